@@ -1,0 +1,30 @@
+package proto
+
+import "errors"
+
+// ErrMalformed is matched by every error a decoder returns: the peer broke the protocol.
+var ErrMalformed = errors.New("smb: malformed message from the server")
+
+// FormatError says what was wrong with a message. It matches [ErrMalformed].
+type FormatError struct {
+	// Message names the message or structure, Reason what was wrong with it.
+	Message, Reason string
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	return ErrMalformed.Error() + ": " + e.Message + ": " + e.Reason
+}
+
+// Is reports whether target is [ErrMalformed].
+func (e *FormatError) Is(target error) bool { return target == ErrMalformed }
+
+const (
+	reasonShort  = "shorter than its fixed part"
+	reasonSize   = "wrong structure size"
+	reasonBounds = "offset or length outside the message"
+)
+
+func malformed(message, reason string) error {
+	return &FormatError{Message: message, Reason: reason}
+}

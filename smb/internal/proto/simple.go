@@ -1,0 +1,48 @@
+package proto
+
+// SimpleSize is the length of the body of the messages that say nothing but their command.
+const SimpleSize = 4
+
+// AppendSimple appends the body of a LOGOFF (2.2.7), TREE_DISCONNECT (2.2.11), ECHO
+// (2.2.28) or CANCEL (2.2.30) request, which are the same four bytes.
+func AppendSimple(dst []byte) []byte { return append(dst, SimpleSize, 0, 0, 0) }
+
+// DecodeSimple checks the body of a LOGOFF (2.2.8), TREE_DISCONNECT (2.2.12), FLUSH
+// (2.2.18), LOCK (2.2.27) or ECHO (2.2.29) response.
+func DecodeSimple(msg []byte) error {
+	_, err := body(msg, "four-byte response", SimpleSize, SimpleSize)
+	return err
+}
+
+// DecodeSetInfoResponse checks the body of a SET_INFO response (2.2.40).
+func DecodeSetInfoResponse(msg []byte) error {
+	_, err := body(msg, "SET_INFO response", 2, 2)
+	return err
+}
+
+// FileID names an open file on a connection (2.2.14.1).
+type FileID struct{ Persistent, Volatile uint64 }
+
+// RelatedFileID is the id that stands, in a related request of a compound, for the file that an
+// earlier request of the same compound opened (3.2.4.1.4).
+func RelatedFileID() FileID { return FileID{^uint64(0), ^uint64(0)} }
+
+func (id FileID) append(dst []byte) []byte {
+	return le.AppendUint64(le.AppendUint64(dst, id.Persistent), id.Volatile)
+}
+
+func decodeFileID(b []byte) FileID {
+	return FileID{le.Uint64(b), le.Uint64(b[8:])}
+}
+
+// FlushRequest asks for a file's data to be put on stable storage (2.2.17).
+type FlushRequest struct{ FileID FileID }
+
+// Size is the number of bytes Append adds.
+func (r *FlushRequest) Size() int { return 24 }
+
+// Append appends the request's body behind its header.
+func (r *FlushRequest) Append(dst []byte) []byte {
+	dst = append(dst, 24, 0, 0, 0, 0, 0, 0, 0)
+	return r.FileID.append(dst)
+}
