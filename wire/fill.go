@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/tarn-go/tarn"
+)
+
+// fill adds at least one byte to the receive buffer, which it arranges so that
+// need bytes from the cursor on can be contiguous.
+func (r *Reader) fill(need int) error {
+	if r.err != nil {
+		return r.err
+	}
+	var n int
+	var err error
+	if r.raw != nil {
+		r.dst, r.need = nil, need
+		n, err = r.await()
+	} else {
+		r.room(need, min(r.size, IdleWait))
+		space := r.mem[r.w:]
+		n, err = r.conn.Read(space)
+		if n == len(space) {
+			r.size = min(r.size*2, maxRead)
+		}
+	}
+	if n > 0 {
+		r.w += n
+		return nil // an error that came along comes again
+	}
+	return r.failed(err)
+}
+
+// readDirect reads once, into p.
+func (r *Reader) readDirect(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.drop()
+	var n int
+	var err error
+	if r.raw != nil {
+		r.dst = p
+		n, err = r.await()
+		r.dst = nil
+	} else {
+		n, err = r.conn.Read(p)
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return 0, r.failed(err)
+}
+
+// failed keeps what ended the stream. A deadline has not: the caller may move it
+// and go on.
+func (r *Reader) failed(err error) error {
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		r.err = err
+	}
+	if r.w == r.r {
+		r.drop()
+	}
+	return err
+}
+
+// drop gives the receive buffer back with whatever is in it.
+func (r *Reader) drop() {
+	r.buf.Free()
+	r.buf, r.mem, r.r, r.w = tarn.Buffer{}, nil, 0, 0
+}
+
+// room makes sure that the receive buffer can hold need bytes from the cursor on
+// and has space to read into. A new one has at least size bytes.
+func (r *Reader) room(need, size int) {
+	if r.w == r.r && r.mem != nil && r.buf.Unique() {
+		r.r, r.w = 0, 0 // nobody looks at it: start over
+	}
+	if r.mem != nil && len(r.mem)-r.r >= need && len(r.mem)-r.w >= max(len(r.mem)/4, need-(r.w-r.r)) {
+		return
+	}
+	b := r.pool.Get(max(need, size))
+	mem := b.Bytes()
+	n := copy(mem, r.mem[r.r:r.w])
+	r.buf.Free()
+	r.buf, r.mem, r.r, r.w = b, mem, 0, n
+}
+
+// adapt moves the size of the receive buffer towards what reads bring.
+func (r *Reader) adapt(got, space int) {
+	switch {
+	case got == space:
+		r.size = min(r.size*2, maxRead)
+		r.small = 0
+	case got < r.size/4:
+		if r.small++; r.small >= shrinkRun {
+			r.small = 0
+			r.size = max(r.size/2, minRead)
+		}
+	default:
+		r.small = 0
+	}
+}

@@ -1,0 +1,89 @@
+package wire
+
+import "github.com/tarn-go/tarn"
+
+// Landing receives one message of declared length in a buffer of its own. The
+// buffer grows as bytes arrive, so that a peer who declares much and sends little
+// makes nobody allocate: at most max(trust, 4 × what has arrived) bytes are taken.
+// Growth by fours copies less than a third of the message.
+//
+// The zero Landing is ready for Start. It is for one goroutine at a time.
+type Landing struct {
+	pool *tarn.Pool
+	buf  tarn.Buffer
+	mem  []byte
+	got  int // bytes that arrived
+	want int // bytes declared
+}
+
+// Start begins a message of n > 0 bytes. trust is how many may be taken at once
+// on the peer's word; ≤ 0 is DefaultTrust. It panics when a message is under way.
+func (l *Landing) Start(pool *tarn.Pool, n, trust int) {
+	if l.want != 0 {
+		panic("wire: Landing.Start amid a message")
+	}
+	if n <= 0 {
+		panic("wire: Landing.Start of no bytes")
+	}
+	if trust <= 0 {
+		trust = DefaultTrust
+	}
+	l.pool, l.got, l.want = pool, 0, n
+	l.buf = pool.Get(min(n, trust))
+	l.mem = l.buf.Bytes()
+}
+
+// Active reports whether a message is under way: begun and not yet taken.
+func (l *Landing) Active() bool { return l.want != 0 }
+
+// Left returns how many bytes have yet to arrive.
+func (l *Landing) Left() int { return l.want - l.got }
+
+// Space returns where the next bytes go: at least one byte while Left is above
+// zero, and never more than Left. It is borrowed until the next call.
+func (l *Landing) Space() []byte {
+	if l.got == len(l.mem) && l.got < l.want {
+		b := l.pool.Get(min(l.want, 4*l.got))
+		mem := b.Bytes()
+		copy(mem, l.mem)
+		l.buf.Free()
+		l.buf, l.mem = b, mem
+	}
+	return l.mem[l.got:]
+}
+
+// Filled says that n more bytes stand at the start of the last Space.
+func (l *Landing) Filled(n int) {
+	if n < 0 || n > len(l.mem)-l.got {
+		panic("wire: Landing.Filled beyond its space")
+	}
+	l.got += n
+}
+
+// Put copies from p what the message still lacks and returns how much that was.
+func (l *Landing) Put(p []byte) int {
+	n := 0
+	for n < len(p) && l.got < l.want {
+		m := copy(l.Space(), p[n:])
+		l.got += m
+		n += m
+	}
+	return n
+}
+
+// Take returns the complete message, which is the caller's to free, and makes l
+// ready for the next. It panics while bytes are missing.
+func (l *Landing) Take() tarn.Buffer {
+	if l.got != l.want {
+		panic("wire: Landing.Take of an incomplete message")
+	}
+	b := l.buf
+	*l = Landing{}
+	return b
+}
+
+// Free drops a message under way; without one it does nothing.
+func (l *Landing) Free() {
+	l.buf.Free()
+	*l = Landing{}
+}
