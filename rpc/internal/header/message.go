@@ -1,0 +1,76 @@
+package header
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const upperHex = "0123456789ABCDEF"
+
+// plain reports whether c stands for itself in grpc-message: printable ASCII
+// but for the percent sign.
+func plain(c byte) bool { return c >= ' ' && c <= '~' && c != '%' }
+
+// EncodeMessage gives the percent-encoded form of a status message. Bytes that
+// are not UTF-8 are sent as the replacement character, as other gRPC
+// implementations do, so that the peer always decodes valid text.
+func EncodeMessage(msg string) string {
+	i := 0
+	for i < len(msg) && plain(msg[i]) {
+		i++
+	}
+	if i == len(msg) {
+		return msg
+	}
+	var b strings.Builder
+	b.Grow(len(msg) + 16)
+	b.WriteString(msg[:i])
+	for _, r := range msg[i:] {
+		if r < utf8.RuneSelf && plain(byte(r)) {
+			b.WriteByte(byte(r))
+			continue
+		}
+		var enc [utf8.UTFMax]byte
+		for _, c := range enc[:utf8.EncodeRune(enc[:], r)] {
+			b.WriteByte('%')
+			b.WriteByte(upperHex[c>>4])
+			b.WriteByte(upperHex[c&15])
+		}
+	}
+	return b.String()
+}
+
+// DecodeMessage undoes EncodeMessage. It never fails: an escape that is cut
+// short or not hexadecimal is kept as it came, as the protocol demands.
+func DecodeMessage(msg string) string {
+	if strings.IndexByte(msg, '%') < 0 {
+		return msg
+	}
+	var b strings.Builder
+	b.Grow(len(msg))
+	for i := 0; i < len(msg); i++ {
+		if msg[i] == '%' && i+2 < len(msg) {
+			hi, ok1 := unhex(msg[i+1])
+			lo, ok2 := unhex(msg[i+2])
+			if ok1 && ok2 {
+				b.WriteByte(hi<<4 | lo)
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(msg[i])
+	}
+	return b.String()
+}
+
+func unhex(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0', true
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10, true
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}

@@ -1,0 +1,163 @@
+// Package timers keeps the deadlines of many calls on one runtime timer, so
+// that a call with a deadline costs no timer, channel or closure of its own.
+package timers
+
+import (
+	"sync"
+	"time"
+)
+
+// Entry is embedded in what has a deadline. The zero Entry is in no heap.
+type Entry struct {
+	at    time.Time
+	index int // position in the heap plus one; 0: in none
+	fire  Firer
+}
+
+// Firer is told that its deadline has passed. It is called on a goroutine of
+// the runtime's timers without any lock of the heap held; it must not block.
+type Firer interface{ DeadlinePassed() }
+
+// Heap orders entries by deadline. The zero Heap is ready; it is safe for
+// concurrent use. It has no goroutine of its own and needs no closing when no
+// entry is in it.
+type Heap struct {
+	mu    sync.Mutex
+	es    []*Entry
+	timer *time.Timer
+	armed time.Time // when the timer goes off; zero: it is not set
+	fired []Firer
+}
+
+// Add puts e in the heap: f is told once when at has passed, unless Remove
+// comes first. e must not be in a heap.
+func (h *Heap) Add(e *Entry, at time.Time, f Firer) {
+	h.mu.Lock()
+	e.at, e.fire = at, f
+	h.es = append(h.es, e)
+	e.index = len(h.es)
+	h.up(len(h.es) - 1)
+	h.arm()
+	h.mu.Unlock()
+}
+
+// Remove takes e out. It does nothing when e is in no heap, has fired or is
+// about to fire.
+func (h *Heap) Remove(e *Entry) {
+	h.mu.Lock()
+	h.remove(e)
+	// The timer is left as it is: going off early costs less than being moved
+	// at the end of every call.
+	h.mu.Unlock()
+}
+
+// Len is the number of entries.
+func (h *Heap) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.es)
+}
+
+// Stop forgets all entries without firing them.
+func (h *Heap) Stop() {
+	h.mu.Lock()
+	for _, e := range h.es {
+		e.index, e.fire = 0, nil
+	}
+	clear(h.es)
+	h.es = h.es[:0]
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.armed = time.Time{}
+	h.mu.Unlock()
+}
+
+func (h *Heap) remove(e *Entry) {
+	if e.index == 0 {
+		return
+	}
+	i, last := e.index-1, len(h.es)-1
+	if i != last {
+		h.swap(i, last)
+	}
+	h.es[last] = nil
+	h.es = h.es[:last]
+	if i != last {
+		h.down(i)
+		h.up(i)
+	}
+	e.index, e.fire = 0, nil
+}
+
+// arm sets the timer for the first entry when it is not set for it or sooner.
+func (h *Heap) arm() {
+	if len(h.es) == 0 {
+		return
+	}
+	at := h.es[0].at
+	if !h.armed.IsZero() && !h.armed.After(at) {
+		return
+	}
+	h.armed = at
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(at), h.expire)
+		return
+	}
+	h.timer.Reset(time.Until(at))
+}
+
+func (h *Heap) expire() {
+	h.mu.Lock()
+	now := time.Now()
+	h.armed = time.Time{}
+	fired := h.fired[:0]
+	h.fired = nil
+	for len(h.es) > 0 && !h.es[0].at.After(now) {
+		e := h.es[0]
+		fired = append(fired, e.fire)
+		h.remove(e)
+	}
+	h.arm()
+	h.mu.Unlock()
+	for _, f := range fired {
+		f.DeadlinePassed()
+	}
+	clear(fired)
+	h.mu.Lock()
+	h.fired = fired[:0]
+	h.mu.Unlock()
+}
+
+func (h *Heap) up(i int) {
+	for i > 0 {
+		p := (i - 1) / 2
+		if !h.es[i].at.Before(h.es[p].at) {
+			return
+		}
+		h.swap(i, p)
+		i = p
+	}
+}
+
+func (h *Heap) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(h.es) {
+			return
+		}
+		if c+1 < len(h.es) && h.es[c+1].at.Before(h.es[c].at) {
+			c++
+		}
+		if !h.es[c].at.Before(h.es[i].at) {
+			return
+		}
+		h.swap(i, c)
+		i = c
+	}
+}
+
+func (h *Heap) swap(i, j int) {
+	h.es[i], h.es[j] = h.es[j], h.es[i]
+	h.es[i].index, h.es[j].index = i+1, j+1
+}

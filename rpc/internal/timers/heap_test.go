@@ -1,0 +1,76 @@
+package timers
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type call struct {
+	Entry
+	at time.Time
+	ch chan *call
+}
+
+func (c *call) DeadlinePassed() { c.ch <- c }
+
+func TestFiresInOrderAndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Heap
+		const n = 500
+		ch := make(chan *call, n)
+		start := time.Now()
+		cs := make([]*call, n)
+		for i := range cs {
+			c := &call{ch: ch, at: start.Add(time.Duration(1+rand.IntN(1000)) * time.Millisecond)}
+			cs[i] = c
+			h.Add(&c.Entry, c.at, c)
+		}
+		removed := 0
+		for i, c := range cs {
+			if i%3 == 0 {
+				h.Remove(&c.Entry)
+				h.Remove(&c.Entry)
+				removed++
+			}
+		}
+		for range n - removed {
+			c := <-ch
+			if now := time.Now(); !now.Equal(c.at) {
+				t.Fatalf("fired at %v for %v", now.Sub(start), c.at.Sub(start))
+			}
+		}
+		if h.Len() != 0 || len(ch) != 0 {
+			t.Fatalf("%d left, %d too many", h.Len(), len(ch))
+		}
+	})
+}
+
+func TestStopForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Heap
+		c := &call{ch: make(chan *call, 1)}
+		h.Add(&c.Entry, time.Now().Add(time.Second), c)
+		h.Stop()
+		time.Sleep(2 * time.Second)
+		if len(c.ch) != 0 {
+			t.Fatal("fired after Stop")
+		}
+	})
+}
+
+func TestNoAllocation(t *testing.T) {
+	var h Heap
+	c := &call{ch: make(chan *call, 1)}
+	at := time.Now().Add(time.Hour)
+	h.Add(&c.Entry, at, c)
+	h.Remove(&c.Entry)
+	if n := testing.AllocsPerRun(100, func() {
+		h.Add(&c.Entry, at, c)
+		h.Remove(&c.Entry)
+	}); n > 0 {
+		t.Fatalf("%v allocations a deadline", n)
+	}
+	h.Stop()
+}
