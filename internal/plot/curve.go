@@ -1,0 +1,78 @@
+package plot
+
+import (
+	"fmt"
+
+	"github.com/tarn-go/tarn/sizing"
+)
+
+// Mark is a ladder shown on the curve: its number of classes and its share of waste.
+type Mark struct {
+	Classes int
+	Share   float64
+}
+
+// Curve draws the least share of waste against the number of classes, the knee on it, and where the
+// present ladder stands above it.
+func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
+	if len(curve) == 0 {
+		return ""
+	}
+	const padLeft = 34
+	most := float64(max(curve[len(curve)-1].Classes, now.Classes, 2))
+	share := now.Share
+	for _, p := range curve[min(2, len(curve)-1):] {
+		share = max(share, p.Share)
+	}
+	share = max(share*1.15, 0.01)
+	floor := f.Height - bottom
+	x := func(k float64) float64 { return padLeft + (k-1)/(most-1)*(f.Width-padLeft-12) }
+	y := func(v float64) float64 { return max(floor-v/share*(floor-top), 2) }
+
+	var s svg
+	s.addf(`<svg class="curve" viewBox="0 0 %.0f %.0f" role="img" aria-label="Waste against the number of classes">`, f.Width, f.Height)
+	for i := range 4 {
+		v := share * float64(i) / 4
+		s.line("grid", padLeft, y(v), f.Width-right, y(v))
+		s.text("label", "end", padLeft-6, y(v)+4, Percent(v))
+	}
+	path := "M"
+	for i, p := range curve {
+		if i > 0 {
+			path += "L"
+		}
+		path += fmt.Sprintf("%.1f %.1f", x(float64(p.Classes)), y(p.Share))
+	}
+	s.addf(`<path class="under" d="%sL%.1f %.1fL%.1f %.1fz"/>`, path, x(float64(curve[len(curve)-1].Classes)), floor, x(float64(curve[0].Classes)), floor)
+	s.addf(`<path class="best" d="%s"/>`, path)
+	for k := 1; k <= int(most); k = nextTick(k, int(most)) {
+		s.text("label", "middle", x(float64(k)), f.Height-6, fmt.Sprint(k))
+	}
+	for _, p := range curve {
+		if p.Classes == knee {
+			s.addf(`<g class="knee"><title>the knee: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+				p.Classes, Percent(p.Share), x(float64(p.Classes)), y(p.Share))
+			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("knee: %d classes, %s", p.Classes, Percent(p.Share)))
+		}
+	}
+	if now.Classes > 0 {
+		at, height := x(float64(now.Classes)), y(now.Share)
+		s.addf(`<g class="present"><title>now: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+			now.Classes, Percent(now.Share), at, height)
+		s.text("note", "end", at-9, height-7, fmt.Sprintf("now: %d classes, %s", now.Classes, Percent(now.Share)))
+	}
+	s.addf(`</svg>`)
+	return s.b.String()
+}
+
+// nextTick steps along the axis: 1, then round numbers, about eight of them.
+func nextTick(k, most int) int {
+	step := max((most+7)/8, 1)
+	if step > 2 {
+		step = (step + 3) / 4 * 4
+	}
+	if k == 1 && step > 1 {
+		return step
+	}
+	return k + step
+}

@@ -1,0 +1,74 @@
+// Package plot draws the figures shared by the debug page and the tune report as SVG text: sizes with
+// a ladder through them, and the curve of waste against the number of classes. It is given numbers
+// only, so nothing in its output needs escaping; colours come from the page's style sheet by class.
+package plot
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// svg collects SVG text; coordinates are written with one decimal to keep pages small.
+type svg struct{ b strings.Builder }
+
+func (s *svg) addf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
+
+func (s *svg) rect(class string, x, y, w, h float64) {
+	if w > 0 && h > 0.05 {
+		s.addf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, class, x, y, w, h)
+	}
+}
+
+func (s *svg) line(class string, x1, y1, x2, y2 float64) {
+	s.addf(`<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`, class, x1, y1, x2, y2)
+}
+
+// text writes text that the caller made of numbers and units only.
+func (s *svg) text(class, anchor string, x, y float64, text string) {
+	s.addf(`<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, text)
+}
+
+// Bytes writes n with a binary unit and at most three digits before it: "512 B", "1.5 KiB", "16 KiB".
+func Bytes(n float64) string {
+	const units = "KMGTPE"
+	if math.Abs(n) < 1024 {
+		return fmt.Sprintf("%.0f B", n)
+	}
+	i := -1
+	for math.Abs(n) >= 1023.5 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return fmt.Sprintf("%s %ciB", digits(n), units[i])
+}
+
+// Count writes n with a decimal unit: "950", "12.3k", "4.1M".
+func Count(n float64) string {
+	const units = "kMGTPE"
+	if math.Abs(n) < 1000 {
+		return digits(n)
+	}
+	i := -1
+	for math.Abs(n) >= 999.5 && i < len(units)-1 {
+		n /= 1000
+		i++
+	}
+	return fmt.Sprintf("%s%c", digits(n), units[i])
+}
+
+// digits writes whole numbers whole, and others with one decimal below 100.
+func digits(n float64) string {
+	if n == math.Trunc(n) || math.Abs(n) >= 99.95 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.1f", n)
+}
+
+// Percent writes a share between 0 and 1 as a percentage, with one decimal below ten.
+func Percent(share float64) string {
+	if share < 0.0995 && share > 0 {
+		return fmt.Sprintf("%.1f%%", 100*share)
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"runtime/metrics"
+	"sync"
+
+	"github.com/tarn-go/tarn/sizing"
+)
+
+// lender is what grpc and the programs here borrow buffers from; adapt.GRPC gives one for a pool.
+type lender interface {
+	Get(n int) *[]byte
+	Put(b *[]byte)
+}
+
+// recorder lends what another lender has and notes each loan. Safe for concurrent use.
+type recorder struct {
+	from lender
+
+	mu     sync.Mutex
+	events []sizing.Event
+	out    map[*byte]int // get numbers of the buffers out, by the address of their first byte
+	gets   int
+	seen   uint64 // collection cycles noted
+	sample []metrics.Sample
+}
+
+func newRecorder(from lender) *recorder {
+	r := &recorder{from: from, out: map[*byte]int{}, sample: []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}}
+	r.seen = r.cycles()
+	return r
+}
+
+// Get borrows n bytes.
+func (r *recorder) Get(n int) *[]byte {
+	b := r.from.Get(n)
+	if n == 0 {
+		return b
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteCycles()
+	r.events = append(r.events, sizing.Event{Op: sizing.OpGet, Arg: n})
+	r.out[first(b)] = r.gets
+	r.gets++
+	return b
+}
+
+// Put gives back what Get lent.
+func (r *recorder) Put(b *[]byte) {
+	r.note(b)
+	r.from.Put(b)
+}
+
+func (r *recorder) note(b *[]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cap(*b) == 0 {
+		return // grown away from its buffer by whoever borrowed it
+	}
+	key := first(b)
+	get, ok := r.out[key]
+	if !ok {
+		return
+	}
+	delete(r.out, key)
+	r.events = append(r.events, sizing.Event{Op: sizing.OpFree, Arg: get})
+}
+
+// noteCycles adds an event for each collection that began since it last looked, now and then: reading
+// the counter costs more than a get.
+func (r *recorder) noteCycles() {
+	if r.gets%64 != 0 {
+		return
+	}
+	for now := r.cycles(); r.seen < now; r.seen++ {
+		r.events = append(r.events, sizing.Event{Op: sizing.OpCycle})
+	}
+}
+
+func (r *recorder) cycles() uint64 {
+	metrics.Read(r.sample)
+	return r.sample[0].Value.Uint64()
+}
+
+// trace returns what was noted so far.
+func (r *recorder) trace(notes ...string) sizing.Trace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sizing.Trace{Notes: notes, Events: r.events}
+}
+
+// first identifies a buffer by where it begins; lent buffers are never empty and never overlap.
+func first(b *[]byte) *byte { return &(*b)[:1][0] }
