@@ -1,0 +1,180 @@
+// Package spnego is the initiator's side of SPNEGO (RFC 4178, MS-SPNG) with one mechanism
+// on offer: it wraps the mechanism's tokens, and protects the choice with the mechanism's
+// signature where there is one.
+package spnego
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrToken is matched when the server sent a malformed token or one out of turn.
+	ErrToken = errors.New("spnego: bad token from the server")
+	// ErrMechanism is matched when the server does not speak the mechanism.
+	ErrMechanism = errors.New("spnego: server does not offer the authentication mechanism")
+	// ErrRejected is matched when the server refused the credentials in a token.
+	ErrRejected = errors.New("spnego: server rejected the authentication")
+)
+
+// Mechanism is one running authentication. It is used by one goroutine at a time.
+type Mechanism interface {
+	// OID is the mechanism's name, in digits and dots.
+	OID() string
+	// Step takes the server's token, nil at first, and returns the next of ours, nil when
+	// there is nothing left to say. in is borrowed for the call.
+	Step(ctx context.Context, in []byte) (out []byte, err error)
+	// Done reports whether the mechanism needs no further token.
+	Done() bool
+	// SessionKey is the key both sides now have, after Done; nil when there is none.
+	SessionKey() []byte
+	// MIC signs data after Done; nil when the mechanism cannot.
+	MIC(data []byte) ([]byte, error)
+	// VerifyMIC verifies the server's signature of data.
+	VerifyMIC(data, mic []byte) error
+}
+
+// Kerberos has a second name, which Windows uses for a slip of 1999 (MS-SPNG 3.1.5.2 note).
+const (
+	oidKerberos   = "1.2.840.113554.1.2.2"
+	oidKerberosMS = "1.2.840.48018.1.2.2"
+)
+
+// Client negotiates one session setup. It is for one goroutine at a time and used once.
+type Client struct {
+	mech    Mechanism
+	list    []byte
+	started bool
+	micSent bool
+	done    bool
+}
+
+// New negotiates with mech.
+func New(mech Mechanism) *Client {
+	return &Client{mech: mech, list: mechList(mech.OID())}
+}
+
+// Done reports whether both sides are satisfied.
+func (c *Client) Done() bool { return c.done }
+
+// SessionKey is the mechanism's session key, after Done; nil before and when it has none.
+func (c *Client) SessionKey() []byte {
+	if !c.done {
+		return nil
+	}
+	return c.mech.SessionKey()
+}
+
+// Step takes the server's token and returns the next of ours, nil when there is none. At
+// first in is the token of the NEGOTIATE response, which may be empty. The errors match
+// [ErrToken], [ErrMechanism], [ErrRejected], or are the mechanism's own.
+func (c *Client) Step(ctx context.Context, in []byte) ([]byte, error) {
+	switch {
+	case c.done:
+		return nil, fmt.Errorf("%w: one after the last", ErrToken)
+	case !c.started:
+		return c.start(ctx, in)
+	case len(in) == 0:
+		// some servers close with nothing, a guest's logon above all
+		if !c.mech.Done() {
+			return nil, fmt.Errorf("%w: empty before the mechanism is done", ErrToken)
+		}
+		c.done = true
+		return nil, nil
+	}
+	r, err := decodeResponse(in)
+	if err != nil {
+		return nil, err
+	}
+	if r.state == reject {
+		return nil, ErrRejected
+	}
+	if r.mech != nil && !c.speaks(r.mech) {
+		return nil, fmt.Errorf("%w: it chose another", ErrMechanism)
+	}
+	return c.advance(ctx, r)
+}
+
+func (c *Client) start(ctx context.Context, in []byte) ([]byte, error) {
+	if len(in) > 0 {
+		offered, any := false, false
+		err := decodeOffer(in, func(oid []byte) {
+			any = true
+			offered = offered || c.speaks(oid)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if any && !offered {
+			return nil, fmt.Errorf("%w (%s)", ErrMechanism, c.mech.OID())
+		}
+	}
+	token, err := c.mech.Step(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.started = true
+	return encodeInit(c.list, token), nil
+}
+
+func (c *Client) advance(ctx context.Context, r response) ([]byte, error) {
+	var token []byte
+	var err error
+	if len(r.token) > 0 || !c.mech.Done() {
+		if c.mech.Done() && r.state == acceptCompleted {
+			// a last token that the mechanism does not wait for, as Kerberos without
+			// mutual authentication may get: nothing depends on it
+		} else if token, err = c.mech.Step(ctx, r.token); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.mic) > 0 {
+		if !c.mech.Done() {
+			return nil, fmt.Errorf("%w: signed before there is a key", ErrToken)
+		}
+		if err := c.mech.VerifyMIC(c.list, r.mic); err != nil {
+			return nil, err
+		}
+	}
+	if r.state == acceptCompleted {
+		if !c.mech.Done() || len(token) > 0 {
+			return nil, fmt.Errorf("%w: accepted before the mechanism is done", ErrToken)
+		}
+		c.done = true
+		return nil, nil
+	}
+	if r.state == requestMIC || !c.micSent {
+		mic, err := c.sign()
+		if err != nil {
+			return nil, err
+		}
+		if len(token) == 0 && len(mic) == 0 {
+			return nil, fmt.Errorf("%w: nothing left to answer it with", ErrToken)
+		}
+		return encodeResponse(token, mic), nil
+	}
+	if len(token) == 0 {
+		return nil, fmt.Errorf("%w: nothing left to answer it with", ErrToken)
+	}
+	return encodeResponse(token, nil), nil
+}
+
+// sign is the signature of our list of mechanisms, once, and nil before there is a key.
+func (c *Client) sign() ([]byte, error) {
+	if !c.mech.Done() || c.micSent {
+		return nil, nil
+	}
+	c.micSent = true
+	return c.mech.MIC(c.list)
+}
+
+// speaks reports whether oid, the content of an OBJECT IDENTIFIER, names the mechanism.
+func (c *Client) speaks(oid []byte) bool {
+	name := c.mech.OID()
+	if bytes.Equal(oid, encodeOID(name)) {
+		return true
+	}
+	return name == oidKerberos && bytes.Equal(oid, encodeOID(oidKerberosMS))
+}
