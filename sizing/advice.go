@@ -1,0 +1,99 @@
+package sizing
+
+// Advice is what [Recommend] makes of a histogram: the ladder in force, the ladder proposed, and what
+// one saves over the other.
+type Advice struct {
+	Now    Usage   // the ladder in force, Histogram.Classes; zero where the histogram names none
+	Best   Usage   // the ladder proposed
+	Ladder []int   // the ladder proposed, rising; the ladder in force where that is as good
+	Keep   bool    // the ladder in force is as good as any of this many classes
+	Knee   int     // the number of classes beyond which another buys little
+	Curve  []Point // least waste for each number of classes
+	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
+}
+
+// adviceClasses bounds how many classes are proposed without being asked for. A pool takes many more,
+// but each class keeps idle slabs of its own.
+const adviceClasses = 128
+
+// cacheLine is what classes are multiples of.
+const cacheLine = 64
+
+// Recommend proposes a ladder for what h recorded: k classes, or with k zero as few as the knee of the
+// curve allows while wasting no more than half of what the ladder in force does, up to 128; where even
+// those do not waste less, it advises to keep what is there.
+//
+// Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
+// ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
+// a rare giant would be idle memory. Bytes saved are the recorded peak less the part of it that the
+// better ladder would have handed out, and assume that sizes are as mixed at the peak as over all.
+// Errors are those of [SolveOptions].
+func Recommend(h Histogram, k int) (Advice, error) {
+	if err := Check(h); err != nil {
+		return Advice{}, err
+	}
+	most := max(k, adviceClasses)
+	plan, err := NewPlan(h, most, Options{MinClass: cacheLine, Align: cacheLine, MaxClass: (cover(h) + cacheLine - 1) / cacheLine * cacheLine})
+	if err != nil {
+		return Advice{}, err
+	}
+	a := Advice{Curve: plan.Curve()}
+	a.Knee = Knee(a.Curve[:min(len(a.Curve), 64)])
+	if a.Now, err = Measure(h, h.Classes); err != nil {
+		return Advice{}, err
+	}
+	a.Ladder = plan.Ladder(choose(plan, a, k, h.Classes))
+	if a.Best, err = Measure(h, a.Ladder); err != nil {
+		return Advice{}, err
+	}
+	if len(h.Classes) > 0 && a.Best.Oversize >= a.Now.Oversize && a.Best.Waste() >= a.Now.Waste() {
+		a.Keep, a.Ladder, a.Best = true, h.Classes, a.Now
+	}
+	a.Saved = saved(a, h.Peak)
+	return a, nil
+}
+
+// choose picks the number of classes.
+func choose(p *Plan, a Advice, k int, present []int) int {
+	if k > 0 {
+		return k
+	}
+	if len(present) == 0 {
+		return a.Knee
+	}
+	for n := a.Knee; n <= p.Most(); n++ {
+		if p.Waste(n) <= a.Now.Waste()/2 {
+			return n
+		}
+	}
+	return p.Most()
+}
+
+// cover is the largest size worth a class.
+func cover(h Histogram) int {
+	var total, above uint64
+	for _, s := range h.Sizes {
+		total = addSat(total, s.Count)
+	}
+	top := 0
+	if len(h.Classes) > 0 {
+		top = h.Classes[len(h.Classes)-1]
+	}
+	sizes := merged(h.Sizes)
+	for i := len(sizes) - 1; i > 0 && sizes[i].Size > top; i-- {
+		above = addSat(above, sizes[i].Count)
+		if above > total/10000 {
+			return sizes[i].Size
+		}
+	}
+	return max(top, sizes[0].Size)
+}
+
+// saved scales the peak by how much less the proposed ladder hands out for the same requests. Requests
+// only one of the ladders pools would blur the comparison, so it is made of shares, not of sums.
+func saved(a Advice, peak int64) int64 {
+	if a.Now.Slab == 0 || a.Best.Slab == 0 {
+		return 0
+	}
+	return int64(float64(peak) * (1 - (1-a.Now.Share())/(1-a.Best.Share())))
+}

@@ -1,0 +1,58 @@
+package sizing
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+func TestRecommend(t *testing.T) {
+	h := Histogram{
+		Peak:    1 << 20,
+		Classes: []int{1024, 2048, 4096},
+		Sizes:   []SizeCount{{1100, 1000}, {3000, 500}, {500, 20}, {4000, 1}, {9000, 1}},
+	}
+	a, err := Recommend(h, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Keep || a.Best.Waste() > a.Now.Waste()/2 {
+		t.Errorf("waste falls only from %d to %d with %v", a.Now.Waste(), a.Best.Waste(), a.Ladder)
+	}
+	if a.Saved <= 0 || a.Saved >= h.Peak {
+		t.Errorf("saves %d of %d bytes", a.Saved, h.Peak)
+	}
+	for _, c := range a.Ladder {
+		if c%64 != 0 {
+			t.Errorf("class %d is no multiple of 64", c)
+		}
+	}
+	if a, err := Recommend(h, 2); err != nil || len(a.Ladder) != 2 {
+		t.Errorf("two classes: %v, %v", a.Ladder, err)
+	}
+	h.Classes = []int{512, 1152, 3008, 4032, 9024}
+	if a, err := Recommend(h, 5); err != nil || !a.Keep || !slices.Equal(a.Ladder, h.Classes) || a.Saved != 0 {
+		t.Errorf("the best ladder is to be kept: %+v, %v", a, err)
+	}
+	if _, err := Recommend(Histogram{}, 0); !errors.Is(err, ErrEmpty) {
+		t.Errorf("nothing recorded: %v", err)
+	}
+}
+
+// TestRecommendGiant: one giant in a million gets no class; a share of them does.
+func TestRecommendGiant(t *testing.T) {
+	h := Histogram{Classes: []int{4096}, Sizes: []SizeCount{{1000, 1000000}, {4000, 1000000}, {1 << 28, 1}}}
+	a, err := Recommend(h, 0)
+	if err != nil || a.Ladder[len(a.Ladder)-1] > 4096 || a.Best.Oversize != 1 {
+		t.Errorf("a rare giant: %v, %v", a.Ladder, err)
+	}
+	h.Sizes[2].Count = 10000
+	a, err = Recommend(h, 0)
+	if err != nil || a.Ladder[len(a.Ladder)-1] != 1<<28 || a.Best.Oversize != 0 {
+		t.Errorf("a frequent giant: %v, %v", a.Ladder, err)
+	}
+	h.Classes = nil
+	if a, err := Recommend(h, 0); err != nil || a.Now.Oversize != a.Now.Gets || len(a.Ladder) == 0 {
+		t.Errorf("no ladder in force: %+v, %v", a, err)
+	}
+}
