@@ -1,0 +1,139 @@
+package proto
+
+// BasicInfo is times and attributes (MS-FSCC 2.4.7).
+type BasicInfo struct {
+	Times      FileTimes
+	Attributes Attributes // 0 in a SET_INFO leaves them; AttrNormal clears all others
+}
+
+// BasicInfoSize is the length in bytes of a BasicInfo.
+const BasicInfoSize = 40
+
+// Append appends the structure for a SET_INFO of ClassBasic.
+func (i *BasicInfo) Append(dst []byte) []byte {
+	dst = i.Times.append(dst)
+	dst = le.AppendUint32(dst, uint32(i.Attributes))
+	return le.AppendUint32(dst, 0)
+}
+
+// DecodeBasicInfo reads a structure of ClassBasic. Four bytes of padding at its end may be missing.
+func DecodeBasicInfo(b []byte) (BasicInfo, error) {
+	if len(b) < 36 {
+		return BasicInfo{}, malformed("FileBasicInformation", reasonShort)
+	}
+	return BasicInfo{decodeFileTimes(b), Attributes(le.Uint32(b[32:]))}, nil
+}
+
+// StandardInfo is sizes and links (MS-FSCC 2.4.47).
+type StandardInfo struct {
+	Allocation    uint64 // bytes
+	EndOfFile     uint64 // bytes
+	Links         uint32
+	DeletePending bool
+	Directory     bool
+}
+
+// DecodeStandardInfo reads a structure of ClassStandard.
+func DecodeStandardInfo(b []byte) (StandardInfo, error) {
+	if len(b) < 22 {
+		return StandardInfo{}, malformed("FileStandardInformation", reasonShort)
+	}
+	return StandardInfo{
+		Allocation:    le.Uint64(b),
+		EndOfFile:     le.Uint64(b[8:]),
+		Links:         le.Uint32(b[16:]),
+		DeletePending: b[20] != 0,
+		Directory:     b[21] != 0,
+	}, nil
+}
+
+// NetworkOpenInfo is what a stat wants, in one structure (MS-FSCC 2.4.34).
+type NetworkOpenInfo struct {
+	Times      FileTimes
+	Allocation uint64 // bytes
+	EndOfFile  uint64 // bytes
+	Attributes Attributes
+}
+
+// DecodeNetworkOpenInfo reads a structure of ClassNetworkOpen.
+func DecodeNetworkOpenInfo(b []byte) (NetworkOpenInfo, error) {
+	if len(b) < 52 {
+		return NetworkOpenInfo{}, malformed("FileNetworkOpenInformation", reasonShort)
+	}
+	return NetworkOpenInfo{
+		Times:      decodeFileTimes(b),
+		Allocation: le.Uint64(b[32:]),
+		EndOfFile:  le.Uint64(b[40:]),
+		Attributes: Attributes(le.Uint32(b[48:])),
+	}, nil
+}
+
+// AllInfo is most of what there is to know (MS-FSCC 2.4.2).
+type AllInfo struct {
+	Basic    BasicInfo
+	Standard StandardInfo
+	FileID   uint64
+	EASize   uint32 // bytes
+	Access   Access
+	Position uint64 // bytes
+	Mode     CreateOptions
+	Name     []byte // UTF-16LE, aliases the message; may be cut when the answer overflowed
+}
+
+// DecodeAllInfo reads a structure of ClassAll. An answer of [StatusBufferOverflow], whose
+// name is cut, is read as far as it goes.
+func DecodeAllInfo(b []byte) (AllInfo, error) {
+	if len(b) < 100 {
+		return AllInfo{}, malformed("FileAllInformation", reasonShort)
+	}
+	i := AllInfo{
+		FileID:   le.Uint64(b[64:]),
+		EASize:   le.Uint32(b[72:]),
+		Access:   Access(le.Uint32(b[76:])),
+		Position: le.Uint64(b[80:]),
+		Mode:     CreateOptions(le.Uint32(b[88:])),
+	}
+	i.Basic, _ = DecodeBasicInfo(b)
+	i.Standard, _ = DecodeStandardInfo(b[40:])
+	i.Name = b[100:]
+	if n := le.Uint32(b[96:]); uint64(n) < uint64(len(i.Name)) {
+		i.Name = i.Name[:n]
+	}
+	return i, nil
+}
+
+// DecodeInternalInfo reads a structure of ClassInternal: the file's id (MS-FSCC 2.4.27).
+func DecodeInternalInfo(b []byte) (uint64, error) {
+	if len(b) < 8 {
+		return 0, malformed("FileInternalInformation", reasonShort)
+	}
+	return le.Uint64(b), nil
+}
+
+// FSFullSizeInfo is the room on a filesystem (MS-FSCC 2.5.4).
+type FSFullSizeInfo struct {
+	TotalUnits     uint64 // allocation units
+	AvailableUnits uint64 // those this user may still use
+	FreeUnits      uint64 // those free for anybody
+	SectorsPerUnit uint32
+	BytesPerSector uint32
+}
+
+// UnitSize is the length in bytes of an allocation unit; it cannot overflow.
+func (i *FSFullSizeInfo) UnitSize() uint64 {
+	return uint64(i.SectorsPerUnit) * uint64(i.BytesPerSector)
+}
+
+// DecodeFSFullSizeInfo reads a structure of ClassFSFullSize.
+func DecodeFSFullSizeInfo(b []byte) (FSFullSizeInfo, error) {
+	if len(b) < 32 {
+		return FSFullSizeInfo{}, malformed("FileFsFullSizeInformation", reasonShort)
+	}
+	return FSFullSizeInfo{
+		TotalUnits:     le.Uint64(b),
+		AvailableUnits: le.Uint64(b[8:]),
+		FreeUnits:      le.Uint64(b[16:]),
+		SectorsPerUnit: le.Uint32(b[24:]),
+		BytesPerSector: le.Uint32(b[28:]),
+	}, nil
+}

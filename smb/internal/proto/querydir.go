@@ -1,0 +1,102 @@
+package proto
+
+// FileIDBothDirectoryInformation is the one class of directory entry asked for (MS-FSCC 2.4.17).
+const FileIDBothDirectoryInformation uint8 = 0x25
+
+// QueryDirectoryFlags (2.2.33).
+type QueryDirectoryFlags uint8
+
+// Query directory flags (2.2.33).
+const (
+	QueryRestart     QueryDirectoryFlags = 0x01 // from the first entry again
+	QuerySingleEntry QueryDirectoryFlags = 0x02
+	QueryReopen      QueryDirectoryFlags = 0x10 // restart with another pattern
+)
+
+// QueryDirectoryRequest asks for the next entries of a directory (2.2.33).
+type QueryDirectoryRequest struct {
+	Class   uint8 // FileIDBothDirectoryInformation
+	Flags   QueryDirectoryFlags
+	FileID  FileID
+	Pattern string // "*" for all
+	Output  uint32 // bytes the answer may have
+}
+
+// Size is the number of bytes Append adds.
+func (r *QueryDirectoryRequest) Size() int { return 32 + UTF16Len(r.Pattern) }
+
+// Append appends the request's body behind its header.
+func (r *QueryDirectoryRequest) Append(dst []byte) []byte {
+	dst = le.AppendUint16(dst, 33)
+	dst = append(dst, r.Class, uint8(r.Flags))
+	dst = le.AppendUint32(dst, 0)
+	dst = r.FileID.append(dst)
+	dst = le.AppendUint16(dst, HeaderSize+32)
+	dst = le.AppendUint16(dst, uint16(UTF16Len(r.Pattern)))
+	dst = le.AppendUint32(dst, r.Output)
+	return AppendUTF16(dst, r.Pattern)
+}
+
+// DecodeQueryDirectoryResponse reads a QUERY_DIRECTORY response (2.2.34). The iterator
+// aliases msg.
+func DecodeQueryDirectoryResponse(msg []byte) (DirEntries, error) {
+	b, err := decodeOutput(msg, "QUERY_DIRECTORY response")
+	return DirEntries{rest: b}, err
+}
+
+// DirEntry is one entry of a directory (MS-FSCC 2.4.17).
+type DirEntry struct {
+	Times      FileTimes
+	EndOfFile  uint64 // bytes
+	Allocation uint64 // bytes
+	Attributes Attributes
+	// ReparseTag is what kind of reparse point it is when Attributes has
+	// AttrReparsePoint: the field holds the size of extended attributes otherwise.
+	ReparseTag uint32
+	FileID     uint64
+	Name       []byte // UTF-16LE, aliases the message
+}
+
+// DirEntries walks the entries of one response. It is a value: copying it copies the position.
+type DirEntries struct {
+	rest []byte
+	cur  DirEntry
+	err  error
+}
+
+const dirEntryFixed = 104
+
+// Next moves to the next entry and reports whether there is one; Err says afterwards
+// whether the walk ended well.
+func (e *DirEntries) Next() bool {
+	if e.err != nil || len(e.rest) == 0 {
+		return false
+	}
+	const name = "directory entry"
+	var b []byte
+	if b, e.rest, e.err = chained(e.rest, name, dirEntryFixed); e.err != nil {
+		return false
+	}
+	n, ok := slice(b, dirEntryFixed, le.Uint32(b[60:]))
+	if !ok {
+		e.err = malformed(name, reasonBounds)
+		return false
+	}
+	e.cur = DirEntry{
+		Times:      decodeFileTimes(b[8:]),
+		EndOfFile:  le.Uint64(b[40:]),
+		Allocation: le.Uint64(b[48:]),
+		Attributes: Attributes(le.Uint32(b[56:])),
+		ReparseTag: le.Uint32(b[64:]),
+		FileID:     le.Uint64(b[96:]),
+		Name:       n,
+	}
+	return true
+}
+
+// Entry is the entry Next moved to. Its name is valid for as long as the message's
+// buffer is (rule 3).
+func (e *DirEntries) Entry() DirEntry { return e.cur }
+
+// Err is the error that ended the walk, nil after a whole one.
+func (e *DirEntries) Err() error { return e.err }

@@ -1,0 +1,77 @@
+package proto
+
+// Reparse tags (MS-FSCC 2.1.2.1).
+const (
+	ReparseTagSymlink    uint32 = 0xa000000c
+	ReparseTagMountPoint uint32 = 0xa0000003
+	ReparseTagNFS        uint32 = 0x80000014
+	ReparseTagLXSymlink  uint32 = 0xa000001d
+)
+
+// SymlinkRelative says that a link's target counts from the directory it is in (MS-FSCC 2.1.2.4).
+const SymlinkRelative uint32 = 1
+
+// Reparse is the target of a symbolic link or mount point (MS-FSCC 2.1.2.4, 2.1.2.5).
+type Reparse struct {
+	Tag        uint32
+	Flags      uint32 // SymlinkRelative, of a symbolic link
+	Substitute []byte // UTF-16LE, aliases the message; what the server follows
+	Print      []byte // UTF-16LE, aliases the message; what it shows
+}
+
+// DecodeReparse reads the output of FSCTL_GET_REPARSE_POINT. Of tags other than those of
+// symbolic links and mount points only the tag is given.
+func DecodeReparse(b []byte) (Reparse, error) {
+	const name = "reparse point"
+	if len(b) < 8 {
+		return Reparse{}, malformed(name, reasonShort)
+	}
+	r := Reparse{Tag: le.Uint32(b)}
+	data, ok := slice(b, 8, uint32(le.Uint16(b[4:])))
+	if !ok {
+		return Reparse{}, malformed(name, reasonBounds)
+	}
+	switch r.Tag {
+	case ReparseTagSymlink:
+		if len(data) < 12 {
+			return Reparse{}, malformed(name, reasonShort)
+		}
+		r.Flags = le.Uint32(data[8:])
+		r.Substitute, r.Print, ok = reparseNames(data, data[12:])
+	case ReparseTagMountPoint:
+		if len(data) < 8 {
+			return Reparse{}, malformed(name, reasonShort)
+		}
+		r.Substitute, r.Print, ok = reparseNames(data, data[8:])
+	}
+	if !ok {
+		return Reparse{}, malformed(name, reasonBounds)
+	}
+	return r, nil
+}
+
+// reparseNames cuts the two names out of paths by the four fields at the start of fields.
+func reparseNames(fields, paths []byte) (substitute, print []byte, ok bool) {
+	substitute, ok = slice(paths, uint32(le.Uint16(fields)), uint32(le.Uint16(fields[2:])))
+	if !ok {
+		return nil, nil, false
+	}
+	print, ok = slice(paths, uint32(le.Uint16(fields[4:])), uint32(le.Uint16(fields[6:])))
+	return substitute, print, ok
+}
+
+// AppendSymlink appends the input of FSCTL_SET_REPARSE_POINT that makes a symbolic link
+// (MS-FSCC 2.1.2.4). The target has backslashes; one name serves as both.
+func AppendSymlink(dst []byte, target string, flags uint32) []byte {
+	n := UTF16Len(target)
+	dst = le.AppendUint32(dst, ReparseTagSymlink)
+	dst = le.AppendUint16(dst, uint16(12+2*n))
+	dst = le.AppendUint16(dst, 0)
+	dst = le.AppendUint16(dst, 0)
+	dst = le.AppendUint16(dst, uint16(n))
+	dst = le.AppendUint16(dst, uint16(n))
+	dst = le.AppendUint16(dst, uint16(n))
+	dst = le.AppendUint32(dst, flags)
+	dst = AppendUTF16(dst, target)
+	return AppendUTF16(dst, target)
+}
