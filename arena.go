@@ -1,0 +1,184 @@
+package tarn
+
+import (
+	"math"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarn-go/tarn/internal/hint"
+)
+
+// MaxChunk is the largest chunk of an Arena in bytes.
+const MaxChunk = 1 << 24
+
+// Arena cuts many small Buffers out of chunks, each a slab of its pool, by bumping a pointer. It is
+// safe for concurrent use and allocates nothing in steady state. A chunk goes home when the last
+// Buffer cut from it is freed, so keep Buffers of like lifetimes in one arena.
+//
+// The bytes of a Buffer from an arena are its caller's to write until shared by Ref, Slice or
+// Split. Unique, which speaks of the whole slab, reports false while it has neighbours, and there
+// is no room to grow into.
+type Arena struct {
+	pool    *Pool
+	chunk   int
+	largest int // bytes; a longer Buffer comes from the pool
+	shards  []arenaShard
+}
+
+// arenaShard is where some of the goroutines cut.
+type arenaShard struct {
+	current atomic.Pointer[slab] // nil, or a chunk that is being cut
+	mu      sync.Mutex           // held to replace the chunk
+	tracked Buffer               // the chunk that is being cut, when checks track it
+	used    int                  // bytes cut of tracked
+	_       [64]byte
+}
+
+// A chunk's bump word counts the Buffers cut from it and the bytes they take, so that one atomic
+// addition does both. References for all Buffers that could ever be cut are taken beforehand, and
+// the rest is given back when the chunk is used up, so Get touches no other word.
+const (
+	bumpCount        = 1 << 32
+	sealed    uint64 = math.MaxUint32 >> 1 // of a slab that is nobody's chunk: larger than any chunk
+)
+
+// NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
+// MaxChunk, otherwise the nearest of these. Buffers longer than a quarter of it come from the pool.
+// It holds at most one chunk for each two processors, until Free.
+func NewArena(p *Pool, chunk int) *Arena {
+	chunk = min(max(chunk, 64), MaxChunk)
+	n := 1 << bits.Len(uint(runtime.GOMAXPROCS(0)-1))
+	a := &Arena{pool: p, chunk: chunk, largest: chunk / 4, shards: make([]arenaShard, max(n/2, 1))}
+	runtime.SetFinalizer(a, (*Arena).Free) // a forgotten arena must not count as a leak
+	return a
+}
+
+// Get returns a Buffer of n bytes, contents undefined, to be freed like any other. A negative n
+// panics.
+func (a *Arena) Get(n int) Buffer {
+	if n <= 0 {
+		return empty(n)
+	}
+	if n > a.largest {
+		return a.pool.Get(n)
+	}
+	shard := &a.shards[hint.Goroutine()&uint32(len(a.shards)-1)]
+	s := shard.current.Load()
+	if s == nil {
+		return a.refill(shard, n)
+	}
+	b, cut := s.cut(n)
+	if cut == cutDone {
+		return b
+	}
+	if cut == cutLast {
+		s.settle(b.n)
+	}
+	return a.refill(shard, n)
+}
+
+// The outcomes of cut.
+type cutting int
+
+const (
+	cutDone cutting = iota
+	cutLast         // it did not fit, and the caller is the one who must settle the chunk
+	cutFull         // it did not fit, and somebody else settles
+)
+
+// cut takes n bytes off a chunk. A chunk that has been replaced, even one that went home since, is
+// sealed and gives nothing. With cutLast the Buffer's length is how many were cut before.
+func (s *slab) cut(n int) (Buffer, cutting) {
+	size := uint64(len(s.mem))
+	if s.bump.Load()&math.MaxUint32 > size {
+		return Buffer{}, cutFull
+	}
+	after := s.bump.Add(bumpCount | uint64(n))
+	end := after & math.MaxUint32
+	switch {
+	case end <= size: // one of the references taken beforehand is ours, so the generation stands
+		return Buffer{s, s.state.Load() >> genShift << genShift, int(end) - n, n}, cutDone
+	case end-uint64(n) <= size:
+		return Buffer{n: int(after/bumpCount) - 1}, cutLast
+	default:
+		return Buffer{}, cutFull
+	}
+}
+
+// settle gives the references that were taken beforehand and not handed out back, the arena's own
+// included.
+func (s *slab) settle(handed int) {
+	s.bump.Store(sealed)
+	switch drop(&s.state, s.state.Load(), uint64(len(s.mem)+1-handed)) {
+	case droppedLast:
+		s.class.idle.Put(s)
+	case droppedFlagged:
+		s.home()
+	}
+}
+
+// refill cuts n bytes off a new chunk, unless somebody has brought one meanwhile or is about to.
+func (a *Arena) refill(shard *arenaShard, n int) Buffer {
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if !shard.tracked.IsZero() {
+		return a.cutTracked(shard, n)
+	}
+	if s := shard.current.Load(); s != nil {
+		switch b, cut := s.cut(n); cut {
+		case cutDone:
+			return b
+		case cutLast:
+			s.settle(b.n)
+		}
+	}
+	chunk := a.pool.Get(a.chunk)
+	if chunk.identity() != 0 {
+		shard.current.Store(nil)
+		shard.tracked, shard.used = chunk, 0
+		return a.cutTracked(shard, n)
+	}
+	s := chunk.slab
+	takeAhead(s)
+	s.bump.Store(uint64(n) + bumpCount)
+	shard.current.Store(s)
+	return Buffer{s, chunk.key, 0, n}
+}
+
+// takeAhead takes a reference for each byte of a chunk, the most Buffers that it can be cut into.
+func takeAhead(s *slab) { s.state.Add(uint64(len(s.mem))) }
+
+// cutTracked cuts n bytes off a chunk whose references are tracked one by one.
+func (a *Arena) cutTracked(shard *arenaShard, n int) Buffer {
+	if shard.used+n > shard.tracked.Len() {
+		shard.tracked.Free()
+		shard.tracked, shard.used = a.pool.Get(a.chunk), 0
+	}
+	b := shard.tracked.Slice(shard.used, shard.used+n)
+	shard.used += n
+	return b
+}
+
+// Free gives the arena's hold on its chunks up: each goes home with the last Buffer cut from it.
+// The arena may be used again. Safe for concurrent use.
+func (a *Arena) Free() {
+	for i := range a.shards {
+		a.shards[i].release()
+	}
+}
+
+func (shard *arenaShard) release() {
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	shard.tracked.Free()
+	shard.tracked = Buffer{}
+	s := shard.current.Swap(nil)
+	if s == nil {
+		return
+	}
+	if word := s.bump.Swap(sealed); word&math.MaxUint32 <= uint64(len(s.mem)) {
+		s.settle(int(word / bumpCount))
+	} // otherwise whoever used it up settles
+}

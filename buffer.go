@@ -1,0 +1,136 @@
+package tarn
+
+// Buffer is one reference to some bytes of a slab (rule 1). It is a small value: copying it copies
+// no bytes and makes no new reference, so of all copies one is freed, once. The zero Buffer is
+// empty, and freeing it does nothing.
+//
+// All methods are O(1) and allocate nothing, but for those that say they copy. A method called on a
+// Buffer whose slab has gone home panics with a *Misuse; bounds are checked as a slice's are.
+// References to one slab may be used from different goroutines (rule 5).
+type Buffer struct {
+	slab *slab
+	key  uint64 // generation, and the reference's identity where checks gave it one
+	off  int
+	n    int
+}
+
+// identity is the number by which checks know a reference; 0 for one they do not track.
+func (b Buffer) identity() uint32 { return uint32(b.key) }
+
+// IsZero tells whether b is the zero Buffer, which holds no reference.
+func (b Buffer) IsZero() bool { return b.slab == nil }
+
+// Len is the number of bytes. It is known without the slab, and so never panics.
+func (b Buffer) Len() int { return b.n }
+
+// Bytes returns the bytes themselves, len and cap both b.Len(): valid until this reference is
+// freed, to be written only while Unique (rule 3).
+func (b Buffer) Bytes() []byte {
+	s := b.slab
+	if s == nil {
+		return nil
+	}
+	if !current(s.state.Load(), b.key) || b.identity() != 0 {
+		b.inspect("Bytes")
+	}
+	return s.mem[b.off : b.off+b.n : b.off+b.n]
+}
+
+// Ref returns another reference to the same bytes, to be freed on its own.
+func (b Buffer) Ref() Buffer { return b.another("Ref", b.off, b.n) }
+
+// Slice returns another reference, to b[i:j], to be freed on its own; b stays the caller's. An
+// empty slice holds its slab like any other.
+func (b Buffer) Slice(i, j int) Buffer {
+	if uint(j) > uint(b.n) || uint(i) > uint(j) {
+		outOfBounds(b.n, i, j)
+	}
+	return b.another("Slice", b.off+i, j-i)
+}
+
+// Split takes ownership of b and returns references to b[:n] and b[n:], each to be freed.
+func (b Buffer) Split(n int) (head, tail Buffer) {
+	if uint(n) > uint(b.n) {
+		outOfBounds(b.n, n, b.n)
+	}
+	tail = b.another("Split", b.off+n, b.n-n)
+	b.n = n
+	return b, tail
+}
+
+// Narrow takes ownership of b and returns the same reference, seen through b[i:j]. It touches no
+// count: the cheapest way to drop bytes at either end.
+func (b Buffer) Narrow(i, j int) Buffer {
+	if uint(j) > uint(b.n) || uint(i) > uint(j) {
+		outOfBounds(b.n, i, j)
+	}
+	b.off += i
+	b.n = j - i
+	return b
+}
+
+// another is a further reference to n bytes of b's slab from off.
+func (b Buffer) another(op string, off, n int) Buffer {
+	s := b.slab
+	if s == nil {
+		return b
+	}
+	if b.identity() != 0 {
+		return b.anotherTracked(op, off, n)
+	}
+	if !retain(&s.state, b.key) {
+		b.stale(op)
+	}
+	return Buffer{s, b.key, off, n}
+}
+
+// outOfBounds panics with the runtime's own error about b[i:j] of n bytes.
+func outOfBounds(n, i, j int) {
+	_ = make([]struct{}, n)[i:j]
+	panic("unreachable")
+}
+
+// Unique tells whether this is the only reference to its slab, so that its bytes may be written
+// (rule 3) and its room grown into. The zero Buffer is unique.
+func (b Buffer) Unique() bool {
+	s := b.slab
+	if s == nil {
+		return true
+	}
+	st := s.state.Load()
+	if !current(st, b.key) || b.identity() != 0 {
+		b.inspect("Unique")
+	}
+	return count(st) == 1
+}
+
+// Free gives this reference up. The last one to its slab sends the slab home. Freeing a reference
+// whose slab has gone home panics; so does, with CheckAll, freeing one twice while others live. It
+// may be called on any goroutine.
+func (b Buffer) Free() {
+	s := b.slab
+	if s == nil {
+		return
+	}
+	if st := s.state.Load(); st == b.key+1 && s.state.CompareAndSwap(st, b.key+genStep) {
+		s.class.idle.Put(s) // the only reference, and nothing due
+		return
+	}
+	b.free()
+}
+
+// free is the long way of Free.
+func (b Buffer) free() {
+	s := b.slab
+	if b.identity() != 0 {
+		b.endTracked("Free")
+	}
+	switch drop(&s.state, b.key, 1) {
+	case droppedStale:
+		b.stale("Free")
+	case droppedLast:
+		s.class.idle.Put(s)
+	case droppedFlagged:
+		s.home()
+	}
+}

@@ -1,0 +1,174 @@
+package tarn
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// DefaultRetain is the bound in bytes on what a pool keeps when its config names none.
+const DefaultRetain = 256 << 20
+
+// ErrConfig is matched by NewPool's errors about anything but classes (see ErrClasses).
+// The caller is at fault.
+var ErrConfig = errors.New("tarn: bad pool config")
+
+// ZeroPolicy says when a pool clears memory.
+type ZeroPolicy int
+
+const (
+	ZeroNever  ZeroPolicy = iota // contents are undefined after Get
+	ZeroOnGet                    // the bytes that Get returns or GrowTail and GrowHead add are zero
+	ZeroOnFree                   // a slab is cleared when its last reference is freed, for secrets
+)
+
+// RecordPolicy says whether a pool samples the sizes it is asked for (see Pool.Histogram).
+type RecordPolicy int
+
+const (
+	RecordOn  RecordPolicy = iota // one Get in RecordEvery is recorded; costs under 3 %
+	RecordOff                     // nothing is recorded
+)
+
+// CheckLevel says how closely a pool watches how its buffers are used. Whatever the level, the use
+// of a handle whose slab has gone home panics.
+type CheckLevel int
+
+const (
+	// CheckDefault takes the level from the environment variable TARN_CHECK: off, sampled,
+	// sampled:N, all or guard. Without it, or with anything else in it, checks are off.
+	CheckDefault CheckLevel = iota
+	// CheckOff watches nothing.
+	CheckOff
+	// CheckSampled gives one Get in CheckEvery, and the references made of it, an identity and
+	// stacks. Meant for production.
+	CheckSampled
+	// CheckAll watches every Get, and overwrites slabs that go home. Meant for tests.
+	CheckAll
+	// CheckGuard does so and puts each slab in pages of its own, inaccessible from the last Free
+	// on: a read through a slice kept too long faults. Where the platform has no page protection,
+	// or when GuardBytes are used up, it is CheckAll.
+	CheckGuard
+)
+
+// String is the level's name as in TARN_CHECK.
+func (l CheckLevel) String() string {
+	switch l {
+	case CheckOff:
+		return "off"
+	case CheckSampled:
+		return "sampled"
+	case CheckAll:
+		return "all"
+	case CheckGuard:
+		return "guard"
+	default:
+		return "default"
+	}
+}
+
+// PoolConfig configures a pool. The zero value is a good pool.
+type PoolConfig struct {
+	// Name labels the pool in Stats, on the debug page and in metrics.
+	Name string
+	// Classes are the sizes of slabs in bytes, ascending; nil means DefaultClasses. The pool keeps
+	// a copy.
+	Classes []int
+	// Retain bounds, in bytes, the slabs that the pool keeps for reuse; 0 means DefaultRetain, 1
+	// keeps nothing. It is exact: a slab counts from when it is made until the garbage collector
+	// has taken it, whether in use or idle. A Get beyond the bound is served by a slab that is
+	// dropped when freed, so Retain should cover what is usually in use at once. What lies idle
+	// goes back to the garbage collector within three cycles.
+	Retain int64
+	// Budget bounds, in bytes of slabs, what is in use, for Acquire; 0 means no bound.
+	Budget int64
+	// HighWater and LowWater are bytes in use: OnWatermark is told once when use rises to
+	// HighWater, and once when it has fallen to LowWater after that. It is called on the goroutine
+	// that crossed the mark, with no lock held, and must not block.
+	HighWater, LowWater int64
+	OnWatermark         func(mark Watermark, inUse int64)
+	// Zero says when memory is cleared.
+	Zero ZeroPolicy
+	// Check is the level of checks, CheckEvery the N of CheckSampled (0 means 1024), GuardBytes
+	// what CheckGuard may map at once, in use and in quarantine (0 means 256 MiB).
+	Check      CheckLevel
+	CheckEvery int
+	GuardBytes int64
+	// Record says whether sizes are recorded.
+	Record RecordPolicy
+	// Report is told of what no panic can tell: leaks and refused foreign memory. It may be called
+	// from any goroutine. Nil prints one line to standard error.
+	Report func(Misuse)
+}
+
+const (
+	defaultCheckEvery = 1024
+	defaultGuardBytes = 256 << 20
+)
+
+// complete checks the config and fills in what was left out.
+func (c PoolConfig) complete() (PoolConfig, error) {
+	if c.Classes == nil {
+		c.Classes = DefaultClasses()
+	}
+	if err := checkClasses(c.Classes); err != nil {
+		return c, err
+	}
+	for _, bound := range []struct {
+		name  string
+		value int64
+	}{
+		{"Retain", c.Retain}, {"Budget", c.Budget}, {"HighWater", c.HighWater}, {"LowWater", c.LowWater},
+		{"CheckEvery", int64(c.CheckEvery)}, {"GuardBytes", c.GuardBytes},
+	} {
+		if bound.value < 0 {
+			return c, fmt.Errorf("%w: %s is %d; it cannot be negative", ErrConfig, bound.name, bound.value)
+		}
+	}
+	switch {
+	case c.LowWater > c.HighWater:
+		return c, fmt.Errorf("%w: LowWater (%d) exceeds HighWater (%d)", ErrConfig, c.LowWater, c.HighWater)
+	case c.HighWater > 0 && c.OnWatermark == nil:
+		return c, fmt.Errorf("%w: HighWater without OnWatermark tells nobody", ErrConfig)
+	case c.Zero < ZeroNever || c.Zero > ZeroOnFree:
+		return c, fmt.Errorf("%w: no ZeroPolicy %d", ErrConfig, c.Zero)
+	case c.Check < CheckDefault || c.Check > CheckGuard:
+		return c, fmt.Errorf("%w: no CheckLevel %d", ErrConfig, c.Check)
+	case c.Record < RecordOn || c.Record > RecordOff:
+		return c, fmt.Errorf("%w: no RecordPolicy %d", ErrConfig, c.Record)
+	}
+	if c.Retain == 0 {
+		c.Retain = DefaultRetain
+	}
+	if c.Check == CheckDefault {
+		c.Check, c.CheckEvery = checkFromEnvironment(os.Getenv("TARN_CHECK"), c.CheckEvery)
+	}
+	if c.CheckEvery == 0 {
+		c.CheckEvery = defaultCheckEvery
+	}
+	if c.GuardBytes == 0 {
+		c.GuardBytes = defaultGuardBytes
+	}
+	return c, nil
+}
+
+// checkFromEnvironment reads the value of TARN_CHECK. A program must not fail to start over it, so
+// what it does not understand means off.
+func checkFromEnvironment(value string, every int) (CheckLevel, int) {
+	level, n, _ := strings.Cut(value, ":")
+	switch level {
+	case "sampled":
+		if k, err := strconv.ParseInt(n, 10, 32); err == nil && k > 0 {
+			every = int(k)
+		}
+		return CheckSampled, every
+	case "all":
+		return CheckAll, every
+	case "guard":
+		return CheckGuard, every
+	default:
+		return CheckOff, every
+	}
+}

@@ -1,0 +1,45 @@
+// Package tarn is buffer memory for network programs: pooled, reference-counted, zero-copy.
+//
+// A [Pool] hands out [Buffer] values. A Buffer is one reference to some bytes of a slab; slicing and
+// splitting make more references and copy nothing, and when the last one is freed the slab goes back
+// to its pool, whichever way it was cut:
+//
+//	 Get(11)                 Split(5)                        slab, class 64
+//	┌──────────────┐        ┌───────┐ ┌──────┐       ┌─────┬──────┬─────────────────┐
+//	│ b            │   →    │ head  │ │ tail │   ⇒   │hello│ world│    tail room    │
+//	└──────┬───────┘        └───┬───┘ └──┬───┘       └─────┴──────┴─────────────────┘
+//	       │                    │        └────────────────────▲       count: 2
+//	       └────────────────────┴─────────────▲               generation: 7
+//
+// A [Chain] is a rope of Buffers, a [Writer] fills one from small writes, an [Arena] cuts many small
+// Buffers out of one slab.
+//
+// # Ownership, in five rules
+//
+//  1. A Buffer value is one reference. Get, Ref, Slice and Split hand you references; each is
+//     freed exactly once.
+//  2. A callee takes ownership only where its doc says "takes ownership"; then it frees on every
+//     path, errors included. Otherwise it borrows for the call.
+//  3. Bytes is valid until that reference is freed. Write to it only while Unique.
+//  4. No function returns something to free together with a non-nil error.
+//  5. References to the same memory may live in different goroutines; one reference value belongs
+//     to one goroutine at a time.
+//
+// Comments cite them by number.
+//
+// # What breaking them does
+//
+// A Buffer remembers the generation of its slab, and a slab that goes home moves on to the next
+// generation. So every use of a handle whose slab has gone home panics with a [*Misuse], in every
+// build and at every check level, before any byte or count of the next owner is touched. A reference
+// freed twice while others to the same slab live cannot be seen by a count; it takes away the count
+// of one of the others, which panics when it is used. [CheckAll] gives each reference an identity
+// and names the culprit at the second Free itself. What no handle can see is a slice kept from
+// Bytes beyond Free; [CheckGuard] makes reading it fault.
+//
+// # Limitations
+//
+// A Buffer forgotten rather than freed costs its slab, which the garbage collector takes; it is
+// counted in [Stats].Leaked. A small view keeps its whole slab from the pool until freed; see
+// [Buffer.Pinned] and [Buffer.Shrink]. A slab can have 2^30 references at once.
+package tarn

@@ -1,0 +1,139 @@
+package tarn
+
+import "github.com/tarn-go/tarn/internal/publish"
+
+// This file is the long way of Get: making slabs, and what is due for some of them.
+
+// hand makes an idle slab, which the caller owns, into a reference to its first n bytes.
+func (p *Pool) hand(s *slab, n int) Buffer {
+	st := s.state.Load()
+	if generation(st) == 0 { // wrapped: a stale handle of its first cycles could pass for a new one
+		s.discard()
+		s = p.makeSlab(s.class)
+		st = s.state.Load()
+	}
+	if !s.kept {
+		s.due |= dueCollect
+	}
+	key := p.prepare(s, st, n)
+	next := st + 1
+	if s.due != 0 {
+		next |= flagged
+	}
+	publish.Release(&s.state, next)
+	return Buffer{s, key, 0, n}
+}
+
+// prepare does what config and sampling ask for before a slab is handed out, and returns the key
+// of its first reference.
+func (p *Pool) prepare(s *slab, st uint64, n int) uint64 {
+	h := scatter(generation(st))
+	if p.record != nil && h <= p.samples.record {
+		p.record.size(n)
+		s.born = p.cycle.Load()
+		s.due |= dueLifetime
+	}
+	if p.budget != nil && s.charge == 0 {
+		p.budget.debit(int64(len(s.mem)))
+		s.charge = int64(len(s.mem))
+	}
+	if s.charge != 0 {
+		s.due |= dueCharge
+	}
+	switch p.config.Zero {
+	case ZeroOnGet:
+		clear(s.mem[:n])
+	case ZeroOnFree:
+		s.due |= dueZero
+	}
+	if p.checks != nil && h <= p.samples.check {
+		return st | uint64(p.track(s, n))
+	}
+	return st
+}
+
+// makeSlab allocates a slab of a class, kept if the bound on retention has room for it.
+func (p *Pool) makeSlab(c *class) *slab {
+	c.misses.Add(1)
+	if p.guard != nil {
+		return p.makeGuarded(c)
+	}
+	s := newSlab(p, c, make([]byte, c.size))
+	p.own(int64(c.size))
+	if p.reserve(int64(c.size)) {
+		s.kept = true
+		c.register(s)
+	} else {
+		c.gets.Add(1)
+	}
+	return s
+}
+
+// makeOversize allocates a slab above the largest class, which is never kept.
+func (p *Pool) makeOversize(n int) *slab {
+	s := newSlab(p, nil, make([]byte, n))
+	p.own(int64(n))
+	p.oversize.misses.Add(1)
+	p.oversize.gets.Add(1)
+	return s
+}
+
+// own counts the bytes of a new slab.
+func (p *Pool) own(n int64) {
+	owned := p.owned.Add(n)
+	for {
+		peak := p.peak.Load()
+		if owned <= peak || p.peak.CompareAndSwap(peak, owned) {
+			return
+		}
+	}
+}
+
+// reserve takes n bytes of the bound on retention, if they are there.
+func (p *Pool) reserve(n int64) bool {
+	for {
+		r := p.reserved.Load()
+		if r+n > p.config.Retain {
+			return false
+		}
+		if p.reserved.CompareAndSwap(r, r+n) {
+			return true
+		}
+	}
+}
+
+// forget takes a slab out of the books: given up while idle, freed and not kept, or leaked.
+func (p *Pool) forget(s *slab, state uint64) {
+	size := int64(len(s.mem))
+	if s.kept {
+		p.reserved.Add(-size)
+		p.owned.Add(-size)
+		if count(state) == 0 {
+			s.class.dropped.Add(1)
+		}
+		s.class.unregister(s, state)
+		return
+	}
+	t := s.tally()
+	if !s.foreign {
+		p.owned.Add(-size)
+	}
+	if count(state) > 0 {
+		t.leaked.Add(1)
+		return
+	}
+	t.frees.Add(1)
+	t.dropped.Add(1)
+}
+
+// tally is where a slab that is not kept is counted.
+func (s *slab) tally() *tally {
+	switch {
+	case s.class != nil:
+		return &s.class.tally
+	case s.foreign:
+		return &s.pool.foreign
+	default:
+		return &s.pool.oversize
+	}
+}
