@@ -1,0 +1,5 @@
+//go:build !race
+
+package adapt
+
+const raceEnabled = false
