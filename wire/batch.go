@@ -29,8 +29,9 @@ type Batch struct {
 // Len returns how many bytes have not been sent yet.
 func (b *Batch) Len() int { return b.size }
 
-// Space appends n bytes and returns them for the caller to fill at once; the
-// slice is borrowed until the next call. n must be in 0..MaxPeek, else it panics.
+// Space appends n bytes and returns them for the caller to fill before the batch
+// is sent, until when the slice is borrowed. n must be in 0..MaxPeek, else it
+// panics.
 func (b *Batch) Space(n int) []byte {
 	if n < 0 || n > MaxPeek {
 		panic("wire: Space of a length outside 0..MaxPeek")

@@ -41,3 +41,6 @@ const (
 	Unsent Outcome = iota // bytes are left in the batch
 	Sent                  // the batch was sent or failed, and is empty
 )
+
+// CanTry reports whether TrySend ever sends anything on w's connection.
+func (w *Writer) CanTry() bool { return w.raw != nil }

@@ -1,0 +1,151 @@
+package h2
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Config sets a connection up. The zero Config is ready to use.
+type Config struct {
+	// Pool is where memory comes from; nil: tarn.Shared.
+	Pool *tarn.Pool
+	// MaxFrameSize is the largest frame payload offered to the peer, in bytes:
+	// 16384 to 16777215; 0: 1 MiB.
+	MaxFrameSize int
+	// Window is the receive window a stream starts with, in bytes; 0: 256 KiB. It
+	// grows by doubling, for the whole connection, while it is what limits the
+	// peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
+	Window, MaxWindow int
+	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
+	// is given back on receipt, so it bounds what is under way; it grows with
+	// Window to at least twice that.
+	ConnWindow int
+	// Unread bounds the bytes received and not yet consumed on all streams
+	// together; beyond it the connection's window is withheld. 0: 64 MiB.
+	Unread int
+	// MaxStreams bounds the streams a peer may have open or unreleased on a server;
+	// 0: 100 (grpc-go: unlimited). On a client it bounds those this side opens,
+	// below the peer's own limit; 0: the peer's.
+	MaxStreams int
+	// MaxHeaderList bounds a received header list, counted as SETTINGS_MAX_HEADER_LIST_SIZE
+	// does (RFC 9113 section 6.5.2); 0: 64 KiB.
+	MaxHeaderList int
+	// Keepalive sends PINGs on a quiet connection.
+	Keepalive Keepalive
+	// Policy bounds the peer's PINGs (servers).
+	Policy PingPolicy
+	// Limits bounds what a hostile peer may do.
+	Limits Limits
+}
+
+// Keepalive says when to ask a silent peer whether it is there. A zero Time
+// disables it.
+type Keepalive struct {
+	Time        time.Duration // of silence before a PING
+	Timeout     time.Duration // for any answer, then the connection ends; 0: 20 s
+	WithoutCall Permission    // whether to ping while no stream is open
+}
+
+// PingPolicy polices the peer's PINGs as gRPC does: each one that comes sooner
+// than MinTime after the last, or without a stream open unless permitted, is a
+// strike; a HEADERS or DATA frame sent forgives all; the third strike ends the
+// connection with ENHANCE_YOUR_CALM and "too_many_pings". Negative MinTime: no
+// policing; 0: 5 minutes.
+type PingPolicy struct {
+	MinTime     time.Duration
+	WithoutCall Permission
+}
+
+// Permission allows or denies.
+type Permission uint8
+
+const (
+	Deny Permission = iota
+	Permit
+)
+
+// Limits bounds what a peer can make this side do. Zero fields take the defaults.
+// A connection that crosses one ends with GOAWAY ENHANCE_YOUR_CALM.
+type Limits struct {
+	// Resets is how many streams more than it finishes properly a peer may reset
+	// or have reset by its own fault, before 33 a second more (CVE-2023-44487,
+	// CVE-2025-8671); 0: 1000.
+	Resets int
+	// Replies is how many frames that the peer provoked (acknowledgements, resets)
+	// may wait to be written; 0: 1000.
+	Replies int
+	// Useless is how many frames in a row that carry nothing (empty DATA, PRIORITY,
+	// SETTINGS, unknown types, PING) are accepted before a useful one; 0: 10000.
+	Useless int
+	// Continuations is how many CONTINUATION frames a header list may take
+	// (CVE-2023-45288); 0: 32. Its compressed length is bounded by twice
+	// MaxHeaderList in any case.
+	Continuations int
+}
+
+const (
+	minMaxFrame     = 16384
+	maxMaxFrame     = 1<<24 - 1
+	maxWindow       = 1<<31 - 1
+	initialWindow   = 65535 // RFC 9113 section 6.9.2
+	defaultWindow   = 256 << 10
+	defaultGrown    = 4 << 20
+	defaultConnWin  = 1 << 20
+	defaultUnread   = 64 << 20
+	defaultStreams  = 100
+	defaultHeaders  = 64 << 10
+	defaultMaxFrame = 1 << 20
+)
+
+// normal returns c with defaults filled in, or an error that says which field is
+// wrong.
+func (c Config) normal() (Config, error) {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Pool == nil {
+		c.Pool = tarn.Shared()
+	}
+	def(&c.MaxFrameSize, defaultMaxFrame)
+	def(&c.Window, defaultWindow)
+	def(&c.MaxWindow, max(defaultGrown, c.Window))
+	def(&c.ConnWindow, max(defaultConnWin, c.Window))
+	def(&c.Unread, defaultUnread)
+	def(&c.MaxHeaderList, defaultHeaders)
+	def(&c.Limits.Resets, 1000)
+	def(&c.Limits.Replies, 1000)
+	def(&c.Limits.Useless, 10000)
+	def(&c.Limits.Continuations, 32)
+	if c.Keepalive.Timeout == 0 {
+		c.Keepalive.Timeout = 20 * time.Second
+	}
+	if c.Policy.MinTime == 0 {
+		c.Policy.MinTime = 5 * time.Minute
+	}
+	for _, f := range []struct {
+		name      string
+		v, lo, hi int
+	}{
+		{"MaxFrameSize", c.MaxFrameSize, minMaxFrame, maxMaxFrame},
+		{"Window", c.Window, 1, maxWindow},
+		{"MaxWindow", c.MaxWindow, c.Window, maxWindow / 2},
+		{"ConnWindow", c.ConnWindow, initialWindow, maxWindow},
+		{"Unread", c.Unread, 1, math.MaxInt},
+		{"MaxStreams", c.MaxStreams, 0, maxWindow},
+		{"MaxHeaderList", c.MaxHeaderList, 1, 16 << 20},
+		{"Limits.Resets", c.Limits.Resets, 1, maxWindow},
+		{"Limits.Replies", c.Limits.Replies, 1, maxWindow},
+		{"Limits.Useless", c.Limits.Useless, 1, maxWindow},
+		{"Limits.Continuations", c.Limits.Continuations, 1, maxWindow},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return c, fmt.Errorf("h2: Config.%s is %d, outside %d to %d", f.name, f.v, f.lo, f.hi)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,161 @@
+package h2
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+type side uint8
+
+const (
+	client side = iota
+	server
+)
+
+// Conn is one HTTP/2 connection. Its methods are safe for concurrent use, except
+// that Run is called once.
+type Conn struct {
+	nc     net.Conn
+	side   side
+	cfg    Config
+	h      Handler
+	lander Lander      // h, or nil
+	events ConnHandler // h, or nil
+	done   chan struct{}
+
+	in reading // Run's own
+
+	mu      sync.Mutex
+	streams map[uint32]*Stream
+	cur     *Stream // in a callback, or was last: not to be reused yet
+	free    *Stream // spare streams, linked by next
+	nfree   int
+	held    int    // streams open or not yet released
+	nextID  uint32 // client: of the next stream to open
+	lastID  uint32 // server: the highest that the peer opened
+	life    life
+	err     error // why the connection ended
+	enc     encoder
+	send    sending
+	recv    receiving
+	guard   guard
+	pings   pings
+	goAway  *GoAwayError // what the peer said last
+	recent  recent       // streams this side reset lately: frames under way are no fault
+}
+
+// life is how far a connection has come; it only moves on.
+type life uint8
+
+const (
+	alive    life = iota
+	parting       // server: the first of two GOAWAYs is sent
+	draining      // no new streams; ends with the last one
+	dead          // over
+)
+
+// NewServer returns the server's side of nc, which it takes over; nothing is
+// written or read before Run. The error says what is wrong with cfg; nc is then
+// still the caller's.
+func NewServer(nc net.Conn, h Handler, cfg Config) (*Conn, error) {
+	if cfg.MaxStreams == 0 {
+		cfg.MaxStreams = defaultStreams
+	}
+	return newConn(nc, h, cfg, server)
+}
+
+// NewClient returns the client's side of nc, which it takes over. Streams may be
+// opened at once; Run must be running for anything to come back. The error says
+// what is wrong with cfg; nc is then still the caller's.
+func NewClient(nc net.Conn, h Handler, cfg Config) (*Conn, error) {
+	return newConn(nc, h, cfg, client)
+}
+
+func newConn(nc net.Conn, h Handler, cfg Config, side side) (*Conn, error) {
+	cfg, err := cfg.normal()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{nc: nc, side: side, cfg: cfg, h: h, done: make(chan struct{}),
+		streams: make(map[uint32]*Stream), nextID: 1}
+	c.lander, _ = h.(Lander)
+	c.events, _ = h.(ConnHandler)
+	c.in.init(c)
+	c.enc.init()
+	c.send.init(wire.NewWriter(nc, cfg.Pool))
+	c.recv.init(&c.cfg)
+	c.guard.init(cfg.Limits)
+	c.greet()
+	return c, nil
+}
+
+// greet queues what either side sends first: it leaves with the first write.
+func (c *Conn) greet() {
+	if c.side == client {
+		c.send.out.Write([]byte(Preface))
+	}
+	type setting struct {
+		id settingID
+		v  int
+	}
+	set := []setting{{setMaxFrame, c.cfg.MaxFrameSize}, {setWindow, c.cfg.Window}, {setHeaderList, c.cfg.MaxHeaderList}}
+	if c.side == client {
+		set = append(set, setting{setEnablePush, 0})
+	} else {
+		set = append(set, setting{setMaxStreams, c.cfg.MaxStreams})
+	}
+	p := c.put(frame{typ: frameSettings, length: settingLen * len(set)})
+	for i, s := range set {
+		putSetting(p[i*settingLen:], s.id, uint32(s.v))
+	}
+	c.recv.unacked++
+	if d := c.cfg.ConnWindow - initialWindow; d > 0 {
+		c.putWindow(0, d)
+	}
+}
+
+// Run reads the connection and calls the handler until the connection is over,
+// then fails what streams are left and closes the net.Conn. It returns nil when
+// this side ended the connection with Close or Shutdown or the peer closed it with
+// no stream open; otherwise why it ended.
+func (c *Conn) Run() error {
+	c.mu.Lock()
+	c.recv.asked = time.Now()
+	c.flush(mayBlock)
+	c.mu.Unlock()
+	c.startKeepalive()
+	return c.teardown(c.loop())
+}
+
+// Done is closed when the connection is over.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// NetConn returns the connection underneath. It must not be read or written.
+func (c *Conn) NetConn() net.Conn { return c.nc }
+
+// Err returns why the connection ended; nil while it lives.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life != dead {
+		return nil
+	}
+	return c.err
+}
+
+// Streams returns how many streams are open or not yet released.
+func (c *Conn) Streams() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
+}
+
+// CanOpen reports whether Open would succeed now without waiting.
+func (c *Conn) CanOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.side == client && c.life == alive && c.err == nil && c.held < c.send.maxStreams
+}

@@ -1,0 +1,167 @@
+package h2
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// onWindow takes a WINDOW_UPDATE (RFC 9113 section 6.9).
+func (c *Conn) onWindow(f frame) error {
+	if f.length != 4 {
+		return c.fault(FrameSizeError, "WINDOW_UPDATE of another length than 4")
+	}
+	p, err := c.peek(4)
+	if err != nil {
+		return err
+	}
+	n := int64(binary.BigEndian.Uint32(p) & (1<<31 - 1))
+	if err := c.in.r.Discard(4); err != nil {
+		return err
+	}
+	c.lock()
+	defer c.mu.Unlock()
+	if !c.guard.empty() {
+		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
+	}
+	if f.id == 0 {
+		if n == 0 {
+			return c.fault(ProtocolError, "WINDOW_UPDATE of nothing")
+		}
+		if c.send.conn += n; c.send.conn > maxWindow {
+			return c.fault(FlowControlError, "a window beyond 2^31-1")
+		}
+		c.wakeWaiters()
+		return nil
+	}
+	s := c.streams[f.id]
+	if s == nil {
+		return c.stray(f.id, "WINDOW_UPDATE on an idle stream")
+	}
+	if n == 0 {
+		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "WINDOW_UPDATE of nothing"}
+	}
+	if s.out += n; s.out > maxWindow {
+		return &StreamError{Code: FlowControlError, Fault: Peer, Reason: "a window beyond 2^31-1"}
+	}
+	if s.out > 0 && c.send.conn > 0 {
+		c.wakeStream(s)
+	}
+	return nil
+}
+
+// stray says what is wrong with a harmless frame on a stream that is not open:
+// nothing if it was once. c.mu is held.
+func (c *Conn) stray(id uint32, reason string) error {
+	next := c.lastID + 1
+	if c.side == client {
+		next = c.nextID
+	}
+	if id&1 == 0 || id >= next && c.life < draining {
+		return c.fault(ProtocolError, reason)
+	}
+	return nil
+}
+
+// onReset takes a RST_STREAM (RFC 9113 section 6.4).
+func (c *Conn) onReset(f frame) error {
+	if f.length != 4 {
+		return c.fault(FrameSizeError, "RST_STREAM of another length than 4")
+	}
+	p, err := c.peek(4)
+	if err != nil {
+		return err
+	}
+	code := Code(binary.BigEndian.Uint32(p))
+	if err := c.in.r.Discard(4); err != nil {
+		return err
+	}
+	if f.id == 0 {
+		return c.fault(ProtocolError, "RST_STREAM on stream 0")
+	}
+	c.lock()
+	if c.side == server && !c.guard.broke() {
+		c.mu.Unlock()
+		return c.fault(EnhanceYourCalm, "too many resets")
+	}
+	s := c.streams[f.id]
+	if s == nil {
+		defer c.mu.Unlock()
+		return c.stray(f.id, "RST_STREAM on an idle stream")
+	}
+	c.setCur(s)
+	why := &StreamError{Code: code, Fault: Told}
+	s.err = why
+	s.state |= wasReset
+	c.closeStream(s)
+	tell := !s.is(released)
+	c.mu.Unlock()
+	if tell {
+		c.h.OnReset(s, why)
+	}
+	return nil
+}
+
+// onPing takes a PING (RFC 9113 section 6.7).
+func (c *Conn) onPing(f frame) error {
+	if f.length != 8 {
+		return c.fault(FrameSizeError, "PING of another length than 8")
+	}
+	p, err := c.peek(8)
+	if err != nil {
+		return err
+	}
+	data := [8]byte(p)
+	if err := c.in.r.Discard(8); err != nil {
+		return err
+	}
+	if f.id != 0 {
+		return c.fault(ProtocolError, "PING on a stream")
+	}
+	c.lock()
+	defer c.mu.Unlock()
+	if f.has(flagAck) {
+		c.pong(data)
+		return nil
+	}
+	if !c.guard.reply() || !c.guard.empty() {
+		return c.fault(EnhanceYourCalm, "too many PINGs")
+	}
+	c.putPing(flagAck, data)
+	if c.side == server && !c.guard.pinged(time.Now(), c.held, c.cfg.Policy) {
+		return c.fault(EnhanceYourCalm, "too_many_pings")
+	}
+	return nil
+}
+
+// onPriority checks a PRIORITY and ignores it (RFC 9113 section 5.3.2).
+func (c *Conn) onPriority(f frame) error {
+	if f.id == 0 {
+		return c.fault(ProtocolError, "PRIORITY on stream 0")
+	}
+	if f.length != 5 {
+		if err := c.discard(f.length); err != nil {
+			return err
+		}
+		return &StreamError{Code: FrameSizeError, Fault: Peer, Reason: "PRIORITY of another length than 5"}
+	}
+	p, err := c.peek(5)
+	if err != nil {
+		return err
+	}
+	dep := binary.BigEndian.Uint32(p) & (1<<31 - 1)
+	if err := c.in.r.Discard(5); err != nil {
+		return err
+	}
+	if dep == f.id {
+		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "a stream that depends on itself"}
+	}
+	return c.useless()
+}
+
+// useless counts a frame that brings nothing.
+func (c *Conn) useless() error {
+	if !c.guard.empty() {
+		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package h2
+
+import (
+	"bytes"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+const (
+	rememberedBlocks = 16
+	maxPrefix        = 1 << 10 // bytes of a header block worth remembering
+	maxRemembered    = 8 << 10 // and what it may decode to
+)
+
+// decoder reads header blocks. A block that leaves the dynamic table as it is
+// decodes to the same list as long as the table stays so; its bytes up to the
+// last indexed field are remembered, and when they come again only what follows
+// is decoded: literals, such as a deadline that differs from call to call. Any
+// change of the table forgets everything. Run's own.
+type decoder struct {
+	hp    *hpack.Decoder
+	limit int
+	known [rememberedBlocks]*remembered
+	nknow int
+	turn  int
+
+	// Of the block being decoded:
+	h             *Header
+	bad           badHeader
+	size          int
+	regular       bool    // a regular field has been seen
+	fields        []Field // scratch
+	more          []Field // scratch
+	into          *[]Field
+	seen          pseudo
+	selfDependent bool
+}
+
+type remembered struct {
+	prefix  []byte
+	h       Header // without More
+	memo    any
+	size    int
+	seen    pseudo
+	regular bool
+}
+
+// badHeader is what is wrong with a header list, the peer being at fault.
+type badHeader struct {
+	reason  string
+	conn    bool // the block could not be decoded: the connection is lost
+	tooLong bool
+}
+
+type pseudo uint8
+
+const (
+	sawMethod pseudo = 1 << iota
+	sawScheme
+	sawPath
+	sawAuthority
+	sawStatus
+)
+
+func (d *decoder) init(limit int) {
+	d.limit = limit
+	d.hp = hpack.NewDecoder(tableSize, d.emit)
+}
+
+// decode decodes block into h. The result is nil if the list is well-formed.
+func (d *decoder) decode(block []byte, h *Header) *badHeader {
+	d.h, d.bad = h, badHeader{}
+	d.fields, d.more = d.fields[:0], d.more[:0]
+	defer d.tidy()
+	for i, k := range d.known[:d.nknow] {
+		if !bytes.HasPrefix(block, k.prefix) {
+			continue
+		}
+		tail := block[len(k.prefix):]
+		if len(tail) > 0 {
+			if tail[0]&0xe0 != 0 {
+				continue // not a literal: another block
+			}
+			if _, changes, ok := scan(tail); changes || !ok {
+				break
+			}
+		}
+		if i > 0 { // the busy ones move to the front
+			d.known[i], d.known[i-1] = d.known[i-1], k
+		}
+		*h = k.h
+		h.Memo = &k.memo
+		d.size, d.seen, d.regular = k.size, k.seen, k.regular
+		if len(tail) == 0 {
+			return nil
+		}
+		d.into = &d.more
+		return d.finish(tail)
+	}
+	return d.slow(block)
+}
+
+// slow decodes a block that is not remembered, and remembers it if it can.
+func (d *decoder) slow(block []byte) *badHeader {
+	*d.h = Header{}
+	d.size, d.seen, d.regular = 0, 0, false
+	n, changes, ok := scan(block)
+	if !ok {
+		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
+	}
+	if changes {
+		clear(d.known[:])
+		d.nknow, d.turn = 0, 0
+		n = len(block)
+	}
+	d.into = &d.fields
+	d.hp.SetEmitEnabled(true)
+	if _, err := d.hp.Write(block[:n]); err != nil {
+		return &badHeader{conn: true, reason: err.Error()}
+	}
+	if len(d.fields) > 0 {
+		d.h.Fields = append([]Field(nil), d.fields...)
+	}
+	if !changes && n > 0 && n <= maxPrefix && d.size <= maxRemembered && d.bad == (badHeader{}) {
+		k := &remembered{prefix: append([]byte(nil), block[:n]...), h: *d.h, size: d.size, seen: d.seen, regular: d.regular}
+		d.h.Memo = &k.memo
+		if d.nknow < len(d.known) {
+			d.known[d.nknow] = k
+			d.nknow++
+		} else {
+			d.known[d.turn] = k
+			d.turn = (d.turn + 1) % len(d.known)
+		}
+	}
+	d.into = &d.more
+	return d.finish(block[n:])
+}
+
+// finish decodes the rest of a block.
+func (d *decoder) finish(tail []byte) *badHeader {
+	if _, err := d.hp.Write(tail); err != nil {
+		return &badHeader{conn: true, reason: err.Error()}
+	}
+	if err := d.hp.Close(); err != nil {
+		return &badHeader{conn: true, reason: err.Error()}
+	}
+	d.h.More = d.more
+	if d.bad != (badHeader{}) {
+		bad := d.bad
+		return &bad
+	}
+	return nil
+}
+
+// tidy keeps the scratch space within bounds.
+func (d *decoder) tidy() {
+	if cap(d.fields) > 256 {
+		d.fields = nil
+	}
+	if cap(d.more) > 256 {
+		d.more = nil
+	}
+	d.hp.SetEmitEnabled(true)
+}
+
+// emit takes one field as hpack decodes it.
+func (d *decoder) emit(f hpack.HeaderField) {
+	if d.size += len(f.Name) + len(f.Value) + entryCost; d.size > d.limit {
+		d.bad = badHeader{tooLong: true, reason: "a header list beyond the limit"}
+		d.hp.SetEmitEnabled(false) // the table is still kept in step
+		return
+	}
+	if len(f.Name) > 0 && f.Name[0] == ':' {
+		d.pseudo(f)
+		return
+	}
+	d.regular = true
+	if reason := checkField(f.Name, f.Value); reason != "" {
+		d.bad.reason = reason
+		return
+	}
+	*d.into = append(*d.into, Field{Name: f.Name, Value: f.Value, Sensitive: f.Sensitive})
+}
+
+// pseudo takes a pseudo-field (RFC 9113 section 8.3).
+func (d *decoder) pseudo(f hpack.HeaderField) {
+	h := d.h
+	var p pseudo
+	switch f.Name {
+	case ":method":
+		p, h.Method = sawMethod, f.Value
+	case ":scheme":
+		p, h.Scheme = sawScheme, f.Value
+	case ":path":
+		p, h.Path = sawPath, f.Value
+	case ":authority":
+		p, h.Authority = sawAuthority, f.Value
+	case ":status":
+		p = sawStatus
+		for _, b := range []byte(f.Value) {
+			if b < '0' || b > '9' || len(f.Value) != 3 {
+				d.bad.reason = ":status that is no status"
+				return
+			}
+			h.Status = 10*h.Status + int(b-'0')
+		}
+	default:
+		d.bad.reason = "an unknown pseudo-field"
+		return
+	}
+	switch {
+	case d.seen&p != 0:
+		d.bad.reason = "a pseudo-field twice"
+	case d.regular:
+		d.bad.reason = "a pseudo-field after others"
+	case !validValue(f.Value):
+		d.bad.reason = "a pseudo-field's value with control characters"
+	}
+	d.seen |= p
+}

@@ -1,0 +1,187 @@
+package h2
+
+import "golang.org/x/net/http2/hpack"
+
+const (
+	tableSize    = 4096 // RFC 9113 section 6.5.2, what this side makes use of
+	entryCost    = 32   // RFC 7541 section 4.1
+	maxBlocks    = 256  // blocks remembered as bytes by one connection
+	staticFields = 61
+	keepBlock    = 16 << 10 // a header block buffer larger than this is dropped after use
+)
+
+// encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
+// dynamic table while that has room, and nothing is ever evicted, so that a block
+// once seen is a few index bytes, the same each time. What comes beside a Block is
+// literal, except that its names are indexed. Guarded by Conn.mu.
+type encoder struct {
+	fields map[Field]int  // entry number by field
+	names  map[string]int // and by name
+	n      int            // entries in the table
+	size   int            // their cost
+	limit  int            // of the table
+	blocks map[*Block]blockBytes
+	resize bool   // the next block starts with a size update
+	buf    []byte // the block being encoded
+}
+
+// blockBytes is a block as encoded when the table had n entries: good as long as
+// it has as many, since indices count from the newest.
+type blockBytes struct {
+	b []byte
+	n int
+}
+
+func (e *encoder) init() {
+	e.limit = tableSize
+	e.clear()
+}
+
+func (e *encoder) clear() {
+	e.fields, e.names, e.blocks = make(map[Field]int), make(map[string]int), make(map[*Block]blockBytes)
+	e.n, e.size = 0, 0
+}
+
+// setLimit follows the peer's HEADER_TABLE_SIZE: a smaller table is started
+// afresh, which the peer is told by a size update to zero first.
+func (e *encoder) setLimit(n int) {
+	n = min(n, tableSize)
+	if n == e.limit {
+		return
+	}
+	e.clear()
+	e.limit = n
+	e.resize = true
+}
+
+// encode returns b followed by fields as a header block, valid until the next
+// call.
+func (e *encoder) encode(b *Block, fields []Field) []byte {
+	if cap(e.buf) > keepBlock {
+		e.buf = nil
+	}
+	e.buf = e.buf[:0]
+	if e.resize {
+		e.resize = false
+		e.buf = appendInt(e.buf, 0x20, 5, 0)
+		e.buf = appendInt(e.buf, 0x20, 5, uint64(e.limit))
+	}
+	if b != nil {
+		if c, ok := e.blocks[b]; ok && c.n == e.n {
+			e.buf = append(e.buf, c.b...)
+		} else {
+			e.block(b)
+		}
+	}
+	for i := range fields {
+		e.literal(&fields[i])
+	}
+	return e.buf
+}
+
+// block encodes b, indexing what it can, and remembers the bytes if they will be
+// the same next time.
+func (e *encoder) block(b *Block) {
+	start, before := len(e.buf), e.n
+	for i := range b.fields {
+		e.indexed(&b.fields[i])
+	}
+	if e.n != before {
+		return
+	}
+	if len(e.blocks) >= maxBlocks {
+		clear(e.blocks)
+	}
+	e.blocks[b] = blockBytes{append([]byte(nil), e.buf[start:]...), e.n}
+}
+
+func (e *encoder) indexed(f *Field) {
+	key := Field{Name: f.Name, Value: f.Value}
+	if f.Sensitive {
+		e.literal(f)
+	} else if i, ok := staticField[key]; ok {
+		e.buf = appendInt(e.buf, 0x80, 7, uint64(i))
+	} else if i, ok := e.fields[key]; ok {
+		e.buf = appendInt(e.buf, 0x80, 7, e.index(i))
+	} else if e.fits(f) {
+		e.insert(f)
+	} else {
+		e.literal(f)
+	}
+}
+
+func (e *encoder) fits(f *Field) bool {
+	return e.size+len(f.Name)+len(f.Value)+entryCost <= e.limit
+}
+
+// index turns an entry's number into the index it has now.
+func (e *encoder) index(entry int) uint64 { return uint64(staticFields + e.n - entry) }
+
+// insert sends f as a literal that the peer puts in its table.
+func (e *encoder) insert(f *Field) {
+	i := e.nameIndex(f.Name)
+	e.buf = appendInt(e.buf, 0x40, 6, i)
+	if i == 0 {
+		e.buf = appendString(e.buf, f.Name)
+	}
+	e.buf = appendString(e.buf, f.Value)
+	e.fields[Field{Name: f.Name, Value: f.Value}] = e.n
+	if _, ok := e.names[f.Name]; !ok {
+		e.names[f.Name] = e.n
+	}
+	e.n++
+	e.size += len(f.Name) + len(f.Value) + entryCost
+}
+
+// literal sends f without touching the table, except that a name seen for the
+// first time is put there with this value while half of the table is free.
+func (e *encoder) literal(f *Field) {
+	i := e.nameIndex(f.Name)
+	if i == 0 && !f.Sensitive && len(f.Value) <= 64 && e.size < e.limit/2 && e.fits(f) {
+		e.insert(f)
+		return
+	}
+	first := byte(0)
+	if f.Sensitive {
+		first = 0x10
+	}
+	e.buf = appendInt(e.buf, first, 4, i)
+	if i == 0 {
+		e.buf = appendString(e.buf, f.Name)
+	}
+	e.buf = appendInt(e.buf, 0, 7, uint64(len(f.Value)))
+	e.buf = append(e.buf, f.Value...) // as it is: it will not be seen again
+}
+
+func (e *encoder) nameIndex(name string) uint64 {
+	if i, ok := staticName[name]; ok {
+		return uint64(i)
+	}
+	if i, ok := e.names[name]; ok {
+		return e.index(i)
+	}
+	return 0
+}
+
+// appendInt appends an integer with a prefix of n bits (RFC 7541 section 5.1).
+func appendInt(b []byte, first byte, n uint, v uint64) []byte {
+	limit := uint64(1)<<n - 1
+	if v < limit {
+		return append(b, first|byte(v))
+	}
+	b = append(b, first|byte(limit))
+	for v -= limit; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
+}
+
+// appendString appends a string literal, Huffman-coded where that is shorter.
+func appendString(b []byte, s string) []byte {
+	if n := hpack.HuffmanEncodeLength(s); n < uint64(len(s)) {
+		b = appendInt(b, 0x80, 7, n)
+		return hpack.AppendHuffmanString(b, s)
+	}
+	b = appendInt(b, 0, 7, uint64(len(s)))
+	return append(b, s...)
+}

@@ -1,0 +1,151 @@
+package h2
+
+import (
+	"time"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+const (
+	// queueHigh is how many bytes may wait to be written before Write waits too.
+	queueHigh = 1 << 20
+	// flushRounds is how many batches a caller sends for others before a goroutine
+	// takes over.
+	flushRounds = 4
+	// farewell is how long a connection that ends in order may take to say so.
+	farewell = 250 * time.Millisecond
+)
+
+// sending is the outgoing half of a connection; guarded by Conn.mu, except that
+// w and the batch being sent belong to whoever set busy.
+type sending struct {
+	w          *wire.Writer
+	out, spare *wire.Batch // gathering; and empty, unless it is being sent
+	busy       bool        // somebody sends
+	window     int64       // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn       int64       // what the connection may send
+	maxFrame   int         // the peer's MAX_FRAME_SIZE
+	maxStreams int         // client: how many streams may be open
+	greeted    bool        // the peer's first SETTINGS have come
+	waiters    *Stream     // Writes that wait for a window or for the queue
+	openers    []chan struct{}
+	closing    bool // when all is sent, nothing more will be
+}
+
+func (s *sending) init(w *wire.Writer) {
+	s.w, s.out, s.spare = w, w.NewBatch(), w.NewBatch()
+	s.window, s.conn = initialWindow, initialWindow
+	s.maxFrame = minMaxFrame
+	s.maxStreams = assumedStreams
+}
+
+// flushMode says what flush may cost its caller.
+type flushMode uint8
+
+const (
+	mayBlock  flushMode = iota // the caller may wait for the network
+	deferred                   // it may not; and while Run is amid a batch, Run will do it
+	immediate                  // it may not, but it shall be done now
+)
+
+// flush sends what is queued, unless somebody is at it, who then takes it along.
+// c.mu is held, but not throughout: state may have changed when flush returns.
+func (c *Conn) flush(mode flushMode) {
+	if c.send.busy {
+		return
+	}
+	if mode == deferred && c.recv.amid {
+		return
+	}
+	c.send.busy = true
+	for round := 0; c.send.out.Len() > 0; round++ {
+		b := c.swap()
+		if round == flushRounds {
+			go c.drain(b)
+			return
+		}
+		c.mu.Unlock()
+		sent, err := c.send.w.TrySend(b)
+		if sent == wire.Unsent {
+			if mode != mayBlock || !c.mustBlock() {
+				c.mu.Lock()
+				go c.drain(b)
+				return
+			}
+			err = c.send.w.Send(b)
+		}
+		c.mu.Lock()
+		c.flushed(b, err)
+	}
+	c.send.busy = false
+	c.allSent()
+}
+
+// mustBlock reports whether the caller itself waits for the network: where
+// nothing can be tried, a goroutine for each write would cost more.
+func (c *Conn) mustBlock() bool { return !c.send.w.CanTry() }
+
+// drain sends b and whatever is queued meanwhile, on a goroutine of its own.
+func (c *Conn) drain(b *wire.Batch) {
+	for {
+		err := c.send.w.Send(b)
+		c.mu.Lock()
+		c.flushed(b, err)
+		if c.send.out.Len() == 0 {
+			break
+		}
+		b = c.swap()
+		c.mu.Unlock()
+	}
+	c.send.busy = false
+	c.allSent()
+	c.mu.Unlock()
+}
+
+// swap takes the gathered batch for sending. c.mu is held.
+func (c *Conn) swap() *wire.Batch {
+	b := c.send.out
+	c.send.out, c.send.spare = c.send.spare, nil
+	c.guard.replies = 0
+	return b
+}
+
+// flushed takes back a batch after sending. c.mu is held.
+func (c *Conn) flushed(b *wire.Batch, err error) {
+	c.send.spare = b
+	if err != nil {
+		c.send.out.Reset()
+		c.breakOff(err)
+	}
+	c.wakeWaiters()
+}
+
+// put queues a frame header and returns the payload to be filled in before c.mu
+// is given up. c.mu is held; f.length is at most wire.MaxPeek - frameHeaderLen.
+func (c *Conn) put(f frame) []byte {
+	p := c.send.out.Space(frameHeaderLen + f.length)
+	putFrame(p, f)
+	return p[frameHeaderLen:]
+}
+
+// allSent ends the writing half once the last words are out. c.mu is held.
+func (c *Conn) allSent() {
+	if !c.send.closing || c.send.out.Len() > 0 {
+		return
+	}
+	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		h.CloseWrite() // the peer's last frames would else reset what it has yet to read
+	} else {
+		c.nc.Close()
+	}
+}
+
+// breakOff ends the connection because of err; Run notices and tells everyone.
+// c.mu is held.
+func (c *Conn) breakOff(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.send.out.Reset()
+	c.nc.Close()
+}

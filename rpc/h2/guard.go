@@ -1,0 +1,88 @@
+package h2
+
+import "time"
+
+// guard counts what a peer makes this side do in vain; guarded by Conn.mu, or
+// Run's own where only Run calls. Each of its questions returns whether the peer
+// may go on.
+type guard struct {
+	lim     Limits
+	replies int    // provoked and not yet taken for writing
+	resets  bucket // streams broken or reset
+	waste   bucket // frames that carried nothing
+	strikes int    // PINGs out of turn
+	ping    time.Time
+}
+
+func (g *guard) init(lim Limits) {
+	g.lim = lim
+	g.resets = bucket{level: lim.Resets, size: lim.Resets, rate: 33}
+	g.waste = bucket{level: lim.Useless, size: lim.Useless, rate: 100}
+}
+
+// reply is asked before a frame is queued that the peer provoked.
+func (g *guard) reply() bool {
+	g.replies++
+	return g.replies <= g.lim.Replies
+}
+
+// broke is asked for each stream that the peer reset or broke.
+func (g *guard) broke() bool { return g.resets.take() }
+
+// finished credits a stream that ended properly.
+func (g *guard) finished() { g.resets.give() }
+
+// empty is asked for each frame that carries nothing.
+func (g *guard) empty() bool { return g.waste.take() }
+
+// useful forgives empty frames: one that came carried something.
+func (g *guard) useful() { g.waste.level = g.waste.size }
+
+// wrote forgives empty frames and early PINGs: this side sent HEADERS or DATA.
+func (g *guard) wrote() {
+	g.waste.level = g.waste.size
+	g.strikes = 0
+}
+
+// pinged polices the time between PINGs (gRPC's keepalive enforcement).
+func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
+	if p.MinTime < 0 {
+		return true
+	}
+	gap := p.MinTime
+	if streams == 0 && p.WithoutCall == Deny {
+		gap = max(gap, 2*time.Hour)
+	}
+	early := !g.ping.IsZero() && now.Sub(g.ping) < gap
+	g.ping = now
+	if early {
+		g.strikes++
+	}
+	return g.strikes <= 2
+}
+
+// bucket is a token bucket that asks the time only when it is empty.
+type bucket struct {
+	level, size int
+	rate        int // tokens a second
+	last        time.Time
+}
+
+func (b *bucket) take() bool {
+	if b.level == 0 {
+		now := time.Now()
+		if !b.last.IsZero() {
+			b.level = int(min(now.Sub(b.last).Seconds()*float64(b.rate), float64(b.size)))
+		}
+		if b.level == 0 {
+			return false
+		}
+		b.last = now
+	} else if b.level == b.size {
+		b.last = time.Now() // it starts to fall
+	}
+	b.level--
+	return true
+}
+
+func (b *bucket) give() { b.level = min(b.level+1, b.size) }

@@ -1,0 +1,61 @@
+package h2
+
+import "github.com/tarn-go/tarn"
+
+// Ending tells whether something is the last of its direction of a stream
+// (END_STREAM, RFC 9113 section 5.1).
+type Ending uint8
+
+const (
+	More Ending = iota // more follows
+	End                // this is the last
+)
+
+// Handler receives what the peer sends. Its methods are called on the goroutine
+// that runs [Conn.Run], one at a time, and must not block: of this package they
+// may call anything except Write, Open with a context, and Ping.
+type Handler interface {
+	// OnHeaders delivers a header list: on a server first the request, with a new
+	// stream; on a client first the response (informational ones are skipped);
+	// then, in either case with End, trailers.
+	OnHeaders(s *Stream, h *Header, e Ending)
+
+	// OnData delivers DATA and takes ownership of b, which may be empty when e is
+	// End. What comes is a piece as it arrived: one frame may come in several
+	// pieces. The handler calls s.Consumed when the application has taken them.
+	OnData(s *Stream, b tarn.Buffer, e Ending)
+
+	// OnReset tells that the stream ended before both sides had finished: reset by
+	// the peer (*StreamError), broken by the peer (*StreamError), never processed
+	// because of GOAWAY (*GoAwayError), or its connection is gone (*ConnError or
+	// the network's error). It is called at most once, is the last call for s, and
+	// may come after End when this side was still sending. It is not called for
+	// streams that this side reset or released.
+	OnReset(s *Stream, err error)
+}
+
+// Lander is a Handler that receives some DATA in memory of its own, so that a
+// large message is read from the connection to where it will stay.
+type Lander interface {
+	// Land is called when n > 0 bytes of DATA are due. It returns where the next of
+	// them go (at most n are stored), or nil to have them by OnData. The memory is
+	// used until Landed.
+	Land(s *Stream, n int) []byte
+	// Landed says that the first n > 0 bytes of what Land returned are filled. It
+	// is not called when the connection breaks meanwhile; OnReset follows then.
+	Landed(s *Stream, n int, e Ending)
+}
+
+// ConnHandler is a Handler that wants to know of its connection. Called like the
+// methods of Handler.
+type ConnHandler interface {
+	// OnSettings is called when the peer's first SETTINGS are in force, which is
+	// when a client may call the connection ready.
+	OnSettings(c *Conn)
+	// OnGoAway is called for each GOAWAY of the peer, before OnReset for the
+	// streams it refuses. No stream can be opened any more.
+	OnGoAway(c *Conn, err *GoAwayError)
+	// OnIdle is called when the last stream has ended and been released. Unlike the
+	// others it may be called on any goroutine, and must be quick.
+	OnIdle(c *Conn)
+}

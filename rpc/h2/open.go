@@ -1,0 +1,112 @@
+package h2
+
+import (
+	"context"
+	"slices"
+)
+
+const (
+	// assumedStreams is how many streams a client opens before the peer's SETTINGS
+	// say how many it permits (RFC 9113 section 6.5.2 recommends no less).
+	assumedStreams = 100
+	maxStreamID    = 1<<31 - 1
+)
+
+// Open starts a stream with the header, DATA and ending of o, which leave in one
+// write if they can. v becomes the stream's Value before anything can come back.
+// While the peer permits no further stream, or its windows keep the DATA back,
+// Open waits until ctx is done; with a nil ctx it returns ErrStreamLimit, or
+// ErrWouldBlock without having opened anything. Ownership of o's DATA is taken.
+//
+// Other errors: what ended the connection, *GoAwayError when the peer takes no
+// more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. In each of
+// these cases the peer has seen nothing of the request. When Open waits for
+// windows in vain it resets the stream and OnReset may have been called for it.
+func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
+	c.mu.Lock()
+	s, err := c.open(ctx, v, o)
+	if err == nil {
+		c.yield()
+		if ctx == nil {
+			c.flush(deferred)
+		} else {
+			c.flush(mayBlock)
+		}
+	}
+	c.mu.Unlock()
+	if err != nil {
+		o.free()
+	}
+	return s, err
+}
+
+func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
+	if c.side == server {
+		panic("h2: Open on the server's side")
+	}
+	for {
+		if err := c.openable(); err != nil {
+			return nil, err
+		}
+		if c.held < c.send.maxStreams {
+			break
+		}
+		if ctx == nil {
+			return nil, ErrStreamLimit
+		}
+		if err := c.waitOpen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if ctx == nil && int64(o.left()) > min(c.send.window, c.send.conn) {
+		return nil, ErrWouldBlock
+	}
+	s := c.newStream(c.nextID)
+	s.Value = v
+	c.nextID += 2
+	if err := c.write(ctx, s, o); err != nil {
+		if !s.is(closed) {
+			c.resetStream(s, Cancel)
+		}
+		s.state |= released
+		c.through(s)
+		c.flush(mayBlock)
+		return nil, err
+	}
+	return s, nil
+}
+
+// openable returns why no stream can be opened at all, if so.
+func (c *Conn) openable() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.goAway != nil:
+		return c.goAway
+	case c.life != alive:
+		return ErrClosed
+	case c.nextID > maxStreamID:
+		return ErrNoStreamIDs
+	}
+	return nil
+}
+
+// waitOpen waits for its turn to open a stream. c.mu is held, but not throughout.
+func (c *Conn) waitOpen(ctx context.Context) error {
+	turn := make(chan struct{})
+	c.send.openers = append(c.send.openers, turn)
+	c.mu.Unlock()
+	select {
+	case <-turn:
+		c.mu.Lock()
+		return nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		if i := slices.Index(c.send.openers, turn); i >= 0 {
+			c.send.openers = slices.Delete(c.send.openers, i, i+1)
+		} else {
+			c.wakeOpeners() // the turn came too late: pass it on
+		}
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,136 @@
+package h2
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+)
+
+// pings keeps track of this side's PINGs; guarded by Conn.mu, except heard.
+type pings struct {
+	wait  map[uint64]chan struct{} // by payload
+	next  uint64
+	timer *time.Timer // keepalive's; nil: off
+	sent  time.Time   // when keepalive asked; zero: nothing asked
+	heard atomic.Int64
+}
+
+var (
+	partPing  = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
+	alivePing = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
+	pingFirst = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
+)
+
+// Ping asks the peer for a sign of life and returns how long it took. It fails
+// with ctx's error or what ended the connection.
+func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return 0, c.err
+	}
+	if c.pings.wait == nil {
+		c.pings.wait = make(map[uint64]chan struct{})
+	}
+	key := pingFirst + c.pings.next
+	c.pings.next++
+	back := make(chan struct{})
+	c.pings.wait[key] = back
+	var data [8]byte
+	binary.BigEndian.PutUint64(data[:], key)
+	c.putPing(0, data)
+	c.flush(immediate)
+	c.mu.Unlock()
+	select {
+	case <-back:
+		if err := c.Err(); err != nil {
+			return 0, err
+		}
+		return time.Since(start), nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.pings.wait, key)
+		c.mu.Unlock()
+		return 0, ctx.Err()
+	}
+}
+
+// pong takes the answer to a PING. c.mu is held.
+func (c *Conn) pong(data [8]byte) {
+	if data == partPing {
+		c.part()
+		return
+	}
+	key := binary.BigEndian.Uint64(data[:])
+	if back := c.pings.wait[key]; back != nil {
+		delete(c.pings.wait, key)
+		close(back)
+	}
+}
+
+// dropPings wakes everyone who waits for an answer. c.mu is held.
+func (c *Conn) dropPings() {
+	for key, back := range c.pings.wait {
+		delete(c.pings.wait, key)
+		close(back)
+	}
+}
+
+// hear notes that the peer has sent something.
+func (c *Conn) hear() {
+	if c.cfg.Keepalive.Time > 0 {
+		c.pings.heard.Store(time.Now().UnixNano())
+	}
+}
+
+func (c *Conn) startKeepalive() {
+	if c.cfg.Keepalive.Time <= 0 {
+		return
+	}
+	c.hear()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings.timer = time.AfterFunc(c.cfg.Keepalive.Time, c.keepalive)
+}
+
+func (c *Conn) stopKeepalive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pings.timer != nil {
+		c.pings.timer.Stop()
+		c.pings.timer = nil
+	}
+}
+
+// keepalive runs when the peer may have been silent for long enough.
+func (c *Conn) keepalive() {
+	k := &c.cfg.Keepalive
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pings.timer == nil || c.err != nil {
+		return
+	}
+	now, heard := time.Now(), time.Unix(0, c.pings.heard.Load())
+	if !c.pings.sent.IsZero() && !heard.Before(c.pings.sent) {
+		c.pings.sent = time.Time{}
+	}
+	switch {
+	case !c.pings.sent.IsZero():
+		if left := k.Timeout - now.Sub(c.pings.sent); left > 0 {
+			c.pings.timer.Reset(left)
+			return
+		}
+		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: "no answer within the keepalive timeout"})
+	case now.Sub(heard) < k.Time:
+		c.pings.timer.Reset(k.Time - now.Sub(heard))
+	case c.held == 0 && k.WithoutCall == Deny:
+		c.pings.timer.Reset(k.Time)
+	default:
+		c.pings.sent = now
+		c.putPing(0, alivePing)
+		c.pings.timer.Reset(k.Timeout)
+		c.flush(immediate)
+	}
+}

@@ -1,0 +1,189 @@
+package h2
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+// reading is what belongs to Run alone.
+type reading struct {
+	r    *wire.Reader
+	dec  decoder
+	frag []byte // of a header block that takes several frames
+	busy bool   // recv.amid may be set
+	hdr  Header // what is handed to OnHeaders
+}
+
+func (in *reading) init(c *Conn) {
+	in.r = wire.NewReader(c.nc, c.cfg.Pool)
+	in.dec.init(c.cfg.MaxHeaderList)
+}
+
+// loop reads frames until something ends the connection.
+func (c *Conn) loop() error {
+	if c.side == server {
+		p, err := c.peek(len(Preface))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(p, []byte(Preface)) {
+			return c.fault(ProtocolError, "no HTTP/2 preface")
+		}
+		if err := c.in.r.Discard(len(Preface)); err != nil {
+			return err
+		}
+	}
+	for first := true; ; first = false {
+		p, err := c.peek(frameHeaderLen)
+		if err != nil {
+			return err
+		}
+		f := parseFrame(p)
+		if first && (f.typ != frameSettings || f.has(flagAck)) {
+			return c.fault(ProtocolError, "the first frame is not SETTINGS")
+		}
+		if f.length > c.cfg.MaxFrameSize {
+			return c.fault(FrameSizeError, "a frame longer than offered")
+		}
+		if err := c.in.r.Discard(frameHeaderLen); err != nil {
+			return err
+		}
+		if err := c.dispatch(f); err != nil {
+			var se *StreamError
+			if !errors.As(err, &se) {
+				return err
+			}
+			if err := c.streamFault(f.id, se); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *Conn) dispatch(f frame) error {
+	switch f.typ {
+	case frameData:
+		return c.onData(f)
+	case frameHeaders:
+		return c.onHeaders(f)
+	case frameWindow:
+		return c.onWindow(f)
+	case frameSettings:
+		return c.onSettings(f)
+	case framePing:
+		return c.onPing(f)
+	case frameReset:
+		return c.onReset(f)
+	case frameGoAway:
+		return c.onGoAway(f)
+	case framePriority:
+		return c.onPriority(f)
+	case framePush:
+		return c.fault(ProtocolError, "PUSH_PROMISE, which was not permitted")
+	case frameContinuation:
+		return c.fault(ProtocolError, "CONTINUATION after nothing")
+	}
+	if err := c.useless(); err != nil {
+		return err
+	}
+	return c.discard(f.length)
+}
+
+// peek waits for n bytes. What was queued is sent before it waits.
+func (c *Conn) peek(n int) ([]byte, error) {
+	if c.in.r.Buffered() < n {
+		c.pause()
+		p, err := c.in.r.Peek(n)
+		c.hear()
+		return p, err
+	}
+	return c.in.r.Peek(n)
+}
+
+func (c *Conn) discard(n int) error {
+	if c.in.r.Buffered() < n {
+		c.pause()
+	}
+	return c.in.r.Discard(n)
+}
+
+// pause is called before Run waits for the network: it sends what the frames
+// just read made this side queue.
+func (c *Conn) pause() {
+	if !c.in.busy {
+		return
+	}
+	c.in.busy = false
+	c.mu.Lock()
+	c.recv.amid = false
+	c.setCur(nil)
+	c.flush(immediate)
+	c.mu.Unlock()
+}
+
+// lock takes c.mu for Run and says that Run is amid a batch of frames, at whose
+// end it will send what is queued.
+func (c *Conn) lock() {
+	c.mu.Lock()
+	c.recv.amid = true
+	c.in.busy = true
+}
+
+// fault is a connection error of the peer's making.
+func (c *Conn) fault(code Code, reason string) error {
+	return &ConnError{Code: code, Fault: Peer, Reason: reason}
+}
+
+// streamFault resets a stream that the peer has broken and tells the handler.
+func (c *Conn) streamFault(id uint32, se *StreamError) error {
+	c.lock()
+	if !c.guard.broke() || !c.guard.reply() {
+		c.mu.Unlock()
+		return c.fault(EnhanceYourCalm, "too many broken streams")
+	}
+	s := c.streams[id]
+	c.setCur(s)
+	if s == nil {
+		c.putReset(id, se.Code)
+		c.recent.add(id)
+		c.mu.Unlock()
+		return nil
+	}
+	tell := !s.is(released)
+	c.resetStream(s, se.Code)
+	s.err = se
+	c.mu.Unlock()
+	if tell {
+		c.h.OnReset(s, se)
+	}
+	return nil
+}
+
+// pauseIn is pause amid a frame of s, which stays the stream in hand.
+func (c *Conn) pauseIn() {
+	if !c.in.busy {
+		return
+	}
+	c.in.busy = false
+	c.mu.Lock()
+	c.recv.amid = false
+	c.flush(immediate)
+	c.mu.Unlock()
+}
+
+// promised turns the end of the connection amid a frame into what it is.
+func promised(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// justEnd tells whether an error of the network is just the end of it.
+func justEnd(err error) bool {
+	return err == io.EOF || errors.Is(err, net.ErrClosed)
+}

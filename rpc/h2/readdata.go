@@ -1,0 +1,224 @@
+package h2
+
+import "github.com/tarn-go/tarn"
+
+// wholeBelow is the length of DATA in bytes below which it is delivered in one
+// piece even if part of it has yet to arrive.
+const wholeBelow = 4 << 10
+
+// onData delivers a DATA frame, piece by piece as it arrives.
+func (c *Conn) onData(f frame) error {
+	if f.id == 0 {
+		return c.fault(ProtocolError, "DATA on stream 0")
+	}
+	n, pad := f.length, 0
+	if f.has(flagPadded) {
+		if n < 1 {
+			return c.fault(FrameSizeError, "DATA without its padding's length")
+		}
+		p, err := c.peek(1)
+		if err != nil {
+			return err
+		}
+		pad = int(p[0])
+		if err := c.in.r.Discard(1); err != nil {
+			return err
+		}
+		if n--; pad > n {
+			return c.fault(ProtocolError, "DATA with more padding than frame")
+		}
+		n -= pad
+	}
+	e := More
+	whole := c.in.r.Buffered() >= n && pad == 0
+	if whole {
+		e = f.ending()
+	}
+	s, err := c.acceptData(f, n, e)
+	if s == nil {
+		if derr := c.discard(n + pad); derr != nil {
+			return derr
+		}
+		return err
+	}
+	if whole {
+		return c.deliverWhole(s, f, n)
+	}
+	if err := c.deliverPieces(s, f, n); err != nil {
+		return err
+	}
+	return c.discard(pad)
+}
+
+// acceptData accounts for a DATA frame with n bytes of payload, of which e says
+// whether it ends the stream here and now. A nil stream means that the payload is
+// to be skipped and the error, if any, dealt with.
+func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
+	c.lock()
+	defer c.mu.Unlock()
+	if f.length > c.recv.conn {
+		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
+	}
+	c.recv.conn -= f.length
+	c.recv.owed += f.length
+	if n == 0 && !f.has(flagEndStream) {
+		if !c.guard.empty() {
+			return nil, c.fault(EnhanceYourCalm, "too many frames that carry nothing")
+		}
+	} else {
+		c.guard.useful()
+	}
+	s := c.streams[f.id]
+	if s == nil {
+		c.giveConn()
+		return nil, c.strayData(f)
+	}
+	c.setCur(s)
+	var err error
+	switch {
+	case s.is(gotEnd):
+		err = &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA after the end"}
+	case !s.gotHeaders:
+		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "DATA before HEADERS"}
+	case int64(f.length) > s.in:
+		err = &StreamError{Code: FlowControlError, Fault: Peer, Reason: "DATA beyond the stream's window"}
+	case s.length >= 0 && (int64(n) > s.length || int64(n) < s.length && f.has(flagEndStream)):
+		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "content that is not as long as content-length says"}
+	}
+	if err != nil {
+		c.giveConn()
+		return nil, err
+	}
+	if s.length >= 0 {
+		s.length -= int64(n)
+	}
+	s.in -= int64(f.length)
+	s.kept += n
+	c.recv.kept += n
+	c.giveConn()
+	if pad := f.length - n; pad > 0 {
+		s.owed += pad // nobody will consume it
+		c.giveStream(s)
+	}
+	if e == End {
+		c.peerEnded(s)
+	}
+	if s.is(released) {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// strayData says what is wrong with DATA on a stream that is not open. c.mu is held.
+func (c *Conn) strayData(f frame) error {
+	idle := f.id > c.lastID
+	if c.side == client {
+		idle = f.id >= c.nextID
+	}
+	switch {
+	case f.id&1 == 0 || idle && c.life < draining:
+		return c.fault(ProtocolError, "DATA on an idle stream")
+	case c.side == client || c.recent.has(f.id) || c.life >= draining:
+		return c.useless()
+	}
+	return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}
+}
+
+// deliverWhole delivers a frame that is buffered entirely.
+func (c *Conn) deliverWhole(s *Stream, f frame, n int) error {
+	e := f.ending()
+	if n == 0 {
+		if e == End {
+			c.h.OnData(s, tarn.Buffer{}, e)
+		}
+		return nil
+	}
+	if c.lander != nil {
+		for n > 0 {
+			dst := c.lander.Land(s, n)
+			if len(dst) == 0 {
+				break
+			}
+			m, err := c.in.r.ReadFull(dst[:min(n, len(dst))])
+			if err != nil {
+				return err
+			}
+			n -= m
+			if n == 0 {
+				c.lander.Landed(s, m, e)
+				return nil
+			}
+			c.lander.Landed(s, m, More)
+		}
+	}
+	b, err := c.in.r.Next(n)
+	if err != nil {
+		return err
+	}
+	c.h.OnData(s, b, e)
+	return nil
+}
+
+// deliverPieces delivers a frame of which part has yet to arrive.
+func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
+	if n == 0 {
+		if f.has(flagEndStream) && c.deliverable(s, End) {
+			c.h.OnData(s, tarn.Buffer{}, End)
+		}
+		return nil
+	}
+	for n > 0 {
+		m, e := 0, More
+		var dst []byte
+		if c.lander != nil {
+			dst = c.lander.Land(s, n)
+		}
+		var b tarn.Buffer
+		var err error
+		if c.in.r.Buffered() == 0 || len(dst) == 0 && n < wholeBelow && c.in.r.Buffered() < n {
+			c.pauseIn()
+		}
+		switch {
+		case len(dst) > 0:
+			m, err = c.in.r.Read(dst[:min(n, len(dst))])
+		case n < wholeBelow:
+			b, err = c.in.r.Next(n)
+			m = n
+		default:
+			if _, err = c.in.r.Peek(1); err == nil {
+				b = c.in.r.NextBuffered(n)
+				m = b.Len()
+			}
+		}
+		if err != nil {
+			return promised(err)
+		}
+		if n -= m; n == 0 {
+			e = f.ending()
+		}
+		if !c.deliverable(s, e) {
+			b.Free()
+			return c.discard(n)
+		}
+		if len(dst) > 0 {
+			c.lander.Landed(s, m, e)
+		} else {
+			c.h.OnData(s, b, e)
+		}
+	}
+	return nil
+}
+
+// deliverable reports whether the layer above still wants what comes for s, and
+// notes the peer's end.
+func (c *Conn) deliverable(s *Stream, e Ending) bool {
+	c.lock()
+	defer c.mu.Unlock()
+	if s.is(closed) && !s.is(gotEnd) || s.is(released) {
+		return false
+	}
+	if e == End && !s.is(closed) {
+		c.peerEnded(s)
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+package h2
+
+import (
+	"strconv"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+// onHeaders reads a header list with all its frames and delivers it.
+func (c *Conn) onHeaders(f frame) error {
+	if f.id == 0 || f.id&1 == 0 {
+		return c.fault(ProtocolError, "HEADERS on a stream that clients do not open")
+	}
+	block, err := c.readBlock(f)
+	if err != nil {
+		return err
+	}
+	derr := c.in.dec.decode(block, &c.in.hdr)
+	if c.in.frag != nil && cap(c.in.frag) > keepBlock {
+		c.in.frag = nil
+	}
+	if derr != nil && derr.conn {
+		return c.fault(CompressionError, derr.reason)
+	}
+	return c.deliverHeaders(f, derr)
+}
+
+// readBlock returns the header block that f starts, borrowed until the next read.
+func (c *Conn) readBlock(f frame) ([]byte, error) {
+	limit := min(2*c.cfg.MaxHeaderList+1<<10, wire.MaxPeek)
+	if f.length > limit {
+		return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
+	}
+	p, err := c.peek(f.length)
+	if err != nil {
+		return nil, err
+	}
+	n := f.length
+	pad, skip := 0, 0
+	if f.has(flagPadded) {
+		if n < 1 {
+			return nil, c.fault(FrameSizeError, "HEADERS without its padding's length")
+		}
+		pad, skip = int(p[0]), 1
+	}
+	if f.has(flagPriority) {
+		if n < skip+5 {
+			return nil, c.fault(FrameSizeError, "HEADERS without its priority")
+		}
+		dep := parseFrame(append([]byte{0, 0, 0, 0, 0}, p[skip:skip+4]...)).id
+		if dep == f.id {
+			// The block must be decoded all the same: the table is shared.
+			defer func() { c.in.dec.selfDependent = true }()
+		}
+		skip += 5
+	}
+	if skip+pad > n {
+		return nil, c.fault(ProtocolError, "HEADERS with more padding than frame")
+	}
+	p = p[skip : n-pad]
+	if f.has(flagEndHeaders) {
+		return p, c.in.r.Discard(n) // the view stays: nothing is read before it is used
+	}
+	c.in.frag = append(c.in.frag[:0], p...)
+	if err := c.in.r.Discard(n); err != nil {
+		return nil, err
+	}
+	for count := 1; ; count++ {
+		h, err := c.peek(frameHeaderLen)
+		if err != nil {
+			return nil, err
+		}
+		g := parseFrame(h)
+		switch {
+		case g.typ != frameContinuation || g.id != f.id:
+			return nil, c.fault(ProtocolError, "a header block interrupted")
+		case g.length > c.cfg.MaxFrameSize:
+			return nil, c.fault(FrameSizeError, "a frame longer than offered")
+		case count > c.cfg.Limits.Continuations || len(c.in.frag)+g.length > limit:
+			return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
+		}
+		if err := c.in.r.Discard(frameHeaderLen); err != nil {
+			return nil, err
+		}
+		if p, err = c.peek(g.length); err != nil {
+			return nil, err
+		}
+		c.in.frag = append(c.in.frag, p...)
+		if err := c.in.r.Discard(g.length); err != nil {
+			return nil, err
+		}
+		if g.has(flagEndHeaders) {
+			return c.in.frag, nil
+		}
+	}
+}
+
+// deliverHeaders finds or makes the stream that the list in c.in.hdr is for. bad
+// is what is wrong with the list alone.
+func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
+	c.lock()
+	s := c.streams[f.id]
+	var err error
+	fresh := false
+	if s == nil {
+		if s, err = c.accept(f, bad); s == nil {
+			c.mu.Unlock()
+			return err
+		}
+		fresh = true
+	}
+	c.setCur(s)
+	if err = c.checkHeaders(s, f, bad); err != nil {
+		if fresh { // the layer above has not seen it: nothing to tell or release
+			s.state |= released
+		}
+		c.mu.Unlock()
+		return err
+	}
+	if c.side == client && c.in.hdr.Status/100 == 1 {
+		c.mu.Unlock()
+		return nil // informational: RFC 9113 section 8.1
+	}
+	s.gotHeaders = true
+	e := f.ending()
+	if e == End {
+		c.peerEnded(s)
+	}
+	tell := !s.is(released)
+	c.mu.Unlock()
+	if tell {
+		c.h.OnHeaders(s, &c.in.hdr, e)
+	}
+	return nil
+}
+
+// accept opens the stream of a request, or says what is wrong with HEADERS on a
+// stream that is not there. Both results nil: the frame is to be ignored.
+// c.mu is held.
+func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
+	if c.side == client || f.id <= c.lastID {
+		if c.side == client && f.id >= c.nextID {
+			return nil, c.fault(ProtocolError, "HEADERS on an idle stream")
+		}
+		if c.side == client || c.recent.has(f.id) {
+			return nil, c.useless()
+		}
+		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
+	}
+	if c.life >= draining {
+		return nil, nil // beyond the last id that GOAWAY named
+	}
+	c.lastID = f.id
+	if bad == nil && c.held >= c.cfg.MaxStreams {
+		// RFC 9113 section 5.1.2: the sender may try again.
+		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
+	}
+	c.guard.useful()
+	return c.newStream(f.id), nil
+}
+
+// checkHeaders checks a list against the state of its stream. c.mu is held.
+func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
+	h := &c.in.hdr
+	self := c.in.dec.selfDependent
+	c.in.dec.selfDependent = false
+	reason := ""
+	trailers := s.gotHeaders
+	switch {
+	case s.is(gotEnd):
+		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "HEADERS after the end"}
+	case bad != nil && bad.tooLong:
+		return &StreamError{Code: EnhanceYourCalm, Fault: Peer, Reason: "a header list beyond the limit"}
+	case bad != nil:
+		reason = bad.reason
+	case self:
+		reason = "a stream that depends on itself"
+	case trailers && !f.has(flagEndStream):
+		reason = "trailers that are not the end"
+	case trailers && (h.Status != 0 || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
+		reason = "pseudo-fields in trailers"
+	case trailers:
+	case c.side == server && (h.Method == "" || h.Method != "CONNECT" && (h.Path == "" || h.Scheme == "") || h.Status != 0):
+		reason = "a request without its pseudo-fields"
+	case c.side == client && (h.Status == 0 || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
+		reason = "a response without :status"
+	case c.side == client && h.Status/100 == 1 && f.has(flagEndStream):
+		reason = "an informational response that ends the stream"
+	}
+	if reason == "" && !trailers {
+		if v, ok := h.Get("content-length"); ok && h.Status != 304 {
+			n, err := strconv.ParseUint(v, 10, 62)
+			if err != nil {
+				reason = "content-length that is no number"
+			} else if s.length = int64(n); n > 0 && f.has(flagEndStream) && c.side == server {
+				reason = "content-length without content"
+			}
+		}
+	}
+	if reason == "" && trailers && s.length > 0 {
+		reason = "content shorter than content-length"
+	}
+	if reason != "" {
+		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: reason}
+	}
+	return nil
+}
+
+// peerEnded notes that the peer has ended its side of s. c.mu is held.
+func (c *Conn) peerEnded(s *Stream) {
+	s.state |= gotEnd
+	if s.is(sentEnd) {
+		c.guard.finished()
+		c.closeStream(s)
+	}
+}

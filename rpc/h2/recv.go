@@ -1,0 +1,115 @@
+package h2
+
+import "time"
+
+// receiving is the flow control of what comes in; guarded by Conn.mu. The
+// connection's window is given back on receipt, unless too much lies unconsumed;
+// a stream's when the application has consumed.
+type receiving struct {
+	window  int           // what a stream may hold now; grows to max
+	max     int           //
+	conn    int           // what the peer may send on the connection
+	size    int           // the connection's whole window
+	owed    int           // received on the connection and not given back
+	kept    int           // received and not consumed, all streams together
+	unread  int           // bound on kept
+	unacked int           // SETTINGS sent and not acknowledged
+	asked   time.Time     // when the last of them left
+	rtt     time.Duration // what the acknowledgement took; 0: not known
+	amid    bool          // Run is amid a batch of frames and will flush
+}
+
+func (r *receiving) init(cfg *Config) {
+	r.window, r.max, r.unread = cfg.Window, cfg.MaxWindow, cfg.Unread
+	r.size = max(cfg.ConnWindow, initialWindow)
+	r.conn = r.size
+}
+
+// streamWindow is what a new stream may be sent: until the peer knows this side's
+// setting it goes by the protocol's.
+func (r *receiving) streamWindow() int64 {
+	if r.unacked > 0 {
+		return int64(max(r.window, initialWindow))
+	}
+	return int64(r.window)
+}
+
+// giveConn gives the connection's window back once a quarter of it is owed.
+// c.mu is held.
+func (c *Conn) giveConn() {
+	r := &c.recv
+	if r.owed < r.size/4 || r.kept > r.unread || c.life == dead {
+		return
+	}
+	c.putWindow(0, r.owed)
+	r.conn += r.owed
+	r.owed = 0
+}
+
+// Consumed says that the application has taken n bytes that were delivered on s,
+// so that the peer may send as many more. It does not block. It panics when n is
+// more than was delivered.
+func (s *Stream) Consumed(n int) {
+	c := s.c
+	c.mu.Lock()
+	if n < 0 || n > s.kept {
+		c.mu.Unlock()
+		panic("h2: Consumed of more than was delivered")
+	}
+	c.consumed(s, n)
+	s.owed += n
+	c.giveStream(s)
+	c.flush(deferred)
+	c.mu.Unlock()
+}
+
+// consumed takes n bytes off what lies unread. c.mu is held.
+func (c *Conn) consumed(s *Stream, n int) {
+	s.kept -= n
+	withheld := c.recv.kept > c.recv.unread
+	c.recv.kept -= n
+	if withheld {
+		c.giveConn()
+	}
+}
+
+// giveStream gives the window of s back once a quarter of it is owed. c.mu is held.
+func (c *Conn) giveStream(s *Stream) {
+	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 {
+		return
+	}
+	c.grow(s)
+	c.putWindow(s.id, s.owed)
+	s.in += int64(s.owed)
+	s.owed = 0
+}
+
+// grow doubles the window of every stream when s has filled a quarter of its
+// own faster than half a round trip: then the window is what limits the peer. A
+// round trip is measured by the acknowledgement of SETTINGS, so growth costs no
+// PING. c.mu is held.
+func (c *Conn) grow(s *Stream) {
+	r := &c.recv
+	if r.window >= r.max || r.rtt == 0 {
+		return
+	}
+	now := time.Now().UnixNano()
+	fast := s.since != 0 && time.Duration(now-s.since) < r.rtt/2
+	s.since = now
+	if !fast || r.unacked > 0 {
+		return
+	}
+	more := min(r.window, r.max-r.window)
+	r.window += more
+	for _, t := range c.streams {
+		t.in += int64(more)
+	}
+	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(r.window))
+	r.unacked++
+	r.asked = time.Now()
+	if d := 2*r.window - r.size; d > 0 {
+		c.putWindow(0, d)
+		r.size += d
+		r.conn += d
+	}
+}

@@ -1,0 +1,104 @@
+package h2
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// maxSettings is how many settings one frame may carry.
+const maxSettings = 64
+
+// onSettings takes a SETTINGS (RFC 9113 section 6.5).
+func (c *Conn) onSettings(f frame) error {
+	switch {
+	case f.id != 0:
+		return c.fault(ProtocolError, "SETTINGS on a stream")
+	case f.has(flagAck) && f.length != 0, f.length%settingLen != 0:
+		return c.fault(FrameSizeError, "SETTINGS of an impossible length")
+	case f.length > maxSettings*settingLen:
+		return c.fault(EnhanceYourCalm, "too many settings")
+	}
+	p, err := c.peek(f.length)
+	if err != nil {
+		return err
+	}
+	c.lock()
+	first, err := c.settings(f, p)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if first && c.events != nil {
+		c.events.OnSettings(c)
+	}
+	return c.in.r.Discard(f.length)
+}
+
+// settings puts p in force and acknowledges it. c.mu is held.
+func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
+	if f.has(flagAck) {
+		if c.recv.unacked > 0 {
+			c.recv.unacked--
+			if rtt := time.Since(c.recv.asked); c.recv.rtt == 0 || rtt < c.recv.rtt {
+				c.recv.rtt = rtt
+			}
+		}
+		return false, nil
+	}
+	if !c.guard.reply() || !c.guard.empty() {
+		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
+	}
+	first = !c.send.greeted
+	if first {
+		c.send.greeted = true
+		c.send.maxStreams = c.limitStreams(math.MaxInt)
+	}
+	for ; len(p) > 0; p = p[settingLen:] {
+		if err := c.setting(settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])); err != nil {
+			return false, err
+		}
+	}
+	c.put(frame{typ: frameSettings, flags: flagAck})
+	c.wakeOpeners()
+	c.wakeWaiters()
+	return first, nil
+}
+
+// limitStreams applies this side's own limit to the peer's.
+func (c *Conn) limitStreams(n int) int {
+	if c.cfg.MaxStreams > 0 {
+		return min(n, c.cfg.MaxStreams)
+	}
+	return n
+}
+
+func (c *Conn) setting(id settingID, v uint32) error {
+	switch id {
+	case setHeaderTable:
+		c.enc.setLimit(int(min(v, tableSize)))
+	case setEnablePush:
+		if v > 1 || v == 1 && c.side == client {
+			return c.fault(ProtocolError, "ENABLE_PUSH of an impossible value")
+		}
+	case setMaxStreams:
+		c.send.maxStreams = c.limitStreams(int(min(v, math.MaxInt32)))
+	case setWindow:
+		if v > maxWindow {
+			return c.fault(FlowControlError, "INITIAL_WINDOW_SIZE beyond 2^31-1")
+		}
+		d := int64(v) - c.send.window
+		c.send.window = int64(v)
+		for _, s := range c.streams {
+			if s.out += d; s.out > maxWindow {
+				return c.fault(FlowControlError, "a window beyond 2^31-1")
+			}
+		}
+	case setMaxFrame:
+		if v < minMaxFrame || v > maxMaxFrame {
+			return c.fault(ProtocolError, "MAX_FRAME_SIZE of an impossible value")
+		}
+		c.send.maxFrame = int(v)
+	}
+	return nil
+}

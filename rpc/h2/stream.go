@@ -1,0 +1,202 @@
+package h2
+
+import "sync/atomic"
+
+// Stream is one request and its response. See the package comment for how long
+// it may be used. Its methods are safe for concurrent use, except that at most
+// one Write or Post may be under way.
+type Stream struct {
+	// Value is the handler's: set by Open before anything is written, or by the
+	// handler in the first OnHeaders. It is cleared when the stream is used again.
+	Value any
+
+	c   *Conn
+	id  uint32
+	gen atomic.Uint32 // moves on when the stream is used again
+
+	// Under c.mu:
+	state state
+	err   error // why it ended early
+	out   int64 // what the peer's window lets this side send; may be negative
+	in    int64 // what this side's window lets the peer send
+	owed  int   // consumed, not yet given back
+	kept  int   // received, not yet consumed
+	since int64 // when the last window was given, for its growth
+
+	wake       chan struct{} // made when a Write first waits; kept
+	waiting    bool
+	next, prev *Stream // list of waiters, or of spare streams
+
+	// Run's own:
+	gotHeaders bool
+	length     int64 // what content-length has yet to bring; -1: not declared
+}
+
+type state uint8
+
+const (
+	sentEnd  state = 1 << iota // this side has ended
+	gotEnd                     // the peer has ended
+	closed                     // not in c.streams any more
+	released                   // the layer above is through
+	wasReset                   // ended early: the layer above was or need not be told
+)
+
+func (s *Stream) is(x state) bool { return s.state&x != 0 }
+
+// ID returns the stream's number, odd and above zero.
+func (s *Stream) ID() uint32 { return s.id }
+
+// Conn returns the stream's connection.
+func (s *Stream) Conn() *Conn { return s.c }
+
+// Handle names a stream for as long as it lives and nothing afterwards: what a
+// late timer or a foreign goroutine may keep.
+type Handle struct {
+	s   *Stream
+	gen uint32
+}
+
+// Handle returns a handle of s.
+func (s *Stream) Handle() Handle { return Handle{s, s.gen.Load()} }
+
+// Reset is Stream.Reset if the stream has not been released meanwhile; otherwise
+// it does nothing. The zero Handle does nothing.
+func (h Handle) Reset(code Code) {
+	if h.s == nil {
+		return
+	}
+	c := h.s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.s.gen.Load() == h.gen && !h.s.is(released) {
+		c.resetStream(h.s, code)
+		c.flush(deferred)
+	}
+}
+
+// Reset ends the stream with RST_STREAM and wakes a waiting Write. It does not
+// block. On a stream that has ended it does nothing. OnReset is not called.
+func (s *Stream) Reset(code Code) {
+	c := s.c
+	c.mu.Lock()
+	c.resetStream(s, code)
+	c.flush(deferred)
+	c.mu.Unlock()
+}
+
+// Release says that the layer above is through with s: no method of s may be
+// called any more. If the stream is still open it is reset with CANCEL. A callback
+// that has begun on Run's goroutine may still be under way when Release returns
+// on another.
+func (s *Stream) Release() {
+	c := s.c
+	c.mu.Lock()
+	if s.is(released) {
+		c.mu.Unlock()
+		panic("h2: Stream released twice")
+	}
+	if !s.is(closed) {
+		c.resetStream(s, Cancel)
+	}
+	s.state |= released
+	c.through(s)
+	c.flush(deferred)
+	idle := c.held == 0
+	c.mu.Unlock()
+	if idle && c.events != nil {
+		c.events.OnIdle(c)
+	}
+}
+
+// resetStream ends s early on this side's account. c.mu is held.
+func (c *Conn) resetStream(s *Stream, code Code) {
+	if s.is(closed) {
+		return
+	}
+	if c.life != dead {
+		c.putReset(s.id, code)
+		c.recent.add(s.id)
+	}
+	s.state |= wasReset
+	s.err = ErrStreamDone
+	c.closeStream(s)
+}
+
+// closeStream takes s off the books. c.mu is held.
+func (c *Conn) closeStream(s *Stream) {
+	if s.is(closed) {
+		return
+	}
+	s.state |= closed
+	delete(c.streams, s.id)
+	if s.err == nil {
+		s.err = ErrStreamDone
+	}
+	c.wakeStream(s)
+	if s.is(released) {
+		c.through(s)
+	}
+}
+
+// through is called when s may have become both closed and released: then it no
+// longer counts, and is kept for another call. c.mu is held.
+func (c *Conn) through(s *Stream) {
+	if s.state&(closed|released) != closed|released {
+		return
+	}
+	c.held--
+	c.consumed(s, s.kept)
+	if s != c.cur {
+		c.recycle(s)
+	}
+	if c.held == 0 && c.life == draining {
+		c.finish()
+	}
+	c.wakeOpeners()
+}
+
+// maxFree bounds the spare streams of a connection.
+const maxFree = 128
+
+// recycle keeps s, which nobody refers to except by a Handle. c.mu is held.
+func (c *Conn) recycle(s *Stream) {
+	s.gen.Add(1)
+	s.Value, s.err = nil, nil
+	if c.nfree < maxFree {
+		s.next, c.free = c.free, s
+		c.nfree++
+	}
+}
+
+// newStream puts a stream on the books. c.mu is held.
+func (c *Conn) newStream(id uint32) *Stream {
+	s := c.free
+	if s != nil {
+		c.free, s.next = s.next, nil
+		c.nfree--
+		select {
+		case <-s.wake: // a wake-up that nobody waited for
+		default:
+		}
+	} else {
+		s = &Stream{c: c}
+	}
+	s.id, s.state = id, 0
+	s.out, s.in = c.send.window, c.recv.streamWindow()
+	s.owed, s.kept, s.since = 0, 0, 0
+	s.gotHeaders, s.length = false, -1
+	c.streams[id] = s
+	c.held++
+	return s
+}
+
+// setCur says that Run is about to call back for s (or for none). c.mu is held.
+func (c *Conn) setCur(s *Stream) {
+	if old := c.cur; old != s {
+		c.cur = s
+		if old != nil && old.state&(closed|released) == closed|released {
+			c.recycle(old)
+		}
+	}
+}

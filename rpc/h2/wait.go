@@ -1,0 +1,124 @@
+package h2
+
+import (
+	"context"
+	"runtime"
+)
+
+// yield lets other callers queue their frames before this one sends, so that
+// they leave together. c.mu is held, and given up meanwhile.
+func (c *Conn) yield() {
+	if c.send.busy || c.held < yieldAbove {
+		return
+	}
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+}
+
+// yieldAbove is how many streams must be live for a caller to expect company.
+const yieldAbove = 4
+
+// wait sends what is queued and then waits until something may have changed for
+// s. c.mu is held, but not throughout.
+func (c *Conn) wait(ctx context.Context, s *Stream) error {
+	if s.wake == nil {
+		s.wake = make(chan struct{}, 1)
+	}
+	c.addWaiter(s)
+	c.flush(mayBlock)
+	if !s.is(closed) && s.waiting {
+		var cancelled <-chan struct{}
+		if ctx != nil {
+			cancelled = ctx.Done()
+		}
+		c.mu.Unlock()
+		select {
+		case <-s.wake:
+			c.mu.Lock()
+		case <-cancelled:
+			c.mu.Lock()
+			if !s.is(closed) {
+				c.dropWaiter(s)
+				return ctx.Err()
+			}
+		}
+	}
+	c.dropWaiter(s)
+	if s.is(closed) {
+		return s.err
+	}
+	return nil
+}
+
+func (c *Conn) addWaiter(s *Stream) {
+	select {
+	case <-s.wake:
+	default:
+	}
+	s.waiting = true
+	s.prev, s.next = nil, c.send.waiters
+	if s.next != nil {
+		s.next.prev = s
+	}
+	c.send.waiters = s
+}
+
+func (c *Conn) dropWaiter(s *Stream) {
+	if !s.waiting {
+		return
+	}
+	s.waiting = false
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		c.send.waiters = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+}
+
+// wakeStream lets the Write that waits on s look again. c.mu is held.
+func (c *Conn) wakeStream(s *Stream) {
+	if !s.waiting {
+		return
+	}
+	c.dropWaiter(s)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wakeWaiters wakes the Writes that can go on. c.mu is held.
+func (c *Conn) wakeWaiters() {
+	if c.send.conn <= 0 || c.send.out.Len() >= queueHigh {
+		return
+	}
+	for s := c.send.waiters; s != nil; {
+		next := s.next
+		if s.out > 0 {
+			c.wakeStream(s)
+		}
+		s = next
+	}
+}
+
+// wakeOpeners lets the next Open that waits for a stream look again. c.mu is held.
+func (c *Conn) wakeOpeners() {
+	for n := c.send.maxStreams - c.held; n > 0 && len(c.send.openers) > 0; n-- {
+		close(c.send.openers[0])
+		c.send.openers[0] = nil
+		c.send.openers = c.send.openers[1:]
+	}
+}
+
+// wakeAllOpeners makes every waiting Open fail. c.mu is held.
+func (c *Conn) wakeAllOpeners() {
+	for _, w := range c.send.openers {
+		close(w)
+	}
+	c.send.openers = nil
+}

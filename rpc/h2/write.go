@@ -1,0 +1,216 @@
+package h2
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Out is what one Write, Post or Open sends, in this order: HEADERS of Block and
+// then Fields, if either is set; DATA of Data and then all of Rest; HEADERS of
+// TrailerBlock and then Trailers, if either is set, which end the stream.
+// Ownership of Data and of what Rest holds is taken, on errors too.
+type Out struct {
+	Block        *Block
+	Fields       []Field
+	Data         tarn.Buffer
+	Rest         *tarn.Chain // nil: nothing; left empty
+	TrailerBlock *Block
+	Trailers     []Field
+	Ending       Ending // END_STREAM on the last frame; trailers imply it
+}
+
+func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }
+func (o *Out) hasTrailer() bool { return o.TrailerBlock != nil || len(o.Trailers) > 0 }
+
+func (o *Out) left() int {
+	n := o.Data.Len()
+	if o.Rest != nil {
+		n += o.Rest.Len()
+	}
+	return n
+}
+
+func (o *Out) free() {
+	o.Data.Free()
+	o.Data = tarn.Buffer{}
+	if o.Rest != nil {
+		o.Rest.Free()
+	}
+}
+
+// Write sends o. It waits while the peer's flow-control windows, or more than
+// 1 MiB queued on the connection, keep the DATA back, until ctx is done (nil: as
+// long as it takes); the stream is then still open, part of the DATA may have been
+// sent, and Reset is in order. Frames may still be queued when Write returns: that
+// the connection broke shows on the next call and by OnReset.
+//
+// Errors: ErrStreamDone when this side has ended or reset the stream, what OnReset
+// says when the peer or the connection has ended it, or ctx's error.
+func (s *Stream) Write(ctx context.Context, o *Out) error {
+	c := s.c
+	c.mu.Lock()
+	err := c.write(ctx, s, o)
+	if err == nil {
+		c.yield()
+		c.flush(mayBlock)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		o.free()
+	}
+	return err
+}
+
+// Post is Write for callbacks: it never waits. When the windows do not cover all
+// of the DATA it sends nothing and returns ErrWouldBlock.
+func (s *Stream) Post(o *Out) error {
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := s.sendable()
+	if err == nil && int64(o.left()) > min(s.out, c.send.conn) {
+		err = ErrWouldBlock
+	}
+	if err != nil {
+		o.free()
+		return err
+	}
+	c.putOut(s, o)
+	c.flush(deferred)
+	return nil
+}
+
+// sendable returns why nothing can be sent on s, if so.
+func (s *Stream) sendable() error {
+	if s.is(closed) {
+		return s.err
+	}
+	if s.is(sentEnd) {
+		return ErrStreamDone
+	}
+	return s.c.err
+}
+
+// write queues o, waiting where it must. c.mu is held, but not throughout.
+func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
+	if err := s.sendable(); err != nil {
+		return err
+	}
+	if left := o.left(); left == 0 || int64(left) <= min(s.out, c.send.conn) && c.send.out.Len() < queueHigh {
+		c.putOut(s, o)
+		return nil
+	}
+	if o.hasHeader() {
+		c.putHeaders(s, o.Block, o.Fields, More)
+	}
+	for {
+		left := o.left()
+		n := left
+		if c.send.out.Len() < queueHigh {
+			n = int(max(0, min(int64(left), s.out, c.send.conn)))
+		} else {
+			n = 0
+		}
+		if n == left {
+			c.putTail(s, o)
+			return nil
+		}
+		if n > 0 {
+			c.putData(s, o, n, More)
+			continue
+		}
+		if err := c.wait(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// putOut queues all of o. c.mu is held.
+func (c *Conn) putOut(s *Stream, o *Out) {
+	last := o.Ending
+	if o.hasHeader() {
+		e := More
+		if o.left() == 0 && !o.hasTrailer() {
+			e = last
+		}
+		c.putHeaders(s, o.Block, o.Fields, e)
+		if o.left() == 0 && !o.hasTrailer() {
+			if e == End {
+				c.ended(s)
+			}
+			return
+		}
+	}
+	c.putTail(s, o)
+}
+
+// putTail queues what follows the header of o. c.mu is held.
+func (c *Conn) putTail(s *Stream, o *Out) {
+	left := o.left()
+	switch {
+	case o.hasTrailer():
+		if left > 0 {
+			c.putData(s, o, left, More)
+		}
+		c.putHeaders(s, o.TrailerBlock, o.Trailers, End)
+	case left > 0 || o.Ending == End:
+		c.putData(s, o, left, o.Ending)
+		if o.Ending == More {
+			return
+		}
+	default:
+		return
+	}
+	c.ended(s)
+}
+
+// putData queues the next n bytes of o as DATA frames of the peer's size. The
+// windows cover them. c.mu is held.
+func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
+	s.out -= int64(n)
+	c.send.conn -= int64(n)
+	c.guard.wrote()
+	b := c.send.out
+	for {
+		m := min(n, c.send.maxFrame)
+		n -= m
+		f := frame{typ: frameData, length: m, id: s.id}
+		if n == 0 && e == End {
+			f.flags = flagEndStream
+		}
+		putFrame(b.Space(frameHeaderLen), f)
+		for m > 0 {
+			if d := o.Data.Len(); d > 0 {
+				k := min(m, d)
+				var head tarn.Buffer
+				head, o.Data = o.Data.Split(k)
+				b.Append(head)
+				m -= k
+				continue
+			}
+			o.Data = tarn.Buffer{}
+			b.AppendChain(o.Rest, m)
+			m = 0
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// ended notes that this side of s has ended. A server that ends first asks the
+// client to stop sending (RFC 9113 section 8.1). c.mu is held.
+func (c *Conn) ended(s *Stream) {
+	s.state |= sentEnd
+	switch {
+	case s.is(gotEnd):
+		c.guard.finished()
+		c.closeStream(s)
+	case c.side == server:
+		c.putReset(s.id, NoError)
+		c.recent.add(s.id)
+		c.guard.finished()
+		c.closeStream(s)
+	}
+}
