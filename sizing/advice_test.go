@@ -10,7 +10,7 @@ func TestRecommend(t *testing.T) {
 	h := Histogram{
 		Peak:    1 << 20,
 		Classes: []int{1024, 2048, 4096},
-		Sizes:   []SizeCount{{1100, 1000}, {3000, 500}, {500, 20}, {4000, 1}, {9000, 1}},
+		Sizes:   counts(1100, 1000, 3000, 500, 500, 20, 4000, 1, 9000, 1),
 	}
 	a, err := Recommend(h, 0)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestRecommend(t *testing.T) {
 
 // TestRecommendGiant: one giant in a million gets no class; a share of them does.
 func TestRecommendGiant(t *testing.T) {
-	h := Histogram{Classes: []int{4096}, Sizes: []SizeCount{{1000, 1000000}, {4000, 1000000}, {1 << 28, 1}}}
+	h := Histogram{Classes: []int{4096}, Sizes: counts(1000, 1000000, 4000, 1000000, 1<<28, 1)}
 	a, err := Recommend(h, 0)
 	if err != nil || a.Ladder[len(a.Ladder)-1] > 4096 || a.Best.Oversize != 1 {
 		t.Errorf("a rare giant: %v, %v", a.Ladder, err)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	good := Histogram{Every: 64, Classes: []int{128, 256}, Sizes: []SizeCount{{100, 3}, {200, 4}}}
+	good := Histogram{Every: 64, Classes: []int{128, 256}, Sizes: counts(100, 3, 200, 4)}
 	data, err := json.Marshal(good)
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +45,10 @@ func TestRead(t *testing.T) {
 }
 
 func TestSince(t *testing.T) {
-	before := Histogram{Sizes: []SizeCount{{10, 5}, {20, 1}}}
-	now := Histogram{Peak: 7, Sizes: []SizeCount{{10, 9}, {20, 1}, {30, 2}}}
+	before := Histogram{Sizes: counts(10, 5, 20, 1)}
+	now := Histogram{Peak: 7, Sizes: counts(10, 9, 20, 1, 30, 2)}
 	got := Since(now, before)
-	if want := []SizeCount{{10, 4}, {30, 2}}; !reflect.DeepEqual(got.Sizes, want) || got.Peak != 7 {
+	if want := counts(10, 4, 30, 2); !reflect.DeepEqual(got.Sizes, want) || got.Peak != 7 {
 		t.Errorf("got %+v, want %v", got, want)
 	}
 	if got := Since(before, now); !reflect.DeepEqual(got, before) {
@@ -60,7 +60,7 @@ func TestSince(t *testing.T) {
 }
 
 func TestMeasure(t *testing.T) {
-	h := Histogram{Sizes: []SizeCount{{100, 2}, {200, 3}, {5000, 1}}}
+	h := Histogram{Sizes: counts(100, 2, 200, 3, 5000, 1)}
 	u, err := Measure(h, []int{128, 256})
 	want := Usage{Gets: 6, Requested: 800, Slab: 1024, Oversize: 1}
 	if err != nil || u != want {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSolveSmall(t *testing.T) {
-	h := Histogram{Sizes: []SizeCount{{100, 10}, {90, 1}, {1000, 5}, {5000, 1}}}
+	h := Histogram{Sizes: counts(100, 10, 90, 1, 1000, 5, 5000, 1)}
 	for _, tc := range []struct {
 		k    int
 		o    Options
@@ -47,7 +47,7 @@ func TestSolveSmall(t *testing.T) {
 }
 
 func TestSolveErrors(t *testing.T) {
-	one := []SizeCount{{100, 1}}
+	one := counts(100, 1)
 	many := make([]SizeCount, MaxSizes+1)
 	for _, tc := range []struct {
 		name string
@@ -57,13 +57,13 @@ func TestSolveErrors(t *testing.T) {
 		want error
 	}{
 		{"nothing", Histogram{}, 4, Options{}, ErrEmpty},
-		{"no counts", Histogram{Sizes: []SizeCount{{5, 0}}}, 4, Options{}, ErrEmpty},
-		{"zero size", Histogram{Sizes: []SizeCount{{0, 1}}}, 4, Options{}, ErrMalformed},
-		{"negative size", Histogram{Sizes: []SizeCount{{-1, 0}}}, 4, Options{}, ErrMalformed},
+		{"no counts", Histogram{Sizes: counts(5, 0)}, 4, Options{}, ErrEmpty},
+		{"zero size", Histogram{Sizes: counts(0, 1)}, 4, Options{}, ErrMalformed},
+		{"negative size", Histogram{Sizes: []SizeCount{{Size: -1}}}, 4, Options{}, ErrMalformed},
 		{"negative period", Histogram{Every: -1, Sizes: one}, 4, Options{}, ErrMalformed},
 		{"negative peak", Histogram{Peak: -1, Sizes: one}, 4, Options{}, ErrMalformed},
 		{"falling classes", Histogram{Classes: []int{8, 4}, Sizes: one}, 4, Options{}, ErrMalformed},
-		{"huge size", Histogram{Sizes: []SizeCount{{MaxSize + 1, 1}}}, 4, Options{}, ErrTooLarge},
+		{"huge size", Histogram{Sizes: counts(MaxSize+1, 1)}, 4, Options{}, ErrTooLarge},
 		{"many sizes", Histogram{Sizes: many}, 4, Options{}, ErrTooLarge},
 		{"no classes", Histogram{Sizes: one}, 0, Options{}, ErrOptions},
 		{"many classes", Histogram{Sizes: one}, MaxClasses + 1, Options{}, ErrTooLarge},
@@ -240,7 +240,7 @@ func TestKnee(t *testing.T) {
 
 // TestSolveHugeCounts: sums that would overflow are scaled down, and the ladder stays a good one.
 func TestSolveHugeCounts(t *testing.T) {
-	h := Histogram{Sizes: []SizeCount{{100, math.MaxUint64}, {200, math.MaxUint64 / 2}, {MaxSize, 1}, {300, 7}}}
+	h := Histogram{Sizes: counts(100, math.MaxUint64, 200, math.MaxUint64/2, MaxSize, 1, 300, 7)}
 	got, err := Solve(h, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -288,6 +288,15 @@ func randomSizes(rng *rand.Rand, n int) []SizeCount {
 	sizes := make([]SizeCount, n)
 	for i := range sizes {
 		sizes[i] = SizeCount{Size: 1 + int(math.Exp(rng.Float64()*14)), Count: rng.Uint64N(1000) + 1}
+	}
+	return sizes
+}
+
+// counts makes sizes of pairs: a size and its count.
+func counts(pairs ...uint64) []SizeCount {
+	var sizes []SizeCount
+	for i := 0; i < len(pairs); i += 2 {
+		sizes = append(sizes, SizeCount{Size: int(pairs[i]), Count: pairs[i+1]})
 	}
 	return sizes
 }

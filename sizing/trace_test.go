@@ -65,10 +65,10 @@ func TestReadTraceErrors(t *testing.T) {
 
 func TestTraceHistogram(t *testing.T) {
 	h := sampleTrace().Histogram()
-	if want := []SizeCount{{90, 1}, {100, 1}, {128, 1}, {300, 1}, {5000, 1}}; !reflect.DeepEqual(h.Sizes, want) {
+	if want := counts(90, 1, 100, 1, 128, 1, 300, 1, 5000, 1); !reflect.DeepEqual(h.Sizes, want) {
 		t.Errorf("sizes %v", h.Sizes)
 	}
-	if want := []LifeCount{{0, 1}, {1, 2}}; !reflect.DeepEqual(h.Lifetimes, want) {
+	if want := []LifeCount{{Cycles: 0, Count: 1}, {Cycles: 1, Count: 2}}; !reflect.DeepEqual(h.Lifetimes, want) {
 		t.Errorf("lifetimes %v", h.Lifetimes)
 	}
 }

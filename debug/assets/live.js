@@ -1,0 +1,138 @@
+// Live: asks the handler for figures once a second while the page is visible, keeps three minutes of
+// them, and takes the parts the server draws (tables, sizes, stacks) from the page itself.
+const $ = id => document.getElementById(id);
+const first = JSON.parse($("first").textContent);
+const pool = first.pool, params = "?pool=" + encodeURIComponent(pool);
+const keep = "tarn:" + location.pathname + ":" + pool;
+let history = [], rates = new Map(), paused = false, tick = 0, failures = 0;
+
+function restore() {
+  try {
+    const old = JSON.parse(sessionStorage.getItem(keep)) || [];
+    history = old.filter(p => p.t > Date.parse(first.time) - span && p.started === first.started);
+  } catch { history = []; }
+}
+
+function take(snapshot) {
+  const p = snapshot.pools.find(q => q.name === pool);
+  if (!p) return;
+  const t = Date.parse(snapshot.time), before = history[history.length - 1];
+  if (before && t <= before.t) return;
+  const now = { t, started: first.started, use: p.in_use_bytes, pin: p.pinned_bytes, idle: p.idle_bytes, peak: p.peak_bytes, budget: p.budget_bytes,
+    gets: p.gets, hits: p.hits, rate: null, hit: null, classes: Object.fromEntries(p.classes.map(c => [c.size, c.gets])) };
+  if (before) {
+    const seconds = (t - before.t) / 1000, gets = Math.max(now.gets - before.gets, 0);
+    now.rate = gets / seconds;
+    now.hit = gets ? Math.min(Math.max(now.hits - before.hits, 0) / gets, 1) : null;
+    for (const c of p.classes) {
+      const had = before.classes && before.classes[c.size];
+      const values = rates.get(c.size) || [];
+      values.push(had === undefined ? 0 : Math.max(c.gets - had, 0) / seconds);
+      rates.set(c.size, values.slice(-60));
+    }
+    delete before.classes;
+  }
+  history.push(now);
+  while (history[0].t < t - span) history.shift();
+}
+
+const charts = [
+  new Chart($("memory"), drawMemory, (p, ago) => `${ago.toFixed(0)} s ago\nin use ${bytes(p.use)}\n  of it unseen ${bytes(p.pin)}\nidle ${bytes(p.idle)}`),
+  new Chart($("hits"), drawLine(p => p.hit, v => { const low = Math.floor(Math.min(...v) * 20 - 0.5) / 20; return [Math.max(low, 0), 1, percent]; }), (p, ago) => `${ago.toFixed(0)} s ago\n${p.hit === null ? "no gets" : percent(p.hit) + " hits"}`),
+  new Chart($("gets"), drawLine(p => p.rate, v => [0, Math.max(...v, 1) * 1.05, count]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
+];
+
+function show() {
+  for (const c of charts) c.render(history);
+  const p = history[history.length - 1];
+  if (p && p.rate !== null) {
+    $("rate").textContent = count(p.rate);
+    $("rate-sub").textContent = `${count(p.gets)} so far`;
+    $("hit").textContent = p.hit === null ? "–" : percent(p.hit);
+  }
+  for (const row of document.querySelectorAll("tr[data-class]")) {
+    const values = rates.get(+row.dataset.class);
+    if (!values) continue;
+    row.querySelector(".rate").textContent = count(values[values.length - 1]);
+    row.querySelector("td.spark").innerHTML = spark(values);
+  }
+}
+
+// swap takes over the parts of a freshly served page that changed, and keeps what the reader opened.
+const served = new Map();
+function swap(html) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  for (const part of page.querySelectorAll("[data-live]")) {
+    const here = $(part.id), markup = part.innerHTML;
+    if (!here || served.get(part.id) === markup || selecting(here)) continue;
+    const open = new Set([...here.querySelectorAll("details[open]")].map(d => d.dataset.key));
+    const focus = here.contains(document.activeElement) && document.activeElement, key = focus && focus.closest("[data-key]");
+    const id = focus && focus.id, wanted = key && key.dataset.key;
+    here.replaceChildren(...document.importNode(part, true).childNodes);
+    served.set(part.id, markup);
+    for (const d of here.querySelectorAll("details")) {
+      d.open = open.has(d.dataset.key);
+      if (wanted && d.dataset.key === wanted) d.querySelector("summary").focus();
+    }
+    if (id && $(id)) $(id).focus();
+  }
+  reveal();
+}
+function selecting(part) {
+  const s = getSelection();
+  return s && !s.isCollapsed && part.contains(s.anchorNode);
+}
+function reveal() { for (const b of document.querySelectorAll("[data-copy]")) b.hidden = !navigator.clipboard; }
+
+async function ask(format) {
+  const answer = await fetch(params + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
+  if (!answer.ok) throw new Error(answer.status);
+  return format ? answer.json() : answer.text();
+}
+async function look() {
+  if (!paused && !document.hidden) {
+    try {
+      if (tick++ % 3 === 0) swap(await ask(""));
+      take(await ask("live"));
+      failures = 0;
+      show();
+    } catch { failures++; }
+    status();
+  }
+  setTimeout(look, 1000 * Math.min(1 + failures, 10));
+}
+function status() {
+  $("pause").classList.toggle("lost", failures > 0);
+  $("pause").setAttribute("aria-pressed", paused);
+  $("state").textContent = paused ? "paused" : failures ? "no answer" : "live";
+}
+
+function pause() { paused = !paused; status(); }
+function theme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches, root = document.documentElement;
+  const next = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+  root.dataset.theme = next;
+  try { localStorage.setItem("tarn:theme", next); } catch { }
+}
+async function copy(button) {
+  await navigator.clipboard.writeText($(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+document.addEventListener("click", e => { const b = e.target.closest("[data-copy]"); if (b) copy(b); });
+document.addEventListener("keydown", e => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input,textarea")) return;
+  const b = document.querySelector("[data-copy]");
+  if (e.key === "p") pause();
+  else if (e.key === "t") theme();
+  else if (e.key === "c" && b && navigator.clipboard) copy(b);
+});
+$("pause").addEventListener("click", pause);
+$("theme").addEventListener("click", theme);
+addEventListener("resize", show);
+addEventListener("pagehide", () => { try { sessionStorage.setItem(keep, JSON.stringify(history)); } catch { } });
+try { const kept = localStorage.getItem("tarn:theme"); if (kept) document.documentElement.dataset.theme = kept; } catch { }
+$("live").hidden = false;
+document.querySelector(".keys").hidden = false;
+reveal(); restore(); take(first); show(); status();
+setTimeout(look, 1000);

@@ -1,0 +1,106 @@
+package debug
+
+import (
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// maxGroups bounds the groups of a snapshot.
+const maxGroups = 64
+
+// stackDepth is how many frames of a stack tell groups apart and are shown.
+const stackDepth = 32
+
+// stackKey identifies an acquisition stack.
+type stackKey [stackDepth]uintptr
+
+// group gathers what is out by acquisition stack, the most bytes held first. Its cost is linear in
+// the list; only stacks that are shown are turned into names.
+func group(list []tarn.Outstanding) *Outstanding {
+	groups := map[stackKey]*Group{}
+	for _, o := range list {
+		var key stackKey
+		copy(key[:], o.Stack)
+		g := groups[key]
+		if g == nil {
+			g = &Group{}
+			groups[key] = g
+		}
+		every := max(o.Every, 1)
+		g.Count += every
+		g.Bytes += int64(every) * int64(o.Size)
+		g.Pinned += int64(every) * int64(o.Pinned)
+		g.Ages[ageBand(o.Age)] += every
+		g.Oldest = max(g.Oldest, o.Age.Seconds())
+	}
+	keys := make([]stackKey, 0, len(groups))
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b stackKey) int {
+		x, y := groups[a], groups[b]
+		switch {
+		case x.Pinned != y.Pinned:
+			return int(min(max(y.Pinned-x.Pinned, -1), 1))
+		case x.Oldest != y.Oldest && x.Oldest > y.Oldest:
+			return -1
+		case x.Oldest != y.Oldest:
+			return 1
+		}
+		return slices.Compare(a[:], b[:])
+	})
+	out := &Outstanding{Watched: len(list), More: max(len(keys)-maxGroups, 0)}
+	for _, k := range keys[:min(len(keys), maxGroups)] {
+		g := groups[k]
+		g.Stack = callers(k)
+		out.Groups = append(out.Groups, *g)
+	}
+	return out
+}
+
+// ageBand sorts ages as Group.Ages counts them.
+func ageBand(age time.Duration) int {
+	switch {
+	case age < time.Second:
+		return 0
+	case age < time.Minute:
+		return 1
+	case age < 10*time.Minute:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// callers names the frames of a stack, from the first one outside the pool's own methods.
+func callers(key stackKey) []Caller {
+	n := slices.Index(key[:], 0)
+	if n < 0 {
+		n = len(key)
+	}
+	if n == 0 {
+		return nil
+	}
+	var stack []Caller
+	frames := runtime.CallersFrames(key[:n])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && f.Function != "runtime.goexit" && (len(stack) > 0 || !more || !poolMethod(f.Function)) {
+			stack = append(stack, Caller{Func: f.Function, File: filepath.Base(f.File), Line: f.Line})
+		}
+		if !more {
+			return stack
+		}
+	}
+}
+
+// poolMethod tells whether a function is a method of package tarn's own types.
+func poolMethod(name string) bool {
+	method, ok := strings.CutPrefix(name, "github.com/tarn-go/tarn.")
+	return ok && (strings.HasPrefix(method, "(") || strings.HasPrefix(method, "Buffer."))
+}

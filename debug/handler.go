@@ -1,0 +1,178 @@
+package debug
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Handler returns a handler that shows pools, in the order given; nil pools are left out, and without
+// any pool it shows tarn.Shared. It may be mounted at any path. The query chooses what is served:
+//
+//	(none)              the page; ?pool=NAME the page of that pool
+//	?format=json        a Snapshot, as JSON
+//	?format=live        a Snapshot without histogram, sizing and outstanding buffers
+//	?format=prometheus  metrics in the text exposition format
+//	?format=histogram   the histogram of ?pool=NAME, or of the first, as sizing.Read takes it
+//
+// A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
+// answered. The handler is safe for concurrent use and holds nothing but the pools and the last answers:
+// it starts no goroutine and needs no closing.
+func Handler(pools ...*tarn.Pool) http.Handler {
+	if len(pools) == 0 {
+		pools = []*tarn.Pool{tarn.Shared()}
+	}
+	return &handler{collector: newCollector(pools), page: newPage(), answers: map[string]answer{}}
+}
+
+type handler struct {
+	collector *collector
+	page      *page
+
+	mu      sync.Mutex
+	answers map[string]answer // of the newest snapshot, by format and pool
+	of      *Snapshot
+}
+
+// answer is a body ready to be sent.
+type answer struct {
+	contentType string
+	body        []byte
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", h.page.policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
+		return
+	}
+	snapshot := h.collector.snapshot()
+	query := r.URL.Query()
+	chosen := snapshot.choose(query.Get("pool"))
+	if chosen < 0 {
+		http.Error(w, "no such pool", http.StatusNotFound)
+		return
+	}
+	a, err := h.answer(snapshot, format(r.URL.Path, query.Get("format")), chosen)
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	case a.body == nil:
+		http.Error(w, "no such format; there are json, live, prometheus and histogram", http.StatusNotFound)
+		return
+	}
+	header.Set("Content-Type", a.contentType)
+	header.Set("Content-Length", strconv.Itoa(len(a.body)))
+	// The answer is complete and belongs to nobody's lock: a slow reader is net/http's to bound.
+	w.Write(a.body)
+}
+
+// format reads the format out of the query, or else out of the end of the path.
+func format(path, query string) string {
+	if query != "" {
+		return query
+	}
+	for suffix, format := range map[string]string{"/json": "json", "/metrics": "prometheus"} {
+		if len(path) >= len(suffix) && path[len(path)-len(suffix):] == suffix {
+			return format
+		}
+	}
+	return "page"
+}
+
+// choose finds a pool by name; no name means the first. It returns -1 if there is none.
+func (s *Snapshot) choose(name string) int {
+	for i := range s.Pools {
+		if name == "" || s.Pools[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// answer makes each answer to a snapshot once, whoever asks for it how often.
+func (h *handler) answer(s *Snapshot, format string, chosen int) (answer, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of != s {
+		clear(h.answers)
+		h.of = s
+	}
+	key := format
+	if format == "page" || format == "histogram" {
+		key += " " + strconv.Itoa(chosen)
+	}
+	if a, ok := h.answers[key]; ok {
+		return a, nil
+	}
+	a, err := h.render(s, format, chosen)
+	if err == nil && a.body != nil {
+		h.answers[key] = a
+	}
+	return a, err
+}
+
+func (h *handler) render(s *Snapshot, format string, chosen int) (answer, error) {
+	const jsonType = "application/json; charset=utf-8"
+	switch format {
+	case "page":
+		body, err := h.page.render(s, chosen)
+		return answer{"text/html; charset=utf-8", body}, err
+	case "json":
+		body, err := encode(s)
+		return answer{jsonType, body}, err
+	case "live":
+		body, err := encode(s.live())
+		return answer{jsonType, body}, err
+	case "histogram":
+		body, err := encode(s.Pools[chosen].Histogram)
+		return answer{jsonType, body}, err
+	case "prometheus":
+		return answer{prometheusType, prometheusText(s)}, nil
+	default:
+		return answer{}, nil
+	}
+}
+
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	err := e.Encode(v)
+	return out.Bytes(), err
+}
+
+// live is s without what is large.
+func (s *Snapshot) live() *Snapshot {
+	short := *s
+	short.Pools = make([]Pool, len(s.Pools))
+	for i, p := range s.Pools {
+		p.Histogram, p.Sizing, p.Outstanding = nil, nil, nil
+		p.Classes = nil
+		for _, c := range s.Pools[i].Classes {
+			if c.Gets > 0 {
+				p.Classes = append(p.Classes, c)
+			}
+		}
+		short.Pools[i] = p
+	}
+	return &short
+}
+
+// Take returns a Snapshot of pools now, for programs that publish it in ways of their own. It asks the
+// pools each time, so its cost is that of Stats, Histogram and Outstanding, and of solving the ladder.
+func Take(pools ...*tarn.Pool) *Snapshot {
+	c := newCollector(pools)
+	c.started = time.Time{}
+	return c.snapshot()
+}

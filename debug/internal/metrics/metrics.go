@@ -1,0 +1,81 @@
+// Package metrics is the list of what is published of a pool, once for every way it is published:
+// Prometheus text, a prometheus.Collector, an OpenTelemetry meter.
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Kind says how a value behaves.
+type Kind int
+
+// The kinds of metrics.
+const (
+	Counter Kind = iota // only grows
+	Gauge
+)
+
+// Metric is one value of a pool, named by the conventions of Prometheus: base units, counters end in
+// _total.
+type Metric struct {
+	Name  string
+	Help  string
+	Unit  string // as OpenTelemetry writes it: "By", "{buffer}"
+	Kind  Kind
+	Value func(tarn.Stats) float64
+}
+
+// ClassMetric is one value of each size class of a pool.
+type ClassMetric struct {
+	Name  string
+	Help  string
+	Unit  string
+	Kind  Kind
+	Value func(tarn.ClassStats) float64
+}
+
+// Pool returns the metrics of a pool as a whole.
+func Pool() []Metric {
+	return []Metric{
+		{"tarn_pool_in_use_bytes", "Bytes of slabs out.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.InUse) }},
+		{"tarn_pool_idle_bytes", "Bytes of slabs kept for reuse.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Idle) }},
+		{"tarn_pool_peak_bytes", "The most bytes that were ever in use and idle together.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Peak) }},
+		{"tarn_pool_retain_limit_bytes", "Bound on bytes kept for reuse.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Retain) }},
+		{"tarn_pool_budget_limit_bytes", "Bound on bytes in use, 0 where there is none.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Budget) }},
+		{"tarn_pool_in_use_buffers", "Slabs out.", "{buffer}", Gauge, func(s tarn.Stats) float64 { return float64(s.InUseBuffers) }},
+		{"tarn_pool_waiting", "Acquires waiting for the budget.", "{call}", Gauge, func(s tarn.Stats) float64 { return float64(s.Waiting) }},
+		{"tarn_pool_leaked_buffers_total", "Slabs collected by the garbage collector while still referenced.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Leaked) }},
+		{"tarn_pool_refused_total", "Foreign slices that somebody tried to pool.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Refused) }},
+		{"tarn_pool_over_budget_total", "Gets that went over the budget.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.OverBudget) }},
+		{"tarn_pool_gc_cycles_total", "Garbage collections seen by the pool.", "{cycle}", Counter, func(s tarn.Stats) float64 { return float64(s.Cycles) }},
+	}
+}
+
+// Classes returns the metrics that each size class has. Summed over classes they are the pool's, but
+// for classes that a pool has given up.
+func Classes() []ClassMetric {
+	return []ClassMetric{
+		{"tarn_pool_gets_total", "Buffers asked for.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Gets) }},
+		{"tarn_pool_hits_total", "Gets served from idle slabs.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Hits) }},
+		{"tarn_pool_misses_total", "Gets that allocated.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Misses) }},
+		{"tarn_pool_frees_total", "Slabs whose last reference was freed.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Frees) }},
+		{"tarn_pool_dropped_total", "Slabs not kept when they came home, or given up later.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
+		{"tarn_pool_class_in_use_buffers", "Slabs of the class out.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.InUse) }},
+		{"tarn_pool_class_idle_buffers", "Slabs of the class kept for reuse.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.Idle) }},
+	}
+}
+
+// Label is the value of the label "class": the slab size in bytes, or "oversize" for requests above
+// the largest class.
+func Label(size int) string {
+	if size == 0 {
+		return "oversize"
+	}
+	return strconv.Itoa(size)
+}
+
+// Used tells whether a class is worth publishing: the default ladder has a hundred classes, of which
+// most programs use a few.
+func Used(c tarn.ClassStats) bool { return c.Gets > 0 }

@@ -1,0 +1,184 @@
+package debug
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/plot"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// page is the parsed page with its style and script, and the policy that allows those two alone.
+type page struct {
+	template *template.Template
+	css      template.CSS
+	js       template.JS
+	policy   string
+}
+
+// newPage prepares the page from the embedded files.
+func newPage() *page {
+	css := asset("page.css")
+	js := "(() => {" + asset("charts.js") + asset("live.js") + "})();"
+	return &page{
+		template: template.Must(template.New("page").Funcs(functions()).Parse(asset("page.html"))),
+		css:      template.CSS(css),
+		js:       template.JS(js),
+		// The page may run its own script, use its own style and ask its own handler, nothing else.
+		policy: "default-src 'none'; script-src '" + hash(js) + "'; style-src '" + hash(css) + "'; connect-src 'self'; img-src data:; " +
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+}
+
+func asset(name string) string {
+	data, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(data)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// view is what the template shows.
+type view struct {
+	*Snapshot
+	Pool     *Pool
+	Sizing   *Sizing
+	Rungs    int
+	Used     []Class // classes that were asked for
+	Unused   int
+	First    template.JS // the live form of the snapshot
+	CSS      template.CSS
+	JS       template.JS
+	PlotNow  plots
+	PlotBest plots
+	Curve    template.HTML
+}
+
+// plots is one drawing at both widths.
+type plots struct{ Wide, Narrow template.HTML }
+
+func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
+	p := &s.Pools[chosen]
+	first, err := json.Marshal(struct {
+		*Snapshot
+		Pool string `json:"pool"`
+	}{s.live(), p.Name})
+	if err != nil {
+		return nil, err
+	}
+	v := view{Snapshot: s, Pool: p, Sizing: p.Sizing, First: template.JS(first), CSS: pg.css, JS: pg.js}
+	for _, c := range p.Classes {
+		if c.Gets > 0 {
+			v.Used = append(v.Used, c)
+		}
+	}
+	v.Unused = len(p.Classes) - len(v.Used)
+	v.draw()
+	var out bytes.Buffer
+	err = pg.template.Execute(&out, v)
+	return out.Bytes(), err
+}
+
+// draw makes the still figures. Both ladders share one axis, so that the waste falls before the eye.
+func (v *view) draw() {
+	if v.Pool.Histogram == nil || v.Sizing == nil || v.Sizing.NotRecorded != "" {
+		return
+	}
+	h := *v.Pool.Histogram
+	v.Rungs = len(h.Classes)
+	draw := func(ladder []int, f plot.Frame, label string) template.HTML {
+		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, v.Sizing.Ladder, f))
+		return template.HTML(plot.Sizes(h, ladder, f, peak, label))
+	}
+	const now, best = "Sizes asked for, with the ladder in force", "Sizes asked for, with the recommended ladder"
+	v.PlotNow = plots{draw(h.Classes, plot.Wide(), now), draw(h.Classes, plot.Narrow(), now)}
+	v.PlotBest = plots{draw(v.Sizing.Ladder, plot.Wide(), best), draw(v.Sizing.Ladder, plot.Narrow(), best)}
+	v.Curve = template.HTML(plot.Curve(v.Sizing.Curve, v.Sizing.Knee, plot.Mark{Classes: len(h.Classes), Share: v.Sizing.Waste}, plot.Frame{Width: 480, Height: 210}))
+}
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"bytes":    func(n any) string { return plot.Bytes(float(n)) },
+		"count":    func(n any) string { return plot.Count(float(n)) },
+		"percent":  plot.Percent,
+		"share":    func(a, b int64) float64 { return float64(a) / float64(max(b, 1)) },
+		"part":     func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) },
+		"times100": func(v float64) string { return fmt.Sprintf("%.1f", 100*v) },
+		"oversize": func(n int) int { return max(n-1, 0) },
+		"held":     func(c Class) int64 { return (c.InUse + c.Idle) * int64(c.Size) },
+	}
+}
+
+func float(n any) float64 {
+	switch n := n.(type) {
+	case int:
+		return float64(n)
+	case int64:
+		return float64(n)
+	case uint64:
+		return float64(n)
+	case float64:
+		return n
+	default:
+		return 0
+	}
+}
+
+// Key identifies a group from one page to the next.
+func (g Group) Key() string {
+	h := fnv.New64a()
+	for _, c := range g.Stack {
+		fmt.Fprintln(h, c.Func, c.Line)
+	}
+	return fmt.Sprintf("%x", h.Sum64())
+}
+
+// Title is the function that acquired the buffers.
+func (g Group) Title() string {
+	if len(g.Stack) == 0 {
+		return "(unknown)"
+	}
+	return g.Stack[0].Func
+}
+
+// OldestText is the age of the oldest buffer, rounded as people say it.
+func (g Group) OldestText() string {
+	d := time.Duration(g.Oldest * float64(time.Second))
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+// AgePlot draws the shares of the age bands side by side.
+func (g Group) AgePlot() template.HTML {
+	out, x := `<svg viewBox="0 0 72 18" role="img" aria-label="ages">`, 0.0
+	for band, n := range g.Ages {
+		w := 72 * float64(n) / float64(max(g.Count, 1))
+		if n > 0 {
+			w = max(w, 2)
+			out += fmt.Sprintf(`<rect class="age%d" x="%.1f" width="%.1f" height="18"><title>%d %s</title></rect>`,
+				band, x, max(w-1, 1), n, [...]string{"younger than a second", "younger than a minute", "younger than ten minutes", "older"}[band])
+			x += w
+		}
+	}
+	return template.HTML(out + "</svg>")
+}

@@ -1,0 +1,136 @@
+package debug
+
+import (
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/sizing"
+)
+
+// Snapshot is what the handler serves as JSON: the state of all its pools at one time. Fields may be
+// added in later versions; those there stay. It owns all it refers to and is never changed once made.
+type Snapshot struct {
+	Time    time.Time `json:"time"`
+	Started int64     `json:"started"` // when the handler was made, in milliseconds of Unix time
+	Program string    `json:"program"` // base name of the executable
+	Go      string    `json:"go"`      // runtime.Version
+	Pools   []Pool    `json:"pools"`
+}
+
+// Pool is the state of one pool. Byte counts are bytes of slabs unless said otherwise.
+type Pool struct {
+	Name    string  `json:"name"`
+	Check   string  `json:"check"` // the level of checks: off, sampled, all, guard
+	Classes []Class `json:"classes"`
+
+	Gets    uint64 `json:"gets"`
+	Hits    uint64 `json:"hits"`
+	Misses  uint64 `json:"misses"`
+	Frees   uint64 `json:"frees"`
+	Dropped uint64 `json:"dropped"`
+
+	InUse   int64 `json:"in_use_bytes"`
+	Idle    int64 `json:"idle_bytes"`
+	Peak    int64 `json:"peak_bytes"`
+	Retain  int64 `json:"retain_bytes"`
+	Budget  int64 `json:"budget_bytes"` // 0: none
+	Buffers int64 `json:"in_use_buffers"`
+
+	// Pinned estimates the bytes in use that nobody can see: what rounding up to a class adds, or,
+	// where checks watch references, all that views leave out of their slabs. Never above InUse.
+	Pinned int64 `json:"pinned_bytes"`
+
+	Leaked     uint64 `json:"leaked"`
+	Refused    uint64 `json:"refused"`
+	OverBudget uint64 `json:"over_budget"`
+	Waiting    int    `json:"waiting"`
+	Cycles     uint64 `json:"gc_cycles"`
+
+	// Histogram, Sizing and Outstanding are left out of ?format=live.
+	Histogram   *sizing.Histogram `json:"histogram,omitempty"`
+	Sizing      *Sizing           `json:"sizing,omitempty"`
+	Outstanding *Outstanding      `json:"outstanding,omitempty"`
+
+	stats tarn.Stats // what the above was taken from, under the pool's own name
+}
+
+// Class is the state of one size class; Size 0, always last, stands for requests above the largest.
+type Class struct {
+	Size    int    `json:"size"`
+	Gets    uint64 `json:"gets"`
+	Hits    uint64 `json:"hits"`
+	Misses  uint64 `json:"misses"`
+	Frees   uint64 `json:"frees"`
+	Dropped uint64 `json:"dropped"`
+	InUse   int64  `json:"in_use"` // slabs
+	Idle    int64  `json:"idle"`   // slabs
+}
+
+// Sizing is what package sizing makes of the pool's histogram, at most five seconds old.
+type Sizing struct {
+	Waste       float64        `json:"waste"`      // of the ladder in force: the share of slab bytes nobody asked for
+	BestWaste   float64        `json:"best_waste"` // of the ladder recommended
+	Ladder      []int          `json:"ladder"`     // recommended
+	Keep        bool           `json:"keep"`       // the ladder in force is as good
+	Knee        int            `json:"knee"`
+	Saved       int64          `json:"saved_bytes"` // at the recorded peak, estimated
+	Oversize    uint64         `json:"oversize"`    // gets above the ladder in force
+	Gets        uint64         `json:"gets"`        // gets recorded, estimated
+	Curve       []sizing.Point `json:"curve"`
+	Go          string         `json:"go"`                     // the line to paste into a PoolConfig
+	NotRecorded string         `json:"not_recorded,omitempty"` // why there is nothing, when there is nothing
+}
+
+// Outstanding are the buffers that checks watch and nobody freed yet, by where they were acquired.
+type Outstanding struct {
+	Watched int     `json:"watched"` // buffers looked at; where checks are sampled, more are out
+	Groups  []Group `json:"groups"`  // the largest first, at most 64
+	More    int     `json:"more"`    // groups left out
+}
+
+// Group are the outstanding buffers with one acquisition stack. Counts and bytes are scaled up where
+// checks are sampled.
+type Group struct {
+	Count  int      `json:"count"`
+	Bytes  int64    `json:"bytes"`  // asked for
+	Pinned int64    `json:"pinned"` // of the slabs they hold
+	Ages   [4]int   `json:"ages"`   // younger than a second, a minute, ten minutes, and older
+	Oldest float64  `json:"oldest_seconds"`
+	Stack  []Caller `json:"stack"` // innermost first, at most 32, without the pool's own frames
+}
+
+// Caller is one frame of a stack.
+type Caller struct {
+	Func string `json:"func"`
+	File string `json:"file"` // base name
+	Line int    `json:"line"`
+}
+
+// fromStats fills in what Stats tells.
+func fromStats(s tarn.Stats) Pool {
+	p := Pool{
+		stats: s,
+		Name:  s.Name, Check: s.Check.String(),
+		Gets: s.Gets, Hits: s.Hits, Misses: s.Misses, Frees: s.Frees, Dropped: s.Dropped,
+		InUse: s.InUse, Idle: s.Idle, Peak: s.Peak, Retain: s.Retain, Budget: s.Budget, Buffers: s.InUseBuffers,
+		Leaked: s.Leaked, Refused: s.Refused, OverBudget: s.OverBudget, Waiting: s.Waiting, Cycles: s.Cycles,
+		Classes: make([]Class, len(s.Classes)),
+	}
+	for i, c := range s.Classes {
+		p.Classes[i] = Class{c.Size, c.Gets, c.Hits, c.Misses, c.Frees, c.Dropped, c.InUse, c.Idle}
+	}
+	return p
+}
+
+// HitRate is Hits/Gets, 1 before the first get.
+func (p Pool) HitRate() float64 { return rate(p.Hits, p.Gets) }
+
+// HitRate is Hits/Gets, 1 before the first get.
+func (c Class) HitRate() float64 { return rate(c.Hits, c.Gets) }
+
+func rate(hits, gets uint64) float64 {
+	if gets == 0 {
+		return 1
+	}
+	return min(float64(hits)/float64(gets), 1)
+}
