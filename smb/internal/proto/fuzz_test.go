@@ -1,0 +1,194 @@
+package proto
+
+import (
+	"errors"
+	"testing"
+)
+
+// inside fails when view does not lie within b: a decoder may hand out nothing else.
+func inside(t *testing.T, b []byte, views ...[]byte) {
+	t.Helper()
+	for _, v := range views {
+		if len(v) > len(b) {
+			t.Errorf("a view of %d bytes into %d", len(v), len(b))
+		}
+		if cap(v) > len(v) && cap(v) > cap(b) {
+			t.Errorf("a view with room for %d behind %d bytes", cap(v), len(b))
+		}
+	}
+}
+
+func allowed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && !errors.Is(err, ErrMalformed) {
+		t.Errorf("an error that does not say whose fault it is: %v", err)
+	}
+}
+
+// walk runs an iterator to its end, which has to come within one step per four bytes.
+func walk(t *testing.T, b []byte, next func() bool, err func() error) {
+	t.Helper()
+	steps := 0
+	for next() {
+		if steps++; steps > len(b)/4+1 {
+			t.Fatal("endless")
+		}
+	}
+	allowed(t, err())
+	if next() {
+		t.Error("goes on after its end")
+	}
+}
+
+func FuzzElements(f *testing.F) {
+	f.Add(PadCompound(AppendSimple((&Header{}).Append(nil)), 0))
+	two := PadCompound(AppendSimple((&Header{}).Append(nil)), 0)
+	f.Add(AppendSimple((&Header{}).Append(two)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := NewElements(b)
+		total := 0
+		walk(t, b, func() bool {
+			ok := e.Next()
+			if ok {
+				total += len(e.Message())
+				if len(e.Message()) < HeaderSize {
+					t.Error("a message shorter than its header")
+				}
+				_, err := DecodeHeader(e.Message())
+				allowed(t, err)
+			}
+			return ok
+		}, e.Err)
+		if e.Err() == nil && total != len(b) {
+			t.Errorf("%d of %d bytes", total, len(b))
+		}
+	})
+}
+
+func FuzzResponses(f *testing.F) {
+	f.Add(readResponse(80, "payload"))
+	f.Add(readResponse(90, "payload"))
+	f.Add(message(64, 65, func(b []byte) { le.PutUint16(b[4:], uint16(Dialect311)) }))
+	f.Add(message(8, 9, nil))
+	f.Add(message(16, 16, nil))
+	f.Add(message(88, 89, nil))
+	f.Add(message(60, 60, nil))
+	f.Add(message(16, 17, nil))
+	f.Add(message(48, 49, nil))
+	f.Add(message(44, 44, nil))
+	f.Add(message(24, 24, nil))
+	f.Add(message(36, 36, nil))
+	f.Add(message(4, 4, nil))
+	f.Add(errorMessage(0, symlinkData("t")))
+	create := message(88, 89, func(b []byte) {
+		le.PutUint32(b[80:], HeaderSize+88)
+		le.PutUint32(b[84:], 56)
+	})
+	f.Add((&CreateContexts{Lease: Lease{Version: LeaseV1}}).append(create))
+	negotiate := message(64, 65, func(b []byte) {
+		le.PutUint16(b[4:], uint16(Dialect311))
+		le.PutUint16(b[6:], 3)
+		le.PutUint32(b[60:], HeaderSize+64)
+	})
+	f.Add((&NegotiateRequest{Salt: make([]byte, 32), Ciphers: []Cipher{2}, SigningAlgorithms: []SigningAlgorithm{2}}).
+		appendContexts(negotiate, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		neg, err := DecodeNegotiateResponse(b)
+		allowed(t, err)
+		inside(t, b, neg.SecurityToken)
+		setup, err := DecodeSessionSetupResponse(b)
+		allowed(t, err)
+		inside(t, b, setup.Token)
+		_, err = DecodeTreeConnectResponse(b)
+		allowed(t, err)
+		_, err = DecodeCreateResponse(b)
+		allowed(t, err)
+		_, err = DecodeCloseResponse(b)
+		allowed(t, err)
+		read, err := DecodeReadResponse(b)
+		allowed(t, err)
+		inside(t, b, read.Data)
+		_, err = DecodeWriteResponse(b)
+		allowed(t, err)
+		ioctl, err := DecodeIoctlResponse(b)
+		allowed(t, err)
+		inside(t, b, ioctl.Output)
+		_, err = DecodeBreak(b)
+		allowed(t, err)
+		allowed(t, DecodeBreakResponse(b))
+		allowed(t, DecodeSimple(b))
+		allowed(t, DecodeSetInfoResponse(b))
+		_, err = DecodeTransformHeader(b)
+		allowed(t, err)
+		for _, s := range []Status{StatusStoppedOnSymlink, StatusBufferTooSmall, StatusAccessDenied} {
+			for _, d := range []Dialect{Dialect302, Dialect311} {
+				r, err := DecodeErrorResponse(b, s, d)
+				allowed(t, err)
+				inside(t, b, r.Symlink.Print, r.Symlink.Substitute)
+			}
+		}
+	})
+}
+
+func FuzzLists(f *testing.F) {
+	f.Add(output(make([]byte, dirEntryFixed)))
+	f.Add(output([]byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 'a', 0}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		out, err := DecodeQueryInfoResponse(b)
+		allowed(t, err)
+		inside(t, b, out)
+		if e, err := DecodeQueryDirectoryResponse(b); err == nil {
+			walk(t, b, e.Next, e.Err)
+			inside(t, b, e.Entry().Name)
+		}
+		if e, err := DecodeChangeNotifyResponse(b); err == nil {
+			walk(t, b, e.Next, e.Err)
+			inside(t, b, e.Event().Name)
+		}
+	})
+}
+
+func FuzzStructures(f *testing.F) {
+	f.Add(descriptor())
+	f.Add(AppendSymlink(nil, `a\b`, 0))
+	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 4, 0, 34, 0, 0, 0, 4, 0}, make([]byte, 40)...))
+	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 3, 0, 18, 0, 0, 0, 2, 0}, make([]byte, 40)...))
+	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 2, 0, 22, 0, 0, 0, 0, 0}, make([]byte, 40)...))
+	f.Add(make([]byte, 120))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := DecodeReferrals(b); err == nil {
+			walk(t, append(b, make([]byte, 8)...), r.Next, r.Err)
+			inside(t, b, r.Referral().Path, r.Referral().Target, r.Referral().ExpandedRaw)
+		}
+		if d, err := DecodeSecurityDescriptor(b); err == nil {
+			inside(t, b, d.Owner.Bytes(), d.Group.Bytes())
+			_ = d.Owner.String()
+			walk(t, b, d.DACL.Next, d.DACL.Err)
+			walk(t, b, d.SACL.Next, d.SACL.Err)
+		}
+		r, err := DecodeReparse(b)
+		allowed(t, err)
+		inside(t, b, r.Print, r.Substitute)
+		all, err := DecodeAllInfo(b)
+		allowed(t, err)
+		inside(t, b, all.Name)
+		_, err = DecodeBasicInfo(b)
+		allowed(t, err)
+		_, err = DecodeStandardInfo(b)
+		allowed(t, err)
+		_, err = DecodeNetworkOpenInfo(b)
+		allowed(t, err)
+		_, err = DecodeInternalInfo(b)
+		allowed(t, err)
+		_, err = DecodeFSFullSizeInfo(b)
+		allowed(t, err)
+		_, err = DecodeResumeKey(b)
+		allowed(t, err)
+		_, err = DecodeCopyChunk(b)
+		allowed(t, err)
+		_, err = DecodeValidatedNegotiate(b)
+		allowed(t, err)
+		_, err = decodeCreateGrants(b)
+		allowed(t, err)
+	})
+}
