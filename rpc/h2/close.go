@@ -212,9 +212,14 @@ func (c *Conn) teardown(err error) error {
 		why = io.ErrUnexpectedEOF
 		c.err = why
 	}
-	if !c.send.busy {
-		c.send.out.Reset()
+	if c.send.busy { // whoever sends meets the closed connection and gives up
+		idle := make(chan struct{})
+		c.send.idle = idle
+		c.mu.Unlock()
+		<-idle
+		c.mu.Lock()
 	}
+	c.send.out.Reset()
 	c.wakeAllOpeners()
 	c.dropPings()
 	c.mu.Unlock()

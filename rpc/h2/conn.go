@@ -34,6 +34,7 @@ type Conn struct {
 	free    *Stream // spare streams, linked by next
 	nfree   int
 	held    int    // streams open or not yet released
+	opened  int    // streams that count against the limit
 	nextID  uint32 // client: of the next stream to open
 	lastID  uint32 // server: the highest that the peer opened
 	life    life
@@ -157,5 +158,5 @@ func (c *Conn) Streams() int {
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.side == client && c.life == alive && c.err == nil && c.held < c.send.maxStreams
+	return c.side == client && c.life == alive && c.err == nil && c.opened < c.send.maxStreams
 }

@@ -29,7 +29,8 @@ type sending struct {
 	greeted    bool        // the peer's first SETTINGS have come
 	waiters    *Stream     // Writes that wait for a window or for the queue
 	openers    []chan struct{}
-	closing    bool // when all is sent, nothing more will be
+	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
+	closing    bool          // when all is sent, nothing more will be
 }
 
 func (s *sending) init(w *wire.Writer) {
@@ -128,8 +129,13 @@ func (c *Conn) put(f frame) []byte {
 	return p[frameHeaderLen:]
 }
 
-// allSent ends the writing half once the last words are out. c.mu is held.
+// allSent is called when nobody sends any more. It ends the writing half once
+// the last words are out. c.mu is held.
 func (c *Conn) allSent() {
+	if c.send.idle != nil {
+		close(c.send.idle)
+		c.send.idle = nil
+	}
 	if !c.send.closing || c.send.out.Len() > 0 {
 		return
 	}

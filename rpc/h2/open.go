@@ -48,7 +48,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		if err := c.openable(); err != nil {
 			return nil, err
 		}
-		if c.held < c.send.maxStreams {
+		if c.opened < c.send.maxStreams {
 			break
 		}
 		if ctx == nil {

@@ -151,7 +151,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		return nil, nil // beyond the last id that GOAWAY named
 	}
 	c.lastID = f.id
-	if bad == nil && c.held >= c.cfg.MaxStreams {
+	if bad == nil && c.opened >= c.cfg.MaxStreams {
 		// RFC 9113 section 5.1.2: the sender may try again.
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
 	}

@@ -40,6 +40,7 @@ const (
 	closed                     // not in c.streams any more
 	released                   // the layer above is through
 	wasReset                   // ended early: the layer above was or need not be told
+	counted                    // counts against the limit on concurrent streams
 )
 
 func (s *Stream) is(x state) bool { return s.state&x != 0 }
@@ -134,8 +135,22 @@ func (c *Conn) closeStream(s *Stream) {
 		s.err = ErrStreamDone
 	}
 	c.wakeStream(s)
+	if c.side == client || s.is(sentEnd) {
+		c.uncount(s)
+	}
 	if s.is(released) {
 		c.through(s)
+	}
+}
+
+// uncount makes room for another stream. On a server one that ended early keeps
+// its place until it is released, or a peer that opens and resets streams would
+// run up handlers. c.mu is held.
+func (c *Conn) uncount(s *Stream) {
+	if s.is(counted) {
+		s.state &^= counted
+		c.opened--
+		c.wakeOpeners()
 	}
 }
 
@@ -146,6 +161,7 @@ func (c *Conn) through(s *Stream) {
 		return
 	}
 	c.held--
+	c.uncount(s)
 	c.consumed(s, s.kept)
 	if s != c.cur {
 		c.recycle(s)
@@ -153,7 +169,6 @@ func (c *Conn) through(s *Stream) {
 	if c.held == 0 && c.life == draining {
 		c.finish()
 	}
-	c.wakeOpeners()
 }
 
 // maxFree bounds the spare streams of a connection.
@@ -182,12 +197,13 @@ func (c *Conn) newStream(id uint32) *Stream {
 	} else {
 		s = &Stream{c: c}
 	}
-	s.id, s.state = id, 0
+	s.id, s.state = id, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.owed, s.kept, s.since = 0, 0, 0
 	s.gotHeaders, s.length = false, -1
 	c.streams[id] = s
 	c.held++
+	c.opened++
 	return s
 }
 

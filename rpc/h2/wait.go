@@ -108,7 +108,7 @@ func (c *Conn) wakeWaiters() {
 
 // wakeOpeners lets the next Open that waits for a stream look again. c.mu is held.
 func (c *Conn) wakeOpeners() {
-	for n := c.send.maxStreams - c.held; n > 0 && len(c.send.openers) > 0; n-- {
+	for n := c.send.maxStreams - c.opened; n > 0 && len(c.send.openers) > 0; n-- {
 		close(c.send.openers[0])
 		c.send.openers[0] = nil
 		c.send.openers = c.send.openers[1:]

@@ -23,8 +23,13 @@ type Out struct {
 func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }
 func (o *Out) hasTrailer() bool { return o.TrailerBlock != nil || len(o.Trailers) > 0 }
 
+// left returns how many bytes of DATA have yet to be queued.
 func (o *Out) left() int {
 	n := o.Data.Len()
+	if n == 0 {
+		o.Data.Free() // an empty reference holds its slab, too
+		o.Data = tarn.Buffer{}
+	}
 	if o.Rest != nil {
 		n += o.Rest.Len()
 	}
@@ -182,14 +187,16 @@ func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 		putFrame(b.Space(frameHeaderLen), f)
 		for m > 0 {
 			if d := o.Data.Len(); d > 0 {
-				k := min(m, d)
-				var head tarn.Buffer
-				head, o.Data = o.Data.Split(k)
+				head := o.Data
+				if d > m {
+					head, o.Data = head.Split(m)
+				} else {
+					o.Data = tarn.Buffer{}
+				}
+				m -= head.Len()
 				b.Append(head)
-				m -= k
 				continue
 			}
-			o.Data = tarn.Buffer{}
 			b.AppendChain(o.Rest, m)
 			m = 0
 		}

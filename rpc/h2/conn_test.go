@@ -1,0 +1,273 @@
+package h2
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// call is what the tests keep for a stream.
+type call struct {
+	mu      sync.Mutex
+	header  Header
+	fields  []Field
+	body    []byte
+	trailer []Field
+	end     bool
+	err     error
+	done    chan struct{}
+}
+
+func newCall() *call { return &call{done: make(chan struct{})} }
+
+// recorder is a handler that records, and echoes on servers.
+type recorder struct {
+	t       testing.TB
+	serve   func(s *Stream, k *call) // server: called on a goroutine when the request has ended
+	mu      sync.Mutex
+	resets  int
+	calls   sync.WaitGroup
+	goAway  chan *GoAwayError
+	settled chan struct{}
+	once    sync.Once
+	hold    bool // do not consume
+}
+
+func newRecorder(t testing.TB) *recorder {
+	return &recorder{t: t, goAway: make(chan *GoAwayError, 4), settled: make(chan struct{})}
+}
+
+func (r *recorder) OnHeaders(s *Stream, h *Header, e Ending) {
+	k, _ := s.Value.(*call)
+	if k == nil {
+		k = newCall()
+		s.Value = k
+	}
+	k.mu.Lock()
+	all := append(append([]Field(nil), h.Fields...), h.More...)
+	if k.header.Method == "" && k.header.Status == 0 {
+		k.header = *h
+		k.header.More = nil
+		k.fields = all
+	} else {
+		k.trailer = all
+	}
+	k.mu.Unlock()
+	if e == End {
+		r.ended(s, k, nil)
+	}
+}
+
+func (r *recorder) OnData(s *Stream, b tarn.Buffer, e Ending) {
+	k := s.Value.(*call)
+	k.mu.Lock()
+	k.body = append(k.body, b.Bytes()...)
+	k.mu.Unlock()
+	if n := b.Len(); n > 0 && !r.hold {
+		s.Consumed(n)
+	}
+	b.Free()
+	if e == End {
+		r.ended(s, k, nil)
+	}
+}
+
+func (r *recorder) OnReset(s *Stream, err error) {
+	r.mu.Lock()
+	r.resets++
+	r.mu.Unlock()
+	k, _ := s.Value.(*call)
+	if k == nil {
+		r.t.Error("OnReset for a stream that was never delivered")
+		return
+	}
+	r.ended(s, k, err)
+}
+
+func (r *recorder) ended(s *Stream, k *call, err error) {
+	k.mu.Lock()
+	already := k.end
+	k.end = true
+	if err != nil {
+		k.err = err
+	}
+	k.mu.Unlock()
+	if already {
+		return
+	}
+	if r.serve != nil && err == nil {
+		r.calls.Add(1)
+		go func() {
+			defer r.calls.Done()
+			r.serve(s, k)
+			s.Release()
+		}()
+	} else if r.serve != nil {
+		s.Release()
+	}
+	close(k.done)
+}
+
+func (r *recorder) OnSettings(*Conn) { r.once.Do(func() { close(r.settled) }) }
+func (r *recorder) OnGoAway(_ *Conn, err *GoAwayError) {
+	select {
+	case r.goAway <- err:
+	default:
+	}
+}
+func (r *recorder) OnIdle(*Conn) {}
+
+var (
+	testRequest = NewBlock(Field{Name: ":method", Value: "POST"}, Field{Name: ":scheme", Value: "http"},
+		Field{Name: ":path", Value: "/test.Service/Method"}, Field{Name: ":authority", Value: "test"},
+		Field{Name: "content-type", Value: "application/grpc"}, Field{Name: "te", Value: "trailers"})
+	testResponse = NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "content-type", Value: "application/grpc"})
+	testTrailer  = NewBlock(Field{Name: "grpc-status", Value: "0"})
+)
+
+// echo answers a request with its body.
+func echo(t testing.TB, pool *tarn.Pool) func(*Stream, *call) {
+	return func(s *Stream, k *call) {
+		err := s.Write(context.Background(), &Out{Block: testResponse, Data: pool.Copy(k.body), TrailerBlock: testTrailer})
+		if err != nil {
+			t.Logf("echo: %v", err)
+		}
+	}
+}
+
+// pair is a client and a server joined by a connection.
+type pair struct {
+	pool   *tarn.Pool
+	c, s   *Conn
+	ch, sh *recorder
+	runs   sync.WaitGroup
+	cerr   error
+	serr   error
+}
+
+type wiring func(t testing.TB) (a, b net.Conn)
+
+func pipeWiring(testing.TB) (net.Conn, net.Conn) { return bufferedPipe() }
+
+func tcpWiring(t testing.TB) (net.Conn, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	type result struct {
+		c   net.Conn
+		err error
+	}
+	ch := make(chan result, 1)
+	go func() {
+		c, err := l.Accept()
+		ch <- result{c, err}
+	}()
+	a, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := <-ch
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return a, r.c
+}
+
+func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
+	t.Helper()
+	pool := tarntest.NewPool(t)
+	p := &pair{pool: pool, ch: newRecorder(t), sh: newRecorder(t)}
+	p.sh.serve = echo(t, pool)
+	ccfg.Pool, scfg.Pool = pool, pool
+	a, b := w(t)
+	var err error
+	if p.c, err = NewClient(a, p.ch, ccfg); err != nil {
+		t.Fatal(err)
+	}
+	if p.s, err = NewServer(b, p.sh, scfg); err != nil {
+		t.Fatal(err)
+	}
+	p.runs.Add(2)
+	go func() { defer p.runs.Done(); p.cerr = p.c.Run() }()
+	go func() { defer p.runs.Done(); p.serr = p.s.Run() }()
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *pair) stop() {
+	p.c.Close()
+	p.s.Close()
+	p.runs.Wait()
+	p.sh.calls.Wait()
+}
+
+// do makes one exchange.
+func (p *pair) do(t testing.TB, body []byte) *call {
+	t.Helper()
+	k := newCall()
+	s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest, Data: p.pool.Copy(body), Ending: End})
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	<-k.done
+	s.Release()
+	if k.err != nil {
+		t.Error(k.err)
+	}
+	return k
+}
+
+func forEachWiring(t *testing.T, f func(t *testing.T, w wiring)) {
+	for name, w := range map[string]wiring{"pipe": pipeWiring, "tcp": tcpWiring} {
+		t.Run(name, func(t *testing.T) { f(t, w) })
+	}
+}
+
+func TestExchange(t *testing.T) {
+	forEachWiring(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{})
+		for _, n := range []int{0, 1, 100, 16 << 10, 100_000, 1 << 20, 5 << 20} {
+			body := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
+			for range 3 {
+				k := p.do(t, body)
+				if !bytes.Equal(k.body, body) {
+					t.Fatalf("%d bytes sent, %d came back", n, len(k.body))
+				}
+				if k.header.Status != 200 || fmt.Sprint(k.trailer) != fmt.Sprint([]Field{{Name: "grpc-status", Value: "0"}}) {
+					t.Fatalf("response %+v, trailers %v", k.header, k.trailer)
+				}
+			}
+		}
+	})
+}
+
+func TestManyStreams(t *testing.T) {
+	forEachWiring(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{MaxStreams: 10})
+		<-p.ch.settled // the limit is known
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for j := range 10 {
+					body := bytes.Repeat([]byte{byte(i)}, (i*977+j*7919)%70_000)
+					if k := p.do(t, body); k != nil && !bytes.Equal(k.body, body) {
+						t.Errorf("caller %d: another body came back", i)
+					}
+				}
+			}()
+		}
+		wg.Wait()
+	})
+}
