@@ -1,10 +1,8 @@
 package adapt
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"weak"
 
 	"github.com/tarn-go/tarn"
 )
@@ -26,9 +24,7 @@ type GRPCPool struct {
 	// checked pools have their pointers used once, so that a second Put is refused however late it comes.
 	checked bool
 	idle    sync.Pool // of *grpcBuf that are home
-	// known finds the grpcBuf that a *[]byte points into. It must not keep one alive, so that what
-	// is never put back can be collected; entries go with their grpcBuf, by a cleanup.
-	known registry[weak.Pointer[grpcBuf]]
+	known   known     // finds the grpcBuf of a pointer
 }
 
 // grpcBuf is what a *[]byte handed out by a GRPCPool points into.
@@ -73,15 +69,8 @@ func roundUp(n int) int {
 
 func (g *GRPCPool) grow() *grpcBuf {
 	w := new(grpcBuf)
-	e := entry{addrOf(&w.b), weak.Make(w)}
-	g.known.put(e.addr, e.w)
-	runtime.AddCleanup(w, func(e entry) { g.known.drop(e.addr, e.w) }, e)
+	g.known.add(w)
 	return w
-}
-
-type entry struct {
-	addr uintptr
-	w    weak.Pointer[grpcBuf]
 }
 
 // Put takes back what Get returned: the pointer itself, whatever the slice behind it is by now.
@@ -91,10 +80,8 @@ func (g *GRPCPool) Put(p *[]byte) {
 	if p == nil {
 		return
 	}
-	e, _ := g.known.get(addrOf(p))
-	w := e.Value()
-	// The address is no proof: it may be that of something newer than the entry. The pointer is.
-	if w == nil || &w.b != p || !w.out.CompareAndSwap(true, false) {
+	w := g.known.find(p)
+	if w == nil || !w.out.CompareAndSwap(true, false) {
 		g.pool.Refuse(*p)
 		return
 	}

@@ -29,18 +29,18 @@ func firstByte(b []byte) uintptr {
 }
 
 // registry maps addresses to values. It is safe for concurrent use and allocates only to grow.
-type registry[V comparable] struct {
+type registry[V any] struct {
 	shards [1 << shardBits]shard[V]
 }
 
-type shard[V comparable] struct {
+type shard[V any] struct {
 	mu    sync.Mutex
 	slots []slot[V] // a power of two of them, at most half full; linear probing
 	used  int
 	_     [24]byte // keeps the next shard's lock off this cache line
 }
 
-type slot[V comparable] struct {
+type slot[V any] struct {
 	addr uintptr // 0: empty
 	v    V
 }
@@ -91,19 +91,6 @@ func (r *registry[V]) take(addr uintptr) (v V, ok bool) {
 		s.remove(i)
 	}
 	return v, ok
-}
-
-// drop removes addr if it is still mapped to v.
-func (r *registry[V]) drop(addr uintptr, v V) {
-	s := r.shard(hash(addr))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used == 0 {
-		return
-	}
-	if i := s.find(addr); s.slots[i].addr != 0 && s.slots[i].v == v {
-		s.remove(i)
-	}
 }
 
 // len counts the addresses mapped. It is for tests.
