@@ -1,0 +1,181 @@
+package smb
+
+import (
+	"errors"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// deliverFrame hands every message of a frame to its call. It takes ownership of buf.
+func (c *conn) deliverFrame(buf tarn.Buffer, came protection) error {
+	b := buf.Bytes()
+	elements := proto.NewElements(b)
+	for at := 0; elements.Next(); {
+		n := len(elements.Message())
+		if at == 0 && n == len(b) {
+			return c.deliver(buf, came)
+		}
+		if err := c.deliver(buf.Slice(at, at+n), came); err != nil {
+			buf.Free()
+			return err
+		}
+		at += n
+	}
+	buf.Free()
+	return elements.Err()
+}
+
+// deliver hands one message to its call. It takes ownership of msg.
+func (c *conn) deliver(msg tarn.Buffer, came protection) error {
+	h, err := proto.DecodeHeader(msg.Bytes())
+	if err != nil {
+		msg.Free()
+		return err
+	}
+	if h.MessageID == proto.UnsolicitedMessageID {
+		err := c.unsolicited(&h, msg, came)
+		msg.Free()
+		return err
+	}
+	c.ring.mu.Lock()
+	cl := c.ring.find(h.MessageID)
+	if cl == nil {
+		c.ring.mu.Unlock()
+		msg.Free()
+		return protocolError("reply to nothing that was asked")
+	}
+	if err := c.accept(cl, &h, came); err != nil {
+		c.ring.mu.Unlock()
+		msg.Free()
+		return err
+	}
+	if h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0 {
+		err := c.interim(cl, &h)
+		c.ring.mu.Unlock()
+		msg.Free()
+		return err
+	}
+	c.ring.remove(cl)
+	c.settle(cl, &h)
+	cl.status, cl.reply, cl.opened = h.Status, msg, came == sealed
+	if cl.state == callAbandoned {
+		c.ring.mu.Unlock()
+		c.orphaned(cl)
+		return nil
+	}
+	cl.state = callDone
+	cl.done <- struct{}{}
+	c.ring.mu.Unlock()
+	return nil
+}
+
+// accept checks that a reply is one to cl, and that it came as the session demands
+// (3.2.5.1). A signature itself is verified by who waits. ring.mu is held.
+func (c *conn) accept(cl *call, h *proto.Header, came protection) error {
+	switch {
+	case h.Flags&proto.FlagResponse == 0:
+		return protocolError("request from the server")
+	case h.Command != cl.cmd:
+		return protocolError(h.Command.String() + " reply to a " + cl.cmd.String())
+	case cl.session != 0 && h.SessionID != cl.session:
+		return protocolError("reply of another session")
+	case h.Flags&proto.FlagAsync == 0 && cl.tree != 0 && h.TreeID != cl.tree && cl.flags&proto.FlagRelated == 0:
+		return protocolError("reply of another share")
+	case cl.state == callDone:
+		return protocolError("second reply to a " + cl.cmd.String())
+	case h.Status == proto.StatusPending && h.Flags&proto.FlagAsync == 0:
+		return protocolError("interim reply without an id")
+	case came == sealed:
+		return nil
+	case cl.guard == sealed:
+		return securityError("clear reply to an encrypted " + cl.cmd.String())
+	case cl.guard == signed && h.Flags&proto.FlagSigned == 0 && !(h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0):
+		// Interim replies are unsigned (3.3.4.4); they carry nothing but an id.
+		return securityError("unsigned reply to a signed " + cl.cmd.String())
+	}
+	return nil
+}
+
+// settle books the credits of a reply. ring.mu is held.
+func (c *conn) settle(cl *call, h *proto.Header) {
+	switch {
+	case !cl.answered:
+		c.credits.settle(cl.charge, int(h.Credits), 0)
+	default:
+		c.credits.settle(0, int(h.Credits), -1)
+	}
+}
+
+// interim notes that the server took a request in hand and will answer later. ring.mu
+// is held.
+func (c *conn) interim(cl *call, h *proto.Header) error {
+	if cl.answered {
+		return protocolError("second interim reply to a " + cl.cmd.String())
+	}
+	cl.answered, cl.async = true, h.AsyncID
+	c.credits.settle(cl.charge, int(h.Credits), 1)
+	return nil
+}
+
+// orphaned disposes of the reply to a call that nobody waits for.
+func (c *conn) orphaned(cl *call) {
+	if cl.late != nil && cl.status == proto.StatusSuccess {
+		c.work.run(func() {
+			if c.verify(cl) == nil {
+				cl.late(c, cl)
+			}
+			c.release(cl)
+		})
+		return
+	}
+	c.release(cl)
+}
+
+// unsolicited handles what answers no request: an oplock or lease break, which is never
+// signed (3.3.4.6), but encrypted where everything is.
+func (c *conn) unsolicited(h *proto.Header, msg tarn.Buffer, came protection) error {
+	if h.Command != proto.CommandOplockBreak || h.Flags&proto.FlagResponse == 0 {
+		return protocolError("unasked " + h.Command.String())
+	}
+	if sec := c.sec.Load(); sec != nil && sec.encryptAll && came != sealed {
+		return securityError("clear notification in an encrypted session")
+	}
+	if c.onBreak != nil {
+		c.onBreak(c, msg.Bytes())
+	}
+	return nil
+}
+
+var errSignature = errors.New("a reply's signature does not verify")
+
+// verify checks the signature of the reply in cl, in the goroutine of who waits for it.
+// One that is wrong ends the connection.
+func (c *conn) verify(cl *call) error {
+	if cl.opened {
+		return nil // the encryption's own tag was checked
+	}
+	sec := c.sec.Load()
+	if sec == nil || sec.signer == nil {
+		return nil
+	}
+	head, rest := cl.reply.Bytes(), cl.rest[:0]
+	if cl.direct {
+		head = cl.head[:]
+		if cl.placed > 0 {
+			rest = append(rest, cl.dst[:cl.placed])
+		}
+	}
+	if len(head) < proto.HeaderSize {
+		return nil // no reply: the connection failed
+	}
+	if proto.Flags(le.Uint32(head[proto.OffsetFlags:]))&proto.FlagSigned == 0 {
+		return nil // accept refused it where it had to be signed
+	}
+	if !sec.signer.Verify(head, rest) {
+		err := &connError{ErrSecurity, errSignature}
+		c.fail(err)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package smb
+
+import (
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/wire"
+)
+
+// coalesce is the length in bytes below which a payload is copied behind its header
+// rather than passed by reference.
+const coalesce = 2 << 10
+
+// frame is one frame on its way out: the encoded part, owned, and a payload borrowed.
+type frame struct {
+	buf     tarn.Buffer
+	payload []byte
+}
+
+func (f *frame) free() { f.buf.Free(); f.buf = tarn.Buffer{} }
+
+// protect decides how a request travels.
+func (c *conn) protect(cl *call, encrypted bool) *security {
+	sec := c.sec.Load()
+	cl.guard = inClear
+	if sec == nil {
+		return nil
+	}
+	cl.session = sec.sessionID
+	switch {
+	case sec.sealer != nil && (encrypted || sec.encryptAll):
+		cl.guard = sealed
+	case sec.signer != nil && (sec.signAll || cl.force):
+		cl.guard = signed
+	}
+	return sec
+}
+
+// header is the SMB2 header of cl.
+func (c *conn) header(cl *call) proto.Header {
+	h := proto.Header{
+		Command:   cl.cmd,
+		Flags:     cl.flags,
+		MessageID: cl.mid,
+		TreeID:    cl.tree,
+		SessionID: cl.session,
+		Credits:   c.credits.request(cl.charge),
+	}
+	if c.agreed.dialect >= proto.Dialect210 {
+		h.CreditCharge = uint16(cl.charge)
+	}
+	if cl.guard == signed {
+		h.Flags |= proto.FlagSigned
+	}
+	return h
+}
+
+// encode makes the frame of one request. MessageId, charge and protection are set.
+func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
+	size := wire.FrameHeaderLen + proto.HeaderSize + req.Size()
+	inline := len(cl.payload) > 0 && (cl.guard == sealed || len(cl.payload) < coalesce)
+	if cl.guard == sealed {
+		size += crypt.Overhead + crypt.Spare
+	}
+	if inline {
+		size += len(cl.payload)
+	}
+	f := frame{buf: c.pool.Get(size)}
+	b := f.buf.Bytes()[:wire.FrameHeaderLen]
+	if cl.guard == sealed {
+		b = b[:wire.FrameHeaderLen+crypt.Overhead]
+	}
+	start := len(b)
+	h := c.header(cl)
+	b = req.Append(h.Append(b))
+	if inline {
+		b = append(b, cl.payload...)
+	} else {
+		f.payload = cl.payload
+	}
+	if cl.guard == signed {
+		rest := cl.rest[:0]
+		if len(f.payload) > 0 {
+			rest = append(rest, f.payload)
+		}
+		sec.signer.Sign(b[start:], rest)
+	}
+	return c.finishFrame(sec, cl.guard, f, len(b))
+}
+
+// finishFrame seals a frame whose messages end at end where asked, and puts the length
+// in front. It takes ownership of f.
+func (c *conn) finishFrame(sec *security, guard protection, f frame, end int) (frame, error) {
+	b := f.buf.Bytes()
+	if guard == sealed {
+		if err := sec.sealer.Seal(b[wire.FrameHeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
+			f.free()
+			return frame{}, err
+		}
+	}
+	wire.PutFrameHeader(b, end-wire.FrameHeaderLen+len(f.payload))
+	f.buf = f.buf.Narrow(0, end)
+	return f, nil
+}
+
+// part is one message of a compound.
+type part struct {
+	cl  *call
+	req request
+}
+
+// encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.
+func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
+	guard := parts[0].cl.guard
+	size := wire.FrameHeaderLen
+	if guard == sealed {
+		size += crypt.Overhead + crypt.Spare
+	}
+	for _, p := range parts {
+		size += (proto.HeaderSize + p.req.Size() + len(p.cl.payload) + 7) &^ 7
+	}
+	f := frame{buf: c.pool.Get(size)}
+	b := f.buf.Bytes()[:wire.FrameHeaderLen]
+	if guard == sealed {
+		b = b[:wire.FrameHeaderLen+crypt.Overhead]
+	}
+	for i, p := range parts {
+		start := len(b)
+		h := c.header(p.cl)
+		b = p.req.Append(h.Append(b))
+		b = append(b, p.cl.payload...)
+		if i < len(parts)-1 {
+			b = proto.PadCompound(b, start)
+		}
+		if guard == signed {
+			sec.signer.Sign(b[start:], nil)
+		}
+	}
+	return c.finishFrame(sec, guard, f, len(b))
+}
+
+// echoInstead rewrites a request nobody waits for any more, before it was sent, into an
+// ECHO with the same MessageId and charge, so that the sequence has no hole.
+func (c *conn) echoInstead(cl *call) (frame, error) {
+	cl.cmd, cl.tree, cl.payload, cl.flags = proto.CommandEcho, 0, nil, 0
+	return c.encode(c.sec.Load(), cl, simple{})
+}

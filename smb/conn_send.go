@@ -1,0 +1,215 @@
+package smb
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/wire"
+)
+
+// start sends the request req in the slot cl, whose reply may carry cl.expect bytes.
+// It waits for credits and for the turn to write. After an error cl is released or
+// on its way to be: the caller must forget it. cl.payload and cl.dst are borrowed
+// until start fails or the call is over.
+func (c *conn) start(ctx context.Context, cl *call, req request, encrypted bool) error {
+	want := c.charged(max(len(cl.payload), cl.expect))
+	mid, got, err := c.credits.acquire(ctx, cl, want, want)
+	if err != nil {
+		c.release(cl)
+		return err
+	}
+	return c.startWith(ctx, cl, req, encrypted, mid, got)
+}
+
+// startWith is start with credits already taken.
+func (c *conn) startWith(ctx context.Context, cl *call, req request, encrypted bool, mid uint64, charge int) error {
+	cl.mid, cl.charge = mid, charge
+	c.foresee(cl.expect)
+	sec := c.protect(cl, encrypted)
+	f, err := c.encode(sec, cl, req)
+	if err != nil {
+		c.release(cl)
+		c.fail(&connError{ErrSecurity, err}) // the sealer's nonces are used up
+		return err
+	}
+	if cl.preauth != nil {
+		cl.preauth.Update(f.buf.Bytes()[wire.FrameHeaderLen:])
+	}
+	if err := c.ring.add(cl); err != nil {
+		f.free()
+		c.release(cl)
+		return err
+	}
+	if err := c.send.lock(ctx); err != nil {
+		f.free()
+		c.neverSent(cl)
+		return err
+	}
+	if err := c.write(ctx, f); err != nil {
+		return c.writeFailed(ctx, cl, err)
+	}
+	return nil
+}
+
+// foresee raises the bound on what a frame may hold.
+func (c *conn) foresee(expect int) {
+	for n := int64(expect + replyRoom); ; {
+		old := c.largest.Load()
+		if old >= n || c.largest.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// writeFailed sorts out what became of a registered call whose write returned err.
+func (c *conn) writeFailed(ctx context.Context, cl *call, err error) error {
+	if ctx.Err() != nil {
+		if gone := c.abandon(ctx, cl); gone != nil {
+			return gone
+		}
+		<-cl.done // it was over all the same
+		c.release(cl)
+		return err
+	}
+	err = lost(err)
+	c.fail(err)
+	<-cl.done // by fail, or by the receiver when a reply came first
+	c.release(cl)
+	return err
+}
+
+// neverSent gives up a registered call before its frame was sent. Its MessageId must
+// travel all the same, or the server's window would never move past it.
+func (c *conn) neverSent(cl *call) {
+	c.ring.mu.Lock()
+	if cl.state != callPending {
+		c.ring.mu.Unlock()
+		<-cl.done
+		c.release(cl)
+		return
+	}
+	cl.state = callAbandoned
+	cl.dst, cl.late = nil, nil
+	f, err := c.echoInstead(cl)
+	c.ring.mu.Unlock()
+	if err != nil {
+		c.fail(&connError{ErrSecurity, err})
+		return
+	}
+	c.work.run(func() { c.writeLater(f) })
+}
+
+// writeLater sends a frame nobody waits for. It takes ownership of f.
+func (c *conn) writeLater(f frame) {
+	ctx := context.Background()
+	select {
+	case <-c.send.token:
+	case <-c.dead:
+		f.free()
+		return
+	}
+	if err := c.write(ctx, f); err != nil {
+		c.fail(lost(err))
+	}
+}
+
+// sendCancel asks the server to give up on the request with the MessageId mid
+// (3.2.4.24). CANCEL costs no credit, takes no id and has no reply.
+func (c *conn) sendCancel(mid, async uint64, guard protection) {
+	sec := c.sec.Load()
+	h := proto.Header{Command: proto.CommandCancel, MessageID: mid}
+	if sec != nil {
+		h.SessionID = sec.sessionID
+	}
+	if async != 0 {
+		h.Flags |= proto.FlagAsync
+		h.AsyncID = async
+	}
+	if guard == signed {
+		h.Flags |= proto.FlagSigned
+	}
+	size := wire.FrameHeaderLen + proto.HeaderSize + proto.SimpleSize
+	start := wire.FrameHeaderLen
+	if guard == sealed {
+		size += crypt.Overhead + crypt.Spare
+		start += crypt.Overhead
+	}
+	f := frame{buf: c.pool.Get(size)}
+	b := proto.AppendSimple(h.Append(f.buf.Bytes()[:start]))
+	if guard == signed {
+		sec.signer.Sign(b[start:], nil)
+	}
+	f, err := c.finishFrame(sec, guard, f, len(b))
+	if err != nil {
+		c.fail(&connError{ErrSecurity, err})
+		return
+	}
+	c.writeLater(f)
+}
+
+// startCompound sends several related requests as one frame. On an error the calls
+// are released, or on their way to be.
+func (c *conn) startCompound(ctx context.Context, parts []part, encrypted bool) error {
+	want, expect := 0, 0
+	for _, p := range parts {
+		p.cl.charge = c.charged(max(len(p.cl.payload), p.cl.expect))
+		want += p.cl.charge
+		expect += p.cl.expect + replyRoom
+	}
+	mid, _, err := c.credits.acquire(ctx, parts[0].cl, want, want)
+	if err != nil {
+		for _, p := range parts {
+			c.release(p.cl)
+		}
+		return err
+	}
+	c.foresee(expect)
+	var sec *security
+	for i, p := range parts {
+		p.cl.mid = mid
+		mid += uint64(p.cl.charge)
+		sec = c.protect(p.cl, encrypted)
+		if i > 0 {
+			p.cl.flags |= proto.FlagRelated
+		}
+	}
+	f, err := c.encodeCompound(sec, parts)
+	for i := 0; err == nil && i < len(parts); i++ {
+		if err = c.ring.add(parts[i].cl); err != nil {
+			parts = parts[i:] // the ones before were ended by fail
+			f.free()
+		}
+	}
+	if err != nil {
+		for _, p := range parts {
+			c.release(p.cl)
+		}
+		c.fail(lost(err))
+		return err
+	}
+	if err := c.send.lock(ctx); err != nil {
+		// Sent all the same: it is small, and its parts belong together.
+		c.work.run(func() { c.writeLater(f) })
+		return c.abandonAll(ctx, parts, err)
+	}
+	if err := c.write(ctx, f); err != nil {
+		if ctx.Err() == nil {
+			err = lost(err)
+			c.fail(err)
+		}
+		return c.abandonAll(ctx, parts, err)
+	}
+	return nil
+}
+
+// abandonAll gives up every part of a compound and returns err.
+func (c *conn) abandonAll(ctx context.Context, parts []part, err error) error {
+	for _, p := range parts {
+		if c.abandon(ctx, p.cl) == nil {
+			<-p.cl.done
+			c.release(p.cl)
+		}
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package smb
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+var le = binary.LittleEndian
+
+// longAgo is a deadline that has passed.
+func longAgo() time.Time { return time.Unix(1, 0) }
+
+// finish waits for the reply to cl and verifies it. With a nil error cl is the
+// caller's to look at and release; with any other it is gone already. Refusals by the
+// server are no errors here: they are in cl.status.
+//
+// Meanwhile the caller lends a hand: it opens encrypted frames as they come, be they
+// its own or not, so that decryption runs in the callers' goroutines.
+func (c *conn) finish(ctx context.Context, cl *call) error {
+	for {
+		select {
+		case <-cl.done:
+			return c.finished(cl)
+		case buf := <-c.helpers:
+			if err := c.openFrame(buf); err != nil {
+				c.fail(lost(err))
+			}
+		case <-ctx.Done():
+			if err := c.abandon(ctx, cl); err != nil {
+				return err
+			}
+			<-cl.done
+			return c.finished(cl)
+		}
+	}
+}
+
+func (c *conn) finished(cl *call) error {
+	err := cl.err
+	if err == nil {
+		err = c.verify(cl)
+	}
+	if err != nil {
+		c.release(cl)
+	}
+	return err
+}
+
+// abandon gives up a registered call and returns the context's error; cl and what it
+// borrowed are out of use then. It returns nil when the call is over already, and
+// leaves done signalled.
+func (c *conn) abandon(ctx context.Context, cl *call) error {
+	c.ring.mu.Lock()
+	switch cl.state {
+	case callPending:
+		cl.state, cl.dst, cl.payload = callAbandoned, nil, nil
+		mid, async, guard := cl.mid, cl.async, cl.guard
+		c.ring.mu.Unlock()
+		c.work.run(func() { c.sendCancel(mid, async, guard) })
+		return ctxError(ctx)
+	case callReceiving:
+		cl.divert = true
+		c.nc.SetReadDeadline(longAgo()) // kicks the receiver; it takes the deadline off again
+		c.ring.mu.Unlock()
+		<-cl.done
+		c.release(cl)
+		return ctxError(ctx)
+	}
+	c.ring.mu.Unlock()
+	return nil
+}
+
+// roundTrip sends one request and waits for its reply. With a nil error the caller
+// releases cl. A refusal by the server comes as a *ResponseError, cl being released,
+// unless its status is among the expected.
+func (c *conn) roundTrip(ctx context.Context, cl *call, req request, encrypted bool, expected ...proto.Status) error {
+	if err := c.start(ctx, cl, req, encrypted); err != nil {
+		return err
+	}
+	if err := c.finish(ctx, cl); err != nil {
+		return err
+	}
+	return c.judge(cl, expected)
+}
+
+// judge turns a refusal into an error and releases cl with it.
+func (c *conn) judge(cl *call, expected []proto.Status) error {
+	if cl.status == proto.StatusSuccess {
+		return nil
+	}
+	for _, s := range expected {
+		if cl.status == s {
+			return nil
+		}
+	}
+	err := cl.failure()
+	c.release(cl)
+	return err
+}
+
+// compound sends related requests in one frame and waits for all replies. It returns
+// the first refusal, and the calls, all of them the caller's to release, whenever
+// every part was answered.
+func (c *conn) compound(ctx context.Context, parts []part, encrypted bool) error {
+	if err := c.startCompound(ctx, parts, encrypted); err != nil {
+		return err
+	}
+	var failed error
+	for i, p := range parts {
+		err := c.finish(ctx, p.cl)
+		if err == nil {
+			continue
+		}
+		parts[i].cl = nil
+		if failed == nil {
+			failed = err
+		}
+	}
+	if failed == nil {
+		for _, p := range parts {
+			if failed = p.cl.failure(); failed != nil {
+				break
+			}
+		}
+	}
+	if failed != nil {
+		c.releaseAll(parts)
+	}
+	return failed
+}
+
+// releaseAll releases the calls of a compound.
+func (c *conn) releaseAll(parts []part) {
+	for _, p := range parts {
+		if p.cl != nil {
+			c.release(p.cl)
+		}
+	}
+}

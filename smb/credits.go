@@ -1,0 +1,182 @@
+package smb
+
+import (
+	"context"
+	"sync"
+)
+
+// credits counts what the server allows (MS-SMB2 3.2.4.1.2): a request that moves up
+// to 64 KiB costs one credit, and takes as many MessageIds. They are never overspent:
+// who lacks some waits, first come first served.
+type credits struct {
+	mu      sync.Mutex
+	avail   int    // to spend
+	lent    int    // held by requests not yet answered
+	parked  int    // requests that an interim reply took in hand: their last may bring some
+	next    uint64 // the next MessageId
+	target  int    // how many to have in all
+	waiting waitList
+	err     error
+}
+
+// creditWait is one waiting call's place in the queue. It lives in the slot.
+type creditWait struct {
+	want, least int
+	got         int
+	mid         uint64
+	err         error
+	prev, next  *call
+	queued      bool
+}
+
+type waitList struct{ head, tail *call }
+
+func (l *waitList) push(cl *call) {
+	w := &cl.wait
+	w.prev, w.next, w.queued = l.tail, nil, true
+	if l.tail == nil {
+		l.head = cl
+	} else {
+		l.tail.wait.next = cl
+	}
+	l.tail = cl
+}
+
+func (l *waitList) drop(cl *call) {
+	w := &cl.wait
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.wait.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.wait.prev = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+}
+
+// take gives up to want credits, at least least, when they are to be had now. A request
+// gets less than it wants only when the server has never granted that many. k.mu is held.
+func (k *credits) take(want, least int) (mid uint64, got int, ok bool) {
+	switch {
+	case k.avail >= want:
+		got = want
+	case k.avail+k.lent < want && k.avail >= least:
+		got = k.avail
+	default:
+		return 0, 0, false
+	}
+	mid = k.next
+	k.next += uint64(got)
+	k.avail -= got
+	k.lent += got
+	return mid, got, true
+}
+
+// try takes credits without waiting; ok is false when it would have to.
+func (k *credits) try(want, least int) (mid uint64, got int, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil || k.waiting.head != nil {
+		return 0, 0, false
+	}
+	return k.take(want, least)
+}
+
+// acquire takes credits for cl, waiting for them. The done channel of cl, which is not
+// registered yet, wakes it.
+func (k *credits) acquire(ctx context.Context, cl *call, want, least int) (mid uint64, got int, err error) {
+	k.mu.Lock()
+	if k.err != nil {
+		k.mu.Unlock()
+		return 0, 0, k.err
+	}
+	if k.waiting.head == nil {
+		if mid, got, ok := k.take(want, least); ok {
+			k.mu.Unlock()
+			return mid, got, nil
+		}
+	}
+	cl.wait = creditWait{want: want, least: least}
+	k.waiting.push(cl)
+	k.serve()
+	k.mu.Unlock()
+	select {
+	case <-cl.done:
+	case <-ctx.Done():
+		k.mu.Lock()
+		if cl.wait.queued {
+			k.waiting.drop(cl)
+			k.serve()
+			k.mu.Unlock()
+			return 0, 0, ctxError(ctx)
+		}
+		k.mu.Unlock()
+		<-cl.done // served meanwhile: what was taken must be used
+	}
+	return cl.wait.mid, cl.wait.got, cl.wait.err
+}
+
+// serve hands credits to those who wait. k.mu is held.
+func (k *credits) serve() {
+	for k.waiting.head != nil {
+		cl := k.waiting.head
+		w := &cl.wait
+		mid, got, ok := k.take(w.want, w.least)
+		if !ok {
+			if k.lent > 0 || k.parked > 0 {
+				return
+			}
+			// Nobody is left whose answer could bring any.
+			w.err = protocolError("it grants too few credits for any request")
+		}
+		w.mid, w.got = mid, got
+		k.waiting.drop(cl)
+		cl.done <- struct{}{}
+	}
+}
+
+// settle books a reply: a request that held charge credits is answered, and granted
+// come with the answer. parked is the change in the number of requests taken in hand.
+func (k *credits) settle(charge, granted, parked int) {
+	k.mu.Lock()
+	k.lent -= charge
+	k.parked += parked
+	k.avail = min(k.avail+granted, 1<<20)
+	if k.waiting.head != nil {
+		k.serve()
+	}
+	k.mu.Unlock()
+}
+
+// request is how many credits to ask for with a request that costs charge.
+func (k *credits) request(charge int) uint16 {
+	k.mu.Lock()
+	short := k.target - k.avail - k.lent
+	k.mu.Unlock()
+	return uint16(min(charge+max(short, 0), 65535))
+}
+
+// total is how many credits there are, to spend and spent.
+func (k *credits) total() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.avail + k.lent
+}
+
+// fail ends every waiting with err.
+func (k *credits) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.err = err
+	}
+	for k.waiting.head != nil {
+		cl := k.waiting.head
+		cl.wait.err = err
+		k.waiting.drop(cl)
+		cl.done <- struct{}{}
+	}
+}

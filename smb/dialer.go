@@ -1,0 +1,160 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// DefaultPort is the TCP port of SMB (MS-SMB2 2.1).
+const DefaultPort = "445"
+
+// Defaults of [Limits].
+const (
+	DefaultMaxIO       = 8 << 20
+	DefaultMaxTransact = 1 << 20
+	DefaultPipeline    = 8 << 20
+	DefaultCredits     = 8192
+	DefaultDialTimeout = 30 * time.Second
+	DefaultKeepAlive   = time.Minute
+)
+
+// Dialer says how to reach a server and on which terms. Its fields must not change
+// while it is in use; it is safe for concurrent use otherwise. The zero Dialer lacks
+// only an Initiator.
+type Dialer struct {
+	// Initiator logs in. Required; NTLM{} is the anonymous user.
+	Initiator Initiator
+	// MinDialect and MaxDialect bound what is offered; zero: SMB202 and SMB311.
+	MinDialect, MaxDialect Dialect
+	// RequireSigning signs every message and refuses a session that cannot.
+	RequireSigning bool
+	// RequireEncryption encrypts every message and refuses a session that cannot.
+	RequireEncryption bool
+	// Ciphers and Signers are offered in this order of preference; nil: all of them,
+	// the fastest first. 3.1.1 only: see Cipher and Signer for the others.
+	Ciphers []Cipher
+	Signers []Signer
+	// DialFunc makes the connection; nil: a net.Dialer with TCP's defaults.
+	DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Pool gives the memory for every reply; nil: tarn.Shared().
+	Pool *tarn.Pool
+	// Limits bound sizes and times; zero fields take defaults.
+	Limits Limits
+	// Host is the server's name for the Initiator and in share paths; "": the host of
+	// the address dialled.
+	Host string
+	// NoReconnect leaves a lost connection lost: what follows fails with ErrConnLost.
+	NoReconnect bool
+	// NoDurable opens files without asking for durable handles.
+	NoDurable bool
+}
+
+// Limits bound what a session asks for.
+type Limits struct {
+	// MaxRead, MaxWrite and MaxTransact bound one request in bytes, below what the
+	// server allows; zero: DefaultMaxIO, DefaultMaxIO and DefaultMaxTransact.
+	MaxRead, MaxWrite, MaxTransact int
+	// Pipeline bounds the bytes that one call keeps in flight; zero: DefaultPipeline.
+	Pipeline int
+	// Credits is how many credits (64 KiB of transfer each) to ask the server for;
+	// zero: DefaultCredits.
+	Credits int
+	// DialTimeout bounds connecting and logging in together; zero: DefaultDialTimeout.
+	DialTimeout time.Duration
+	// RequestTimeout bounds every operation on files and shares but waiting for a lock
+	// or a change; zero: none. The error matches os.ErrDeadlineExceeded.
+	RequestTimeout time.Duration
+	// KeepAlive is how long a connection may be silent before an ECHO asks for a sign
+	// of life, and after another such time it is given up; zero: DefaultKeepAlive;
+	// negative: never.
+	KeepAlive time.Duration
+}
+
+func positive(v, def int) int {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
+
+// withDefaults is a copy of d with every zero field filled in.
+func (d Dialer) withDefaults() Dialer {
+	if d.MinDialect == 0 {
+		d.MinDialect = SMB202
+	}
+	if d.MaxDialect == 0 {
+		d.MaxDialect = SMB311
+	}
+	if d.Ciphers == nil {
+		d.Ciphers = []Cipher{AES128GCM, AES256GCM, AES128CCM, AES256CCM}
+	}
+	if d.Signers == nil {
+		d.Signers = []Signer{GMAC, CMAC, HMACSHA256}
+	}
+	if d.DialFunc == nil {
+		d.DialFunc = new(net.Dialer).DialContext
+	}
+	if d.Pool == nil {
+		d.Pool = tarn.Shared()
+	}
+	l := &d.Limits
+	l.MaxRead = positive(l.MaxRead, DefaultMaxIO)
+	l.MaxWrite = positive(l.MaxWrite, DefaultMaxIO)
+	l.MaxTransact = positive(l.MaxTransact, DefaultMaxTransact)
+	l.Pipeline = positive(l.Pipeline, DefaultPipeline)
+	l.Credits = min(positive(l.Credits, DefaultCredits), 65535)
+	if l.DialTimeout <= 0 {
+		l.DialTimeout = DefaultDialTimeout
+	}
+	if l.KeepAlive == 0 {
+		l.KeepAlive = DefaultKeepAlive
+	}
+	return d
+}
+
+func (d *Dialer) check() error {
+	if d.Initiator == nil {
+		return errors.New("smb: Dialer has no Initiator")
+	}
+	if d.MinDialect != 0 && d.MaxDialect != 0 && d.MinDialect > d.MaxDialect {
+		return errors.New("smb: Dialer.MinDialect is above MaxDialect")
+	}
+	return nil
+}
+
+// Dial connects to the server at addr ("host" or "host:port", port DefaultPort), agrees
+// on a dialect and logs in. ctx bounds that work alone, not the session. A lost
+// connection is dialled again when next needed, unless NoReconnect.
+func (d *Dialer) Dial(ctx context.Context, addr string) (*Session, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		addr = net.JoinHostPort(addr, DefaultPort)
+	}
+	s := newSession(d.withDefaults(), addr)
+	if _, err := s.conn(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// NewSession logs in on a connection of the caller's, and takes ownership of it: it is
+// closed with the session, or when NewSession fails. There is no reconnection.
+func (d *Dialer) NewSession(ctx context.Context, nc net.Conn) (*Session, error) {
+	if err := d.check(); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	cfg := d.withDefaults()
+	cfg.NoReconnect = true
+	s := newSession(cfg, nc.RemoteAddr().String())
+	if err := s.adopt(ctx, nc); err != nil {
+		return nil, err
+	}
+	return s, nil
+}

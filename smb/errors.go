@@ -1,0 +1,143 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+var (
+	// ErrConnLost is matched when the connection broke (the network's fault, or the
+	// server went away). What was under way may or may not have been done.
+	ErrConnLost = errors.New("smb: connection lost")
+	// ErrHandleLost is matched by operations on a file that was open when its connection
+	// broke and that the server did not keep (no durable handle): open it again.
+	ErrHandleLost = errors.New("smb: the open file did not survive the loss of its connection")
+	// ErrClosed is matched by operations on a closed file, share or session (the caller's
+	// fault). It matches fs.ErrClosed too.
+	ErrClosed error = &classError{"smb: already closed", fs.ErrClosed}
+	// ErrProtocol is matched when the server broke the protocol (the peer's fault). The
+	// connection is given up.
+	ErrProtocol = errors.New("smb: the server broke the protocol")
+	// ErrSecurity is matched when a reply was unsigned, in the clear or wrongly signed
+	// where the session forbids it, or the server lacks the security the Dialer
+	// requires (the fault of the peer, or of someone in between). The session is given up.
+	ErrSecurity = errors.New("smb: security requirement not met")
+	// ErrName is matched when a name cannot be sent (the caller's fault). It matches
+	// fs.ErrInvalid too.
+	ErrName error = &classError{"smb: invalid name", fs.ErrInvalid}
+	// ErrLocked is matched when a range is locked by another.
+	ErrLocked = errors.New("smb: range is locked by another")
+	// ErrUnsupported is matched when the server, or the dialect agreed, cannot do it. It
+	// matches errors.ErrUnsupported too.
+	ErrUnsupported error = &classError{"smb: not supported by the server", errors.ErrUnsupported}
+)
+
+// classError is a sentinel that belongs to a wider class of errors.
+type classError struct {
+	text  string
+	class error
+}
+
+func (e *classError) Error() string { return e.text }
+func (e *classError) Unwrap() error { return e.class }
+
+// Status is an NTSTATUS (MS-ERREF 2.3.1). It is comparable, and as an error prints its name.
+type Status uint32
+
+// Error is the name of s, "STATUS_ACCESS_DENIED".
+func (s Status) Error() string { return proto.Status(s).String() }
+
+// Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded,
+// ErrLocked and ErrUnsupported where it means that.
+func (s Status) Is(target error) bool {
+	switch target {
+	case fs.ErrNotExist:
+		switch proto.Status(s) {
+		case proto.StatusNoSuchFile, proto.StatusObjectNameNotFound, proto.StatusObjectPathNotFound,
+			proto.StatusNotFound, proto.StatusBadNetworkName, proto.StatusBadNetworkPath, proto.StatusNoSuchDevice,
+			proto.StatusDeletePending, proto.StatusFileDeleted:
+			return true
+		}
+	case fs.ErrExist:
+		switch proto.Status(s) {
+		case proto.StatusObjectNameCollision, proto.StatusDirectoryNotEmpty:
+			return true
+		}
+	case fs.ErrPermission:
+		switch proto.Status(s) {
+		case proto.StatusAccessDenied, proto.StatusNetworkAccessDenied, proto.StatusCannotDelete,
+			proto.StatusMediaWriteProtected, proto.StatusLogonFailure, proto.StatusWrongPassword,
+			proto.StatusAccountDisabled, proto.StatusAccountRestriction, proto.StatusAccountLockedOut,
+			proto.StatusPasswordExpired, proto.StatusLogonTypeNotGranted:
+			return true
+		}
+	case os.ErrDeadlineExceeded:
+		return proto.Status(s) == proto.StatusIOTimeout
+	case ErrLocked:
+		return proto.Status(s) == proto.StatusLockNotGranted || proto.Status(s) == proto.StatusFileLockConflict
+	case ErrUnsupported, errors.ErrUnsupported:
+		switch proto.Status(s) {
+		case proto.StatusNotSupported, proto.StatusNotImplemented, proto.StatusInvalidDeviceRequest, proto.StatusInvalidInfoClass:
+			return true
+		}
+	}
+	return false
+}
+
+// ResponseError is the refusal of one request by the server.
+type ResponseError struct {
+	Command string // "CREATE", as MS-SMB2 names it
+	Status  Status
+}
+
+// Error says who refused what.
+func (e *ResponseError) Error() string {
+	return "smb: server answered " + e.Command + " with " + e.Status.Error()
+}
+
+// Unwrap gives the Status.
+func (e *ResponseError) Unwrap() error { return e.Status }
+
+// connError is the end of a connection: its class (ErrConnLost, ErrProtocol, ErrSecurity)
+// and what happened.
+type connError struct {
+	class error
+	cause error
+}
+
+func (e *connError) Error() string   { return e.class.Error() + ": " + e.cause.Error() }
+func (e *connError) Unwrap() []error { return []error{e.class, e.cause} }
+
+func protocolError(text string) error { return &connError{ErrProtocol, errors.New(text)} }
+func securityError(text string) error { return &connError{ErrSecurity, errors.New(text)} }
+
+// contextError is the end of a context, which matches os.ErrDeadlineExceeded like a
+// connection's own deadline would.
+type contextError struct{ err error }
+
+func ctxError(ctx context.Context) error { return &contextError{context.Cause(ctx)} }
+
+func (e *contextError) Error() string   { return "smb: " + e.err.Error() }
+func (e *contextError) Unwrap() error   { return e.err }
+func (e *contextError) Timeout() bool   { return errors.Is(e.err, context.DeadlineExceeded) }
+func (e *contextError) Temporary() bool { return e.Timeout() }
+func (e *contextError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded && e.Timeout()
+}
+
+// statusOf is the NTSTATUS in err, or success when there is none.
+func statusOf(err error) proto.Status {
+	var s Status
+	if errors.As(err, &s) {
+		return proto.Status(s)
+	}
+	return proto.StatusSuccess
+}
+
+func hasStatus(err error, want proto.Status) bool {
+	return err != nil && statusOf(err) == want
+}

@@ -1,0 +1,73 @@
+package smb
+
+import (
+	"io"
+	"io/fs"
+)
+
+// read gives up to n entries of a directory, all that are left when n <= 0.
+func (f *File) readDir(n int) ([]*info, error) {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	h := f.h
+	if !h.isDir {
+		return nil, errNotDirectory
+	}
+	if err := h.take(ctx); err != nil {
+		return nil, err
+	}
+	defer h.give()
+	t, id, err := h.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if h.dir == nil {
+		h.dir = &listing{t: t, id: id}
+	}
+	var list []*info
+	for n <= 0 || len(list) < n {
+		e, err := h.dir.next(ctx)
+		if err == io.EOF {
+			if n > 0 && len(list) == 0 {
+				return nil, io.EOF
+			}
+			break
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// ReadDir reads the directory's next entries, as [os.File.ReadDir]: up to n, with io.EOF
+// at the end; all of them when n <= 0. Seek(0, io.SeekStart) begins anew.
+func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
+	list, err := f.readDir(n)
+	out := make([]fs.DirEntry, len(list))
+	for i, e := range list {
+		out[i] = e
+	}
+	return out, f.wrap("readdir", err)
+}
+
+// Readdir is ReadDir with another type.
+func (f *File) Readdir(n int) ([]fs.FileInfo, error) {
+	list, err := f.readDir(n)
+	out := make([]fs.FileInfo, len(list))
+	for i, e := range list {
+		out[i] = e
+	}
+	return out, f.wrap("readdir", err)
+}
+
+// Readdirnames is ReadDir of the names alone.
+func (f *File) Readdirnames(n int) ([]string, error) {
+	list, err := f.readDir(n)
+	out := make([]string, len(list))
+	for i, e := range list {
+		out[i] = e.Name()
+	}
+	return out, f.wrap("readdir", err)
+}

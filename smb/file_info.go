@@ -1,0 +1,127 @@
+package smb
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// query asks about an open file and hands the structure to use, which must not keep it.
+func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func([]byte) error) error {
+	cl := t.call(proto.CommandQueryInfo)
+	cl.expect = int(req.Output)
+	if err := t.roundTrip(ctx, cl, req); err != nil {
+		return err
+	}
+	defer t.c.release(cl)
+	b, err := proto.DecodeQueryInfoResponse(cl.message())
+	if err == nil {
+		err = use(b)
+	}
+	if err != nil {
+		return t.malformed(err)
+	}
+	return nil
+}
+
+// set changes something of an open file.
+func (t *tree) set(ctx context.Context, id proto.FileID, class proto.InfoClass, body []byte) error {
+	cl := t.call(proto.CommandSetInfo)
+	req := proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
+	if err := t.roundTrip(ctx, cl, &req); err != nil {
+		return err
+	}
+	t.c.release(cl)
+	return nil
+}
+
+func (h *handle) stat(ctx context.Context) (*info, error) {
+	t, id, err := h.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var r proto.CreateResponse
+	req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
+	err = t.query(ctx, &req, func(b []byte) error {
+		i, err := proto.DecodeNetworkOpenInfo(b)
+		r.Times, r.Allocation, r.EndOfFile, r.Attributes = i.Times, i.Allocation, i.EndOfFile, i.Attributes
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return statOf(h.remote, &r), nil
+}
+
+// size is the file's length.
+func (h *handle) size(ctx context.Context) (int64, error) {
+	fi, err := h.stat(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
+// Stat describes the open file. Sys of the result is a *FileStat.
+func (f *File) Stat() (fs.FileInfo, error) {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	fi, err := f.h.stat(ctx)
+	if err != nil {
+		return nil, f.wrap("stat", err)
+	}
+	return fi, nil
+}
+
+// change sets one structure of the open file.
+func (f *File) change(op string, class proto.InfoClass, body []byte) error {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	t, id, err := f.h.live(ctx)
+	if err == nil {
+		err = t.set(ctx, id, class, body)
+	}
+	return f.wrap(op, err)
+}
+
+// Truncate sets the file's length in bytes; what is added reads as zeros.
+func (f *File) Truncate(size int64) error {
+	if size < 0 {
+		return f.wrap("truncate", errNegative)
+	}
+	return f.change("truncate", proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
+}
+
+// Chtimes sets the times of the last access and the last write. A zero time stays as it is.
+func (f *File) Chtimes(atime, mtime time.Time) error {
+	return f.change("chtimes", proto.ClassBasic, timesInfo(atime, mtime))
+}
+
+// Chmod marks the file read-only, or not: the owner's write bit decides, and no other counts.
+func (f *File) Chmod(mode fs.FileMode) error {
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return f.change("chmod", proto.ClassBasic, modeInfo(fi.(*info), mode))
+}
+
+func timesInfo(atime, mtime time.Time) []byte {
+	b := proto.BasicInfo{}
+	b.Times.LastAccess, b.Times.LastWrite = proto.NewFiletime(atime), proto.NewFiletime(mtime)
+	return b.Append(nil)
+}
+
+func modeInfo(i *info, mode fs.FileMode) []byte {
+	attrs := proto.Attributes(i.st.FileAttributes) &^ (proto.AttrReadOnly | proto.AttrNormal)
+	if mode&0o200 == 0 {
+		attrs |= proto.AttrReadOnly
+	}
+	if attrs == 0 {
+		attrs = proto.AttrNormal
+	}
+	b := proto.BasicInfo{Attributes: attrs}
+	return b.Append(nil)
+}

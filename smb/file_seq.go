@@ -1,0 +1,89 @@
+package smb
+
+import (
+	"context"
+	"io"
+)
+
+// Read reads up to len(p) bytes at the file's position and moves it. Reading one part
+// after the other is noticed: the parts to come are then asked for ahead of time, so
+// that the bytes may be as old as the last few reads.
+func (f *File) Read(p []byte) (int, error) {
+	if f.h.isDir {
+		return 0, f.wrap("read", errIsDirectory)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	if err := f.h.take(ctx); err != nil {
+		return 0, f.wrap("read", err)
+	}
+	defer f.h.give()
+	n, err := f.h.readNext(ctx, p)
+	return n, f.wrap("read", err)
+}
+
+// Write writes p at the file's position and moves it, or at the file's end when it was
+// opened with os.O_APPEND. n counts what the server has acknowledged.
+func (f *File) Write(p []byte) (int, error) {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	if err := f.h.take(ctx); err != nil {
+		return 0, f.wrap("write", err)
+	}
+	defer f.h.give()
+	n, err := f.write(ctx, p)
+	return n, f.wrap("write", err)
+}
+
+// write is Write with the turn taken.
+func (f *File) write(ctx context.Context, p []byte) (n int, err error) {
+	h := f.h
+	h.dropAhead()
+	if h.append {
+		return h.appendAll(ctx, p)
+	}
+	n, err = f.writeAt(ctx, p, h.off)
+	h.off += int64(n)
+	return n, err
+}
+
+// WriteString is Write of s.
+func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+// Seek sets the position of the next Read or Write, as io.Seeker. io.SeekEnd asks the
+// server for the file's length.
+func (f *File) Seek(offset int64, whence int) (int64, error) {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	h := f.h
+	if err := h.take(ctx); err != nil {
+		return 0, f.wrap("seek", err)
+	}
+	defer h.give()
+	at := offset
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		at += h.off
+	case io.SeekEnd:
+		size, err := h.size(ctx)
+		if err != nil {
+			return h.off, f.wrap("seek", err)
+		}
+		at += size
+	default:
+		return h.off, f.wrap("seek", errWhence)
+	}
+	if at < 0 {
+		return h.off, f.wrap("seek", errNegative)
+	}
+	if h.isDir && at == 0 && h.dir != nil {
+		h.dir.drop()
+		h.dir = nil
+	}
+	h.off = at
+	return at, nil
+}

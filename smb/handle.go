@@ -1,0 +1,107 @@
+package smb
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// handle is an open file, shared by the Files of one Open.
+type handle struct {
+	m      *mount
+	name   string // as the user gave it
+	remote string
+	append bool
+	isDir  bool
+
+	mu      sync.Mutex
+	t       *tree
+	id      proto.FileID
+	closed  bool
+	gone    error // why it cannot be used any more
+	durable durability
+
+	turn  chan struct{} // capacity 1, full when free: whoever moves the position holds it
+	off   int64
+	ahead readAhead
+	dir   *listing
+}
+
+func newHandle(m *mount, t *tree, name, remote string, r *proto.CreateResponse) *handle {
+	h := &handle{
+		m: m, name: name, remote: remote, t: t, id: r.FileID,
+		isDir: r.Attributes&proto.AttrDirectory != 0,
+		turn:  make(chan struct{}, 1),
+	}
+	h.turn <- struct{}{}
+	return h
+}
+
+// live is the tree and id to use the file with. On a new connection it comes back by
+// its durable handle, or is lost.
+func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
+	h.mu.Lock()
+	t, id, closed, gone := h.t, h.id, h.closed, h.gone
+	h.mu.Unlock()
+	switch {
+	case closed:
+		return nil, id, ErrClosed
+	case gone != nil:
+		return nil, id, gone
+	case t.c.alive():
+		return t, id, nil
+	}
+	return h.reopen(ctx, t)
+}
+
+// take waits for the turn to move the position.
+func (h *handle) take(ctx context.Context) error {
+	select {
+	case <-h.turn:
+		return nil
+	default:
+	}
+	select {
+	case <-h.turn:
+		return nil
+	case <-ctx.Done():
+		return ctxError(ctx)
+	}
+}
+
+func (h *handle) give() { h.turn <- struct{}{} }
+
+// close gives the file up on the server.
+func (h *handle) close(ctx context.Context) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return ErrClosed
+	}
+	h.closed = true
+	t, id, gone := h.t, h.id, h.gone
+	h.mu.Unlock()
+	if err := h.take(ctx); err == nil {
+		h.ahead.stop(t.c)
+		if h.dir != nil {
+			h.dir.drop()
+		}
+		h.give()
+	}
+	h.m.s.leases.forget(h)
+	if gone != nil {
+		return gone
+	}
+	return t.closeID(ctx, id)
+}
+
+// closeID sends CLOSE.
+func (t *tree) closeID(ctx context.Context, id proto.FileID) error {
+	cl := t.call(proto.CommandClose)
+	if err := t.roundTrip(ctx, cl, &proto.CloseRequest{FileID: id}); err != nil {
+		return err
+	}
+	t.c.release(cl)
+	return nil
+}

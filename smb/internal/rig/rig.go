@@ -1,0 +1,270 @@
+// Package rig runs real Samba servers for tests: each one a child process on a free
+// loopback port, with its files in a temporary directory, stopped and removed at the end.
+//
+// It needs smbd and pdbedit (Debian: samba, samba-common-bin). As root it makes an
+// unprivileged unix user to serve; as anybody else the SMB user is that one.
+// Where smbd is missing, [Start] names the test it leaves out and counts it, and fails
+// the test when the environment has CI=true.
+package rig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Mode is how a server protects its messages.
+type Mode string
+
+// Modes of a server.
+const (
+	Plain     Mode = "server signing = auto"
+	Signed    Mode = "server signing = mandatory"
+	Encrypted Mode = "server smb encrypt = required"
+)
+
+// Name is the mode in one word, for the names of tests.
+func (m Mode) Name() string {
+	switch m {
+	case Signed:
+		return "signed"
+	case Encrypted:
+		return "encrypted"
+	}
+	return "plain"
+}
+
+// Config is what differs between servers.
+type Config struct {
+	Mode   Mode     // "": Plain
+	Global []string // further lines for [global]: "smb2 max credits = 4"
+	Share  []string // further lines for [share]
+	Shares []string // further sections, whole
+}
+
+// Server is a running server.
+type Server struct {
+	Addr     string // host:port
+	User     string
+	Password string
+	Share    string // the writable share's name; "readonly" shows the same files
+	Dir      string // the share's directory on this machine's disk
+
+	cfg  Config
+	root string
+	port int
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+}
+
+// errMissing says that this machine has no Samba.
+var errMissing = errors.New("rig: smbd or pdbedit is not installed")
+
+// Available reports whether servers can be run here.
+func Available() bool {
+	_, err := find("smbd")
+	_, err2 := find("pdbedit")
+	return err == nil && err2 == nil
+}
+
+func find(name string) (string, error) {
+	if p, err := exec.LookPath(name); err == nil {
+		return p, nil
+	}
+	return exec.LookPath("/usr/sbin/" + name)
+}
+
+// New starts a server. It is the caller's to Stop.
+func New(cfg Config) (*Server, error) {
+	if !Available() {
+		return nil, errMissing
+	}
+	if cfg.Mode == "" {
+		cfg.Mode = Plain
+	}
+	root, err := os.MkdirTemp("", "tarnsmb")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Password: "Tarn-rig-1", Share: "share", Dir: filepath.Join(root, "data"), cfg: cfg, root: root}
+	if err = s.prepare(); err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		os.RemoveAll(root)
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes the directories, the unix user and the SMB user.
+func (s *Server) prepare() error {
+	me, err := user.Current()
+	if err != nil {
+		return err
+	}
+	s.User = me.Username
+	if os.Geteuid() == 0 {
+		s.User = "tarnsmb"
+		if _, err := user.Lookup(s.User); err != nil {
+			// Another test binary may be making the same user at this moment.
+			if out, err := exec.Command("useradd", "-M", "-s", "/usr/sbin/nologin", s.User).CombinedOutput(); err != nil {
+				if _, again := user.Lookup(s.User); again != nil {
+					return fmt.Errorf("rig: useradd: %w: %s", err, out)
+				}
+			}
+		}
+	}
+	if err := os.Chmod(s.root, 0o755); err != nil {
+		return err
+	}
+	for _, d := range []string{"private", "lock", "state", "cache", "pid", "ncalrpc", "log", "data"} {
+		if err := os.Mkdir(filepath.Join(s.root, d), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(filepath.Join(s.root, "private"), 0o700); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		if err := s.Own(s.Dir); err != nil {
+			return err
+		}
+	}
+	if s.port, err = freePort(); err != nil {
+		return err
+	}
+	s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	if err := os.WriteFile(s.conf(), []byte(s.configuration()), 0o644); err != nil {
+		return err
+	}
+	pdbedit, _ := find("pdbedit")
+	add := exec.Command(pdbedit, "-s", s.conf(), "-a", "-t", "-u", s.User)
+	add.Stdin = strings.NewReader(s.Password + "\n" + s.Password + "\n")
+	if out, err := add.CombinedOutput(); err != nil {
+		return fmt.Errorf("rig: pdbedit: %w: %s", err, out)
+	}
+	return nil
+}
+
+// Own gives a file on the server's disk to the user it serves.
+func (s *Server) Own(path string) error {
+	u, err := user.Lookup(s.User)
+	if err != nil {
+		return err
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return os.Chown(path, uid, gid)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (s *Server) conf() string { return filepath.Join(s.root, "smb.conf") }
+
+// Start starts the server again after Kill, on the same port and with the same files.
+func (s *Server) Start() error {
+	smbd, err := find("smbd")
+	if err != nil {
+		return errMissing
+	}
+	out, err := os.Create(filepath.Join(s.root, "log", "stdout"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	s.cmd = exec.Command(smbd, "-F", "--no-process-group", "-s", s.conf())
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	// A session of its own, so that stopping it takes its children too.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	s.done = done
+	go func() { s.cmd.Wait(); close(done) }()
+	return s.awaitAnswer()
+}
+
+// awaitAnswer polls the port: smbd has no other way to say that it is ready.
+func (s *Server) awaitAnswer() error {
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	limit := time.After(20 * time.Second)
+	for {
+		if c, err := net.Dial("tcp", s.Addr); err == nil {
+			c.Close()
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-s.done:
+			return fmt.Errorf("rig: smbd ended at once:\n%s", s.Log())
+		case <-limit:
+			s.Kill()
+			return fmt.Errorf("rig: smbd does not answer:\n%s", s.Log())
+		}
+	}
+}
+
+// Kill ends the server and its children on the spot, as a crash would.
+func (s *Server) Kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.done
+	s.killHelper()
+	s.cmd = nil
+}
+
+// killHelper ends the RPC helper, which lists the shares and outlives smbd.
+func (s *Server) killHelper() {
+	b, err := os.ReadFile(filepath.Join(s.root, "pid", "samba-dcerpcd.pid"))
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid <= 1 {
+		return
+	}
+	// Only if it is ours: the number may have passed on to another process.
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err == nil && bytes.Contains(line, []byte(s.conf())) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// Stop ends the server and removes its files.
+func (s *Server) Stop() {
+	s.Kill()
+	os.RemoveAll(s.root)
+}
+
+// Log is the end of what the server wrote to its logs.
+func (s *Server) Log() string {
+	var all strings.Builder
+	names, _ := filepath.Glob(filepath.Join(s.root, "log", "*"))
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil {
+			fmt.Fprintf(&all, "--- %s\n%s", filepath.Base(name), b[max(0, len(b)-4000):])
+		}
+	}
+	return all.String()
+}

@@ -1,0 +1,123 @@
+package smb
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxComponent is the longest part of a path, in UTF-16 units (MS-FSCC 2.1.5).
+const maxComponent = 255
+
+// maxPath is the longest path in UTF-16 units: CREATE counts its bytes in 16 bits.
+const maxPath = 32766
+
+// remoteName turns a name of the user's, with "/" or "\", into the form that travels:
+// backslashes, none at either end, "" for the root. "." parts go, ".." parts are
+// resolved, and a name that no server could take is refused with ErrName.
+func remoteName(name string) (string, error) {
+	if !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0 {
+		return "", ErrName
+	}
+	if plainName(name) {
+		return name, nil
+	}
+	parts := make([]string, 0, 8)
+	for part := range strings.FieldsFuncSeq(name, isSeparator) {
+		switch part {
+		case ".":
+			continue
+		case "..":
+			if len(parts) == 0 {
+				return "", ErrName // outside the share
+			}
+			parts = parts[:len(parts)-1]
+			continue
+		}
+		if err := checkComponent(part); err != nil {
+			return "", err
+		}
+		parts = append(parts, part)
+	}
+	joined := strings.Join(parts, `\`)
+	if utf16Units(joined) > maxPath {
+		return "", ErrName
+	}
+	return joined, nil
+}
+
+func isSeparator(r rune) bool { return r == '/' || r == '\\' }
+
+// plainName reports whether name is one component that needs no change.
+func plainName(name string) bool {
+	if name == "" || name[0] == '.' || len(name) > maxComponent {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`/\:*?"<>|`, c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkComponent refuses what MS-FSCC 2.1.5 forbids in a name. A colon would name an
+// alternate data stream.
+func checkComponent(part string) error {
+	for _, r := range part {
+		if r < ' ' || strings.ContainsRune(`:*?"<>|`, r) {
+			return ErrName
+		}
+	}
+	if utf16Units(part) > maxComponent {
+		return ErrName
+	}
+	return nil
+}
+
+func utf16Units(s string) int {
+	n := 0
+	for _, r := range s {
+		if n++; r > 0xffff {
+			n++
+		}
+	}
+	return n
+}
+
+// shareName checks the name of a share and takes a server in front of it off.
+func shareName(name string) (string, error) {
+	rest := name
+	if strings.HasPrefix(rest, `\\`) || strings.HasPrefix(rest, `//`) {
+		_, after, ok := strings.Cut(strings.ReplaceAll(rest[2:], "/", `\`), `\`)
+		if !ok {
+			return "", ErrName
+		}
+		rest = after
+	}
+	rest = strings.TrimRight(rest, `\/`)
+	if rest == "" || !utf8.ValidString(rest) || utf16Units(rest) > 80 || strings.ContainsFunc(rest, func(r rune) bool {
+		return r < ' ' || strings.ContainsRune(`\/:*?"<>|[]+;,=`, r)
+	}) {
+		return "", ErrName
+	}
+	return rest, nil
+}
+
+// split cuts a remote name into its directory and its last part.
+func split(remote string) (dir, base string) {
+	if i := strings.LastIndexByte(remote, '\\'); i >= 0 {
+		return remote[:i], remote[i+1:]
+	}
+	return "", remote
+}
+
+// join puts a directory and a name together.
+func join(dir, base string) string {
+	if dir == "" {
+		return base
+	}
+	if base == "" {
+		return dir
+	}
+	return dir + `\` + base
+}

@@ -1,0 +1,30 @@
+package smb
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarn-go/tarn/smb/internal/ntlm"
+)
+
+// NTLM logs in with NTLMv2 (MS-NLMP). The zero NTLM is the anonymous user. LM and
+// NTLMv1 are never spoken.
+type NTLM struct {
+	User     string // "" is anonymous
+	Password string
+	Hash     []byte // the NT hash, 16 bytes, instead of the Password
+	Domain   string // "" lets the server choose
+	// Workstation is this client's name in the server's log; may be empty.
+	Workstation string
+}
+
+// Start implements [Initiator].
+func (n NTLM) Start(_ context.Context, host string) (SecurityContext, error) {
+	if n.Hash != nil && len(n.Hash) != 16 {
+		return nil, errors.New("smb: NTLM.Hash is not 16 bytes long")
+	}
+	return ntlm.New(ntlm.Config{
+		User: n.User, Password: n.Password, Hash: n.Hash, Domain: n.Domain,
+		Workstation: n.Workstation, Target: "cifs/" + host,
+	}), nil
+}

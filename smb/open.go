@@ -1,0 +1,122 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Open opens the named file or directory for reading.
+func (s *Share) Open(name string) (*File, error) { return s.OpenFile(name, os.O_RDONLY, 0) }
+
+// Create makes the named file, or empties it when it exists, and opens it for reading
+// and writing.
+func (s *Share) Create(name string) (*File, error) {
+	return s.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+}
+
+// OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY,
+// O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC, O_TRUNC). Of perm only the owner's write
+// bit counts: without it a file made here is marked read-only. The file is shared with
+// others for reading, writing and deletion.
+func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
+	f, err := s.openFile(name, flag, perm)
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	return f, nil
+}
+
+func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error) {
+	var f *File
+	op := func(ctx context.Context, t *tree, remote string) error {
+		req := openRequest(remote, flag, perm)
+		h, err := s.open(ctx, t, name, remote, req)
+		if err != nil {
+			return err
+		}
+		if h.isDir && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+			h.close(ctx)
+			return errIsDirectory
+		}
+		h.append = flag&os.O_APPEND != 0
+		f = &File{h: h, ctx: s.ctx}
+		return nil
+	}
+	var err error
+	if flag&os.O_EXCL != 0 {
+		err = s.resolveOnce(name, op) // a second try would meet its own file
+	} else {
+		err = s.resolve(name, op)
+	}
+	return f, err
+}
+
+// openRequest turns the flags of package os into those of CREATE.
+func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest {
+	req := &proto.CreateRequest{Share: proto.ShareAll, Name: remote, Attributes: proto.AttrNormal}
+	const read = proto.AccessReadData | proto.AccessReadEA | proto.AccessReadAttributes | proto.AccessReadControl | proto.AccessSynchronize
+	const write = proto.AccessWriteData | proto.AccessAppendData | proto.AccessWriteEA | proto.AccessWriteAttributes |
+		proto.AccessReadAttributes | proto.AccessSynchronize
+	switch {
+	case flag&os.O_RDWR != 0:
+		req.Access = read | write
+	case flag&os.O_WRONLY != 0:
+		req.Access = write
+	default:
+		req.Access = read
+	}
+	if flag&os.O_APPEND != 0 && req.Access&proto.AccessWriteData != 0 {
+		req.Access &^= proto.AccessWriteData // so that the server appends
+	}
+	create, trunc := flag&os.O_CREATE != 0, flag&os.O_TRUNC != 0
+	if trunc {
+		req.Access |= proto.AccessWriteData
+	}
+	switch {
+	case create && flag&os.O_EXCL != 0:
+		req.Disposition = proto.DispositionCreate
+	case create && trunc:
+		req.Disposition = proto.DispositionOverwriteIf
+	case create:
+		req.Disposition = proto.DispositionOpenIf
+	case trunc:
+		req.Disposition = proto.DispositionOverwrite
+	default:
+		req.Disposition = proto.DispositionOpen
+	}
+	if create {
+		if perm&0o200 == 0 {
+			req.Attributes = proto.AttrReadOnly
+		}
+		req.Options |= proto.OptionNonDirectory
+	}
+	if flag&os.O_SYNC != 0 {
+		req.Options |= proto.OptionWriteThrough
+	}
+	return req
+}
+
+// open sends CREATE. A caller who goes away before the reply leaves no file open.
+func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *proto.CreateRequest) (*handle, error) {
+	cl := t.call(proto.CommandCreate)
+	cl.late = func(c *conn, cl *call) {
+		if r, err := proto.DecodeCreateResponse(cl.message()); err == nil {
+			t.closeID(context.Background(), r.FileID)
+		}
+	}
+	if err := t.roundTrip(ctx, cl, req); err != nil {
+		return nil, err
+	}
+	r, err := proto.DecodeCreateResponse(cl.message())
+	t.c.release(cl)
+	if err != nil {
+		return nil, t.malformed(err)
+	}
+	return newHandle(s.m, t, name, remote, &r), nil
+}
+
+var errNotDirectory = errors.New("not a directory")

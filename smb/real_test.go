@@ -1,0 +1,82 @@
+package smb_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+
+func newPool(t testing.TB) *tarn.Pool {
+	return tarntest.NewPool(t)
+}
+
+// dial opens a session with srv on a pool that is checked.
+func dial(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Session {
+	t.Helper()
+	if d.Initiator == nil {
+		d.Initiator = smb.NTLM{User: srv.User, Password: srv.Password}
+	}
+	if d.Pool == nil {
+		d.Pool = newPool(t)
+	}
+	s, err := d.Dial(context.Background(), srv.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func mount(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Share {
+	t.Helper()
+	share, err := dial(t, srv, d).Mount(context.Background(), srv.Share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return share
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}
+
+func TestSmoke(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{})
+	t.Logf("%+v", share.Session().Info())
+	want := random(3<<20 + 17)
+	f, err := share.Create("hello.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.Write(want); n != len(want) || err != nil {
+		t.Fatal(n, err)
+	}
+	disk, err := os.ReadFile(filepath.Join(srv.Dir, "hello.bin"))
+	if err != nil || !bytes.Equal(disk, want) {
+		t.Fatal("the server's disk has something else", err)
+	}
+	got := make([]byte, len(want)+1)
+	if n, err := f.ReadAt(got, 0); n != len(want) || err != io.EOF {
+		t.Fatal(n, err)
+	}
+	if !bytes.Equal(got[:len(want)], want) {
+		t.Fatal("read something else")
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

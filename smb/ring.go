@@ -1,0 +1,118 @@
+package smb
+
+import "sync"
+
+const (
+	ringMin = 64
+	ringMax = 16 << 10
+)
+
+// ring holds the calls that await replies, by MessageId. Ids are handed out in order
+// and mostly answered in order, so that a ring as wide as the credits finds each at
+// its own place; those that stay behind (a CHANGE_NOTIFY may wait for days) move to
+// the overflow map when the window comes round to them. It also keeps idle slots.
+type ring struct {
+	mu    sync.Mutex
+	slots []*call
+	over  map[uint64]*call
+	count int
+	free  *call
+	err   error // why the connection ended
+}
+
+// acquire returns an idle slot.
+func (r *ring) acquire() *call {
+	r.mu.Lock()
+	cl := r.free
+	if cl != nil {
+		r.free, cl.next = cl.next, nil
+	}
+	r.mu.Unlock()
+	if cl == nil {
+		cl = &call{done: make(chan struct{}, 1)}
+	}
+	return cl
+}
+
+// release recycles a slot that is not registered. The caller must own it.
+func (r *ring) release(cl *call) {
+	cl.reset()
+	r.mu.Lock()
+	cl.next = r.free
+	r.free = cl
+	r.mu.Unlock()
+}
+
+// add registers cl under cl.mid, or tells why the connection ended.
+func (r *ring) add(cl *call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return r.err
+	}
+	if r.slots == nil {
+		r.slots = make([]*call, ringMin)
+	}
+	at := &r.slots[cl.mid&uint64(len(r.slots)-1)]
+	for *at != nil && len(r.slots) < ringMax {
+		r.grow()
+		at = &r.slots[cl.mid&uint64(len(r.slots)-1)]
+	}
+	if *at != nil {
+		if r.over == nil {
+			r.over = make(map[uint64]*call)
+		}
+		r.over[(*at).mid] = *at // the one that stayed behind
+	}
+	*at = cl
+	cl.state = callPending
+	r.count++
+	return nil
+}
+
+func (r *ring) grow() {
+	old := r.slots
+	r.slots = make([]*call, 2*len(old))
+	for _, cl := range old {
+		if cl != nil {
+			r.slots[cl.mid&uint64(len(r.slots)-1)] = cl
+		}
+	}
+}
+
+// find returns the call registered under mid, nil when there is none. r.mu is held.
+func (r *ring) find(mid uint64) *call {
+	if len(r.slots) == 0 {
+		return nil
+	}
+	if cl := r.slots[mid&uint64(len(r.slots)-1)]; cl != nil && cl.mid == mid {
+		return cl
+	}
+	return r.over[mid]
+}
+
+// remove ends the registration of cl. r.mu is held.
+func (r *ring) remove(cl *call) {
+	at := &r.slots[cl.mid&uint64(len(r.slots)-1)]
+	switch {
+	case *at == cl:
+		*at = nil
+	case r.over[cl.mid] == cl:
+		delete(r.over, cl.mid)
+	default:
+		return
+	}
+	r.count--
+}
+
+// each visits every registered call. r.mu is held.
+func (r *ring) each(visit func(*call)) {
+	for _, cl := range r.slots {
+		if cl != nil {
+			visit(cl)
+		}
+	}
+	for _, cl := range r.over {
+		visit(cl)
+	}
+}

@@ -1,0 +1,17 @@
+package smb
+
+import (
+	"github.com/tarn-go/tarn/smb/internal/crypt"
+)
+
+// security is what protects an authenticated session. It never changes.
+type security struct {
+	sessionID  uint64
+	signer     crypt.Signer // nil: the session has no key
+	sealer     *crypt.Sealer
+	opener     *crypt.Opener
+	signAll    bool // every request is signed, and every reply has to be
+	encryptAll bool // likewise encrypted
+	guest      bool
+	anonymous  bool
+}

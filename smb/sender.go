@@ -1,0 +1,150 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// stall is how long a write may stand still before its context is looked at.
+const stall = 20 * time.Millisecond
+
+// sender writes frames to a connection, one at a time. Whoever holds the token writes;
+// a buffer belongs to the writer until the write is over.
+type sender struct {
+	nc     net.Conn
+	vector bool          // nc takes header and payload in one system call
+	token  chan struct{} // capacity 1: full when nobody writes
+	vec    [2][]byte     // what bufs points to; under the token, like bufs
+	bufs   net.Buffers
+}
+
+func (s *sender) init(nc net.Conn) {
+	s.nc = nc
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		s.vector = true
+	}
+	s.token = make(chan struct{}, 1)
+	s.token <- struct{}{}
+}
+
+// lock waits for the right to write.
+func (s *sender) lock(ctx context.Context) error {
+	select {
+	case <-s.token:
+		return nil
+	default:
+	}
+	select {
+	case <-s.token:
+		return nil
+	case <-ctx.Done():
+		return ctxError(ctx)
+	}
+}
+
+func (s *sender) unlock() { s.token <- struct{}{} }
+
+// attempt writes f, starting at its byte sent, under the token. It returns how many
+// bytes of f are on their way in all.
+func (s *sender) attempt(f *frame, sent int) (int, error) {
+	head := f.buf.Bytes()
+	if len(f.payload) == 0 {
+		n, err := s.nc.Write(head[sent:])
+		return sent + n, short(n, len(head)-sent, err)
+	}
+	if !s.vector {
+		if sent < len(head) {
+			n, err := s.nc.Write(head[sent:])
+			if sent += n; err != nil || sent < len(head) {
+				return sent, short(n, n+1, err)
+			}
+		}
+		rest := f.payload[sent-len(head):]
+		n, err := s.nc.Write(rest)
+		return sent + n, short(n, len(rest), err)
+	}
+	left := len(head) + len(f.payload) - sent
+	if sent < len(head) {
+		s.vec = [2][]byte{head[sent:], f.payload}
+		s.bufs = s.vec[:]
+	} else {
+		s.vec[0] = f.payload[sent-len(head):]
+		s.bufs = s.vec[:1]
+	}
+	n, err := s.bufs.WriteTo(s.nc)
+	s.bufs, s.vec = nil, [2][]byte{}
+	return sent + int(n), short(int(n), left, err)
+}
+
+func short(n, want int, err error) error {
+	if err == nil && n < want {
+		return io.ErrShortWrite
+	}
+	return err
+}
+
+// write sends f under the token, which it gives back; f's buffer is freed when it is sent.
+// When ctx ends while the connection takes nothing, the rest is copied, a
+// goroutine goes on sending it, and write returns the context's error: the payload
+// is the caller's again, and the stream stays whole. Any other error means that
+// the connection is broken.
+func (c *conn) write(ctx context.Context, f frame) error {
+	s := &c.send
+	if ctx.Done() == nil {
+		_, err := s.attempt(&f, 0)
+		f.free()
+		s.unlock()
+		return err
+	}
+	sent := 0
+	for {
+		// A deadline rather than a watcher: it costs nothing while the stream flows.
+		s.nc.SetWriteDeadline(time.Now().Add(stall))
+		var err error
+		sent, err = s.attempt(&f, sent)
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.nc.SetWriteDeadline(time.Time{})
+			f.free()
+			s.unlock()
+			return err
+		}
+		if ctx.Err() != nil {
+			s.nc.SetWriteDeadline(time.Time{})
+			rest := c.copyRest(f, sent)
+			c.work.run(func() { c.finishWrite(rest) })
+			return ctxError(ctx)
+		}
+	}
+}
+
+// copyRest takes ownership of f and returns what of it is unsent in memory of its own.
+func (c *conn) copyRest(f frame, sent int) tarn.Buffer {
+	head := f.buf.Bytes()
+	rest := c.pool.Get(len(head) + len(f.payload) - sent)
+	b := rest.Bytes()
+	if sent < len(head) {
+		n := copy(b, head[sent:])
+		copy(b[n:], f.payload)
+	} else {
+		copy(b, f.payload[sent-len(head):])
+	}
+	f.free()
+	return rest
+}
+
+// finishWrite sends rest under the token it was given, and takes ownership of rest.
+func (c *conn) finishWrite(rest tarn.Buffer) {
+	_, err := c.send.attempt(&frame{buf: rest}, 0)
+	rest.Free()
+	c.send.unlock()
+	if err != nil {
+		c.fail(lost(err))
+	}
+}

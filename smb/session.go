@@ -1,0 +1,289 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Session is one user logged in to one server. It is safe for concurrent use. A lost
+// connection is dialled again when next needed, unless the Dialer says not to.
+type Session struct {
+	cfg  Dialer
+	addr string
+	host string
+
+	lock   chan struct{} // capacity 1, full when free: whoever dials holds it
+	mu     sync.Mutex
+	cur    *conn
+	closed bool
+	mounts []*mount
+	others map[string]*Session // DFS: servers referred to, by address
+	leases leaseTable
+}
+
+func newSession(cfg Dialer, addr string) *Session {
+	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1)}
+	s.lock <- struct{}{}
+	if s.host == "" {
+		s.host = addr
+		if h, _, err := net.SplitHostPort(addr); err == nil {
+			s.host = h
+		}
+	}
+	return s
+}
+
+// current is the connection in use, nil when none was ever made; closed is true
+// after Close.
+func (s *Session) current() (c *conn, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cur, s.closed
+}
+
+// conn is a live connection with the user logged in, made anew where necessary.
+func (s *Session) conn(ctx context.Context) (*conn, error) {
+	c, closed := s.current()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case c != nil && c.alive():
+		return c, nil
+	case c != nil && s.cfg.NoReconnect:
+		return nil, c.err()
+	}
+	select {
+	case <-s.lock:
+	case <-ctx.Done():
+		return nil, ctxError(ctx)
+	}
+	defer func() { s.lock <- struct{}{} }()
+	if c, closed := s.current(); closed || c != nil && c.alive() { // somebody was faster
+		if closed {
+			return nil, ErrClosed
+		}
+		return c, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
+	defer cancel()
+	nc, err := s.cfg.DialFunc(ctx, "tcp", s.addr)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctxError(ctx)
+		}
+		return nil, &connError{ErrConnLost, err}
+	}
+	return s.setUp(ctx, nc)
+}
+
+// adopt is conn on a connection of the caller's.
+func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
+	defer cancel()
+	_, err := s.setUp(ctx, nc)
+	return err
+}
+
+// setUp negotiates and logs in on nc, which it owns.
+func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
+	c := newConn(nc, &s.cfg)
+	c.onBreak = s.leases.broken
+	err := c.negotiate(ctx, s.host)
+	if err == nil {
+		err = c.login(ctx, s.host)
+	}
+	s.mu.Lock()
+	if err == nil && s.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		s.mu.Unlock()
+		c.end(err)
+		return nil, err
+	}
+	old := s.cur
+	s.cur = c
+	s.mu.Unlock()
+	if old != nil {
+		old.work.wait()
+	}
+	if s.cfg.Limits.KeepAlive > 0 {
+		c.work.run(func() { c.keepAlive(s.cfg.Limits.KeepAlive) })
+	}
+	return c, nil
+}
+
+// keepAlive sends an ECHO whenever nothing was heard for a while, and gives the
+// connection up when that brings nothing either.
+func (c *conn) keepAlive(every time.Duration) {
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.dead:
+			return
+		case <-timer.C:
+		}
+		silent := time.Since(c.begun) - time.Duration(c.heard.Load())
+		if silent < every {
+			timer.Reset(every - silent)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), every)
+		err := c.echo(ctx)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			c.fail(&connError{ErrConnLost, errors.New("the server gives no sign of life")})
+		}
+		timer.Reset(every)
+	}
+}
+
+// Echo asks the server for a sign of life.
+func (s *Session) Echo(ctx context.Context) error {
+	c, err := s.conn(ctx)
+	if err != nil {
+		return err
+	}
+	return c.echo(ctx)
+}
+
+// Logoff ends the session on the server and closes the connection. Open files are
+// closed by the server. The session is closed whatever the error.
+func (s *Session) Logoff(ctx context.Context) error {
+	var err error
+	if c, closed := s.current(); closed {
+		return ErrClosed
+	} else if c != nil && c.alive() {
+		err = c.logoff(ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Close closes the connection without a word to the server, which ends the session
+// itself. What is under way fails with ErrConnLost; later calls fail with ErrClosed.
+// When Close returns, the session holds no memory of the pool but what its unfinished
+// calls do.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.closed = true
+	c, others := s.cur, s.others
+	s.others = nil
+	s.mu.Unlock()
+	if c != nil {
+		c.end(ErrClosed)
+	}
+	for _, o := range others {
+		o.Close()
+	}
+	return nil
+}
+
+// Info is what was agreed at the last log-in.
+func (s *Session) Info() SessionInfo {
+	c, _ := s.current()
+	if c == nil {
+		return SessionInfo{Addr: s.addr}
+	}
+	a, sec := &c.agreed, c.sec.Load()
+	i := SessionInfo{
+		Addr: s.addr, Dialect: Dialect(a.dialect), ServerGUID: a.serverGUID,
+		Signer: Signer(a.signing), Cipher: Cipher(a.cipher),
+		MaxRead: a.maxRead, MaxWrite: a.maxWrite, MaxTransact: a.maxTransact,
+	}
+	if sec != nil {
+		i.Signing, i.Encrypted = sec.signAll, sec.encryptAll
+		i.Guest, i.Anonymous = sec.guest, sec.anonymous
+	}
+	return i
+}
+
+// Mount connects the share named share: "photos", or `\\server\photos` whose server
+// part is ignored. The name IPC$ gives the server's pipes.
+func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
+	name, err := shareName(share)
+	if err != nil {
+		return nil, err
+	}
+	m := &mount{s: s, name: name, lock: make(chan struct{}, 1)}
+	m.lock <- struct{}{}
+	if _, err := m.tree(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.mounts = append(s.mounts, m)
+	s.mu.Unlock()
+	return &Share{m: m, ctx: context.Background()}, nil
+}
+
+// forget drops a mount that was unmounted.
+func (s *Session) forget(m *mount) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mounts = slices.DeleteFunc(s.mounts, func(x *mount) bool { return x == m })
+}
+
+// mount is a share as the user knows it; its tree changes with every connection.
+type mount struct {
+	s    *Session
+	name string
+	lock chan struct{} // capacity 1, full when free: whoever connects holds it
+
+	mu     sync.Mutex
+	t      *tree
+	closed bool
+}
+
+func (m *mount) current() (*tree, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.t, m.closed
+}
+
+// tree is the share connected on a live connection, connected anew where necessary.
+func (m *mount) tree(ctx context.Context) (*tree, error) {
+	t, closed := m.current()
+	if closed {
+		return nil, ErrClosed
+	}
+	if t != nil && t.c.alive() {
+		return t, nil
+	}
+	select {
+	case <-m.lock:
+	case <-ctx.Done():
+		return nil, ctxError(ctx)
+	}
+	defer func() { m.lock <- struct{}{} }()
+	if t, closed := m.current(); !closed && t != nil && t.c.alive() {
+		return t, nil
+	}
+	c, err := m.s.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err = c.connectTree(ctx, m.s.host, m.name)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.t = t
+	m.mu.Unlock()
+	return t, nil
+}
+
+// expired reports that the server wants the user to log in again.
+func expired(err error) bool {
+	return hasStatus(err, proto.StatusNetworkSessionExpired) || hasStatus(err, proto.StatusUserSessionDeleted) ||
+		hasStatus(err, proto.StatusNetworkNameDeleted)
+}

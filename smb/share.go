@@ -1,0 +1,139 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Share is a mounted share. Its methods are those of package os, on names relative to
+// the share's root with "/" or "\" between their parts. It is safe for concurrent use.
+// A Share has the context of [Share.WithContext], at first the background.
+type Share struct {
+	m   *mount
+	ctx context.Context
+}
+
+// WithContext returns the same mount with another context for what is done through it.
+func (s *Share) WithContext(ctx context.Context) *Share {
+	if ctx == nil {
+		panic("smb: nil context")
+	}
+	return &Share{m: s.m, ctx: ctx}
+}
+
+// Name is the share's name.
+func (s *Share) Name() string { return s.m.name }
+
+// Session is the session the share was mounted in.
+func (s *Share) Session() *Session { return s.m.s }
+
+// Unmount disconnects the share. Files open on it are closed by the server. Every
+// Share that came of the same Mount is closed with it.
+func (s *Share) Unmount() error {
+	m := s.m
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return ErrClosed
+	}
+	m.closed = true
+	t := m.t
+	m.mu.Unlock()
+	m.s.forget(m)
+	if t == nil || !t.c.alive() {
+		return nil
+	}
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	return t.disconnect(ctx)
+}
+
+func nothing() {}
+
+// bounded puts the Dialer's RequestTimeout on an operation.
+func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d := s.cfg.Limits.RequestTimeout; d > 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	return ctx, nothing
+}
+
+// once runs op on a live tree. op is not repeated: it may have been carried out when
+// the connection broke.
+func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	t, err := s.m.tree(ctx)
+	if err != nil {
+		return err
+	}
+	err = op(ctx, t)
+	if expired(err) {
+		t.c.fail(&connError{ErrConnLost, err})
+		if t, err = s.m.tree(ctx); err == nil { // refused before anything was done
+			err = op(ctx, t)
+		}
+	}
+	return err
+}
+
+// again is once for an op that does no harm when done twice: it is, when the
+// connection broke under it.
+func (s *Share) again(op func(ctx context.Context, t *tree) error) error {
+	err := s.once(op)
+	if errors.Is(err, ErrConnLost) && !s.m.s.cfg.NoReconnect && s.ctx.Err() == nil {
+		if _, closed := s.m.s.current(); !closed {
+			err = s.once(op)
+		}
+	}
+	return err
+}
+
+// pathError wraps err the way package os does.
+func pathError(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// linkError is pathError for two names.
+func linkError(op, from, to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: op, Old: from, New: to, Err: err}
+}
+
+// chain runs CREATE, the given requests on the file it opened, and CLOSE, as one frame
+// (MS-SMB2 3.2.4.1.4). expects is the room for the replies of reqs. use looks at the
+// replies: calls[0] is the CREATE. Whatever fails, the file does not stay open.
+func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []part) error, steps ...step) error {
+	parts := make([]part, 0, 4)
+	parts = append(parts, part{t.call(proto.CommandCreate), create})
+	for _, st := range steps {
+		cl := t.call(st.cmd)
+		cl.expect = st.expect
+		parts = append(parts, part{cl, st.req})
+	}
+	parts = append(parts, part{t.call(proto.CommandClose), &proto.CloseRequest{FileID: proto.RelatedFileID()}})
+	if err := t.c.compound(ctx, parts, t.encrypted); err != nil {
+		return err
+	}
+	defer t.c.releaseAll(parts)
+	if use == nil {
+		return nil
+	}
+	return use(parts)
+}
+
+// step is one request of a chain.
+type step struct {
+	cmd    proto.Command
+	req    request
+	expect int
+}

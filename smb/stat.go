@@ -1,0 +1,155 @@
+package smb
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// FileStat is what the server says of a file; FileInfo.Sys returns a pointer to one.
+type FileStat struct {
+	FileName       string // without its directory
+	EndOfFile      int64  // bytes
+	AllocationSize int64  // bytes on the server's disk
+	CreationTime   time.Time
+	LastAccessTime time.Time
+	LastWriteTime  time.Time
+	ChangeTime     time.Time
+	FileAttributes uint32 // MS-FSCC 2.6
+	ReparseTag     uint32 // MS-FSCC 2.1.2.1; zero: not known, or none
+	FileID         uint64 // unique on its volume; zero: not known
+}
+
+// symlinkTag is IO_REPARSE_TAG_SYMLINK (MS-FSCC 2.1.2.1).
+const symlinkTag = 0xA000000C
+
+// info is fs.FileInfo and fs.DirEntry over a FileStat.
+type info struct{ st FileStat }
+
+var (
+	_ fs.FileInfo = (*info)(nil)
+	_ fs.DirEntry = (*info)(nil)
+)
+
+func (i *info) Name() string               { return i.st.FileName }
+func (i *info) Size() int64                { return i.st.EndOfFile }
+func (i *info) ModTime() time.Time         { return i.st.LastWriteTime }
+func (i *info) IsDir() bool                { return i.Mode().IsDir() }
+func (i *info) Sys() any                   { return &i.st }
+func (i *info) Type() fs.FileMode          { return i.Mode().Type() }
+func (i *info) Info() (fs.FileInfo, error) { return i, nil }
+func (i *info) String() string             { return fs.FormatFileInfo(i) }
+
+// Mode makes the best of the server's attributes: they know "read only" alone.
+func (i *info) Mode() fs.FileMode {
+	attrs := proto.Attributes(i.st.FileAttributes)
+	mode := fs.FileMode(0o666)
+	switch {
+	case attrs&proto.AttrReparsePoint != 0 && i.st.ReparseTag == symlinkTag:
+		return fs.ModeSymlink | 0o777
+	case attrs&proto.AttrReparsePoint != 0 && i.st.ReparseTag != 0:
+		mode |= fs.ModeIrregular
+	case attrs&proto.AttrDirectory != 0:
+		mode |= fs.ModeDir | 0o111
+	}
+	if attrs&proto.AttrReadOnly != 0 && attrs&proto.AttrDirectory == 0 {
+		mode &^= 0o222
+	}
+	return mode
+}
+
+// statOf is the state of a file as a CREATE reply has it.
+func statOf(name string, r *proto.CreateResponse) *info {
+	_, base := split(name)
+	if base == "" {
+		base = "."
+	}
+	return &info{FileStat{
+		FileName:       base,
+		EndOfFile:      int64(r.EndOfFile),
+		AllocationSize: int64(r.Allocation),
+		CreationTime:   r.Times.Creation.Time(),
+		LastAccessTime: r.Times.LastAccess.Time(),
+		LastWriteTime:  r.Times.LastWrite.Time(),
+		ChangeTime:     r.Times.Change.Time(),
+		FileAttributes: uint32(r.Attributes),
+		FileID:         r.Contexts.DiskFileID,
+	}}
+}
+
+// statRequest opens a file to look at it.
+func statRequest(remote string) *proto.CreateRequest {
+	return &proto.CreateRequest{
+		Access:      proto.AccessReadAttributes | proto.AccessSynchronize,
+		Share:       proto.ShareAll,
+		Disposition: proto.DispositionOpen,
+		Name:        remote,
+	}
+}
+
+// Stat describes the named file, following symbolic links. Sys of the result is a
+// *FileStat.
+func (s *Share) Stat(name string) (fs.FileInfo, error) {
+	fi, err := s.stat(name, 0)
+	if err != nil {
+		return nil, pathError("stat", name, err)
+	}
+	return fi, nil
+}
+
+// Lstat is Stat of a symbolic link itself.
+func (s *Share) Lstat(name string) (fs.FileInfo, error) {
+	fi, err := s.stat(name, proto.OptionOpenReparsePoint)
+	if err != nil {
+		return nil, pathError("lstat", name, err)
+	}
+	return fi, nil
+}
+
+func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
+	var fi *info
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		req := statRequest(remote)
+		req.Options = options
+		return t.chain(ctx, req, func(calls []part) error {
+			r, err := proto.DecodeCreateResponse(calls[0].cl.message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			fi = statOf(remote, &r)
+			if r.Attributes&proto.AttrReparsePoint != 0 && options != 0 {
+				fi.st.ReparseTag = symlinkTag // refined by Readlink; the CREATE reply has no tag
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fi, nil
+}
+
+// resolve runs op, which may safely be repeated, on the remote form of name, following
+// symbolic links and DFS links that the server leaves to the client.
+func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remote string) error) error {
+	remote, err := remoteName(name)
+	if err != nil {
+		return err
+	}
+	return s.again(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
+}
+
+// resolveOnce is resolve for an op that must not be repeated.
+func (s *Share) resolveOnce(name string, op func(ctx context.Context, t *tree, remote string) error) error {
+	remote, err := remoteName(name)
+	if err != nil {
+		return err
+	}
+	return s.once(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
+}
+
+func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx context.Context, t *tree, remote string) error) error {
+	return op(ctx, t, remote)
+}
