@@ -24,6 +24,7 @@ type Conn struct {
 	h      Handler
 	lander Lander      // h, or nil
 	events ConnHandler // h, or nil
+	spent  Recycler    // h, or nil
 	done   chan struct{}
 
 	in reading // Run's own
@@ -84,6 +85,7 @@ func newConn(nc net.Conn, h Handler, cfg Config, side side) (*Conn, error) {
 		streams: make(map[uint32]*Stream), nextID: 1}
 	c.lander, _ = h.(Lander)
 	c.events, _ = h.(ConnHandler)
+	c.spent, _ = h.(Recycler)
 	c.in.init(c)
 	c.enc.init()
 	c.send.init(wire.NewWriter(nc, cfg.Pool))

@@ -59,3 +59,11 @@ type ConnHandler interface {
 	// others it may be called on any goroutine, and must be quick.
 	OnIdle(c *Conn)
 }
+
+// Recycler is a Handler that uses its streams' Values again.
+type Recycler interface {
+	// Recycle is called exactly once for each stream that was released, with its
+	// Value, when no callback for it is under way and none will come. It may be
+	// called on any goroutine, must be quick, and must not call this package.
+	Recycle(v any)
+}

@@ -75,7 +75,7 @@ func (c *Conn) consumed(s *Stream, n int) {
 
 // giveStream gives the window of s back once a quarter of it is owed. c.mu is held.
 func (c *Conn) giveStream(s *Stream) {
-	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 {
+	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 || c.life == dead {
 		return
 	}
 	c.grow(s)

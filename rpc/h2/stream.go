@@ -177,6 +177,9 @@ const maxFree = 128
 // recycle keeps s, which nobody refers to except by a Handle. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
 	s.gen.Add(1)
+	if c.spent != nil && s.Value != nil {
+		c.spent.Recycle(s.Value)
+	}
 	s.Value, s.err = nil, nil
 	if c.nfree < maxFree {
 		s.next, c.free = c.free, s
