@@ -1,0 +1,4 @@
+package wire
+
+// SetCopyBelow changes a batch's switch-over, for the benchmark that finds it.
+func (b *Batch) SetCopyBelow(n int) { b.below = n }

@@ -1,0 +1,60 @@
+package wire_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tarn-go/tarn/tarntest"
+	"github.com/tarn-go/tarn/wire"
+)
+
+func TestLanding(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	for _, n := range []int{1, 100, wire.DefaultTrust, wire.DefaultTrust + 1, 3_000_000} {
+		data := pattern(n)
+		var l wire.Landing
+		l.Start(pool, n, 0)
+		put := l.Put(data[:n/3])
+		for l.Left() > 0 {
+			if held, bound := int(pool.Stats().InUse), 2*max(wire.DefaultTrust, 5*put); held > bound {
+				t.Fatalf("%d bytes held for %d", held, put)
+			}
+			p := l.Space()
+			m := copy(p, data[put:min(n, put+10_000)])
+			l.Filled(m)
+			put += m
+		}
+		if l.Put([]byte{1}) != 0 {
+			t.Fatal("a complete message takes more")
+		}
+		b := l.Take()
+		if !bytes.Equal(b.Bytes(), data) || l.Active() {
+			t.Fatal("another message landed")
+		}
+		b.Free()
+		l.Start(pool, 10, 0)
+		l.Free()
+	}
+}
+
+func TestLandingMisuse(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	for name, f := range map[string]func(l *wire.Landing){
+		"Start twice": func(l *wire.Landing) { l.Start(pool, 1, 0) },
+		"Take early":  func(l *wire.Landing) { l.Take() },
+		"Filled":      func(l *wire.Landing) { l.Filled(11) },
+		"Start of 0":  func(l *wire.Landing) { l.Free(); l.Start(pool, 0, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l wire.Landing
+			l.Start(pool, 10, 0)
+			defer l.Free()
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			f(&l)
+		})
+	}
+}

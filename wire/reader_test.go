@@ -1,0 +1,337 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+	"github.com/tarn-go/tarn/wire"
+)
+
+// connPair makes two joined connections of one kind.
+type connPair struct {
+	name string
+	make func(t testing.TB) (a, b net.Conn)
+}
+
+func listenPair(network, addr string) func(t testing.TB) (net.Conn, net.Conn) {
+	return func(t testing.TB) (net.Conn, net.Conn) {
+		t.Helper()
+		if network == "unix" {
+			addr = t.TempDir() + "/s"
+		}
+		l, err := net.Listen(network, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ch := make(chan net.Conn, 1)
+		go func() {
+			c, _ := l.Accept()
+			ch <- c
+		}()
+		a, err := net.Dial(network, l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := <-ch
+		if b == nil {
+			t.Fatal("accept failed")
+		}
+		t.Cleanup(func() { a.Close(); b.Close() })
+		return a, b
+	}
+}
+
+// wrapped hides what a connection is.
+type wrapped struct{ net.Conn }
+
+func pairs() []connPair {
+	tcp := listenPair("tcp", "127.0.0.1:0")
+	return []connPair{
+		{"tcp", tcp},
+		{"unix", listenPair("unix", "")},
+		{"wrapped", func(t testing.TB) (net.Conn, net.Conn) {
+			a, b := tcp(t)
+			return wrapped{a}, wrapped{b}
+		}},
+		{"pipe", func(t testing.TB) (net.Conn, net.Conn) {
+			a, b := net.Pipe()
+			t.Cleanup(func() { a.Close(); b.Close() })
+			return a, b
+		}},
+		{"tls", tlsPair},
+	}
+}
+
+func forEach(t *testing.T, f func(t *testing.T, a, b net.Conn)) {
+	for _, p := range pairs() {
+		t.Run(p.name, func(t *testing.T) {
+			a, b := p.make(t)
+			f(t, a, b)
+		})
+	}
+}
+
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return p
+}
+
+// TestReaderMix reads one stream with every method in random turn and compares
+// it with what was sent.
+func TestReaderMix(t *testing.T) {
+	data := pattern(3 << 20)
+	forEach(t, func(t *testing.T, a, b net.Conn) {
+		pool := tarntest.NewPool(t)
+		go func() {
+			rnd := rand.New(rand.NewPCG(2, 3))
+			for p := data; len(p) > 0; {
+				n := min(len(p), 1+rnd.IntN(1<<rnd.IntN(18)))
+				if _, err := a.Write(p[:n]); err != nil {
+					t.Error(err)
+					return
+				}
+				p = p[n:]
+			}
+			a.Close()
+		}()
+		r := wire.NewReader(b, pool)
+		defer r.Release()
+		rnd := rand.New(rand.NewPCG(4, 5))
+		var kept []tarn.Buffer
+		var at []int
+		for off := 0; off < len(data); {
+			n := min(len(data)-off, 1+rnd.IntN(1<<rnd.IntN(18)))
+			want := data[off : off+n]
+			var got []byte
+			switch rnd.IntN(6) {
+			case 0:
+				n = min(n, wire.MaxPeek)
+				p, err := r.Peek(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, want = p, want[:n]
+				n = 0
+			case 1:
+				got = make([]byte, n)
+				if m, err := r.ReadFull(got); m != n || err != nil {
+					t.Fatal(m, err)
+				}
+			case 2:
+				got = make([]byte, n)
+				m, err := r.Read(got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, want, n = got[:m], want[:m], m
+			case 3:
+				if err := r.Discard(n); err != nil {
+					t.Fatal(err)
+				}
+				got = want
+			case 4:
+				b := r.NextBuffered(n)
+				n = b.Len()
+				got, want = append([]byte(nil), b.Bytes()...), want[:n]
+				b.Free()
+			default:
+				b, err := r.Next(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = b.Bytes()
+				kept, at = append(kept, b), append(at, off)
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("other bytes than sent at %d", off)
+			}
+			off += n
+		}
+		for i, b := range kept { // what was handed out has not changed since
+			if !bytes.Equal(b.Bytes(), data[at[i]:at[i]+b.Len()]) {
+				t.Fatalf("the bytes handed out at %d have changed", at[i])
+			}
+			b.Free()
+		}
+		if _, err := r.Peek(1); err != io.EOF {
+			t.Fatalf("at the end: %v", err)
+		}
+	})
+}
+
+func TestEndAmidFrame(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		read func(r *wire.Reader) error
+	}{
+		{"Peek", func(r *wire.Reader) error { _, err := r.Peek(10); return err }},
+		{"Next", func(r *wire.Reader) error { _, err := r.Next(10); return err }},
+		{"Next large", func(r *wire.Reader) error { _, err := r.Next(1 << 30); return err }},
+		{"ReadFull", func(r *wire.Reader) error { _, err := r.ReadFull(make([]byte, 10)); return err }},
+		{"ReadFull large", func(r *wire.Reader) error { _, err := r.ReadFull(make([]byte, 1<<20)); return err }},
+		{"Discard", func(r *wire.Reader) error { return r.Discard(10) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			forEach(t, func(t *testing.T, a, b net.Conn) {
+				go func() { a.Write([]byte("12345")); a.Close() }()
+				r := wire.NewReader(b, tarntest.NewPool(t))
+				defer r.Release()
+				if err := c.read(r); err != io.ErrUnexpectedEOF {
+					t.Fatalf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestReadDeadline(t *testing.T) {
+	forEach(t, func(t *testing.T, a, b net.Conn) {
+		pool := tarntest.NewPool(t)
+		r := wire.NewReader(b, pool)
+		defer r.Release()
+		b.SetReadDeadline(time.Now().Add(-time.Second))
+		if _, err := r.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+		if got := pool.Stats().InUseBuffers; got != 0 {
+			t.Fatalf("%d buffers held after a deadline", got)
+		}
+		if _, ok := b.(interface{ NetConn() net.Conn }); ok {
+			return // a tls.Conn is spent after a deadline on its connection
+		}
+		b.SetReadDeadline(time.Time{})
+		go a.Write([]byte("x"))
+		if p, err := r.Peek(1); err != nil || p[0] != 'x' {
+			t.Fatal(p, err)
+		}
+	})
+}
+
+// TestDeclaredLength declares a gigabyte and sends little.
+func TestDeclaredLength(t *testing.T) {
+	forEach(t, func(t *testing.T, a, b net.Conn) {
+		pool, err := tarn.NewPool(tarn.PoolConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { a.Write(make([]byte, 300_000)); a.Close() }()
+		r := wire.NewReader(b, pool)
+		defer r.Release()
+		if _, err := r.Next(1 << 30); err != io.ErrUnexpectedEOF {
+			t.Fatal(err)
+		}
+		if peak := pool.Stats().Peak; peak > 6*300_000 {
+			t.Fatalf("%d bytes taken for 300000 that came", peak)
+		}
+	})
+}
+
+func TestFrameLen(t *testing.T) {
+	var h [wire.FrameHeaderLen]byte
+	wire.PutFrameHeader(h[:], 0x123456)
+	if h != [4]byte{0, 0x12, 0x34, 0x56} {
+		t.Fatalf("%x", h)
+	}
+	forEach(t, func(t *testing.T, a, b net.Conn) {
+		go func() {
+			a.Write([]byte{0, 0, 0, 3, 'a', 'b', 'c', 0, 1, 0, 0})
+			a.Close()
+		}()
+		r := wire.NewReader(b, tarntest.NewPool(t))
+		defer r.Release()
+		if n, err := r.FrameLen(1 << 16); n != 3 || err != nil {
+			t.Fatal(n, err)
+		}
+		f, err := r.Next(3)
+		if err != nil || string(f.Bytes()) != "abc" {
+			t.Fatal(err)
+		}
+		f.Free()
+		if _, err := r.FrameLen(1<<16 - 1); !errors.Is(err, wire.ErrFrame) {
+			t.Fatalf("beyond the limit: %v", err)
+		}
+		if n, err := r.FrameLen(1 << 16); n != 1<<16 || err != nil {
+			t.Fatal(n, err)
+		}
+		if _, err := r.FrameLen(1); err != io.EOF {
+			t.Fatal(err)
+		}
+	})
+	t.Run("first byte", func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		go a.Write([]byte{0x85, 0, 0, 0})
+		r := wire.NewReader(b, tarntest.NewPool(t))
+		defer r.Release()
+		if _, err := r.FrameLen(10); !errors.Is(err, wire.ErrFrame) {
+			t.Fatal(err)
+		}
+		a.Close()
+	})
+}
+
+func TestReaderIsAnIOReader(t *testing.T) {
+	data := pattern(100_000)
+	a, b := net.Pipe()
+	go func() { a.Write(data); a.Close() }()
+	r := wire.NewReader(b, tarntest.NewPool(t))
+	defer r.Release()
+	if err := iotest.TestReader(io.LimitReader(r, int64(len(data))), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWaitingHoldsNothing is the promise for plain sockets.
+func TestWaitingHoldsNothing(t *testing.T) {
+	for _, p := range pairs()[:2] {
+		t.Run(p.name, func(t *testing.T) {
+			a, b := p.make(t)
+			pool := tarntest.NewPool(t)
+			r := wire.NewReader(b, pool)
+			defer r.Release()
+			got := make(chan error, 1)
+			read := make(chan struct{}, 1)
+			go func() {
+				for range 3 {
+					x, err := r.Next(100)
+					if err != nil {
+						got <- err
+						return
+					}
+					x.Free()
+					read <- struct{}{}
+				}
+				got <- nil
+			}()
+			for range 3 {
+				// The reader tries once and then waits; it has to let go.
+				for deadline := time.Now().Add(5 * time.Second); pool.Stats().InUseBuffers != 0; {
+					if time.Now().After(deadline) {
+						t.Fatal("a waiting reader holds a buffer")
+					}
+					runtime.Gosched()
+				}
+				a.Write(make([]byte, 100))
+				<-read
+			}
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
