@@ -19,6 +19,9 @@ const (
 	sizingAge = 5 * time.Second        // histogram and recommended ladder
 )
 
+// enough is how many sampled buffers make a better estimate than the histogram does.
+const enough = 64
+
 // collector asks the pools, but never more often than the ages above allow: one request does the work
 // while it holds the lock, and those that waited for it take its result.
 type collector struct {
@@ -102,7 +105,9 @@ func (w *watched) look(now time.Time) Pool {
 	if p.Check != tarn.CheckOff.String() {
 		list := w.pool.Outstanding()
 		p.Outstanding = group(list)
-		p.Pinned = unseen(list)
+		if len(list) >= enough || p.Check != tarn.CheckSampled.String() {
+			p.Pinned = unseen(list)
+		}
 	}
 	p.Pinned = min(max(p.Pinned, 0), p.InUse)
 	return p

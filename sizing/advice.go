@@ -19,9 +19,10 @@ const adviceClasses = 128
 // cacheLine is what classes are multiples of.
 const cacheLine = 64
 
-// Recommend proposes a ladder for what h recorded: k classes, or with k zero as few as the knee of the
-// curve allows while wasting no more than half of what the ladder in force does, up to 128; where even
-// those do not waste less, it advises to keep what is there.
+// Recommend proposes a ladder for what h recorded: k classes, or with k zero as few, from the knee of
+// the curve on, as waste no more than a twentieth of what they hand out and half of what the ladder in
+// force wastes. It looks no further than 32 classes, or as many as the ladder in force has up to 128;
+// where even those do not waste less, it advises to keep what is there.
 //
 // Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
 // ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
@@ -61,12 +62,13 @@ func choose(p *Plan, a Advice, k int, present []int) int {
 	if len(present) == 0 {
 		return a.Knee
 	}
-	for n := a.Knee; n <= p.Most(); n++ {
-		if p.Waste(n) <= a.Now.Waste()/2 {
+	most := min(max(len(present), 32), adviceClasses, p.Most())
+	for n := a.Knee; n < most; n++ {
+		if w := p.Waste(n); w <= a.Now.Waste()/2 && w <= a.Now.Requested/20 {
 			return n
 		}
 	}
-	return p.Most()
+	return most
 }
 
 // cover is the largest size worth a class.

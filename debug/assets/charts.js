@@ -1,7 +1,7 @@
 "use strict";
 // Charts: hand-written SVG, redrawn once a second from a short history. Everything interpolated into
 // markup here is a number; names from the program never are.
-const span = 180e3; // milliseconds of history on the time axis
+const span = 180e3; // milliseconds of history kept, and the most on the time axis
 
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -44,11 +44,12 @@ class Chart {
     this.choose(best);
   }
   choose(i) { this.chosen = i < 0 ? 0 : this.points[i].t; this.render(this.points); }
-  x(t) { return this.w - (this.now - t) / span * this.w; }
+  x(t) { return this.w - (this.now - t) / this.axis * this.w; }
   render(points) {
     this.points = points; this.w = this.figure.clientWidth; this.h = this.svg.clientHeight;
     if (!this.w || !points.length) return;
     this.now = points[points.length - 1].t;
+    this.axis = [30e3, 60e3, 120e3].find(a => this.now - points[0].t <= a) || span;
     this.svg.setAttribute("viewBox", `0 0 ${this.w} ${this.h}`);
     this.at = this.chosen ? points.findIndex(p => p.t >= this.chosen) : -1;
     let out = this.draw(this, points);
@@ -88,8 +89,8 @@ function drawMemory(c, points) {
   out += `<path class="e-top" d="${c.path(points, p => p.use + p.idle, y)}"/><path class="e-use" d="${c.path(points, p => p.use, y)}"/>`;
   const mark = (v, cls, label) => v > 0 && v <= top ? `<line class="${cls}" x1="0" x2="${c.w}" y1="${y(v)}" y2="${y(v)}"/><text text-anchor="end" x="${c.w}" y="${y(v) - 4}">${label} ${bytes(v)}</text>` : "";
   out += mark(last.peak, "crest", "peak") + mark(last.budget, "cap", "budget");
-  for (let s = 0; s < span / 1000; s += 30) {
-    const x = c.w - s * 1000 / span * c.w;
+  for (let s = 0; s < c.axis / 1000; s += c.axis / 6000) {
+    const x = c.w - s * 1000 / c.axis * c.w;
     out += `<text text-anchor="${s ? "middle" : "end"}" x="${x}" y="${c.h - 4}">${s ? "−" + s + " s" : "now"}</text>`;
   }
   return out;

@@ -48,8 +48,10 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	for k := 1; k <= int(most); k = nextTick(k, int(most)) {
 		s.text("label", "middle", x(float64(k)), f.Height-6, fmt.Sprint(k))
 	}
+	kneeAt, kneeHeight := -1e9, 0.0
 	for _, p := range curve {
 		if p.Classes == knee {
+			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
 			s.addf(`<g class="knee"><title>the knee: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
 				p.Classes, Percent(p.Share), x(float64(p.Classes)), y(p.Share))
 			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("knee: %d classes, %s", p.Classes, Percent(p.Share)))
@@ -59,7 +61,15 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 		at, height := x(float64(now.Classes)), y(now.Share)
 		s.addf(`<g class="present"><title>now: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
 			now.Classes, Percent(now.Share), at, height)
-		s.text("note", "end", at-9, height-7, fmt.Sprintf("now: %d classes, %s", now.Classes, Percent(now.Share)))
+		anchor, aside := "end", at-9
+		if at < f.Width/2 {
+			anchor, aside = "start", at+9
+		}
+		note := height - 7
+		if at-kneeAt < 150 && note > kneeHeight-22 && note < kneeHeight+8 {
+			note = kneeHeight + 9 // out of the way of the knee's own note
+		}
+		s.text("note", anchor, aside, note, fmt.Sprintf("now: %d classes, %s", now.Classes, Percent(now.Share)))
 	}
 	s.addf(`</svg>`)
 	return s.b.String()

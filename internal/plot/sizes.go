@@ -11,7 +11,6 @@ import (
 // page shows a narrow frame on a phone rather than a wide one made small.
 type Frame struct{ Width, Height float64 }
 
-
 // Wide is the frame of the debug page on a desk.
 func Wide() Frame { return Frame{1040, 190} }
 
@@ -64,8 +63,9 @@ func Sizes(h sizing.Histogram, ladder []int, f Frame, peak float64, label string
 		x0, w := x(c.lo)+0.5, x(c.hi)-x(c.lo)-1
 		s.addf(`<g class="col"><title>%s to %s: %s gets, %s asked for, %s wasted</title>`,
 			Bytes(c.lo), Bytes(c.hi), Count(c.gets), Bytes(c.asked), Bytes(c.handed-c.asked))
+		// What is there at all is at least a hair high.
 		s.rect("hit", x0, top, w, floor-top)
-		s.rect("asked", x0, y(c.asked), w, floor-y(c.asked))
+		s.rect("asked", x0, y(c.asked), w, max(floor-y(c.asked), 0.6))
 		s.rect("wasted", x0, y(c.handed), w, y(c.asked)-y(c.handed))
 		s.rect("over", x0, y(c.handed+c.unpooledIn), w, y(c.handed)-y(c.handed+c.unpooledIn))
 		s.addf(`</g>`)
@@ -130,7 +130,7 @@ func columns(h sizing.Histogram, ladder []int, f Frame) []column {
 func drawAxis(s *svg, lo, hi float64, x func(float64) float64, f Frame) {
 	floor := f.Height - bottom
 	s.line("axis", left, floor, f.Width-right, floor)
-	every := math.Ceil((hi - lo) * 58 / f.Width)
+	every := math.Ceil((hi - lo) * 74 / f.Width)
 	for e := lo; e <= hi; e += every {
 		v := math.Exp2(e)
 		anchor := "middle"

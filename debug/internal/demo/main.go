@@ -44,12 +44,12 @@ func main() {
 // records are blocks of a storage service: two protocol sizes with a header, and a spread.
 func records(rng *rand.Rand) int {
 	switch n := rng.IntN(10); {
-	case n < 4:
+	case n < 2:
 		return 16<<10 + 40
-	case n < 6:
-		return 65<<10 + rng.IntN(300)
+	case n < 3:
+		return 64<<10 + 300 + rng.IntN(300)
 	default:
-		return min(1+int(5200*math.Exp(1.1*rng.NormFloat64())), 2<<20)
+		return min(1+int(21000*math.Exp(0.9*rng.NormFloat64())), 1<<20)
 	}
 }
 

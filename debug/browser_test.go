@@ -1,0 +1,215 @@
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/internal/browser"
+)
+
+var shots = flag.String("shots", "", "write screenshots of the page into this directory")
+
+// visitor is a browser on a page of its own server, and what it complained of.
+type visitor struct {
+	*browser.Browser
+	t    *testing.T
+	ctx  context.Context
+	host string
+	url  string
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// visit starts a browser on a handler over pool, or fails the test where CI demands one.
+func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
+	t.Helper()
+	if _, err := browser.Find(); errors.Is(err, browser.ErrMissing) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no chromium: the browser tests must run where CI=true")
+		}
+		fmt.Fprintf(os.Stderr, "NOT RUN: %s was left out, because no chromium is installed\n", t.Name())
+		t.Skip("left out: no chromium")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	t.Cleanup(cancel)
+	server := httptest.NewServer(Handler(pools...))
+	t.Cleanup(server.Close)
+	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/"}
+	b, err := browser.Start(ctx, t.TempDir(), v.event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	v.Browser = b
+	v.must(b.Size(ctx, 1280, 900, 1))
+	return v
+}
+
+// event notes errors, refusals of the content security policy, and requests to anywhere else.
+func (v *visitor) event(method string, params json.RawMessage) {
+	bad := method == "Runtime.exceptionThrown" || method == "Log.entryAdded" || method == "Runtime.consoleAPICalled"
+	if method == "Network.requestWillBeSent" {
+		var sent struct{ Request struct{ URL string } }
+		json.Unmarshal(params, &sent)
+		u, err := url.Parse(sent.Request.URL)
+		bad = err != nil || u.Scheme != "data" && u.Host != v.host
+	}
+	if bad {
+		v.mu.Lock()
+		v.complaints = append(v.complaints, method+" "+string(params))
+		v.mu.Unlock()
+	}
+}
+
+func (v *visitor) must(err error) {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// until waits, in the page, until an expression is true.
+func (v *visitor) until(expression string) {
+	v.t.Helper()
+	var ok bool
+	v.must(v.Eval(v.ctx, `new Promise(done => { const end = Date.now() + 15000, look = () => (`+expression+
+		`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 50); look(); })`, &ok))
+	if !ok {
+		var text string
+		v.must(v.Eval(v.ctx, "document.body.innerText", &text))
+		v.t.Fatalf("never true: %s\n%s", expression, text)
+	}
+}
+
+func (v *visitor) key(key string) {
+	v.t.Helper()
+	for _, typ := range []string{"keyDown", "keyUp"} {
+		event := map[string]any{"type": typ, "key": key}
+		if typ == "keyDown" && len(key) == 1 {
+			event["text"] = key
+		}
+		v.must(v.Call(v.ctx, "Input.dispatchKeyEvent", event, nil))
+	}
+}
+
+// content fails the test with whatever the browser complained of.
+func (v *visitor) content() {
+	v.t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, c := range v.complaints {
+		v.t.Error(c)
+	}
+}
+
+// shoot keeps a screenshot where the -shots flag asks for them.
+func (v *visitor) shoot(name string) {
+	v.t.Helper()
+	png, err := v.Screenshot(v.ctx)
+	v.must(err)
+	if len(png) < 10000 {
+		v.t.Errorf("%s: a picture of %d bytes shows nothing", name, len(png))
+	}
+	if *shots != "" {
+		v.must(os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o644))
+	}
+}
+
+func TestBrowserLive(t *testing.T) {
+	pool := busyPool(t, tarn.PoolConfig{Name: "live", Check: tarn.CheckAll})
+	v := visit(t, pool.Pool)
+	v.must(v.Scheme(v.ctx, "light"))
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.title.startsWith("live ·")`)
+	v.until(`/\d/.test(document.getElementById("rate").textContent) && document.querySelectorAll("#memory path").length >= 5`)
+	v.until(`document.querySelectorAll("tr[data-class] td.spark svg").length > 3`)
+	v.until(`document.querySelectorAll(".plot.wide svg").length == 2 && document.querySelector("#ladder").textContent.startsWith("Classes: []int{")`)
+	v.shoot("desktop-light")
+
+	// What the reader opened stays open when the server's parts are taken over.
+	v.until(`document.querySelectorAll("details").length > 0`)
+	v.must(v.Eval(v.ctx, `document.querySelector("details").open = true; document.querySelector("details").dataset.mine = "1"`, nil))
+	pool.traffic(t, 500)
+	v.until(`document.querySelector("details[open]") && !document.querySelector("details[data-mine]")`)
+
+	// By keyboard: pause, read a chart, switch the theme.
+	v.key("p")
+	v.until(`document.getElementById("pause").getAttribute("aria-pressed") == "true"`)
+	v.must(v.Eval(v.ctx, `document.getElementById("memory").focus()`, nil))
+	v.key("ArrowLeft")
+	v.until(`!document.querySelector("#memory .tip").hidden && document.querySelector("#memory .tip").textContent.includes("in use")`)
+	light := v.background()
+	v.key("t")
+	if dark := v.background(); dark == light {
+		t.Errorf("the theme stays %s", dark)
+	}
+	v.content()
+}
+
+func (v *visitor) background() (colour string) {
+	v.t.Helper()
+	v.must(v.Eval(v.ctx, "getComputedStyle(document.body).backgroundColor", &colour))
+	return colour
+}
+
+func TestBrowserPhoneAndDark(t *testing.T) {
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool)
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.querySelector("h1").textContent == "a pool with <b>a name</b>"`)
+	for _, scheme := range []string{"light", "dark"} {
+		v.must(v.Scheme(v.ctx, scheme))
+		for name, width := range map[string]int{"phone": 360, "tablet": 768, "desktop": 1280} {
+			v.must(v.Size(v.ctx, width, 800, 1))
+			v.until(`innerWidth == ` + fmt.Sprint(width) + ` && document.querySelector("#memory svg path")`)
+			v.until(`document.documentElement.scrollWidth <= innerWidth`)
+			v.shoot(name + "-" + scheme)
+		}
+	}
+	if light, dark := v.schemes(); light == dark {
+		t.Errorf("the background is %s in light and in dark", light)
+	}
+	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a:not([aria-current])").click()`, nil))
+	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "other"`)
+	v.content()
+}
+
+func (v *visitor) schemes() (light, dark string) {
+	v.t.Helper()
+	v.must(v.Scheme(v.ctx, "light"))
+	light = v.background()
+	v.must(v.Scheme(v.ctx, "dark"))
+	return light, v.background()
+}
+
+func TestBrowserWithoutScript(t *testing.T) {
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "still"}).Pool)
+	v.must(v.Call(v.ctx, "Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil))
+	v.must(v.Call(v.ctx, "Page.navigate", map[string]any{"url": v.url}, nil))
+	var text string
+	for deadline, _ := v.ctx.Deadline(); !strings.Contains(text, "Who holds what") && time.Now().Before(deadline); {
+		v.must(v.Eval(v.ctx, "document.body ? document.body.innerText : ''", &text))
+	}
+	for _, want := range []string{"still", "in use", "Hit rate", "Which size wastes what", "Ready to paste", "Classes: []int{", "16 KiB", "reload"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without JavaScript the page does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Copy") {
+		t.Error("without JavaScript the page shows a button that does nothing")
+	}
+	v.shoot("without-script")
+	v.content()
+}

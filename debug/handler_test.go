@@ -1,0 +1,238 @@
+package debug
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/sizing"
+)
+
+// busy is a pool with traffic on it; half of one buffer in ten stays out until the test ends.
+type busy struct {
+	*tarn.Pool
+	held []tarn.Buffer
+	n    int
+}
+
+// busyPool makes a pool with a ladder of powers of two, so that there is waste to show.
+func busyPool(t *testing.T, config tarn.PoolConfig) *busy {
+	t.Helper()
+	for c := 256; c <= 1<<20; c *= 2 {
+		config.Classes = append(config.Classes, c)
+	}
+	p, err := tarn.NewPool(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &busy{Pool: p}
+	t.Cleanup(func() {
+		for _, held := range b.held {
+			held.Free()
+		}
+	})
+	b.traffic(t, 20000)
+	return b
+}
+
+func (b *busy) traffic(t *testing.T, gets int) {
+	t.Helper()
+	for range gets {
+		b.n++
+		size := 16<<10 + 40
+		if b.n%3 == 0 {
+			size = 300 + b.n*7919%70000
+		}
+		buf := b.Get(size)
+		if b.n%200 == 0 && len(b.held) < 100 {
+			b.held = append(b.held, buf)
+		} else {
+			buf.Free()
+		}
+	}
+}
+
+func get(t *testing.T, h http.Handler, target string) *http.Response {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestHandlerFormats(t *testing.T) {
+	h := Handler(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool, nil, busyPool(t, tarn.PoolConfig{}).Pool, busyPool(t, tarn.PoolConfig{Name: "one"}).Pool)
+	for _, tc := range []struct {
+		target, contentType, contains string
+		status                        int
+	}{
+		{"/", "text/html", "<h1 id=\"h-mem\">one</h1>", 200},
+		{"/?pool=one+2", "text/html", "<h1 id=\"h-mem\">one 2</h1>", 200},
+		{"/?pool=pool+3", "text/html", "<h1 id=\"h-mem\">pool 3</h1>", 200},
+		{"/any/path/json", "application/json", `"name":"one 2"`, 200},
+		{"/?format=json", "application/json", `"histogram":{`, 200},
+		{"/?format=live", "application/json", `"in_use_bytes":`, 200},
+		{"/?format=histogram", "application/json", `"sizes":[`, 200},
+		{"/?format=prometheus", "text/plain; version=0.0.4", "tarn_pool_in_use_bytes{pool=\"one\"} ", 200},
+		{"/metrics", "text/plain; version=0.0.4", "tarn_pool_gets_total{pool=\"one\",class=\"32768\"} ", 200},
+		{"/?format=xml", "text/plain", "no such format", 404},
+		{"/?pool=none", "text/plain", "no such pool", 404},
+	} {
+		r := get(t, h, tc.target)
+		text := body(t, r)
+		if r.StatusCode != tc.status || !strings.HasPrefix(r.Header.Get("Content-Type"), tc.contentType) || !strings.Contains(text, tc.contains) {
+			t.Errorf("%s: %d %s, without %q: %.300s", tc.target, r.StatusCode, r.Header.Get("Content-Type"), tc.contains, text)
+		}
+		if p := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'; script-src 'sha256-") || strings.Contains(p, "unsafe") {
+			t.Errorf("%s: policy %q", tc.target, p)
+		}
+	}
+	if text := body(t, get(t, h, "/?format=live")); strings.Contains(text, "histogram") {
+		t.Error("the live form carries the histogram")
+	}
+}
+
+func TestHandlerOnlyReads(t *testing.T) {
+	h := Handler(busyPool(t, tarn.PoolConfig{}).Pool)
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %d", method, w.Code)
+		}
+	}
+}
+
+// TestHandlerEmpty: a pool nobody used, no pool at all, and a pool that records nothing all have a page.
+func TestHandlerEmpty(t *testing.T) {
+	quiet, err := tarn.NewPool(tarn.PoolConfig{Record: tarn.RecordOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []http.Handler{Handler(quiet), Handler()} {
+		for _, target := range []string{"/", "/?format=json", "/?format=prometheus", "/?format=histogram"} {
+			if r := get(t, h, target); r.StatusCode != 200 {
+				t.Errorf("%s: %d %s", target, r.StatusCode, body(t, r))
+			}
+		}
+	}
+	if text := body(t, get(t, Handler(quiet), "/")); !strings.Contains(text, "Nothing was recorded yet") {
+		t.Error("the page does not say that nothing was recorded")
+	}
+}
+
+func TestHistogramReadBack(t *testing.T) {
+	h := Handler(busyPool(t, tarn.PoolConfig{Name: "read"}).Pool)
+	got, err := sizing.Read(get(t, h, "/?format=histogram").Body)
+	if err != nil || got.Name != "read" || got.Peak == 0 || len(got.Classes) != 13 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var s Snapshot
+	if err := json.NewDecoder(get(t, h, "/json").Body).Decode(&s); err != nil || len(s.Pools) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	p := s.Pools[0]
+	if p.Gets != p.Hits+p.Misses || p.Pinned <= 0 || p.Pinned > p.InUse || p.Sizing.BestWaste >= p.Sizing.Waste || len(p.Sizing.Ladder) == 0 {
+		t.Errorf("%+v %+v", p, p.Sizing)
+	}
+}
+
+// TestPrometheusText checks each line against the exposition format.
+func TestPrometheusText(t *testing.T) {
+	h := Handler(busyPool(t, tarn.PoolConfig{Name: "a\"b\\c\nd"}).Pool)
+	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+\{[a-z]+="([^"\\\n]|\\["\\n])*"(,[a-z]+="[^"]*")?\} (\d[0-9.e+]*|\+Inf))$`)
+	typed := map[string]bool{}
+	for _, l := range strings.Split(strings.TrimSuffix(body(t, get(t, h, "/metrics")), "\n"), "\n") {
+		if !line.MatchString(l) {
+			t.Errorf("not in the format: %s", l)
+		}
+		if name, ok := strings.CutPrefix(l, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(name, " ")
+			if typed[name] {
+				t.Errorf("%s has two types", name)
+			}
+			typed[name] = true
+			if strings.HasSuffix(name, "_total") != (kind == "counter") {
+				t.Errorf("%s is a %s", name, kind)
+			}
+		}
+	}
+	if len(typed) < 15 {
+		t.Errorf("only %d metrics", len(typed))
+	}
+}
+
+func TestOutstandingGroups(t *testing.T) {
+	pool := busyPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	s := Take(pool.Pool)
+	o := s.Pools[0].Outstanding
+	if o == nil || o.Watched != len(pool.held) || len(o.Groups) != 1 {
+		t.Fatalf("%+v", o)
+	}
+	g := o.Groups[0]
+	if g.Count != len(pool.held) || g.Pinned <= g.Bytes || !strings.HasSuffix(g.Title(), "debug.(*busy).traffic") {
+		t.Errorf("%+v", g)
+	}
+	if s := Take(busyPool(t, tarn.PoolConfig{Check: tarn.CheckOff}).Pool); s.Pools[0].Outstanding != nil {
+		t.Error("outstanding buffers without checks")
+	}
+}
+
+// TestCache: many who look at once, and often, see one snapshot made for all of them.
+func TestCache(t *testing.T) {
+	pool := busyPool(t, tarn.PoolConfig{})
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector([]*tarn.Pool{pool.Pool})
+		first := c.snapshot()
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if c.snapshot() != first {
+					t.Error("a second snapshot at once")
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(statsAge)
+		second := c.snapshot()
+		if second == first {
+			t.Error("the snapshot never grows old")
+		}
+		if second.Pools[0].Sizing != first.Pools[0].Sizing {
+			t.Error("the ladder was solved again at once")
+		}
+		time.Sleep(sizingAge)
+		if c.snapshot().Pools[0].Sizing == first.Pools[0].Sizing {
+			t.Error("the ladder is never solved again")
+		}
+	})
+}
+
+// TestBoundedMemory: the handler keeps the answers to its newest snapshot and no others.
+func TestBoundedMemory(t *testing.T) {
+	h := Handler(busyPool(t, tarn.PoolConfig{}).Pool, busyPool(t, tarn.PoolConfig{}).Pool).(*handler)
+	for range 20 {
+		for _, target := range []string{"/", "/?pool=pool+2", "/json", "/metrics", "/?format=live", "/?format=nonsense", "/?pool=nobody", "/?format=page&x=1"} {
+			get(t, h, target)
+		}
+	}
+	if len(h.answers) > 5 {
+		t.Errorf("%d answers kept", len(h.answers))
+	}
+}
