@@ -1,0 +1,20 @@
+// Package bench measures Tarn beside its peers. It is a module of its own, so that nobody who uses
+// Tarn inherits them, and is not published.
+//
+// Every benchmark has a sub-benchmark for each contestant, named peer=NAME, so that
+//
+//	go test -run '^$' -bench . -count 6 | tee new.txt
+//	benchstat -col /peer new.txt
+//
+// sets them side by side. run.sh does that and keeps the raw results under results/. The contestants:
+//
+//	tarn            package tarn, counters and stale checks on, as in production
+//	make            a new slice each time, left to the garbage collector
+//	syncpool        a bare sync.Pool of *[]byte of one size: no classes, no counts, no checks
+//	grpc            google.golang.org/grpc/mem with its default pool, which zeroes
+//	grpc-nozero     the same with a pool that does not zero, through mem's public interface
+//	bytebufferpool  github.com/valyala/bytebufferpool
+//	libp2p          github.com/libp2p/go-buffer-pool
+//	mcache          github.com/bytedance/gopkg/lang/mcache
+//	shards          the scheme of jsign/bufpool, restated here (it cannot be had as a module)
+package bench

@@ -1,0 +1,233 @@
+package bench
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/bytedance/gopkg/lang/mcache"
+	libp2p "github.com/libp2p/go-buffer-pool"
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/adapt"
+	"github.com/valyala/bytebufferpool"
+	"google.golang.org/grpc/mem"
+)
+
+func newPool(b *testing.B) *tarn.Pool {
+	b.Helper()
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "bench", Check: tarn.CheckOff})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// peer is one contestant of a benchmark.
+type peer struct {
+	name string
+	run  func(b *testing.B)
+}
+
+func runPeers(b *testing.B, peers []peer) {
+	b.Helper()
+	for _, p := range peers {
+		b.Run("peer="+p.name, func(b *testing.B) {
+			b.ReportAllocs()
+			p.run(b)
+		})
+	}
+}
+
+// BenchmarkGetFree takes one buffer and gives it back.
+func BenchmarkGetFree(b *testing.B) {
+	for _, size := range []int{256, 4 << 10, 32 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { runPeers(b, getFreePeers(size)) })
+	}
+}
+
+func getFreePeers(size int) []peer {
+	return []peer{
+		{"tarn", func(b *testing.B) {
+			p := newPool(b)
+			for b.Loop() {
+				p.Get(size).Free()
+			}
+		}},
+		{"make", func(b *testing.B) {
+			for b.Loop() {
+				escaped = make([]byte, size)
+			}
+		}},
+		{"syncpool", func(b *testing.B) {
+			p := sizedSyncPool(size)
+			for b.Loop() {
+				p.Put(p.Get().(*[]byte))
+			}
+		}},
+		{"grpc", func(b *testing.B) {
+			p := mem.DefaultBufferPool()
+			for b.Loop() {
+				mem.NewBuffer(p.Get(size), p).Free()
+			}
+		}},
+		{"grpc-nozero", func(b *testing.B) {
+			p := newNozero()
+			for b.Loop() {
+				mem.NewBuffer(p.Get(size), p).Free()
+			}
+		}},
+		{"bytebufferpool", func(b *testing.B) {
+			var p bytebufferpool.Pool
+			for b.Loop() {
+				buf := p.Get()
+				if cap(buf.B) < size {
+					buf.B = make([]byte, size)
+				}
+				buf.B = buf.B[:size]
+				p.Put(buf)
+			}
+		}},
+		{"libp2p", func(b *testing.B) {
+			var p libp2p.BufferPool
+			for b.Loop() {
+				p.Put(p.Get(size))
+			}
+		}},
+		{"mcache", func(b *testing.B) {
+			for b.Loop() {
+				mcache.Free(mcache.Malloc(size))
+			}
+		}},
+	}
+}
+
+func sizedSyncPool(size int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		b := make([]byte, size)
+		return &b
+	}}
+}
+
+// escaped keeps a slice from the stack, as one of a program that does anything with it is.
+var escaped []byte
+
+// BenchmarkSplit takes 32 KiB, splits it in half and frees both halves, as the benchmark of grpc-go
+// #8784 does.
+func BenchmarkSplit(b *testing.B) {
+	const size = 32 << 10
+	grpcSplit := func(p mem.BufferPool) func(b *testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				buf := mem.NewBuffer(p.Get(size), p)
+				left, right := mem.SplitUnsafe(buf, size/2)
+				left.Free()
+				right.Free()
+			}
+		}
+	}
+	runPeers(b, []peer{
+		{"tarn", func(b *testing.B) {
+			p := newPool(b)
+			for b.Loop() {
+				head, tail := p.Get(size).Split(size / 2)
+				head.Free()
+				tail.Free()
+			}
+		}},
+		{"grpc", grpcSplit(mem.DefaultBufferPool())},
+		{"grpc-nozero", grpcSplit(newNozero())},
+		{"syncpool", func(b *testing.B) { // what a split costs that nobody counts
+			p := sizedSyncPool(size)
+			for b.Loop() {
+				buf := p.Get().(*[]byte)
+				head, tail := (*buf)[:size/2], (*buf)[size/2:]
+				sink += len(head) - len(tail)
+				p.Put(buf)
+			}
+		}},
+	})
+}
+
+// BenchmarkLookup finds the size class of each length from 0 to 2^19-1, as in grpc-go #8775: one
+// operation is all of them. side=get is what Get looks up; side=both what Get and Free do together:
+// grpc-go looks up again, by the capacity of what comes back, where Tarn's memory knows its class.
+func BenchmarkLookup(b *testing.B) {
+	const lengths = 1 << 19
+	tarnGet := func(b *testing.B) {
+		p := newPool(b)
+		for b.Loop() {
+			for n := range lengths {
+				sink += p.ClassSize(n)
+			}
+		}
+	}
+	grpc := newGRPCTable(8, 12, 14, 15, 20)
+	b.Run("side=get", func(b *testing.B) {
+		runPeers(b, []peer{{"tarn", tarnGet}, {"grpc", func(b *testing.B) {
+			for b.Loop() {
+				for n := range lengths {
+					if tier := grpc.forGet(n); tier != nil {
+						sink += tier.size()
+					}
+				}
+			}
+		}}})
+	})
+	b.Run("side=both", func(b *testing.B) {
+		runPeers(b, []peer{{"tarn", tarnGet}, {"grpc", func(b *testing.B) {
+			for b.Loop() {
+				for n := range lengths {
+					if tier := grpc.forGet(n); tier != nil {
+						sink += tier.size()
+					}
+					if tier := grpc.forPut(n); tier != nil {
+						sink += tier.size()
+					}
+				}
+			}
+		}}})
+	})
+}
+
+// BenchmarkAdapt shows what the adapters add to the bare pool.
+func BenchmarkAdapt(b *testing.B) {
+	const size = 32 << 10
+	runPeers(b, []peer{
+		{"tarn", func(b *testing.B) {
+			p := newPool(b)
+			for b.Loop() {
+				p.Get(size).Free()
+			}
+		}},
+		{"adapt-grpc", func(b *testing.B) {
+			p := adapt.GRPC(newPool(b))
+			for b.Loop() {
+				p.Put(p.Get(size))
+			}
+		}},
+		{"adapt-httputil", func(b *testing.B) {
+			p := adapt.HTTPUtil(newPool(b), size)
+			for b.Loop() {
+				p.Put(p.Get())
+			}
+		}},
+		{"adapt-arrow", func(b *testing.B) { // zeroes, as Arrow's own allocators do
+			p := adapt.Arrow(newPool(b))
+			for b.Loop() {
+				p.Free(p.Allocate(size))
+			}
+		}},
+		{"grpc", func(b *testing.B) {
+			p := mem.DefaultBufferPool()
+			for b.Loop() {
+				p.Put(p.Get(size))
+			}
+		}},
+		{"syncpool", func(b *testing.B) {
+			p := sizedSyncPool(size)
+			for b.Loop() {
+				p.Put(p.Get().(*[]byte))
+			}
+		}},
+	})
+}

@@ -1,0 +1,20 @@
+package bench
+
+import "testing"
+
+// BenchmarkMixed replays what real programs asked of their pool, frees in the order in which they
+// came, on every processor at once. One operation is one buffer taken and given back.
+func BenchmarkMixed(b *testing.B) {
+	for _, name := range []string{"proxy", "grpc", "files"} {
+		r := readTrace(b, name)
+		b.Run("trace="+name, func(b *testing.B) {
+			for _, h := range allHolders() {
+				b.Run("peer="+h.name, func(b *testing.B) {
+					b.ReportAllocs()
+					newHolder := h.make(b)
+					b.RunParallel(func(pb *testing.PB) { r.run(newHolder(r.slots), pb.Next) })
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// idleConns is how many connections BenchmarkIdle opens.
+const idleConns = 2000
+
+// idleEnv, when set to "PEER TLS", has the test binary be the server of BenchmarkIdle, so that each
+// side has its memory to itself.
+const idleEnv = "TARN_BENCH_IDLE"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(idleEnv); what != "" {
+		if err := serveIdle(what, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "idle server:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// BenchmarkIdle opens 2,000 connections, makes one call on each, and reports how much more memory
+// each side uses for one of them than before, once the garbage is gone: live heap and stacks.
+func BenchmarkIdle(b *testing.B) {
+	for _, sec := range securities(b) {
+		if sec.client != nil {
+			// The server is another process, with a certificate of its own making.
+			sec.client.InsecureSkipVerify = true
+		}
+		for _, p := range peers() {
+			b.Run("tls="+sec.name+"/peer="+p.name, func(b *testing.B) {
+				for range b.N {
+					idle(b, p, sec)
+				}
+			})
+		}
+	}
+}
+
+func idle(b *testing.B, p peer, sec security) {
+	server := startIdleServer(b, p.name, sec.name)
+	defer server.stop(b)
+	clientBefore, serverBefore := memoryInUse(), server.memory(b)
+	clients := make([]client, idleConns)
+	for i := range clients {
+		clients[i] = p.client(b, server.addr, sec)
+		resp, err := clients[i].unary(context.Background(), request(100))
+		if err == nil {
+			err = checkSize(resp, 100)
+		}
+		if err != nil {
+			b.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	b.ReportMetric((memoryInUse()-clientBefore)/idleConns, "client-B/conn")
+	b.ReportMetric((server.memory(b)-serverBefore)/idleConns, "server-B/conn")
+	runtime.KeepAlive(clients)
+}
+
+// memoryInUse returns the bytes of live objects and of stacks.
+func memoryInUse() float64 {
+	// Twice, so that pools that keep memory for one more cycle have let go of it.
+	runtime.GC()
+	runtime.GC()
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(s)
+	return float64(s[0].Value.Uint64() + s[1].Value.Uint64())
+}
+
+type idleServer struct {
+	addr string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Scanner
+}
+
+func startIdleServer(b *testing.B, peer, tls string) *idleServer {
+	b.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &idleServer{cmd: exec.Command(exe)}
+	s.cmd.Env = append(os.Environ(), idleEnv+"="+peer+" "+tls)
+	s.cmd.Stderr = os.Stderr
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		b.Fatal(err)
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.out = bufio.NewScanner(out)
+	if err := s.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	s.addr = s.line(b)
+	return s
+}
+
+func (s *idleServer) line(b *testing.B) string {
+	b.Helper()
+	if !s.out.Scan() {
+		b.Fatalf("the server's process ended: %v", s.out.Err())
+	}
+	return s.out.Text()
+}
+
+// memory asks the server for its memoryInUse.
+func (s *idleServer) memory(b *testing.B) float64 {
+	b.Helper()
+	if _, err := fmt.Fprintln(s.in); err != nil {
+		b.Fatal(err)
+	}
+	v, err := strconv.ParseFloat(s.line(b), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return v
+}
+
+func (s *idleServer) stop(b *testing.B) {
+	s.in.Close()
+	if err := s.cmd.Wait(); err != nil {
+		b.Errorf("the server's process: %v", err)
+	}
+}
+
+// serveIdle is the server's process: it writes its address, then its memory for each line it reads,
+// and ends with its input.
+func serveIdle(what string, in io.Reader, out io.Writer) error {
+	name, tls, _ := strings.Cut(what, " ")
+	tb := &processTB{}
+	for _, p := range peers() {
+		for _, sec := range securities(tb) {
+			if p.name != name || sec.name != tls {
+				continue
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			p.serve(tb, l, sec)
+			fmt.Fprintln(out, l.Addr())
+			for s := bufio.NewScanner(in); s.Scan(); {
+				fmt.Fprintf(out, "%.0f\n", memoryInUse())
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no %q", what)
+}
+
+// processTB stands in for a test where there is none: the process's end cleans up.
+type processTB struct{ testing.TB }
+
+func (*processTB) Helper()        {}
+func (*processTB) Cleanup(func()) {}
+func (*processTB) Fatal(args ...any) {
+	fmt.Fprintln(os.Stderr, args...)
+	os.Exit(1)
+}
