@@ -1,0 +1,64 @@
+// Command tarn measures, watches and tunes buffer pools, and copies files with the SMB client.
+//
+//	go run ./cmd/tarn bench
+//
+// "tarn help" lists its commands; "tarn COMMAND -h" tells what each takes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/tarn-go/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/cmd/bench"
+)
+
+// command is one of the things tarn does.
+type command struct {
+	name  string
+	about string
+	run   func(ctx context.Context, args []string, std cli.Streams) int
+}
+
+func commands() []command {
+	return []command{
+		{"bench", "measure Tarn beside what programs use today", bench.Run},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// A second interrupt ends the program at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
+
+// run is the program without the process: it returns the exit status.
+func run(ctx context.Context, args []string, std cli.Streams) int {
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		if err := help(std.Out); err != nil {
+			return cli.Failed
+		}
+		return cli.OK
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], std)
+		}
+	}
+	fmt.Fprintf(std.Err, "tarn: there is no command %q; \"tarn help\" lists those there are\n", args[0])
+	return cli.Usage
+}
+
+func help(w io.Writer) error {
+	text := "usage: tarn COMMAND [arguments]\n\n"
+	for _, c := range commands() {
+		text += fmt.Sprintf("  %-8s%s\n", c.name, c.about)
+	}
+	text += "\n\"tarn COMMAND -h\" tells what a command takes.\n"
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/internal/cli"
+)
+
+func runTarn(t *testing.T, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	status = run(context.Background(), args, cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return status, o.String(), e.String()
+}
+
+func TestHelpListsEveryCommand(t *testing.T) {
+	for _, args := range [][]string{nil, {"help"}, {"-h"}, {"--help"}} {
+		status, out, errs := runTarn(t, args...)
+		if status != cli.OK || errs != "" {
+			t.Fatalf("tarn %v: status %d, %q", args, status, errs)
+		}
+		for _, c := range commands() {
+			if !strings.Contains(out, "  "+c.name+" ") || !strings.Contains(out, c.about) {
+				t.Errorf("tarn %v does not list %s:\n%s", args, c.name, out)
+			}
+		}
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	status, out, errs := runTarn(t, "brench")
+	if status != cli.Usage || out != "" {
+		t.Fatalf("status %d, output %q", status, out)
+	}
+	if strings.Count(errs, "\n") != 1 || !strings.Contains(errs, `"brench"`) {
+		t.Fatalf("not one clear line: %q", errs)
+	}
+}
+
+func TestEveryCommandRefusesAnUnknownFlag(t *testing.T) {
+	for _, c := range commands() {
+		t.Run(c.name, func(t *testing.T) {
+			status, _, errs := runTarn(t, c.name, "-no-such-flag")
+			if status != cli.Usage {
+				t.Errorf("status %d, want %d", status, cli.Usage)
+			}
+			if strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no-such-flag") {
+				t.Errorf("not one clear line: %q", errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/cli"
+)
+
+// section is a part of the benchmark that can be asked for by name.
+type section struct {
+	name  string
+	title string
+	run   func(context.Context, *session) ([]Case, error)
+}
+
+func sections() []section {
+	return []section{
+		{"core", "Taking and freeing memory", runCore},
+		{"http", "net/http reverse proxy on loopback", runHTTP},
+		{"grpc", "Stock grpc-go on loopback, with its own pool and with Tarn's", runGRPC},
+	}
+}
+
+// options are what the command line asks for.
+type options struct {
+	sections []section
+	short    bool
+	json     bool
+	html     string
+}
+
+// Run is tarn bench. It returns cli.OK, cli.Failed if a measurement or the report failed, and
+// cli.Usage if the arguments make no sense.
+func Run(ctx context.Context, args []string, std cli.Streams) int {
+	opt, err := parse(args, std.Out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return cli.OK
+	case err != nil:
+		fmt.Fprintf(std.Err, "tarn bench: %v\n", err)
+		return cli.Usage
+	}
+	rep, err := measure(ctx, opt, newProgress(std.Err))
+	if err == nil {
+		err = deliver(rep, opt, std.Out)
+	}
+	if err != nil {
+		fmt.Fprintf(std.Err, "tarn bench: %v\n", err)
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var opt options
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.BoolVar(&opt.short, "short", false, "a quick look: fewer cases and turns, about ten seconds")
+	fs.BoolVar(&opt.json, "json", false, "print the results as JSON instead of tables")
+	fs.StringVar(&opt.html, "o", "", "also write a page with plots to `file`")
+	known := sections()
+	var names []string
+	for _, s := range known {
+		names = append(names, s.name)
+	}
+	// Flags may stand before, between and behind the sections.
+	for {
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				usage(out, fs, known)
+			}
+			return opt, err
+		}
+		if fs.NArg() == 0 {
+			break
+		}
+		name := fs.Arg(0)
+		args = fs.Args()[1:]
+		i := slices.Index(names, name)
+		if i < 0 {
+			return opt, fmt.Errorf("unknown section %q (there are: %s)", name, strings.Join(names, " "))
+		}
+		if !slices.ContainsFunc(opt.sections, func(s section) bool { return s.name == name }) {
+			opt.sections = append(opt.sections, known[i])
+		}
+	}
+	if len(opt.sections) == 0 {
+		opt.sections = known
+	}
+	return opt, nil
+}
+
+func usage(out io.Writer, fs *flag.FlagSet, known []section) {
+	fmt.Fprintf(out, "usage: tarn bench [flags] [section ...]\n\nMeasures Tarn beside what programs use today. Sections (all of them if none is named):\n\n")
+	for _, s := range known {
+		fmt.Fprintf(out, "  %-8s%s\n", s.name, s.title)
+	}
+	fmt.Fprintf(out, "\nFlags:\n\n")
+	fs.SetOutput(out)
+	fs.PrintDefaults()
+}
+
+// session is one run of the command.
+type session struct {
+	plan
+	progress *progress
+}
+
+func measure(ctx context.Context, opt options, pr *progress) (*Report, error) {
+	s := &session{plan: fullPlan(), progress: pr}
+	if opt.short {
+		s.plan = shortPlan()
+	}
+	defer pr.done()
+	rep := &Report{Machine: machine(), Plan: s.plan.String(), Started: time.Now().UTC().Truncate(time.Second)}
+	for _, sec := range opt.sections {
+		pr.section(sec.name)
+		cases, err := sec.run(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sec.name, err)
+		}
+		rep.Sections = append(rep.Sections, Section{Name: sec.name, Title: sec.title, Cases: cases})
+	}
+	rep.Seconds = time.Since(rep.Started).Seconds()
+	return rep, nil
+}
+
+func deliver(rep *Report, opt options, out io.Writer) error {
+	if opt.html != "" {
+		if err := writeFile(opt.html, rep.writeHTML); err != nil {
+			return err
+		}
+	}
+	if opt.json {
+		return rep.writeJSON(out)
+	}
+	if err := rep.writeText(out); err != nil {
+		return err
+	}
+	if opt.html != "" {
+		_, err := fmt.Fprintf(out, "\nThe report with plots is in %s.\n", opt.html)
+		return err
+	}
+	return nil
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close()
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return f.Close()
+}

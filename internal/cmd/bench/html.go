@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"html/template"
+	"io"
+)
+
+//go:embed report.tmpl
+var reportTemplate string
+
+// page is what the template is given.
+type page struct {
+	*Report
+	JSON template.JS // the report itself, for whoever wants the figures
+}
+
+// writeHTML writes the report as one page that needs nothing else: no scripts, no network.
+func (r *Report) writeHTML(w io.Writer) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"plots": func(c Case) []plot { return c.plots() },
+		"value": func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
+		"ahead": func(r Row) string { return r.aheadText() },
+	}).Parse(reportTemplate)
+	if err != nil {
+		return err
+	}
+	// json.Marshal escapes <, > and &, so the text cannot end the element it stands in.
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, page{r, template.JS(data)}); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}

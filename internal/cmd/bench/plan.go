@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// plan says how long to measure.
+type plan struct {
+	opRounds   int           // turns of each contestant of the core section
+	opTurn     time.Duration // length of such a turn
+	loadRounds int           // turns of each contestant under traffic
+	loadTurn   time.Duration // length of such a turn
+	warmUp     time.Duration // traffic before the first turn that counts
+	callers    int           // concurrent callers under traffic
+	allCases   bool          // all sizes, not one of them
+}
+
+func fullPlan() plan {
+	return plan{
+		opRounds: 11, opTurn: 25 * time.Millisecond,
+		loadRounds: 5, loadTurn: 500 * time.Millisecond, warmUp: 200 * time.Millisecond,
+		callers: 8, allCases: true,
+	}
+}
+
+func shortPlan() plan {
+	return plan{
+		opRounds: 3, opTurn: 5 * time.Millisecond,
+		loadRounds: 3, loadTurn: 100 * time.Millisecond, warmUp: 50 * time.Millisecond,
+		callers: 8,
+	}
+}
+
+func (p plan) String() string {
+	return fmt.Sprintf("Contestants take turns; medians of %d turns of %v (core) and %d turns of %v with %d callers (traffic)",
+		p.opRounds, p.opTurn, p.loadRounds, p.loadTurn, p.callers)
+}
+
+// some returns all of sizes, or the middle one where the plan is a quick look.
+func (p plan) some(sizes []int) []int {
+	if p.allCases {
+		return sizes
+	}
+	return sizes[len(sizes)/2 : len(sizes)/2+1]
+}
+
+// sizeName writes a number of bytes as people name buffer sizes.
+func sizeName(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}

@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// A plot is a bar chart of one metric of a Case: a bar for each contestant. Its lengths are in units
+// of the SVG's viewBox.
+type plot struct {
+	Label  string
+	Hint   string // which way is better, and whether the scale is logarithmic
+	Width  int
+	Height int
+	X      int // where bars begin
+	Bars   []bar
+}
+
+type bar struct {
+	Name  string
+	Value string
+	Kind  Kind
+	Y     int
+	Len   float64
+	Dots  []float64 // where the single turns lie
+}
+
+const (
+	plotWidth = 520
+	barSpace  = 26
+	charWidth = 7.5
+	valueRoom = 90
+	// logFrom is the ratio of the largest to the smallest value from which a bar on a linear scale
+	// would be too short to see.
+	logFrom = 40
+)
+
+// plots returns the plots of c: its ratio metric first.
+func (c *Case) plots() []plot {
+	var out []plot
+	for i, m := range c.Metrics {
+		var turns func(Row) []float64
+		if i == 0 {
+			turns = func(r Row) []float64 { return r.Turns }
+		} else if !m.plotted() {
+			continue
+		}
+		if p, ok := c.plot(m, turns); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// plotted tells whether m is worth a plot of its own; the others are in the table.
+func (m Metric) plotted() bool { return m.Key != "allocs" && m.Key != "p50" }
+
+// plot returns the plot of m, with the turns of each contestant if they are of this metric, and false
+// if there is nothing to see: all values are 0.
+func (c *Case) plot(m Metric, turns func(Row) []float64) (plot, bool) {
+	if turns == nil {
+		turns = func(Row) []float64 { return nil }
+	}
+	x := int(float64(c.nameWidth())*charWidth) + 10
+	p := plot{Label: m.Label, Hint: string(m.Better) + " is better", Width: plotWidth, X: x}
+	var values []float64
+	for _, r := range c.Rows {
+		values = append(values, m.visible(r))
+		values = append(values, turns(r)...)
+	}
+	s := newScale(values, float64(plotWidth-x-valueRoom))
+	if s.max == 0 {
+		return plot{}, false
+	}
+	if s.log {
+		p.Hint += "; logarithmic"
+	}
+	for i, r := range c.Rows {
+		v := m.visible(r)
+		b := bar{Name: r.Name, Value: m.Unit.format(v), Kind: r.Kind, Y: i * barSpace, Len: s.at(v)}
+		for _, t := range turns(r) {
+			b.Dots = append(b.Dots, float64(x)+s.at(t))
+		}
+		p.Bars = append(p.Bars, b)
+	}
+	p.Height = len(p.Bars) * barSpace
+	return p, true
+}
+
+// visible is r's value of m, without traces that are written as 0 and would count on a logarithmic
+// scale all the same.
+func (m Metric) visible(r Row) float64 {
+	v := r.Values[m.Key]
+	if m.Unit.format(v) == m.Unit.format(0) {
+		return 0
+	}
+	return v
+}
+
+// scale maps values to lengths.
+type scale struct {
+	min, max float64 // of the values above 0
+	length   float64 // of max
+	log      bool
+}
+
+func newScale(values []float64, length float64) scale {
+	s := scale{min: math.Inf(1), length: length}
+	for _, v := range values {
+		s.max = max(s.max, v)
+		if v > 0 {
+			s.min = min(s.min, v)
+		}
+	}
+	s.log = s.max > 0 && s.max/s.min >= logFrom
+	return s
+}
+
+// at returns the length of v. On a logarithmic scale the smallest value has a tenth of the largest's.
+func (s scale) at(v float64) float64 {
+	switch {
+	case v <= 0:
+		return 0
+	case s.log:
+		return s.length * (0.1 + 0.9*math.Log(v/s.min)/math.Log(s.max/s.min))
+	default:
+		return s.length * v / s.max
+	}
+}
+
+// The template places text with these.
+
+// TextY is the baseline of the bar's text.
+func (b bar) TextY() int { return b.Y + 16 }
+
+// DotY is the height at which the turns are drawn.
+func (b bar) DotY() int { return b.Y + 11 }
+
+// BarY is the upper edge of the bar.
+func (b bar) BarY() int { return b.Y + 3 }
+
+// ValueX is where the value is written: behind the bar and all its dots.
+func (p plot) ValueX(b bar) float64 {
+	x := float64(p.X) + b.Len
+	for _, d := range b.Dots {
+		x = max(x, d)
+	}
+	limit := float64(p.Width) - float64(utf8.RuneCountInString(b.Value))*charWidth
+	return min(x+8, limit)
+}
