@@ -11,7 +11,7 @@ func BenchmarkMixed(b *testing.B) {
 			for _, h := range allHolders() {
 				b.Run("peer="+h.name, func(b *testing.B) {
 					b.ReportAllocs()
-					newHolder := h.make(b)
+					newHolder := h.make(b, 1<<20)
 					b.RunParallel(func(pb *testing.PB) { r.run(newHolder(r.slots), pb.Next) })
 				})
 			}

@@ -19,10 +19,10 @@ type holder interface {
 	free(i int)           // what slot i holds
 }
 
-// holders makes a peer's holders, each with a number of slots.
+// holders makes a peer's holders, each with a number of slots, for buffers of up to largest bytes.
 type holders struct {
 	name string
-	make func(b *testing.B) func(slots int) holder
+	make func(b *testing.B, largest int) func(slots int) holder
 }
 
 // slots is a holder for a pool whose buffers are of type T.
@@ -51,22 +51,22 @@ func bytesOf(b tarn.Buffer) []byte { return b.Bytes() }
 
 func allHolders() []holders {
 	return []holders{
-		{"tarn", func(b *testing.B) func(int) holder {
+		{"tarn", func(b *testing.B, _ int) func(int) holder {
 			return slotsOf(newPool(b).Get, freeTarn, bytesOf)
 		}},
-		{"make", func(*testing.B) func(int) holder {
+		{"make", func(*testing.B, int) func(int) holder {
 			return slotsOf(func(n int) []byte { return make([]byte, n) }, func([]byte) {}, same)
 		}},
-		{"syncpool", func(*testing.B) func(int) holder {
-			p := sizedSyncPool(1 << 20)
+		{"syncpool", func(_ *testing.B, largest int) func(int) holder {
+			p := sizedSyncPool(largest)
 			return slotsOf(
 				func(int) *[]byte { return p.Get().(*[]byte) },
 				func(b *[]byte) { p.Put(b) },
 				func(b *[]byte) []byte { return *b })
 		}},
-		{"grpc", func(*testing.B) func(int) holder { return grpcHolder(mem.DefaultBufferPool()) }},
-		{"grpc-nozero", func(*testing.B) func(int) holder { return grpcHolder(newNozero()) }},
-		{"bytebufferpool", func(*testing.B) func(int) holder {
+		{"grpc", func(*testing.B, int) func(int) holder { return grpcHolder(mem.DefaultBufferPool()) }},
+		{"grpc-nozero", func(*testing.B, int) func(int) holder { return grpcHolder(newNozero()) }},
+		{"bytebufferpool", func(*testing.B, int) func(int) holder {
 			p := new(bytebufferpool.Pool)
 			return slotsOf(func(n int) *bytebufferpool.ByteBuffer {
 				buf := p.Get()
@@ -77,11 +77,11 @@ func allHolders() []holders {
 				return buf
 			}, p.Put, func(b *bytebufferpool.ByteBuffer) []byte { return b.B })
 		}},
-		{"libp2p", func(*testing.B) func(int) holder {
+		{"libp2p", func(*testing.B, int) func(int) holder {
 			p := new(libp2p.BufferPool)
 			return slotsOf(p.Get, p.Put, same)
 		}},
-		{"mcache", func(*testing.B) func(int) holder {
+		{"mcache", func(*testing.B, int) func(int) holder {
 			return slotsOf(func(n int) []byte { return mcache.Malloc(n) }, mcache.Free, same)
 		}},
 	}
@@ -102,7 +102,7 @@ func BenchmarkParallel(b *testing.B) {
 			for _, h := range allHolders() {
 				b.Run("peer="+h.name, func(b *testing.B) {
 					b.ReportAllocs()
-					newHolder := h.make(b)
+					newHolder := h.make(b, size)
 					b.RunParallel(func(pb *testing.PB) {
 						parallel(newHolder(4), size, pb.Next)
 					})

@@ -8,6 +8,9 @@ import (
 // shards restates the scheme of jsign/bufpool: a sync.Pool of shards, each with a bump pointer and a
 // count of references, and one retry when the shard at hand is full. A shard starts again at its
 // beginning when all its references are gone.
+//
+// As there, shards go back to the sync.Pool by deferred calls, so that the retry does not meet the
+// shard that was full; today's Go allocates one record for them. getLean does without.
 type shards struct {
 	size int
 	pool sync.Pool // of *shard
@@ -30,34 +33,67 @@ func (p *shards) get(n int) piece {
 	if n == 0 || n >= p.size {
 		return piece{b: make([]byte, n)}
 	}
-	s := p.shard()
-	if full := s.off+n >= len(s.b); full && s.refs.Load() == 0 {
-		s.off = 0
-	} else if full {
-		other := p.shard()
-		p.pool.Put(s)
-		s = other
-		if s.off+n >= len(s.b) {
-			if s.refs.Load() == 0 {
-				s.off = 0
-			} else {
-				p.pool.Put(s)
-				s = &shard{b: make([]byte, p.size)}
-			}
+	var found *shard
+	for range 2 {
+		s := p.shard()
+		defer p.pool.Put(s)
+		if s.fits(n) {
+			found = s
+			break
 		}
 	}
-	s.refs.Add(1)
-	b := s.b[s.off : s.off+n : s.off+n]
-	s.off += n
+	if found == nil {
+		found = p.fresh()
+		defer p.pool.Put(found)
+	}
+	return found.cut(n)
+}
+
+// getLean is get without deferred calls: what the scheme could cost.
+func (p *shards) getLean(n int) piece {
+	if n == 0 || n >= p.size {
+		return piece{b: make([]byte, n)}
+	}
+	s := p.shard()
+	if !s.fits(n) {
+		full := s
+		if s = p.shard(); !s.fits(n) {
+			p.pool.Put(s)
+			s = p.fresh()
+		}
+		p.pool.Put(full)
+	}
+	b := s.cut(n)
 	p.pool.Put(s)
-	return piece{b, s}
+	return b
 }
 
 func (p *shards) shard() *shard {
 	if s, ok := p.pool.Get().(*shard); ok {
 		return s
 	}
-	return &shard{b: make([]byte, p.size)}
+	return p.fresh()
+}
+
+func (p *shards) fresh() *shard { return &shard{b: make([]byte, p.size)} }
+
+// fits tells whether n bytes can be cut off, starting again if nothing of s is in use.
+func (s *shard) fits(n int) bool {
+	if s.off+n < len(s.b) {
+		return true
+	}
+	if s.refs.Load() == 0 {
+		s.off = 0
+		return true
+	}
+	return false
+}
+
+func (s *shard) cut(n int) piece {
+	s.refs.Add(1)
+	b := s.b[s.off : s.off+n : s.off+n]
+	s.off += n
+	return piece{b, s}
 }
 
 func (b piece) done() {
