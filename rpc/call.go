@@ -1,0 +1,218 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// call is one call of a client, over all its attempts.
+type call struct {
+	cc       *ClientConn
+	ctx      context.Context
+	method   string
+	info     callInfo
+	opts     []grpc.CallOption
+	retry    retrying
+	at       time.Time
+	deadline bool               // at is set
+	cancel   context.CancelFunc // of a timeout from the service config; or nil
+	begun    time.Time          // of the attempt, for statistics
+	base     context.Context    // before statistics tagged it
+}
+
+// init settles everything that does not depend on a connection.
+func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
+	cc.idle.calls.Add(1)
+	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts}
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	mc := cc.config.find(method)
+	if mc != nil && mc.waitForReady != nil {
+		c.info.waitForReady = *mc.waitForReady
+	}
+	if err := c.info.apply(opts); err != nil {
+		return err
+	}
+	if err := c.info.settle(); err != nil {
+		return err
+	}
+	c.retry = cc.policyFor(mc)
+	if mc != nil {
+		c.info.maxSend, c.info.maxRecv = lower(c.info.maxSend, mc.maxSend), lower(c.info.maxRecv, mc.maxRecv)
+		if mc.timeout > 0 {
+			c.ctx, c.cancel = context.WithTimeout(c.ctx, mc.timeout)
+		}
+	}
+	c.at, c.deadline = c.ctx.Deadline()
+	c.base = c.ctx
+	return nil
+}
+
+// connection picks one and checks what depends on it.
+func (c *call) connection() (*clientConn, error) {
+	conn, err := c.cc.pick(c.ctx, &c.info)
+	if err != nil || c.info.authority == "" {
+		return conn, err
+	}
+	v, ok := conn.peer.AuthInfo.(credentials.AuthorityValidator)
+	if !ok {
+		return nil, status.Errorf(codes.Unavailable, "rpc: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", authType(conn.peer))
+	}
+	if err := v.ValidateAuthority(c.info.authority); err != nil {
+		return nil, status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", c.info.authority, err)
+	}
+	return conn, nil
+}
+
+func authType(p peer.Peer) string {
+	if p.AuthInfo == nil {
+		return ""
+	}
+	return p.AuthInfo.AuthType()
+}
+
+// open begins an attempt. The stream is a's afterwards. Ownership of out's DATA
+// is taken. seen says, with an error, whether the server may have seen anything.
+func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen sight, err error) {
+	out.Block = c.cc.requestBlock(c.method, &c.info)
+	a.conn = conn
+	a.fields, err = c.cc.callFields(a.fields[:0], c, conn, c.retry.attempts-1)
+	if err != nil {
+		out.Data.Free()
+		if out.Rest != nil {
+			out.Rest.Free()
+		}
+		return maybeSeen, err
+	}
+	out.Fields = a.fields
+	if c.statsOn() {
+		c.statsOutHeader(a, conn)
+	}
+	st, err := conn.h2c.Open(c.ctx, a, out)
+	if err == nil {
+		a.opened(st)
+		return maybeSeen, nil
+	}
+	return c.openFailed(a, conn, err)
+}
+
+func (c *call) openFailed(a *attempt, conn *clientConn, err error) (sight, error) {
+	a.mu.Lock()
+	ended, seen, st := a.ended, a.seen, a.status
+	a.mu.Unlock()
+	switch {
+	case ended:
+		// The server answered before it had all of the request.
+		if st == nil {
+			st = status.New(codes.Internal, "rpc: the server ended the call before it had the request")
+		}
+		return seen, st.Err()
+	case c.ctx.Err() != nil:
+		return maybeSeen, status.FromContextError(c.ctx.Err()).Err()
+	case unseen(err):
+		conn.retire()
+		return notSent, status.Error(codes.Unavailable, "the connection has gone: "+err.Error())
+	}
+	rst, seen := resetStatus(err)
+	return seen, rst.Err()
+}
+
+// failure is the status of an attempt that has ended: DEADLINE_EXCEEDED also
+// when the server, whose clock runs the same deadline, was first to cancel.
+func (c *call) failure(st *status.Status) error {
+	if st.Code() == codes.OK {
+		return nil
+	}
+	if st.Code() == codes.Canceled || st.Code() == codes.Unavailable {
+		if err := c.ctx.Err(); err != nil {
+			return status.FromContextError(err).Err()
+		}
+		if c.deadline && st.Code() == codes.Canceled && time.Until(c.at) <= 0 {
+			return status.FromContextError(context.DeadlineExceeded).Err()
+		}
+	}
+	return st.Err()
+}
+
+// wait waits before the next attempt; false when the call's time is over.
+func (c *call) wait(d time.Duration) bool {
+	if d <= 0 {
+		return c.ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// report tells the options that wanted to know of the end.
+func (c *call) report(a *attempt, err error) {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	if err == nil {
+		c.retry.throttle.succeeded()
+	}
+	if !c.info.after && !c.cc.info.after {
+		return
+	}
+	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
+		for _, o := range opts {
+			reportOne(o, a, err)
+		}
+	}
+}
+
+func reportOne(o grpc.CallOption, a *attempt, err error) {
+	switch o := o.(type) {
+	case grpc.HeaderCallOption:
+		if a != nil {
+			*o.HeaderAddr = a.headerMD()
+		}
+	case grpc.TrailerCallOption:
+		if a != nil {
+			*o.TrailerAddr = a.trailerMD()
+		}
+	case grpc.PeerCallOption:
+		if a != nil && a.conn != nil {
+			*o.PeerAddr = a.conn.peer
+		}
+	case grpc.OnFinishCallOption:
+		o.OnFinish(err)
+	}
+}
+
+// headerMD is the response header as the application sees it.
+func (a *attempt) headerMD() metadata.MD {
+	a.mu.Lock()
+	sh, more := a.header, a.more
+	a.mu.Unlock()
+	return sh.metadataOf(more)
+}
+
+// trailerMD is the trailer as the application sees it.
+func (a *attempt) trailerMD() metadata.MD {
+	a.mu.Lock()
+	sh, more := a.trailer, a.moreTrail
+	a.mu.Unlock()
+	return sh.metadataOf(more)
+}
+
+// isContextError reports whether err is the caller's own cancellation.
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

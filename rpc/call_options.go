@@ -1,0 +1,135 @@
+package rpc
+
+import (
+	"math"
+	"strings"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/status"
+)
+
+// defaultReplay bounds the bytes a stream keeps for a retry, as in grpc-go.
+const defaultReplay = 256 << 10
+
+// callInfo is what the options of one call add up to.
+type callInfo struct {
+	waitForReady bool
+	maxRecv      int
+	maxSend      int
+	authority    string
+	subtype      string
+	codec        message.Codec
+	forced       bool // codec was given, not looked up
+	compressor   encoding.Compressor
+	replay       int
+	creds        []credentials.PerRPCCredentials
+	special      bool // the request's fixed fields are not the method's usual ones
+	after        bool // some option wants to know of the end
+}
+
+func defaultCallInfo() callInfo {
+	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Proto{}}
+}
+
+// apply adds opts to ci. An option nobody here knows fails the call, because
+// ignoring it could change what the call means.
+func (ci *callInfo) apply(opts []grpc.CallOption) error {
+	for _, o := range opts {
+		if err := ci.applyOne(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ci *callInfo) applyOne(opt grpc.CallOption) error {
+	switch o := opt.(type) {
+	case grpc.FailFastCallOption:
+		ci.waitForReady = !o.FailFast
+	case grpc.MaxRecvMsgSizeCallOption:
+		ci.maxRecv = o.MaxRecvMsgSize
+	case grpc.MaxSendMsgSizeCallOption:
+		ci.maxSend = o.MaxSendMsgSize
+	case grpc.AuthorityOverrideCallOption:
+		ci.authority, ci.special = o.Authority, true
+	case grpc.PerRPCCredsCallOption:
+		ci.creds = []credentials.PerRPCCredentials{o.Creds}
+	case grpc.CompressorCallOption:
+		return ci.compress(o.CompressorType)
+	case grpc.ContentSubtypeCallOption:
+		ci.subtype, ci.special = strings.ToLower(o.ContentSubtype), true
+	case grpc.ForceCodecCallOption:
+		ci.force(message.V1{C: o.Codec, Subtype: strings.ToLower(o.Codec.Name())})
+	case grpc.ForceCodecV2CallOption:
+		if r, ok := o.CodecV2.(RawCodec); ok {
+			ci.force(r.codec())
+			break
+		}
+		ci.force(message.V2{C: o.CodecV2})
+	case grpc.CustomCodecCallOption:
+		ci.force(message.V1{C: namedCodec{o.Codec}, Subtype: strings.ToLower(o.Codec.String())})
+	case grpc.MaxRetryRPCBufferSizeCallOption:
+		ci.replay = o.MaxRetryRPCBufferSize
+	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
+		ci.after = true
+	case grpc.StaticMethodCallOption, *grpc.StaticMethodCallOption, grpc.EmptyCallOption, *grpc.EmptyCallOption, nil:
+	default:
+		return ci.foreign(opt)
+	}
+	return nil
+}
+
+// foreign decides on an option of a type made elsewhere. One that embeds
+// grpc.EmptyCallOption carries data for interceptors, and means nothing here;
+// the embedding is recognised by its methods doing nothing, which cannot be
+// seen, so any type not of package grpc is taken for that.
+func (ci *callInfo) foreign(opt grpc.CallOption) error {
+	if isGRPCOption(opt) {
+		return status.Errorf(codes.Unimplemented, "rpc: caller's call option %T is not supported by this client", opt)
+	}
+	return nil
+}
+
+func (ci *callInfo) compress(name string) error {
+	if identity(name) {
+		ci.compressor = nil
+		return nil
+	}
+	ci.compressor = encoding.GetCompressor(name)
+	if ci.compressor == nil {
+		return status.Errorf(codes.Internal, "grpc: Compressor is not installed for requested grpc-encoding %q", name)
+	}
+	ci.special = true
+	return nil
+}
+
+func (ci *callInfo) force(c message.Codec) {
+	ci.codec, ci.forced, ci.special = c, true, true
+}
+
+// settle finds the codec once all options are known.
+func (ci *callInfo) settle() error {
+	switch {
+	case ci.forced:
+		if ci.subtype == "" {
+			ci.subtype = ci.codec.Name()
+		}
+	case ci.subtype != "":
+		c, ok := message.ForSubtype(ci.subtype)
+		if !ok {
+			return status.Errorf(codes.Internal, "no codec registered for content-subtype %s", ci.subtype)
+		}
+		ci.codec = c
+	}
+	return nil
+}
+
+// namedCodec makes one of grpc's oldest codecs one of its second kind.
+type namedCodec struct{ grpc.Codec }
+
+// Name is what the old kind calls String.
+func (c namedCodec) Name() string { return c.Codec.String() }

@@ -1,0 +1,181 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/resolve"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+)
+
+// clientConn is one connection of a client: the h2.Handler of its streams.
+type clientConn struct {
+	cc       *ClientConn
+	h2c      *h2.Conn
+	peer     peer.Peer
+	ctx      context.Context // for statistics
+	settings chan struct{}   // closed when the server's SETTINGS have come
+	gone     chan struct{}   // closed when no more calls can begin
+	once     sync.Once
+	first    sync.Once
+}
+
+// connect opens a connection and waits until the server has spoken. The error
+// says what failed: the network, the handshake, or the peer's HTTP/2.
+func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
+	defer cancel()
+	nc, err := cc.dial(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
+	}
+	c := &clientConn{cc: cc, settings: make(chan struct{}), gone: make(chan struct{})}
+	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
+	if nc, err = c.handshake(ctx, nc); err != nil {
+		return nil, err
+	}
+	if c.h2c, err = h2.NewClient(nc, c, cc.opts.h2()); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	c.ctx = context.Background()
+	for _, h := range cc.opts.stats {
+		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
+		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
+	}
+	cc.wg.Add(1)
+	go c.run()
+	select {
+	case <-c.settings:
+		return c, nil
+	case <-c.h2c.Done():
+		return nil, fmt.Errorf("transport: the connection ended before the server preface was received: %w", c.cause())
+	case <-ctx.Done():
+		c.h2c.Close()
+		return nil, fmt.Errorf("transport: failed to receive the server preface in time: %w", ctx.Err())
+	}
+}
+
+func (c *clientConn) cause() error {
+	if err := c.h2c.Err(); err != nil {
+		return err
+	}
+	return h2.ErrClosed
+}
+
+// handshake secures nc, or closes it and returns an error.
+func (c *clientConn) handshake(ctx context.Context, nc net.Conn) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	if err := nc.SetDeadline(deadline); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	sc, info, err := c.cc.opts.creds.ClientHandshake(ctx, c.cc.authority, nc)
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
+	}
+	c.peer.AuthInfo = info
+	if err := sc.SetDeadline(time.Time{}); err != nil {
+		sc.Close()
+		return nil, err
+	}
+	return sc, nil
+}
+
+// run reads the connection until it is over.
+func (c *clientConn) run() {
+	defer c.cc.wg.Done()
+	c.h2c.Run()
+	c.leave()
+	for _, h := range c.cc.opts.stats {
+		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
+	}
+}
+
+// leave says that no more calls can begin here.
+func (c *clientConn) leave() { c.once.Do(func() { close(c.gone) }) }
+
+// stop ends the connection: at once when the client has been closed, else when
+// its calls have ended.
+func (c *clientConn) stop(closed error) {
+	if closed != nil {
+		c.h2c.Close()
+		return
+	}
+	c.h2c.Shutdown()
+}
+
+// retire takes a connection that opens no streams any more out of the client's
+// set, and waits until nobody picks it.
+func (c *clientConn) retire() {
+	c.leave()
+	cc := c.cc
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	set := cc.ready.Load()
+	if set == nil {
+		return
+	}
+	left := &readySet{}
+	for _, x := range set.conns {
+		if x != c {
+			left.conns = append(left.conns, x)
+		}
+	}
+	if len(left.conns) == 0 {
+		left = nil
+	}
+	cc.ready.Store(left)
+}
+
+// OnSettings makes the connection ready.
+func (c *clientConn) OnSettings(*h2.Conn) { c.first.Do(func() { close(c.settings) }) }
+
+// OnGoAway ends the connection's use for new calls; those going on stay.
+func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {
+	c.leave()
+	c.h2c.Shutdown()
+}
+
+// OnIdle needs nothing.
+func (c *clientConn) OnIdle(*h2.Conn) {}
+
+// OnHeaders hands a response's header or trailer on.
+func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	if a, ok := s.Value.(*attempt); ok {
+		a.gotHeaders(h, e)
+	}
+}
+
+// OnData hands a piece of the response on.
+func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	a, ok := s.Value.(*attempt)
+	if !ok {
+		b.Free()
+		return
+	}
+	a.gotData(b, e)
+}
+
+// OnReset ends the attempt.
+func (c *clientConn) OnReset(s *h2.Stream, err error) {
+	if a, ok := s.Value.(*attempt); ok {
+		a.gotReset(err)
+	}
+}
+
+// unseen reports whether err, from opening a stream, means that the peer has
+// seen nothing of it.
+func unseen(err error) bool {
+	var away *h2.GoAwayError
+	var conn *h2.ConnError
+	return errors.As(err, &away) || errors.As(err, &conn) || errors.Is(err, h2.ErrClosed) || errors.Is(err, h2.ErrNoStreamIDs)
+}

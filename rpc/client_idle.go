@@ -1,0 +1,57 @@
+package rpc
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// idleness closes the connections of a client nobody has called for a while.
+// Its fields but calls are under ClientConn.mu.
+type idleness struct {
+	timer  *time.Timer
+	cancel context.CancelFunc
+	seen   uint64
+	calls  atomic.Uint64 // begun so far
+}
+
+// start begins to watch a client that has just become active; cancel ends its
+// connections. cc.mu is held.
+func (i *idleness) start(cc *ClientConn, cancel context.CancelFunc) {
+	i.cancel = cancel
+	if d := cc.opts.idleTimeout; d > 0 {
+		i.timer = time.AfterFunc(d, func() { i.check(cc, d) })
+	}
+}
+
+// stop ends the watch and what it watched. cc.mu is held.
+func (i *idleness) stop() {
+	if i.cancel != nil {
+		i.cancel()
+		i.cancel = nil
+	}
+	if i.timer != nil {
+		i.timer.Stop()
+		i.timer = nil
+	}
+}
+
+func (i *idleness) check(cc *ClientConn, d time.Duration) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if i.timer == nil {
+		return
+	}
+	live := 0
+	if set := cc.ready.Load(); set != nil {
+		for _, c := range set.conns {
+			live += c.h2c.Streams()
+		}
+	}
+	if calls := i.calls.Load(); calls != i.seen || live > 0 {
+		i.seen = calls
+		i.timer.Reset(d)
+		return
+	}
+	i.stop()
+}

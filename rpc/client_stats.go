@@ -1,0 +1,106 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+// kind says which sides of a call stream.
+type kind struct{ client, server bool }
+
+var kindUnary = kind{}
+
+func kindOf(d *grpc.StreamDesc) kind { return kind{d.ClientStreams, d.ServerStreams} }
+
+// The stats* methods tell the client's stats handlers what grpc-go would. They
+// are called only when there is a handler.
+
+func (c *call) statsOn() bool { return len(c.cc.opts.stats) > 0 }
+
+func (c *call) statsBegin(k kind) {
+	c.begun = time.Now()
+	ctx := c.base
+	for _, h := range c.cc.opts.stats {
+		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady})
+	}
+	c.ctx = ctx
+	for _, h := range c.cc.opts.stats {
+		h.HandleRPC(ctx, &stats.Begin{Client: true, BeginTime: c.begun, FailFast: !c.info.waitForReady,
+			IsClientStream: k.client, IsServerStream: k.server, IsTransparentRetryAttempt: c.retry.transparent})
+	}
+}
+
+func (c *call) statsOutHeader(a *attempt, conn *clientConn) {
+	md := metadata.MD{}
+	for i := range a.fields {
+		md.Append(a.fields[i].Name, a.fields[i].Value)
+	}
+	enc := ""
+	if c.info.compressor != nil {
+		enc = c.info.compressor.Name()
+	}
+	for _, h := range c.cc.opts.stats {
+		h.HandleRPC(c.ctx, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: conn.peer.Addr,
+			LocalAddr: conn.peer.LocalAddr, Compression: enc, Header: md})
+	}
+}
+
+func (c *call) statsOutPayload(v any, info payloadInfo) {
+	for _, h := range c.cc.opts.stats {
+		h.HandleRPC(c.ctx, &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
+			CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
+	}
+}
+
+func (c *call) statsInHeader(a *attempt) {
+	a.mu.Lock()
+	sh := a.header
+	a.mu.Unlock()
+	if sh == nil {
+		return
+	}
+	md := a.headerMD()
+	for _, h := range c.cc.opts.stats {
+		h.HandleRPC(c.ctx, &stats.InHeader{Client: true, WireLength: wireLength(md), Compression: sh.encoding, Header: md})
+	}
+}
+
+func (c *call) statsInPayload(v any, size int, r *received) {
+	for _, h := range c.cc.opts.stats {
+		h.HandleRPC(c.ctx, &stats.InPayload{Client: true, Payload: v, Length: size, CompressedLength: r.size,
+			WireLength: r.size + message.PrefixLen, RecvTime: time.Now()})
+	}
+}
+
+func (c *call) statsEnd(a *attempt, err error) {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	trailer := a.trailerMD()
+	for _, h := range c.cc.opts.stats {
+		if trailer != nil {
+			h.HandleRPC(c.ctx, &stats.InTrailer{Client: true, WireLength: wireLength(trailer), Trailer: trailer})
+		}
+		h.HandleRPC(c.ctx, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
+	}
+}
+
+// wireLength estimates the encoded length of metadata.
+func wireLength(md metadata.MD) int {
+	n := 0
+	for k, vs := range md {
+		for _, v := range vs {
+			n += len(k) + len(v)
+		}
+	}
+	return n
+}
+
+var _ context.Context = (*serverCall)(nil)

@@ -1,0 +1,94 @@
+package message
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/tarn-go/tarn"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+)
+
+// Codec turns values into messages and back. Implementations are safe for
+// concurrent use.
+type Codec interface {
+	// Marshal returns the bytes of v, owned by the caller, with Headroom in
+	// front where that costs nothing.
+	Marshal(a *tarn.Pool, v any) (Message, error)
+	// Unmarshal borrows m for the call.
+	Unmarshal(m *Message, v any) error
+	// Name is the content subtype.
+	Name() string
+}
+
+// grpcProtoPackage is where grpc-go's own protobuf codec lives; only that one
+// is replaced by Proto, a user's own registration under "proto" is respected.
+const grpcProtoPackage = "google.golang.org/grpc/encoding/proto"
+
+// ForSubtype finds the codec registered for a content subtype (lower case;
+// empty means "proto"). ok is false when there is none.
+func ForSubtype(subtype string) (c Codec, ok bool) {
+	if subtype == "" {
+		subtype = Proto{}.Name()
+	}
+	if c2 := encoding.GetCodecV2(subtype); c2 != nil {
+		t := reflect.TypeOf(c2)
+		if t.Kind() == reflect.Pointer && t.Elem().PkgPath() == grpcProtoPackage {
+			return Proto{}, true
+		}
+		return V2{c2}, true
+	}
+	if c1 := encoding.GetCodec(subtype); c1 != nil {
+		return V1{c1, subtype}, true
+	}
+	if subtype == (Proto{}).Name() {
+		return Proto{}, true
+	}
+	return nil, false
+}
+
+// Proto marshals protobuf messages straight into pooled memory.
+type Proto struct{}
+
+// Name is "proto".
+func (Proto) Name() string { return "proto" }
+
+// Marshal sizes v, takes memory for it and both headers, and marshals once.
+func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
+	m := protoMessage(v)
+	if m == nil {
+		return Message{}, fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
+	}
+	n := proto.Size(m)
+	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
+	dst := b.Bytes()
+	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(dst[:0], m)
+	if err == nil && (len(out) != n || n > 0 && &out[0] != &dst[0]) {
+		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", v)
+	}
+	if err != nil {
+		b.Free()
+		return Message{}, err
+	}
+	return Message{Buf: b}, nil
+}
+
+// Unmarshal reads straight from the receive buffer when it is contiguous.
+func (Proto) Unmarshal(m *Message, v any) error {
+	pm := protoMessage(v)
+	if pm == nil {
+		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
+	}
+	return proto.Unmarshal(m.Flatten(), pm)
+}
+
+func protoMessage(v any) proto.Message {
+	switch m := v.(type) {
+	case proto.Message:
+		return m
+	case protoadapt.MessageV1:
+		return protoadapt.MessageV2Of(m)
+	}
+	return nil
+}

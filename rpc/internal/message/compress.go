@@ -1,0 +1,102 @@
+package message
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tarn-go/tarn"
+	"google.golang.org/grpc/encoding"
+)
+
+const (
+	// firstChunk and lastChunk bound the buffers a decompressed message grows
+	// by, in bytes: they double, so memory follows what was really produced.
+	firstChunk = 4 << 10
+	lastChunk  = 1 << 20
+)
+
+// Compress takes ownership of m and returns it compressed.
+func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
+	defer m.Free()
+	w := tarn.NewWriter(a)
+	zw, err := c.Compress(w)
+	if err == nil {
+		_, err = zw.Write(m.Flatten())
+		if cerr := zw.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
+		w.Free()
+		return Message{}, fmt.Errorf("rpc: compressor %q: %w", c.Name(), err)
+	}
+	chain := w.Chain()
+	return Message{Chain: &chain}, nil
+}
+
+// Decompress takes ownership of m and returns it decompressed, at most limit
+// bytes of it: ErrTooLarge says that there was more (the rest is not produced,
+// so a bomb costs at most limit and one chunk).
+func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Message, error) {
+	defer m.Free()
+	src := &byteReader{b: m.Flatten()}
+	r, err := c.Decompress(src)
+	if err != nil {
+		return Message{}, fmt.Errorf("rpc: peer's message does not decompress: %w", err)
+	}
+	out := new(tarn.Chain)
+	err = readLimited(a, r, out, limit)
+	if cl, ok := r.(io.Closer); ok {
+		if cerr := cl.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
+		out.Free()
+		return Message{}, err
+	}
+	return Message{Chain: out}, nil
+}
+
+func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
+	for size := firstChunk; ; size = min(2*size, lastChunk) {
+		b := a.Get(size)
+		n, err := io.ReadFull(r, b.Bytes())
+		if n > 0 {
+			out.Append(b.Narrow(0, n))
+		} else {
+			b.Free()
+		}
+		if out.Len() > limit {
+			return ErrTooLarge
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("rpc: peer's message does not decompress: %w", err)
+		}
+	}
+}
+
+// byteReader is a bytes.Reader without the methods that let a decompressor
+// reach past reading (Seek, UnreadByte).
+type byteReader struct{ b []byte }
+
+func (r *byteReader) Read(p []byte) (int, error) {
+	if len(r.b) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.b)
+	r.b = r.b[n:]
+	return n, nil
+}
+
+func (r *byteReader) ReadByte() (byte, error) {
+	if len(r.b) == 0 {
+		return 0, io.EOF
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c, nil
+}

@@ -1,0 +1,155 @@
+// Package message turns application messages into the bytes of gRPC messages
+// and back: codecs, compression, and the five-byte prefix, all on pooled memory.
+// It knows no connection.
+package message
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/tarn-go/tarn"
+)
+
+const (
+	// PrefixLen is the length of what precedes every gRPC message: a flag and
+	// a length in four bytes (PROTOCOL-HTTP2.md, "Length-Prefixed-Message").
+	PrefixLen = 5
+	// frameHeaderLen is the HTTP/2 frame header (RFC 9113, section 4.1) that
+	// the writer may put in front.
+	frameHeaderLen = 9
+	// Headroom is what a codec leaves free in front of a marshalled message, so
+	// that both headers go in front of it without moving it.
+	Headroom = PrefixLen + frameHeaderLen
+)
+
+// flagCompressed is the only bit of the prefix's first byte with a meaning.
+const flagCompressed = 1
+
+// Errors a peer's framing may cause. Each is the peer's fault.
+var (
+	// ErrTooLarge says that a message is longer than the limit.
+	ErrTooLarge = errors.New("rpc: message exceeds the size limit")
+	// ErrFlag says that the prefix has a flag nobody defined.
+	ErrFlag = errors.New("rpc: peer sent an unknown flag in a message prefix")
+	// ErrTruncated says that the stream ended inside a message.
+	ErrTruncated = errors.New("rpc: peer ended the stream inside a message")
+)
+
+// Message is the bytes of one message: in Buf while they are contiguous, in
+// Chain (then not nil) otherwise. It owns what it holds (rule 1); the zero
+// Message is empty.
+type Message struct {
+	Buf   tarn.Buffer
+	Chain *tarn.Chain
+}
+
+// Len is the length in bytes.
+func (m *Message) Len() int {
+	if m.Chain != nil {
+		return m.Chain.Len()
+	}
+	return m.Buf.Len()
+}
+
+// Free gives the memory back and leaves m empty.
+func (m *Message) Free() {
+	if m.Chain != nil {
+		m.Chain.Free()
+		m.Chain = nil
+	}
+	m.Buf.Free()
+	m.Buf = tarn.Buffer{}
+}
+
+// Ref gives a second Message with the same bytes, owned by the caller.
+func (m *Message) Ref() Message {
+	if m.Chain == nil {
+		return Message{Buf: m.Buf.Ref()}
+	}
+	// A chain is not shared: its parts are cut out, referenced, and put back.
+	out, back := new(tarn.Chain), tarn.Chain{}
+	for m.Chain.Len() > 0 {
+		b := NextPart(m.Chain)
+		out.Append(b.Ref())
+		back.Append(b)
+	}
+	m.Chain.AppendChain(&back)
+	return Message{Chain: out}
+}
+
+// Flatten makes the message contiguous, copying only when it is not, and
+// returns its bytes, valid until m is freed (rule 3).
+func (m *Message) Flatten() []byte {
+	if m.Chain != nil {
+		// Next of everything cannot be short.
+		b, err := m.Chain.Next(m.Chain.Len())
+		if err != nil {
+			panic("rpc: a chain shorter than its length: " + err.Error())
+		}
+		m.Chain.Free()
+		m.Chain, m.Buf = nil, b
+	}
+	return m.Buf.Bytes()
+}
+
+// IntoChain moves the bytes to the end of dst and leaves m empty.
+func (m *Message) IntoChain(dst *tarn.Chain) {
+	if m.Chain != nil {
+		dst.AppendChain(m.Chain)
+		m.Chain = nil
+		return
+	}
+	dst.Append(m.Buf)
+	m.Buf = tarn.Buffer{}
+}
+
+// NextPart takes the first contiguous part out of c, which must not be empty.
+func NextPart(c *tarn.Chain) tarn.Buffer {
+	views, err := c.Peek(c.Len(), nil)
+	if err != nil || len(views) == 0 {
+		return tarn.Buffer{}
+	}
+	b, err := c.Next(len(views[0]))
+	if err != nil {
+		return tarn.Buffer{}
+	}
+	return b
+}
+
+// Frame puts the five-byte prefix in front of m, in place when there is room.
+func (m *Message) Frame(a tarn.Allocator, kind Kind) {
+	n := m.Len()
+	if m.Chain == nil {
+		if b, ok := m.Buf.GrowHead(PrefixLen); ok {
+			putPrefix(b.Bytes(), n, kind)
+			m.Buf = b
+			return
+		}
+	}
+	room := a.Get(Headroom)
+	head := room.Narrow(frameHeaderLen, Headroom)
+	putPrefix(head.Bytes(), n, kind)
+	if m.Chain == nil {
+		m.Chain = new(tarn.Chain)
+		if m.Buf.Len() > 0 {
+			m.Chain.Append(m.Buf)
+		} else {
+			m.Buf.Free()
+		}
+		m.Buf = tarn.Buffer{}
+	}
+	m.Chain.Prepend(head)
+}
+
+// Kind says in what form a message's bytes are.
+type Kind uint8
+
+const (
+	Plain      Kind = iota // as the codec made them
+	Compressed             // by the stream's grpc-encoding
+)
+
+func putPrefix(p []byte, n int, kind Kind) {
+	p[0] = byte(kind) & flagCompressed
+	binary.BigEndian.PutUint32(p[1:PrefixLen], uint32(n))
+}

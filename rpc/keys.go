@@ -1,0 +1,36 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+// keyProbe learns the key that a package looks its value up with. The keys are
+// unexported types of grpc's packages; knowing them lets one context answer for
+// metadata, peer and transport stream lazily, instead of three context values
+// made for every call whether anyone asks or not.
+type keyProbe struct {
+	context.Context
+	key any
+}
+
+func (p *keyProbe) Value(key any) any {
+	p.key = key
+	return nil
+}
+
+func probe(ask func(context.Context)) any {
+	p := &keyProbe{Context: context.Background()}
+	ask(p)
+	return p.key
+}
+
+// The keys, found once and never changed.
+var (
+	metadataKey = probe(func(ctx context.Context) { metadata.FromIncomingContext(ctx) })
+	peerKey     = probe(func(ctx context.Context) { peer.FromContext(ctx) })
+	streamKey   = probe(func(ctx context.Context) { grpc.ServerTransportStreamFromContext(ctx) })
+)

@@ -1,0 +1,43 @@
+package rpc
+
+import (
+	"strings"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// checkMetadata returns INTERNAL, as grpc-go does, when md may not be sent.
+func checkMetadata(md metadata.MD) error {
+	for k, vs := range md {
+		if k != "" && k[0] == ':' {
+			continue // left out when sending
+		}
+		if err := header.CheckKey(strings.ToLower(k)); err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+		for _, v := range vs {
+			if err := header.CheckValue(k, v); err != nil {
+				return status.Error(codes.Internal, err.Error())
+			}
+		}
+	}
+	return nil
+}
+
+// appendMetadata appends the fields of md that are the application's to send.
+func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
+	for k, vs := range md {
+		k = strings.ToLower(k)
+		if header.Reserved(k) {
+			continue
+		}
+		for _, v := range vs {
+			fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v)})
+		}
+	}
+	return fs
+}

@@ -1,0 +1,208 @@
+package rpc
+
+import (
+	"context"
+	"math"
+	"net"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
+)
+
+// DialOption sets a [ClientConn] up. Options carry grpc-go's names and meanings.
+type DialOption struct{ apply func(*dialOptions) }
+
+// dialFunc opens a connection to an address.
+type dialFunc = func(ctx context.Context, addr string) (net.Conn, error)
+
+type dialOptions struct {
+	pool           *tarn.Pool
+	creds          credentials.TransportCredentials
+	perRPC         []credentials.PerRPCCredentials
+	dialer         dialFunc
+	userAgent      string
+	authority      string
+	callOptions    []grpc.CallOption
+	keepalive      keepalive.ClientParameters
+	connect        grpc.ConnectParams
+	window         int
+	connWindow     int
+	fixedWindow    bool
+	maxHeaderList  int
+	unary          []grpc.UnaryClientInterceptor
+	stream         []grpc.StreamClientInterceptor
+	unaryOne       grpc.UnaryClientInterceptor
+	streamOne      grpc.StreamClientInterceptor
+	stats          []stats.Handler
+	serviceConfig  string
+	retry          *RetryPolicy
+	noRetry        bool
+	maxAttempts    int
+	idleTimeout    time.Duration
+	acceptEncoding []string
+}
+
+const (
+	defaultMinConnectTimeout = 20 * time.Second
+	defaultMaxAttempts       = 5
+	defaultIdleTimeout       = 30 * time.Minute
+	userAgent                = "grpc-go-tarn/1"
+)
+
+func defaultDialOptions() dialOptions {
+	return dialOptions{
+		pool: tarn.Shared(), maxAttempts: defaultMaxAttempts, idleTimeout: defaultIdleTimeout,
+		connect: grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: defaultMinConnectTimeout},
+	}
+}
+
+func dialOption(f func(*dialOptions)) DialOption { return DialOption{f} }
+
+// WithPool makes the client take its memory from p instead of tarn.Shared.
+func WithPool(p *tarn.Pool) DialOption { return dialOption(func(o *dialOptions) { o.pool = p }) }
+
+// WithTransportCredentials sets the credentials of connections. One is required:
+// insecure.NewCredentials says that plaintext is meant.
+func WithTransportCredentials(c credentials.TransportCredentials) DialOption {
+	return dialOption(func(o *dialOptions) { o.creds = c })
+}
+
+// WithPerRPCCredentials adds credentials to every call.
+func WithPerRPCCredentials(c credentials.PerRPCCredentials) DialOption {
+	return dialOption(func(o *dialOptions) { o.perRPC = append(o.perRPC, c) })
+}
+
+// WithContextDialer opens connections with f. The address is as the target
+// resolves it; that of a Unix socket has "unix:" in front.
+func WithContextDialer(f func(ctx context.Context, addr string) (net.Conn, error)) DialOption {
+	return dialOption(func(o *dialOptions) { o.dialer = f })
+}
+
+// WithUserAgent puts s in front of the library's own user-agent.
+func WithUserAgent(s string) DialOption {
+	return dialOption(func(o *dialOptions) { o.userAgent = s + " " })
+}
+
+// WithAuthority sets the :authority of calls and the name TLS verifies.
+func WithAuthority(a string) DialOption { return dialOption(func(o *dialOptions) { o.authority = a }) }
+
+// WithDefaultCallOptions puts opts in front of those of each call.
+func WithDefaultCallOptions(opts ...grpc.CallOption) DialOption {
+	return dialOption(func(o *dialOptions) { o.callOptions = append(o.callOptions, opts...) })
+}
+
+// WithKeepaliveParams sets when a silent server is pinged; less than 10 s
+// becomes 10 s.
+func WithKeepaliveParams(p keepalive.ClientParameters) DialOption {
+	return dialOption(func(o *dialOptions) { o.keepalive = p })
+}
+
+// WithConnectParams sets how long to wait between and for attempts to connect.
+func WithConnectParams(p grpc.ConnectParams) DialOption {
+	return dialOption(func(o *dialOptions) { o.connect = p })
+}
+
+// WithInitialWindowSize sets the receive window of a stream in bytes; it still
+// grows when it is what limits the server. Values below 64 KiB are ignored.
+func WithInitialWindowSize(n int32) DialOption {
+	return dialOption(func(o *dialOptions) { o.window = largeWindow(n) })
+}
+
+// WithInitialConnWindowSize sets the receive window of a connection in bytes.
+// Values below 64 KiB are ignored.
+func WithInitialConnWindowSize(n int32) DialOption {
+	return dialOption(func(o *dialOptions) { o.connWindow = largeWindow(n) })
+}
+
+// WithStaticStreamWindowSize sets the receive window of a stream and keeps it so.
+func WithStaticStreamWindowSize(n int32) DialOption {
+	return dialOption(func(o *dialOptions) { o.window, o.fixedWindow = largeWindow(n), true })
+}
+
+// WithStaticConnWindowSize sets the receive window of a connection.
+func WithStaticConnWindowSize(n int32) DialOption { return WithInitialConnWindowSize(n) }
+
+// WithMaxHeaderListSize bounds the header list of a response in bytes as HTTP/2
+// counts them; 64 KiB unless set.
+func WithMaxHeaderListSize(n uint32) DialOption {
+	return dialOption(func(o *dialOptions) { o.maxHeaderList = int(min(n, math.MaxInt32)) })
+}
+
+// WithUnaryInterceptor installs the outermost interceptor of unary calls.
+// Interceptors get a *grpc.ClientConn that knows the target and nothing else:
+// calls go through the invoker.
+func WithUnaryInterceptor(i grpc.UnaryClientInterceptor) DialOption {
+	return dialOption(func(o *dialOptions) { o.unaryOne = i })
+}
+
+// WithChainUnaryInterceptor adds interceptors of unary calls, the first
+// outermost.
+func WithChainUnaryInterceptor(is ...grpc.UnaryClientInterceptor) DialOption {
+	return dialOption(func(o *dialOptions) { o.unary = append(o.unary, is...) })
+}
+
+// WithStreamInterceptor installs the outermost interceptor of streaming calls.
+func WithStreamInterceptor(i grpc.StreamClientInterceptor) DialOption {
+	return dialOption(func(o *dialOptions) { o.streamOne = i })
+}
+
+// WithChainStreamInterceptor adds interceptors of streaming calls, the first
+// outermost.
+func WithChainStreamInterceptor(is ...grpc.StreamClientInterceptor) DialOption {
+	return dialOption(func(o *dialOptions) { o.stream = append(o.stream, is...) })
+}
+
+// WithStatsHandler adds a handler of statistics. nil is ignored.
+func WithStatsHandler(h stats.Handler) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if h != nil {
+			o.stats = append(o.stats, h)
+		}
+	})
+}
+
+// WithDefaultServiceConfig reads a service config in JSON. Understood are
+// loadBalancingConfig and loadBalancingPolicy (pick_first, round_robin),
+// retryThrottling, and in methodConfig name, waitForReady, timeout,
+// maxRequestMessageBytes, maxResponseMessageBytes and retryPolicy. NewClient
+// fails on anything else rather than ignoring it.
+func WithDefaultServiceConfig(json string) DialOption {
+	return dialOption(func(o *dialOptions) { o.serviceConfig = json })
+}
+
+// WithRetryPolicy retries calls of every method that the service config has no
+// policy for.
+func WithRetryPolicy(p RetryPolicy) DialOption {
+	return dialOption(func(o *dialOptions) { o.retry = &p })
+}
+
+// WithDisableRetry turns retry policies off. Calls that a server never
+// processed are still tried again.
+func WithDisableRetry() DialOption { return dialOption(func(o *dialOptions) { o.noRetry = true }) }
+
+// WithMaxCallAttempts bounds the attempts of a call whatever its policy says; 5
+// unless set. Less than 2 is 5.
+func WithMaxCallAttempts(n int) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if n < 2 {
+			n = defaultMaxAttempts
+		}
+		o.maxAttempts = n
+	})
+}
+
+// WithIdleTimeout closes the connections of a client that has had no call for d;
+// the next call connects again. 30 minutes unless set; 0 disables it.
+func WithIdleTimeout(d time.Duration) DialOption {
+	return dialOption(func(o *dialOptions) { o.idleTimeout = d })
+}
+
+// WithAcceptCompressors is [AcceptCompressors] for a client.
+func WithAcceptCompressors(names ...string) DialOption {
+	return dialOption(func(o *dialOptions) { o.acceptEncoding = append(o.acceptEncoding, names...) })
+}

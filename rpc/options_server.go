@@ -1,0 +1,229 @@
+package rpc
+
+import (
+	"math"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
+)
+
+const (
+	defaultMaxRecv           = 4 << 20
+	defaultConnectionTimeout = 120 * time.Second
+	defaultMaxStreams        = 4096
+	defaultIdleWorkers       = 1024
+)
+
+// ServerOption sets a [Server] up. Options carry grpc-go's names and meanings.
+type ServerOption struct{ apply func(*serverOptions) }
+
+type serverOptions struct {
+	pool           *tarn.Pool
+	creds          credentials.TransportCredentials
+	codec          message.Codec // forced; nil: by content subtype
+	maxRecv        int
+	maxSend        int
+	maxStreams     int
+	maxHeaderList  int
+	window         int
+	connWindow     int
+	fixedWindow    bool
+	keepalive      keepalive.ServerParameters
+	policy         keepalive.EnforcementPolicy
+	unary          []grpc.UnaryServerInterceptor
+	stream         []grpc.StreamServerInterceptor
+	unaryOne       grpc.UnaryServerInterceptor
+	streamOne      grpc.StreamServerInterceptor
+	stats          []stats.Handler
+	unknown        grpc.StreamHandler
+	connTimeout    time.Duration
+	waitHandlers   bool
+	onPanic        PanicFunc
+	idleWorkers    int
+	acceptEncoding []string
+}
+
+func defaultServerOptions() serverOptions {
+	return serverOptions{
+		pool: tarn.Shared(), maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, maxStreams: defaultMaxStreams,
+		connTimeout: defaultConnectionTimeout, idleWorkers: defaultIdleWorkers,
+	}
+}
+
+func serverOption(f func(*serverOptions)) ServerOption { return ServerOption{f} }
+
+// Pool makes the server take its memory from p instead of tarn.Shared.
+func Pool(p *tarn.Pool) ServerOption { return serverOption(func(o *serverOptions) { o.pool = p }) }
+
+// Creds sets the credentials of connections, TLS for instance. Without it, or
+// with insecure.NewCredentials, connections are plaintext.
+func Creds(c credentials.TransportCredentials) ServerOption {
+	return serverOption(func(o *serverOptions) { o.creds = c })
+}
+
+// MaxRecvMsgSize is the most bytes a message may have, checked both as received
+// and after decompression; 4 MiB unless set. A larger one ends its call with
+// RESOURCE_EXHAUSTED.
+func MaxRecvMsgSize(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxRecv = n })
+}
+
+// MaxSendMsgSize is the most bytes a message may have on its way out;
+// math.MaxInt32 unless set.
+func MaxSendMsgSize(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxSend = n })
+}
+
+// MaxConcurrentStreams bounds the calls in progress on one connection, running
+// handlers included; 4096 unless set (grpc-go: no bound).
+func MaxConcurrentStreams(n uint32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxStreams = int(min(n, math.MaxInt32)) })
+}
+
+// MaxHeaderListSize bounds the header list of a request in bytes as HTTP/2
+// counts them; 64 KiB unless set (grpc-go: 16 MiB).
+func MaxHeaderListSize(n uint32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxHeaderList = int(n) })
+}
+
+// InitialWindowSize sets the receive window of a stream in bytes; it still grows
+// when it is what limits the peer. Values below 64 KiB are ignored.
+func InitialWindowSize(n int32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.window = largeWindow(n) })
+}
+
+// InitialConnWindowSize sets the receive window of a connection in bytes.
+// Values below 64 KiB are ignored.
+func InitialConnWindowSize(n int32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.connWindow = largeWindow(n) })
+}
+
+// StaticStreamWindowSize sets the receive window of a stream and keeps it so.
+func StaticStreamWindowSize(n int32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.window, o.fixedWindow = largeWindow(n), true })
+}
+
+// StaticConnWindowSize sets the receive window of a connection.
+func StaticConnWindowSize(n int32) ServerOption { return InitialConnWindowSize(n) }
+
+// smallestWindow is HTTP/2's initial window (RFC 9113, section 6.9.2); grpc-go
+// ignores smaller settings too.
+const smallestWindow = 65535
+
+func largeWindow(n int32) int {
+	if n < smallestWindow {
+		return 0
+	}
+	return int(n)
+}
+
+// KeepaliveParams sets when idle and old connections are closed and when the
+// server pings a silent client.
+func KeepaliveParams(p keepalive.ServerParameters) ServerOption {
+	return serverOption(func(o *serverOptions) { o.keepalive = p })
+}
+
+// KeepaliveEnforcementPolicy sets how often clients may ping.
+func KeepaliveEnforcementPolicy(p keepalive.EnforcementPolicy) ServerOption {
+	return serverOption(func(o *serverOptions) { o.policy = p })
+}
+
+// UnaryInterceptor installs the outermost interceptor of unary calls. It panics
+// when installed twice: use [ChainUnaryInterceptor] for several.
+func UnaryInterceptor(i grpc.UnaryServerInterceptor) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.unaryOne != nil {
+			panic("rpc: caller set UnaryInterceptor twice")
+		}
+		o.unaryOne = i
+	})
+}
+
+// ChainUnaryInterceptor adds interceptors of unary calls, the first outermost.
+func ChainUnaryInterceptor(is ...grpc.UnaryServerInterceptor) ServerOption {
+	return serverOption(func(o *serverOptions) { o.unary = append(o.unary, is...) })
+}
+
+// StreamInterceptor installs the outermost interceptor of streaming calls. It
+// panics when installed twice.
+func StreamInterceptor(i grpc.StreamServerInterceptor) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.streamOne != nil {
+			panic("rpc: caller set StreamInterceptor twice")
+		}
+		o.streamOne = i
+	})
+}
+
+// ChainStreamInterceptor adds interceptors of streaming calls, the first
+// outermost.
+func ChainStreamInterceptor(is ...grpc.StreamServerInterceptor) ServerOption {
+	return serverOption(func(o *serverOptions) { o.stream = append(o.stream, is...) })
+}
+
+// StatsHandler adds a handler of statistics. nil is ignored.
+func StatsHandler(h stats.Handler) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if h != nil {
+			o.stats = append(o.stats, h)
+		}
+	})
+}
+
+// UnknownServiceHandler handles calls of methods nobody registered, as streams
+// of both sides. A proxy uses it with *tarn.Chain messages.
+func UnknownServiceHandler(h grpc.StreamHandler) ServerOption {
+	return serverOption(func(o *serverOptions) { o.unknown = h })
+}
+
+// ConnectionTimeout bounds the set-up of a connection, TLS handshake and HTTP/2
+// preface included; 120 s unless set.
+func ConnectionTimeout(d time.Duration) ServerOption {
+	return serverOption(func(o *serverOptions) { o.connTimeout = d })
+}
+
+// ForceServerCodec uses c for every message whatever the content subtype.
+func ForceServerCodec(c encoding.Codec) ServerOption {
+	return serverOption(func(o *serverOptions) { o.codec = message.V1{C: c, Subtype: c.Name()} })
+}
+
+// ForceServerCodecV2 uses c for every message whatever the content subtype.
+func ForceServerCodecV2(c encoding.CodecV2) ServerOption {
+	return serverOption(func(o *serverOptions) { o.codec = message.V2{C: c} })
+}
+
+// NumStreamWorkers says how many idle handler goroutines are kept warm for the
+// next calls; 1024 unless set. They end after a while without work.
+func NumStreamWorkers(n uint32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.idleWorkers = int(min(n, math.MaxInt32)) })
+}
+
+// WaitForHandlers makes Stop wait until the handlers have returned.
+func WaitForHandlers(wait bool) ServerOption {
+	return serverOption(func(o *serverOptions) { o.waitHandlers = wait })
+}
+
+// PanicFunc is told of a panic in a handler or interceptor: the method, the
+// value, and the stack. It is called on the handler's goroutine.
+type PanicFunc func(method string, value any, stack []byte)
+
+// PanicHandler installs a hook for panics in handlers. With or without it, the
+// call ends with INTERNAL and the process lives; without it the panic is logged
+// by package grpclog.
+func PanicHandler(f PanicFunc) ServerOption {
+	return serverOption(func(o *serverOptions) { o.onPanic = f })
+}
+
+// AcceptCompressors names the compressors offered to peers in
+// grpc-accept-encoding beside the usual ones (gzip, zstd, snappy, deflate), each
+// while it is registered with package encoding: grpc-go's registry can be asked
+// for a name but not for its names.
+func AcceptCompressors(names ...string) ServerOption {
+	return serverOption(func(o *serverOptions) { o.acceptEncoding = append(o.acceptEncoding, names...) })
+}

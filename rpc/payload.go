@@ -1,0 +1,110 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/status"
+)
+
+// encodeMessage makes the framed and, if comp is not nil, compressed message of
+// v. Raw messages (*tarn.Chain, *tarn.Buffer) pass the codec by; their memory is
+// taken on every path.
+func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, v any) (message.Message, payloadInfo, error) {
+	m, raw := takeRaw(v)
+	if !raw {
+		var err error
+		if m, err = codec.Marshal(pool, v); err != nil {
+			return message.Message{}, payloadInfo{}, status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)
+		}
+	}
+	info := payloadInfo{plain: m.Len()}
+	kind := message.Plain
+	if comp != nil && m.Len() > 0 {
+		var err error
+		if m, err = message.Compress(pool, comp, m); err != nil {
+			return message.Message{}, info, status.Errorf(codes.Internal, "grpc: error while compressing: %v", err)
+		}
+		kind = message.Compressed
+	}
+	if m.Len() > limit {
+		n := m.Len()
+		m.Free()
+		return message.Message{}, info, status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", n, limit)
+	}
+	info.packed = m.Len()
+	m.Frame(pool, kind)
+	info.wire = m.Len()
+	return m, info, nil
+}
+
+// takeRaw takes the bytes out of a raw message.
+func takeRaw(v any) (m message.Message, ok bool) {
+	switch v := v.(type) {
+	case *tarn.Chain:
+		c := new(tarn.Chain)
+		c.AppendChain(v)
+		return message.Message{Chain: c}, true
+	case *tarn.Buffer:
+		m.Buf, *v = *v, tarn.Buffer{}
+		return m, true
+	}
+	return m, false
+}
+
+// decodeMessage decompresses r's message if need be, fills v, and frees the
+// message. It returns the length of the plain message.
+func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, v any) (int, error) {
+	m := r.msg
+	r.msg = message.Message{}
+	if r.kind == message.Compressed {
+		if comp == nil {
+			m.Free()
+			return 0, status.Error(codes.Internal, "grpc: compressed flag set with identity or empty encoding")
+		}
+		var err error
+		if m, err = message.Decompress(pool, comp, m, limit); err != nil {
+			if errors.Is(err, message.ErrTooLarge) {
+				return 0, status.Errorf(codes.ResourceExhausted, "grpc: message after decompression larger than max %d", limit)
+			}
+			return 0, status.Errorf(codes.Internal, "grpc: failed to decompress the received message: %v", err)
+		}
+	}
+	size := m.Len()
+	switch v := v.(type) {
+	case *tarn.Chain:
+		m.IntoChain(v)
+		return size, nil
+	case *tarn.Buffer:
+		m.Flatten()
+		*v = m.Buf
+		return size, nil
+	}
+	err := codec.Unmarshal(&m, v)
+	m.Free()
+	if err != nil {
+		return size, status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
+	}
+	return size, nil
+}
+
+// receiveError gives the status for what kept a message from being received.
+func receiveError(r *received, limit int, doing string) error {
+	switch {
+	case errors.Is(r.err, message.ErrTooLarge):
+		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", r.size, limit)
+	case errors.Is(r.err, context.Canceled), errors.Is(r.err, context.DeadlineExceeded):
+		return status.FromContextError(r.err).Err()
+	case errors.Is(r.err, errNoMessage), errors.Is(r.err, message.ErrFlag), errors.Is(r.err, message.ErrTruncated):
+		return status.Error(codes.Internal, r.err.Error())
+	}
+	if _, ok := status.FromError(r.err); ok {
+		return r.err
+	}
+	return status.Error(codes.Internal, fmt.Sprintf("%s: %v", doing, r.err))
+}

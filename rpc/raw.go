@@ -1,0 +1,60 @@
+package rpc
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+)
+
+// RawCodec passes messages as bytes: *tarn.Chain or *tarn.Buffer values, which
+// SendMsg takes ownership of and empties, and which RecvMsg fills for the caller
+// to free. Streams of this package accept such values whatever the codec;
+// RawCodec, given to grpc.ForceCodecV2, also names the content subtype, so that
+// a proxy sends on what it received.
+type RawCodec struct {
+	// Subtype is the content subtype to name; empty for plain
+	// "application/grpc".
+	Subtype string
+}
+
+// Name is the content subtype.
+func (c RawCodec) Name() string { return c.Subtype }
+
+// Marshal refuses: raw messages pass codecs by, and nothing else is raw.
+func (c RawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return nil, fmt.Errorf("rpc: caller sent %T on a raw stream; it takes *tarn.Chain or *tarn.Buffer", v)
+}
+
+// Unmarshal refuses, as Marshal does.
+func (c RawCodec) Unmarshal(_ mem.BufferSlice, v any) error {
+	return fmt.Errorf("rpc: caller receives into %T on a raw stream; it takes *tarn.Chain or *tarn.Buffer", v)
+}
+
+func (c RawCodec) codec() message.Codec { return rawCodec{c} }
+
+// rawCodec is RawCodec as this package's codecs are.
+type rawCodec struct{ c RawCodec }
+
+func (r rawCodec) Name() string { return strings.ToLower(r.c.Subtype) }
+
+func (r rawCodec) Marshal(_ *tarn.Pool, v any) (message.Message, error) {
+	_, err := r.c.Marshal(v)
+	return message.Message{}, err
+}
+
+func (r rawCodec) Unmarshal(_ *message.Message, v any) error { return r.c.Unmarshal(nil, v) }
+
+// isGRPCOption reports whether an option's type is grpc-go's own: those have a
+// meaning, even where this package does not know it.
+func isGRPCOption(opt grpc.CallOption) bool {
+	t := reflect.TypeOf(opt)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == "google.golang.org/grpc"
+}

@@ -1,0 +1,166 @@
+package rpc
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// blockCache keeps the request fields of methods called with nothing special,
+// prepared for sending. It is read without a lock.
+type blockCache struct {
+	mu sync.Mutex
+	m  atomic.Pointer[map[string]*h2.Block]
+}
+
+// maxBlocks bounds the methods remembered: a proxy may see any number.
+const maxBlocks = 1024
+
+func (b *blockCache) get(method string) *h2.Block {
+	if m := b.m.Load(); m != nil {
+		return (*m)[method]
+	}
+	return nil
+}
+
+func (b *blockCache) put(method string, block *h2.Block) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := map[string]*h2.Block{method: block}
+	if old := b.m.Load(); old != nil {
+		if len(*old) >= maxBlocks {
+			return
+		}
+		for k, v := range *old {
+			next[k] = v
+		}
+	}
+	b.m.Store(&next)
+}
+
+// requestBlock is the fields of a request that its method and options settle.
+func (cc *ClientConn) requestBlock(method string, ci *callInfo) *h2.Block {
+	plain := !ci.special && !cc.info.special
+	if plain {
+		if b := cc.blocks.get(method); b != nil {
+			return b
+		}
+	}
+	authority := cc.authority
+	if ci.authority != "" {
+		authority = ci.authority
+	}
+	fs := []h2.Field{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: cc.scheme},
+		{Name: ":path", Value: method},
+		{Name: ":authority", Value: authority},
+		{Name: "content-type", Value: header.ContentType(ci.subtype)},
+		{Name: "user-agent", Value: cc.opts.userAgent + userAgent},
+		{Name: "te", Value: "trailers"},
+	}
+	if ci.compressor != nil {
+		fs = append(fs, h2.Field{Name: "grpc-encoding", Value: ci.compressor.Name()})
+	}
+	if cc.accepts != "" {
+		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: cc.accepts})
+	}
+	b := h2.NewBlock(fs...)
+	if plain {
+		cc.blocks.put(method, b)
+	}
+	return b
+}
+
+// callFields appends the fields that differ from call to call: deadline,
+// metadata, credentials, and how often the call has been tried.
+func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previous int) ([]h2.Field, error) {
+	if c.deadline {
+		var space [12]byte
+		fs = append(fs, h2.Field{Name: "grpc-timeout", Value: string(header.AppendTimeout(space[:0], time.Until(c.at)))})
+	}
+	if previous > 0 {
+		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
+	}
+	if md, ok := metadata.FromOutgoingContext(c.ctx); ok && len(md) > 0 {
+		if err := checkMetadata(md); err != nil {
+			return fs, err
+		}
+		fs = appendMetadata(fs, md)
+	}
+	if len(cc.opts.perRPC) > 0 || len(c.info.creds) > 0 {
+		return cc.appendCredentials(fs, c, conn)
+	}
+	return fs, nil
+}
+
+// appendCredentials asks each of the per-RPC credentials for its metadata.
+func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, conn *clientConn) ([]h2.Field, error) {
+	service := c.method
+	if i := strings.LastIndexByte(service, '/'); i > 0 {
+		service = service[:i]
+	}
+	audience := "https://" + strings.TrimSuffix(cc.authority, ":443") + service
+	ctx := credentials.NewContextWithRequestInfo(c.ctx, credentials.RequestInfo{Method: c.method, AuthInfo: conn.peer.AuthInfo})
+	var err error
+	for _, p := range cc.opts.perRPC {
+		if fs, err = appendToken(fs, ctx, p, audience); err != nil {
+			return fs, err
+		}
+	}
+	for _, p := range c.info.creds {
+		if p.RequireTransportSecurity() && cc.scheme != "https" {
+			return fs, status.Error(codes.Unauthenticated, "transport: cannot send secure credentials on an insecure connection")
+		}
+		if fs, err = appendToken(fs, ctx, p, audience); err != nil {
+			return fs, err
+		}
+	}
+	return fs, nil
+}
+
+func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredentials, audience string) ([]h2.Field, error) {
+	token, err := p.GetRequestMetadata(ctx, audience)
+	if err != nil {
+		st, ok := status.FromError(err)
+		switch {
+		case !ok:
+			return fs, status.Errorf(codes.Unauthenticated, "transport: per-RPC creds failed due to error: %v", err)
+		case restricted(st.Code()):
+			// gRFC A54: these would be taken for the server's.
+			return fs, status.Errorf(codes.Internal, "transport: received per-RPC creds error with illegal status: %v", err)
+		}
+		return fs, err
+	}
+	for k, v := range token {
+		k = strings.ToLower(k)
+		if header.Reserved(k) {
+			continue
+		}
+		if err := checkMetadata(metadata.MD{k: {v}}); err != nil {
+			return fs, err
+		}
+		fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v), Sensitive: true})
+	}
+	return fs, nil
+}
+
+// restricted says whether a control plane may not end a call with c (gRFC A54).
+func restricted(c codes.Code) bool {
+	switch c {
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition,
+		codes.Aborted, codes.OutOfRange, codes.DataLoss:
+		return true
+	}
+	return false
+}

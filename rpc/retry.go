@@ -1,0 +1,140 @@
+package rpc
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+)
+
+// RetryPolicy says which failed calls are tried again and when (gRFC A6). A
+// call is tried again only while the server has not answered it.
+type RetryPolicy struct {
+	MaxAttempts          int           // the first included; at least 2
+	InitialBackoff       time.Duration // above 0
+	MaxBackoff           time.Duration // above 0
+	BackoffMultiplier    float64       // above 0
+	RetryableStatusCodes []codes.Code  // at least one
+}
+
+func (p *RetryPolicy) check() error {
+	if p.MaxAttempts < 2 || p.InitialBackoff <= 0 || p.MaxBackoff <= 0 || p.BackoffMultiplier <= 0 || len(p.RetryableStatusCodes) == 0 {
+		return fmt.Errorf("%w: retry policy %+v is incomplete or out of range", ErrServiceConfig, *p)
+	}
+	return nil
+}
+
+// throttle stops retries while most calls fail (gRFC A6, "Throttling Retry
+// Attempts and Hedged RPCs").
+type throttle struct {
+	mu     sync.Mutex
+	tokens float64
+	max    float64
+	ratio  float64
+}
+
+func newThrottle(maxTokens, ratio float64) *throttle {
+	return &throttle{tokens: maxTokens, max: maxTokens, ratio: ratio}
+}
+
+// failed counts a failure and says whether retries are off.
+func (t *throttle) failed() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens = max(0, t.tokens-1)
+	return t.tokens <= t.max/2
+}
+
+func (t *throttle) succeeded() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.tokens = min(t.max, t.tokens+t.ratio)
+	t.mu.Unlock()
+}
+
+// retrying is the state of one call's attempts.
+type retrying struct {
+	policy      *RetryPolicy
+	throttle    *throttle
+	maxAttempts int
+	attempts    int // begun, transparent ones not counted
+	backoffs    int // since the last server push-back
+	transparent bool
+}
+
+// policyFor finds the retry policy of a call.
+func (cc *ClientConn) policyFor(mc *methodConfig) retrying {
+	r := retrying{maxAttempts: cc.opts.maxAttempts, throttle: cc.config.throttle}
+	if cc.opts.noRetry {
+		return r
+	}
+	if r.policy = cc.opts.retry; mc != nil && mc.retry != nil {
+		r.policy = mc.retry
+	}
+	return r
+}
+
+// verdict says whether to try again after an attempt that failed, and when.
+type verdict struct {
+	again       bool
+	transparent bool // the server never saw the attempt: it does not count
+	wait        time.Duration
+}
+
+// judge decides on another attempt after one that failed with code. trailer is
+// what the server sent with its status.
+func (r *retrying) judge(code codes.Code, seen sight, trailer metadata.MD) verdict {
+	switch {
+	case seen == notSent:
+		return verdict{again: true, transparent: true}
+	case seen == notProcessed && !r.transparent:
+		r.transparent = true
+		return verdict{again: true, transparent: true}
+	case r.policy == nil:
+		return verdict{}
+	}
+	pushback := trailer["grpc-retry-pushback-ms"]
+	wait, pushed := time.Duration(0), false
+	if len(pushback) > 0 {
+		ms, err := strconv.Atoi(pushback[0])
+		if err != nil || ms < 0 || len(pushback) > 1 {
+			r.throttle.failed()
+			return verdict{}
+		}
+		wait, pushed = time.Duration(ms)*time.Millisecond, true
+	}
+	if !slices.Contains(r.policy.RetryableStatusCodes, code) {
+		return verdict{}
+	}
+	if r.throttle.failed() || r.attempts >= min(r.policy.MaxAttempts, r.maxAttempts) {
+		return verdict{}
+	}
+	if pushed {
+		r.backoffs = 0
+		return verdict{again: true, wait: wait}
+	}
+	ceiling := min(float64(r.policy.MaxBackoff), float64(r.policy.InitialBackoff)*math.Pow(r.policy.BackoffMultiplier, float64(r.backoffs)))
+	r.backoffs++
+	// Jitter of a fifth either way (gRFC A6 as revised).
+	return verdict{again: true, wait: time.Duration(ceiling * (0.8 + 0.4*rand.Float64()))}
+}
+
+// sight is how much of an attempt the server has seen.
+type sight uint8
+
+const (
+	maybeSeen    sight = iota // it may have begun to work on it
+	notSent                   // nothing left this side
+	notProcessed              // it said that it did nothing (GOAWAY, REFUSED_STREAM)
+)

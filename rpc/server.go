@@ -1,0 +1,292 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"google.golang.org/grpc"
+)
+
+// ErrServerStopped is returned by Serve after Stop or GracefulStop had been
+// called before it.
+var ErrServerStopped = errors.New("rpc: the server has been stopped")
+
+// Server is a gRPC server. It is a grpc.ServiceRegistrar and has what grpc's
+// health and reflection packages need. Its methods are safe for concurrent use;
+// services are registered before Serve.
+type Server struct {
+	opts    serverOptions
+	workers *workers
+	accepts string // grpc-accept-encoding
+	unary   grpc.UnaryServerInterceptor
+	stream  grpc.StreamServerInterceptor
+
+	// methods and services are filled before Serve and only read afterwards.
+	methods  map[string]*method
+	services map[string]*service
+
+	mu        sync.Mutex
+	serving   bool
+	listeners map[net.Listener]struct{}
+	conns     map[*serverConn]struct{}
+	raw       map[net.Conn]struct{} // accepted, not yet set up
+	stopping  stopping
+	loops     sync.WaitGroup // Serve calls and connections
+	handlers  sync.WaitGroup // running handlers
+}
+
+type stopping uint8
+
+const (
+	running stopping = iota
+	draining
+	stopped
+)
+
+// service is what was registered under one name.
+type service struct {
+	impl any
+	desc *grpc.ServiceDesc
+}
+
+// method is one way to call a service. Exactly one of unary and stream is set.
+type method struct {
+	path   string
+	impl   any
+	unary  *grpc.MethodDesc
+	stream *grpc.StreamDesc
+	info   *grpc.StreamServerInfo
+}
+
+// NewServer makes a server with nothing registered and nothing listening.
+func NewServer(opts ...ServerOption) *Server {
+	o := defaultServerOptions()
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	if o.unaryOne != nil {
+		o.unary = append([]grpc.UnaryServerInterceptor{o.unaryOne}, o.unary...)
+	}
+	if o.streamOne != nil {
+		o.stream = append([]grpc.StreamServerInterceptor{o.streamOne}, o.stream...)
+	}
+	return &Server{
+		opts: o, workers: newWorkers(o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
+		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
+		methods: make(map[string]*method), services: make(map[string]*service),
+		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
+		raw: make(map[net.Conn]struct{}),
+	}
+}
+
+// RegisterService adds a service, as generated code does. It panics when the
+// server is serving already, when the name is taken, and when impl does not
+// implement the service: each is a mistake of the program.
+func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	if impl != nil && desc.HandlerType != nil {
+		want := reflect.TypeOf(desc.HandlerType).Elem()
+		if got := reflect.TypeOf(impl); !got.Implements(want) {
+			panic(fmt.Sprintf("rpc: caller registered %v, which does not implement %v", got, want))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving {
+		panic(fmt.Sprintf("rpc: caller registered %q after Serve", desc.ServiceName))
+	}
+	if s.services[desc.ServiceName] != nil {
+		panic(fmt.Sprintf("rpc: caller registered %q twice", desc.ServiceName))
+	}
+	s.services[desc.ServiceName] = &service{impl, desc}
+	for i := range desc.Methods {
+		d := &desc.Methods[i]
+		path := "/" + desc.ServiceName + "/" + d.MethodName
+		s.methods[path] = &method{path: path, impl: impl, unary: d}
+	}
+	for i := range desc.Streams {
+		d := &desc.Streams[i]
+		path := "/" + desc.ServiceName + "/" + d.StreamName
+		s.methods[path] = &method{path: path, impl: impl, stream: d, info: &grpc.StreamServerInfo{
+			FullMethod: path, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams}}
+	}
+}
+
+// GetServiceInfo lists what is registered, as reflection wants it.
+func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]grpc.ServiceInfo, len(s.services))
+	for name, svc := range s.services {
+		info := grpc.ServiceInfo{Metadata: svc.desc.Metadata}
+		for _, m := range svc.desc.Methods {
+			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m.MethodName})
+		}
+		for _, m := range svc.desc.Streams {
+			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m.StreamName,
+				IsClientStream: m.ClientStreams, IsServerStream: m.ServerStreams})
+		}
+		out[name] = info
+	}
+	return out
+}
+
+// Serve accepts connections on lis until it fails or the server is stopped. It
+// takes ownership of lis and closes it. It returns nil after Stop or
+// GracefulStop, ErrServerStopped when they were called before it, and otherwise
+// the listener's error.
+func (s *Server) Serve(lis net.Listener) error {
+	s.mu.Lock()
+	if s.stopping != running {
+		s.mu.Unlock()
+		lis.Close()
+		return ErrServerStopped
+	}
+	s.serving = true
+	s.listeners[lis] = struct{}{}
+	s.loops.Add(1)
+	s.mu.Unlock()
+	defer s.loops.Done()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, lis)
+		s.mu.Unlock()
+		lis.Close()
+	}()
+	return s.accept(lis)
+}
+
+const maxAcceptDelay = time.Second
+
+// accept hands each connection to a goroutine of its own. A temporary failure
+// (no file descriptors) is waited out.
+func (s *Server) accept(lis net.Listener) error {
+	delay := time.Duration(0)
+	for {
+		nc, err := lis.Accept()
+		if err == nil {
+			delay = 0
+			if s.admit(nc) {
+				go s.serveConn(nc)
+			}
+			continue
+		}
+		if s.state() != running {
+			return nil
+		}
+		if t, ok := err.(interface{ Temporary() bool }); !ok || !t.Temporary() {
+			return err
+		}
+		delay = min(maxAcceptDelay, max(5*time.Millisecond, 2*delay))
+		time.Sleep(delay)
+	}
+}
+
+func (s *Server) state() stopping {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+// admit books nc, or closes it when the server is stopping.
+func (s *Server) admit(nc net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping != running {
+		nc.Close()
+		return false
+	}
+	s.raw[nc] = struct{}{}
+	s.loops.Add(1)
+	return true
+}
+
+// serveConn sets one connection up and runs it to its end.
+func (s *Server) serveConn(nc net.Conn) {
+	defer s.loops.Done()
+	c, err := newServerConn(context.Background(), s, nc)
+	s.mu.Lock()
+	delete(s.raw, nc)
+	if err == nil {
+		s.conns[c] = struct{}{}
+	}
+	state := s.stopping
+	s.mu.Unlock()
+	if err != nil {
+		if !errors.Is(err, errDispatched) {
+			nc.Close()
+		}
+		return
+	}
+	switch state {
+	case draining:
+		c.h2c.Shutdown()
+	case stopped:
+		c.h2c.Abort(h2.NoError, "")
+	}
+	c.run()
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.workers.sweep(time.Now())
+}
+
+// Stop closes all listeners and connections at once and cancels running calls.
+// It returns when the connections are gone, and the handlers too if
+// [WaitForHandlers] was set.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	s.stopping = stopped
+	s.closeListeners()
+	for nc := range s.raw {
+		nc.Close()
+	}
+	conns := s.snapshot()
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.h2c.Close()
+	}
+	s.loops.Wait()
+	if s.opts.waitHandlers {
+		s.handlers.Wait()
+	}
+	s.workers.close()
+}
+
+// GracefulStop closes all listeners, tells clients to go away, and returns when
+// every call in progress has ended. Stop, called meanwhile, cuts it short.
+func (s *Server) GracefulStop() {
+	s.mu.Lock()
+	s.stopping = max(s.stopping, draining)
+	s.closeListeners()
+	conns := s.snapshot()
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.h2c.Shutdown()
+	}
+	s.loops.Wait()
+	s.handlers.Wait()
+	s.mu.Lock()
+	s.stopping = stopped
+	s.mu.Unlock()
+	s.workers.close()
+}
+
+func (s *Server) closeListeners() {
+	for lis := range s.listeners {
+		lis.Close()
+	}
+}
+
+func (s *Server) snapshot() []*serverConn {
+	out := make([]*serverConn, 0, len(s.conns))
+	for c := range s.conns {
+		out = append(out, c)
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/timers"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+)
+
+// errDispatched says that the credentials took the connection for themselves.
+var errDispatched = credentials.ErrConnDispatched
+
+// serverConn is one connection of a server: the h2.Handler of its streams.
+type serverConn struct {
+	srv    *Server
+	h2c    *h2.Conn
+	ctx    context.Context // parent of every call's values; tagged by stats handlers
+	peer   peer.Peer
+	timers timers.Heap
+	setup  *time.Timer // goes off when the preface is late; stopped by OnSettings
+
+	mu   sync.Mutex
+	age  *time.Timer
+	idle *time.Timer
+	over bool
+
+	// busy is when the last stream ended or began, in nanoseconds since the epoch.
+	busy atomic.Int64
+}
+
+// newServerConn does the handshake and the bookkeeping. The error leaves nc to
+// the caller.
+func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, error) {
+	c := &serverConn{srv: s, ctx: ctx}
+	deadline := time.Now().Add(s.opts.connTimeout)
+	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
+	if s.opts.creds != nil {
+		if err := nc.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+		sc, info, err := s.opts.creds.ServerHandshake(nc)
+		if err != nil {
+			return nil, err
+		}
+		nc, c.peer.AuthInfo = sc, info
+		if err := nc.SetDeadline(time.Time{}); err != nil {
+			return nil, err
+		}
+	}
+	h2c, err := h2.NewServer(nc, c, s.opts.h2())
+	if err != nil {
+		return nil, err
+	}
+	c.h2c = h2c
+	for _, h := range s.opts.stats {
+		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
+		h.HandleConn(c.ctx, &stats.ConnBegin{})
+	}
+	c.setup = time.AfterFunc(time.Until(deadline), func() { h2c.Close() })
+	c.touch()
+	c.startAging(s.opts.keepalive)
+	return c, nil
+}
+
+// h2 translates the options to the connection's configuration.
+func (o *serverOptions) h2() h2.Config {
+	cfg := h2.Config{Pool: o.pool, MaxStreams: o.maxStreams, MaxHeaderList: o.maxHeaderList,
+		Window: o.window, ConnWindow: o.connWindow}
+	if o.fixedWindow {
+		cfg.MaxWindow = cfg.Window
+	}
+	cfg.Keepalive = h2.Keepalive{Time: o.keepalive.Time, Timeout: o.keepalive.Timeout, WithoutCall: h2.Permit}
+	if cfg.Keepalive.Time == 0 {
+		cfg.Keepalive.Time = defaultServerKeepalive
+	}
+	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutCall: permission(o.policy.PermitWithoutStream)}
+	return cfg
+}
+
+const defaultServerKeepalive = 2 * time.Hour
+
+func permission(ok bool) h2.Permission {
+	if ok {
+		return h2.Permit
+	}
+	return h2.Deny
+}
+
+// run reads the connection until it is over.
+func (c *serverConn) run() {
+	c.h2c.Run()
+	c.setup.Stop()
+	c.timers.Stop()
+	c.mu.Lock()
+	c.over = true
+	if c.age != nil {
+		c.age.Stop()
+	}
+	if c.idle != nil {
+		c.idle.Stop()
+	}
+	c.mu.Unlock()
+	for _, h := range c.srv.opts.stats {
+		h.HandleConn(c.ctx, &stats.ConnEnd{})
+	}
+}
+
+// startAging closes the connection when it has been idle or alive too long, as
+// keepalive.ServerParameters describe.
+func (c *serverConn) startAging(p keepalive.ServerParameters) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.MaxConnectionAge > 0 {
+		// A tenth either way, so that connections made together do not all end
+		// together.
+		jitter := time.Duration((rand.Float64()*0.2 - 0.1) * float64(p.MaxConnectionAge))
+		c.age = time.AfterFunc(p.MaxConnectionAge+jitter, func() { c.tooOld(p.MaxConnectionAgeGrace) })
+	}
+	if p.MaxConnectionIdle > 0 {
+		c.idle = time.AfterFunc(p.MaxConnectionIdle, func() { c.checkIdle(p.MaxConnectionIdle) })
+	}
+}
+
+func (c *serverConn) tooOld(grace time.Duration) {
+	c.h2c.Shutdown()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if grace > 0 && !c.over {
+		c.age = time.AfterFunc(grace, func() { c.h2c.Close() })
+	}
+}
+
+func (c *serverConn) checkIdle(limit time.Duration) {
+	quiet := time.Since(time.Unix(0, c.busy.Load()))
+	if c.h2c.Streams() > 0 {
+		quiet = 0
+	}
+	if quiet >= limit {
+		c.h2c.Shutdown()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.idle.Reset(limit - quiet)
+	}
+}
+
+func (c *serverConn) touch() {
+	if c.srv.opts.keepalive.MaxConnectionIdle > 0 {
+		c.busy.Store(time.Now().UnixNano())
+	}
+}
+
+// OnSettings ends the time allowed for setting up.
+func (c *serverConn) OnSettings(*h2.Conn) { c.setup.Stop() }
+
+// OnGoAway needs nothing: a client that goes away stops opening streams.
+func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}
+
+// OnIdle notes since when nothing is going on.
+func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
+
+// OnHeaders begins a call, or ends its request when the client sends trailers.
+func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	if call, ok := s.Value.(*serverCall); ok {
+		call.received(tarn.Buffer{}, e)
+		return
+	}
+	c.begin(s, h, e)
+}
+
+// OnData hands a piece of the request on.
+func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	call, ok := s.Value.(*serverCall)
+	if !ok { // refused in OnHeaders, and its body was under way
+		b.Free()
+		return
+	}
+	call.received(b, e)
+}
+
+// OnReset cancels the call.
+func (c *serverConn) OnReset(s *h2.Stream, err error) {
+	if call, ok := s.Value.(*serverCall); ok {
+		call.reset()
+	}
+}
+
+var errNoMessage = errors.New("the client ended the request without a message")

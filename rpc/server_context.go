@@ -1,0 +1,124 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// A serverCall is its own context: one object answers for deadline,
+// cancellation, metadata, peer and transport stream, each made when asked for.
+var _ context.Context = (*serverCall)(nil)
+
+// Deadline is when the client's patience ends.
+func (c *serverCall) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+
+// Done is closed when the call is over: cancelled, expired, disconnected, or
+// returned from.
+func (c *serverCall) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// Err is nil until the call is over.
+func (c *serverCall) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Value answers for the keys of packages metadata, peer and grpc, and asks the
+// connection's context for the rest.
+func (c *serverCall) Value(key any) any {
+	switch key {
+	case metadataKey:
+		return c.incoming()
+	case peerKey:
+		return &c.conn.peer
+	case streamKey:
+		return grpc.ServerTransportStream((*transportStream)(c))
+	}
+	return c.conn.ctx.Value(key)
+}
+
+// incoming is the request's metadata; it is shared and must not be changed,
+// which package metadata sees to by copying.
+func (c *serverCall) incoming() metadata.MD {
+	if len(c.more) == 0 {
+		return c.shape.md
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.md == nil {
+		// Binary values were checked when the call began.
+		c.md, _ = c.shape.metadata(c.more)
+	}
+	return c.md
+}
+
+// afterFunc is one registration of AfterFunc.
+type afterFunc struct{ f func() }
+
+// AfterFunc lets package context hang children on a call without a goroutine
+// for each: see context.AfterFunc.
+func (c *serverCall) AfterFunc(f func()) (stop func() bool) {
+	a := &afterFunc{f}
+	c.mu.Lock()
+	over := c.err != nil
+	if !over {
+		c.afters = append(c.afters, a)
+	}
+	c.mu.Unlock()
+	if over {
+		go f()
+	}
+	return func() bool { return c.unregister(a) }
+}
+
+func (c *serverCall) unregister(a *afterFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, x := range c.afters {
+		if x == a {
+			last := len(c.afters) - 1
+			c.afters[i] = c.afters[last]
+			c.afters[last] = nil
+			c.afters = c.afters[:last]
+			return true
+		}
+	}
+	return false
+}
+
+// transportStream is a serverCall as grpc.SetHeader and its like see it.
+type transportStream serverCall
+
+// Method is the full method name, "/service/method".
+func (t *transportStream) Method() string { return t.shape.path }
+
+// SetHeader adds to the metadata sent with the response header.
+func (t *transportStream) SetHeader(md metadata.MD) error { return (*serverCall)(t).SetHeader(md) }
+
+// SendHeader sends the response header.
+func (t *transportStream) SendHeader(md metadata.MD) error { return (*serverCall)(t).SendHeader(md) }
+
+// SetTrailer adds to the metadata sent with the status.
+func (t *transportStream) SetTrailer(md metadata.MD) error {
+	(*serverCall)(t).SetTrailer(md)
+	return nil
+}
+
+// callOf finds the call behind a handler's context; nil when there is none.
+func callOf(ctx context.Context) *serverCall {
+	t, _ := grpc.ServerTransportStreamFromContext(ctx).(*transportStream)
+	return (*serverCall)(t)
+}

@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"runtime/debug"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/status"
+)
+
+// handle runs the handler of c to its end, on worker w.
+func (c *serverCall) handle(w *worker) {
+	var err error
+	if m := c.shape.method; m != nil && m.unary != nil {
+		err = c.handleUnary(w, m)
+	} else {
+		err = c.handleStream(m)
+	}
+	c.end()
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsEnd(err)
+	}
+	c.conn.srv.handlers.Done()
+}
+
+// handleUnary runs a unary handler and sends its reply: header, message and
+// status in one write.
+func (c *serverCall) handleUnary(w *worker, m *method) error {
+	if c.first.err != nil {
+		// As in grpc-go, interceptors do not see a request that never came.
+		err := receiveError(&c.first, c.conn.srv.opts.maxRecv, "receiving the request")
+		c.finish(statusOf(err))
+		return err
+	}
+	reply, err := c.callUnary(w, m)
+	if err != nil {
+		st := statusOf(err)
+		c.finish(st)
+		return st.Err()
+	}
+	msg, info, err := c.encode(reply)
+	if err != nil {
+		c.finish(statusOf(err))
+		return err
+	}
+	c.sendMu.Lock()
+	var out h2.Out
+	c.putHeader(&out)
+	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
+	c.putStatus(&out, nil)
+	err = c.sendError(c.st.Write(c, &out))
+	c.sendMu.Unlock()
+	if err == nil && len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutPayload(reply, info)
+	}
+	return err
+}
+
+func (c *serverCall) callUnary(w *worker, m *method) (reply any, err error) {
+	defer c.recover(&err)
+	return m.unary.Handler(m.impl, c.user, w.decode, c.conn.srv.unary)
+}
+
+// handleStream runs a streaming handler, or the one for unknown methods.
+func (c *serverCall) handleStream(m *method) error {
+	err := c.callStream(m)
+	st := statusOf(err)
+	if st != nil && st.Code() == codes.OK {
+		st = nil
+	}
+	c.finish(st)
+	return st.Err()
+}
+
+func (c *serverCall) callStream(m *method) (err error) {
+	defer c.recover(&err)
+	s := c.conn.srv
+	handler, impl, info := s.opts.unknown, any(nil), (*grpc.StreamServerInfo)(nil)
+	if m != nil {
+		handler, impl, info = m.stream.Handler, m.impl, m.info
+	} else {
+		info = &grpc.StreamServerInfo{FullMethod: c.shape.path, IsClientStream: true, IsServerStream: true}
+	}
+	if s.stream == nil {
+		return handler(impl, (*serverStream)(c))
+	}
+	return s.stream(impl, (*serverStream)(c), info, handler)
+}
+
+// recover ends a call whose handler panicked with INTERNAL, and tells the hook.
+// The message for the client does not carry the panic's value: it may hold
+// anything.
+func (c *serverCall) recover(err *error) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	*err = status.Error(codes.Internal, "the handler panicked")
+	stack := debug.Stack()
+	if hook := c.conn.srv.opts.onPanic; hook != nil {
+		hook(c.shape.path, v, stack)
+		return
+	}
+	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.shape.path, v, stack)
+}

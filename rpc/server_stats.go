@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/stats"
+)
+
+// The stats* methods tell the server's stats handlers what grpc-go would. They
+// are called only when there is a handler.
+
+func (c *serverCall) statsBegin(h *h2.Header) {
+	c.begun = time.Now()
+	o := &c.conn.srv.opts
+	wire := 0
+	for _, fs := range [...][]h2.Field{h.Fields, h.More} {
+		for i := range fs {
+			wire += len(fs[i].Name) + len(fs[i].Value)
+		}
+	}
+	var ctx context.Context = c
+	for _, sh := range o.stats {
+		ctx = sh.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.shape.path})
+	}
+	c.user = ctx
+	clientStream, serverStream := c.kinds()
+	for _, sh := range o.stats {
+		sh.HandleRPC(ctx, &stats.InHeader{FullMethod: c.shape.path, RemoteAddr: c.conn.peer.Addr,
+			LocalAddr: c.conn.peer.LocalAddr, Compression: c.shape.encoding, WireLength: wire, Header: c.incoming().Copy()})
+		sh.HandleRPC(ctx, &stats.Begin{BeginTime: c.begun, IsClientStream: clientStream, IsServerStream: serverStream})
+	}
+}
+
+func (c *serverCall) kinds() (clientStream, serverStream bool) {
+	m := c.shape.method
+	switch {
+	case m == nil:
+		return true, true
+	case m.stream == nil:
+		return false, false
+	}
+	return m.stream.ClientStreams, m.stream.ServerStreams
+}
+
+func (c *serverCall) statsInPayload(v any, size int, r *received) {
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.InPayload{Payload: v, Length: size, CompressedLength: r.size,
+			WireLength: r.size + message.PrefixLen, RecvTime: time.Now()})
+	}
+}
+
+func (c *serverCall) statsOutPayload(v any, info payloadInfo) {
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.OutPayload{Payload: v, Length: info.plain, CompressedLength: info.packed,
+			WireLength: info.wire, SentTime: time.Now()})
+	}
+}
+
+func (c *serverCall) statsOutHeader() {
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.OutHeader{Header: c.header.Copy(), Compression: c.shape.encoding})
+	}
+}
+
+func (c *serverCall) statsOutTrailer() {
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.OutTrailer{Trailer: c.trailer.Copy()})
+	}
+}
+
+func (c *serverCall) statsEnd(err error) {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.End{BeginTime: c.begun, EndTime: time.Now(), Error: err})
+	}
+}
+
+// sendCompressor is a compressor chosen by a handler.
+type sendCompressor struct {
+	c        encoding.Compressor
+	response *h2.Block
+}
+
+// SetSendCompressor makes the call of ctx compress its responses with the named
+// compressor; "identity" turns compression off. It stands in for
+// grpc.SetSendCompressor, which knows grpc-go's own streams only. It fails
+// outside a handler of a [Server], for an unregistered name, and once the header
+// has been sent: each is the caller's fault.
+func SetSendCompressor(ctx context.Context, name string) error {
+	c := callOf(ctx)
+	if c == nil {
+		return errors.New("rpc: caller's context is not of a Tarn server's handler")
+	}
+	sc := &sendCompressor{}
+	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(c.shape.subtype)}}
+	if !identity(name) {
+		if sc.c = encoding.GetCompressor(name); sc.c == nil {
+			return errors.New("rpc: caller's compressor is not registered: " + name)
+		}
+		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
+	}
+	sc.response = h2.NewBlock(fields...)
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.sentHeader || c.released {
+		return errHeaderSent
+	}
+	c.comp = sc
+	return nil
+}

@@ -1,0 +1,100 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// okTrailer is the trailer of a call that went well.
+var okTrailer = h2.NewBlock(h2.Field{Name: "grpc-status", Value: "0"})
+
+// statusOf gives the status of a handler's error: its own, that of a context's
+// error, UNKNOWN otherwise.
+func statusOf(err error) *status.Status {
+	if err == nil {
+		return nil
+	}
+	if st, ok := status.FromError(err); ok {
+		return st
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err)
+	}
+	return status.New(codes.Unknown, err.Error())
+}
+
+// appendStatus appends grpc-status, grpc-message and the details of st.
+func appendStatus(fs []h2.Field, st *status.Status) []h2.Field {
+	fs = append(fs, h2.Field{Name: "grpc-status", Value: header.StatusText(st.Code())})
+	if msg := st.Message(); msg != "" {
+		fs = append(fs, h2.Field{Name: "grpc-message", Value: header.EncodeMessage(msg)})
+	}
+	if p := st.Proto(); p != nil && len(p.Details) > 0 {
+		if b, err := proto.Marshal(p); err == nil {
+			fs = append(fs, h2.Field{Name: detailsKey, Value: header.EncodeValue(detailsKey, string(b))})
+		}
+	}
+	return fs
+}
+
+const detailsKey = "grpc-status-details-bin"
+
+// finish sends the status, a nil st being OK, without waiting for anything.
+func (c *serverCall) finish(st *status.Status) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	var out h2.Out
+	out.Ending = h2.End
+	if !c.sentHeader && (st.Code() == codes.OK || len(c.header) > 0) {
+		c.putHeader(&out)
+	}
+	c.putStatus(&out, st)
+	// A failure means that the stream is gone: there is nobody to tell.
+	_ = c.st.Write(nil, &out)
+}
+
+// putStatus adds the status to out: as trailers, or as a response of nothing
+// else when no header has been or is being sent. sendMu is held.
+func (c *serverCall) putStatus(out *h2.Out, st *status.Status) {
+	switch {
+	case st.Code() == codes.OK:
+		out.TrailerBlock = okTrailer
+	case c.sentHeader:
+		out.Trailers = appendStatus(nil, st)
+	default:
+		c.sentHeader = true
+		out.Fields = appendStatus([]h2.Field{{Name: ":status", Value: httpOK},
+			{Name: "content-type", Value: header.ContentType(c.shape.subtype)}}, st)
+		if len(c.trailer) > 0 {
+			out.Fields = appendMetadata(out.Fields, c.trailer)
+		}
+	}
+	if len(c.trailer) > 0 && (out.TrailerBlock != nil || out.Trailers != nil) {
+		out.Trailers = appendMetadata(out.Trailers, c.trailer)
+	}
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutTrailer()
+	}
+}
+
+// refuse answers a request that does not become a call.
+func (c *serverConn) refuse(s *h2.Stream, subtype string, r *refusal) {
+	fs := []h2.Field{{Name: ":status", Value: r.httpStatus}}
+	out := h2.Out{Ending: h2.End}
+	if r.body == "" {
+		fs = append(fs, h2.Field{Name: "content-type", Value: header.ContentType(subtype)})
+	} else {
+		fs = append(fs, h2.Field{Name: "content-type", Value: "text/plain; charset=utf-8"})
+		out.Data = c.srv.opts.pool.Copy([]byte(r.body))
+	}
+	out.Fields = append(appendStatus(fs, r.st), r.fields...)
+	// A failure means that the stream is gone.
+	_ = s.Post(&out)
+	s.Release()
+}

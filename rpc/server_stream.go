@@ -1,0 +1,203 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// codeInternal saves the import where a file needs nothing else of codes.
+const codeInternal = codes.Internal
+
+// errEnd says that the peer has half-closed.
+var errEnd = io.EOF
+
+var (
+	errHeaderSent = status.Error(codes.Internal, "rpc: the response header has been sent already")
+	errCallOver   = status.Error(codes.Canceled, "rpc: the handler of this call has returned")
+	errDecodeLate = errors.New("rpc: a handler's decode function was called after it had returned")
+)
+
+// serverStream is a serverCall as a handler of a streaming call sees it.
+type serverStream serverCall
+
+var _ grpc.ServerStream = (*serverStream)(nil)
+
+func (s *serverStream) call() *serverCall { return (*serverCall)(s) }
+
+// Context is the call's context.
+func (s *serverStream) Context() context.Context { return s.user }
+
+// SetHeader adds to the response header.
+func (s *serverStream) SetHeader(md metadata.MD) error { return s.call().SetHeader(md) }
+
+// SendHeader sends the response header.
+func (s *serverStream) SendHeader(md metadata.MD) error { return s.call().SendHeader(md) }
+
+// SetTrailer adds to the trailer.
+func (s *serverStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
+
+// SetHeader adds md to the header, which goes out with the first message or the
+// status. It fails once the header has been sent.
+func (c *serverCall) SetHeader(md metadata.MD) error {
+	if len(md) == 0 {
+		return nil
+	}
+	if err := checkMetadata(md); err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.sentHeader || c.released {
+		return errHeaderSent
+	}
+	c.header = metadata.Join(c.header, md)
+	return nil
+}
+
+// SendHeader sends the header now, md with it. It fails when it has been sent.
+func (c *serverCall) SendHeader(md metadata.MD) error {
+	if err := checkMetadata(md); err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.released {
+		return errCallOver
+	}
+	if c.sentHeader {
+		return errHeaderSent
+	}
+	if len(md) > 0 {
+		c.header = metadata.Join(c.header, md)
+	}
+	var out h2.Out
+	c.putHeader(&out)
+	return c.sendError(c.st.Write(c, &out))
+}
+
+// SetTrailer adds md to what is sent with the status. Metadata that may not be
+// sent is left out.
+func (c *serverCall) SetTrailer(md metadata.MD) {
+	if len(md) == 0 || checkMetadata(md) != nil {
+		return
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	c.trailer = metadata.Join(c.trailer, md)
+}
+
+// putHeader adds the response header to out unless it has been sent. sendMu is
+// held.
+func (c *serverCall) putHeader(out *h2.Out) {
+	if c.sentHeader {
+		return
+	}
+	c.sentHeader = true
+	out.Block = c.shape.response
+	if c.comp != nil {
+		out.Block = c.comp.response
+	}
+	if len(c.header) > 0 {
+		out.Fields = appendMetadata(nil, c.header)
+	}
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutHeader()
+	}
+}
+
+// sendError turns a failure to write into what the handler is told.
+func (c *serverCall) sendError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := c.Err(); cause != nil {
+		return status.FromContextError(cause).Err()
+	}
+	return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
+}
+
+// SendMsg sends one message. *tarn.Chain and *tarn.Buffer are sent as they are
+// and emptied.
+func (s *serverStream) SendMsg(v any) error {
+	c := s.call()
+	m, info, err := c.encode(v)
+	if err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.released {
+		m.Free()
+		return errCallOver
+	}
+	var out h2.Out
+	c.putHeader(&out)
+	out.Data, out.Rest = m.Buf, m.Chain
+	if err := c.sendError(c.st.Write(c, &out)); err != nil {
+		return err
+	}
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutPayload(v, info)
+	}
+	return nil
+}
+
+// payloadInfo is what statistics say of a message.
+type payloadInfo struct{ plain, packed, wire int }
+
+// encode makes the framed message of v.
+func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
+	comp := c.shape.compressor
+	if c.comp != nil {
+		comp = c.comp.c
+	}
+	return encodeMessage(c.conn.srv.opts.pool, c.shape.codec, comp, c.conn.srv.opts.maxSend, v)
+}
+
+// RecvMsg waits for one message. io.EOF says that the client has sent its last.
+func (s *serverStream) RecvMsg(v any) error {
+	c := s.call()
+	c.recvMu.Lock()
+	defer c.recvMu.Unlock()
+	r := c.next(c.conn.srv.opts.maxRecv)
+	if r.err == errEnd {
+		return io.EOF
+	}
+	return c.decode(&r, v)
+}
+
+// decodeUnary gives a unary handler its request.
+func (c *serverCall) decodeUnary(v any) error {
+	c.mu.Lock()
+	r := c.first
+	c.first = received{err: errNoMessage}
+	c.mu.Unlock()
+	return c.decode(&r, v)
+}
+
+// decode fills v from r and frees r's message.
+func (c *serverCall) decode(r *received, v any) error {
+	o := &c.conn.srv.opts
+	if r.err != nil {
+		return receiveError(r, o.maxRecv, "trying to read message from the client")
+	}
+	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, o.maxRecv, r, v)
+	if err != nil {
+		return err
+	}
+	if len(o.stats) > 0 {
+		c.statsInPayload(v, size, r)
+	}
+	return nil
+}
+
+var _ tarn.Allocator = (*tarn.Pool)(nil)

@@ -1,0 +1,188 @@
+package rpc
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// shape is what a request's header list says that does not differ from call to
+// call. The connection remembers it with the header list, so that a repeated
+// request costs no parsing, no lookup and no metadata map.
+type shape struct {
+	method     *method // nil: nobody registered it
+	path       string
+	subtype    string
+	codec      message.Codec
+	encoding   string // grpc-encoding; empty: none
+	compressor encoding.Compressor
+	timeout    string // grpc-timeout, if it was among the shared fields
+	fields     []h2.Field
+	authority  string
+	md         metadata.MD // of the shared fields; shared by calls, never changed
+	response   *h2.Block // response header fields without metadata
+	refuse     *refusal  // not nil: answer with this and nothing else
+}
+
+// refusal answers a request that is not a gRPC call, or not one for this server.
+type refusal struct {
+	httpStatus string
+	st         *status.Status
+	fields     []h2.Field
+	body       string
+}
+
+const (
+	httpOK               = "200"
+	httpBadRequest       = "400"
+	httpMethodNotAllowed = "405"
+	httpUnsupportedMedia = "415"
+)
+
+func (s *Server) newShape(h *h2.Header) *shape {
+	sh := &shape{path: h.Path, fields: h.Fields, authority: h.Authority}
+	ct, _ := h.Get("content-type")
+	subtype, ok := header.Subtype(ct)
+	switch {
+	case !ok:
+		sh.refuse = &refusal{httpStatus: httpUnsupportedMedia,
+			st:   status.Newf(codes.Internal, "invalid gRPC request content-type %q", ct),
+			body: "this is a gRPC server; content-type must be application/grpc\n"}
+		return sh
+	case h.Method != "POST":
+		sh.refuse = &refusal{httpStatus: httpMethodNotAllowed,
+			st:   status.Newf(codes.Internal, "received a %s request: gRPC uses POST", h.Method),
+			body: "gRPC uses POST\n"}
+		return sh
+	}
+	sh.subtype = subtype
+	sh.encoding, _ = h.Get("grpc-encoding")
+	if identity(sh.encoding) {
+		sh.encoding = ""
+	}
+	for i := range h.Fields {
+		if h.Fields[i].Name == "grpc-timeout" {
+			sh.timeout = h.Fields[i].Value
+		}
+	}
+	if sh.md, sh.refuse = sh.checkedMetadata(nil); sh.refuse == nil {
+		sh.find(s)
+	}
+	if sh.refuse == nil {
+		sh.choose(s)
+	}
+	return sh
+}
+
+// checkedMetadata is metadata with an error turned into the answer it gets.
+func (sh *shape) checkedMetadata(more []h2.Field) (metadata.MD, *refusal) {
+	md, err := sh.metadata(more)
+	if err != nil {
+		return nil, &refusal{httpStatus: httpBadRequest, st: status.New(codes.Internal, err.Error())}
+	}
+	return md, nil
+}
+
+// find looks the method up.
+func (sh *shape) find(s *Server) {
+	if sh.method = s.methods[sh.path]; sh.method != nil || s.opts.unknown != nil && strings.HasPrefix(sh.path, "/") {
+		return
+	}
+	service, name, ok := header.SplitMethod(sh.path)
+	var st *status.Status
+	switch {
+	case !ok:
+		st = status.Newf(codes.Unimplemented, "malformed method name: %q", sh.path)
+	case s.services[service] == nil:
+		st = status.Newf(codes.Unimplemented, "unknown service %v", service)
+	default:
+		st = status.Newf(codes.Unimplemented, "unknown method %v for service %v", name, service)
+	}
+	sh.refuse = &refusal{httpStatus: httpOK, st: st}
+}
+
+// choose settles codec and compressor, and with them the response's fields.
+func (sh *shape) choose(s *Server) {
+	sh.codec = s.opts.codec
+	if sh.codec == nil {
+		var ok bool
+		if sh.codec, ok = message.ForSubtype(sh.subtype); !ok {
+			// As grpc-go does: an unknown subtype is taken for protobuf.
+			sh.codec = message.Proto{}
+		}
+	}
+	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(sh.subtype)}}
+	if sh.encoding != "" {
+		if sh.compressor = encoding.GetCompressor(sh.encoding); sh.compressor == nil {
+			sh.refuse = &refusal{httpStatus: httpOK,
+				st:     status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", sh.encoding),
+				fields: []h2.Field{{Name: "grpc-accept-encoding", Value: s.accepts}}}
+			return
+		}
+		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: sh.encoding})
+	}
+	sh.response = h2.NewBlock(fields...)
+}
+
+// metadata builds the map a handler sees: the shared fields and the call's own.
+// An error is the peer's, and says which key was not base64.
+func (sh *shape) metadata(more []h2.Field) (metadata.MD, error) {
+	md := make(metadata.MD, len(sh.fields)+len(more)+1)
+	if sh.authority != "" {
+		md[":authority"] = []string{sh.authority}
+	}
+	for _, fs := range [...][]h2.Field{sh.fields, more} {
+		for i := range fs {
+			if err := addMetadata(md, fs[i].Name, fs[i].Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return md, nil
+}
+
+func addMetadata(md metadata.MD, key, value string) error {
+	if !header.ReceivedAsMetadata(key) {
+		return nil
+	}
+	vs, err := header.AppendValues(md[key], key, value)
+	if err != nil {
+		return err
+	}
+	md[key] = vs
+	return nil
+}
+
+// callFields sorts the fields that differ from call to call: the timeout is
+// read, the rest kept for the metadata.
+func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Duration, has bool, err error) {
+	text := sh.timeout
+	n := 0
+	for i := range more {
+		if more[i].Name == "grpc-timeout" {
+			text = more[i].Value
+		} else if header.ReceivedAsMetadata(more[i].Name) {
+			n++
+		}
+	}
+	if n > 0 {
+		keep = make([]h2.Field, 0, n)
+		for i := range more {
+			if header.ReceivedAsMetadata(more[i].Name) {
+				keep = append(keep, more[i])
+			}
+		}
+	}
+	if text == "" {
+		return keep, 0, false, nil
+	}
+	timeout, err = header.ParseTimeout(text)
+	return keep, timeout, err == nil, err
+}

@@ -1,0 +1,214 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// testService is a service whose every behaviour the test chooses; without a
+// choice it echoes.
+type testService struct {
+	pb.UnimplementedTestServiceServer
+	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
+	duplex func(pb.TestService_FullDuplexCallServer) error
+	output func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error
+}
+
+func (s *testService) EmptyCall(context.Context, *pb.Empty) (*pb.Empty, error) {
+	return &pb.Empty{}, nil
+}
+
+func (s *testService) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	if s.unary != nil {
+		return s.unary(ctx, in)
+	}
+	if st := in.GetResponseStatus(); st.GetCode() != 0 {
+		return nil, status.Error(codes.Code(st.Code), st.Message)
+	}
+	return &pb.SimpleResponse{Payload: in.Payload}, nil
+}
+
+func (s *testService) StreamingOutputCall(in *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
+	if s.output != nil {
+		return s.output(in, stream)
+	}
+	for _, p := range in.ResponseParameters {
+		if err := stream.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, p.Size)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *testService) StreamingInputCall(stream pb.TestService_StreamingInputCallServer) error {
+	n := 0
+	for {
+		in, err := stream.Recv()
+		if err == io.EOF {
+			return stream.SendAndClose(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(n)})
+		}
+		if err != nil {
+			return err
+		}
+		n += len(in.Payload.Body)
+	}
+}
+
+func (s *testService) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) error {
+	if s.duplex != nil {
+		return s.duplex(stream)
+	}
+	for {
+		in, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
+			return err
+		}
+	}
+}
+
+// body is n bytes that differ from place to place.
+func body(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lis
+}
+
+// startTarn serves svc with Tarn on a checked pool and returns its address.
+func startTarn(t testing.TB, svc pb.TestServiceServer, opts ...rpc.ServerOption) (*rpc.Server, string) {
+	t.Helper()
+	s := rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}, opts...)...)
+	pb.RegisterTestServiceServer(s, svc)
+	return s, serve(t, s)
+}
+
+type server interface {
+	Serve(net.Listener) error
+	Stop()
+}
+
+func serve(t testing.TB, s server) string {
+	t.Helper()
+	lis := listen(t)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(lis) }()
+	t.Cleanup(func() {
+		s.Stop()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return lis.Addr().String()
+}
+
+// startGRPC serves svc with grpc-go.
+func startGRPC(t testing.TB, svc pb.TestServiceServer, opts ...grpc.ServerOption) (*grpc.Server, string) {
+	t.Helper()
+	s := grpc.NewServer(opts...)
+	pb.RegisterTestServiceServer(s, svc)
+	return s, serve(t, s)
+}
+
+func dialTarn(t testing.TB, addr string, opts ...rpc.DialOption) *rpc.ClientConn {
+	t.Helper()
+	cc, err := rpc.NewClient(addr, append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
+		rpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+func dialGRPC(t testing.TB, addr string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	cc, err := grpc.NewClient(addr, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+// pairing is one way to put a client and a server together.
+type pairing struct {
+	name   string
+	client func(t testing.TB, addr string) grpc.ClientConnInterface
+	server func(t testing.TB, svc pb.TestServiceServer) string
+}
+
+func tarnClient(t testing.TB, addr string) grpc.ClientConnInterface { return dialTarn(t, addr) }
+func grpcClient(t testing.TB, addr string) grpc.ClientConnInterface { return dialGRPC(t, addr) }
+func tarnServer(t testing.TB, svc pb.TestServiceServer) string {
+	_, addr := startTarn(t, svc)
+	return addr
+}
+func grpcServer(t testing.TB, svc pb.TestServiceServer) string {
+	_, addr := startGRPC(t, svc)
+	return addr
+}
+
+// eachPairing runs f with Tarn on both sides and with grpc-go on either.
+func eachPairing(t *testing.T, svc pb.TestServiceServer, f func(t *testing.T, c pb.TestServiceClient)) {
+	for _, p := range []pairing{
+		{"tarn-tarn", tarnClient, tarnServer},
+		{"tarn-grpc", tarnClient, grpcServer},
+		{"grpc-tarn", grpcClient, tarnServer},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			addr := p.server(t, svc)
+			f(t, pb.NewTestServiceClient(p.client(t, addr)))
+		})
+	}
+}
+
+func ctxFor(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func wantCode(t testing.TB, err error, want codes.Code) {
+	t.Helper()
+	if got := status.Code(err); got != want {
+		t.Fatalf("got %v (%v), want %v", got, err, want)
+	}
+}
+
+func payload(n int) *pb.Payload { return &pb.Payload{Body: body(n)} }
+
+func sizes() []int { return []int{0, 1, 100, 1000, 16 << 10, 70000, 300000, 1 << 20, 3 << 20} }
+
+func pairs(kv ...string) metadata.MD { return metadata.Pairs(kv...) }
+
+var _ = fmt.Sprint

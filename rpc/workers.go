@@ -1,0 +1,120 @@
+package rpc
+
+import (
+	"sync"
+	"time"
+)
+
+// workerIdle is how long a handler goroutine waits for another call before it
+// ends.
+const workerIdle = 10 * time.Second
+
+// workers runs calls on goroutines that have a grown stack already. There is no
+// queue: a call that finds nobody idle gets a goroutine of its own, which then
+// stays for a while. The last to become idle is the first to be used again,
+// because its stack and caches are the warmest.
+type workers struct {
+	mu     sync.Mutex
+	idle   []*worker
+	max    int
+	closed bool
+}
+
+// worker is one goroutine that handles calls.
+type worker struct {
+	next chan *serverCall // holds one; closed: the end
+	// decode is what a unary handler calls for its request; bound once, so that a
+	// call costs no closure.
+	decode func(any) error
+	call   *serverCall
+	since  time.Time // idle since; under workers.mu
+}
+
+func newWorkers(idle int) *workers { return &workers{max: idle} }
+
+// run handles c on another goroutine. It never blocks.
+func (ws *workers) run(c *serverCall) {
+	ws.mu.Lock()
+	if n := len(ws.idle); n > 0 {
+		w := ws.idle[n-1]
+		ws.idle[n-1] = nil
+		ws.idle = ws.idle[:n-1]
+		ws.mu.Unlock()
+		w.next <- c
+		return
+	}
+	ws.mu.Unlock()
+	w := &worker{next: make(chan *serverCall, 1)}
+	w.decode = w.decodeRequest
+	go w.loop(ws, c)
+}
+
+func (w *worker) loop(ws *workers, c *serverCall) {
+	for c != nil {
+		w.call = c
+		c.handle(w)
+		w.call = nil
+		if !ws.park(w) {
+			return
+		}
+		c = <-w.next
+	}
+}
+
+// park puts w among the idle, and lets the longest idle go when it has been so
+// for workerIdle.
+func (ws *workers) park(w *worker) bool {
+	now := time.Now()
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.closed || len(ws.idle) >= ws.max {
+		return false
+	}
+	w.since = now
+	ws.idle = append(ws.idle, w)
+	if first := ws.idle[0]; now.Sub(first.since) > workerIdle {
+		copy(ws.idle, ws.idle[1:])
+		ws.idle[len(ws.idle)-1] = nil
+		ws.idle = ws.idle[:len(ws.idle)-1]
+		close(first.next)
+		return first != w
+	}
+	return true
+}
+
+// sweep ends all goroutines that have been idle for workerIdle. The server
+// calls it when a connection has ended.
+func (ws *workers) sweep(now time.Time) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	keep := ws.idle[:0]
+	for _, w := range ws.idle {
+		if now.Sub(w.since) > workerIdle {
+			close(w.next)
+			continue
+		}
+		keep = append(keep, w)
+	}
+	clear(ws.idle[len(keep):])
+	ws.idle = keep
+}
+
+// close ends the idle goroutines, and the busy ones when they are done.
+func (ws *workers) close() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.closed = true
+	for _, w := range ws.idle {
+		close(w.next)
+	}
+	clear(ws.idle)
+	ws.idle = nil
+}
+
+// decodeRequest is the dec function of the call the worker is on.
+func (w *worker) decodeRequest(v any) error {
+	if w.call == nil {
+		return errDecodeLate
+	}
+	return w.call.decodeUnary(v)
+}
