@@ -32,20 +32,25 @@ func (q *quickServer) OnData(s *Stream, b tarn.Buffer, e Ending) {
 func (q *quickServer) OnReset(s *Stream, err error) { s.Release() }
 
 // handServer answers on another goroutine, out of a warm few.
-type handServer struct{ jobs chan job }
-
-type job struct {
-	s *Stream
-	b tarn.Buffer
+type handServer struct {
+	jobs chan *job
+	idle sync.Pool
 }
 
-func newHandServer(n int) *handServer {
-	h := &handServer{jobs: make(chan job, 128)}
+type job struct {
+	s    *Stream
+	body tarn.Chain
+}
+
+func newHandServer(t testing.TB, n int) *handServer {
+	h := &handServer{jobs: make(chan *job, 128)}
+	h.idle.New = func() any { return new(job) }
+	t.Cleanup(func() { close(h.jobs) })
 	for range n {
 		go func() {
 			ctx := context.Background()
 			for j := range h.jobs {
-				j.s.Write(ctx, &Out{Block: testResponse, Data: j.b, TrailerBlock: testTrailer})
+				j.s.Write(ctx, &Out{Block: testResponse, Rest: &j.body, TrailerBlock: testTrailer})
 				j.s.Release()
 			}
 		}()
@@ -53,16 +58,31 @@ func newHandServer(n int) *handServer {
 	return h
 }
 
-func (h *handServer) OnHeaders(s *Stream, _ *Header, e Ending) {}
+func (h *handServer) OnHeaders(s *Stream, _ *Header, e Ending) {
+	if s.Value == nil {
+		j := h.idle.Get().(*job)
+		j.s = s
+		s.Value = j
+	}
+}
+
 func (h *handServer) OnData(s *Stream, b tarn.Buffer, e Ending) {
+	j := s.Value.(*job)
+	j.body.Append(b)
 	if e == End {
-		h.jobs <- job{s, b}
+		h.jobs <- j
 		return
 	}
 	s.Consumed(b.Len())
-	b.Free()
 }
-func (h *handServer) OnReset(s *Stream, err error) { s.Release() }
+
+func (h *handServer) OnReset(s *Stream, err error) {
+	j := s.Value.(*job)
+	j.body.Free()
+	s.Release()
+}
+
+func (h *handServer) Recycle(v any) { h.idle.Put(v) }
 
 // quickClient wakes the caller when the trailers come.
 type quickClient struct{}
@@ -122,12 +142,10 @@ func BenchmarkUnary(b *testing.B) {
 	for _, size := range []int{100, 16 << 10, 1 << 20} {
 		for _, callers := range []int{1, 64} {
 			name := fmt.Sprintf("size=%d/callers=%d", size, callers)
-			b.Run("tarn-inline/"+name, func(b *testing.B) { benchTarn(b, &quickServer{}, size, callers) })
-			b.Run("tarn-worker/"+name, func(b *testing.B) {
-				h := newHandServer(8)
-				defer close(h.jobs)
-				benchTarn(b, h, size, callers)
-			})
+			if size <= 1000 {
+				b.Run("tarn-inline/"+name, func(b *testing.B) { benchTarn(b, &quickServer{}, size, callers) })
+			}
+			b.Run("tarn-worker/"+name, func(b *testing.B) { benchTarn(b, newHandServer(b, 8), size, callers) })
 			b.Run("xnet/"+name, func(b *testing.B) { benchXNet(b, size, callers) })
 		}
 	}
