@@ -1,0 +1,219 @@
+package tarn_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// A ropeModel is a chain beside the plain bytes that it should hold. Its operations are driven by a
+// stream of bytes, so that the same machine serves property tests and the fuzzer.
+type ropeModel struct {
+	t     *testing.T
+	pool  *tarn.Pool
+	chain tarn.Chain
+	want  []byte
+	other tarn.Chain // where CutTo goes
+	moved []byte
+	slab  tarn.Buffer // what fragments are cut from
+	next  byte        // value of the next byte made
+}
+
+// program is a stream of operations.
+type program struct{ rest []byte }
+
+func (p *program) byte() int {
+	if len(p.rest) == 0 {
+		return 0
+	}
+	v := p.rest[0]
+	p.rest = p.rest[1:]
+	return int(v)
+}
+
+// size is a length from 0 to 32 KiB, mostly small.
+func (p *program) size() int { return p.byte() << (p.byte() % 8) }
+
+// upTo is a number from 0 to n.
+func (p *program) upTo(n int) int { return (p.byte()<<16 | p.byte()<<8 | p.byte()) % (n + 1) }
+
+func runRope(t *testing.T, code []byte) {
+	m := &ropeModel{t: t, pool: tarntest.NewPool(t)}
+	p := program{code}
+	for len(p.rest) > 0 && !t.Failed() {
+		m.step(&p)
+		m.check()
+	}
+	got, err := io.ReadAll(&m.chain)
+	if err != nil || !bytes.Equal(got, m.want) {
+		t.Errorf("read %d bytes (%v), want %d", len(got), err, len(m.want))
+	}
+	m.chain.Free()
+	m.other.Free()
+	m.slab.Free()
+	if s := m.pool.Stats(); s.InUseBuffers != 0 {
+		t.Errorf("%d slabs are out after Free", s.InUseBuffers)
+	}
+}
+
+// buffer makes a Buffer of n new bytes.
+func (m *ropeModel) buffer(n int) tarn.Buffer {
+	b := m.pool.Get(n)
+	m.number(b.Bytes())
+	return b
+}
+
+func (m *ropeModel) number(p []byte) {
+	for i := range p {
+		p[i] = m.next
+		m.next++
+	}
+}
+
+// fragment cuts up to n bytes off a slab shared with earlier and later fragments, skipping some.
+func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
+	if m.slab.Len() < n+skip {
+		m.slab.Free()
+		m.slab = m.pool.Get(max(4096, n+skip))
+		m.number(m.slab.Bytes())
+	}
+	var head tarn.Buffer
+	head, m.slab = m.slab.Split(n + skip)
+	return head.Narrow(skip, n+skip)
+}
+
+func (m *ropeModel) step(p *program) {
+	switch p.byte() % 16 {
+	case 0:
+		b := m.buffer(p.size())
+		m.want = b.AppendTo(m.want)
+		m.chain.Append(b)
+	case 1, 2, 3:
+		b := m.fragment(p.byte(), p.byte()%3)
+		m.want = b.AppendTo(m.want)
+		m.chain.Append(b)
+	case 4:
+		for range p.byte() {
+			b := m.fragment(1, 1)
+			m.want = b.AppendTo(m.want)
+			m.chain.Append(b)
+		}
+	case 5:
+		b := m.buffer(p.size())
+		m.want = append(b.AppendTo(nil), m.want...)
+		m.chain.Prepend(b)
+	case 6:
+		q := make([]byte, p.byte())
+		m.number(q)
+		m.want = append(bytes.Clone(q), m.want...)
+		m.chain.PrependBytes(q)
+	case 7:
+		n := p.upTo(len(m.want))
+		if got, err := m.chain.Discard(n); got != n || err != nil {
+			m.t.Errorf("Discard(%d) = %d, %v", n, got, err)
+		}
+		m.want = m.want[n:]
+	case 8:
+		n := p.upTo(len(m.want))
+		if err := m.chain.CutTo(&m.other, n); err != nil {
+			m.t.Errorf("CutTo(%d): %v", n, err)
+		}
+		m.moved = append(m.moved, m.want[:n]...)
+		m.want = m.want[n:]
+	case 9:
+		n := p.upTo(len(m.want))
+		c, err := m.chain.Cut(n)
+		if err != nil {
+			m.t.Errorf("Cut(%d): %v", n, err)
+		}
+		m.other.AppendChain(&c)
+		m.moved = append(m.moved, m.want[:n]...)
+		m.want = m.want[n:]
+	case 10:
+		m.chain.AppendChain(&m.other)
+		m.want = append(m.want, m.moved...)
+		m.moved = nil
+	case 11:
+		n := p.upTo(min(len(m.want), 5000))
+		b, err := m.chain.Next(n)
+		if err != nil || !bytes.Equal(b.Bytes(), m.want[:n]) {
+			m.t.Errorf("Next(%d): %d bytes, %v", n, b.Len(), err)
+		}
+		b.Free()
+		m.want = m.want[n:]
+	case 12:
+		q := make([]byte, p.size())
+		n, err := m.chain.Read(q)
+		if want := min(len(q), len(m.want)); n != want || !bytes.Equal(q[:n], m.want[:n]) || (err != nil) != (n < len(q) && n == 0) {
+			m.t.Errorf("Read of %d = %d, %v; want %d", len(q), n, err, want)
+		}
+		m.want = m.want[n:]
+	case 13:
+		v, err := m.chain.ReadByte()
+		switch {
+		case len(m.want) == 0:
+			if err != io.EOF {
+				m.t.Errorf("ReadByte of nothing: %v", err)
+			}
+		case err != nil || v != m.want[0]:
+			m.t.Errorf("ReadByte = %d, %v; want %d", v, err, m.want[0])
+		default:
+			m.want = m.want[1:]
+		}
+	case 14:
+		q := make([]byte, p.size())
+		m.number(q)
+		n, err := m.chain.ReadFrom(&dribble{rest: q, step: p.byte() + 1})
+		if n != int64(len(q)) || err != nil {
+			m.t.Errorf("ReadFrom of %d = %d, %v", len(q), n, err)
+		}
+		m.want = append(m.want, q...)
+	case 15:
+		var out bytes.Buffer
+		if n, err := m.chain.WriteTo(&out); n != int64(len(m.want)) || err != nil || !bytes.Equal(out.Bytes(), m.want) {
+			m.t.Errorf("WriteTo = %d, %v; want %d", n, err, len(m.want))
+		}
+		m.want = nil
+	}
+}
+
+// check compares the chain with the model in every way that changes neither.
+func (m *ropeModel) check() {
+	t, c := m.t, &m.chain
+	if c.Len() != len(m.want) || m.other.Len() != len(m.moved) {
+		t.Fatalf("Len is %d and %d, want %d and %d", c.Len(), m.other.Len(), len(m.want), len(m.moved))
+	}
+	views, err := c.Peek(c.Len(), nil)
+	if err != nil || len(views) != c.Segments() || !bytes.Equal(bytes.Join(views, nil), m.want) {
+		t.Fatalf("Peek: %v, %d views of %d segments, or not the bytes", err, len(views), c.Segments())
+	}
+	if got, err := c.Peek(c.Len()+1, views); !errors.Is(err, tarn.ErrShort) || len(got) != len(views) {
+		t.Fatalf("Peek beyond the end: %v", err)
+	}
+	q := make([]byte, len(m.want)/2+1)
+	if n := c.CopyTo(q); n != min(len(q), len(m.want)) || !bytes.Equal(q[:n], m.want[:n]) {
+		t.Fatalf("CopyTo of %d: %d", len(q), n)
+	}
+	if got, want := c.IndexByte(m.next), bytes.IndexByte(m.want, m.next); got != want {
+		t.Fatalf("IndexByte(%d) = %d, want %d", m.next, got, want)
+	}
+}
+
+// dribble reads step bytes at a time.
+type dribble struct {
+	rest []byte
+	step int
+}
+
+func (d *dribble) Read(p []byte) (int, error) {
+	if len(d.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, d.rest[:min(d.step, len(d.rest))])
+	d.rest = d.rest[n:]
+	return n, nil
+}

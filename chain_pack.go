@@ -1,0 +1,166 @@
+package tarn
+
+// This file keeps the memory bound of Chain. Each segment is in one of three states:
+//
+//   - dense: its bytes, times four, pay for its slab and for two entries of the ring, its own and
+//     one of a packed segment behind it, each with the ring's slack.
+//   - packed: it lies in the chain's room, which is filled from its beginning to its end.
+//   - in the run: the segments of one slab that alone do not pay for it, but together may. There is
+//     one run at a time. When a segment of another slab would begin a run, the old one is settled:
+//     left as it is if its segments pay for its slab, otherwise packed.
+//
+// Small segments that are not dense are packed at once. So what is not paid for is the slab of the
+// run, the room, and at the front, when the rest was consumed, slabs of one run and one segment.
+
+const (
+	heapPerByte = 4       // the k of the bound
+	entryCost   = 2 * 128 // bytes: two entries of a ring that is a quarter full
+	tiny        = 256     // bytes; a shorter segment that is not dense is packed at once
+	minRoom     = 512     // bytes of a room for packing
+	maxRoom     = 16 << 10
+)
+
+// run is the current run; see above. The zero run is none.
+type run struct {
+	slab        *slab
+	key         uint64
+	start, last int   // numbers of its first and last segment
+	credit      int64 // what its segments pay, less what it costs
+}
+
+// credit is what n bytes in a segment of their own pay, less what the segment costs without its slab.
+func credit(n int) int64 { return heapPerByte*int64(n) - entryCost }
+
+// joined notes that b was joined to the last segment.
+func (r *rope) joined(b Buffer) {
+	if r != nil && r.run.has(b) {
+		r.run.credit += heapPerByte * int64(b.n)
+	}
+}
+
+func (r *run) has(b Buffer) bool { return r.slab == b.slab && r.slab != nil && current(r.key, b.key) }
+
+// admit puts b, whose bytes are counted already, at the end of a roped chain.
+func (c *Chain) admit(b Buffer) {
+	r := c.rope
+	next := r.seq + int(c.n)
+	pays := credit(b.n)
+	pinned := int64(len(b.slab.mem))
+	switch {
+	case r.run.has(b):
+		if b.n < tiny {
+			c.packBuffer(b)
+			return
+		}
+		r.run.last = next
+		r.run.credit += pays
+	case pays >= pinned:
+	case b.n < tiny && c.n > 0:
+		c.packBuffer(b)
+		return
+	default:
+		c.settle()
+		next = r.seq + int(c.n)
+		pays -= pinned
+		if c.n > 0 && c.at(c.n-1).slab == b.slab {
+			pays += heapPerByte * int64(c.at(c.n-1).n)
+		}
+		r.run = run{slab: b.slab, key: b.key, start: next, last: next, credit: pays}
+	}
+	c.push(b)
+}
+
+// packBuffer copies b into the room and frees it.
+func (c *Chain) packBuffer(b Buffer) {
+	c.reserve(c.sourceFor(b), b.n, c.packSize())
+	c.place(b.Bytes())
+	b.Free()
+}
+
+// packSize is the size of the next room: in proportion, so that what is free of it is, too.
+func (c *Chain) packSize() int { return min(max(c.bytes/2, minRoom), maxRoom) }
+
+func (c *Chain) sourceFor(b Buffer) *Pool {
+	if c.pool != nil {
+		return c.pool
+	}
+	return b.slab.pool
+}
+
+// settle ends the run, and packs its segments if they do not pay for their slab.
+func (c *Chain) settle() {
+	r := c.rope
+	old := r.run
+	r.run = run{}
+	if old.slab == nil || old.credit >= 0 {
+		return
+	}
+	first, size := int32(max(old.start-r.seq, 0)), 0
+	for i := first; i < c.n; i++ {
+		if b := *c.at(i); old.has(b) {
+			size += b.n
+		}
+	}
+	c.reserve(c.sourceFor(*c.at(c.n - 1)), size, c.packSize())
+	kept, n := first, c.n
+	for i := first; i < n; i++ {
+		b := *c.at(i)
+		*c.at(i) = Buffer{}
+		c.n = kept // so that what is packed goes behind what is kept
+		if old.has(b) {
+			c.place(b.Bytes())
+			b.Free()
+		} else {
+			*c.at(kept) = b
+			c.n++
+		}
+		kept = c.n
+	}
+}
+
+// reserve makes the room at least n bytes, by a new one of the given size if need be.
+func (c *Chain) reserve(a Allocator, n, size int) {
+	if c.room.n >= n {
+		return
+	}
+	c.room.Free()
+	c.room = Buffer{}
+	c.room = wholeSlab(a.Get(max(n, size)))
+	if c.room.n < n {
+		panic("tarn: an Allocator returned fewer bytes than asked for")
+	}
+}
+
+// place copies p, not empty, into the room, which has space for it, as the chain's last bytes.
+func (c *Chain) place(p []byte) {
+	copy(c.room.Bytes(), p)
+	c.fill(len(p))
+}
+
+// fill makes the first n bytes of the room, already written, the last of the chain. It does not
+// count them. When they continue the last segment that only moves the border between the two.
+func (c *Chain) fill(n int) {
+	room := &c.room
+	if c.n > 0 {
+		if tail := c.at(c.n - 1); tail.slab == room.slab && tail.off+tail.n == room.off && n < room.n {
+			tail.n += n
+			room.off += n
+			room.n -= n
+			return
+		}
+	}
+	seg := *room
+	if n == seg.n {
+		*room = Buffer{}
+	} else {
+		seg, *room = seg.Split(n)
+	}
+	if c.n > 0 {
+		tail := c.at(c.n - 1)
+		if joined, ok := tail.Join(seg); ok {
+			*tail = joined
+			return
+		}
+	}
+	c.push(seg)
+}

@@ -1,0 +1,99 @@
+package tarn
+
+import (
+	"io"
+	"net"
+)
+
+const (
+	maxVector = 256 // views in one vectored write; the kernel takes 1024, and the deadline is looked at between
+	keptViews = 64  // a longer vector is not kept
+	coalesce  = 16 << 10
+)
+
+// vector is the views for one vectored write. It is empty in between, so that it pins nothing.
+type vector struct {
+	views [][]byte
+	rest  net.Buffers // of views; a field, because WriteTo would make a variable escape
+}
+
+// WriteTo writes the bytes to w and frees those written. On an error the rest stays in the chain,
+// so that a caller may go on, say after a deadline. A *net.TCPConn or *net.UnixConn gets vectored
+// writes; any other writer, which would see one Write for each segment, gets small segments
+// coalesced into Writes of up to 16 KiB, one TLS record, and larger ones as they are. A writer that
+// writes less without an error is answered with io.ErrShortWrite, one that claims more with
+// ErrCount; errors of w itself are returned as they are.
+func (c *Chain) WriteTo(w io.Writer) (int64, error) {
+	switch conn := w.(type) {
+	case *net.TCPConn:
+		return c.writeVectored(conn)
+	case *net.UnixConn:
+		return c.writeVectored(conn)
+	default: // also types that embed the above: their own Write is to be called
+		return c.writeCoalesced(w)
+	}
+}
+
+func (c *Chain) writeVectored(conn net.Conn) (written int64, err error) {
+	for c.n > 0 && err == nil {
+		if c.n == 1 {
+			var n int
+			n, err = conn.Write(c.at(0).Bytes())
+			c.discard(n)
+			written += int64(n)
+			continue
+		}
+		if c.rope == nil {
+			c.rope = new(rope)
+		}
+		var n int64
+		n, err = c.rope.vec.write(c, conn)
+		c.discard(int(n))
+		written += n
+	}
+	return written, err
+}
+
+// write writes the first segments and discards none.
+func (v *vector) write(c *Chain, conn net.Conn) (int64, error) {
+	for i := range min(c.n, maxVector) {
+		v.views = append(v.views, c.at(i).Bytes())
+	}
+	v.rest = v.views
+	n, err := v.rest.WriteTo(conn)
+	v.rest = nil
+	clear(v.views)
+	v.views = v.views[:0]
+	if cap(v.views) > keptViews {
+		v.views = nil
+	}
+	return n, err
+}
+
+func (c *Chain) writeCoalesced(w io.Writer) (written int64, err error) {
+	var scratch Buffer
+	defer func() { scratch.Free() }()
+	for c.n > 0 {
+		p := c.at(0).Bytes()
+		if c.n > 1 && len(p) < coalesce {
+			if scratch.IsZero() {
+				scratch = c.source().Get(min(coalesce, c.bytes))
+			}
+			p = scratch.Bytes()
+			p = p[:c.CopyTo(p)]
+		}
+		n, err := w.Write(p)
+		if n < 0 || n > len(p) {
+			return written, ErrCount
+		}
+		c.discard(n)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+		if n < len(p) {
+			return written, io.ErrShortWrite
+		}
+	}
+	return written, nil
+}
