@@ -1,0 +1,381 @@
+package h2
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn"
+)
+
+// bounded runs attack and checks that meanwhile neither goroutines nor the
+// server's memory rise beyond what is stated.
+func bounded(t *testing.T, s *Conn, goroutines int, memory int64, attack func()) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	stop, done := make(chan struct{}), make(chan struct{})
+	most, held := 0, int64(0)
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			most = max(most, runtime.NumGoroutine()-before)
+			s.mu.Lock()
+			held = max(held, int64(s.send.out.Len()))
+			s.mu.Unlock()
+			held = max(held, s.cfg.Pool.Stats().InUse)
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	attack()
+	close(stop)
+	<-done
+	if most > goroutines {
+		t.Errorf("%d goroutines more, %d allowed", most, goroutines)
+	}
+	if held > memory {
+		t.Errorf("%d bytes held, %d allowed", held, memory)
+	}
+}
+
+// TestRapidReset is CVE-2023-44487: streams opened and reset at once.
+func TestRapidReset(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, rec := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
+	defer close(gate)
+	bounded(t, s, 60, 1<<20, func() {
+		sent := r.flood(1_000_000, func(i int) error {
+			id := uint32(2*i + 1)
+			if err := r.request(id, End); err != nil {
+				return err
+			}
+			return r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		})
+		if sent == 1_000_000 {
+			t.Error("all resets were taken")
+		}
+	})
+	r.wantGoAway(EnhanceYourCalm)
+	_ = rec
+}
+
+// TestHandlersBounded: handlers that run on after their streams were reset keep
+// their place.
+func TestHandlersBounded(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { <-gate })
+	bounded(t, s, 16, 1<<20, func() {
+		for i := range 100 {
+			r.request(uint32(2*i+1), End)
+			if i < 50 {
+				r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+			}
+		}
+		r.wantReset(199, RefusedStream)
+	})
+	if n := r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && s.code == http2.ErrCodeRefusedStream }); n != 90 {
+		t.Errorf("%d streams refused, not 90", n)
+	}
+	close(gate)
+}
+
+// TestMadeYouReset is CVE-2025-8671: the peer makes the server reset its streams.
+func TestMadeYouReset(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
+	defer close(gate)
+	bounded(t, s, 60, 1<<20, func() {
+		sent := r.flood(1_000_000, func(i int) error {
+			id := uint32(2*i + 1)
+			if err := r.request(id, End); err != nil {
+				return err
+			}
+			return r.fr.WriteWindowUpdate(id, 0)
+		})
+		if sent == 1_000_000 {
+			t.Error("all broken streams were taken")
+		}
+	})
+	r.wantGoAway(EnhanceYourCalm)
+}
+
+// TestContinuationFlood is CVE-2023-45288.
+func TestContinuationFlood(t *testing.T) {
+	for name, n := range map[string]int{"long": 8000, "empty": 0} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := rawServer(t, Config{}, nil)
+			bounded(t, s, 5, 1<<20, func() {
+				r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
+				r.flood(100_000, func(int) error { return r.fr.WriteContinuation(1, false, make([]byte, n)) })
+			})
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	}
+}
+
+// TestHeaderList: a list beyond the limit costs the stream, not the connection,
+// and indexed repetition of one large field is counted, not stored.
+func TestHeaderList(t *testing.T) {
+	r, s, _ := rawServer(t, Config{MaxHeaderList: 20_000}, nil)
+	bounded(t, s, 5, 1<<20, func() {
+		fields := append([]string(nil), rawRequest...)
+		for range 9000 {
+			fields = append(fields, "x-bomb", strings.Repeat("b", 3000))
+		}
+		r.headers(1, End, fields...)
+		r.wantReset(1, EnhanceYourCalm)
+		r.lives(3)
+	})
+}
+
+// TestPingFlood: the peer reads nothing, so its answers pile up.
+func TestPingFlood(t *testing.T) {
+	for _, name := range []string{"ping", "settings"} {
+		t.Run(name, func(t *testing.T) {
+			a, b := tcpWiring(t)
+			pool, _ := tarn.NewPool(tarn.PoolConfig{})
+			rec := newRecorder(t)
+			s, err := NewServer(b, rec, Config{Pool: pool, Policy: PingPolicy{MinTime: -1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := make(chan error, 1)
+			go func() { run <- s.Run() }()
+			defer a.Close()
+			r := newRaw(t, a)
+			a.Write([]byte(Preface))
+			r.fr.WriteSettings()
+			bounded(t, s, 5, 1<<20, func() {
+				r.flood(5_000_000, func(i int) error {
+					if name == "ping" {
+						return r.fr.WritePing(false, [8]byte{1})
+					}
+					return r.fr.WriteSettings()
+				})
+				err = <-run
+			})
+			if !strings.Contains(fmt.Sprint(err), "ENHANCE_YOUR_CALM") {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestTooManyPings is gRPC's policing.
+func TestTooManyPings(t *testing.T) {
+	r, _, _ := rawServer(t, Config{Policy: PingPolicy{MinTime: time.Minute}}, nil)
+	r.fr.WritePing(false, [8]byte{1})
+	for range 2 {
+		r.fr.WritePing(false, [8]byte{2})
+	}
+	r.lives(1) // HEADERS and DATA sent forgive
+	for range 3 {
+		r.fr.WritePing(false, [8]byte{3})
+	}
+	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
+	if g.code != http2.ErrCodeEnhanceYourCalm || g.text != "too_many_pings" {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestUselessFrames: frames that carry nothing, with nothing useful between.
+func TestUselessFrames(t *testing.T) {
+	for name, send := range map[string]func(r *raw, i int) error{
+		"empty DATA": func(r *raw, i int) error { return r.fr.WriteData(1, false, nil) },
+		"padding":    func(r *raw, i int) error { return r.fr.WriteDataPadded(1, false, nil, make([]byte, 200)) },
+		"PRIORITY": func(r *raw, i int) error {
+			return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
+		},
+		"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
+		"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
+		"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
+			r.request(1, More)
+			bounded(t, s, 5, 1<<20, func() {
+				if n := r.flood(200_000, func(i int) error { return send(r, i) }); n == 200_000 {
+					t.Error("all were taken")
+				}
+			})
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	}
+}
+
+// TestWindowOverflow: windows beyond 2^31-1.
+func TestWindowOverflow(t *testing.T) {
+	r, _, _ := rawServer(t, Config{}, nil)
+	r.request(1, More)
+	r.fr.WriteWindowUpdate(1, maxWindow)
+	r.wantReset(1, FlowControlError)
+	r.lives(3)
+	r.fr.WriteWindowUpdate(0, maxWindow)
+	r.wantGoAway(FlowControlError)
+}
+
+// TestOverrun: DATA beyond a stream's window costs the stream, beyond the
+// connection's the connection.
+func TestOverrun(t *testing.T) {
+	r, s, rec := rawServer(t, Config{Window: 100_000, MaxWindow: 100_000, ConnWindow: 1 << 20}, nil)
+	rec.hold = true
+	chunk := make([]byte, 16384)
+	r.request(1, More)
+	for range 7 {
+		r.fr.WriteData(1, false, chunk)
+	}
+	r.wantReset(1, FlowControlError)
+	r.lives(3)
+	_ = s
+	huge := make([]byte, 100_001)
+	r.request(5, More)
+	bounded(t, s, 5, 4<<20, func() {
+		r.fr.WriteData(5, false, huge)
+	})
+	r.wantReset(5, FlowControlError)
+	for range 11 {
+		r.fr.WriteData(5, false, huge)
+	}
+	r.fr.WriteData(5, false, make([]byte, 1<<20))
+	r.wantGoAway(FlowControlError)
+}
+
+// TestTinyData is CVE-2026-84304: a heap exhausted by DATA of one byte each. What
+// the windows let in is held in a Chain, whose own bound this rests on.
+func TestTinyData(t *testing.T) {
+	const window = 128 << 10
+	a, b := tcpWiring(t)
+	pool, err := tarn.NewPool(tarn.PoolConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hoarder{got: make(chan int, 1), want: window}
+	s, err := NewServer(b, h, Config{Pool: pool, Window: window, MaxWindow: window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); s.Run() }()
+	r := newRaw(t, a)
+	a.Write([]byte(Preface))
+	r.fr.WriteSettings()
+	go r.listen()
+	r.request(1, More)
+	one := make([]byte, 10)
+	putFrame(one, frame{typ: frameData, length: 1, id: 1})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	burst := make([]byte, 0, 1<<16)
+	for range 1 << 16 / 10 {
+		burst = append(burst, one...)
+	}
+	for sent := 0; sent < window; sent += len(burst) / 10 {
+		a.Write(burst[:min(len(burst), (window-sent)*10)])
+	}
+	<-h.got
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	if bound := int64(12 * window); grown > bound {
+		t.Errorf("%d bytes of DATA hold %d bytes of heap, %d allowed", window, grown, bound)
+	}
+	t.Logf("%d bytes of one-byte DATA hold %d of heap, %d of the pool's", window, grown, pool.Stats().InUse)
+	a.Close()
+	<-run
+}
+
+// hoarder keeps all DATA and consumes none.
+type hoarder struct {
+	data tarn.Chain
+	got  chan int
+	want int
+}
+
+func (h *hoarder) OnHeaders(*Stream, *Header, Ending) {}
+func (h *hoarder) OnData(_ *Stream, b tarn.Buffer, _ Ending) {
+	h.data.Append(b)
+	if h.data.Len() >= h.want {
+		h.got <- h.data.Len()
+	}
+}
+func (h *hoarder) OnReset(s *Stream, _ error) { h.data.Free(); s.Release() }
+
+// TestDeafPeer: a peer that asks and never reads cannot make the server queue
+// more than its bound, nor hold more than it asked for.
+func TestDeafPeer(t *testing.T) {
+	a, b := tcpWiring(t)
+	pool, _ := tarn.NewPool(tarn.PoolConfig{})
+	rec := newRecorder(t)
+	body := make([]byte, 256<<10)
+	rec.serve = func(s *Stream, k *call) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range 64 {
+			if s.Write(ctx, &Out{Data: pool.Copy(body)}) != nil {
+				return
+			}
+		}
+	}
+	s, err := NewServer(b, rec, Config{Pool: pool, MaxStreams: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); s.Run() }()
+	r := newRaw(t, a)
+	a.Write([]byte(Preface))
+	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+	// In the queue, under way, and one body in the hands of each writer.
+	bounded(t, s, 16, 2*(queueHigh+int64(len(body)))+10*int64(len(body))+1<<20, func() {
+		for i := range 10 {
+			r.request(uint32(2*i+1), End)
+		}
+		full := func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.send.waiters != nil && s.send.out.Len() >= queueHigh
+		}
+		for end := time.Now().Add(20 * time.Second); !full(); {
+			if time.Now().After(end) {
+				t.Error("the queue never filled")
+				break
+			}
+			runtime.Gosched()
+		}
+	})
+	a.Close()
+	<-run
+	rec.calls.Wait()
+}
+
+// TestBigLengths: declared lengths allocate nothing.
+func TestBigLengths(t *testing.T) {
+	r, s, _ := rawServer(t, Config{}, nil)
+	r.request(1, More)
+	bounded(t, s, 5, 1<<20, func() {
+		var h [frameHeaderLen]byte
+		putFrame(h[:], frame{typ: frameData, length: 200_000, id: 1})
+		r.nc.Write(h[:])
+		r.nc.Write(make([]byte, 10))
+	})
+	r.nc.Close()
+	<-s.Done()
+	// And a frame longer than offered is refused outright.
+	r, _, _ = rawServer(t, Config{}, nil)
+	var h [frameHeaderLen]byte
+	putFrame(h[:], frame{typ: frameData, length: maxMaxFrame, id: 1})
+	r.nc.Write(h[:])
+	r.wantGoAway(FrameSizeError)
+}
