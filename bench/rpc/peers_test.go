@@ -32,6 +32,7 @@ type client interface {
 
 func peers() []peer {
 	return []peer{
+		tarnPeer(),
 		grpcPeer("grpc", nil, nil),
 		tunedPeer(),
 		connectPeer(),

@@ -26,6 +26,7 @@ func sections() []section {
 		{"core", "Taking and freeing memory", runCore},
 		{"http", "net/http reverse proxy on loopback", runHTTP},
 		{"grpc", "Stock grpc-go on loopback, with its own pool and with Tarn's", runGRPC},
+		{"rpc", "gRPC: Tarn's runtime and grpc-go, with the same generated stubs", runRPC},
 	}
 }
 
