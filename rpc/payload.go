@@ -17,7 +17,7 @@ import (
 // taken on every path.
 func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, v any) (message.Message, payloadInfo, error) {
 	m, raw := takeRaw(v)
-	if !raw {
+	if !raw && v != nil { // an untyped nil is an empty message, as in grpc-go
 		var err error
 		if m, err = codec.Marshal(pool, v); err != nil {
 			return message.Message{}, payloadInfo{}, status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)

@@ -27,8 +27,8 @@ type shape struct {
 	fields     []h2.Field
 	authority  string
 	md         metadata.MD // of the shared fields; shared by calls, never changed
-	response   *h2.Block // response header fields without metadata
-	refuse     *refusal  // not nil: answer with this and nothing else
+	response   *h2.Block   // response header fields without metadata
+	refuse     *refusal    // not nil: answer with this and nothing else
 }
 
 // refusal answers a request that is not a gRPC call, or not one for this server.
