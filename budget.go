@@ -166,10 +166,10 @@ func (p *Pool) Acquire(ctx context.Context, n int) (Buffer, error) {
 // take returns an idle slab, or a new one, that holds n ≥ 1 bytes.
 func (p *Pool) take(n int) *slab {
 	l := p.ladder.Load()
-	c := l.classes[l.find(n)]
-	if c == nil {
+	if !l.within(n) {
 		return p.makeOversize(n)
 	}
+	c := l.find(n).class
 	if s, _ := c.idle.Get().(*slab); s != nil {
 		return s
 	}

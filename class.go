@@ -30,6 +30,9 @@ type books struct {
 	gets, frees, leaked uint64
 }
 
+// out is how many slabs are in use by the books.
+func (b books) out() int64 { return max(int64(b.gets-b.frees-b.leaked), 0) }
+
 // tally counts what is rare enough to count with atomics: allocations, and slabs that are not kept.
 type tally struct {
 	misses, dropped     atomic.Uint64
@@ -72,8 +75,8 @@ func (c *class) unregister(s *slab, state uint64) {
 	s.kept = false
 }
 
-// count adds up the books and how many slabs lie idle.
-func (c *class) count() (b books, idle int64) {
+// count adds up the books, how many slabs are out and how many lie idle.
+func (c *class) count() (b books, out, idle int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b = c.past
@@ -93,9 +96,9 @@ func (c *class) count() (b books, idle int64) {
 		}
 	}
 	c.tally.addTo(&b)
-	// A slab between being found unreachable and being finalized is in neither sum for a moment.
+	// A slab between being found unreachable and being finalized is in no sum for a moment.
 	c.shown = books{max(b.gets, c.shown.gets), max(b.frees, c.shown.frees), max(b.leaked, c.shown.leaked)}
-	return c.shown, idle
+	return c.shown, b.out(), idle
 }
 
 func (t *tally) addTo(b *books) {

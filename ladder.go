@@ -3,9 +3,7 @@ package tarn
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
-	"slices"
 )
 
 // Bounds of a ladder of size classes.
@@ -36,71 +34,71 @@ func DefaultClasses() []int {
 }
 
 // ladder finds the smallest class that holds a length, in constant time. Lengths are put in
-// log-linear buckets, 2^fine to a doubling, as HDR histograms do; a table gives for each bucket the
-// class of its smallest length. The table is made so fine that a bucket has at most one boundary
-// inside, so one comparison settles it. A ladder is immutable.
+// log-linear buckets, 64 to a doubling, as HDR histograms do; a table gives for each bucket the step
+// of its smallest length. Where a boundary lies inside a bucket one comparison settles it. A ladder
+// is immutable.
 type ladder struct {
-	fine    uint
-	table   []uint16 // bucket → index in classes
-	sizes   []int    // ascending, then math.MaxInt
-	classes []*class // in step with sizes; the last is nil
+	largest uint                  // bytes of the largest class
+	table   [ladderBuckets]uint16 // bucket → index in steps
+	steps   []step                // ascending
+}
+
+// step is a class, with its size beside it to spare the lookup a load.
+type step struct {
+	size  int
+	class *class
 }
 
 const (
-	coarsest = 5  // 32 buckets a doubling: the default ladder needs no more
-	finest   = 12 // classes nearer to each other than 1/4096 share a bucket
+	// ladderFine is the binary logarithm of the buckets in a doubling. Classes nearer to each
+	// other than 1/64 share a bucket, and cost a comparison more each; no ladder of more than 64
+	// a doubling is worth having.
+	ladderFine = 6
+	// ladderBuckets is the power of two that holds the buckets up to MaxClassSize, so that the
+	// compiler needs no bounds check.
+	ladderBuckets = 32 << ladderFine
 )
 
-// bucket is the log-linear bucket of a length ≥ 1; lengths up to 2^(fine+1) have one each.
-func bucket(n int, fine uint) uint {
-	x := uint(n - 1)
-	e := uint(bits.Len(x >> (fine + 1)))
-	return e<<fine + x>>e
+// bucket is the log-linear bucket of the length x+1, at most 4 GiB; lengths up to 2^(fine+1) have
+// one each.
+func bucket(x uint32, fine uint) uint32 {
+	e := uint(bits.Len32(x>>(fine+1))) % 32 // spares the compiler its check of the shift
+	return uint32(e)<<fine + x>>e
 }
 
-// find returns the index of the smallest class that holds a length ≥ 1; len(classes)-1, which has
-// no class, for one above the largest.
-func (l *ladder) find(n int) int {
-	i := bucket(n, l.fine)
-	if i >= uint(len(l.table)) {
-		return len(l.classes) - 1
-	}
-	k := int(l.table[i])
-	for n > l.sizes[k] { // once at most, but for classes within 1/4096 of each other
+// within tells whether a class holds n; no class holds a length of 0 or less.
+func (l *ladder) within(n int) bool { return uint(n-1) < l.largest }
+
+// find returns the step of the smallest class that holds a length within the ladder.
+func (l *ladder) find(n int) *step {
+	k := int(l.table[bucket(uint32(n-1), ladderFine)%ladderBuckets])
+	for n > l.steps[k].size {
 		k++
 	}
-	return k
+	return &l.steps[k]
 }
 
 // newLadder builds the table for sizes, which checkClasses found good; class makes or finds the
 // class of a size.
 func newLadder(sizes []int, class func(size int) *class) *ladder {
-	l := &ladder{fine: coarsest, sizes: append(slices.Clone(sizes), math.MaxInt)}
-	for l.fine < finest && crowded(sizes, l.fine) {
-		l.fine++
-	}
-	for _, size := range sizes {
-		l.classes = append(l.classes, class(size))
-	}
-	l.classes = append(l.classes, nil)
-	l.table = make([]uint16, bucket(sizes[len(sizes)-1], l.fine)+1)
-	next := uint(0)
+	l := &ladder{largest: uint(sizes[len(sizes)-1])}
+	next := uint32(0)
 	for i, size := range sizes {
-		for last := bucket(size, l.fine); next <= last; next++ {
+		l.steps = append(l.steps, step{size, class(size)})
+		for last := bucket(uint32(size-1), ladderFine); next <= last; next++ {
 			l.table[next] = uint16(i)
 		}
 	}
 	return l
 }
 
-// crowded tells whether two boundaries fall into one bucket.
-func crowded(sizes []int, fine uint) bool {
-	for i := 1; i < len(sizes); i++ {
-		if bucket(sizes[i-1], fine) == bucket(sizes[i], fine) {
-			return true
-		}
+// sizes returns a copy of the sizes of the classes.
+func (l *ladder) sizes() []int {
+	sizes := make([]int, len(l.steps))
+	for i := range sizes {
+		sizes[i] = l.steps[i].size
 	}
-	return false
+	return sizes
 }
 
 func checkClasses(sizes []int) error {

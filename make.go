@@ -15,7 +15,13 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 	if !s.kept {
 		s.due |= dueCollect
 	}
-	key := p.prepare(s, st, n)
+	if !s.foreign {
+		p.prepare(s, st, n)
+	}
+	key := st
+	if p.checks != nil && scatter(generation(st)) <= p.samples.check {
+		key |= uint64(p.track(s, n))
+	}
 	next := st + 1
 	if s.due != 0 {
 		next |= flagged
@@ -24,11 +30,9 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 	return Buffer{s, key, 0, n}
 }
 
-// prepare does what config and sampling ask for before a slab is handed out, and returns the key
-// of its first reference.
-func (p *Pool) prepare(s *slab, st uint64, n int) uint64 {
-	h := scatter(generation(st))
-	if p.record != nil && h <= p.samples.record {
+// prepare does what config and sampling ask for before a slab of the pool's own is handed out.
+func (p *Pool) prepare(s *slab, st uint64, n int) {
+	if p.record != nil && scatter(generation(st)) <= p.samples.record {
 		p.record.size(n)
 		s.born = p.cycle.Load()
 		s.due |= dueLifetime
@@ -46,10 +50,6 @@ func (p *Pool) prepare(s *slab, st uint64, n int) uint64 {
 	case ZeroOnFree:
 		s.due |= dueZero
 	}
-	if p.checks != nil && h <= p.samples.check {
-		return st | uint64(p.track(s, n))
-	}
-	return st
 }
 
 // makeSlab allocates a slab of a class, kept if the bound on retention has room for it.
@@ -73,6 +73,7 @@ func (p *Pool) makeSlab(c *class) *slab {
 func (p *Pool) makeOversize(n int) *slab {
 	s := newSlab(p, nil, make([]byte, n))
 	p.own(int64(n))
+	p.large.Add(int64(n))
 	p.oversize.misses.Add(1)
 	p.oversize.gets.Add(1)
 	return s
@@ -117,6 +118,9 @@ func (p *Pool) forget(s *slab, state uint64) {
 	t := s.tally()
 	if !s.foreign {
 		p.owned.Add(-size)
+	}
+	if t == &p.oversize {
+		p.large.Add(-size)
 	}
 	if count(state) > 0 {
 		t.leaked.Add(1)

@@ -28,6 +28,7 @@ type Pool struct {
 	reserved atomic.Int64 // bytes of kept slabs
 	owned    atomic.Int64 // bytes of all slabs
 	peak     atomic.Int64 // the most that owned ever was
+	large    atomic.Int64 // bytes of slabs above the largest class
 	cycle    atomic.Uint64
 	refused  atomic.Uint64
 	oversize tally // slabs above the largest class
@@ -88,15 +89,11 @@ func (p *Pool) Name() string { return p.config.Name }
 // allocates and counts it in Stats.OverBudget. Get(0) is the zero Buffer. A negative n panics, and
 // so does one that Go's make could not serve.
 func (p *Pool) Get(n int) Buffer {
-	if n <= 0 {
-		return empty(n)
-	}
 	l := p.ladder.Load()
-	k := l.find(n)
-	c := l.classes[k]
-	if c == nil {
-		return p.hand(p.makeOversize(n), n)
+	if !l.within(n) {
+		return p.getBeyond(n)
 	}
+	c := l.find(n).class
 	s, _ := c.idle.Get().(*slab)
 	if s == nil {
 		return p.hand(p.makeSlab(c), n)
@@ -107,6 +104,14 @@ func (p *Pool) Get(n int) Buffer {
 	}
 	publish.Release(&s.state, st+1) // the slab is ours alone, and nothing is due
 	return Buffer{s, st, 0, n}
+}
+
+// getBeyond is Get of a length that no class holds.
+func (p *Pool) getBeyond(n int) Buffer {
+	if n <= 0 {
+		return empty(n)
+	}
+	return p.hand(p.makeOversize(n), n)
 }
 
 // empty is what Get returns for no bytes.
@@ -127,12 +132,8 @@ func (p *Pool) Copy(b []byte) Buffer {
 // ClassSize returns the capacity in bytes of the slab that Get(n) would use; n itself above the
 // largest class or when not positive.
 func (p *Pool) ClassSize(n int) int {
-	if n <= 0 {
-		return n
-	}
-	l := p.ladder.Load()
-	if k := l.find(n); l.classes[k] != nil {
-		return l.sizes[k]
+	if l := p.ladder.Load(); l.within(n) {
+		return l.find(n).size
 	}
 	return n
 }

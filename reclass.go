@@ -14,10 +14,7 @@ func (p *Pool) class(size int) *class {
 }
 
 // Classes returns a copy of the ladder in force: bytes, ascending.
-func (p *Pool) Classes() []int {
-	sizes := p.ladder.Load().sizes
-	return slices.Clone(sizes[:len(sizes)-1])
-}
+func (p *Pool) Classes() []int { return p.ladder.Load().sizes() }
 
 // SetClasses moves the pool to another ladder while it is in use; Get and Free go on without a
 // lock. Sizes in both ladders keep their idle slabs; the idle slabs of the others are given up now,
@@ -29,14 +26,14 @@ func (p *Pool) SetClasses(sizes []int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.ladder.Load()
-	if slices.Equal(sizes, old.sizes[:len(old.sizes)-1]) {
+	old := p.ladder.Load().sizes()
+	if slices.Equal(sizes, old) {
 		return nil
 	}
 	p.ladder.Store(newLadder(sizes, p.class))
-	for _, c := range old.classes[:len(old.classes)-1] {
-		if _, stays := slices.BinarySearch(sizes, c.size); !stays {
-			c.drain()
+	for _, size := range old {
+		if _, stays := slices.BinarySearch(sizes, size); !stays {
+			p.classes[size].drain()
 		}
 	}
 	return nil

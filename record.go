@@ -12,7 +12,8 @@ const RecordEvery = 64
 // Bounds of what is told apart.
 const (
 	recordFine      = 5                               // 32 buckets a doubling
-	recordBuckets   = (31 - recordFine) << recordFine // up to 1 GiB; larger ones are counted with it
+	recordMost      = MaxClassSize                    // larger ones are counted with it
+	recordBuckets   = (31 - recordFine) << recordFine // up to recordMost
 	lifetimeBuckets = 16                              // 0, 1, 2, 3–4, 5–8, … GC cycles
 )
 
@@ -24,7 +25,7 @@ type recorder struct {
 
 // size counts one Get of n bytes.
 func (r *recorder) size(n int) {
-	r.sizes[min(bucket(n, recordFine), recordBuckets-1)].Add(1)
+	r.sizes[bucket(uint32(min(n, recordMost)-1), recordFine)].Add(1)
 }
 
 // life counts one slab that was out for some GC cycles.

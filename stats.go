@@ -2,8 +2,9 @@ package tarn
 
 import "slices"
 
-// Stats is a snapshot of a pool. Counters only grow. Each figure is exact when the pool is at rest;
-// while it is in use they are of slightly different moments.
+// Stats is a snapshot of a pool. Counters only grow. While the pool is in use the figures are of
+// slightly different moments. Slabs that the garbage collector is just taking are in no figure until
+// it has finalized them; otherwise each is exact when the pool is at rest.
 type Stats struct {
 	Name    string
 	Check   CheckLevel   // in force
@@ -38,38 +39,38 @@ type ClassStats struct {
 // Stats returns a snapshot. It takes a lock for each class that ever allocated and visits each kept
 // slab, without stopping Get or Free.
 func (p *Pool) Stats() Stats {
-	l := p.ladder.Load()
+	ladder := p.Classes()
 	st := Stats{
-		Name: p.Name(), Check: p.config.Check, Classes: make([]ClassStats, 0, len(l.classes)),
+		Name: p.Name(), Check: p.config.Check, Classes: make([]ClassStats, 0, len(ladder)+1),
 		Peak: p.peak.Load(), Retain: p.config.Retain, Budget: p.config.Budget,
 		Refused: p.refused.Load(), Cycles: p.cycle.Load(),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	idle := int64(0)
 	for _, c := range p.classes {
-		b, k := c.count()
-		cs := classStats(b, &c.tally, k)
-		idle += k * int64(c.size)
-		cs.Size = c.size
+		b, out, idle := c.count()
+		cs := classStats(b, &c.tally)
+		cs.Size, cs.InUse, cs.Idle = c.size, out, idle
+		st.Idle += cs.Idle * int64(c.size)
+		st.InUse += cs.InUse * int64(c.size)
 		st.add(cs, b.leaked)
-		if slices.Contains(l.classes, c) {
+		if _, inForce := slices.BinarySearch(ladder, c.size); inForce {
 			st.Classes = append(st.Classes, cs)
 		}
 	}
 	slices.SortFunc(st.Classes, func(a, b ClassStats) int { return a.Size - b.Size })
 
-	var large, foreign books
-	p.oversize.addTo(&large)
-	cs := classStats(large, &p.oversize, 0)
-	st.add(cs, large.leaked)
+	var oversize, foreign books
+	p.oversize.addTo(&oversize)
+	cs := classStats(oversize, &p.oversize)
+	cs.InUse = oversize.out()
+	st.add(cs, oversize.leaked)
 	st.Classes = append(st.Classes, cs)
 	p.foreign.addTo(&foreign)
-	st.Wrapped = int64(foreign.gets - foreign.frees - foreign.leaked)
+	st.Wrapped = foreign.out()
 	st.Leaked += foreign.leaked
 
-	st.Idle = idle
-	st.InUse = max(p.owned.Load()-idle, 0)
+	st.InUse += p.large.Load()
 	if p.budget != nil {
 		p.budget.mu.Lock()
 		st.OverBudget, st.Waiting = p.budget.over, len(p.budget.waiting)
@@ -78,13 +79,12 @@ func (p *Pool) Stats() Stats {
 	return st
 }
 
-// classStats derives a class's figures from its books.
-func classStats(b books, t *tally, idle int64) ClassStats {
+// classStats derives a class's counters from its books.
+func classStats(b books, t *tally) ClassStats {
 	misses := min(t.misses.Load(), b.gets)
 	return ClassStats{
 		Gets: b.gets, Hits: b.gets - misses, Misses: misses,
 		Frees: b.frees, Dropped: t.dropped.Load(),
-		InUse: max(int64(b.gets-b.frees-b.leaked), 0), Idle: idle,
 	}
 }
 

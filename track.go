@@ -77,7 +77,7 @@ func (p *Pool) track(s *slab, n int) uint32 {
 		generation: generation(s.state.Load()),
 		size:       n,
 		pinned:     len(s.mem),
-		acquired:   here(3), // track, prepare, hand; and Get, whose caller it is
+		acquired:   here(2), // track and hand; and Get, whose caller it is
 		since:      time.Now(),
 		cycle:      p.cycle.Load(),
 		before:     s.track.Load(),
@@ -95,7 +95,7 @@ func (p *Pool) track(s *slab, n int) uint32 {
 	p.checks.mu.Lock()
 	p.checks.out[t] = struct{}{}
 	p.checks.mu.Unlock()
-	p.checks.profile.Add(t, 4)
+	p.checks.profile.Add(t, 3)
 	return firstIdentity
 }
 

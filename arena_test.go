@@ -1,0 +1,126 @@
+package tarn_test
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+func TestArenaCutsNeighbours(t *testing.T) {
+	for _, level := range []tarn.CheckLevel{tarn.CheckOff, tarn.CheckAll} {
+		t.Run(level.String(), func(t *testing.T) {
+			p := newPool(t, tarn.PoolConfig{Check: level})
+			a := tarn.NewArena(p, 1<<10)
+			var held []tarn.Buffer
+			for i := range 1000 {
+				b := a.Get(1 + i%100)
+				for k := range b.Bytes() {
+					b.Bytes()[k] = byte(i)
+				}
+				held = append(held, b)
+			}
+			for i, b := range held {
+				for _, v := range b.Bytes() {
+					if v != byte(i) {
+						t.Fatalf("buffer %d was overwritten", i)
+					}
+				}
+				b.Free()
+			}
+			a.Free()
+			if st := p.Stats(); st.InUseBuffers != 0 || st.Gets != st.Frees {
+				t.Errorf("chunks are out: %+v", st)
+			}
+			if n := len(p.Outstanding()); n != 0 {
+				t.Errorf("%d outstanding", n)
+			}
+		})
+	}
+}
+
+func TestArenaEdges(t *testing.T) {
+	p := tarntest.NewPool(t)
+	a := tarn.NewArena(p, 1<<10)
+	defer a.Free()
+	if !a.Get(0).IsZero() || caught(func() { a.Get(-1) }) == nil {
+		t.Error("Get of nothing, or less")
+	}
+	big := a.Get(257) // more than a quarter of a chunk
+	if big.Pinned() == 1<<10 {
+		t.Error("an over-size buffer was cut from a chunk")
+	}
+	big.Free()
+	for _, chunk := range []int{-1, 0, 1, 1 << 30} {
+		a := tarn.NewArena(p, chunk)
+		a.Get(10).Free()
+		a.Free()
+		a.Free()
+	}
+}
+
+// A chunk is not kept from its pool longer than its last reference, unless it is being cut.
+func TestArenaStrandsNothing(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	a := tarn.NewArena(p, 1<<10)
+	for range 10_000 {
+		a.Get(100).Free()
+	}
+	if st := p.Stats(); st.InUseBuffers > int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%d chunks are out with nothing cut from them", st.InUseBuffers)
+	}
+	last := a.Get(100)
+	a.Free()
+	if st := p.Stats(); st.InUseBuffers != 1 {
+		t.Errorf("%d chunks out after Free, one is referenced", st.InUseBuffers)
+	}
+	last.Free()
+	if st := p.Stats(); st.InUseBuffers != 0 || st.Gets != st.Frees {
+		t.Errorf("at the end: %+v", st)
+	}
+}
+
+func TestArenaConcurrently(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	a := tarn.NewArena(p, 256)
+	var wg sync.WaitGroup
+	for g := range 100 {
+		wg.Go(func() {
+			var held [8]tarn.Buffer
+			for i := range 2000 {
+				k := i % len(held)
+				if !held[k].IsZero() && held[k].Bytes()[0] != byte(g) {
+					t.Error("somebody else wrote")
+					return
+				}
+				held[k].Free()
+				held[k] = a.Get(1 + i%60)
+				for j := range held[k].Bytes() {
+					held[k].Bytes()[j] = byte(g)
+				}
+				if i%500 == 499 {
+					a.Free()
+				}
+			}
+			for _, b := range held {
+				b.Free()
+			}
+		})
+	}
+	wg.Wait()
+	a.Free()
+	if st := p.Stats(); st.InUseBuffers != 0 || st.Gets != st.Frees {
+		t.Errorf("chunks are out: %+v", st)
+	}
+}
+
+func TestForgottenArenaIsNoLeak(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	func() { tarn.NewArena(p, 1<<10).Get(10).Free() }()
+	collect(t, "without chunks", func() bool { return p.Stats().InUseBuffers == 0 })
+	if st := p.Stats(); st.Leaked != 0 {
+		t.Errorf("%d leaked", st.Leaked)
+	}
+}

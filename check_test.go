@@ -1,0 +1,252 @@
+package tarn_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"runtime/pprof"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/guard"
+)
+
+//go:noinline
+func acquiredHere(p *tarn.Pool) tarn.Buffer { return p.Get(100) }
+
+//go:noinline
+func freedHere(b tarn.Buffer) { b.Free() }
+
+//go:noinline
+func slicedHere(b tarn.Buffer) tarn.Buffer { return b.Slice(1, 2) }
+
+func TestCheckedMisuseNamesTheCulprits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		abuse func(p *tarn.Pool)
+		kind  tarn.MisuseKind
+		want  []string
+	}{
+		{"double free", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			freedHere(b)
+			b.Free()
+		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freedHere", `pool "checked"`, "128-byte"}},
+		{"double free while others live", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			defer b.Free()
+			s := slicedHere(b)
+			freedHere(s)
+			s.Free()
+		}, tarn.DoubleFree, []string{"double free", "slicedHere", "freedHere"}},
+		{"use after free", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			freedHere(b)
+			b.Bytes()
+		}, tarn.UseAfterFree, []string{"use after free", "Bytes", "acquiredHere", "freedHere"}},
+		{"use after free while others live", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			s := slicedHere(b)
+			defer s.Free()
+			freedHere(b)
+			b.Ref()
+		}, tarn.UseAfterFree, []string{"use after free", "Ref", "acquiredHere", "freedHere"}},
+		{"use after the slab's next owner", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			freedHere(b)
+			for range 2 {
+				p.Get(100).Free()
+			}
+			b.Bytes()
+		}, tarn.UseAfterFree, []string{"use after free", "acquiredHere", "freedHere"}},
+		{"split and free the whole", func(p *tarn.Pool) {
+			b := acquiredHere(p)
+			head, tail := b.Split(10)
+			defer tail.Free()
+			freedHere(head)
+			b.Free()
+		}, tarn.DoubleFree, []string{"double free", "freedHere"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPool(t, tarn.PoolConfig{Name: "checked", Check: tarn.CheckAll})
+			m, ok := caught(func() { c.abuse(p) }).(*tarn.Misuse)
+			if !ok || m.Kind != c.kind {
+				t.Fatalf("no *Misuse of kind %q: %v", c.kind, m)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(m.Error(), want) {
+					t.Errorf("message lacks %q:\n%v", want, m)
+				}
+			}
+			if n := len(p.Outstanding()); n != 0 {
+				t.Errorf("%d buffers are out after the abuse", n)
+			}
+		})
+	}
+}
+
+func TestOutstanding(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	b := acquiredHere(p)
+	s := slicedHere(b)
+	list := p.Outstanding()
+	if len(list) != 1 {
+		t.Fatalf("%d outstanding", len(list))
+	}
+	o := list[0]
+	if o.Size != 100 || o.Pinned != 128 || o.Every != 1 || o.Refs != 2 || !strings.Contains(o.String(), "acquiredHere") ||
+		!strings.Contains(o.Last.String(), "slicedHere") {
+		t.Errorf("Outstanding: %+v\n%v", o, o)
+	}
+	b.Free()
+	if o := p.Outstanding()[0]; o.Refs != 1 {
+		t.Errorf("%d references", o.Refs)
+	}
+	s.Free()
+	if n := len(p.Outstanding()); n != 0 {
+		t.Errorf("%d outstanding", n)
+	}
+	if newPool(t, tarn.PoolConfig{Check: tarn.CheckOff}).Outstanding() != nil {
+		t.Error("outstanding buffers without checks")
+	}
+}
+
+func TestSampledChecks(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckSampled, CheckEvery: 10})
+	var held []tarn.Buffer
+	const n = 20_000
+	for range n {
+		held = append(held, acquiredHere(p))
+	}
+	if got := len(p.Outstanding()); got < n/10/2 || got > n/10*2 {
+		t.Errorf("%d of %d Gets are watched; one in 10 was asked for", got, n)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	if got := len(p.Outstanding()); got != 0 {
+		t.Errorf("%d outstanding", got)
+	}
+}
+
+func TestProfile(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	b := acquiredHere(p)
+	var text, proto bytes.Buffer
+	profile := pprof.Lookup("tarn.buffers")
+	if err := profile.WriteTo(&text, 1); err != nil || !strings.Contains(text.String(), "acquiredHere") {
+		t.Errorf("profile (%v):\n%s", err, text.String())
+	}
+	if err := profile.WriteTo(&proto, 0); err != nil {
+		t.Fatal(err)
+	}
+	before := profile.Count()
+	b.Free()
+	if profile.Count() != before-1 {
+		t.Errorf("the profile still counts a freed buffer")
+	}
+	file := t.TempDir() + "/buffers.pb.gz"
+	if err := os.WriteFile(file, proto.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "tool", "pprof", "-top", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "acquiredHere") {
+		t.Errorf("go tool pprof: %v\n%s", err, out)
+	}
+}
+
+func TestFreedMemoryIsPoisoned(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
+	b := p.Copy([]byte("secret"))
+	stale := b.Bytes() // to look at what nobody may look at
+	b.Free()
+	if string(stale) != "\xDB\xDB\xDB\xDB\xDB\xDB" {
+		t.Errorf("%q after Free", stale)
+	}
+}
+
+// With CheckGuard a read through a slice kept too long faults on the spot.
+func TestGuardFaults(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckGuard, Report: func(tarn.Misuse) {}})
+	b := p.Copy([]byte("secret"))
+	stale := b.Bytes()
+	b.Free()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var seen byte
+	fault := caught(func() { seen = stale[0] })
+	switch {
+	case !guard.Supported && seen != 0xDB:
+		t.Errorf("neither guarded nor poisoned: %#x", seen)
+	case guard.Supported && !isFault(fault):
+		t.Errorf("read %#x through a slice kept too long (%v)", seen, fault)
+	}
+}
+
+// isFault tells whether a panic is about an address that could not be read.
+func isFault(v any) bool {
+	_, ok := v.(interface{ Addr() uintptr })
+	return ok
+}
+
+func TestGuardIsBoundedAndSaysWhenItIsOff(t *testing.T) {
+	var told []tarn.Misuse
+	p := newPool(t, tarn.PoolConfig{
+		Classes: []int{64 << 10}, Check: tarn.CheckGuard, GuardBytes: 256 << 10,
+		Report: func(m tarn.Misuse) { told = append(told, m) },
+	})
+	for range 100 { // quarantine makes room for what comes
+		p.Get(1000).Free()
+	}
+	if guard.Supported && len(told) != 0 {
+		t.Errorf("told %v", &told[0])
+	}
+	var held []tarn.Buffer
+	for range 10 {
+		held = append(held, p.Get(1000))
+	}
+	if len(told) != 1 || told[0].Kind != tarn.Unguarded || !strings.Contains(told[0].Error(), "ordinary memory") {
+		t.Errorf("beyond its bytes the guard told %v", told)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	if st := p.Stats(); st.InUse != 0 || st.InUseBuffers != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestCheckFromEnvironment(t *testing.T) {
+	for value, want := range map[string]tarn.CheckLevel{
+		"": tarn.CheckOff, "off": tarn.CheckOff, "nonsense": tarn.CheckOff, "sampled": tarn.CheckSampled,
+		"sampled:7": tarn.CheckSampled, "sampled:-1": tarn.CheckSampled, "all": tarn.CheckAll, "guard": tarn.CheckGuard,
+	} {
+		t.Setenv("TARN_CHECK", value)
+		if got := newPool(t, tarn.PoolConfig{}).Stats().Check; got != want {
+			t.Errorf("TARN_CHECK=%q gives %v, want %v", value, got, want)
+		}
+		if got := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll}).Stats().Check; got != tarn.CheckAll {
+			t.Errorf("TARN_CHECK=%q overrides the config: %v", value, got)
+		}
+	}
+	t.Setenv("TARN_CHECK", "sampled:1")
+	p := newPool(t, tarn.PoolConfig{})
+	b := p.Get(1)
+	if len(p.Outstanding()) != 1 {
+		t.Error("sampled:1 does not watch every Get")
+	}
+	b.Free()
+}
+
+func TestKindsHaveWords(t *testing.T) {
+	for k := tarn.UseAfterFree; k <= tarn.Unguarded; k++ {
+		m := tarn.Misuse{Kind: k, Op: "Op", Size: 7}
+		if strings.Contains(k.String(), "misuse") || !strings.Contains(m.Error(), "7") {
+			t.Errorf("kind %d: %q", k, m.Error())
+		}
+	}
+	if tarn.MisuseKind(99).String() != "misuse 99" {
+		t.Error("an unknown kind")
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package tarn_test
+
+const raceEnabled = false

@@ -1,0 +1,219 @@
+package tarn_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+)
+
+// collect runs the garbage collector until done reports true; finalizers run on a goroutine of
+// their own, so how many rounds it takes is not fixed.
+func collect(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for range 200 {
+		runtime.GC()
+		if done() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("after 200 collections: not yet %s", what)
+}
+
+// What is kept never exceeds the bound, whoever asks for what at once.
+func TestRetentionIsBoundedUnderConcurrency(t *testing.T) {
+	const bound = 1 << 20
+	p := newPool(t, tarn.PoolConfig{Retain: bound})
+	stop := make(chan struct{})
+	var watch, work sync.WaitGroup
+	watch.Go(func() {
+		for {
+			if st := p.Stats(); st.Idle > bound {
+				t.Errorf("%d bytes idle; the bound is %d", st.Idle, bound)
+				return
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	for g := range 100 {
+		work.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			var held []tarn.Buffer
+			for range 300 {
+				held = append(held, p.Get(1+r.IntN(40_000)))
+				if len(held) > 10 {
+					k := r.IntN(len(held))
+					held[k].Free()
+					held[k] = held[len(held)-1]
+					held = held[:len(held)-1]
+				}
+			}
+			for _, b := range held {
+				b.Free()
+			}
+		})
+	}
+	work.Wait()
+	close(stop)
+	watch.Wait()
+	st := p.Stats()
+	if st.Idle > bound || st.InUse != 0 {
+		t.Errorf("at rest: idle %d, in use %d", st.Idle, st.InUse)
+	}
+	collect(t, "balanced", func() bool { st := p.Stats(); return st.Gets == 30_000 && st.Frees == 30_000 })
+	if st.Dropped == 0 {
+		t.Error("nothing was dropped: the bound was never reached, the test is too small")
+	}
+}
+
+func TestRetainOneKeepsNothing(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Retain: 1})
+	p.Get(100).Free()
+	if st := p.Stats(); st.Idle != 0 || st.Dropped != 1 {
+		t.Errorf("idle %d, dropped %d", st.Idle, st.Dropped)
+	}
+}
+
+func TestIdleMemoryDecays(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{})
+	var held []tarn.Buffer
+	for range 100 {
+		held = append(held, p.Get(32<<10))
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	collect(t, "without idle memory", func() bool { return p.Stats().Idle == 0 })
+	st := p.Stats()
+	if st.Gets != 100 || st.Frees != 100 || st.Leaked != 0 || st.InUse != 0 || st.Cycles == 0 {
+		t.Errorf("books after the decay: %+v", st)
+	}
+	if st.Peak < 100*32<<10 {
+		t.Errorf("peak %d", st.Peak)
+	}
+}
+
+// A giant does not stay because smaller buffers keep the pool busy.
+func TestGiantsAreNotPinned(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{})
+	p.Get(8 << 20).Free()
+	p.Get(64 << 20).Free() // above the largest class: never kept
+	collect(t, "without the giant", func() bool {
+		p.Get(1000).Free()
+		return p.Stats().Idle <= 1024
+	})
+}
+
+func TestTrim(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{})
+	p.Get(100).Free()
+	p.Get(100_000).Free()
+	out := p.Get(1000)
+	p.Trim()
+	st := p.Stats()
+	if !raceEnabled && st.Idle != 0 || st.InUseBuffers != 1 { // race builds drop slabs on Put at random
+		t.Errorf("after Trim: idle %d, out %d", st.Idle, st.InUseBuffers)
+	}
+	out.Free()
+}
+
+func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
+	for _, level := range []tarn.CheckLevel{tarn.CheckOff, tarn.CheckAll, tarn.CheckGuard} {
+		t.Run(level.String(), func(t *testing.T) {
+			var mu sync.Mutex
+			var told []tarn.Misuse
+			p := newPool(t, tarn.PoolConfig{Check: level, Report: func(m tarn.Misuse) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, m)
+			}})
+			forget(p)
+			collect(t, "three leaks counted", func() bool { return p.Stats().Leaked == 3 })
+			st := p.Stats()
+			if st.InUseBuffers != 0 || st.Frees != 0 {
+				t.Errorf("books: %+v", st)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if want := 3 * int(min(level/tarn.CheckAll, 1)); len(told) != want {
+				t.Fatalf("%d leaks told, want %d", len(told), want)
+			}
+			for _, m := range told {
+				if m.Kind != tarn.Leak || len(m.Acquired) == 0 {
+					t.Errorf("told %v", &m)
+				}
+			}
+			if n := len(p.Outstanding()); n != 0 {
+				t.Errorf("%d leaked buffers are listed as out", n)
+			}
+		})
+	}
+}
+
+//go:noinline
+func forget(p *tarn.Pool) {
+	p.Get(100)
+	p.Get(100 << 20 >> 5)
+	b := p.Get(1000).Slice(1, 2)
+	_ = b
+}
+
+func TestAbandonedPoolIsCollected(t *testing.T) {
+	gone := make(chan struct{})
+	func() {
+		p := newPool(t, tarn.PoolConfig{})
+		p.Get(1 << 20).Free()
+		runtime.AddCleanup(p, func(ch chan struct{}) { close(ch) }, gone)
+	}()
+	collect(t, "collected", func() bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Name: "mine", Classes: []int{64, 1024}, Check: tarn.CheckOff})
+	a, b, c := p.Get(10), p.Get(1000), p.Get(5000)
+	st := p.Stats()
+	if st.Name != "mine" || st.InUseBuffers != 3 || st.InUse != 64+1024+5000 || st.Idle != 0 {
+		t.Errorf("three out: %+v", st)
+	}
+	if len(st.Classes) != 3 || st.Classes[0].Size != 64 || st.Classes[1].Size != 1024 || st.Classes[2].Size != 0 {
+		t.Fatalf("classes: %+v", st.Classes)
+	}
+	for _, c := range st.Classes {
+		if c.Gets != 1 || c.Misses != 1 || c.Hits != 0 || c.InUse != 1 || c.Frees != 0 {
+			t.Errorf("class %d: %+v", c.Size, c)
+		}
+	}
+	a.Free()
+	b.Free()
+	c.Free()
+	st = p.Stats()
+	if st.Gets != 3 || st.Frees != 3 || st.Hits+st.Misses != st.Gets || st.InUseBuffers != 0 || st.InUse != 0 {
+		t.Errorf("all home: %+v", st)
+	}
+	if st.Peak != 64+1024+5000 {
+		t.Errorf("peak %d", st.Peak)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	var told []tarn.Misuse
+	p := newPool(t, tarn.PoolConfig{Report: func(m tarn.Misuse) { told = append(told, m) }})
+	p.Refuse(make([]byte, 10))
+	if st := p.Stats(); st.Refused != 1 || len(told) != 1 || told[0].Kind != tarn.ForeignFree || told[0].Error() == "" {
+		t.Errorf("refused %d, told %v", st.Refused, told)
+	}
+}
