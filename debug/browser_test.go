@@ -85,8 +85,13 @@ func (v *visitor) must(err error) {
 func (v *visitor) until(expression string) {
 	v.t.Helper()
 	var ok bool
-	v.must(v.Eval(v.ctx, `new Promise(done => { const end = Date.now() + 15000, look = () => (`+expression+
-		`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 50); look(); })`, &ok))
+	ask := `new Promise(done => { const end = Date.now() + 15000, look = () => (` + expression +
+		`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 50); look(); })`
+	err := v.Eval(v.ctx, ask, &ok)
+	for errors.Is(err, browser.ErrNavigated) {
+		err = v.Eval(v.ctx, ask, &ok)
+	}
+	v.must(err)
 	if !ok {
 		var text string
 		v.must(v.Eval(v.ctx, "document.body.innerText", &text))

@@ -27,7 +27,7 @@ type page struct {
 
 // newPage prepares the page from the embedded files.
 func newPage() *page {
-	css := asset("page.css")
+	css := plot.Style()
 	js := "(() => {" + asset("charts.js") + asset("live.js") + "})();"
 	return &page{
 		template: template.Must(template.New("page").Funcs(functions()).Parse(asset("page.html"))),

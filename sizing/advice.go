@@ -22,7 +22,8 @@ const cacheLine = 64
 // Recommend proposes a ladder for what h recorded: k classes, or with k zero as few, from the knee of
 // the curve on, as waste no more than a twentieth of what they hand out and half of what the ladder in
 // force wastes. It looks no further than 32 classes, or as many as the ladder in force has up to 128;
-// where even those do not waste less, it advises to keep what is there.
+// where even those, or k classes that are no fewer than now, do not waste less, it advises to keep
+// what is there.
 //
 // Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
 // ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
@@ -47,7 +48,8 @@ func Recommend(h Histogram, k int) (Advice, error) {
 	if a.Best, err = Measure(h, a.Ladder); err != nil {
 		return Advice{}, err
 	}
-	if len(h.Classes) > 0 && a.Best.Oversize >= a.Now.Oversize && a.Best.Waste() >= a.Now.Waste() {
+	shorter := k > 0 && k < len(h.Classes) // and wanted for being so, though it wastes more
+	if len(h.Classes) > 0 && !shorter && a.Best.Oversize >= a.Now.Oversize && a.Best.Waste() >= a.Now.Waste() {
 		a.Keep, a.Ladder, a.Best = true, h.Classes, a.Now
 	}
 	a.Saved = saved(a, h.Peak)

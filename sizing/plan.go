@@ -125,23 +125,23 @@ func Curve(h Histogram, k int) ([]Point, error) {
 	return p.Curve(), nil
 }
 
-// Knee returns the number of classes beyond which another one buys little: the point of the curve
-// farthest below the straight line between its ends (the "kneedle" rule for a falling convex curve;
+// Knee returns the number of classes beyond which another one buys little: the point of the curve of
+// shares farthest below the straight line between its ends (the "kneedle" rule for a falling convex curve;
 // Satopää et al., Finding a "Kneedle" in a Haystack, 2011). A curve of two points or fewer has its knee
-// at its last point; an empty one at 0.
+// at an end; an empty one at 0.
 func Knee(curve []Point) int {
 	if len(curve) == 0 {
 		return 0
 	}
 	first, last := curve[0], curve[len(curve)-1]
 	knee, depth := last.Classes, 0.0
-	width, height := float64(last.Classes-first.Classes), float64(first.Waste)-float64(last.Waste)
+	width, height := float64(last.Classes-first.Classes), first.Share-last.Share
 	if width == 0 || height <= 0 {
 		return first.Classes
 	}
 	for _, p := range curve {
 		x := float64(p.Classes-first.Classes) / width
-		y := (float64(p.Waste) - float64(last.Waste)) / height
+		y := (p.Share - last.Share) / height
 		if below := 1 - x - y; below > depth {
 			knee, depth = p.Classes, below
 		}

@@ -220,7 +220,7 @@ func TestCurveProperties(t *testing.T) {
 func TestKnee(t *testing.T) {
 	var hyperbola []Point
 	for k := 1; k <= 64; k++ {
-		hyperbola = append(hyperbola, Point{Classes: k, Waste: uint64(1e6 / k)})
+		hyperbola = append(hyperbola, Point{Classes: k, Share: 1 / float64(k)})
 	}
 	for _, tc := range []struct {
 		curve []Point
@@ -228,8 +228,8 @@ func TestKnee(t *testing.T) {
 	}{
 		{nil, 0},
 		{[]Point{{Classes: 3}}, 3},
-		{[]Point{{Classes: 1, Waste: 9}, {Classes: 2, Waste: 9}}, 1},
-		{[]Point{{Classes: 1, Waste: 100}, {Classes: 2, Waste: 10}, {Classes: 3, Waste: 5}, {Classes: 4, Waste: 0}}, 2},
+		{[]Point{{Classes: 1, Share: 0.9}, {Classes: 2, Share: 0.9}}, 1},
+		{[]Point{{Classes: 1, Share: 0.8}, {Classes: 2, Share: 0.1}, {Classes: 3, Share: 0.05}, {Classes: 4}}, 2},
 		{hyperbola, 8},
 	} {
 		if got := Knee(tc.curve); got != tc.want {

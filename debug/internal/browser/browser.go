@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 )
@@ -74,6 +75,9 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
+	// Its helpers write to what they inherit; waiting for that to end waits for them too, so that the
+	// profile is at rest when Close returns.
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = nobody{}, nobody{}, 10*time.Second
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as the pipe wants them
 	b := &Browser{cmd: cmd, out: out, waiting: map[int]chan reply{}, onEvent: onEvent}
 	err = cmd.Start()
@@ -88,6 +92,11 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	}
 	return b, nil
 }
+
+// nobody reads what the browser says on its standard streams.
+type nobody struct{}
+
+func (nobody) Write(p []byte) (int, error) { return len(p), nil }
 
 // attach opens a page and listens to it.
 func (b *Browser) attach(ctx context.Context) error {
@@ -192,6 +201,8 @@ func (b *Browser) Call(ctx context.Context, method string, params, result any) e
 		switch {
 		case !ok:
 			return b.broken
+		case r.Error != nil && strings.Contains(r.Error.Message, "navigated"):
+			return fmt.Errorf("%w: %s", ErrNavigated, method)
 		case r.Error != nil:
 			return fmt.Errorf("browser: %s: %s", method, r.Error.Message)
 		case result == nil:
@@ -200,6 +211,9 @@ func (b *Browser) Call(ctx context.Context, method string, params, result any) e
 		return json.Unmarshal(r.Result, result)
 	}
 }
+
+// ErrNavigated: the page went away while it was asked.
+var ErrNavigated = errors.New("browser: the page navigated")
 
 // Eval runs an expression in the page, waiting for it if it is a promise, and decodes its value.
 func (b *Browser) Eval(ctx context.Context, expression string, value any) error {

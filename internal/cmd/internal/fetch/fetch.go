@@ -1,0 +1,100 @@
+// Package fetch reads what a service with the debug handler serves, for the commands top and tune.
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn/debug"
+)
+
+// Bounds on one answer: what is at the other end may be anything.
+const (
+	maxBody = 64 << 20
+	timeout = 10 * time.Second
+)
+
+// Errors of this package, to be matched with errors.Is.
+var (
+	// ErrURL: not an address of HTTP; the caller is at fault.
+	ErrURL = errors.New("not an http or https address")
+	// ErrAnswer: something answers, but it is no debug handler.
+	ErrAnswer = errors.New("not the answer of a debug handler")
+)
+
+// IsURL tells an address from the name of a file.
+func IsURL(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
+}
+
+// Snapshot asks for one of the handler's JSON formats. The address is that of the page; its query is
+// kept but for the format.
+func Snapshot(ctx context.Context, address, format string) (*debug.Snapshot, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || !IsURL(address) {
+		return nil, fmt.Errorf("%s: %w", address, ErrURL)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/json")
+	query := u.Query()
+	query.Set("format", format)
+	u.RawQuery = query.Encode()
+	data, err := get(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return Decode(data)
+}
+
+// Decode reads a snapshot.
+func Decode(data []byte) (*debug.Snapshot, error) {
+	var s debug.Snapshot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrAnswer, err)
+	}
+	if s.Time.IsZero() || s.Pools == nil {
+		return nil, fmt.Errorf("%w: it names no pools", ErrAnswer)
+	}
+	return &s, nil
+}
+
+func get(ctx context.Context, address string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, ErrURL)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body := &io.LimitedReader{R: resp.Body, N: maxBody + 1}
+	data, err := io.ReadAll(body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", address, err)
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %w: status %s", address, ErrAnswer, resp.Status)
+	case body.N <= 0:
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", address, ErrAnswer, maxBody)
+	}
+	return data, nil
+}
+
+// Clean makes text of a service safe for a terminal: control characters would move its cursor.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}

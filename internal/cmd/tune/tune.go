@@ -1,0 +1,120 @@
+// Package tune is the command "tarn tune": from what a pool recorded it prints what its ladder wastes,
+// the best ladder, and what that saves.
+package tune
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tarn-go/tarn/internal/cli"
+)
+
+const usage = `usage: tarn tune [-k N] [-pool NAME] [-o report.html] FILE|URL
+
+Reads what a pool recorded and prints the waste of its ladder of size classes, the best ladder, what
+that saves, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
+the debug page (?format=json), or a recorded trace; "-" is standard input. URL is a debug page of a
+running service.
+
+`
+
+// options are the command's flags.
+type options struct {
+	classes int
+	pool    string
+	report  string
+	source  string
+}
+
+// Run runs the command and returns its exit status.
+func Run(ctx context.Context, args []string, std cli.Streams) int {
+	o, err := parse(args, std.Err)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return cli.OK
+	case err != nil:
+		fmt.Fprintf(std.Err, "tarn tune: %v\n", err)
+		return cli.Usage
+	}
+	if err := run(ctx, o, std); err != nil {
+		fmt.Fprintf(std.Err, "tarn tune: %v\n", err)
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+// parse takes flags before and after the source alike.
+func parse(args []string, help io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("tarn tune", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&o.classes, "k", 0, "number of classes; 0 chooses it")
+	flags.StringVar(&o.pool, "pool", "", "the pool of that name; all where a service has several")
+	flags.StringVar(&o.report, "o", "", "write a report with plots to this file, as HTML")
+	for rest := args; ; {
+		if err := flags.Parse(rest); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				fmt.Fprint(help, usage)
+				flags.SetOutput(help)
+				flags.PrintDefaults()
+			}
+			return o, err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		if o.source != "" {
+			return o, fmt.Errorf("one source, please: %s or %s", o.source, flags.Arg(0))
+		}
+		o.source, rest = flags.Arg(0), flags.Args()[1:]
+	}
+	switch {
+	case o.source == "":
+		return o, errors.New("what to tune? Give a file or the address of a debug page (-h for help)")
+	case o.classes < 0:
+		return o, fmt.Errorf("-k %d: a ladder has at least one class", o.classes)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o options, std cli.Streams) error {
+	found, err := load(ctx, o, std.In)
+	if err != nil {
+		return err
+	}
+	var results []result
+	var failed error
+	for _, in := range found {
+		r, err := solve(in, o.classes)
+		if err != nil {
+			failed = fmt.Errorf("pool %q: %w", in.name, err)
+			if len(found) > 1 {
+				fmt.Fprintf(std.Out, "pool %q: %v\n\n", in.name, err)
+			}
+			continue
+		}
+		results = append(results, r)
+		if err := r.print(std.Out); err != nil {
+			return err
+		}
+	}
+	if len(results) == 0 {
+		return failed
+	}
+	if o.report == "" {
+		return nil
+	}
+	page, err := report(results)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.report, page, 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(std.Out, "report: %s\n", o.report)
+	return err
+}
