@@ -26,7 +26,8 @@ func (f *File) Read(p []byte) (int, error) {
 }
 
 // Write writes p at the file's position and moves it, or at the file's end when it was
-// opened with os.O_APPEND. n counts what the server has acknowledged.
+// opened with os.O_APPEND (the server is asked where that is, so two who append at once
+// should lock). n counts what the server has acknowledged.
 func (f *File) Write(p []byte) (int, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()

@@ -7,20 +7,16 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// endOfFile is the offset that makes a server append, where the handle may only append
-// (MS-FSA 2.1.5.4).
-const endOfFile = ^uint64(0)
-
 // startWrite sends as many bytes of p as one request may move, to off, and returns how
 // many that is. p is borrowed until finishWrite.
-func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off uint64, w patience) (*call, int, error) {
+func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off int64, w patience) (*call, int, error) {
 	cl := t.call(proto.CommandWrite)
 	mid, charge, n, err := t.book(ctx, cl, min(len(p), t.c.agreed.maxWrite), w)
 	if err != nil {
 		return nil, 0, err
 	}
 	cl.payload = p[:n]
-	cl.write = proto.WriteRequest{Length: uint32(n), Offset: off, FileID: id}
+	cl.write = proto.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
 	if err := t.c.startWith(ctx, cl, &cl.write, t.encrypted, mid, charge); err != nil {
 		return nil, 0, err
 	}
@@ -77,7 +73,7 @@ func (t *tree) writeRun(ctx context.Context, id proto.FileID, p []byte, off int6
 			if tail > head {
 				wait = onlyIfFree
 			}
-			cl, n, err := t.startWrite(ctx, id, p[sent:min(sent+size, len(p))], uint64(off)+uint64(sent), wait)
+			cl, n, err := t.startWrite(ctx, id, p[sent:min(sent+size, len(p))], off+int64(sent), wait)
 			if err == errBusy {
 				break
 			}
@@ -113,27 +109,12 @@ func (t *tree) writeRun(ctx context.Context, id proto.FileID, p []byte, off int6
 	}
 }
 
-// appendAll writes p at the end of the file, whatever its length is by then: one
-// request after the other, since each goes where the file ends when it arrives.
+// appendAll writes p at the end of the file as it is now. Where the server does not
+// append by itself (the handle may do nothing else), two who append at once may meet.
 func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
-	t, id, err := h.live(ctx)
+	end, err := h.size(ctx)
 	if err != nil {
 		return 0, err
 	}
-	done := 0
-	for done < len(p) {
-		cl, n, err := t.startWrite(ctx, id, p[done:], endOfFile, waitCredits)
-		if err != nil {
-			return done, err
-		}
-		got, err := t.finishWrite(ctx, cl, n)
-		done += got
-		if err == nil && got == 0 {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
+	return h.writeAt(ctx, p, end)
 }

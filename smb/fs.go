@@ -1,0 +1,108 @@
+package smb
+
+import (
+	"io/fs"
+	"path"
+)
+
+// FS is the directory dir of the share as an [fs.FS], which also has the methods
+// ReadFile, ReadDir, Stat, Sub and Glob of package io/fs. Names in it follow fs.ValidPath.
+func (s *Share) FS(dir string) fs.FS { return &shareFS{s, dir} }
+
+type shareFS struct {
+	s   *Share
+	dir string
+}
+
+var (
+	_ fs.ReadFileFS = (*shareFS)(nil)
+	_ fs.ReadDirFS  = (*shareFS)(nil)
+	_ fs.StatFS     = (*shareFS)(nil)
+	_ fs.SubFS      = (*shareFS)(nil)
+)
+
+// at is the name in the share that name has in f.
+func (f *shareFS) at(op, name string) (string, error) {
+	if !fs.ValidPath(name) {
+		return "", pathError(op, name, fs.ErrInvalid)
+	}
+	for i := 0; i < len(name); i++ {
+		if name[i] == '\\' { // a separator to the server, a letter to io/fs
+			return "", pathError(op, name, fs.ErrInvalid)
+		}
+	}
+	return path.Join(f.dir, name), nil
+}
+
+// rename puts the name the user knows into an error.
+func rename(err error, name string) error {
+	if pe, ok := err.(*fs.PathError); ok {
+		pe.Path = name
+	}
+	return err
+}
+
+func (f *shareFS) Open(name string) (fs.File, error) {
+	full, err := f.at("open", name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := f.s.Open(full)
+	if err != nil {
+		return nil, rename(err, name)
+	}
+	file.h.name = name
+	return file, nil
+}
+
+func (f *shareFS) ReadFile(name string) ([]byte, error) {
+	full, err := f.at("open", name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.s.ReadFile(full)
+	return b, rename(err, name)
+}
+
+func (f *shareFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	full, err := f.at("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.s.ReadDir(full)
+	return list, rename(err, name)
+}
+
+func (f *shareFS) Stat(name string) (fs.FileInfo, error) {
+	full, err := f.at("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := f.s.Stat(full)
+	return fi, rename(err, name)
+}
+
+func (f *shareFS) Sub(dir string) (fs.FS, error) {
+	full, err := f.at("sub", dir)
+	if err != nil {
+		return nil, err
+	}
+	return &shareFS{f.s, full}, nil
+}
+
+// anyFS is the share for package fs's walkers, with names as the share's methods take them.
+type anyFS struct{ s *Share }
+
+func (f anyFS) Open(name string) (fs.File, error)          { return f.s.Open(name) }
+func (f anyFS) ReadDir(name string) ([]fs.DirEntry, error) { return f.s.ReadDir(name) }
+func (f anyFS) Stat(name string) (fs.FileInfo, error)      { return f.s.Lstat(name) }
+
+// Glob lists the names that match pattern, whose parts are separated by "/" and follow
+// [path.Match].
+func (s *Share) Glob(pattern string) ([]string, error) { return fs.Glob(anyFS{s}, pattern) }
+
+// WalkDir walks the tree under root, as [fs.WalkDir]: in order of names, not following
+// symbolic links. Names given to fn are root with "/" and the rest.
+func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
+	return fs.WalkDir(anyFS{s}, root, fn)
+}

@@ -1,0 +1,71 @@
+package smb
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// LockMode is who else may hold a lock on the same bytes.
+type LockMode uint8
+
+// Modes of a lock.
+const (
+	LockShared    LockMode = iota + 1 // others may read and share
+	LockExclusive                     // nobody else may touch the bytes
+)
+
+// Lock locks n bytes from off, waiting for others to give way; the file's context ends
+// the wait. The lock is the open file's: it ends with Unlock or Close, and is lost with
+// the handle. A range may lie beyond the end of the file.
+func (f *File) Lock(off, n int64, mode LockMode) error {
+	return f.lock("lock", f.ctx, off, n, lockFlags(mode))
+}
+
+// TryLock is Lock, failing with ErrLocked rather than waiting.
+func (f *File) TryLock(off, n int64, mode LockMode) error {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	return f.lock("lock", ctx, off, n, lockFlags(mode)|proto.LockFailImmediately)
+}
+
+// Unlock unlocks a range exactly as it was locked.
+func (f *File) Unlock(off, n int64) error {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	return f.lock("unlock", ctx, off, n, proto.LockUnlock)
+}
+
+func lockFlags(mode LockMode) proto.LockFlags {
+	if mode == LockShared {
+		return proto.LockShared
+	}
+	return proto.LockExclusive
+}
+
+func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.LockFlags) error {
+	if off < 0 || n < 0 {
+		return f.wrap(op, errNegative)
+	}
+	t, id, err := f.h.live(ctx)
+	if err == nil {
+		cl := t.call(proto.CommandLock)
+		// Granted to a caller who has gone away: given back.
+		cl.late = func(c *conn, cl *call) {
+			if flags&proto.LockUnlock == 0 {
+				t.lock(context.Background(), t.call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
+			}
+		}
+		err = t.lock(ctx, cl, id, uint64(off), uint64(n), flags)
+	}
+	return f.wrap(op, err)
+}
+
+func (t *tree) lock(ctx context.Context, cl *call, id proto.FileID, off, n uint64, flags proto.LockFlags) error {
+	req := proto.LockRequest{FileID: id, Locks: []proto.LockElement{{Offset: off, Length: n, Flags: flags}}}
+	if err := t.roundTrip(ctx, cl, &req); err != nil {
+		return err
+	}
+	t.c.release(cl)
+	return nil
+}

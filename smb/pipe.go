@@ -1,0 +1,89 @@
+package smb
+
+import (
+	"context"
+	"io"
+
+	"github.com/tarn-go/tarn/smb/internal/dcerpc"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// pipe is an open named pipe on a server (MS-SMB2 4.8).
+type pipe struct {
+	t  *tree
+	id proto.FileID
+}
+
+// pipeRoom is how many bytes one answer on a pipe may have.
+const pipeRoom = 16 << 10
+
+// Transact writes request to the pipe and appends the first part of the answer to dst
+// (FSCTL_PIPE_TRANSCEIVE).
+func (p *pipe) Transact(ctx context.Context, request, dst []byte) ([]byte, error) {
+	room := min(pipeRoom, p.t.c.agreed.maxTransact)
+	cl := p.t.call(proto.CommandIoctl)
+	cl.expect = room
+	req := proto.IoctlRequest{Code: proto.FsctlPipeTransceive, FileID: p.id, Input: request, Output: uint32(room)}
+	if err := p.t.roundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
+		return dst, err
+	}
+	defer p.t.c.release(cl)
+	r, err := proto.DecodeIoctlResponse(cl.message())
+	if err != nil {
+		return dst, p.t.malformed(err)
+	}
+	return append(dst, r.Output...), nil
+}
+
+// Read appends the next part of an answer to dst.
+func (p *pipe) Read(ctx context.Context, dst []byte) ([]byte, error) {
+	cl := p.t.call(proto.CommandRead)
+	n := min(pipeRoom, p.t.c.agreed.maxRead)
+	cl.expect = n
+	cl.read = proto.ReadRequest{Length: uint32(n), FileID: p.id}
+	if err := p.t.roundTrip(ctx, cl, &cl.read, proto.StatusBufferOverflow); err != nil {
+		return dst, err
+	}
+	defer p.t.c.release(cl)
+	r, err := proto.DecodeReadResponse(cl.message())
+	if err != nil {
+		return dst, p.t.malformed(err)
+	}
+	if len(r.Data) == 0 {
+		return dst, io.ErrUnexpectedEOF
+	}
+	return append(dst, r.Data...), nil
+}
+
+// Shares lists what the server shares (MS-SRVS NetrShareEnum over the pipe srvsvc).
+func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	ipc, err := s.Mount(ctx, "IPC$")
+	if err != nil {
+		return nil, err
+	}
+	ipc = ipc.WithContext(ctx)
+	defer ipc.Unmount()
+	var list []ShareInfo
+	err = ipc.again(func(ctx context.Context, t *tree) error {
+		h, err := ipc.open(ctx, t, "srvsvc", "srvsvc", &proto.CreateRequest{
+			Access: proto.AccessReadData | proto.AccessWriteData | proto.AccessAppendData | proto.AccessReadAttributes |
+				proto.AccessReadControl | proto.AccessSynchronize,
+			Share:       proto.ShareRead | proto.ShareWrite,
+			Disposition: proto.DispositionOpen,
+			Name:        "srvsvc",
+		})
+		if err != nil {
+			return err
+		}
+		defer h.close(ctx)
+		shares, err := dcerpc.ListShares(ctx, &pipe{t, h.id}, s.host)
+		list = list[:0]
+		for _, x := range shares {
+			list = append(list, ShareInfo{Name: x.Name, Comment: x.Comment, Type: ShareType(x.Type)})
+		}
+		return err
+	})
+	return list, err
+}

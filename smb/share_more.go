@@ -1,0 +1,118 @@
+package smb
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Statfs is the room on a share.
+type Statfs struct {
+	BlockSize      int64 // bytes of an allocation unit
+	TotalBytes     int64
+	FreeBytes      int64 // free for anybody
+	AvailableBytes int64 // free for this user
+}
+
+// Statfs asks for the room on the share's filesystem.
+func (s *Share) Statfs() (Statfs, error) {
+	var st Statfs
+	req := proto.QueryInfoRequest{
+		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32, FileID: proto.RelatedFileID(),
+	}
+	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
+		return t.chain(ctx, statRequest(remote), func(calls []part) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].cl.message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			i, err := proto.DecodeFSFullSizeInfo(b)
+			if err != nil {
+				return t.malformed(err)
+			}
+			unit := i.UnitSize()
+			st = Statfs{
+				BlockSize: saturate(unit, 1), TotalBytes: saturate(i.TotalUnits, unit),
+				FreeBytes: saturate(i.FreeUnits, unit), AvailableBytes: saturate(i.AvailableUnits, unit),
+			}
+			return nil
+		}, step{proto.CommandQueryInfo, &req, 32})
+	})
+	return st, pathError("statfs", s.m.name, err)
+}
+
+// saturate is a*b, at most what an int64 holds: the factors are the server's word.
+func saturate(a, b uint64) int64 {
+	const most = 1<<63 - 1
+	if b != 0 && a > most/b {
+		return most
+	}
+	return int64(a * b)
+}
+
+// SecurityInfo is a set of parts of a security descriptor (MS-SMB2 2.2.37).
+type SecurityInfo uint32
+
+// Parts of a security descriptor. SACL needs a privilege on the server.
+const (
+	OwnerSecurity SecurityInfo = 1
+	GroupSecurity SecurityInfo = 2
+	DACLSecurity  SecurityInfo = 4
+	SACLSecurity  SecurityInfo = 8
+)
+
+// maxDescriptor is the longest security descriptor that is asked for.
+const maxDescriptor = 65536
+
+// SecurityDescriptor reads parts of the named file's security descriptor, in its
+// self-relative form (MS-DTYP 2.4.6).
+func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, error) {
+	var sd []byte
+	req := proto.QueryInfoRequest{
+		Type: proto.InfoSecurity, Output: maxDescriptor,
+		Security: proto.SecurityInformation(parts), FileID: proto.RelatedFileID(),
+	}
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		create := statRequest(remote)
+		create.Access |= proto.AccessReadControl
+		if parts&SACLSecurity != 0 {
+			create.Access |= proto.AccessSystemSecurity
+		}
+		return t.chain(ctx, create, func(calls []part) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].cl.message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			sd = append([]byte(nil), b...)
+			return nil
+		}, step{proto.CommandQueryInfo, &req, maxDescriptor})
+	})
+	return sd, pathError("security", name, err)
+}
+
+// SetSecurityDescriptor replaces parts of the named file's security descriptor by those
+// of sd, which is self-relative.
+func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte) error {
+	if len(sd) > maxDescriptor {
+		return pathError("security", name, fs.ErrInvalid)
+	}
+	req := proto.SetInfoRequest{
+		Type: proto.InfoSecurity, Security: proto.SecurityInformation(parts),
+		FileID: proto.RelatedFileID(), Info: sd,
+	}
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		create := statRequest(remote)
+		if parts&DACLSecurity != 0 {
+			create.Access |= proto.AccessWriteDAC
+		}
+		if parts&(OwnerSecurity|GroupSecurity) != 0 {
+			create.Access |= proto.AccessWriteOwner
+		}
+		if parts&SACLSecurity != 0 {
+			create.Access |= proto.AccessSystemSecurity
+		}
+		return t.chain(ctx, create, nil, step{proto.CommandSetInfo, &req, 0})
+	})
+	return pathError("security", name, err)
+}
