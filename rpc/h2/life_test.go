@@ -1,0 +1,283 @@
+package h2
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// TestGoAwayReceived: streams up to the last go on, the others come back as never
+// processed, and no stream can be opened.
+func TestGoAwayReceived(t *testing.T) {
+	r, c, rec := rawClient(t, Config{})
+	var calls []*call
+	var streams []*Stream
+	for range 3 {
+		k := newCall()
+		s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, streams = append(calls, k), append(streams, s)
+	}
+	r.fr.WriteGoAway(3, http2.ErrCodeNo, []byte("bye"))
+	<-calls[2].done
+	var ga *GoAwayError
+	if !errors.As(calls[2].err, &ga) || ga.Last != 3 || ga.Debug != "bye" {
+		t.Fatalf("stream 5 ended with %v", calls[2].err)
+	}
+	if got := <-rec.goAway; got != ga {
+		t.Error("OnGoAway was told something else")
+	}
+	if _, err := c.Open(context.Background(), nil, &Out{Block: testRequest}); !errors.As(err, &ga) {
+		t.Errorf("Open: %v", err)
+	}
+	r.headers(1, End, ":status", "200")
+	r.headers(3, End, ":status", "204")
+	for i, k := range calls[:2] {
+		if <-k.done; k.err != nil {
+			t.Errorf("stream %d: %v", 2*i+1, k.err)
+		}
+	}
+	for _, s := range streams {
+		s.Release()
+	}
+	<-c.Done()
+	if c.Err() != ErrClosed {
+		t.Error(c.Err())
+	}
+}
+
+// TestShutdownServer: two GOAWAYs, a round trip apart; what came between is served.
+func TestShutdownServer(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{}, func(s *Stream, k *call) {
+		<-gate
+		s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer})
+	})
+	r.request(1, End)
+	r.fr.WritePing(false, [8]byte{9})
+	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+	s.Shutdown()
+	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
+	if g.id != maxStreamID || g.code != http2.ErrCodeNo {
+		t.Fatalf("first GOAWAY %+v", g)
+	}
+	r.request(3, End) // on its way when the first GOAWAY was sent
+	r.fr.WritePing(true, partPing)
+	g, _ = r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id != maxStreamID })
+	if g.id != 3 {
+		t.Fatalf("second GOAWAY %+v", g)
+	}
+	r.request(5, End) // too late
+	close(gate)
+	for _, id := range []uint32{1, 3} {
+		r.wait("answer", func(s seen) bool { return s.id == id && s.typ == http2.FrameHeaders && s.end })
+	}
+	<-s.Done()
+	if n := r.count(func(s seen) bool { return s.id == 5 && s.typ != http2.FrameGoAway }); n > 0 {
+		t.Error("a stream beyond GOAWAY was served")
+	}
+}
+
+// TestShutdownPair: both sides of this package, with calls under way.
+func TestShutdownPair(t *testing.T) {
+	forEachWiring(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{})
+		p.do(t, []byte("one"))
+		p.s.Shutdown()
+		p.runs.Wait()
+		if p.serr != nil || p.cerr != nil {
+			t.Errorf("server %v, client %v", p.serr, p.cerr)
+		}
+	})
+}
+
+func TestConnectionLost(t *testing.T) {
+	forEachWiring(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{})
+		gate := make(chan struct{})
+		p.sh.serve = func(s *Stream, k *call) { <-gate }
+		k := newCall()
+		s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.s.NetConn().Close()
+		<-k.done
+		if k.err == nil {
+			t.Error("no error")
+		}
+		if _, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: p.pool.Get(10)}); err == nil {
+			t.Error("opened on a lost connection")
+		}
+		if err := s.Write(context.Background(), &Out{Data: p.pool.Get(10)}); err == nil {
+			t.Error("wrote on a lost connection")
+		}
+		s.Release()
+		close(gate)
+	})
+}
+
+// TestAbort: the code and the debug data reach the peer.
+func TestAbort(t *testing.T) {
+	r, s, _ := rawServer(t, Config{}, nil)
+	r.lives(1)
+	s.Abort(EnhanceYourCalm, "enough")
+	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
+	if g.text != "enough" || g.code != http2.ErrCodeEnhanceYourCalm {
+		t.Errorf("%+v", g)
+	}
+	r.nc.Close()
+	<-s.Done()
+	var ce *ConnError
+	if !errors.As(s.Err(), &ce) || ce.Fault != Local {
+		t.Error(s.Err())
+	}
+}
+
+// silent is a peer that reads and never answers.
+func silent(nc net.Conn) { io.Copy(io.Discard, nc) }
+
+func TestKeepalive(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		without Permission
+		open    bool
+		dies    bool
+	}{{"idle, denied", Deny, false, false}, {"idle, permitted", Permit, false, true}, {"with a call", Deny, true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := bufferedPipe()
+				rec := newRecorder(t)
+				pool := tarntest.NewPool(t)
+				conn, err := NewClient(a, rec, Config{Pool: pool,
+					Keepalive: Keepalive{Time: time.Minute, Timeout: 10 * time.Second, WithoutCall: c.without}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go silent(b)
+				run := make(chan error, 1)
+				go func() { run <- conn.Run() }()
+				k := newCall()
+				var s *Stream
+				if c.open {
+					if s, err = conn.Open(context.Background(), k, &Out{Block: testRequest}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Hour) // the bubble's clock
+				select {
+				case err := <-run:
+					if !c.dies || !strings.Contains(err.Error(), "keepalive") {
+						t.Errorf("ended with %v", err)
+					}
+				default:
+					if c.dies {
+						t.Error("still there")
+					}
+					conn.Close()
+					<-run
+				}
+				if s != nil {
+					<-k.done
+					s.Release()
+				}
+				b.Close()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestKeepaliveAnswered: a peer that answers is kept.
+func TestKeepaliveAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := Keepalive{Time: 10 * time.Second, Timeout: time.Second, WithoutCall: Permit}
+		p := newPair(t, pipeWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutCall: Permit}})
+		time.Sleep(time.Hour)
+		p.do(t, []byte("still there"))
+	})
+}
+
+// lander receives a message of 1 MB in memory of its own.
+type lander struct {
+	*recorder
+	dst  []byte
+	got  int
+	want int
+	full chan struct{}
+}
+
+func (l *lander) Land(s *Stream, n int) []byte {
+	if l.want == 0 {
+		l.want = 1_000_000
+		l.dst = make([]byte, l.want)
+	}
+	return l.dst[l.got:min(l.got+100_000, l.want)]
+}
+
+func (l *lander) Landed(s *Stream, n int, e Ending) {
+	l.got += n
+	s.Consumed(n)
+	if e == End {
+		close(l.full)
+	}
+}
+
+func (l *lander) OnData(s *Stream, b tarn.Buffer, e Ending) {
+	if b.Len() > 0 {
+		l.t.Error("DATA outside the landing")
+	}
+	b.Free()
+	if e == End {
+		close(l.full)
+	}
+}
+
+// TestLander: a message lands in the memory the handler names.
+func TestLander(t *testing.T) {
+	forEachWiring(t, func(t *testing.T, w wiring) {
+		pool := tarntest.NewPool(t)
+		a, b := w(t)
+		l := &lander{recorder: newRecorder(t), full: make(chan struct{})}
+		srv, err := NewServer(b, l, Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl, err := NewClient(a, newRecorder(t), Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{}, 2)
+		go func() { srv.Run(); done <- struct{}{} }()
+		go func() { cl.Run(); done <- struct{}{} }()
+		data := make([]byte, 1_000_000)
+		for i := range data {
+			data[i] = byte(i * i >> 3)
+		}
+		s, err := cl.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: pool.Copy(data), Ending: End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-l.full
+		if string(l.dst) != string(data) {
+			t.Error("another message landed")
+		}
+		s.Release()
+		cl.Close()
+		srv.Close()
+		<-done
+		<-done
+	})
+}
