@@ -55,7 +55,7 @@ func (b Buffer) Split(n int) (head, tail Buffer) {
 	}
 	tail = b.another("Split", b.off+n, b.n-n)
 	b.n = n
-	return b, tail
+	return b.resized(), tail
 }
 
 // Narrow takes ownership of b and returns the same reference, seen through b[i:j]. It touches no
@@ -66,7 +66,7 @@ func (b Buffer) Narrow(i, j int) Buffer {
 	}
 	b.off += i
 	b.n = j - i
-	return b
+	return b.resized()
 }
 
 // another is a further reference to n bytes of b's slab from off.

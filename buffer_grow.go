@@ -21,7 +21,7 @@ func (b Buffer) Join(next Buffer) (Buffer, bool) {
 		next.stale("Join")
 	}
 	b.n += next.n
-	return b, true
+	return b.resized(), true
 }
 
 // Tailroom is how many bytes GrowTail can add: those of the slab behind b while b is Unique,
@@ -54,7 +54,7 @@ func (b Buffer) GrowTail(n int) (Buffer, bool) {
 	}
 	b.n += n
 	b.zeroGrown(b.n-n, b.n)
-	return b, true
+	return b.resized(), true
 }
 
 // GrowHead is GrowTail at the other end.
@@ -68,7 +68,7 @@ func (b Buffer) GrowHead(n int) (Buffer, bool) {
 	b.off -= n
 	b.n += n
 	b.zeroGrown(0, n)
-	return b, true
+	return b.resized(), true
 }
 
 func (b Buffer) zeroGrown(i, j int) {

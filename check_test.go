@@ -101,8 +101,8 @@ func TestOutstanding(t *testing.T) {
 		t.Errorf("Outstanding: %+v\n%v", o, o)
 	}
 	b.Free()
-	if o := p.Outstanding()[0]; o.Refs != 1 {
-		t.Errorf("%d references", o.Refs)
+	if o := p.Outstanding()[0]; o.Refs != 1 || o.Seen != 1 {
+		t.Errorf("%d references see %d bytes", o.Refs, o.Seen)
 	}
 	s.Free()
 	if n := len(p.Outstanding()); n != 0 {

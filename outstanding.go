@@ -12,6 +12,7 @@ import (
 type Outstanding struct {
 	Size   int           // bytes asked for
 	Pinned int           // bytes of the slab
+	Seen   int           // bytes that its references show, overlaps counted twice, Pinned at most
 	Every  int           // how many Gets this one stands for: 1, or the N of CheckSampled
 	Refs   int           // references to it now
 	Age    time.Duration // since it was acquired
@@ -39,7 +40,7 @@ func (p *Pool) Outstanding() []Outstanding {
 			Size: t.size, Pinned: t.pinned, Every: p.checks.every,
 			Age: now.Sub(t.since), Cycles: int(cycle - t.cycle), Stack: t.acquired,
 		}
-		o.Refs, o.Last = t.newest()
+		o.Refs, o.Seen, o.Last = t.newest()
 		list = append(list, o)
 	}
 	p.checks.mu.Unlock()
@@ -47,15 +48,19 @@ func (p *Pool) Outstanding() []Outstanding {
 	return list
 }
 
-// newest is how many references live, and where the youngest of them was made.
-func (t *track) newest() (refs int, made Stack) {
+// newest is how many references live, what they show, and where the youngest of them was made.
+func (t *track) newest() (refs, seen int, made Stack) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	youngest := uint32(0)
 	for id, r := range t.refs {
-		if r.freed == nil && id > youngest {
+		if r.freed != nil {
+			continue
+		}
+		seen += r.length
+		if id > youngest {
 			youngest, made = id, r.acquired
 		}
 	}
-	return t.live, made
+	return t.live, min(seen, t.pinned), made
 }

@@ -26,6 +26,7 @@ type track struct {
 
 // refTrack is what is known of one reference.
 type refTrack struct {
+	length   int // bytes it shows
 	acquired Stack
 	freed    Stack // not nil once freed
 }
@@ -85,7 +86,7 @@ func (p *Pool) track(s *slab, n int) uint32 {
 		refs:       map[uint32]*refTrack{},
 		live:       1,
 	}
-	t.refs[firstIdentity] = &refTrack{acquired: t.acquired}
+	t.refs[firstIdentity] = &refTrack{length: n, acquired: t.acquired}
 	forgetBefore(t)
 	s.track.Store(t)
 	s.due |= dueUntrack
@@ -179,8 +180,23 @@ func (b Buffer) anotherTracked(op string, off, n int) Buffer {
 	defer t.mu.Unlock()
 	t.last++
 	t.live++
-	t.refs[t.last] = &refTrack{acquired: here(2)}
+	t.refs[t.last] = &refTrack{length: n, acquired: here(2)}
 	return Buffer{s, b.key>>genShift<<genShift | uint64(t.last), off, n}
+}
+
+// resized returns b, whose length has changed, and lets its track know if it has one.
+func (b Buffer) resized() Buffer {
+	if b.identity() == 0 {
+		return b
+	}
+	if t := b.slab.find(b.key); t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if r := t.refs[b.identity()]; r != nil {
+			r.length = b.n
+		}
+	}
+	return b
 }
 
 // endTracked notes that a tracked reference is given up, and panics if it was before.
