@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -36,7 +37,8 @@ type recorder struct {
 	goAway  chan *GoAwayError
 	settled chan struct{}
 	once    sync.Once
-	hold    bool // do not consume
+	hold    bool        // do not consume
+	early   atomic.Bool // server: answer the header, do not wait for the rest
 }
 
 func newRecorder(t testing.TB) *recorder {
@@ -44,6 +46,11 @@ func newRecorder(t testing.TB) *recorder {
 }
 
 func (r *recorder) OnHeaders(s *Stream, h *Header, e Ending) {
+	if r.early.Load() {
+		s.Post(&Out{Block: testResponse, TrailerBlock: testTrailer})
+		s.Release()
+		return
+	}
 	k, _ := s.Value.(*call)
 	if k == nil {
 		k = newCall()
