@@ -37,6 +37,7 @@ type attempt struct {
 	err       error          // what reset the stream
 	seen      sight
 	abandoned bool // the caller has gone: whatever comes is freed
+	filling   bool // the reading goroutine writes to memory of in
 
 	fields []h2.Field // space for the request's fields
 }
@@ -127,6 +128,11 @@ func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
 		return
 	}
 	a.in.Append(b)
+	a.arrived(n, e)
+}
+
+// arrived reacts to n more bytes in a.in. a.mu is held.
+func (a *attempt) arrived(n int, e h2.Ending) {
 	a.ungranted += n
 	if e == h2.End {
 		a.end(status.New(codes.Internal, "server closed the stream without sending trailers"))
@@ -211,8 +217,47 @@ func (a *attempt) waitEnd(ctx context.Context) error {
 func (a *attempt) abandon() {
 	a.mu.Lock()
 	a.abandoned = true
-	a.in.Free()
+	if !a.filling {
+		a.in.Free()
+	}
 	a.mu.Unlock()
+}
+
+// land implements lander.
+func (a *attempt) land() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.abandoned || a.ended || a.header == nil {
+		return nil
+	}
+	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv)
+	a.filling = len(b) > 0
+	return b
+}
+
+// landed implements lander.
+func (a *attempt) landed(n int, e h2.Ending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.filling = false
+	if a.abandoned {
+		a.in.Free()
+		return
+	}
+	a.in.Landed(n)
+	if !a.ended {
+		a.arrived(n, e)
+	}
+}
+
+// unlanded implements lander.
+func (a *attempt) unlanded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.filling = false
+	if a.abandoned {
+		a.in.Free()
+	}
 }
 
 // close abandons the attempt and releases its stream, which resets it if it is

@@ -25,6 +25,7 @@ type clientConn struct {
 	gone     chan struct{}   // closed when no more calls can begin
 	once     sync.Once
 	first    sync.Once
+	landings
 }
 
 // connect opens a connection and waits until the server has spoken. The error
@@ -94,6 +95,7 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn) (net.Conn, erro
 func (c *clientConn) run() {
 	defer c.cc.wg.Done()
 	c.h2c.Run()
+	c.settle()
 	c.leave()
 	for _, h := range c.cc.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
@@ -150,6 +152,7 @@ func (c *clientConn) OnIdle(*h2.Conn) {}
 
 // OnHeaders hands a response's header or trailer on.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	c.settle()
 	if a, ok := s.Value.(*attempt); ok {
 		a.gotHeaders(h, e)
 	}
@@ -157,6 +160,7 @@ func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 
 // OnData hands a piece of the response on.
 func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	c.settle()
 	a, ok := s.Value.(*attempt)
 	if !ok {
 		b.Free()
@@ -167,9 +171,24 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 
 // OnReset ends the attempt.
 func (c *clientConn) OnReset(s *h2.Stream, err error) {
+	c.settle()
 	if a, ok := s.Value.(*attempt); ok {
 		a.gotReset(err)
 	}
+}
+
+// Land finds room for a large message.
+func (c *clientConn) Land(s *h2.Stream, n int) []byte {
+	a, ok := s.Value.(*attempt)
+	if !ok {
+		return nil
+	}
+	return c.land(a)
+}
+
+// Landed takes note of its arrival.
+func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
+	c.landed(s.Value.(*attempt), n, e)
 }
 
 // unseen reports whether err, from opening a stream, means that the peer has

@@ -33,6 +33,8 @@ type serverCall struct {
 	ungranted int // bytes received whose window has not been given back
 	inEnd     bool
 	dispatch  dispatch
+	dropIn    bool // the call is over: in is freed, now or when filling ends
+	filling   bool // the reading goroutine writes to memory of in
 	waiting   bool // RecvMsg waits on ready
 	ready     chan struct{}
 	err       error // why the call is over: context.Canceled or DeadlineExceeded
@@ -92,21 +94,27 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	s.Value = call
 	call.user = call
+	unary := sh.method != nil && sh.method.unary != nil
+	if !unary {
+		call.dispatch = handling
+		call.inEnd = e == h2.End
+	}
 	if has {
 		call.deadline = time.Now().Add(timeout)
-		c.timers.Add(&call.timer, call.deadline, call)
 	}
 	if len(c.srv.opts.stats) > 0 {
 		call.statsBegin(h)
 	}
-	if sh.method != nil && sh.method.unary != nil {
-		if e == h2.End {
-			call.received(tarn.Buffer{}, e)
-		}
-		return
+	if has {
+		// From here on the timer may end the call at any time.
+		c.timers.Add(&call.timer, call.deadline, call)
 	}
-	call.inEnd = e == h2.End
-	call.start()
+	switch {
+	case !unary:
+		call.start()
+	case e == h2.End:
+		call.received(tarn.Buffer{}, e)
+	}
 }
 
 // shapeOf returns what the connection remembers of a header list, or makes it.
@@ -131,9 +139,8 @@ func hasBinary(fs []h2.Field) bool {
 	return false
 }
 
-// start hands the call to a handler.
+// start hands the call, whose dispatch is handling already, to a handler.
 func (c *serverCall) start() {
-	c.dispatch = handling
 	c.conn.srv.handlers.Add(1)
 	c.conn.srv.workers.run(c)
 }
@@ -149,6 +156,11 @@ func (c *serverCall) received(b tarn.Buffer, e h2.Ending) {
 		return
 	}
 	c.in.Append(b)
+	c.arrived(n, e)
+}
+
+// arrived reacts to n more bytes in c.in. c.mu is held on entry and released.
+func (c *serverCall) arrived(n int, e h2.Ending) {
 	c.ungranted += n
 	c.inEnd = e == h2.End
 	if c.dispatch == handling {
@@ -199,6 +211,7 @@ func (c *serverCall) gather() {
 	}
 	c.first = received{m, kind, size, err}
 	c.in.Free()
+	c.dispatch = handling
 	c.mu.Unlock()
 	c.start()
 }
@@ -286,7 +299,7 @@ func (c *serverCall) cancel(err error) {
 	drop := c.dispatch == gathering
 	if drop {
 		c.dispatch = abandoned
-		c.in.Free()
+		c.freeIn()
 	}
 	c.mu.Unlock()
 	for _, a := range afters {
@@ -329,10 +342,58 @@ func (c *serverCall) end() {
 	}
 	c.released = true
 	c.mu.Lock()
-	c.in.Free()
+	c.freeIn()
 	c.first.msg.Free()
 	c.mu.Unlock()
 	c.st.Release()
 	c.sendMu.Unlock()
 	c.recvMu.Unlock()
+}
+
+// freeIn drops what has come and not been taken. c.mu is held.
+func (c *serverCall) freeIn() {
+	c.dropIn = true
+	if !c.filling {
+		c.in.Free()
+	}
+}
+
+// land implements lander.
+func (c *serverCall) land() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || c.inEnd || c.dropIn {
+		return nil
+	}
+	o := &c.conn.srv.opts
+	b := c.in.Land(o.pool, o.maxRecv)
+	c.filling = len(b) > 0
+	return b
+}
+
+// landed implements lander.
+func (c *serverCall) landed(n int, e h2.Ending) {
+	c.mu.Lock()
+	c.filling = false
+	if c.dropIn {
+		c.in.Free()
+		c.mu.Unlock()
+		return
+	}
+	c.in.Landed(n)
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.arrived(n, e)
+}
+
+// unlanded implements lander.
+func (c *serverCall) unlanded() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.filling = false
+	if c.dropIn {
+		c.in.Free()
+	}
 }

@@ -29,6 +29,7 @@ type serverConn struct {
 	peer   peer.Peer
 	timers timers.Heap
 	setup  *time.Timer // goes off when the preface is late; stopped by OnSettings
+	landings
 
 	mu   sync.Mutex
 	age  *time.Timer
@@ -100,6 +101,7 @@ func permission(ok bool) h2.Permission {
 // run reads the connection until it is over.
 func (c *serverConn) run() {
 	c.h2c.Run()
+	c.settle()
 	c.setup.Stop()
 	c.timers.Stop()
 	c.mu.Lock()
@@ -174,6 +176,7 @@ func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
 
 // OnHeaders begins a call, or ends its request when the client sends trailers.
 func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	c.settle()
 	if call, ok := s.Value.(*serverCall); ok {
 		call.received(tarn.Buffer{}, e)
 		return
@@ -183,6 +186,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 
 // OnData hands a piece of the request on.
 func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	c.settle()
 	call, ok := s.Value.(*serverCall)
 	if !ok { // refused in OnHeaders, and its body was under way
 		b.Free()
@@ -193,9 +197,24 @@ func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 
 // OnReset cancels the call.
 func (c *serverConn) OnReset(s *h2.Stream, err error) {
+	c.settle()
 	if call, ok := s.Value.(*serverCall); ok {
 		call.reset()
 	}
+}
+
+// Land finds room for a large message.
+func (c *serverConn) Land(s *h2.Stream, n int) []byte {
+	call, ok := s.Value.(*serverCall)
+	if !ok {
+		return nil
+	}
+	return c.land(call)
+}
+
+// Landed takes note of its arrival.
+func (c *serverConn) Landed(s *h2.Stream, n int, e h2.Ending) {
+	c.landed(s.Value.(*serverCall), n, e)
 }
 
 var errNoMessage = errors.New("the client ended the request without a message")

@@ -4,19 +4,32 @@ import (
 	"encoding/binary"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/wire"
 )
+
+// landFrom is the length in bytes from which a message that is not there yet
+// gets a buffer of its own to arrive in. Shorter ones mostly come whole within
+// one read, and are used where they are.
+const landFrom = 32 << 10
 
 // Assembler puts messages together from the payloads of DATA frames, however
 // the peer cut them. The zero value is ready. It is not safe for concurrent
 // use. One buffer is held apart from the chain because most streams never have
-// more than one at a time.
+// more than one at a time; a large message may land in a buffer of its own.
 type Assembler struct {
-	one  tarn.Buffer
-	rest tarn.Chain
+	one     tarn.Buffer
+	rest    tarn.Chain
+	landing wire.Landing
+	kind    Kind // of the message that is landing
+	size    int
 }
 
 // Append takes ownership of b.
 func (a *Assembler) Append(b tarn.Buffer) {
+	if n := a.landing.Left(); n > 0 && b.Len() > 0 {
+		n = a.landing.Put(b.Bytes()[:min(n, b.Len())])
+		b = b.Narrow(n, b.Len())
+	}
 	if b.Len() == 0 {
 		b.Free()
 		return
@@ -36,18 +49,30 @@ func (a *Assembler) spill() {
 	}
 }
 
-// Len is the number of bytes held.
-func (a *Assembler) Len() int { return a.one.Len() + a.rest.Len() }
+// held is what has come and is not landing.
+func (a *Assembler) held() int { return a.one.Len() + a.rest.Len() }
+
+// Len is the number of bytes that have come and not been taken.
+func (a *Assembler) Len() int {
+	n := a.held()
+	if a.landing.Active() {
+		n += PrefixLen + a.size - a.landing.Left()
+	}
+	return n
+}
 
 // Missing says how many more bytes the message at the front needs, and how long
 // its payload is; ok is false while the prefix itself is incomplete.
 func (a *Assembler) Missing() (missing, size int, ok bool) {
+	if a.landing.Active() {
+		return a.landing.Left(), a.size, true
+	}
 	p, ok := a.prefix()
 	if !ok {
 		return 0, 0, false
 	}
 	size = int(binary.BigEndian.Uint32(p[1:]))
-	return max(0, PrefixLen+size-a.Len()), size, true
+	return max(0, PrefixLen+size-a.held()), size, true
 }
 
 func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
@@ -55,7 +80,7 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 		copy(p[:], a.one.Bytes())
 		return p, true
 	}
-	if a.Len() < PrefixLen {
+	if a.held() < PrefixLen {
 		return p, false
 	}
 	a.spill()
@@ -71,11 +96,52 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 	return p, true
 }
 
+// Land returns where the next bytes of a large message may be read to, or nil to
+// have them by Append. The memory belongs to a until Landed; it is taken as bytes
+// arrive, never by the declared length alone.
+func (a *Assembler) Land(pool *tarn.Pool, limit int) []byte {
+	if a.landing.Active() {
+		if a.landing.Left() == 0 {
+			return nil
+		}
+		return a.landing.Space()
+	}
+	p, ok := a.prefix()
+	if !ok || p[0] > flagCompressed {
+		return nil
+	}
+	size := int(binary.BigEndian.Uint32(p[1:]))
+	have := a.held() - PrefixLen
+	if size < landFrom || size > limit || have >= size {
+		return nil
+	}
+	a.kind, a.size = Kind(p[0]), size
+	a.landing.Start(pool, size, max(wire.DefaultTrust, 4*have))
+	a.spill()
+	if _, err := a.rest.Discard(PrefixLen); err != nil {
+		return nil // cannot be: the prefix was just read
+	}
+	if have > 0 {
+		a.landing.Filled(a.rest.CopyTo(a.landing.Space()[:have]))
+		a.rest.Free()
+	}
+	return a.landing.Space()
+}
+
+// Landed says that the first n bytes of what Land returned are filled.
+func (a *Assembler) Landed(n int) { a.landing.Filled(n) }
+
 // Next takes out the message at the front; ok is false while it is incomplete.
 // A length above limit is refused as soon as the prefix is there, with
 // ErrTooLarge; a flag nobody defined with ErrFlag. size is what the prefix
 // says, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
+	if a.landing.Active() {
+		if a.landing.Left() > 0 {
+			return m, a.kind, a.size, false, nil
+		}
+		return Message{Buf: a.landing.Take()}, a.kind, a.size, true, nil
+	}
 	p, ok := a.prefix()
 	if !ok {
 		return m, 0, 0, false, nil
@@ -89,7 +155,7 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	}
 	kind = Kind(p[0])
 	total := PrefixLen + size
-	if a.Len() < total {
+	if a.held() < total {
 		return m, kind, size, false, nil
 	}
 	switch {
@@ -121,9 +187,11 @@ func (a *Assembler) cut(size int) (m Message, err error) {
 	return Message{Chain: &c}, nil
 }
 
-// Free gives back everything held.
+// Free gives back everything held. It must not be called between Land and
+// Landed.
 func (a *Assembler) Free() {
 	a.one.Free()
 	a.one = tarn.Buffer{}
 	a.rest.Free()
+	a.landing.Free()
 }
