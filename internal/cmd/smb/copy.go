@@ -1,0 +1,178 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// runGet copies from a server. With one URL the target is the directory one is in.
+func runGet(ctx context.Context, a *app, args []string) error {
+	target := "./"
+	if n := len(args); n > 1 && !isURL(args[n-1]) {
+		target, args = args[n-1], args[:n-1]
+	}
+	return a.copyAll(ctx, args, target)
+}
+
+// runPut copies to a server.
+func runPut(ctx context.Context, a *app, args []string) error {
+	sources, target := args[:len(args)-1], args[len(args)-1]
+	if !isURL(target) {
+		return usageError("the last argument of put is where to: smb://host/share/path")
+	}
+	for _, s := range sources {
+		if isURL(s) {
+			return usageError("put copies from here; cp copies between servers")
+		}
+	}
+	return a.copyAll(ctx, sources, target)
+}
+
+// runCopy copies between servers.
+func runCopy(ctx context.Context, a *app, args []string) error {
+	for _, s := range args {
+		if !isURL(s) {
+			return usageError("cp copies between servers; get and put copy from and to here")
+		}
+	}
+	return a.copyAll(ctx, args[:len(args)-1], args[len(args)-1])
+}
+
+// place is a tree and a name in it.
+type place struct {
+	tree tree
+	name string
+	base string // the name to give a copy of it
+}
+
+// copyAll copies the sources to the target. Into it when it is a directory, under its
+// name otherwise; but one directory alone becomes the target, also when that is there
+// already, so that repeating an interrupted copy goes on with it. A "/" at the target's
+// end means into it, always.
+func (a *app) copyAll(ctx context.Context, sources []string, target string) error {
+	to, isDir, err := a.target(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	if len(sources) > 1 && !isDir {
+		return usageError("several files can only be copied into a directory, and %s is none", target)
+	}
+	var p plan
+	for _, s := range sources {
+		from, err := a.source(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer from.close()
+		name := to.name
+		if isDir && !a.becomes(from, sources, target) {
+			name = path.Join(to.name, from.base)
+		}
+		if err := a.add(ctx, &p, from.tree, from.name, to.tree, name); err != nil {
+			return err
+		}
+	}
+	return a.carryOut(ctx, &p)
+}
+
+// becomes reports whether a source is a directory alone, to become the target.
+func (a *app) becomes(from place, sources []string, target string) bool {
+	if len(sources) > 1 || strings.HasSuffix(target, "/") || strings.HasSuffix(target, string(filepath.Separator)) {
+		return false
+	}
+	info, err := from.tree.Lstat(from.name)
+	return err == nil && info.IsDir()
+}
+
+func (p place) close() {
+	if l, ok := p.tree.(*local); ok {
+		l.root.Close()
+	}
+}
+
+// openLocal opens the directory dir and means name in it.
+func openLocal(dir, name string) (place, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return place{}, err
+	}
+	return place{&local{root, dir}, filepath.ToSlash(name), name}, nil
+}
+
+// source is what an argument names, seen from the directory it is in.
+func (a *app) source(ctx context.Context, arg string) (place, error) {
+	if !isURL(arg) {
+		full, err := filepath.Abs(arg)
+		if err != nil {
+			return place{}, err
+		}
+		p, err := openLocal(filepath.Dir(full), filepath.Base(full))
+		if err == nil && p.base == string(filepath.Separator) {
+			p.name, p.base = ".", "root"
+		}
+		return p, err
+	}
+	l, err := parseLocation(arg)
+	if err != nil {
+		return place{}, err
+	}
+	share, err := a.share(ctx, l)
+	if err != nil {
+		return place{}, err
+	}
+	if !plainName(l.base()) {
+		return place{}, usageError("%s has no usable name", l)
+	}
+	dir := l
+	dir.path = path.Dir(l.path)
+	name := path.Base(l.path)
+	return place{&remote{share, dir}, name, l.base()}, nil
+}
+
+// target is where an argument says to copy to, and whether that is a directory that is there.
+func (a *app) target(ctx context.Context, arg string) (place, bool, error) {
+	if isURL(arg) {
+		return a.remoteTarget(ctx, arg)
+	}
+	info, err := os.Stat(arg)
+	if err == nil && info.IsDir() {
+		p, err := openLocal(arg, ".")
+		return p, true, err
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return place{}, false, err
+	}
+	full, err := filepath.Abs(arg)
+	if err != nil {
+		return place{}, false, err
+	}
+	p, err := openLocal(filepath.Dir(full), filepath.Base(full))
+	return p, false, err
+}
+
+func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error) {
+	l, err := parseLocation(arg)
+	if err != nil {
+		return place{}, false, err
+	}
+	share, err := a.share(ctx, l)
+	if err != nil {
+		return place{}, false, err
+	}
+	info, err := share.Stat(l.path)
+	if err == nil && info.IsDir() {
+		return place{tree: &remote{share, l}, name: "."}, true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return place{}, false, err
+	}
+	dir := l
+	dir.path = path.Dir(l.path)
+	return place{tree: &remote{share, dir}, name: path.Base(l.path)}, false, nil
+}

@@ -1,0 +1,71 @@
+package smb
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// server is a real Samba server: the rig of package smb, run as a command of its own,
+// because its package is internal to smb.
+type server struct{ addr, user, password, share, dir string }
+
+// buildRig builds the rig into a directory of the test's.
+func buildRig(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir() + "/rig"
+	out, err := exec.Command("go", "build", "-o", bin, "github.com/tarn-go/tarn/smb/internal/rig/cmd").CombinedOutput()
+	if err != nil {
+		t.Fatalf("building the rig: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func startServer(t *testing.T, args ...string) server {
+	t.Helper()
+	if _, err := os.Stat("/usr/sbin/smbd"); err != nil {
+		if _, err := exec.LookPath("smbd"); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal("smbd is not installed")
+			}
+			t.Skipf("LEFT OUT %s: smbd is not installed (Debian: samba)", t.Name())
+		}
+	}
+	cmd := exec.Command(buildRig(t), args...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close() // it stops its server then
+		io.Copy(io.Discard, out)
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the rig did not start: %v", err)
+	}
+	env := map[string]string{}
+	for _, f := range strings.Fields(line) {
+		k, v, _ := strings.Cut(f, "=")
+		env[k] = v
+	}
+	t.Setenv("SMB_PASSWORD", env["SMB_PASSWORD"])
+	return server{env["SMB_ADDR"], env["SMB_USER"], env["SMB_PASSWORD"], env["SMB_SHARE"], env["SMB_DIR"]}
+}
+
+// url is the URL of a path on the server's share.
+func (s server) url(path string) string {
+	return "smb://" + s.user + "@" + s.addr + "/" + s.share + "/" + path
+}

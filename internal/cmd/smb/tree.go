@@ -1,0 +1,166 @@
+package smb
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	client "github.com/tarn-go/tarn/smb"
+)
+
+// tree is a place to copy from and to: a directory here or on a server. Names in it are
+// relative, with "/" between their parts; "." is the place itself. It is safe for
+// concurrent use.
+type tree interface {
+	Lstat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+	Open(name string) (source, error)
+	// OpenPart opens a file to write on, and makes it when it is not there.
+	OpenPart(name string) (sink, error)
+	// Mkdir makes a directory; one that is there already is well.
+	Mkdir(name string) error
+	// Rename moves a file, over another if need be.
+	Rename(from, to string) error
+	Remove(name string) error
+	Chtimes(name string, modified time.Time) error
+	// label is the name as it is shown.
+	label(name string) string
+	// rewind is how many bytes before the end of a part written in haste may be missing.
+	rewind() int64
+}
+
+// source is a file being read.
+type source interface {
+	io.ReadSeeker
+	io.WriterTo
+	io.Closer
+}
+
+// sink is a file being written.
+type sink interface {
+	io.WriteSeeker
+	io.ReaderFrom
+	io.Closer
+	Truncate(size int64) error
+}
+
+// remote is a directory of a share.
+type remote struct {
+	share *client.Share
+	at    location // of "."
+}
+
+func (r *remote) full(name string) string { return path.Join(r.at.path, name) }
+
+func (r *remote) Lstat(name string) (fs.FileInfo, error)     { return r.share.Lstat(r.full(name)) }
+func (r *remote) ReadDir(name string) ([]fs.DirEntry, error) { return r.share.ReadDir(r.full(name)) }
+func (r *remote) Remove(name string) error                   { return r.share.Remove(r.full(name)) }
+func (r *remote) Rename(from, to string) error               { return r.share.Rename(r.full(from), r.full(to)) }
+
+func (r *remote) Open(name string) (source, error) {
+	f, err := r.share.Open(r.full(name))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *remote) OpenPart(name string) (sink, error) {
+	f, err := r.share.OpenFile(r.full(name), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *remote) Mkdir(name string) error {
+	err := r.share.Mkdir(r.full(name), 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func (r *remote) Chtimes(name string, modified time.Time) error {
+	return r.share.Chtimes(r.full(name), time.Time{}, modified)
+}
+
+func (r *remote) label(name string) string {
+	l := r.at
+	l.path = r.full(name)
+	return l.String()
+}
+
+// rewind: writes overtake each other on the way to a server, by what one call keeps in
+// flight, so a part that ends at n may have holes in what is before n.
+func (r *remote) rewind() int64 { return 16 << 20 }
+
+// local is a directory here. Nothing in it, whatever a server calls its files, can lead
+// out of it.
+type local struct {
+	root *os.Root
+	name string // of the directory, for messages
+}
+
+func (l *local) Lstat(name string) (fs.FileInfo, error) {
+	return l.root.Lstat(filepath.FromSlash(name))
+}
+func (l *local) Remove(name string) error { return l.root.Remove(filepath.FromSlash(name)) }
+
+func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
+	f, err := l.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
+}
+
+func (l *local) Rename(from, to string) error {
+	return l.root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))
+}
+
+func (l *local) Open(name string) (source, error) {
+	f, err := l.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	return &localFile{f}, nil
+}
+
+// localFile is a file here being read; the type tells it from one on a server.
+type localFile struct{ *os.File }
+
+func (l *local) OpenPart(name string) (sink, error) {
+	f, err := l.root.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (l *local) Mkdir(name string) error {
+	err := l.root.Mkdir(filepath.FromSlash(name), 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func (l *local) Chtimes(name string, modified time.Time) error {
+	return l.root.Chtimes(filepath.FromSlash(name), time.Time{}, modified)
+}
+
+func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
+func (l *local) rewind() int64            { return 0 }
+
+// plainName reports whether a name that a directory lists is one name and no path: a
+// server could call its files anything.
+func plainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00") && filepath.IsLocal(name)
+}

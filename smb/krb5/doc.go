@@ -1,0 +1,22 @@
+// Package krb5 logs on to SMB servers with Kerberos: an [Initiator] for package smb, over
+// github.com/jcmturner/gokrb5. It is a package of its own so that nobody else inherits
+// that library.
+//
+//	i, err := krb5.New(krb5.Config{User: "alice", Realm: "EXAMPLE.ORG", Password: password})
+//	if err != nil { ... }
+//	defer i.Close()
+//	s, err := (&smb.Dialer{Initiator: i}).Dial(ctx, "files.example.org")
+//
+// Credentials come from a password, a keytab or a credential cache that kinit has filled.
+// Mutual authentication is always asked for: a server that cannot read its ticket is not
+// talked to.
+//
+// # Limitations
+//
+// Encryption types are those of gokrb5: AES with SHA-1 or SHA-2, and RC4 for old domains,
+// where the signature of SPNEGO's list of mechanisms is neither made nor can be verified.
+// Credential caches are files of version 4; caches in the kernel or in a daemon are not
+// read. Delegation is not offered. A conversation with a KDC cannot be interrupted:
+// cancelling the context returns at once, but the conversation goes on until its own
+// time-out.
+package krb5

@@ -1,0 +1,171 @@
+package krb5
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+
+	"github.com/tarn-go/tarn/smb"
+)
+
+var (
+	// ErrConfig is matched when a [Config] or a file it names does not do: the caller's fault.
+	ErrConfig = errors.New("krb5: bad configuration")
+	// ErrTicket is matched when the KDC gave no ticket: a wrong password, an unknown
+	// service, clocks apart, or no KDC in reach.
+	ErrTicket = errors.New("krb5: no ticket for the server")
+	// ErrServer is matched when the server's answer is malformed, or is an error of Kerberos.
+	ErrServer = errors.New("krb5: bad answer from the server")
+)
+
+// Config says who logs on. One of Password, Keytab and CCache says how it is proved.
+type Config struct {
+	// User and Realm are the principal. They may be "" with a CCache, which knows them;
+	// Realm "" is the default realm of the configuration.
+	User, Realm string
+	// Password of the user.
+	Password string
+	// Keytab is the path of a file with the user's keys.
+	Keytab string
+	// CCache is the path of a credential cache, with or without "FILE:" before it.
+	CCache string
+	// ConfigFile is the path of krb5.conf; "" is $KRB5_CONFIG or /etc/krb5.conf, and where
+	// there is none KDCs are looked up in DNS.
+	ConfigFile string
+	// SPN is the service's principal; "" is "cifs/" and the host dialled.
+	SPN string
+}
+
+// Initiator starts Kerberos authentications. It keeps tickets and gets new ones before they
+// run out. It is safe for concurrent use.
+type Initiator struct {
+	client *client.Client
+	spn    string
+}
+
+var _ smb.Initiator = (*Initiator)(nil)
+
+// New makes an initiator. It reads the files that cfg names but asks no KDC yet. The error
+// matches [ErrConfig].
+func New(cfg Config) (*Initiator, error) {
+	conf, err := loadConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	realm := cfg.Realm
+	if realm == "" {
+		realm = conf.LibDefaults.DefaultRealm
+	}
+	cl, err := newClient(cfg, realm, conf)
+	if err != nil {
+		return nil, err
+	}
+	return &Initiator{client: cl, spn: cfg.SPN}, nil
+}
+
+func newClient(cfg Config, realm string, conf *config.Config) (*client.Client, error) {
+	// FAST is an offer that some KDCs answer with an error
+	settings := client.DisablePAFXFAST(true)
+	if cfg.CCache != "" {
+		cache, err := credentials.LoadCCache(strings.TrimPrefix(cfg.CCache, "FILE:"))
+		if err != nil {
+			return nil, fmt.Errorf("%w: credential cache: %w", ErrConfig, err)
+		}
+		cl, err := client.NewFromCCache(cache, conf, settings)
+		if err != nil {
+			return nil, fmt.Errorf("%w: credential cache: %w", ErrConfig, err)
+		}
+		return cl, nil
+	}
+	if cfg.User == "" || realm == "" {
+		return nil, fmt.Errorf("%w: user and realm are needed", ErrConfig)
+	}
+	if cfg.Keytab != "" {
+		keys, err := keytab.Load(cfg.Keytab)
+		if err != nil {
+			return nil, fmt.Errorf("%w: keytab: %w", ErrConfig, err)
+		}
+		return client.NewWithKeytab(cfg.User, realm, keys, conf, settings), nil
+	}
+	if cfg.Password == "" {
+		return nil, fmt.Errorf("%w: one of password, keytab and credential cache is needed", ErrConfig)
+	}
+	return client.NewWithPassword(cfg.User, realm, cfg.Password, conf, settings), nil
+}
+
+func loadConfig(cfg Config) (*config.Config, error) {
+	path := cfg.ConfigFile
+	if path == "" {
+		path = os.Getenv("KRB5_CONFIG")
+	}
+	asked := path != ""
+	if !asked {
+		path = "/etc/krb5.conf"
+	}
+	conf, err := config.Load(path)
+	var unsupported config.UnsupportedDirective
+	switch {
+	case err == nil, errors.As(err, &unsupported) && conf != nil:
+		return conf, nil
+	case !asked && errors.Is(err, os.ErrNotExist):
+		conf = config.New()
+		conf.LibDefaults.DefaultRealm = cfg.Realm
+		conf.LibDefaults.DNSLookupKDC = true
+		return conf, nil
+	}
+	return nil, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
+}
+
+// Start gets the ticket for the server, or finds it among those kept. The error matches
+// [ErrTicket] or is the context's.
+func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
+	spn := i.spn
+	if spn == "" {
+		spn = "cifs/" + host
+	}
+	type result struct {
+		context *securityContext
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() { // gokrb5 knows no contexts
+		c, err := i.start(spn)
+		done <- result{c, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, r.err
+		}
+		return r.context, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (i *Initiator) start(spn string) (*securityContext, error) {
+	if err := i.client.AffirmLogin(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
+	}
+	ticket, key, err := i.client.GetServiceTicket(spn)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrTicket, spn, err)
+	}
+	return &securityContext{
+		ticket: ticket,
+		key:    key,
+		realm:  i.client.Credentials.Domain(),
+		name:   i.client.Credentials.CName(),
+	}, nil
+}
+
+// Close forgets tickets and keys and ends their renewal. Authentications under way are
+// not disturbed. Start must not be called afterwards.
+func (i *Initiator) Close() { i.client.Destroy() }
