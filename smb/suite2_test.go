@@ -190,7 +190,7 @@ func suiteWatch(t *testing.T, srv *rig.Server, share *smb.Share) {
 func suiteFS(t *testing.T, srv *rig.Server, share *smb.Share) {
 	must(t, share.MkdirAll("fs/sub/deep", 0o777))
 	must(t, share.WriteFile("fs/a.txt", []byte("a"), 0o666))
-	must(t, share.WriteFile("fs/sub/b.txt", random(10000), 0o666))
+	must(t, share.WriteFile("fs/sub/b.txt", random(500), 0o666))
 	must(t, share.WriteFile("fs/sub/deep/c", nil, 0o666))
 	if err := fstest.TestFS(share.FS("fs"), "a.txt", "sub/b.txt", "sub/deep/c"); err != nil {
 		t.Error(err)
