@@ -21,5 +21,33 @@ func (c *Chain) Held() int {
 	return held
 }
 
-// SlabSize is the size of the slab that b is in.
-func (b Buffer) SlabSize() int { return len(b.slab.mem) }
+// Residue is how many references and views lie in the chain's storage where no segment is.
+func (c *Chain) Residue() int {
+	n := 0
+	for i, b := range c.few {
+		if !b.IsZero() && (c.roped || i >= int(c.n)) {
+			n++
+		}
+	}
+	if c.n == 0 && !c.room.IsZero() {
+		n++
+	}
+	r := c.rope
+	if r == nil {
+		return n
+	}
+	for i, b := range r.ring {
+		if !b.IsZero() && (!c.roped || (i-r.head)&(len(r.ring)-1) >= int(c.n)) {
+			n++
+		}
+	}
+	for _, v := range r.vec.views[:cap(r.vec.views)] {
+		if v != nil {
+			n++
+		}
+	}
+	if r.vec.rest != nil || (c.n == 0 && r.run != run{}) {
+		n++
+	}
+	return n
+}

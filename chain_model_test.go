@@ -48,6 +48,12 @@ func runRope(t *testing.T, code []byte) {
 		m.step(&p)
 		m.check()
 	}
+	m.drain()
+}
+
+// drain reads everything out, and looks whether all went home.
+func (m *ropeModel) drain() {
+	t := m.t
 	got, err := io.ReadAll(&m.chain)
 	if err != nil || !bytes.Equal(got, m.want) {
 		t.Errorf("read %d bytes (%v), want %d", len(got), err, len(m.want))
@@ -193,6 +199,9 @@ func (m *ropeModel) check() {
 	}
 	if got, err := c.Peek(c.Len()+1, views); !errors.Is(err, tarn.ErrShort) || len(got) != len(views) {
 		t.Fatalf("Peek beyond the end: %v", err)
+	}
+	if n := c.Residue() + m.other.Residue(); n != 0 {
+		t.Fatalf("%d references are kept that are no segments", n)
 	}
 	q := make([]byte, len(m.want)/2+1)
 	if n := c.CopyTo(q); n != min(len(q), len(m.want)) || !bytes.Equal(q[:n], m.want[:n]) {

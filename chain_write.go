@@ -2,6 +2,7 @@ package tarn
 
 import (
 	"io"
+	"math/bits"
 	"net"
 )
 
@@ -56,18 +57,23 @@ func (c *Chain) writeVectored(conn net.Conn) (written int64, err error) {
 
 // write writes the first segments and discards none.
 func (v *vector) write(c *Chain, conn net.Conn) (int64, error) {
-	for i := range min(c.n, maxVector) {
-		v.views = append(v.views, c.at(i).Bytes())
+	n := min(int(c.n), maxVector)
+	if n > cap(v.views) {
+		v.views = make([][]byte, 0, 1<<bits.Len(uint(n-1)))
+	}
+	v.views = v.views[:n]
+	for i := range v.views {
+		v.views[i] = c.at(int32(i)).Bytes()
 	}
 	v.rest = v.views
-	n, err := v.rest.WriteTo(conn)
+	written, err := v.rest.WriteTo(conn)
 	v.rest = nil
 	clear(v.views)
 	v.views = v.views[:0]
 	if cap(v.views) > keptViews {
 		v.views = nil
 	}
-	return n, err
+	return written, err
 }
 
 func (c *Chain) writeCoalesced(w io.Writer) (written int64, err error) {
