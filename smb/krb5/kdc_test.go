@@ -80,6 +80,7 @@ func startKDC(t *testing.T, libdefaults string) *kdc {
     key_stash_file = %[3]s/stash
     acl_file = %[3]s/acl
     max_life = 1h
+    disable_pac = true
     supported_enctypes = aes256-cts-hmac-sha1-96:normal aes128-cts-hmac-sha1-96:normal aes256-cts-hmac-sha384-192:normal
   }
 [logging]

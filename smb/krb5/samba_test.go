@@ -1,0 +1,66 @@
+package krb5
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+
+// A real Samba server, standalone, that takes tickets with a keytab. (It refuses tickets
+// with a PAC, so the KDC is told to make none.) AES-256 takes more of the session key than
+// all else does.
+func TestSamba(t *testing.T) {
+	k := startKDC(t, "")
+	keytab := k.addKeytab(t, "cifs/127.0.0.1")
+	t.Setenv("KRB5_CONFIG", k.conf)
+	kerberos := []string{
+		"realm = " + testRealm,
+		"kerberos method = dedicated keytab",
+		"dedicated keytab file = " + keytab,
+	}
+	known := false
+	for name, cfg := range map[string]rig.Config{
+		"plain":     {Mode: rig.Plain, Global: kerberos},
+		"signed":    {Mode: rig.Signed, Global: kerberos},
+		"3.0":       {Mode: rig.Encrypted, Global: append([]string{"server max protocol = SMB3_00"}, kerberos...)},
+		"encrypted": {Mode: rig.Encrypted, Global: kerberos},
+		"AES-256":   {Mode: rig.Encrypted, Global: append([]string{"server smb3 encryption algorithms = AES-256-GCM"}, kerberos...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := rig.Start(t, cfg)
+			if !known {
+				k.addUser(t, srv.User)
+				known = true
+			}
+			i, err := New(Config{User: srv.User, Realm: testRealm, Password: testPassword, ConfigFile: k.conf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer i.Close()
+			d := smb.Dialer{Initiator: i, Pool: tarntest.NewPool(t)}
+			s, err := d.Dial(t.Context(), srv.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			share, err := s.Mount(t.Context(), srv.Share)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := share.WriteFile("by-kerberos", []byte("hello"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := share.ReadFile("by-kerberos"); err != nil || string(b) != "hello" {
+				t.Errorf("%q, %v", b, err)
+			}
+			if err := s.Logoff(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
