@@ -1,0 +1,5 @@
+//go:build !race
+
+package smb_test
+
+const raceEnabled = false
