@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"html/template"
+	"path"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/plot"
@@ -147,12 +148,12 @@ func (g Group) Key() string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// Title is the function that acquired the buffers.
+// Title is the function that acquired the buffers, without the path of its package.
 func (g Group) Title() string {
 	if len(g.Stack) == 0 {
 		return "(unknown)"
 	}
-	return g.Stack[0].Func
+	return path.Base(g.Stack[0].Func)
 }
 
 // OldestText is the age of the oldest buffer, rounded as people say it.

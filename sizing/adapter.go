@@ -1,0 +1,232 @@
+package sizing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// AdapterConfig says how an [Adapter] follows its pool. The zero value is a careful one.
+type AdapterConfig struct {
+	// Every is how often the adapter looks. 0: a minute.
+	Every time.Duration
+	// Classes is the number of classes of the ladders it moves to. 0: as many as the pool has when the
+	// adapter starts, at most 128.
+	Classes int
+	// MinGets is how many gets must have been recorded since the last look to be worth a thought; a
+	// look at fewer changes nothing, and they count at the next. 0: 10,000.
+	MinGets uint64
+	// Gain is how much less of what the pool hands out a new ladder must waste, as a share of all the
+	// bytes handed out, to be moved to. 0: 0.02.
+	Gain float64
+	// Confirm is how many looks in a row must find that gain. 0: 3.
+	Confirm int
+	// OnMove, if not nil, is told of each move on the adapter's goroutine, after it.
+	OnMove func(Move)
+}
+
+// Move is one change of a pool's ladder.
+type Move struct {
+	From, To []int   // the ladders; the callee may keep them
+	Was, Is  float64 // shares of waste over what was recorded lately
+	Rest     int     // looks until another move is possible
+}
+
+// Adapter moves a pool's ladder to the best one for what the pool recorded lately. It never thrashes:
+// a move takes a lasting gain, and each move doubles the rest until the next, up to 128 looks, as long
+// as moves keep coming; only a workload that is steady for sixteen rests makes it quicker again. Get and Free run on without a lock or an allocation more while it moves.
+//
+// What it recorded fades: each look counts half as much as the next, so a workload that alternates
+// faster than it looks is seen as one mixed workload.
+type Adapter struct {
+	pool   ladderPool
+	config AdapterConfig
+	static []int
+
+	mu      sync.Mutex
+	last    Histogram // at the look before
+	lately  Histogram // what was recorded, fading
+	streak  int       // looks in a row that found a gain
+	rest    int       // looks left before another move is possible
+	quiet   int       // looks in a row that found none
+	hurried int       // how often the rest was doubled
+	moves   int
+	stopped bool
+
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// ladderPool is what an adapter needs of a pool.
+type ladderPool interface {
+	Histogram() tarn.Histogram
+	Classes() []int
+	SetClasses([]int) error
+}
+
+// Defaults and bounds of an adapter.
+const (
+	defaultEvery   = time.Minute
+	defaultMinGets = 10000
+	defaultGain    = 0.02
+	defaultConfirm = 3
+	firstRest      = 4  // looks
+	maxHurried     = 5  // doublings of it
+	steady         = 16 // rests without a gain to be found until one doubling is taken back
+)
+
+// Adapt starts an Adapter on p, which must record (PoolConfig.Record). It runs until [Adapter.Stop],
+// [Adapter.Static] or the end of ctx, on one goroutine. An error matches ErrOptions; the caller is at
+// fault. Two adapters on one pool would work against each other: start one.
+func Adapt(ctx context.Context, p *tarn.Pool, c AdapterConfig) (*Adapter, error) {
+	a, err := newAdapter(p, c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, a.cancel = context.WithCancel(ctx)
+	go a.run(ctx)
+	return a, nil
+}
+
+func newAdapter(p ladderPool, c AdapterConfig) (*Adapter, error) {
+	if c.Every < 0 || c.Classes < 0 || c.Classes > MaxClasses || c.Gain < 0 || c.Gain >= 1 || c.Confirm < 0 {
+		return nil, fmt.Errorf("%w: an adapter with %+v", ErrOptions, c)
+	}
+	a := &Adapter{pool: p, config: c, static: p.Classes(), done: make(chan struct{}), cancel: func() {}}
+	if a.config.Every == 0 {
+		a.config.Every = defaultEvery
+	}
+	if a.config.Classes == 0 {
+		a.config.Classes = min(len(a.static), adviceClasses)
+	}
+	if a.config.MinGets == 0 {
+		a.config.MinGets = defaultMinGets
+	}
+	if a.config.Gain == 0 {
+		a.config.Gain = defaultGain
+	}
+	if a.config.Confirm == 0 {
+		a.config.Confirm = defaultConfirm
+	}
+	a.last = p.Histogram()
+	return a, nil
+}
+
+func (a *Adapter) run(ctx context.Context) {
+	defer close(a.done)
+	ticker := time.NewTicker(a.config.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if m, moved := a.look(); moved && a.config.OnMove != nil {
+			a.config.OnMove(m)
+		}
+	}
+}
+
+// Stop ends the adapter and leaves the ladder as it is. It waits for a look under way, so OnMove must
+// not call it. It may be called more than once, and from any goroutine.
+func (a *Adapter) Stop() {
+	a.mu.Lock()
+	a.stopped = true
+	a.mu.Unlock()
+	a.cancel()
+	<-a.done
+}
+
+// Static is the switch back: it ends the adapter as [Adapter.Stop] does and gives the pool the ladder
+// it had when the adapter started.
+func (a *Adapter) Static() error {
+	a.Stop()
+	return a.pool.SetClasses(a.static)
+}
+
+// Moves is how often the ladder was moved.
+func (a *Adapter) Moves() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.moves
+}
+
+// look takes in what was recorded since the last look and moves the ladder if that pays.
+func (a *Adapter) look() (Move, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped || !a.take() {
+		return Move{}, false
+	}
+	if a.rest > 0 {
+		a.rest--
+	}
+	present := a.pool.Classes()
+	m, ok := a.better(present)
+	if !ok {
+		a.streak = 0
+		if a.quiet++; a.quiet >= steady*firstRest<<a.hurried && a.hurried > 0 {
+			a.hurried, a.quiet = a.hurried-1, 0
+		}
+		return Move{}, false
+	}
+	a.quiet = 0
+	if a.streak++; a.streak < a.config.Confirm || a.rest > 0 {
+		return Move{}, false
+	}
+	if a.pool.SetClasses(m.To) != nil {
+		return Move{}, false
+	}
+	a.streak, a.moves = 0, a.moves+1
+	a.rest = firstRest << a.hurried
+	a.hurried = min(a.hurried+1, maxHurried)
+	m.Rest = a.rest
+	return m, true
+}
+
+// take adds what is new to what was recorded lately, of which the rest fades by half.
+func (a *Adapter) take() bool {
+	now := a.pool.Histogram()
+	fresh := Since(now, a.last)
+	gets := uint64(0)
+	for _, s := range fresh.Sizes {
+		gets = addSat(gets, s.Count)
+	}
+	if gets < a.config.MinGets {
+		return false
+	}
+	sizes := slices.Clone(fresh.Sizes)
+	for _, s := range a.lately.Sizes {
+		if s.Count /= 2; s.Count > 0 {
+			sizes = append(sizes, s)
+		}
+	}
+	a.lately = Histogram{Every: now.Every, Sizes: merged(sizes)}
+	a.last = now
+	return true
+}
+
+// better finds the best ladder for what was recorded lately, and whether it is better enough. The
+// largest class of the static ladder stays a class, so that nothing stops being pooled.
+func (a *Adapter) better(present []int) (Move, bool) {
+	top := 0
+	if len(a.static) > 0 {
+		top = a.static[len(a.static)-1]
+	}
+	o := Options{MinClass: cacheLine, Align: cacheLine, MaxClass: top, Forced: []int{top}}
+	to, err := SolveOptions(a.lately, max(a.config.Classes, 2), o)
+	if err != nil || slices.Equal(to, present) {
+		return Move{}, false // nothing but giants was asked for: there is nothing to improve
+	}
+	was, errWas := Measure(a.lately, present)
+	is, errIs := Measure(a.lately, to)
+	if errWas != nil || errIs != nil || is.Oversize > was.Oversize {
+		return Move{}, false
+	}
+	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, was.Share()-is.Share() >= a.config.Gain
+}

@@ -1,0 +1,202 @@
+package sizing
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// ledger is a pool that only records, exactly.
+type ledger struct {
+	mu      sync.Mutex
+	sizes   map[int]uint64
+	classes []int
+}
+
+func (l *ledger) ask(size int, count uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sizes[size] += count
+}
+
+func (l *ledger) Histogram() tarn.Histogram {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := Histogram{Every: 1, Classes: l.classes}
+	for size, count := range l.sizes {
+		h.Sizes = append(h.Sizes, SizeCount{Size: size, Count: count})
+	}
+	return h
+}
+
+func (l *ledger) Classes() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.classes)
+}
+
+func (l *ledger) SetClasses(c []int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.classes = slices.Clone(c)
+	return nil
+}
+
+func newLedger(classes ...int) *ledger { return &ledger{sizes: map[int]uint64{}, classes: classes} }
+
+func mustAdapt(t *testing.T, p ladderPool, c AdapterConfig) *Adapter {
+	t.Helper()
+	a, err := newAdapter(p, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestAdapterHysteresis: it takes several looks that agree, enough gets, and enough gain.
+func TestAdapterHysteresis(t *testing.T) {
+	l := newLedger(1024, 2048, 4096)
+	a := mustAdapt(t, l, AdapterConfig{})
+	for look := range 5 {
+		l.ask(1100, 20000)
+		_, moved := a.look()
+		if want := look == 2; moved != want {
+			t.Fatalf("look %d: moved %v", look, moved)
+		}
+	}
+	if got := l.Classes(); got[0] != 1152 || got[len(got)-1] != 4096 {
+		t.Errorf("the ladder is %v", got)
+	}
+
+	l = newLedger(1024, 2048, 4096)
+	a = mustAdapt(t, l, AdapterConfig{})
+	for range 50 {
+		l.ask(1100, 100) // too few to be worth a thought each time, but they add up
+		a.look()
+	}
+	if a.Moves() != 0 {
+		t.Error("moved on too few gets")
+	}
+
+	l = newLedger(1024, 2048, 4096)
+	a = mustAdapt(t, l, AdapterConfig{})
+	for range 50 {
+		l.ask(2030, 20000) // best: 2048, which is there
+		a.look()
+	}
+	if a.Moves() != 0 {
+		t.Error("moved for no gain")
+	}
+}
+
+// TestAdapterNeverThrashes: whatever the rhythm of an alternating workload, the moves become rare.
+func TestAdapterNeverThrashes(t *testing.T) {
+	for _, period := range []int{1, 2, 3, 5, 8, 13, 40} {
+		l := newLedger(1024, 2048, 4096, 8192)
+		a := mustAdapt(t, l, AdapterConfig{Classes: 2, Confirm: 1})
+		const looks = 2000
+		for look := range looks {
+			size := 1100
+			if look/period%2 == 1 {
+				size = 4200
+			}
+			l.ask(size, 20000)
+			a.look()
+		}
+		if limit := 10 + looks/(firstRest<<maxHurried); a.Moves() > limit {
+			t.Errorf("period %d: %d moves in %d looks, want at most %d", period, a.Moves(), looks, limit)
+		}
+	}
+}
+
+// TestAdapterConverges: a pool under two workloads in turn, on a clock that is not real. Within a few
+// looks of each shift the waste is what the best ladder leaves.
+func TestAdapterConverges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		static := []int{1 << 10, 4 << 10, 16 << 10, 64 << 10}
+		p, err := tarn.NewPool(tarn.PoolConfig{Classes: static, Check: tarn.CheckOff})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var moves []Move
+		a, err := Adapt(t.Context(), p, AdapterConfig{Every: time.Second, OnMove: func(m Move) { moves = append(moves, m) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for _, workload := range [][]int{{1100, 5000}, {2500, 20000}} {
+			for range 30 {
+				for range 20000 {
+					p.Get(workload[rng.IntN(2)] + rng.IntN(20)).Free()
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			h := Histogram{Sizes: counts(uint64(workload[0])+20, 1, uint64(workload[1])+20, 1)}
+			before, _ := Measure(h, static)
+			after, err := Measure(h, p.Classes())
+			if err != nil || after.Share() > 0.05 || after.Oversize > 0 {
+				t.Errorf("%v: waste %.2f with %v, %.2f with the static ladder; %v", workload, after.Share(), p.Classes(), before.Share(), err)
+			}
+		}
+		if a.Moves() != len(moves) || len(moves) < 2 || len(moves) > 4 {
+			t.Errorf("%d moves for two workloads: %+v", len(moves), moves)
+		}
+		if err := a.Static(); err != nil || !slices.Equal(p.Classes(), static) {
+			t.Errorf("back to static: %v, %v", p.Classes(), err)
+		}
+		time.Sleep(time.Hour)
+		if !slices.Equal(p.Classes(), static) {
+			t.Error("moved after Static")
+		}
+		a.Stop() // again
+	})
+}
+
+// TestMoveUnderLoad: while the ladder moves back and forth, buffers come and go, whole and at home.
+func TestMoveUnderLoad(t *testing.T) {
+	p, err := tarn.NewPool(tarn.PoolConfig{Classes: []int{1024, 4096}, Check: tarn.CheckOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for worker := range byte(4) {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				b := p.Get(500 + i%4000)
+				b.Bytes()[0], b.Bytes()[b.Len()-1] = worker, worker
+				if b.Bytes()[0] != worker || b.Bytes()[b.Len()-1] != worker {
+					t.Error("someone else wrote into a buffer")
+				}
+				b.Free()
+			}
+		})
+	}
+	for i := range 300 {
+		if err := p.SetClasses([]int{1024 + i%7*64, 2048 + i%5*64, 4096 + 512*(i%2)}); err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	if s := p.Stats(); s.InUse != 0 || s.InUseBuffers != 0 {
+		t.Errorf("%d bytes in %d buffers are still out", s.InUse, s.InUseBuffers)
+	}
+}
+
+func TestAdapterOptions(t *testing.T) {
+	for _, c := range []AdapterConfig{{Every: -1}, {Classes: -1}, {Classes: MaxClasses + 1}, {Gain: 1}, {Gain: -0.1}, {Confirm: -1}} {
+		if _, err := Adapt(context.Background(), tarn.Shared(), c); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
