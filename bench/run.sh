@@ -30,7 +30,7 @@ measure() {
 	mv "$out.new" "$out"
 	echo
 	echo "== $1 =="
-	go tool benchstat -col /peer "$out" | tee "results/$1.benchstat.txt"
+	go tool benchstat -table .name -col /peer "$out" | tee "results/$1.benchstat.txt"
 }
 
 [ $# -gt 0 ] || set -- core rpc idle
@@ -51,3 +51,6 @@ for what; do
 		;;
 	esac
 done
+echo
+go run ./claims -w ../docs/performance.md
+echo "docs/performance.md has the new figures." >&2

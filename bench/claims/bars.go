@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// bar is something that Tarn claims: in the metric of a benchmark, what it does to a peer.
+type bar struct {
+	what  string
+	bench string
+	unit  string // empty: ns/op
+	peer  string // empty: Tarn's value alone is held to the bar
+	first float64
+	aim   float64
+	sense sense
+}
+
+// sense says how Tarn's value and the peer's are held to the bar.
+type sense int
+
+const (
+	timesTheirs sense = iota // Tarn's / the peer's is at most the bar
+	timesFaster              // the peer's / Tarn's is at least the bar
+	timesMore                // Tarn's / the peer's is at least the bar
+	atMost                   // Tarn's is at most the bar
+)
+
+// bars are the rows of the design's table of goals that a benchmark here measures.
+func bars() []bar {
+	call := func(size, callers int) string {
+		return fmt.Sprintf("Unary/tls=off/size=%d/callers=%d", size, callers)
+	}
+	return []bar{
+		{"Get and Free of 32 KiB, against a bare `sync.Pool`", "GetFree/size=32768", "", "syncpool", 1.6, 1, timesTheirs},
+		{"Get, Split, Free, Free, against grpc-go's default pool", "Split", "", "grpc", 10, 25, timesFaster},
+		{"the same, against a pool that does not zero", "Split", "", "grpc-nozero", 2, 4, timesFaster},
+		{"length to class, against grpc-go's BinaryTiered: Get alone", "Lookup/side=get", "", "grpc", 0.8, 0.5, timesTheirs},
+		{"the same, Get and Free", "Lookup/side=both", "", "grpc", 0.8, 0.5, timesTheirs},
+		{"Arena get and free of 64 B, against jsign/bufpool's scheme", "Small/size=64", "", "shards", 4, 8, timesFaster},
+		{"its Chaos benchmark", "Chaos/hold=none", "", "shards", 4, 8, timesFaster},
+		{"Chaos, allocations an operation", "Chaos/hold=none", "allocs/op", "", 0, 0, atMost},
+		{"unary gRPC, 100 B, 64 callers, against grpc-go", call(100, 64), "calls/s", "grpc", 2.5, 5, timesMore},
+		{"the same, against grpc-go tuned", call(100, 64), "calls/s", "grpc-tuned", 2, 5, timesMore},
+		{"the same, allocations a call, both sides", call(100, 64), "allocs/op", "", 45, 20, atMost},
+		{"unary gRPC, 16 KiB, 8 callers, against grpc-go", call(16<<10, 8), "calls/s", "grpc", 1.5, 2.5, timesMore},
+		{"unary gRPC, 1 MiB, 8 callers, against grpc-go", call(1<<20, 8), "calls/s", "grpc", 1.5, 2.5, timesMore},
+		{"an idle connection's memory, client, against grpc-go", "Idle/tls=off", "client-B/conn", "grpc", 0.25, 0.1, timesTheirs},
+		{"the same, server", "Idle/tls=off", "server-B/conn", "grpc", 0.25, 0.1, timesTheirs},
+	}
+}
+
+func barTable(r *results) string {
+	var b strings.Builder
+	b.WriteString("| what | bar | aim | measured | Tarn | peer | benchmark |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range bars() {
+		b.WriteString(c.row(r))
+	}
+	return b.String()
+}
+
+func (c bar) row(r *results) string {
+	unit := c.unit
+	if unit == "" {
+		unit = "ns/op"
+	}
+	own, ok := r.median(c.bench, "tarn", unit)
+	theirs, okPeer := r.median(c.bench, c.peer, unit)
+	if !ok || (c.sense != atMost && !okPeer) {
+		return fmt.Sprintf("| %s | %s | %s | not measured | | | `%s` |\n", c.what, c.goal(c.first), c.goal(c.aim), c.bench)
+	}
+	v := own
+	switch c.sense {
+	case timesTheirs, timesMore:
+		v = own / theirs
+	case timesFaster:
+		v = theirs / own
+	}
+	peer := ""
+	if c.sense != atMost {
+		peer = format(theirs, unit)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s%s | %s | %s | `%s` |\n",
+		c.what, c.goal(c.first), c.goal(c.aim), c.value(v), c.verdict(v), format(own, unit), peer, c.bench)
+}
+
+func (c bar) verdict(v float64) string {
+	meets := func(goal float64) bool {
+		if c.sense == timesTheirs || c.sense == atMost {
+			return v <= goal
+		}
+		return v >= goal
+	}
+	switch {
+	case meets(c.aim):
+		return ", aim met"
+	case meets(c.first):
+		return ", bar met"
+	default:
+		return ", **missed**"
+	}
+}
+
+func (c bar) goal(v float64) string {
+	switch c.sense {
+	case timesFaster, timesMore:
+		return fmt.Sprintf("≥ %g×", v)
+	case timesTheirs:
+		return fmt.Sprintf("≤ %g×", v)
+	default:
+		return fmt.Sprintf("≤ %g", v)
+	}
+}
+
+func (c bar) value(v float64) string {
+	if c.sense == atMost {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return fmt.Sprintf("%.2f×", v)
+}
+
+func format(v float64, unit string) string {
+	switch {
+	case unit == "ns/op" && v >= 1e6:
+		return fmt.Sprintf("%.2f ms", v/1e6)
+	case unit == "ns/op" && v >= 1e4:
+		return fmt.Sprintf("%.1f µs", v/1e3)
+	case unit == "ns/op" && v >= 100:
+		return fmt.Sprintf("%.0f ns", v)
+	case unit == "ns/op":
+		return fmt.Sprintf("%.1f ns", v)
+	case unit == "calls/s":
+		return fmt.Sprintf("%.0f/s", v)
+	case strings.HasPrefix(unit, "B/") || strings.Contains(unit, "-B/"):
+		return formatBytes(v)
+	default:
+		return fmt.Sprintf("%.3g", v)
+	}
+}
+
+func formatBytes(v float64) string {
+	switch {
+	case v >= 10<<20:
+		return fmt.Sprintf("%.1f MiB", v/(1<<20))
+	case v >= 10<<10:
+		return fmt.Sprintf("%.1f KiB", v/(1<<10))
+	default:
+		return fmt.Sprintf("%.0f B", v)
+	}
+}

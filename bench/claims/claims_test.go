@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const sample = `# go version go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC
+cpu: Abacus
+BenchmarkSplit/peer=tarn-2    100   10.0 ns/op   0 B/op   0 allocs/op
+BenchmarkSplit/peer=tarn-2    100   30.0 ns/op   0 B/op   0 allocs/op
+BenchmarkSplit/peer=tarn-2    100   20.0 ns/op   0 B/op   0 allocs/op
+BenchmarkSplit/peer=grpc-2    100   600 ns/op    0 B/op   0 allocs/op
+BenchmarkSplit/peer=grpc-nozero-2  100  30 ns/op  0 B/op  0 allocs/op
+BenchmarkGetFree/size=4096/peer=tarn-2  100  5 ns/op
+BenchmarkGetFree/size=256/peer=tarn-2  100  4 ns/op
+PASS
+`
+
+func read(t *testing.T, text string) (*results, error) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "core.txt")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := new(results)
+	return r, r.read(name)
+}
+
+func TestTables(t *testing.T) {
+	r, err := read(t, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bars := barTable(r)
+	for _, want := range []string{
+		"| ≥ 10× | ≥ 25× | 30.00×, aim met | 20.0 ns | 600 ns | `Split` |",
+		"| ≥ 2× | ≥ 4× | 1.50×, **missed** | 20.0 ns | 30.0 ns | `Split` |",
+		"not measured",
+	} {
+		if !strings.Contains(bars, want) {
+			t.Errorf("no %q in\n%s", want, bars)
+		}
+	}
+	got := valueTable{"split", "ns/op", "Split", []string{"tarn", "mcache", "grpc"}}.markdown(r)
+	want := "| ns/op | tarn | grpc |\n|---|---:|---:|\n| Split | 20.0 ns ± 50% | 600 ns ± 0% |\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	sizes := valueTable{"getfree", "ns/op", "GetFree/", []string{"tarn"}}.markdown(r)
+	if strings.Index(sizes, "size=256") > strings.Index(sizes, "size=4096") {
+		t.Errorf("256 comes after 4096:\n%s", sizes)
+	}
+	if m := r.machine(); m != "Abacus; go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC.\n" {
+		t.Errorf("machine %q", m)
+	}
+}
+
+func TestBadResults(t *testing.T) {
+	for _, line := range []string{"BenchmarkX 1\n", "BenchmarkX 1 fast ns/op\n"} {
+		if _, err := read(t, line); err == nil {
+			t.Errorf("%q was read", line)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	const page = "a\n<!-- x -->\nold\n<!-- end -->\nb\n"
+	got, err := fill(page, map[string]string{"x": "new\n"})
+	if want := "a\n<!-- x -->\nnew\n<!-- end -->\nb\n"; err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []string{"nothing", "<!-- x -->\nno end"} {
+		if _, err := fill(bad, map[string]string{"x": ""}); err == nil {
+			t.Errorf("%q was filled", bad)
+		}
+	}
+}
+
+// TestPageHasEveryMarker: docs/performance.md must take all the tables.
+func TestPageHasEveryMarker(t *testing.T) {
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string]string{"machine": "", "bars": ""}
+	for _, table := range valueTables() {
+		tables[table.name] = ""
+	}
+	if _, err := fill(string(text), tables); err != nil {
+		t.Error(err)
+	}
+}

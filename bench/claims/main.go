@@ -1,0 +1,82 @@
+// Command claims checks what the documentation says about speed against results/*.txt, and writes the
+// tables of docs/performance.md from them, so that no figure is there that no benchmark printed.
+//
+//	go run ./claims                              print the tables
+//	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	page := flag.String("w", "", "put the tables into `file`, between its markers")
+	dir := flag.String("results", "results", "`directory` of the raw results")
+	flag.Parse()
+	if err := run(*dir, *page); err != nil {
+		fmt.Fprintln(os.Stderr, "claims:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, page string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil {
+		return err
+	}
+	res := results{}
+	for _, f := range files {
+		if strings.HasSuffix(f, ".benchstat.txt") {
+			continue
+		}
+		if err := res.read(f); err != nil {
+			return err
+		}
+	}
+	if len(res.values) == 0 {
+		return fmt.Errorf("no results under %s; run.sh makes them", dir)
+	}
+	tables := map[string]string{"machine": res.machine(), "bars": barTable(&res)}
+	for _, t := range valueTables() {
+		tables[t.name] = t.markdown(&res)
+	}
+	if page == "" {
+		for _, name := range []string{"machine", "bars"} {
+			fmt.Printf("%s\n", tables[name])
+		}
+		for _, t := range valueTables() {
+			fmt.Printf("%s\n%s\n", t.name, tables[t.name])
+		}
+		return nil
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	out, err := fill(string(text), tables)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(out), 0o644)
+}
+
+// fill puts each table between the lines "<!-- NAME -->" and "<!-- end -->".
+func fill(text string, tables map[string]string) (string, error) {
+	for name, table := range tables {
+		begin := "<!-- " + name + " -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		if !ok {
+			return "", fmt.Errorf("it has no marker %q", strings.TrimSpace(begin))
+		}
+		_, after, ok := strings.Cut(rest, "<!-- end -->")
+		if !ok {
+			return "", fmt.Errorf("marker %q has no end", strings.TrimSpace(begin))
+		}
+		text = before + begin + table + "<!-- end -->" + after
+	}
+	return text, nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// results are what benchmarks printed: every value, by benchmark (without its peer), peer and unit.
+type results struct {
+	values map[key][]float64
+	cpu    string
+	notes  []string // the lines that begin with #, once each
+}
+
+type key struct{ bench, peer, unit string }
+
+var procs = regexp.MustCompile(`-\d+$`)
+
+func (r *results) read(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if r.values == nil {
+		r.values = map[key][]float64{}
+	}
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		line := s.Text()
+		if cpu, ok := strings.CutPrefix(line, "cpu: "); ok {
+			r.cpu = cpu
+		}
+		if note, ok := strings.CutPrefix(line, "# go version "); ok && !slices.Contains(r.notes, note) {
+			r.notes = append(r.notes, note)
+		}
+		if strings.HasPrefix(line, "Benchmark") {
+			if err := r.add(line); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return s.Err()
+}
+
+// add takes in a line: name, iterations, and pairs of a value and its unit.
+func (r *results) add(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) < 4 {
+		return fmt.Errorf("%q is not a result", line)
+	}
+	name := strings.TrimPrefix(procs.ReplaceAllString(fields[0], ""), "Benchmark")
+	peer := ""
+	var rest []string
+	for _, part := range strings.Split(name, "/") {
+		if p, ok := strings.CutPrefix(part, "peer="); ok {
+			peer = p
+		} else {
+			rest = append(rest, part)
+		}
+	}
+	for i := 2; i+1 < len(fields); i += 2 {
+		v, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return fmt.Errorf("%q: %w", line, err)
+		}
+		k := key{strings.Join(rest, "/"), peer, fields[i+1]}
+		r.values[k] = append(r.values[k], v)
+	}
+	return nil
+}
+
+// median returns the middle of what a benchmark printed, and false if it printed nothing.
+func (r *results) median(bench, peer, unit string) (float64, bool) {
+	v := slices.Sorted(slices.Values(r.values[key{bench, peer, unit}]))
+	if len(v) == 0 {
+		return 0, false
+	}
+	mid := len(v) / 2
+	if len(v)%2 == 0 {
+		return (v[mid-1] + v[mid]) / 2, true
+	}
+	return v[mid], true
+}
+
+// spread returns half the distance between the lowest and the highest, as a part of the median.
+func (r *results) spread(bench, peer, unit string) float64 {
+	v := r.values[key{bench, peer, unit}]
+	m, ok := r.median(bench, peer, unit)
+	if !ok || m == 0 {
+		return 0
+	}
+	return (slices.Max(v) - slices.Min(v)) / 2 / m
+}
+
+func (r *results) machine() string {
+	return fmt.Sprintf("%s; %s.\n", r.cpu, strings.Join(r.notes, "; "))
+}

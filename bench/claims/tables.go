@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// valueTable lists a benchmark's medians, a row for each of its cases and a column for each peer.
+type valueTable struct {
+	name  string
+	unit  string
+	match string   // what the benchmark's name begins with
+	peers []string // the columns, those that have no value anywhere left out
+}
+
+func valueTables() []valueTable {
+	core := []string{"tarn", "syncpool", "mcache", "bytebufferpool", "libp2p", "grpc-nozero", "grpc", "make"}
+	rpc := []string{"tarn", "grpc", "grpc-tuned", "connect"}
+	return []valueTable{
+		{"getfree", "ns/op", "GetFree/", core},
+		{"split", "ns/op", "Split", []string{"tarn", "syncpool", "grpc-nozero", "grpc"}},
+		{"parallel", "ns/op", "Parallel/", core},
+		{"mixed", "ns/op", "Mixed/", core},
+		{"burst", "ns/op", "BurstAfterGC/", core},
+		{"small", "ns/op", "Small/", []string{"tarn", "tarn-pool", "shards", "shards-lean", "make", "grpc"}},
+		{"chaos", "ns/op", "Chaos/", []string{"tarn", "shards", "shards-lean", "make"}},
+		{"writer", "ns/op", "Writer/", []string{"tarn", "bytebufferpool", "make", "grpc-nozero", "grpc"}},
+		{"adapt", "ns/op", "Adapt", []string{"tarn", "syncpool", "adapt-grpc", "adapt-httputil", "adapt-arrow", "grpc"}},
+		{"unary", "calls/s", "Unary/tls=off/", rpc},
+		{"unary-p99", "p99-ns", "Unary/tls=off/", rpc},
+		{"unary-allocs", "allocs/op", "Unary/tls=off/", rpc},
+		{"unary-tls", "calls/s", "Unary/tls=on/", rpc},
+		{"stream", "calls/s", "Stream/tls=off/", rpc},
+		{"stream-tls", "calls/s", "Stream/tls=on/", rpc},
+		{"idle-client", "client-B/conn", "Idle/", rpc},
+		{"idle-server", "server-B/conn", "Idle/", rpc},
+	}
+}
+
+func (t valueTable) markdown(r *results) string {
+	benches := r.benches(t)
+	if len(benches) == 0 {
+		return "Not measured yet.\n"
+	}
+	peers := slices.DeleteFunc(slices.Clone(t.peers), func(p string) bool {
+		return !slices.ContainsFunc(benches, func(b string) bool { _, ok := r.median(b, p, t.unit); return ok })
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | %s |\n|---|%s\n", t.unit, strings.Join(peers, " | "), strings.Repeat("---:|", len(peers)))
+	for _, bench := range benches {
+		fmt.Fprintf(&b, "| %s |", bench)
+		for _, p := range peers {
+			v, ok := r.median(bench, p, t.unit)
+			if !ok {
+				b.WriteString(" |")
+				continue
+			}
+			fmt.Fprintf(&b, " %s ± %.0f%% |", t.format(v), 100*r.spread(bench, p, t.unit))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (t valueTable) format(v float64) string {
+	if t.unit == "p99-ns" {
+		return format(v, "ns/op")
+	}
+	return format(v, t.unit)
+}
+
+// benches returns the benchmarks of t in the order in which a reader counts: by their numbers.
+func (r *results) benches(t valueTable) []string {
+	seen := map[string]bool{}
+	for k := range r.values {
+		if strings.HasPrefix(k.bench, t.match) && k.unit == t.unit {
+			seen[k.bench] = true
+		}
+	}
+	var out []string
+	for b := range seen {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b string) int { return strings.Compare(padNumbers(a), padNumbers(b)) })
+	return out
+}
+
+// padNumbers writes the numbers of s with leading zeros, so that they sort as numbers.
+func padNumbers(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		j := i
+		for j < len(s) && s[j] >= '0' && s[j] <= '9' {
+			j++
+		}
+		if j > i {
+			fmt.Fprintf(&b, "%012s", s[i:j])
+			i = j
+			continue
+		}
+		b.WriteByte(s[i])
+		i++
+	}
+	return b.String()
+}
