@@ -1,0 +1,56 @@
+package prom
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tarn-go/tarn"
+)
+
+func TestCollector(t *testing.T) {
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "one", Classes: []int{4096, 65536}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		p.Get(5000).Free()
+	}
+	held := p.Get(100000)
+	defer held.Free()
+	quiet, err := tarn.NewPool(tarn.PoolConfig{Name: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewPedanticRegistry() // checks each metric against its description
+	if err := registry.Register(New(p, nil, quiet)); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			key := f.GetName()
+			for _, l := range m.GetLabel() {
+				key += " " + l.GetValue()
+			}
+			found[key] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	for key, want := range map[string]float64{
+		"tarn_pool_gets_total 65536 one":    100,
+		"tarn_pool_gets_total oversize one": 1,
+		"tarn_pool_in_use_buffers one":      1,
+		"tarn_pool_in_use_buffers two":      0,
+	} {
+		if got, ok := found[key]; !ok || got != want {
+			t.Errorf("%s: got %v, %v; want %v", key, got, ok, want)
+		}
+	}
+	if _, ok := found["tarn_pool_gets_total 4096 one"]; ok {
+		t.Error("a class never asked for is published")
+	}
+}

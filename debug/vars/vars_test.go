@@ -1,0 +1,28 @@
+package vars
+
+import (
+	"encoding/json"
+	"expvar"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+)
+
+func TestPublish(t *testing.T) {
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		p.Get(5000).Free()
+		p.Get(50).Free()
+	}
+	Publish("tarn_test", p, nil)
+	var got map[string]map[string]float64
+	if err := json.Unmarshal([]byte(expvar.Get("tarn_test").String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["one"]["tarn_pool_gets_total"] != 20 || got["one"]["tarn_pool_in_use_bytes"] != 0 {
+		t.Errorf("%v", got)
+	}
+}
