@@ -14,6 +14,9 @@ import (
 
 	"github.com/tarn-go/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/cmd/bench"
+	"github.com/tarn-go/tarn/internal/cmd/smb"
+	"github.com/tarn-go/tarn/internal/cmd/top"
+	"github.com/tarn-go/tarn/internal/cmd/tune"
 )
 
 // command is one of the things tarn does.
@@ -26,6 +29,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"bench", "measure Tarn beside what programs use today", bench.Run},
+		{"top", "watch a running service's pools in a terminal", top.Run},
+		{"tune", "find the best size classes for what a pool recorded", tune.Run},
+		{"smb", "list and copy files of an SMB server", smb.Run},
 	}
 }
 
