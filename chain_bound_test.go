@@ -75,7 +75,7 @@ func TestSegmentPerSlab(t *testing.T) {
 			pool := unchecked(t)
 			var c tarn.Chain
 			for range 500 {
-				c.Append(pool.Get(64 << 10).Narrow(10, 10+n))
+				c.Append(pool.Get(64<<10).Narrow(10, 10+n))
 				if bound := heapBound(c.Len(), 64<<10); c.Held() > bound {
 					t.Fatalf("%d bytes hold %d of heap, over %d", c.Len(), c.Held(), bound)
 				}
