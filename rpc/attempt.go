@@ -230,7 +230,7 @@ func (a *attempt) land() []byte {
 	if a.abandoned || a.ended || a.header == nil {
 		return nil
 	}
-	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv)
+	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv, &a.conn.credit)
 	a.filling = len(b) > 0
 	return b
 }

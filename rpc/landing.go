@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 
 // lander is an end of a call that large messages land in.
@@ -18,7 +19,10 @@ type lander interface {
 // landings is a connection's record of the memory that its reading goroutine
 // writes to right now. A call that is given up meanwhile must not free it, and
 // h2 does not say when it will not be filled; the next callback does.
-type landings struct{ now lander }
+type landings struct {
+	now    lander
+	credit message.Credit
+}
 
 // settle ends a landing that was not followed by landed.
 func (l *landings) settle() {

@@ -366,7 +366,7 @@ func (c *serverCall) land() []byte {
 		return nil
 	}
 	o := &c.conn.srv.opts
-	b := c.in.Land(o.pool, o.maxRecv)
+	b := c.in.Land(o.pool, o.maxRecv, &c.conn.credit)
 	c.filling = len(b) > 0
 	return b
 }

@@ -22,6 +22,8 @@ type Assembler struct {
 	landing wire.Landing
 	kind    Kind // of the message that is landing
 	size    int
+	credit  *Credit // what it was taken on
+	trusted int     // how much of that
 }
 
 // Append takes ownership of b.
@@ -98,8 +100,8 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 
 // Land returns where the next bytes of a large message may be read to, or nil to
 // have them by Append. The memory belongs to a until Landed; it is taken as bytes
-// arrive, never by the declared length alone.
-func (a *Assembler) Land(pool *tarn.Pool, limit int) []byte {
+// arrive, at once only as far as c goes.
+func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit) []byte {
 	if a.landing.Active() {
 		if a.landing.Left() == 0 {
 			return nil
@@ -115,8 +117,12 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int) []byte {
 	if size < landFrom || size > limit || have >= size {
 		return nil
 	}
-	a.kind, a.size = Kind(p[0]), size
-	a.landing.Start(pool, size, max(wire.DefaultTrust, 4*have))
+	a.kind, a.size, a.credit = Kind(p[0]), size, c
+	trust := max(wire.DefaultTrust, 4*have)
+	if size > trust && c.take(size) {
+		trust, a.trusted = size, size
+	}
+	a.landing.Start(pool, size, trust)
 	a.spill()
 	if _, err := a.rest.Discard(PrefixLen); err != nil {
 		return nil // cannot be: the prefix was just read
@@ -140,6 +146,8 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 		if a.landing.Left() > 0 {
 			return m, a.kind, a.size, false, nil
 		}
+		a.settle()
+		a.credit.earn(a.size)
 		return Message{Buf: a.landing.Take()}, a.kind, a.size, true, nil
 	}
 	p, ok := a.prefix()
@@ -193,5 +201,14 @@ func (a *Assembler) Free() {
 	a.one.Free()
 	a.one = tarn.Buffer{}
 	a.rest.Free()
+	a.settle()
 	a.landing.Free()
+}
+
+// settle gives back the credit of the message that is landing.
+func (a *Assembler) settle() {
+	if a.trusted > 0 {
+		a.credit.give(a.trusted)
+		a.trusted = 0
+	}
 }

@@ -1,0 +1,154 @@
+package message
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+func frame(body []byte) []byte {
+	p := make([]byte, PrefixLen, PrefixLen+len(body))
+	binary.BigEndian.PutUint32(p[1:], uint32(len(body)))
+	return append(p, body...)
+}
+
+func fill(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 13)
+	}
+	return b
+}
+
+// TestAssemble sends messages cut in every way, landing them or not, and reads
+// them back.
+func TestAssemble(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var credit Credit
+	for range 300 {
+		var stream []byte
+		var want [][]byte
+		for range 1 + rnd.IntN(5) {
+			n := []int{0, 1, 4, 100, landFrom - 1, landFrom, 200000}[rnd.IntN(7)]
+			want = append(want, fill(n))
+			stream = append(stream, frame(fill(n))...)
+		}
+		var a Assembler
+		got := 0
+		take := func() {
+			for {
+				m, kind, size, ok, err := a.Next(1 << 20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					return
+				}
+				if kind != Plain || size != len(want[got]) || !bytes.Equal(m.Flatten(), want[got]) {
+					t.Fatalf("message %d differs", got)
+				}
+				m.Free()
+				got++
+			}
+		}
+		for len(stream) > 0 {
+			k := min(len(stream), 1+rnd.IntN([]int{3, 1000, 100000}[rnd.IntN(3)]))
+			if dst := a.Land(pool, 1<<20, &credit); dst != nil && rnd.IntN(2) == 0 {
+				k = copy(dst, stream[:k])
+				a.Landed(k)
+			} else {
+				a.Append(pool.Copy(stream[:k]))
+			}
+			stream = stream[k:]
+			take()
+		}
+		if got != len(want) || a.Len() != 0 {
+			t.Fatalf("%d of %d messages, %d bytes left", got, len(want), a.Len())
+		}
+		a.Free()
+	}
+}
+
+func TestAssemblerRefuses(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	var a Assembler
+	a.Append(pool.Copy(frame(make([]byte, 100))[:PrefixLen]))
+	if _, _, size, _, err := a.Next(99); !errors.Is(err, ErrTooLarge) || size != 100 {
+		t.Fatal(size, err)
+	}
+	a.Free()
+	a.Append(pool.Copy([]byte{2, 0, 0, 0, 0}))
+	if _, _, _, _, err := a.Next(99); !errors.Is(err, ErrFlag) {
+		t.Fatal(err)
+	}
+	a.Free()
+}
+
+// TestDeclaredLength is the attack of declaring much and sending little: what is
+// held follows what came.
+func TestDeclaredLength(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	var credit Credit
+	var a Assembler
+	a.Append(pool.Copy(frame(make([]byte, 100<<20))[:PrefixLen+1]))
+	if a.Land(pool, 1<<30, &credit) == nil {
+		t.Fatal("does not land")
+	}
+	if used := pool.Stats().InUse; used > 128<<10 {
+		t.Fatalf("%d bytes taken for one that came", used)
+	}
+	a.Free()
+}
+
+func TestCredit(t *testing.T) {
+	var c Credit
+	if c.take(1) {
+		t.Fatal("credit for nothing")
+	}
+	c.earn(1 << 20)
+	if !c.take(1<<20) || c.take(1) {
+		t.Fatal("not what was earned")
+	}
+	c.give(1 << 20)
+	for range 100 {
+		c.earn(1 << 20)
+	}
+	if !c.take(maxCredit) || c.take(1) {
+		t.Fatal("not bounded")
+	}
+}
+
+func FuzzAssembler(f *testing.F) {
+	f.Add(frame([]byte("hello")), uint8(3))
+	f.Add(append(frame(nil), frame([]byte{1})...), uint8(1))
+	f.Add([]byte{0, 255, 255, 255, 255, 1}, uint8(2))
+	f.Add([]byte{7, 0, 0, 0, 0}, uint8(9))
+	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
+		pool := tarntest.NewPool(t)
+		var a Assembler
+		defer a.Free()
+		for len(data) > 0 {
+			k := min(len(data), 1+int(cut))
+			a.Append(pool.Copy(data[:k]))
+			data = data[k:]
+			for {
+				m, _, size, ok, err := a.Next(1 << 16)
+				if err != nil {
+					return
+				}
+				if !ok {
+					break
+				}
+				if m.Len() != size {
+					t.Fatalf("%d bytes for a size of %d", m.Len(), size)
+				}
+				m.Free()
+			}
+		}
+	})
+}
