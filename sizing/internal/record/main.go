@@ -1,7 +1,7 @@
 // Command record runs real programs on pooled buffers and writes down what they asked for, as the
 // traces under sizing/testdata/traces:
 //
-//	go run ./sizing/internal/record [-events N] [-dir sizing/testdata/traces] [proxy|grpc|files ...]
+//	go run ./sizing/internal/record [-gets N] [-dir sizing/testdata/traces] [proxy|grpc|files ...]
 //
 // Without names it records all of them. Each program serves real traffic on loopback sockets until
 // N gets were noted. Sizes repeat from run to run; the order of events depends on the scheduler.
@@ -17,7 +17,6 @@ import (
 	"runtime"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/adapt"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -60,7 +59,7 @@ func record(p program, gets int, file string) error {
 	if err != nil {
 		return err
 	}
-	r := newRecorder(adapt.GRPC(pool))
+	r := newRecorder(pool)
 	note, err := p.run(r, gets)
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tarn-go/tarn/adapt"
 )
 
 // runProxy records a reverse proxy of net/http that copies answers through lent buffers and keeps each
@@ -30,7 +32,7 @@ func runProxy(r *recorder, gets int) (string, error) {
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:    func(pr *httputil.ProxyRequest) { pr.SetURL(target); pr.Out.URL.RawQuery = pr.In.URL.RawQuery },
-		BufferPool: proxyBuffers{r},
+		BufferPool: proxyBuffers{r, adapt.HTTPUtil(r.pool, 0)},
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.ContentLength > 0 {
@@ -63,10 +65,21 @@ func runProxy(r *recorder, gets int) (string, error) {
 }
 
 // proxyBuffers is an httputil.BufferPool of 32 KiB buffers.
-type proxyBuffers struct{ r *recorder }
+type proxyBuffers struct {
+	r    *recorder
+	from *adapt.HTTPUtilPool
+}
 
-func (p proxyBuffers) Get() []byte  { return *p.r.Get(32 << 10) }
-func (p proxyBuffers) Put(b []byte) { p.r.Put(&b) }
+func (p proxyBuffers) Get() []byte {
+	b := p.from.Get()
+	p.r.lent(b)
+	return b
+}
+
+func (p proxyBuffers) Put(b []byte) {
+	p.r.back(b)
+	p.from.Put(b)
+}
 
 // drive runs eight clients, each with sizes of its own, until enough gets were noted.
 func drive(r *recorder, gets int, request func(*rand.Rand) error) error {

@@ -4,6 +4,8 @@ import (
 	"runtime/metrics"
 	"sync"
 
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/adapt"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -15,6 +17,7 @@ type lender interface {
 
 // recorder lends what another lender has and notes each loan. Safe for concurrent use.
 type recorder struct {
+	pool *tarn.Pool
 	from lender
 
 	mu     sync.Mutex
@@ -25,8 +28,8 @@ type recorder struct {
 	sample []metrics.Sample
 }
 
-func newRecorder(from lender) *recorder {
-	r := &recorder{from: from, out: map[*byte]int{}, sample: []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}}
+func newRecorder(pool *tarn.Pool) *recorder {
+	r := &recorder{pool: pool, from: adapt.GRPC(pool), out: map[*byte]int{}, sample: []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}}
 	r.seen = r.cycles()
 	return r
 }
@@ -34,28 +37,33 @@ func newRecorder(from lender) *recorder {
 // Get borrows n bytes.
 func (r *recorder) Get(n int) *[]byte {
 	b := r.from.Get(n)
-	if n == 0 {
-		return b
+	if n > 0 {
+		r.lent(*b)
 	}
+	return b
+}
+
+// lent notes a get.
+func (r *recorder) lent(b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noteCycles()
-	r.events = append(r.events, sizing.Event{Op: sizing.OpGet, Arg: n})
+	r.events = append(r.events, sizing.Event{Op: sizing.OpGet, Arg: len(b)})
 	r.out[first(b)] = r.gets
 	r.gets++
-	return b
 }
 
 // Put gives back what Get lent.
 func (r *recorder) Put(b *[]byte) {
-	r.note(b)
+	r.back(*b)
 	r.from.Put(b)
 }
 
-func (r *recorder) note(b *[]byte) {
+// back notes the end of a loan.
+func (r *recorder) back(b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if cap(*b) == 0 {
+	if cap(b) == 0 {
 		return // grown away from its buffer by whoever borrowed it
 	}
 	key := first(b)
@@ -91,4 +99,4 @@ func (r *recorder) trace(notes ...string) sizing.Trace {
 }
 
 // first identifies a buffer by where it begins; lent buffers are never empty and never overlap.
-func first(b *[]byte) *byte { return &(*b)[:1][0] }
+func first(b []byte) *byte { return &b[:1][0] }
