@@ -152,7 +152,7 @@ func TestHandleStale(t *testing.T) {
 	r.headers(1, End, ":status", "200")
 	<-k.done
 	s.Release()
-	c.Ping(pinger(r))
+	settle(r, c)
 	k2 := newCall()
 	s2, _ := c.Open(context.Background(), k2, &Out{Block: testRequest, Ending: End})
 	if s2 != s {
@@ -173,13 +173,16 @@ func TestHandleStale(t *testing.T) {
 	s2.Release()
 }
 
-// pinger answers the next PING, so that everything before it has been dealt with.
-func pinger(r *raw) context.Context {
+// settle makes a round trip, so that everything before it has been dealt with.
+func settle(r *raw, c *Conn) {
+	back := make(chan struct{})
 	go func() {
-		r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
-		r.fr.WritePing(true, [8]byte{'p', 'i', 'n', 'g'})
+		defer close(back)
+		c.Ping(context.Background())
 	}()
-	return context.Background()
+	r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
+	r.fr.WritePing(true, [8]byte{'p', 'i', 'n', 'g'})
+	<-back
 }
 
 // TestEarlyAnswer: a server that has answered before the request's end says that

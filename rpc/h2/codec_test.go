@@ -1,0 +1,191 @@
+package h2
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// decodeAll decodes a block with x/net's decoder.
+func decodeAll(t testing.TB, d *hpack.Decoder, block []byte) []Field {
+	t.Helper()
+	hf, err := d.DecodeFull(block)
+	if err != nil {
+		t.Fatalf("%x: %v", block, err)
+	}
+	var out []Field
+	for _, f := range hf {
+		out = append(out, Field{f.Name, f.Value, f.Sensitive})
+	}
+	return out
+}
+
+// TestEncoder: whatever is encoded in whatever order, a conforming decoder gets
+// the same fields, also when the table is resized meanwhile.
+func TestEncoder(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 20 {
+		var e encoder
+		e.init()
+		d := hpack.NewDecoder(tableSize, nil)
+		var blocks []*Block
+		for i := range 40 {
+			blocks = append(blocks, NewBlock(Field{Name: ":method", Value: "POST"}, Field{Name: ":path", Value: fmt.Sprintf("/%d/%s", i, strings.Repeat("x", rnd.IntN(100)))},
+				Field{Name: "authorization", Value: "secret", Sensitive: true}, Field{Name: "te", Value: "trailers"}))
+		}
+		for i := range 400 {
+			if i%150 == 149 {
+				n := rnd.IntN(6000)
+				e.setLimit(n)
+				d.SetAllowedMaxDynamicTableSize(uint32(tableSize))
+			}
+			b := blocks[rnd.IntN(1+len(blocks)*(round+1)/20%len(blocks))]
+			var extra []Field
+			for range rnd.IntN(3) {
+				extra = append(extra, Field{Name: fmt.Sprintf("x-%d", rnd.IntN(60)), Value: fmt.Sprint(rnd.IntN(1000)), Sensitive: rnd.IntN(9) == 0})
+			}
+			got := decodeAll(t, d, e.encode(b, extra))
+			want := append(append([]Field(nil), b.fields...), extra...)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+			if e.size > e.limit {
+				t.Fatalf("%d in a table of %d", e.size, e.limit)
+			}
+		}
+	}
+}
+
+// TestEncoderSettles: a block used again is a few bytes, and the same each time.
+func TestEncoderSettles(t *testing.T) {
+	var e encoder
+	e.init()
+	e.encode(testRequest, nil)
+	second := append([]byte(nil), e.encode(testRequest, nil)...)
+	third := e.encode(testRequest, nil)
+	if !bytes.Equal(second, third) || len(third) > 2*len(testRequest.fields) {
+		t.Errorf("%x then %x", second, third)
+	}
+}
+
+// TestDecoderRemembers: with blocks of x/net's encoder and of this package's, the
+// remembered result equals the decoded one, and what differs from call to call
+// comes as More.
+func TestDecoderRemembers(t *testing.T) {
+	var e encoder
+	e.init()
+	var d decoder
+	d.init(64 << 10)
+	var h Header
+	var memo *any
+	for i := range 10 {
+		timeout := fmt.Sprintf("%dm", i)
+		block := e.encode(testRequest, []Field{{Name: "grpc-timeout", Value: timeout}})
+		if bad := d.decode(block, &h); bad != nil {
+			t.Fatal(bad)
+		}
+		if h.Method != "POST" || h.Path != "/test.Service/Method" || h.Scheme != "http" || h.Authority != "test" {
+			t.Fatalf("%+v", h)
+		}
+		if v, _ := h.Get("grpc-timeout"); v != timeout {
+			t.Fatalf("grpc-timeout %q at %d", v, i)
+		}
+		if v, _ := h.Get("te"); v != "trailers" {
+			t.Fatalf("te %q at %d", v, i)
+		}
+		switch {
+		case i == 1:
+			if memo = h.Memo; memo == nil || len(h.More) != 1 {
+				t.Fatalf("nothing remembered: %+v", h)
+			}
+			*memo = "kept"
+		case i > 1:
+			if h.Memo != memo || *h.Memo != "kept" {
+				t.Fatal("another memo")
+			}
+		}
+	}
+	// A change of the table forgets.
+	if bad := d.decode(e.encode(NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "new", Value: "field"}), nil), &h); bad != nil {
+		t.Fatal(bad)
+	}
+	if d.nknow != 0 {
+		t.Error("remembered beyond a change of the table")
+	}
+	if bad := d.decode(e.encode(testRequest, nil), &h); bad != nil || h.Path != "/test.Service/Method" || h.Memo == memo {
+		t.Errorf("%v %+v", bad, h)
+	}
+}
+
+// TestDecoderAgainstPlain: random blocks, twice each, against a plain decoder.
+func TestDecoderAgainstPlain(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var buf bytes.Buffer
+	enc := hpack.NewEncoder(&buf)
+	plain := hpack.NewDecoder(tableSize, nil)
+	var d decoder
+	d.init(64 << 10)
+	for range 2000 {
+		buf.Reset()
+		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
+		enc.WriteField(hpack.HeaderField{Name: ":path", Value: fmt.Sprint("/", rnd.IntN(4))})
+		for range rnd.IntN(4) {
+			enc.WriteField(hpack.HeaderField{Name: fmt.Sprint("n", rnd.IntN(3)), Value: fmt.Sprint(rnd.IntN(4)), Sensitive: rnd.IntN(2) == 0})
+		}
+		want := decodeAll(t, plain, buf.Bytes())
+		var h Header
+		if bad := d.decode(append([]byte(nil), buf.Bytes()...), &h); bad != nil {
+			t.Fatal(bad)
+		}
+		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":path", Value: h.Path}}, h.Fields...)
+		got = append(got, h.More...)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestScanInt(t *testing.T) {
+	for _, v := range []uint64{0, 1, 126, 127, 128, 1337, 1 << 20, 1<<31 - 1} {
+		b := appendInt(nil, 0x80, 7, v)
+		if got, end := scanInt(b, 0, 7); got != v || end != len(b) {
+			t.Errorf("%d became %d, %d bytes of %d", v, got, end, len(b))
+		}
+		if len(b) == 1 {
+			continue
+		}
+		if _, end := scanInt(b[:len(b)-1], 0, 7); end >= 0 {
+			t.Errorf("%d cut short was taken", v)
+		}
+	}
+	if _, end := scanInt([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 0, 7); end >= 0 {
+		t.Error("an endless integer was taken")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []Config{{MaxFrameSize: 100}, {MaxFrameSize: 1 << 24}, {Window: -1}, {Window: 100, MaxWindow: 50},
+		{ConnWindow: 100}, {MaxStreams: -1}, {MaxHeaderList: 1 << 30}, {Limits: Limits{Resets: -1}}} {
+		if _, err := NewServer(nil, nil, c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	for want, err := range map[string]error{
+		"h2: stream reset by the peer: REFUSED_STREAM":                  &StreamError{Code: RefusedStream, Fault: Told},
+		"h2: stream reset, the peer being at fault: PROTOCOL_ERROR: te": &StreamError{Code: ProtocolError, Fault: Peer, Reason: "te"},
+		"h2: connection ended by this side: ENHANCE_YOUR_CALM: enough":  &ConnError{Code: EnhanceYourCalm, Reason: "enough"},
+		"h2: the peer is going away: NO_ERROR: bye":                     &GoAwayError{Debug: "bye"},
+		"h2: connection ended, the peer being at fault: code 0x63":      &ConnError{Code: 0x63, Fault: Peer},
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, not %q", err, want)
+		}
+	}
+}
