@@ -13,7 +13,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-type sizedService struct{ pb.UnimplementedTestServiceServer }
+type sizedService struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (sizedService) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{Payload: in.Payload}, nil

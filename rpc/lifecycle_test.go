@@ -1,0 +1,296 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+func fastBackoff() rpc.DialOption {
+	return rpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second,
+		Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1.5, MaxDelay: 20 * time.Millisecond}})
+}
+
+func waitState(t *testing.T, cc *rpc.ClientConn, want connectivity.State) {
+	t.Helper()
+	ctx := ctxFor(t)
+	for s := cc.GetState(); s != want; s = cc.GetState() {
+		if !cc.WaitForStateChange(ctx, s) {
+			t.Fatalf("the state stays %v, want %v", s, want)
+		}
+	}
+}
+
+func TestConnectivityAndReconnect(t *testing.T) {
+	lis := listen(t)
+	addr := lis.Addr().String()
+	lis.Close()
+	cc := dialTarn(t, addr, fastBackoff())
+	if s := cc.GetState(); s != connectivity.Idle {
+		t.Fatal(s)
+	}
+	c := pb.NewTestServiceClient(cc)
+	_, err := c.EmptyCall(ctxFor(t), &pb.Empty{})
+	wantCode(t, err, codes.Unavailable)
+	waitState(t, cc, connectivity.TransientFailure)
+
+	// WaitForReady sits it out until there is a server.
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.WaitForReady(true))
+		got <- err
+	}()
+	lis, err = net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.NewServer()
+	pb.RegisterTestServiceServer(s, &testService{})
+	go s.Serve(lis)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	waitState(t, cc, connectivity.Ready)
+
+	s.Stop()
+	waitState(t, cc, connectivity.Idle)
+	lis, err = net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = rpc.NewServer()
+	pb.RegisterTestServiceServer(s, &testService{})
+	go s.Serve(lis)
+	defer s.Stop()
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	cc.Close()
+	waitState(t, cc, connectivity.Shutdown)
+	_, err = c.EmptyCall(ctxFor(t), &pb.Empty{})
+	wantCode(t, err, codes.Canceled)
+	if err := cc.Close(); !errors.Is(err, rpc.ErrClientConnClosing) {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitForReadyEndsWithItsDeadline(t *testing.T) {
+	lis := listen(t)
+	addr := lis.Addr().String()
+	lis.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff())).EmptyCall(ctx, &pb.Empty{}, grpc.WaitForReady(true))
+	wantCode(t, err, codes.DeadlineExceeded)
+}
+
+func TestBufconnHealthAndReflection(t *testing.T) {
+	lis := bufconn.Listen(1 << 16)
+	s := rpc.NewServer()
+	pb.RegisterTestServiceServer(s, &testService{})
+	h := health.NewServer()
+	healthpb.RegisterHealthServer(s, h)
+	reflection.Register(s)
+	go s.Serve(lis)
+	defer s.Stop()
+	cc := dialTarn(t, "passthrough:///bufnet", rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		if addr != "bufnet" {
+			return nil, errors.New("dialled " + addr)
+		}
+		return lis.DialContext(ctx)
+	}))
+	out, err := healthpb.NewHealthClient(cc).Check(ctxFor(t), &healthpb.HealthCheckRequest{})
+	if err != nil || out.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Fatal(out, err)
+	}
+	rs, err := reflectpb.NewServerReflectionClient(cc).ServerReflectionInfo(ctxFor(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rs.Send(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := rs.Recv()
+	if err != nil || len(list.GetListServicesResponse().GetService()) != 4 {
+		t.Fatal(list, err)
+	}
+	rs.CloseSend()
+	if _, err := rs.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := t.TempDir() + "/s"
+	lis, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.NewServer()
+	pb.RegisterTestServiceServer(s, &testService{})
+	go s.Serve(lis)
+	defer s.Stop()
+	if _, err := pb.NewTestServiceClient(dialTarn(t, "unix:"+path)).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGracefulStop holds a call open over GracefulStop: it ends well, new ones
+// do not begin.
+func TestGracefulStop(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		close(began)
+		<-release
+		return &pb.SimpleResponse{}, nil
+	}}
+	for _, p := range []struct {
+		name string
+		dial func(t testing.TB, addr string) grpc.ClientConnInterface
+	}{{"tarn", tarnClient}, {"grpc", grpcClient}} {
+		t.Run(p.name, func(t *testing.T) {
+			began, release = make(chan struct{}), make(chan struct{})
+			s, addr := startTarn(t, svc)
+			c := pb.NewTestServiceClient(p.dial(t, addr))
+			got := make(chan error, 1)
+			go func() {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+				got <- err
+			}()
+			<-began
+			stopped := make(chan struct{})
+			go func() {
+				s.GracefulStop()
+				close(stopped)
+			}()
+			select {
+			case <-stopped:
+				t.Fatal("stopped with a call in progress")
+			case <-time.After(20 * time.Millisecond):
+			}
+			close(release)
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+			<-stopped
+			_, err := c.EmptyCall(ctxFor(t), &pb.Empty{})
+			wantCode(t, err, codes.Unavailable)
+		})
+	}
+}
+
+func TestStopCancelsHandlers(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan error, 1)
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		close(began)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}}
+	s, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		got <- err
+	}()
+	<-began
+	s.Stop()
+	if err := <-ended; err != context.Canceled {
+		t.Fatal(err)
+	}
+	wantCode(t, <-got, codes.Unavailable)
+	if err := s.Serve(listen(t)); !errors.Is(err, rpc.ErrServerStopped) {
+		t.Fatal(err)
+	}
+}
+
+// TestConnectionAge lets connections grow old under a stream of calls: none of
+// them fails, because those a server has not begun are made again.
+func TestConnectionAge(t *testing.T) {
+	_, addr := startTarn(t, &testService{}, rpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond}))
+	cc := dialTarn(t, addr)
+	c := pb.NewTestServiceClient(cc)
+	var lost atomic.Int32
+	end := time.Now().Add(300 * time.Millisecond)
+	for time.Now().Before(end) {
+		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			lost.Add(1)
+			t.Error(err)
+		}
+	}
+}
+
+func TestConnectionIdle(t *testing.T) {
+	_, addr := startTarn(t, &testService{}, rpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 30 * time.Millisecond}))
+	cc := dialTarn(t, addr)
+	cc.Connect()
+	waitState(t, cc, connectivity.Ready)
+	waitState(t, cc, connectivity.Idle)
+	if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestClientIdleTimeout(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	cc := dialTarn(t, addr, rpc.WithIdleTimeout(20*time.Millisecond))
+	c := pb.NewTestServiceClient(cc)
+	for range 2 {
+		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		waitState(t, cc, connectivity.Idle)
+	}
+}
+
+func TestRoundRobin(t *testing.T) {
+	var hits [3]atomic.Int32
+	var addrs []string
+	for i := range hits {
+		_, addr := startTarn(t, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			hits[i].Add(1)
+			return &pb.SimpleResponse{}, nil
+		}})
+		addrs = append(addrs, addr)
+	}
+	// The addresses of a name are its A records; here a dialer plays them.
+	var n atomic.Int32
+	cc := dialTarn(t, "dns:///localhost:1", rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
+		rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addrs[int(n.Add(1))%len(addrs)])
+		}))
+	c := pb.NewTestServiceClient(cc)
+	for range 30 {
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitState(t, cc, connectivity.Ready)
+}
+
+func TestNewClientErrors(t *testing.T) {
+	if _, err := rpc.NewClient("127.0.0.1:1"); !errors.Is(err, rpc.ErrNoTransportSecurity) {
+		t.Fatal(err)
+	}
+	if _, err := rpc.NewClient("xds:///x"); err == nil {
+		t.Fatal("xds")
+	}
+}
