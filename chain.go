@@ -28,7 +28,8 @@ var ErrCount = errors.New("tarn: a Read or Write reported an impossible count")
 // pieces that would cost more are copied together when a third comes to two that the chain keeps
 // as they are: at once if under 256 bytes, else as soon as a slab ends up used to less than a
 // quarter. No byte is copied twice while it is in the chain. Foreign memory counts by its own
-// length. What Prepend puts in front is kept as it is, and counts on top.
+// length. What Prepend puts in front is kept as it is, and counts on top. Shrink leaves no more than
+// 4n bytes and 4 KiB.
 //
 // Lengths given to methods are bytes; negative ones panic.
 type Chain struct {

@@ -184,3 +184,36 @@ func boundUnderRandomUse(t *testing.T, seed uint64) {
 		streams[i].Free()
 	}
 }
+
+// TestForeignSegments wants small pieces of foreign memory to let go of it.
+func TestForeignSegments(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	var c tarn.Chain
+	released := 0
+	for range 100 {
+		b := pool.Wrap(make([]byte, 64<<10), func([]byte) { released++ })
+		c.Append(b.Narrow(5, 600))
+	}
+	if released < 97 {
+		t.Errorf("%d of 100 pieces of memory were released", released)
+	}
+	c.Free()
+	if released != 100 {
+		t.Errorf("%d of 100 pieces of memory were released in the end", released)
+	}
+}
+
+// TestCoarsePool has a pool whose smallest class is far larger than what is packed.
+func TestCoarsePool(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Classes: []int{64 << 10}})
+	frames := cutter{pool: p, size: 64 << 10}
+	var c tarn.Chain
+	for range 50_000 {
+		c.Append(frames.fragment(9, 1))
+	}
+	if held := c.Held(); held > heapBound(c.Len(), 64<<10) {
+		t.Errorf("%d bytes hold %d", c.Len(), held)
+	}
+	frames.rest.Free()
+	c.Free()
+}

@@ -1,6 +1,6 @@
 package tarn
 
-import "unsafe"
+import "reflect"
 
 // Held is how many bytes of heap the chain holds: distinct slabs in full, and its records.
 func (c *Chain) Held() int {
@@ -16,10 +16,12 @@ func (c *Chain) Held() int {
 		held += len(s.mem)
 	}
 	if r := c.rope; r != nil {
-		held += int(unsafe.Sizeof(*r)) + cap(r.ring)*int(unsafe.Sizeof(Buffer{})) + cap(r.vec.views)*int(unsafe.Sizeof([]byte{}))
+		held += sizeOf(*r) + cap(r.ring)*sizeOf(Buffer{}) + cap(r.vec.views)*sizeOf([]byte{})
 	}
 	return held
 }
+
+func sizeOf(v any) int { return int(reflect.TypeOf(v).Size()) }
 
 // Residue is how many references and views lie in the chain's storage where no segment is.
 func (c *Chain) Residue() int {

@@ -93,7 +93,7 @@ func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
 }
 
 func (m *ropeModel) step(p *program) {
-	switch p.byte() % 16 {
+	switch p.byte() % 17 {
 	case 0:
 		b := m.buffer(p.size())
 		m.want = b.AppendTo(m.want)
@@ -184,6 +184,11 @@ func (m *ropeModel) step(p *program) {
 			m.t.Errorf("WriteTo = %d, %v; want %d", n, err, len(m.want))
 		}
 		m.want = nil
+	case 16:
+		m.chain.Shrink()
+		if held := m.chain.Held(); held > 4*len(m.want)+4<<10 {
+			m.t.Errorf("%d bytes hold %d of heap after Shrink", len(m.want), held)
+		}
 	}
 }
 
