@@ -220,6 +220,10 @@ func (a *attempt) abandon() {
 	if !a.filling {
 		a.in.Free()
 	}
+	if a.waiting {
+		a.waiting = false
+		a.ready <- struct{}{}
+	}
 	a.mu.Unlock()
 }
 

@@ -118,14 +118,11 @@ func (cs *clientStream) open1(out h2.Out) (*attempt, sight, error) {
 		}
 		return a, seen, err
 	}
+	// If the call was cancelled meanwhile, who did it waits for sendMu and will
+	// close this attempt.
 	cs.mu.Lock()
 	cs.a = a
-	over := cs.over
 	cs.mu.Unlock()
-	if over {
-		// Cancelled meanwhile: whoever did it saw another attempt.
-		a.close()
-	}
 	return a, maybeSeen, nil
 }
 
@@ -307,6 +304,9 @@ func (cs *clientStream) started() (*attempt, error) {
 	defer cs.sendMu.Unlock()
 	if a := cs.current(); a != nil {
 		return a, nil
+	}
+	if err := cs.outcome(); err != nil {
+		return nil, err
 	}
 	if err := cs.begin(h2.Out{}); err != nil {
 		cs.finishLocked(err)

@@ -2,7 +2,6 @@ package rpc_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -210,5 +209,3 @@ func payload(n int) *pb.Payload { return &pb.Payload{Body: body(n)} }
 func sizes() []int { return []int{0, 1, 100, 1000, 16 << 10, 70000, 300000, 1 << 20, 3 << 20} }
 
 func pairs(kv ...string) metadata.MD { return metadata.Pairs(kv...) }
-
-var _ = fmt.Sprint

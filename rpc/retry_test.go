@@ -1,0 +1,136 @@
+package rpc_test
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+const retryConfig = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],
+	"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.001s","maxBackoff":"0.01s","backoffMultiplier":2,
+	"retryableStatusCodes":["UNAVAILABLE","ABORTED"]}}]}`
+
+// flaky fails the first calls of each kind.
+func flaky(failures int32, code codes.Code) (*testService, *atomic.Int32) {
+	var n atomic.Int32
+	fail := func(ctx context.Context) error {
+		md, _ := metadata.FromIncomingContext(ctx)
+		tried := n.Add(1) - 1
+		if got := md.Get("grpc-previous-rpc-attempts"); tried > 0 && (len(got) != 1 || got[0] != string('0'+byte(tried))) {
+			return status.Errorf(codes.Internal, "attempt %d says %q", tried, got)
+		}
+		if tried < failures {
+			return status.Error(code, "try again")
+		}
+		return nil
+	}
+	return &testService{
+		unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			return &pb.SimpleResponse{Payload: in.Payload}, fail(ctx)
+		},
+		duplex: func(s pb.TestService_FullDuplexCallServer) error {
+			for range 2 {
+				if _, err := s.Recv(); err != nil {
+					return err
+				}
+			}
+			if err := fail(s.Context()); err != nil {
+				return err
+			}
+			return s.Send(&pb.StreamingOutputCallResponse{Payload: payload(5)})
+		},
+	}, &n
+}
+
+func TestRetryPolicy(t *testing.T) {
+	svc, n := flaky(2, codes.Unavailable)
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig)))
+	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)}); err != nil || n.Load() != 3 {
+		t.Fatal(n.Load(), err)
+	}
+	n.Store(0)
+	s, err := c.FullDuplexCall(ctxFor(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(1000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := s.Recv(); err != nil || len(out.Payload.Body) != 5 {
+		t.Fatal(out, err)
+	}
+	if _, err := s.Recv(); err != io.EOF || n.Load() != 3 {
+		t.Fatal(n.Load(), err)
+	}
+}
+
+func TestRetryGivesUp(t *testing.T) {
+	svc, n := flaky(100, codes.Aborted)
+	_, addr := startTarn(t, svc)
+	policy := rpc.RetryPolicy{MaxAttempts: 3, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+		BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}}
+	_, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithRetryPolicy(policy))).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.Aborted)
+	if n.Load() != 3 {
+		t.Fatalf("%d attempts", n.Load())
+	}
+	for _, opts := range [][]rpc.DialOption{
+		{},
+		{rpc.WithRetryPolicy(policy), rpc.WithDisableRetry()},
+	} {
+		n.Store(0)
+		_, err := pb.NewTestServiceClient(dialTarn(t, addr, opts...)).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		wantCode(t, err, codes.Aborted)
+		if n.Load() != 1 {
+			t.Fatalf("%d attempts without a policy", n.Load())
+		}
+	}
+}
+
+func TestRetryPushback(t *testing.T) {
+	var n atomic.Int32
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		n.Add(1)
+		grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", "-1"))
+		return nil, status.Error(codes.Unavailable, "do not")
+	}}
+	_, addr := startTarn(t, svc)
+	_, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig))).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.Unavailable)
+	if n.Load() != 1 {
+		t.Fatalf("%d attempts against the server's will", n.Load())
+	}
+}
+
+func TestServiceConfig(t *testing.T) {
+	for _, bad := range []string{"{", `{"x":1}`, `{"loadBalancingPolicy":"grpclb"}`, `{"methodConfig":[{"name":[{"method":"m"}]}]}`,
+		`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":1}}]}`, `{"methodConfig":[{"name":[{}],"timeout":"5m"}]}`,
+		`{"retryThrottling":{"maxTokens":0}}`} {
+		if _, err := rpc.NewClient("x:1", rpc.WithDefaultServiceConfig(bad)); err == nil {
+			t.Errorf("%s accepted", bad)
+		}
+	}
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(
+		`{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.03s","maxRequestMessageBytes":50}]}`)))
+	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.DeadlineExceeded)
+	_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)})
+	wantCode(t, err, codes.ResourceExhausted)
+}

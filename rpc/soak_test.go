@@ -1,0 +1,283 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// soakFor is how long the soak makes trouble.
+const soakFor = 8 * time.Second
+
+// killer is a dialer that breaks the connections it made.
+type killer struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (k *killer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err == nil {
+		k.mu.Lock()
+		k.conns = append(k.conns, nc)
+		k.mu.Unlock()
+	}
+	return nc, err
+}
+
+func (k *killer) kill() {
+	k.mu.Lock()
+	conns := k.conns
+	k.conns = nil
+	k.mu.Unlock()
+	for _, nc := range conns {
+		if t, ok := nc.(*net.TCPConn); ok && rand.IntN(2) == 0 {
+			t.SetLinger(0)
+		}
+		nc.Close()
+	}
+}
+
+// TestSoak makes calls of every kind while contexts end, deadlines pass,
+// connections break and servers go away at random. Every call ends with an
+// outcome, every buffer comes home (the pools see to that), and no goroutine is
+// left.
+func TestSoak(t *testing.T) {
+	long := soakFor
+	if testing.Short() {
+		long = time.Second
+	}
+	before := runtime.NumGoroutine()
+	t.Run("run", func(t *testing.T) { soak(t, long) })
+	waitGoroutines(t, before)
+}
+
+// waitGoroutines fails when there are more goroutines than before, a while
+// after everything has been stopped.
+func waitGoroutines(t *testing.T, before int) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines are left, %d were there before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+		runtime.Gosched()
+	}
+}
+
+func soak(t *testing.T, long time.Duration) {
+	pool := tarntest.NewPool(t)
+	lis := listen(t)
+	addr := lis.Addr().String()
+	lis.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		serveByTurns(ctx, t, addr, rpc.Pool(pool))
+	}()
+	k := &killer{}
+	cc, err := rpc.NewClient(addr, rpc.WithPool(pool), rpc.WithTransportCredentials(insecure.NewCredentials()),
+		rpc.WithContextDialer(k.dial), fastBackoff())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond) {
+			k.kill()
+		}
+	}()
+	var outcomes [17]atomic.Int64
+	for range 16 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for ctx.Err() == nil {
+				code := oneCall(ctx, t, pb.NewTestServiceClient(cc))
+				if int(code) < len(outcomes) {
+					outcomes[code].Add(1)
+				}
+				if code == codes.Unavailable {
+					sleep(ctx, 2*time.Millisecond)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	if err := cc.Close(); err != nil {
+		t.Error(err)
+	}
+	var sum strings.Builder
+	for c := range outcomes {
+		if n := outcomes[c].Load(); n > 0 {
+			fmt.Fprintf(&sum, " %v=%d", codes.Code(c), n)
+		}
+	}
+	t.Log("outcomes:" + sum.String())
+	if outcomes[codes.OK].Load() == 0 {
+		t.Error("no call went well")
+	}
+	for _, c := range []codes.Code{codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented} {
+		if n := outcomes[c].Load(); n > 0 {
+			t.Errorf("%d calls ended with %v, which no cause here explains", n, c)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	tm := time.NewTimer(d)
+	defer tm.Stop()
+	select {
+	case <-tm.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// serveByTurns runs one server after another on addr: some stop gently, some at
+// once, and all send their older connections away.
+func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.ServerOption) {
+	for ctx.Err() == nil {
+		lis, err := net.Listen("tcp", addr)
+		if err != nil {
+			if !sleep(ctx, time.Millisecond) {
+				return
+			}
+			continue
+		}
+		s := rpc.NewServer(pool, rpc.WaitForHandlers(true), rpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionAge: 100 * time.Millisecond, MaxConnectionAgeGrace: 50 * time.Millisecond}))
+		pb.RegisterTestServiceServer(s, &testService{})
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(lis) }()
+		sleep(ctx, time.Duration(50+rand.IntN(400))*time.Millisecond)
+		if rand.IntN(2) == 0 {
+			stop := time.AfterFunc(200*time.Millisecond, s.Stop)
+			s.GracefulStop()
+			stop.Stop()
+		}
+		s.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// oneCall makes a call of a random kind, size and patience.
+func oneCall(parent context.Context, t *testing.T, c pb.TestServiceClient) codes.Code {
+	ctx, cancel := context.WithTimeout(parent, 5*time.Second)
+	defer cancel()
+	switch rand.IntN(4) {
+	case 0:
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Duration(rand.IntN(3000))*time.Microsecond)
+		defer stop()
+	case 1:
+		tm := time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, cancel)
+		defer tm.Stop()
+	}
+	var opts []grpc.CallOption
+	if rand.IntN(3) == 0 {
+		opts = append(opts, grpc.WaitForReady(true))
+	}
+	if rand.IntN(5) == 0 {
+		opts = append(opts, grpc.UseCompressor("gzip"))
+	}
+	n := []int{0, 10, 1000, 30000, 300000}[rand.IntN(5)]
+	switch rand.IntN(4) {
+	case 0:
+		return soakDuplex(t, ctx, c, n, opts)
+	case 1:
+		s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{
+			ResponseParameters: []*pb.ResponseParameters{{Size: int32(n)}, {Size: 10}, {Size: int32(n)}}}, opts...)
+		for err == nil {
+			_, err = s.Recv()
+		}
+		return outcome(err)
+	case 2:
+		s, err := c.StreamingInputCall(ctx, opts...)
+		if err != nil {
+			return outcome(err)
+		}
+		for range 3 {
+			if s.Send(&pb.StreamingInputCallRequest{Payload: payload(n)}) != nil {
+				break
+			}
+		}
+		_, err = s.CloseAndRecv()
+		return outcome(err)
+	}
+	out, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(n)}, opts...)
+	if err == nil && !bytes.Equal(out.Payload.Body, body(n)) {
+		t.Error("a unary call brought other bytes back")
+	}
+	return outcome(err)
+}
+
+// soakDuplex sends and receives at once, and sometimes leaves early.
+func soakDuplex(t *testing.T, ctx context.Context, c pb.TestServiceClient, n int, opts []grpc.CallOption) codes.Code {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := c.FullDuplexCall(ctx, opts...)
+	if err != nil {
+		return outcome(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for range 5 {
+			if s.Send(&pb.StreamingOutputCallRequest{Payload: payload(n)}) != nil {
+				return
+			}
+		}
+		s.CloseSend()
+	}()
+	early := rand.IntN(3) == 0
+	for i := 0; ; i++ {
+		out, err := s.Recv()
+		if err != nil {
+			return outcome(err)
+		}
+		if !bytes.Equal(out.Payload.Body, body(n)) {
+			t.Error("a stream brought other bytes back")
+		}
+		if early && i == 1 {
+			return codes.OK
+		}
+	}
+}
+
+func outcome(err error) codes.Code {
+	if err == io.EOF {
+		return codes.OK
+	}
+	return status.Code(err)
+}
