@@ -48,8 +48,18 @@ func (c *Chain) Residue() int {
 			n++
 		}
 	}
-	if r.vec.rest != nil || (c.n == 0 && r.run != run{}) {
+	if r.vec.rest != nil || !c.hasRun() {
 		n++
 	}
 	return n
+}
+
+// hasRun tells whether the run, if there is one, is of a segment.
+func (c *Chain) hasRun() bool {
+	for i := range c.n {
+		if c.rope.run.has(*c.at(i)) {
+			return true
+		}
+	}
+	return c.rope.run == run{}
 }

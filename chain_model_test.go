@@ -84,7 +84,7 @@ func (m *ropeModel) number(p []byte) {
 func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
 	if m.slab.Len() < n+skip {
 		m.slab.Free()
-		m.slab = m.pool.Get(max(4096, n+skip))
+		m.slab = m.pool.Get(max(32<<10, n+skip))
 		m.number(m.slab.Bytes())
 	}
 	var head tarn.Buffer
@@ -98,8 +98,12 @@ func (m *ropeModel) step(p *program) {
 		b := m.buffer(p.size())
 		m.want = b.AppendTo(m.want)
 		m.chain.Append(b)
-	case 1, 2, 3:
+	case 1, 2:
 		b := m.fragment(p.byte(), p.byte()%3)
+		m.want = b.AppendTo(m.want)
+		m.chain.Append(b)
+	case 3:
+		b := m.fragment(p.byte()*4, p.byte()*4)
 		m.want = b.AppendTo(m.want)
 		m.chain.Append(b)
 	case 4:

@@ -65,6 +65,9 @@ func TestReadFromRepeatedly(t *testing.T) {
 	var c tarn.Chain
 	c.SetPool(p)
 	defer c.Free()
+	if n, err := c.ReadFrom(bytes.NewReader(nil)); n != 0 || err != nil || c.Residue() != 0 {
+		t.Errorf("ReadFrom of nothing = %d, %v, and keeps %d buffers", n, err, c.Residue())
+	}
 	for range 1000 {
 		if _, err := c.ReadFrom(bytes.NewReader([]byte("a few bytes"))); err != nil {
 			t.Fatal(err)

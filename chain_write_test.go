@@ -104,6 +104,9 @@ func TestWriteToDeadline(t *testing.T) {
 	if int(n)+c.Len() != len(want) {
 		t.Errorf("%d bytes written and %d left of %d", n, c.Len(), len(want))
 	}
+	if c.Residue() != 0 {
+		t.Errorf("%d views are kept", c.Residue())
+	}
 	if m, err := c.WriteTo(client); m != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("WriteTo after the deadline = %d, %v", m, err)
 	}
@@ -120,8 +123,8 @@ func TestWriteToClosed(t *testing.T) {
 	client, _ := pair(t, "tcp", "127.0.0.1:0")
 	client.Close()
 	c, want := chainOf(tarntest.NewPool(t), 5, 1000)
-	if n, err := c.WriteTo(client); n != 0 || !errors.Is(err, net.ErrClosed) || c.Len() != len(want) {
-		t.Errorf("WriteTo = %d, %v; %d bytes left of %d", n, err, c.Len(), len(want))
+	if n, err := c.WriteTo(client); n != 0 || !errors.Is(err, net.ErrClosed) || c.Len() != len(want) || c.Residue() != 0 {
+		t.Errorf("WriteTo = %d, %v; %d bytes left of %d, %d views kept", n, err, c.Len(), len(want), c.Residue())
 	}
 	c.Free()
 }
