@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"html/template"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,7 @@ func TestHelpNamesSectionsAndFlags(t *testing.T) {
 	if status != cli.OK || errs != "" {
 		t.Fatalf("status %d, %q", status, errs)
 	}
-	for _, want := range []string{"core", "http", "grpc", "-short", "-json", "-o file"} {
+	for _, want := range []string{"core", "http", "grpc", "rpc", "smb", "-short", "-json", "-o file"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("help does not mention %s:\n%s", want, out)
 		}
@@ -70,8 +71,16 @@ func checkReport(t *testing.T, rep *Report, name string) {
 	if rep.Machine.CPU == "" || rep.Machine.Go == "" || rep.Seconds <= 0 {
 		t.Errorf("the machine is not named: %+v", rep.Machine)
 	}
-	if len(rep.Sections) != 1 || rep.Sections[0].Name != name || len(rep.Sections[0].Cases) == 0 {
+	if len(rep.Sections) != 1 || rep.Sections[0].Name != name {
 		t.Fatalf("not the section asked for: %+v", rep.Sections)
+	}
+	if note := rep.Sections[0].Note; note != "" {
+		t.Logf("%s: %s", name, note)
+		if os.Getenv("CI") != "" {
+			t.Errorf("%s may not be left out here", name)
+		}
+	} else if len(rep.Sections[0].Cases) == 0 {
+		t.Error("no cases")
 	}
 	for _, c := range rep.Sections[0].Cases {
 		for _, r := range c.Rows {
@@ -98,7 +107,10 @@ func checkPage(t *testing.T, name string, rep *Report) {
 			t.Errorf("the page lacks %q", c.Title)
 		}
 	}
-	if !strings.Contains(page, "<svg") || !strings.Contains(page, "prefers-color-scheme: dark") {
+	if note := rep.Sections[0].Note; note != "" && !strings.Contains(page, template.HTMLEscapeString(note)) {
+		t.Errorf("the page lacks %q", note)
+	}
+	if len(rep.Sections[0].Cases) > 0 && !strings.Contains(page, "<svg") || !strings.Contains(page, "prefers-color-scheme: dark") {
 		t.Error("the page has no plots, or no dark side")
 	}
 	for _, bad := range []string{"http://", "https://", "src=", "@import", "ZgotmplZ", "NaN"} {
@@ -135,5 +147,30 @@ func TestCancelled(t *testing.T) {
 		if status := Run(ctx, []string{"-short", s.name}, cli.Streams{Out: &o, Err: &e}); status != cli.Failed || o.Len() > 0 {
 			t.Errorf("%s: status %d, output %q", s.name, status, o.String())
 		}
+	}
+}
+
+func TestSMBClientRate(t *testing.T) {
+	rate, err := smbClientRate("getting file \\f of size 67108864 as /dev/null (1000.5 KiloBytes/sec) (average 1000.5 KiloBytes/sec)\n")
+	if err != nil || rate != 1000.5*1024 {
+		t.Errorf("%v, %v", rate, err)
+	}
+	for _, bad := range []string{"", "NT_STATUS_ACCESS_DENIED", "(fast KiloBytes/sec)"} {
+		if rate, err := smbClientRate(bad); err == nil {
+			t.Errorf("%q has the rate %v", bad, rate)
+		}
+	}
+}
+
+// TestWithoutSamba: where there is none the report says so, and nothing fails.
+func TestWithoutSamba(t *testing.T) {
+	if _, err := os.Stat("/usr/sbin/smbd"); err == nil {
+		// It is found there whatever the path says; what can be taken away is the go command.
+		t.Log("smbd is installed: testing without go instead")
+	}
+	t.Setenv("PATH", t.TempDir())
+	status, out, errs := runBench(t, "-short", "smb")
+	if status != cli.OK || errs != "" || !strings.Contains(out, "Left out: ") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 }

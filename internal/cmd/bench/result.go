@@ -20,6 +20,7 @@ type Report struct {
 type Section struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
+	Note  string `json:"note,omitempty"` // why it was left out
 	Cases []Case `json:"cases"`
 }
 

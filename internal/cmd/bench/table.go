@@ -18,6 +18,9 @@ func (r *Report) writeText(w io.Writer) error {
 	fmt.Fprintf(&b, "\"tarn ahead\" is how many times as well as the contestant Tarn did in the first column; below 1 it is behind.\n")
 	for _, s := range r.Sections {
 		fmt.Fprintf(&b, "\n%s: %s\n", s.Name, s.Title)
+		if s.Note != "" {
+			fmt.Fprintf(&b, "\n  %s\n", s.Note)
+		}
 		for _, c := range s.Cases {
 			c.writeText(&b)
 		}
