@@ -31,7 +31,9 @@ func TestExamples(t *testing.T) {
 }
 
 // greeter is the server of the helloworld example.
-type greeter struct{ hellopb.UnimplementedGreeterServer }
+type greeter struct {
+	hellopb.UnimplementedGreeterServer
+}
 
 func (*greeter) SayHello(_ context.Context, in *hellopb.HelloRequest) (*hellopb.HelloReply, error) {
 	return &hellopb.HelloReply{Message: "Hello " + in.GetName()}, nil
