@@ -209,7 +209,7 @@ func TestCache(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(statsAge)
+		<-time.After(statsAge)
 		second := c.snapshot()
 		if second == first {
 			t.Error("the snapshot never grows old")
@@ -217,7 +217,7 @@ func TestCache(t *testing.T) {
 		if second.Pools[0].Sizing != first.Pools[0].Sizing {
 			t.Error("the ladder was solved again at once")
 		}
-		time.Sleep(sizingAge)
+		<-time.After(sizingAge)
 		if c.snapshot().Pools[0].Sizing == first.Pools[0].Sizing {
 			t.Error("the ladder is never solved again")
 		}

@@ -137,7 +137,7 @@ func TestAdapterConverges(t *testing.T) {
 				for range 20000 {
 					p.Get(workload[rng.IntN(2)] + rng.IntN(20)).Free()
 				}
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				synctest.Wait()
 			}
 			h := Histogram{Sizes: counts(uint64(workload[0])+20, 1, uint64(workload[1])+20, 1)}
@@ -153,7 +153,7 @@ func TestAdapterConverges(t *testing.T) {
 		if err := a.Static(); err != nil || !slices.Equal(p.Classes(), static) {
 			t.Errorf("back to static: %v, %v", p.Classes(), err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if !slices.Equal(p.Classes(), static) {
 			t.Error("moved after Static")
 		}
