@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/rig"
+)
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+
+// fileBytes is the length of the file that is read and written, which the machine keeps in memory.
+const fileBytes = 128 << 20
+
+// shape is a way of reading and writing.
+type shape struct {
+	name   string
+	size   int
+	random bool
+}
+
+func shapes() []shape {
+	return []shape{{"seq-64K", 64 << 10, false}, {"seq-1M", 1 << 20, false}, {"seq-16M", 16 << 20, false}, {"rand-4K", 4 << 10, true}}
+}
+
+func modes() []rig.Mode { return []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} }
+
+// BenchmarkSamba is a real Samba server on this machine, beside go-smb2 and smbclient.
+func BenchmarkSamba(b *testing.B) {
+	for _, mode := range modes() {
+		srv := rig.Start(b, rig.Config{Mode: mode})
+		fill(b, srv)
+		for _, op := range []string{"read", "write"} {
+			for _, s := range shapes() {
+				for _, goroutines := range []int{1, 8} {
+					for _, p := range peers() {
+						name := fmt.Sprintf("mode=%s/op=%s/shape=%s/goroutines=%d/peer=%s", mode.Name(), op, s.name, goroutines, p.name)
+						b.Run(name, func(b *testing.B) { overTCP(b, p, srv, srv.Addr, op, s, goroutines) })
+					}
+				}
+			}
+			b.Run(fmt.Sprintf("mode=%s/op=%s/shape=whole/goroutines=1/peer=smbclient", mode.Name(), op), func(b *testing.B) {
+				smbclient(b, srv, mode, op)
+			})
+		}
+	}
+}
+
+// BenchmarkDelayed is the same at a distance: each frame takes half a round trip.
+func BenchmarkDelayed(b *testing.B) {
+	srv := rig.Start(b, rig.Config{})
+	fill(b, srv)
+	for _, rtt := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond} {
+		addr := delay(b, srv.Addr, rtt/2)
+		for _, op := range []string{"read", "write"} {
+			for _, s := range shapes()[1:3] {
+				for _, p := range peers() {
+					name := fmt.Sprintf("rtt=%v/op=%s/shape=%s/peer=%s", rtt, op, s.name, p.name)
+					b.Run(name, func(b *testing.B) { overTCP(b, p, srv, addr, op, s, 1) })
+				}
+			}
+		}
+	}
+}
+
+func fill(b *testing.B, srv *rig.Server) {
+	b.Helper()
+	name := filepath.Join(srv.Dir, "file")
+	if err := os.WriteFile(name, make([]byte, fileBytes), 0o666); err != nil {
+		b.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := srv.Own(name); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// overTCP has goroutines do op on one file of one mount.
+func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, goroutines int) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := p.mount(b, conn, srv.User, srv.Password, srv.Share)
+	defer m.close()
+	f, err := m.open("file")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	run := f.ReadAt
+	if op == "write" {
+		run = f.WriteAt
+	}
+	warm := make([]byte, s.size)
+	for range 3 {
+		if err := whole(run(warm, 0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.SetBytes(int64(s.size))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			buf := make([]byte, s.size)
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(b.N) {
+					return
+				}
+				off := i * int64(s.size) % fileBytes
+				if s.random {
+					off = rand.Int64N(fileBytes/int64(s.size)) * int64(s.size)
+				}
+				if err := whole(run(buf, off)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// smbclient copies the whole file, its logging on included.
+func smbclient(b *testing.B, srv *rig.Server, mode rig.Mode, op string) {
+	path, err := exec.LookPath("smbclient")
+	if err != nil {
+		b.Skip("smbclient is not installed")
+	}
+	host, port, err := net.SplitHostPort(srv.Addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	protect := map[rig.Mode]string{rig.Plain: "off", rig.Signed: "sign", rig.Encrypted: "encrypt"}[mode]
+	command := "get file /dev/null"
+	if op == "write" {
+		command = "put " + filepath.Join(srv.Dir, "file") + " copy"
+	}
+	b.SetBytes(fileBytes)
+	for range b.N {
+		cmd := exec.Command(path, "//"+host+"/"+srv.Share, "-p", port, "-U", srv.User+"%"+srv.Password,
+			"--client-protection="+protect, "-c", command)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+	}
+}
