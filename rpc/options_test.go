@@ -1,0 +1,349 @@
+package rpc_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"tarn.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(crand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// token is per-RPC credentials.
+type token struct {
+	secure bool
+	err    error
+}
+
+func (c token) GetRequestMetadata(ctx context.Context, uri ...string) (map[string]string, error) {
+	ri, _ := credentials.RequestInfoFromContext(ctx)
+	return map[string]string{"Authorization": "Bearer " + ri.Method, "uri": uri[0]}, c.err
+}
+func (c token) RequireTransportSecurity() bool { return c.secure }
+
+func TestMutualTLSAndCredentials(t *testing.T) {
+	cert, roots := certificate(t)
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		p, _ := peer.FromContext(ctx)
+		info, ok := p.AuthInfo.(credentials.TLSInfo)
+		if !ok || len(info.State.PeerCertificates) != 1 {
+			return nil, status.Error(codes.Unauthenticated, "no client certificate")
+		}
+		md, _ := metadata.FromIncomingContext(ctx)
+		return &pb.SimpleResponse{Username: fmt.Sprint(md.Get("authorization"), md.Get("uri"), md.Get(":authority"))}, nil
+	}}
+	_, addr := startTarn(t, svc, rpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots})))
+	creds := credentials.NewTLS(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}})
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithTransportCredentials(creds), rpc.WithAuthority("tarn.test"),
+		rpc.WithPerRPCCredentials(token{secure: true})))
+	out, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	want := "[Bearer /grpc.testing.TestService/UnaryCall] [https://tarn.test/grpc.testing.TestService] [tarn.test]"
+	if err != nil || out.Username != want {
+		t.Fatalf("%v, %v", out, err)
+	}
+	// The name of an override must be on the certificate.
+	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.CallAuthority("127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.CallAuthority("evil.test"))
+	wantCode(t, err, codes.Unavailable)
+	// A server that cannot be verified is not talked to.
+	_, err = pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{})))).
+		UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.Unavailable)
+}
+
+func TestCallCredentials(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	for _, x := range []struct {
+		creds credentials.PerRPCCredentials
+		want  codes.Code
+	}{
+		{token{}, codes.OK},
+		{token{secure: true}, codes.Unauthenticated},
+		{token{err: errors.New("none")}, codes.Unauthenticated},
+		{token{err: status.Error(codes.Unavailable, "later")}, codes.Unavailable},
+		{token{err: status.Error(codes.NotFound, "illegal")}, codes.Internal},
+	} {
+		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.PerRPCCredentials(x.creds))
+		wantCode(t, err, x.want)
+	}
+	_, err := rpc.NewClient(addr, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPerRPCCredentials(token{secure: true}))
+	if !errors.Is(err, rpc.ErrCredentialsNeedSecurity) {
+		t.Fatal(err)
+	}
+}
+
+// jsonV1 and jsonV2 are codecs of both kinds.
+type jsonV1 struct{ name string }
+
+func (jsonV1) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonV1) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+func (c jsonV1) Name() string                     { return c.name }
+
+type jsonV2 struct{ name string }
+
+func (jsonV2) Marshal(v any) (mem.BufferSlice, error) {
+	b, err := json.Marshal(v)
+	half := len(b) / 2
+	return mem.BufferSlice{mem.SliceBuffer(b[:half]), mem.SliceBuffer(b[half:])}, err
+}
+func (jsonV2) Unmarshal(data mem.BufferSlice, v any) error {
+	return json.Unmarshal(data.Materialize(), v)
+}
+func (c jsonV2) Name() string { return c.name }
+
+func TestCodecs(t *testing.T) {
+	encoding.RegisterCodec(jsonV1{"tarn-json1"})
+	encoding.RegisterCodecV2(jsonV2{"tarn-json2"})
+	eachPairing(t, &testService{}, func(t *testing.T, c pb.TestServiceClient) {
+		for _, opt := range []grpc.CallOption{grpc.CallContentSubtype("TARN-json1"), grpc.CallContentSubtype("tarn-json2"),
+			grpc.ForceCodec(jsonV1{"tarn-json1"}), grpc.ForceCodecV2(jsonV2{"tarn-json2"})} {
+			for _, n := range []int{10, 3000, 100000} {
+				out, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(n)}, opt)
+				if err != nil || len(out.Payload.Body) != n {
+					t.Fatalf("%T, %d bytes: %v", opt, n, err)
+				}
+			}
+		}
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.CallContentSubtype("nobody"))
+		wantCode(t, err, codes.Internal)
+	})
+}
+
+func TestOnFinishAndUnknownOptions(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	var ends []error
+	opt := grpc.OnFinish(func(err error) { ends = append(ends, err) })
+	c.EmptyCall(ctxFor(t), &pb.Empty{}, opt)
+	c.UnimplementedCall(ctxFor(t), &pb.Empty{}, opt)
+	s, err := c.FullDuplexCall(ctxFor(t), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.CloseSend()
+	if _, err := s.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+	if len(ends) != 3 || ends[0] != nil || status.Code(ends[1]) != codes.Unimplemented || ends[2] != nil {
+		t.Fatal(ends)
+	}
+	// Data for interceptors means nothing here and harms nobody.
+	type custom struct{ grpc.EmptyCallOption }
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, custom{}, grpc.EmptyCallOption{}, grpc.StaticMethod(), grpc.MaxRetryRPCBufferSize(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSetSendCompressor(t *testing.T) {
+	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if err := rpc.SetSendCompressor(ctx, "nobody"); err == nil {
+			return nil, errors.New("an unknown compressor was accepted")
+		}
+		return &pb.SimpleResponse{Payload: in.Payload}, rpc.SetSendCompressor(ctx, "gzip")
+	}}
+	_, addr := startTarn(t, svc)
+	for _, cc := range []grpc.ClientConnInterface{dialTarn(t, addr), dialGRPC(t, addr)} {
+		out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10000)})
+		if err != nil || len(out.Payload.Body) != 10000 {
+			t.Fatal(err)
+		}
+	}
+	if err := rpc.SetSendCompressor(context.Background(), "gzip"); err == nil {
+		t.Fatal("outside a handler")
+	}
+}
+
+// events is a stats handler that writes down what it is told.
+type events struct {
+	mu   sync.Mutex
+	seen []string
+	done chan struct{}
+}
+
+type tagKey struct{}
+
+func (e *events) note(format string, args ...any) {
+	e.mu.Lock()
+	e.seen = append(e.seen, fmt.Sprintf(format, args...))
+	e.mu.Unlock()
+}
+func (e *events) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, tagKey{}, i.FullMethodName)
+}
+func (e *events) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, tagKey{}, "conn")
+}
+func (e *events) HandleConn(context.Context, stats.ConnStats) {}
+func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	method, _ := ctx.Value(tagKey{}).(string)
+	switch s := s.(type) {
+	case *stats.InPayload:
+		e.note("%s InPayload %d %v", method, s.Length, s.WireLength == s.CompressedLength+5)
+	case *stats.OutPayload:
+		e.note("%s OutPayload %d %v", method, s.Length, s.WireLength == s.CompressedLength+5)
+	case *stats.End:
+		e.note("%s End %v", method, status.Code(s.Error))
+		e.done <- struct{}{}
+	default:
+		e.note("%s %T", method, s)
+	}
+}
+
+// TestStatsParity makes the same calls with grpc-go and with Tarn on both sides,
+// and compares what stats handlers are told.
+func TestStatsParity(t *testing.T) {
+	run := func(dial func(e *events, addr string) grpc.ClientConnInterface, start func(e *events) string) (cl, sv []string) {
+		ce, se := &events{done: make(chan struct{}, 10)}, &events{done: make(chan struct{}, 10)}
+		c := pb.NewTestServiceClient(dial(ce, start(se)))
+		c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)}, grpc.WaitForReady(true))
+		<-ce.done
+		<-se.done
+		c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}})
+		<-ce.done
+		<-se.done
+		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}}})
+		for err == nil {
+			_, err = s.Recv()
+		}
+		<-ce.done
+		<-se.done
+		return kinds(ce.seen), kinds(se.seen)
+	}
+	gc, gs := run(func(e *events, addr string) grpc.ClientConnInterface {
+		return dialGRPC(t, addr, grpc.WithStatsHandler(e))
+	}, func(e *events) string {
+		_, addr := startGRPC(t, &testService{}, grpc.StatsHandler(e))
+		return addr
+	})
+	tc, ts := run(func(e *events, addr string) grpc.ClientConnInterface {
+		return dialTarn(t, addr, rpc.WithStatsHandler(e))
+	}, func(e *events) string {
+		_, addr := startTarn(t, &testService{}, rpc.StatsHandler(e))
+		return addr
+	})
+	if len(gc) < 10 {
+		t.Fatalf("grpc-go itself told only %q", gc)
+	}
+	if !slices.Equal(gc, tc) {
+		t.Errorf("client:\ngrpc %q\ntarn %q", gc, tc)
+	}
+	if !slices.Equal(gs, ts) {
+		t.Errorf("server:\ngrpc %q\ntarn %q", gs, ts)
+	}
+}
+
+// kinds sorts the events, whose order across goroutines differs, and leaves out
+// what only some versions tell.
+func kinds(seen []string) []string {
+	out := slices.DeleteFunc(slices.Clone(seen), func(s string) bool {
+		return len(s) > 19 && s[len(s)-19:] == "DelayedPickComplete"
+	})
+	slices.Sort(out)
+	return out
+}
+
+func TestRawMessages(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	s := rpc.NewServer(rpc.Pool(pool), rpc.WaitForHandlers(true), rpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		for {
+			var c tarn.Chain
+			if err := s.RecvMsg(&c); err == io.EOF {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if err := s.SendMsg(&c); err != nil {
+				return err
+			}
+		}
+	}))
+	cc := dialTarn(t, serve(t, s), rpc.WithPool(pool))
+	st, err := cc.NewStream(ctxFor(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/any/thing", grpc.ForceCodecV2(rpc.RawCodec{Subtype: "x"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range sizes() {
+		b := pool.Copy(body(n))
+		if err := st.SendMsg(&b); err != nil {
+			t.Fatal(err)
+		}
+		if !b.IsZero() {
+			t.Fatal("SendMsg left the caller its buffer")
+		}
+		var got tarn.Buffer
+		if err := st.RecvMsg(&got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got.Bytes()) != string(body(n)) {
+			t.Fatalf("%d: other bytes", n)
+		}
+		got.Free()
+	}
+	if err := st.SendMsg(&pb.Empty{}); err == nil {
+		t.Fatal("a raw stream took a protobuf message")
+	}
+}
+
+// TestConnectionTimeout is a client that connects and says nothing.
+func TestConnectionTimeout(t *testing.T) {
+	_, addr := startTarn(t, &testService{}, rpc.ConnectionTimeout(30*time.Millisecond))
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, nc); errors.Is(err, context.DeadlineExceeded) || err != nil && errors.Is(err, net.ErrClosed) {
+		t.Fatal(err)
+	}
+}
