@@ -140,7 +140,7 @@ func callOnce(c *Conn, w *waiter, ctx context.Context, body []byte) error {
 
 func BenchmarkUnary(b *testing.B) {
 	for _, size := range []int{100, 16 << 10, 1 << 20} {
-		for _, callers := range []int{1, 64} {
+		for _, callers := range []int{1, 8, 64} {
 			name := fmt.Sprintf("size=%d/callers=%d", size, callers)
 			if size <= 1000 {
 				b.Run("tarn-inline/"+name, func(b *testing.B) { benchTarn(b, &quickServer{}, size, callers) })

@@ -53,6 +53,7 @@ type ConnError struct {
 	Reason string
 }
 
+// Error names the code, whose fault it is, and the reason.
 func (e *ConnError) Error() string {
 	return "h2: connection ended" + e.Fault.by() + e.Code.String() + sep(e.Reason)
 }
@@ -64,6 +65,7 @@ type StreamError struct {
 	Reason string
 }
 
+// Error names the code, whose fault it is, and the reason.
 func (e *StreamError) Error() string {
 	return "h2: stream reset" + e.Fault.by() + e.Code.String() + sep(e.Reason)
 }
@@ -76,6 +78,7 @@ type GoAwayError struct {
 	Debug string // at most 1 KiB is kept
 }
 
+// Error names the code and the peer's debug data.
 func (e *GoAwayError) Error() string {
 	return "h2: the peer is going away: " + e.Code.String() + sep(e.Debug)
 }

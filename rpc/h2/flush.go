@@ -22,6 +22,7 @@ type sending struct {
 	w          *wire.Writer
 	out, spare *wire.Batch // gathering; and empty, unless it is being sent
 	busy       bool        // somebody sends
+	yielding   bool        // somebody is about to
 	window     int64       // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
 	conn       int64       // what the connection may send
 	maxFrame   int         // the peer's MAX_FRAME_SIZE
@@ -49,14 +50,15 @@ const (
 	immediate                  // it may not, but it shall be done now
 )
 
-// flush sends what is queued, unless somebody is at it, who then takes it along.
+// flush sends what is queued, unless somebody is at it or about to be, who then
+// takes it along.
 // c.mu is held, but not throughout: state may have changed when flush returns.
 func (c *Conn) flush(mode flushMode) {
 	if c.send.busy {
 		return
 	}
-	if mode == deferred && c.recv.amid {
-		return
+	if c.recv.amid && mode == deferred || c.send.yielding && mode != immediate {
+		return // it will be done
 	}
 	c.send.busy = true
 	for round := 0; c.send.out.Len() > 0; round++ {

@@ -176,7 +176,7 @@ func TestKeepalive(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(time.Hour) // the bubble's clock
+				<-time.After(time.Hour) // the bubble's clock
 				select {
 				case err := <-run:
 					if !c.dies || !strings.Contains(err.Error(), "keepalive") {
@@ -205,7 +205,7 @@ func TestKeepaliveAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := Keepalive{Time: 10 * time.Second, Timeout: time.Second, WithoutCall: Permit}
 		p := newPair(t, pipeWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutCall: Permit}})
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		p.do(t, []byte("still there"))
 	})
 }

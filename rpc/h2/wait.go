@@ -5,19 +5,36 @@ import (
 	"runtime"
 )
 
+const (
+	// yieldAbove is how many streams must be live for a caller to expect company.
+	yieldAbove = 2
+	// maxYields is how often a caller makes way, as long as each time somebody
+	// queues something.
+	maxYields = 4
+	// goodBatch is how many bytes are worth a system call without waiting for more.
+	goodBatch = 16 << 10
+)
+
 // yield lets other callers queue their frames before this one sends, so that
-// they leave together. c.mu is held, and given up meanwhile.
+// they leave together. While it does, nobody else sends either: with 64 callers
+// that makes a tenth of the writes and a third of the time. c.mu is held, and
+// given up meanwhile.
 func (c *Conn) yield() {
-	if c.send.busy || c.held < yieldAbove {
+	if c.send.busy || c.send.yielding || c.held < yieldAbove {
 		return
 	}
-	c.mu.Unlock()
-	runtime.Gosched()
-	c.mu.Lock()
+	c.send.yielding = true
+	for range maxYields {
+		before := c.send.out.Len()
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+		if now := c.send.out.Len(); now == before || now >= goodBatch {
+			break
+		}
+	}
+	c.send.yielding = false
 }
-
-// yieldAbove is how many streams must be live for a caller to expect company.
-const yieldAbove = 4
 
 // wait sends what is queued and then waits until something may have changed for
 // s. c.mu is held, but not throughout.
