@@ -49,7 +49,7 @@ func (t valueTable) markdown(r *results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | %s |\n|---|%s\n", t.unit, strings.Join(peers, " | "), strings.Repeat("---:|", len(peers)))
 	for _, bench := range benches {
-		fmt.Fprintf(&b, "| %s |", bench)
+		fmt.Fprintf(&b, "| %s |", t.label(bench))
 		for _, p := range peers {
 			v, ok := r.median(bench, p, t.unit)
 			if !ok {
@@ -61,6 +61,15 @@ func (t valueTable) markdown(r *results) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// label is what tells bench from the others of the table: "size=100, callers=8".
+func (t valueTable) label(bench string) string {
+	label := strings.TrimPrefix(bench, t.match)
+	if label == "" {
+		return bench
+	}
+	return strings.ReplaceAll(label, "/", ", ")
 }
 
 func (t valueTable) format(v float64) string {
