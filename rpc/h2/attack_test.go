@@ -204,7 +204,7 @@ func TestUselessFrames(t *testing.T) {
 			r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
 			r.request(1, More)
 			bounded(t, s, 5, 1<<20, func() {
-				if n := r.flood(200_000, func(i int) error { return send(r, i) }); n == 200_000 {
+				if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
 					t.Error("all were taken")
 				}
 			})
