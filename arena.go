@@ -1,7 +1,6 @@
 package tarn
 
 import (
-	"math"
 	"math/bits"
 	"runtime"
 	"sync"
@@ -11,7 +10,7 @@ import (
 )
 
 // MaxChunk is the largest chunk of an Arena in bytes.
-const MaxChunk = 1 << 24
+const MaxChunk = 1 << 23
 
 // Arena cuts many small Buffers out of chunks, each a slab of its pool, by bumping a pointer. It is
 // safe for concurrent use and allocates nothing in steady state. A chunk goes home when the last
@@ -36,21 +35,25 @@ type arenaShard struct {
 	_       [64]byte
 }
 
-// A chunk's bump word counts the Buffers cut from it and the bytes they take, so that one atomic
-// addition does both. References for all Buffers that could ever be cut are taken beforehand, and
-// the rest is given back when the chunk is used up, so Get touches no other word.
+// A chunk's bump word counts the Buffers cut from it (above) and the bytes they take (below), so
+// that one atomic addition does both. References for all Buffers that could ever be cut are taken
+// beforehand, and the rest is given back when the chunk is used up, so Get touches no other word.
+// Additions that come too late only push the bytes further beyond the end; to carry into the count
+// it would take more than 2^17 goroutines at it at once, as whoever fails brings a new chunk.
 const (
-	bumpCount        = 1 << 32
-	sealed    uint64 = math.MaxUint32 >> 1 // of a slab that is nobody's chunk: larger than any chunk
+	bumpBits         = 40
+	bumpCount uint64 = 1 << bumpBits
+	bumpBytes uint64 = bumpCount - 1
+	sealed    uint64 = bumpCount / 2 // of a slab that is nobody's chunk: larger than any chunk
 )
 
 // NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
 // MaxChunk, otherwise the nearest of these. Buffers longer than a quarter of it come from the pool.
-// It holds at most one chunk for each two processors, until Free.
+// It holds at most two to four chunks for each processor, until Free.
 func NewArena(p *Pool, chunk int) *Arena {
 	chunk = min(max(chunk, 64), MaxChunk)
-	n := 1 << bits.Len(uint(runtime.GOMAXPROCS(0)-1))
-	a := &Arena{pool: p, chunk: chunk, largest: chunk / 4, shards: make([]arenaShard, max(n/2, 1))}
+	shards := 2 << bits.Len(uint(runtime.GOMAXPROCS(0)-1))
+	a := &Arena{pool: p, chunk: chunk, largest: chunk / 4, shards: make([]arenaShard, shards)}
 	runtime.SetFinalizer(a, (*Arena).Free) // a forgotten arena must not count as a leak
 	return a
 }
@@ -91,17 +94,13 @@ const (
 // cut takes n bytes off a chunk. A chunk that has been replaced, even one that went home since, is
 // sealed and gives nothing. With cutLast the Buffer's length is how many were cut before.
 func (s *slab) cut(n int) (Buffer, cutting) {
-	size := uint64(len(s.mem))
-	if s.bump.Load()&math.MaxUint32 > size {
-		return Buffer{}, cutFull
-	}
 	after := s.bump.Add(bumpCount | uint64(n))
-	end := after & math.MaxUint32
+	size, end := uint64(len(s.mem)), after&bumpBytes
 	switch {
 	case end <= size: // one of the references taken beforehand is ours, so the generation stands
-		return Buffer{s, s.state.Load() >> genShift << genShift, int(end) - n, n}, cutDone
+		return Buffer{s, s.chunkKey, int(end) - n, n}, cutDone
 	case end-uint64(n) <= size:
-		return Buffer{n: int(after/bumpCount) - 1}, cutLast
+		return Buffer{n: int(after>>bumpBits) - 1}, cutLast
 	default:
 		return Buffer{}, cutFull
 	}
@@ -142,9 +141,10 @@ func (a *Arena) refill(shard *arenaShard, n int) Buffer {
 	}
 	s := chunk.slab
 	takeAhead(s)
-	s.bump.Store(uint64(n) + bumpCount)
+	s.chunkKey = chunk.key | crowded
+	s.bump.Store(uint64(n) | bumpCount)
 	shard.current.Store(s)
-	return Buffer{s, chunk.key, 0, n}
+	return Buffer{s, s.chunkKey, 0, n}
 }
 
 // takeAhead takes a reference for each byte of a chunk, the most Buffers that it can be cut into.
@@ -178,7 +178,7 @@ func (shard *arenaShard) release() {
 	if s == nil {
 		return
 	}
-	if word := s.bump.Swap(sealed); word&math.MaxUint32 <= uint64(len(s.mem)) {
-		s.settle(int(word / bumpCount))
+	if word := s.bump.Swap(sealed); word&bumpBytes <= uint64(len(s.mem)) {
+		s.settle(int(word >> bumpBits))
 	} // otherwise whoever used it up settles
 }

@@ -15,7 +15,7 @@ type Buffer struct {
 }
 
 // identity is the number by which checks know a reference; 0 for one they do not track.
-func (b Buffer) identity() uint32 { return uint32(b.key) }
+func (b Buffer) identity() uint32 { return uint32(b.key &^ guesses) }
 
 // IsZero tells whether b is the zero Buffer, which holds no reference.
 func (b Buffer) IsZero() bool { return b.slab == nil }
@@ -50,12 +50,20 @@ func (b Buffer) Slice(i, j int) Buffer {
 
 // Split takes ownership of b and returns references to b[:n] and b[n:], each to be freed.
 func (b Buffer) Split(n int) (head, tail Buffer) {
+	s := b.slab
 	if uint(n) > uint(b.n) {
 		outOfBounds(b.n, n, b.n)
 	}
-	tail = b.another("Split", b.off+n, b.n-n)
-	b.n = n
-	return b.resized(), tail
+	if s == nil {
+		return b, b
+	}
+	key := b.key &^ guesses
+	if !s.state.CompareAndSwap(key+1, key+2) { // not the only reference, or tracked, or stale
+		tail = b.another("Split", b.off+n, b.n-n)
+		b.n = n
+		return b.resized(), tail
+	}
+	return Buffer{s, key | sooner, b.off, n}, Buffer{s, key, b.off + n, b.n - n}
 }
 
 // Narrow takes ownership of b and returns the same reference, seen through b[i:j]. It touches no
@@ -81,7 +89,7 @@ func (b Buffer) another(op string, off, n int) Buffer {
 	if !retain(&s.state, b.key) {
 		b.stale(op)
 	}
-	return Buffer{s, b.key, off, n}
+	return Buffer{s, b.key | sooner, off, n}
 }
 
 // outOfBounds panics with the runtime's own error about b[i:j] of n bytes.
@@ -112,9 +120,18 @@ func (b Buffer) Free() {
 	if s == nil {
 		return
 	}
-	if st := s.state.Load(); st == b.key+1 && s.state.CompareAndSwap(st, b.key+genStep) {
-		s.class.idle.Put(s) // the only reference, and nothing due
-		return
+	key := b.key &^ guesses
+	switch b.key & guesses {
+	case sooner:
+		if s.state.CompareAndSwap(key+2, key+1) {
+			return // one of two
+		}
+		fallthrough
+	case 0:
+		if s.state.CompareAndSwap(key+1, key+genStep) {
+			s.class.idle.Put(s) // the only one, and nothing due
+			return
+		}
 	}
 	b.free()
 }

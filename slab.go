@@ -19,7 +19,9 @@ type slab struct {
 	kept  bool   // its size is reserved from Retain, and it goes back to its class
 	due   due    // what the last Free owes, besides putting it back
 
-	foreign bool         // its memory was wrapped
+	foreign  bool   // its memory was wrapped
+	chunkKey uint64 // of an arena's chunk: the key of what is cut from it
+
 	charge  int64        // bytes charged to the budget
 	born    uint64       // GC cycle of the recorded Get
 	release func([]byte) // of foreign memory

@@ -11,14 +11,21 @@ import "sync/atomic"
 //	└───────────────┴─────────┴───────────────┘
 //
 // A Buffer's key has the generation in the same place and, at the bottom, the reference's identity
-// where checks gave it one, otherwise zero. The count is zero while the slab is idle. Generations
-// start at random and never repeat: a slab whose generation reached zero is retired.
+// where checks gave it one, otherwise zero. Two bits above it let Free guess the word it will find:
+// a compare-and-swap with a guessed word costs half of a load and a compare-and-swap, as the
+// processor lets no load pass an atomic operation. The count is zero while the slab is idle. Generations start at random
+// and never repeat: a slab whose generation reached zero is retired.
 const (
 	genShift         = 32
 	genStep   uint64 = 1 << genShift
 	flagged   uint64 = 1 << 31 // the last Free has more to do than to put the slab back
 	countMask uint64 = flagged - 1
 	maxCount  uint64 = 1 << 30
+
+	// What a key has there instead, to guess by:
+	sooner  uint64 = flagged // another reference likely lives longer
+	crowded uint64 = 1 << 30 // there are likely many others
+	guesses        = sooner | crowded
 )
 
 // current tells whether a key is of the generation that the state word is in.
@@ -38,6 +45,9 @@ func scatter(gen uint32) uint32 { return gen * 0x9E3779B9 }
 // retain adds one reference to the slab that key refers to. It reports false, having changed
 // nothing, when the slab is no longer in that generation.
 func retain(state *atomic.Uint64, key uint64) bool {
+	if alone := key&^guesses + 1; state.CompareAndSwap(alone, alone+1) {
+		return true
+	}
 	for {
 		st := state.Load()
 		if !current(st, key) || count(st) == 0 {
