@@ -113,11 +113,11 @@ func (w *watched) look(now time.Time) Pool {
 	return p
 }
 
-// unseen adds up what watched buffers hold beyond what was asked for.
+// unseen adds up what watched buffers hold beyond what their references show.
 func unseen(list []tarn.Outstanding) int64 {
 	sum := int64(0)
 	for _, o := range list {
-		sum += int64(o.Every) * int64(o.Pinned-o.Size)
+		sum += int64(o.Every) * int64(max(o.Pinned-o.Seen, 0))
 	}
 	return sum
 }

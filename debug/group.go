@@ -33,7 +33,7 @@ func group(list []tarn.Outstanding) *Outstanding {
 		}
 		every := max(o.Every, 1)
 		g.Count += every
-		g.Bytes += int64(every) * int64(o.Size)
+		g.Bytes += int64(every) * int64(o.Seen)
 		g.Pinned += int64(every) * int64(o.Pinned)
 		g.Ages[ageBand(o.Age)] += every
 		g.Oldest = max(g.Oldest, o.Age.Seconds())

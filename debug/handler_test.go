@@ -194,6 +194,24 @@ func TestOutstandingGroups(t *testing.T) {
 	}
 }
 
+// TestPinnedUnseen: a small view of a large slab shows as what it pins.
+func TestPinnedUnseen(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Check: tarn.CheckAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, tail := pool.Get(64 << 10).Split(100)
+	tail.Free()
+	p := Take(pool).Pools[0]
+	if p.InUse != 64<<10 || p.Pinned != 64<<10-100 || p.Outstanding.Groups[0].Bytes != 100 {
+		t.Errorf("in use %d, pinned unseen %d, %+v", p.InUse, p.Pinned, p.Outstanding.Groups[0])
+	}
+	head.Free()
+	if p := Take(pool).Pools[0]; p.Pinned != 0 || len(p.Outstanding.Groups) != 0 {
+		t.Errorf("pinned unseen %d after the free, %+v", p.Pinned, p.Outstanding)
+	}
+}
+
 // TestCache: many who look at once, and often, see one snapshot made for all of them.
 func TestCache(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{})

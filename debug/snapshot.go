@@ -92,7 +92,7 @@ type Outstanding struct {
 // checks are sampled.
 type Group struct {
 	Count  int      `json:"count"`
-	Bytes  int64    `json:"bytes"`  // asked for
+	Bytes  int64    `json:"bytes"`  // that their references show
 	Pinned int64    `json:"pinned"` // of the slabs they hold
 	Ages   [4]int   `json:"ages"`   // younger than a second, a minute, ten minutes, and older
 	Oldest float64  `json:"oldest_seconds"`

@@ -81,7 +81,7 @@ func traffic(p *tarn.Pool, size func(*rand.Rand) int) {
 
 func receive(p *tarn.Pool, n int) tarn.Buffer { return p.Get(n) }
 
-// cache keeps some buffers for long, as a cache of blocks does.
+// cache keeps parts of some buffers for long, as a cache of headers does.
 func cache(p *tarn.Pool) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	kept := make([]tarn.Buffer, 400)
@@ -95,4 +95,9 @@ func cache(p *tarn.Pool) {
 	}
 }
 
-func admit(p *tarn.Pool, n int) tarn.Buffer { return p.Get(n) }
+// admit keeps the head of a block alone, and so pins the rest of it, unseen.
+func admit(p *tarn.Pool, n int) tarn.Buffer {
+	head, tail := p.Get(n).Split(2 << 10)
+	tail.Free()
+	return head
+}
