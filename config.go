@@ -99,7 +99,7 @@ type PoolConfig struct {
 	// Record says whether sizes are recorded.
 	Record RecordPolicy
 	// Report is told of what no panic can tell: leaks and refused foreign memory. It may be called
-	// from any goroutine. Nil prints one line to standard error.
+	// from any goroutine. Nil prints a line to standard error, less and less often.
 	Report func(Misuse)
 }
 

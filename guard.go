@@ -58,7 +58,7 @@ func (p *Pool) makeGuarded(c *class) *slab {
 	mem := p.guard.lend(c.size)
 	due := dueGuard
 	if mem == nil {
-		p.guard.told.Do(func() { p.tell(Misuse{Kind: Unguarded, Op: "Get", Pool: p.Name(), Size: c.size}) })
+		p.guard.told.Do(func() { p.teller.tell(Misuse{Kind: Unguarded, Op: "Get", Pool: p.Name(), Size: c.size}) })
 		mem, due = make([]byte, c.size), 0
 	}
 	s := newSlab(p, c, mem)

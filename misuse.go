@@ -2,7 +2,6 @@ package tarn
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 )
@@ -110,16 +109,6 @@ const stackDepth = 32
 func here(skip int) Stack {
 	var pcs [stackDepth]uintptr
 	return append(Stack(nil), pcs[:runtime.Callers(skip+3, pcs[:])]...)
-}
-
-// tell reports what no panic can.
-func (p *Pool) tell(m Misuse) {
-	if p.config.Report != nil {
-		p.config.Report(m)
-		return
-	}
-	line, _, _ := strings.Cut(m.Error(), "\n")
-	fmt.Fprintln(os.Stderr, line)
 }
 
 // stale panics about the use of a handle whose slab has gone home.

@@ -20,6 +20,7 @@ type Pool struct {
 	samples
 
 	config PoolConfig
+	teller teller
 	record *recorder // nil when nothing is recorded
 	checks *checks   // nil when checks are off
 	guard  *guardian // nil but with CheckGuard
@@ -51,7 +52,7 @@ func NewPool(config PoolConfig) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, classes: map[int]*class{}}
+	p := &Pool{config: config, teller: teller{report: config.Report}, classes: map[int]*class{}}
 	p.ladder.Store(newLadder(config.Classes, p.class))
 	if config.Record == RecordOn {
 		p.record = new(recorder)
@@ -152,5 +153,5 @@ func (p *Pool) Trim() {
 // collector.
 func (p *Pool) Refuse(b []byte) {
 	p.refused.Add(1)
-	p.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
+	p.teller.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
 }

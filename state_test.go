@@ -1,7 +1,10 @@
 package tarn
 
 import (
+	"io"
 	"math"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -96,5 +99,26 @@ func TestRecorder(t *testing.T) {
 	off.Get(10).Free()
 	if h := off.Histogram(); len(h.Sizes) != 0 {
 		t.Errorf("RecordOff recorded %v", h.Sizes)
+	}
+}
+
+func TestTellerSpeaksLessAndLess(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stderr = was }(os.Stderr)
+	os.Stderr = w
+	p, err := NewPool(PoolConfig{Name: "told"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		p.Refuse(make([]byte, 8))
+	}
+	w.Close()
+	out, err := io.ReadAll(r)
+	if n := strings.Count(string(out), "\n"); err != nil || n != 10 || !strings.Contains(string(out), "512 of these") {
+		t.Errorf("%d lines for 1000 refusals (%v):\n%s", n, err, out)
 	}
 }

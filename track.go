@@ -241,5 +241,5 @@ func (p *Pool) leaked(s *slab) {
 	}
 	t := s.track.Load()
 	p.checks.end(t)
-	p.tell(Misuse{Kind: Leak, Op: "Get", Pool: p.Name(), Size: len(s.mem), Acquired: t.acquired})
+	p.teller.tell(Misuse{Kind: Leak, Op: "Get", Pool: p.Name(), Size: len(s.mem), Acquired: t.acquired})
 }
