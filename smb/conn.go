@@ -42,7 +42,7 @@ type conn struct {
 	agreed    agreement
 	sec       atomic.Pointer[security]
 	validated atomic.Bool // VALIDATE_NEGOTIATE_INFO has been answered well
-	onBreak   func(c *conn, msg []byte)
+	onBreak   func(c *conn, msg []byte) error
 }
 
 // newConn starts receiving on nc, which becomes the conn's.

@@ -34,7 +34,7 @@ func (c *conn) deliver(msg tarn.Buffer, came protection) error {
 		return err
 	}
 	if h.MessageID == proto.UnsolicitedMessageID {
-		err := c.unsolicited(&h, msg, came)
+		err := c.unsolicited(&h, msg)
 		msg.Free()
 		return err
 	}
@@ -132,17 +132,15 @@ func (c *conn) orphaned(cl *call) {
 	c.release(cl)
 }
 
-// unsolicited handles what answers no request: an oplock or lease break, which is never
-// signed (3.3.4.6), but encrypted where everything is.
-func (c *conn) unsolicited(h *proto.Header, msg tarn.Buffer, came protection) error {
+// unsolicited handles what answers no request: an oplock or lease break. It is never
+// signed, and that of a lease, which belongs to no session, not encrypted either
+// (3.3.4.6, 3.3.4.7); whoever forges one takes a durable handle away, and no more.
+func (c *conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
 	if h.Command != proto.CommandOplockBreak || h.Flags&proto.FlagResponse == 0 {
 		return protocolError("unasked " + h.Command.String())
 	}
-	if sec := c.sec.Load(); sec != nil && sec.encryptAll && came != sealed {
-		return securityError("clear notification in an encrypted session")
-	}
 	if c.onBreak != nil {
-		c.onBreak(c, msg.Bytes())
+		return c.onBreak(c, msg.Bytes())
 	}
 	return nil
 }

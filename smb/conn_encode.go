@@ -20,7 +20,7 @@ type frame struct {
 func (f *frame) free() { f.buf.Free(); f.buf = tarn.Buffer{} }
 
 // protect decides how a request travels.
-func (c *conn) protect(cl *call, encrypted bool) *security {
+func (c *conn) protect(cl *call, least protection) *security {
 	sec := c.sec.Load()
 	cl.guard = inClear
 	if sec == nil {
@@ -28,7 +28,7 @@ func (c *conn) protect(cl *call, encrypted bool) *security {
 	}
 	cl.session = sec.sessionID
 	switch {
-	case sec.sealer != nil && (encrypted || sec.encryptAll):
+	case sec.sealer != nil && (least == sealed || sec.encryptAll):
 		cl.guard = sealed
 	case sec.signer != nil && (sec.signAll || cl.force):
 		cl.guard = signed

@@ -12,21 +12,21 @@ import (
 // It waits for credits and for the turn to write. After an error cl is released or
 // on its way to be: the caller must forget it. cl.payload and cl.dst are borrowed
 // until start fails or the call is over.
-func (c *conn) start(ctx context.Context, cl *call, req request, encrypted bool) error {
+func (c *conn) start(ctx context.Context, cl *call, req request, least protection) error {
 	want := c.charged(max(len(cl.payload), cl.expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
 		c.release(cl)
 		return err
 	}
-	return c.startWith(ctx, cl, req, encrypted, mid, got)
+	return c.startWith(ctx, cl, req, least, mid, got)
 }
 
 // startWith is start with credits already taken.
-func (c *conn) startWith(ctx context.Context, cl *call, req request, encrypted bool, mid uint64, charge int) error {
+func (c *conn) startWith(ctx context.Context, cl *call, req request, least protection, mid uint64, charge int) error {
 	cl.mid, cl.charge = mid, charge
 	c.foresee(cl.expect)
-	sec := c.protect(cl, encrypted)
+	sec := c.protect(cl, least)
 	f, err := c.encode(sec, cl, req)
 	if err != nil {
 		c.release(cl)
@@ -72,9 +72,9 @@ func (c *conn) writeFailed(ctx context.Context, cl *call, err error) error {
 		c.release(cl)
 		return err
 	}
-	err = lost(err)
-	c.fail(err)
-	<-cl.done // by fail, or by the receiver when a reply came first
+	c.fail(lost(err))
+	err = c.err() // what closed the connection under the writer, if that was it
+	<-cl.done     // by fail, or by the receiver when a reply came first
 	c.release(cl)
 	return err
 }
@@ -150,7 +150,7 @@ func (c *conn) sendCancel(mid, async uint64, guard protection) {
 
 // startCompound sends several related requests as one frame. On an error the calls
 // are released, or on their way to be.
-func (c *conn) startCompound(ctx context.Context, parts []part, encrypted bool) error {
+func (c *conn) startCompound(ctx context.Context, parts []part, least protection) error {
 	want, expect := 0, 0
 	for _, p := range parts {
 		p.cl.charge = c.charged(max(len(p.cl.payload), p.cl.expect))
@@ -169,7 +169,7 @@ func (c *conn) startCompound(ctx context.Context, parts []part, encrypted bool) 
 	for i, p := range parts {
 		p.cl.mid = mid
 		mid += uint64(p.cl.charge)
-		sec = c.protect(p.cl, encrypted)
+		sec = c.protect(p.cl, least)
 		if i > 0 {
 			p.cl.flags |= proto.FlagRelated
 		}

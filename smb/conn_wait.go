@@ -76,8 +76,8 @@ func (c *conn) abandon(ctx context.Context, cl *call) error {
 // roundTrip sends one request and waits for its reply. With a nil error the caller
 // releases cl. A refusal by the server comes as a *ResponseError, cl being released,
 // unless its status is among the expected.
-func (c *conn) roundTrip(ctx context.Context, cl *call, req request, encrypted bool, expected ...proto.Status) error {
-	if err := c.start(ctx, cl, req, encrypted); err != nil {
+func (c *conn) roundTrip(ctx context.Context, cl *call, req request, least protection, expected ...proto.Status) error {
+	if err := c.start(ctx, cl, req, least); err != nil {
 		return err
 	}
 	if err := c.finish(ctx, cl); err != nil {
@@ -104,8 +104,8 @@ func (c *conn) judge(cl *call, expected []proto.Status) error {
 // compound sends related requests in one frame and waits for all replies. It returns
 // the first refusal, and the calls, all of them the caller's to release, whenever
 // every part was answered.
-func (c *conn) compound(ctx context.Context, parts []part, encrypted bool) error {
-	if err := c.startCompound(ctx, parts, encrypted); err != nil {
+func (c *conn) compound(ctx context.Context, parts []part, least protection) error {
+	if err := c.startCompound(ctx, parts, least); err != nil {
 		return err
 	}
 	var failed error

@@ -63,7 +63,7 @@ func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
 	n, err = f.h.readAt(ctx, p, off)
-	if f.h.revived(err) {
+	if f.h.revived(ctx, err) {
 		var m int
 		m, err = f.h.readAt(ctx, p[n:], off+int64(n))
 		n += m
@@ -94,7 +94,7 @@ var errAppend = errors.New("WriteAt on a file opened with O_APPEND")
 // the same bytes to the same place twice does no harm.
 func (f *File) writeAt(ctx context.Context, p []byte, off int64) (int, error) {
 	n, err := f.h.writeAt(ctx, p, off)
-	if f.h.revived(err) {
+	if f.h.revived(ctx, err) {
 		var m int
 		m, err = f.h.writeAt(ctx, p[n:], off+int64(n))
 		n += m
@@ -116,7 +116,7 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 	ctx, cancel := f.h.m.s.bounded(ctx)
 	defer cancel()
 	b, err := f.h.readBuffer(ctx, off, n)
-	if f.h.revived(err) {
+	if f.h.revived(ctx, err) {
 		b, err = f.h.readBuffer(ctx, off, n)
 	}
 	return b, f.wrap("read", err)

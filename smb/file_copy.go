@@ -174,7 +174,7 @@ func (u *upload) harvest(ctx context.Context) error {
 		var m int
 		m, err = u.f.writeAt(ctx, p.buf.Bytes()[n:], p.off+int64(n))
 		n += m
-	} else if u.h.revived(err) {
+	} else if u.h.revived(ctx, err) {
 		n, err = u.f.writeAt(ctx, p.buf.Bytes(), p.off)
 	}
 	p.buf.Free()

@@ -60,7 +60,7 @@ func (t *tree) startRead(ctx context.Context, id proto.FileID, dst []byte, off i
 	}
 	cl.dst, cl.expect = dst[:n], n
 	cl.read = proto.ReadRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if err := t.c.startWith(ctx, cl, &cl.read, t.encrypted, mid, charge); err != nil {
+	if err := t.c.startWith(ctx, cl, &cl.read, t.guard, mid, charge); err != nil {
 		return nil, 0, err
 	}
 	return cl, n, nil
@@ -101,9 +101,13 @@ func (t *tree) judgeRead(cl *call) error {
 
 // chunk is the length of one request of a call that moves n bytes, where one request
 // may move at most limit: long enough to be worth its while, short enough that several
-// are in flight at once.
-func chunk(n, limit int) int {
-	const least, most = 256 << 10, 1 << 20
+// are in flight at once, and that several can be encrypted at once. Measured against
+// Samba on loopback: below 1 MiB splitting costs more than it brings, unless encrypted.
+func (t *tree) chunk(n, limit int) int {
+	least, most := 1<<20, 1<<20
+	if sec := t.c.sec.Load(); t.guard == sealed || sec.encryptAll {
+		least = 512 << 10
+	}
 	return min(limit, max(least, min(most, (n/4+0xffff)&^0xffff)))
 }
 
@@ -127,7 +131,7 @@ func (h *handle) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 
 // readRun reads until p is full, or a reply is short, or an error.
 func (t *tree) readRun(ctx context.Context, id proto.FileID, p []byte, off int64, bound int) (int, error) {
-	size := chunk(len(p), t.c.agreed.maxRead)
+	size := t.chunk(len(p), t.c.agreed.maxRead)
 	if len(p) <= size {
 		cl, _, err := t.startRead(ctx, id, p, off, waitCredits)
 		if err != nil {
@@ -202,7 +206,7 @@ func (h *handle) readBuffer(ctx context.Context, off int64, n int) (tarn.Buffer,
 	// No destination: the reply's own buffer is what the caller gets.
 	cl.expect = n
 	cl.read = proto.ReadRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if err := t.c.startWith(ctx, cl, &cl.read, t.encrypted, mid, charge); err != nil {
+	if err := t.c.startWith(ctx, cl, &cl.read, t.guard, mid, charge); err != nil {
 		return tarn.Buffer{}, err
 	}
 	if err := t.c.finish(ctx, cl); err != nil {

@@ -17,7 +17,7 @@ func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off in
 	}
 	cl.payload = p[:n]
 	cl.write = proto.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if err := t.c.startWith(ctx, cl, &cl.write, t.encrypted, mid, charge); err != nil {
+	if err := t.c.startWith(ctx, cl, &cl.write, t.guard, mid, charge); err != nil {
 		return nil, 0, err
 	}
 	return cl, n, nil
@@ -63,7 +63,7 @@ func (h *handle) writeAt(ctx context.Context, p []byte, off int64) (int, error) 
 
 // writeRun writes until p is written, or a request was carried out in part, or an error.
 func (t *tree) writeRun(ctx context.Context, id proto.FileID, p []byte, off int64, bound int) (int, error) {
-	size := chunk(len(p), t.c.agreed.maxWrite)
+	size := t.chunk(len(p), t.c.agreed.maxWrite)
 	var flights [window]flight
 	head, tail, sent, landed := 0, 0, 0, 0
 	var failed error

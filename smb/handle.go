@@ -21,19 +21,24 @@ type handle struct {
 	closed  bool
 	gone    error // why it cannot be used any more
 	durable durability
+	grants  proto.CreateGrants
+	oplock  proto.OplockLevel
 
-	turn  chan struct{} // capacity 1, full when free: whoever moves the position holds it
-	off   int64
-	ahead readAhead
-	dir   *listing
+	revive chan struct{} // capacity 1, full when free: whoever reopens holds it
+	turn   chan struct{} // capacity 1, full when free: whoever moves the position holds it
+	off    int64
+	ahead  readAhead
+	dir    *listing
 }
 
 func newHandle(m *mount, t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
-		m: m, name: name, remote: remote, t: t, id: r.FileID,
-		isDir: r.Attributes&proto.AttrDirectory != 0,
-		turn:  make(chan struct{}, 1),
+		m: m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
+		isDir:  r.Attributes&proto.AttrDirectory != 0,
+		turn:   make(chan struct{}, 1),
+		revive: make(chan struct{}, 1),
 	}
+	h.revive <- struct{}{}
 	h.turn <- struct{}{}
 	return h
 }
@@ -52,7 +57,7 @@ func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 	case t.c.alive():
 		return t, id, nil
 	}
-	return h.reopen(ctx, t)
+	return h.reopen(ctx)
 }
 
 // take waits for the turn to move the position.
@@ -92,6 +97,9 @@ func (h *handle) close(ctx context.Context) error {
 	h.m.s.leases.forget(h)
 	if gone != nil {
 		return gone
+	}
+	if !t.c.alive() {
+		return ErrHandleLost // the server closes it, or keeps it for a while, by itself
 	}
 	return t.closeID(ctx, id)
 }

@@ -14,7 +14,7 @@ const maxLegs = 16
 
 // login sets a session up (3.2.4.2.3, 3.2.5.3): tokens go to and fro until both
 // sides are content, and the session's keys are derived.
-func (c *conn) login(ctx context.Context, host string) error {
+func (c *conn) login(ctx context.Context, host string, previous uint64) error {
 	mech, err := c.cfg.Initiator.Start(ctx, host)
 	if err != nil {
 		return fmt.Errorf("smb: authentication: %w", err)
@@ -33,8 +33,10 @@ func (c *conn) login(ctx context.Context, host string) error {
 			SecurityMode: c.agreed.offer.SecurityMode,
 			Capabilities: c.agreed.offer.Capabilities & proto.CapDFS,
 			Token:        token,
+
+			PreviousSessionID: previous,
 		}
-		if err := c.roundTrip(ctx, cl, &req, false, proto.StatusMoreProcessingRequired); err != nil {
+		if err := c.roundTrip(ctx, cl, &req, inClear, proto.StatusMoreProcessingRequired); err != nil {
 			return err
 		}
 		more := cl.status == proto.StatusMoreProcessingRequired
@@ -114,7 +116,7 @@ func (c *conn) secure(cl *call, r *proto.SessionSetupResponse, auth *spnego.Clie
 // logoff ends the session on the server, so that it does not linger there.
 func (c *conn) logoff(ctx context.Context) error {
 	cl := c.newCall(proto.CommandLogoff, 0)
-	if err := c.roundTrip(ctx, cl, simple{}, false); err != nil {
+	if err := c.roundTrip(ctx, cl, simple{}, inClear); err != nil {
 		return err
 	}
 	c.release(cl)
@@ -124,7 +126,7 @@ func (c *conn) logoff(ctx context.Context) error {
 // echo asks for a sign of life.
 func (c *conn) echo(ctx context.Context) error {
 	cl := c.newCall(proto.CommandEcho, 0)
-	if err := c.roundTrip(ctx, cl, simple{}, false); err != nil {
+	if err := c.roundTrip(ctx, cl, simple{}, inClear); err != nil {
 		return err
 	}
 	c.release(cl)

@@ -70,7 +70,7 @@ func (c *conn) negotiate(ctx context.Context, host string) error {
 	a := agreement{offer: req}
 	cl := c.newCall(proto.CommandNegotiate, 0)
 	cl.preauth = &a.preauth
-	if err := c.roundTrip(ctx, cl, &req, false); err != nil {
+	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
 		return err
 	}
 	defer c.release(cl)

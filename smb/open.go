@@ -34,10 +34,15 @@ func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error)
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
 		req := openRequest(remote, flag, perm)
+		d, err := s.makeDurable(t, req)
+		if err != nil {
+			return err
+		}
 		h, err := s.open(ctx, t, name, remote, req)
 		if err != nil {
 			return err
 		}
+		h.grant(d)
 		if h.isDir && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
 			h.close(ctx)
 			return errIsDirectory

@@ -58,7 +58,7 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 // readSome reads without looking ahead; it returns fewer bytes only at the end.
 func (h *handle) readSome(ctx context.Context, p []byte) (int, error) {
 	n, err := h.readAt(ctx, p, h.off)
-	if h.revived(err) {
+	if h.revived(ctx, err) {
 		n, err = h.readAt(ctx, p, h.off)
 	}
 	if n > 0 && err == io.EOF {
@@ -129,7 +129,7 @@ func (h *handle) readAhead(ctx context.Context, p []byte) (int, error) {
 // afterAhead ends a read whose look ahead failed: over a lost connection it reads once
 // more, without looking ahead.
 func (h *handle) afterAhead(ctx context.Context, p []byte, done int, err error) (int, error) {
-	if done == 0 && h.revived(err) {
+	if done == 0 && h.revived(ctx, err) {
 		return h.readSome(ctx, p)
 	}
 	return done, err

@@ -55,8 +55,8 @@ func (s *Session) conn(ctx context.Context) (*conn, error) {
 		return nil, ErrClosed
 	case c != nil && c.alive():
 		return c, nil
-	case c != nil && s.cfg.NoReconnect:
-		return nil, c.err()
+	case c != nil && (s.cfg.NoReconnect || errors.Is(c.err(), ErrSecurity)):
+		return nil, c.err() // somebody may be in between: not to be passed over in silence
 	}
 	select {
 	case <-s.lock:
@@ -96,7 +96,7 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
 	c.onBreak = s.leases.broken
 	err := c.negotiate(ctx, s.host)
 	if err == nil {
-		err = c.login(ctx, s.host)
+		err = c.login(ctx, s.host, s.previous())
 	}
 	s.mu.Lock()
 	if err == nil && s.closed {
@@ -117,6 +117,17 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
 		c.work.run(func() { c.keepAlive(s.cfg.Limits.KeepAlive) })
 	}
 	return c, nil
+}
+
+// previous is the id of the session on the connection that broke, which the server
+// then gives up at once; zero when there was none.
+func (s *Session) previous() uint64 {
+	if c, _ := s.current(); c != nil {
+		if sec := c.sec.Load(); sec != nil {
+			return sec.sessionID
+		}
+	}
+	return 0
 }
 
 // keepAlive sends an ECHO whenever nothing was heard for a while, and gives the

@@ -121,7 +121,7 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 		parts = append(parts, part{cl, st.req})
 	}
 	parts = append(parts, part{t.call(proto.CommandClose), &proto.CloseRequest{FileID: proto.RelatedFileID()}})
-	if err := t.c.compound(ctx, parts, t.encrypted); err != nil {
+	if err := t.c.compound(ctx, parts, t.guard); err != nil {
 		return err
 	}
 	defer t.c.releaseAll(parts)

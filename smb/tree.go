@@ -8,14 +8,14 @@ import (
 
 // tree is one share connected on one connection.
 type tree struct {
-	c         *conn
-	id        uint32
-	share     string
-	kind      proto.ShareType
-	encrypted bool // the share asks for encryption, whatever the session does
-	dfs       bool
-	caps      proto.ShareCapabilities
-	access    proto.Access
+	c      *conn
+	id     uint32
+	share  string
+	kind   proto.ShareType
+	guard  protection // sealed: the share asks for encryption, whatever the session does
+	dfs    bool
+	caps   proto.ShareCapabilities
+	access proto.Access
 }
 
 // connectTree connects the share \\host\share.
@@ -25,7 +25,7 @@ func (c *conn) connectTree(ctx context.Context, host, share string) (*tree, erro
 	// nobody changed the set-up.
 	cl.force = c.agreed.dialect >= proto.Dialect311
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
-	if err := c.roundTrip(ctx, cl, &req, false); err != nil {
+	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
 		return nil, err
 	}
 	defer c.release(cl)
@@ -36,11 +36,13 @@ func (c *conn) connectTree(ctx context.Context, host, share string) (*tree, erro
 	}
 	t := &tree{
 		c: c, share: share, kind: r.Type, caps: r.Capabilities, access: r.MaximalAccess,
-		id:        le.Uint32(cl.message()[proto.OffsetTreeID:]),
-		encrypted: r.Flags&proto.ShareFlagEncryptData != 0,
-		dfs:       r.Capabilities&proto.ShareCapDFS != 0,
+		id:  le.Uint32(cl.message()[proto.OffsetTreeID:]),
+		dfs: r.Capabilities&proto.ShareCapDFS != 0,
 	}
-	if sec := c.sec.Load(); t.encrypted && sec.sealer == nil {
+	if r.Flags&proto.ShareFlagEncryptData != 0 {
+		t.guard = sealed
+	}
+	if sec := c.sec.Load(); t.guard == sealed && sec.sealer == nil {
 		t.disconnect(ctx)
 		return nil, securityError("the share must be encrypted, and the session has no key for it")
 	}
@@ -53,7 +55,7 @@ func (c *conn) connectTree(ctx context.Context, host, share string) (*tree, erro
 // disconnect gives the tree up on the server.
 func (t *tree) disconnect(ctx context.Context) error {
 	cl := t.c.newCall(proto.CommandTreeDisconnect, t.id)
-	if err := t.c.roundTrip(ctx, cl, simple{}, t.encrypted); err != nil {
+	if err := t.c.roundTrip(ctx, cl, simple{}, t.guard); err != nil {
 		return err
 	}
 	t.c.release(cl)
@@ -65,7 +67,7 @@ func (t *tree) call(cmd proto.Command) *call { return t.c.newCall(cmd, t.id) }
 
 // roundTrip is the connection's, encrypted as the share demands.
 func (t *tree) roundTrip(ctx context.Context, cl *call, req request, expected ...proto.Status) error {
-	return t.c.roundTrip(ctx, cl, req, t.encrypted, expected...)
+	return t.c.roundTrip(ctx, cl, req, t.guard, expected...)
 }
 
 // malformed ends the connection over a reply that a decoder refused.

@@ -31,6 +31,8 @@ type Server struct {
 	Grant func(asked uint16) uint16
 	// Hook sees every request first. When it returns true, it has answered.
 	Hook func(c *Conn, m *Message) bool
+	// Override may protect a reply otherwise than it should be.
+	Override func(cmd proto.Command) (Security, bool)
 	// Mangle may change a message on its way out, after it was signed or sealed.
 	Mangle func(frame []byte) []byte
 }
@@ -183,6 +185,11 @@ func (c *Conn) End(m *Message, n int, how Security) error {
 			how = SealedReply
 		case c.signer != nil && (m.Flags&proto.FlagSigned != 0 || m.Command == proto.CommandSessionSetup && c.setUp):
 			how = SignedReply
+		}
+	}
+	if c.S.Override != nil {
+		if x, ok := c.S.Override(m.Command); ok {
+			how = x
 		}
 	}
 	frame := c.out[crypt.Overhead : front+n]
