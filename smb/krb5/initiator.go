@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -46,8 +48,15 @@ type Config struct {
 // Initiator starts Kerberos authentications. It keeps tickets and gets new ones before they
 // run out. It is safe for concurrent use.
 type Initiator struct {
+	spn string
+
+	// talk is held while client is used: it is not as safe for concurrent use as it says.
+	talk   sync.Mutex
 	client *client.Client
-	spn    string
+
+	mu      sync.Mutex // guards what follows
+	talking int        // conversations, those whose caller has gone away too
+	closed  bool       // the last conversation destroys client
 }
 
 var _ smb.Initiator = (*Initiator)(nil)
@@ -124,11 +133,14 @@ func loadConfig(cfg Config) (*config.Config, error) {
 }
 
 // Start gets the ticket for the server, or finds it among those kept. The error matches
-// [ErrTicket] or is the context's.
+// [ErrTicket] or [net.ErrClosed], or is the context's.
 func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
 	spn := i.spn
 	if spn == "" {
 		spn = "cifs/" + host
+	}
+	if !i.enter() {
+		return nil, fmt.Errorf("krb5: initiator: %w", net.ErrClosed)
 	}
 	type result struct {
 		context *securityContext
@@ -136,6 +148,7 @@ func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext
 	}
 	done := make(chan result, 1)
 	go func() { // gokrb5 knows no contexts
+		defer i.leave()
 		c, err := i.start(spn)
 		done <- result{c, err}
 	}()
@@ -150,7 +163,29 @@ func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext
 	}
 }
 
+// enter begins a conversation with a KDC, unless the initiator is closed.
+func (i *Initiator) enter() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return false
+	}
+	i.talking++
+	return true
+}
+
+// leave ends one.
+func (i *Initiator) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.talking--; i.closed && i.talking == 0 {
+		i.client.Destroy()
+	}
+}
+
 func (i *Initiator) start(spn string) (*securityContext, error) {
+	i.talk.Lock()
+	defer i.talk.Unlock()
 	if err := i.client.AffirmLogin(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
@@ -167,5 +202,16 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 }
 
 // Close forgets tickets and keys and ends their renewal. Authentications under way are
-// not disturbed. Start must not be called afterwards.
-func (i *Initiator) Close() { i.client.Destroy() }
+// not disturbed; Start fails from now on with an error matching [net.ErrClosed]. Closing
+// twice does nothing.
+func (i *Initiator) Close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return
+	}
+	i.closed = true
+	if i.talking == 0 {
+		i.client.Destroy()
+	}
+}

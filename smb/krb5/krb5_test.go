@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/asn1"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,6 +239,10 @@ func TestNoTicket(t *testing.T) {
 	cancel()
 	if _, err := i.Start(ctx, "files.tarn.test"); err == nil {
 		t.Error("a cancelled context got a ticket")
+	}
+	i.Close()
+	if _, err := i.Start(t.Context(), "files.tarn.test"); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }
 
