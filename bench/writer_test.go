@@ -21,11 +21,12 @@ func BenchmarkWriter(b *testing.B) {
 				{"tarn", func(b *testing.B) {
 					b.SetBytes(total)
 					w := tarn.NewWriter(newPool(b))
+					var c tarn.Chain
 					for b.Loop() {
 						for range total / size {
 							w.Write(piece)
 						}
-						c := w.Chain()
+						w.MoveTo(&c)
 						c.Free()
 					}
 				}},

@@ -127,6 +127,7 @@ func (k *coreContest) writer(ctx context.Context) error {
 	const total, size = 64 << 10, 100
 	piece := make([]byte, size)
 	w := tarn.NewWriter(k.pool)
+	var c tarn.Chain
 	var s mem.BufferSlice
 	return k.run(ctx, fmt.Sprintf("Write 64 KiB in pieces of %d B", size),
 		op{"tarn", Tarn, func(n int) {
@@ -134,7 +135,7 @@ func (k *coreContest) writer(ctx context.Context) error {
 				for range total / size {
 					w.Write(piece) // never fails: it writes to memory
 				}
-				c := w.Chain()
+				w.MoveTo(&c)
 				c.Free()
 			}
 		}},
