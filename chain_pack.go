@@ -141,8 +141,8 @@ func (c *Chain) place(p []byte) {
 // count them. When they continue the last segment that only moves the border between the two.
 func (c *Chain) fill(n int) {
 	room := &c.room
-	if c.n > 0 {
-		if tail := c.at(c.n - 1); tail.slab == room.slab && tail.off+tail.n == room.off && n < room.n {
+	if n < room.n {
+		if tail := c.beforeRoom(); tail != nil {
 			tail.n += n
 			room.off += n
 			room.n -= n
@@ -163,4 +163,16 @@ func (c *Chain) fill(n int) {
 		}
 	}
 	c.push(seg)
+}
+
+// beforeRoom is the last segment if it ends where the room begins, otherwise nil.
+func (c *Chain) beforeRoom() *Buffer {
+	if c.n == 0 {
+		return nil
+	}
+	tail := c.at(c.n - 1)
+	if tail.slab != c.room.slab || tail.off+tail.n != c.room.off {
+		return nil
+	}
+	return tail
 }

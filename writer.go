@@ -3,10 +3,9 @@ package tarn
 import "io"
 
 const (
-	minWrite  = 512      // bytes of the first buffer, at least
-	maxFirst  = 16 << 10 // and at most
-	maxBuffer = 64 << 10 // to which buffers grow for small writes
-	maxPiece  = 1 << 20  // of one large write
+	minWrite  = 512      // bytes of a buffer for small writes, at least
+	maxBuffer = 64 << 10 // and at most
+	maxPiece  = 1 << 20  // of a buffer for one large write
 )
 
 // Writer collects bytes in a Chain. It packs small writes into one buffer until that is full to the
@@ -28,14 +27,11 @@ func (w *Writer) Len() int { return w.chain.bytes }
 // Write appends a copy of p. The error is always nil.
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
+	if dst := w.ahead(n); dst != nil {
+		return copy(dst, p), nil
+	}
 	for len(p) > 0 {
-		if w.chain.room.n == 0 {
-			w.grow(len(p))
-		}
-		k := min(len(p), w.chain.room.n)
-		w.chain.lengthen(k)
-		w.chain.place(p[:k])
-		p = p[k:]
+		p = p[copy(w.next(len(p)), p):]
 	}
 	return n, nil
 }
@@ -43,27 +39,56 @@ func (w *Writer) Write(p []byte) (int, error) {
 // WriteString is Write of a string.
 func (w *Writer) WriteString(s string) (int, error) {
 	n := len(s)
+	if dst := w.ahead(n); dst != nil {
+		return copy(dst, s), nil
+	}
 	for len(s) > 0 {
-		if w.chain.room.n == 0 {
-			w.grow(len(s))
-		}
-		k := copy(w.chain.room.Bytes(), s)
-		w.chain.lengthen(k)
-		w.chain.fill(k)
-		s = s[k:]
+		s = s[copy(w.next(len(s)), s):]
 	}
 	return n, nil
 }
 
 // WriteByte appends one byte. The error is always nil.
 func (w *Writer) WriteByte(v byte) error {
-	if w.chain.room.n == 0 {
-		w.grow(1)
+	dst := w.ahead(1)
+	if dst == nil {
+		dst = w.next(1)
 	}
-	w.chain.room.Bytes()[0] = v
-	w.chain.lengthen(1)
-	w.chain.fill(1)
+	dst[0] = v
 	return nil
+}
+
+// ahead appends n bytes that continue the last segment and returns them, to be written by the
+// caller; nil if they do not, or not all. It is the usual case of next, in short.
+func (w *Writer) ahead(n int) []byte {
+	c := &w.chain
+	if n >= c.room.n {
+		return nil
+	}
+	tail := c.beforeRoom()
+	if tail == nil {
+		return nil
+	}
+	dst := c.room.Bytes()[:n]
+	c.lengthen(n)
+	tail.n += n
+	c.room.off += n
+	c.room.n -= n
+	return dst
+}
+
+// next appends some of n > 0 bytes, as many as the room has or a new one, and returns them, to be
+// written by the caller.
+func (w *Writer) next(n int) []byte {
+	c := &w.chain
+	if c.room.n == 0 {
+		w.grow(n)
+	}
+	dst := c.room.Bytes()
+	dst = dst[:min(n, len(dst))]
+	c.lengthen(len(dst))
+	c.fill(len(dst))
+	return dst
 }
 
 // Append appends b by reference; it takes ownership. See Chain about small ones.
@@ -83,10 +108,15 @@ func (w *Writer) Chain() Chain {
 // MoveTo moves what was written to the end of dst. The Writer is empty then, and may be used again.
 // With a dst that is used again and again nothing is allocated.
 func (w *Writer) MoveTo(dst *Chain) {
-	w.first = min(w.chain.bytes, maxFirst)
-	w.chain.room.Free()
-	w.chain.room = Buffer{}
-	dst.AppendChain(&w.chain)
+	c := &w.chain
+	w.first = min(c.bytes, maxBuffer)
+	tail := c.beforeRoom()
+	c.room.Free()
+	c.room = Buffer{}
+	if tail != nil && tail.Unique() && heapPerByte*tail.n < len(tail.slab.mem) {
+		*tail = tail.Shrink() // a large buffer for what turned out to be a small message
+	}
+	dst.AppendChain(c)
 }
 
 // Free frees what was written. The Writer is empty then, and may be used again.

@@ -2,6 +2,7 @@ package tarn_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -126,3 +127,28 @@ func TestBrokenAllocator(t *testing.T) {
 		t.Error("wrote into no memory")
 	}
 }
+
+// TestWriterForgetsLargeMessages wants a small message after a large one not to keep a large slab.
+func TestWriterForgetsLargeMessages(t *testing.T) {
+	p := tarntest.NewPool(t)
+	w := tarn.NewWriter(p)
+	w.Write(make([]byte, 60_000))
+	large := w.Chain()
+	large.Free()
+	w.WriteString("small")
+	c := w.Chain()
+	defer c.Free()
+	if in := p.Stats().InUse; in > 512 {
+		t.Errorf("%d bytes keep %d", c.Len(), in)
+	}
+}
+
+var (
+	_ io.WriterTo     = (*tarn.Chain)(nil)
+	_ io.ReaderFrom   = (*tarn.Chain)(nil)
+	_ io.ByteReader   = (*tarn.Chain)(nil)
+	_ io.Reader       = (*tarn.Chain)(nil)
+	_ io.ByteWriter   = (*tarn.Writer)(nil)
+	_ io.StringWriter = (*tarn.Writer)(nil)
+	_ io.ReaderFrom   = (*tarn.Writer)(nil)
+)
