@@ -143,3 +143,6 @@ func (f *File) Close() error {
 	defer cancel()
 	return f.wrap("close", f.h.close(ctx))
 }
+
+// Share is the share the file is on, with the file's context.
+func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx} }

@@ -23,7 +23,9 @@ func (fixedKey) Start(context.Context, string) (smb.SecurityContext, error) {
 func scripted(t testing.TB, s *script.Server, d smb.Dialer) (*smb.File, error) {
 	t.Helper()
 	d.Initiator = fixedKey{}
-	d.DialFunc = s.Dial
+	if d.DialFunc == nil {
+		d.DialFunc = s.Dial
+	}
 	d.NoDurable = true
 	if d.Pool == nil {
 		d.Pool = newPool(t)

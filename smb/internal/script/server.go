@@ -247,3 +247,19 @@ func (c *Conn) Pend(m *Message, async uint64) error {
 
 // Close hangs up.
 func (c *Conn) Close() { c.nc.Close() }
+
+// DialTCP serves one end of a loopback connection and returns the other.
+func (s *Server) DialTCP(ctx context.Context, _, _ string) (net.Conn, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	go func() {
+		if nc, err := l.Accept(); err == nil {
+			s.Serve(nc)
+		}
+	}()
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", l.Addr().String())
+}

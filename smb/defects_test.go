@@ -1,0 +1,263 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestCancelAmidWrite is defect 2 of the field: a write that is given up while the
+// server takes nothing. The caller has its slice back at once and changes it; what the
+// server receives in the end is whole, in frames of ids that never repeat.
+func TestCancelAmidWrite(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+		for _, over := range []string{"pipe", "tcp"} {
+			t.Run(kind+"/"+over, func(t *testing.T) {
+				s := protections()[kind]
+				stalled, gate := make(chan struct{}, 1), make(chan struct{})
+				seen := map[uint64]bool{}
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					if m.Command != proto.CommandCancel && seen[m.MessageID] {
+						t.Errorf("two frames with the id %d", m.MessageID)
+					}
+					seen[m.MessageID] = true
+					switch m.Command {
+					case proto.CommandEcho:
+						select {
+						case stalled <- struct{}{}:
+							<-gate
+						default:
+						}
+					case proto.CommandWrite:
+						for _, b := range m.Body[48 : 48+le.Uint32(m.Body[4:])] {
+							if b != 0xaa {
+								t.Error("the wire has what the caller wrote afterwards")
+								break
+							}
+						}
+					}
+					return false
+				}
+				d := smb.Dialer{DialFunc: s.Dial}
+				if over == "tcp" {
+					d.DialFunc = s.DialTCP
+				}
+				f, err := scripted(t, s, d)
+				must(t, err)
+				sess := share(f).Session()
+				echoed := make(chan error, 1)
+				go func() { echoed <- sess.Echo(t.Context()) }()
+				<-stalled
+				p := make([]byte, 8<<20)
+				for i := range p {
+					p[i] = 0xaa
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(100*time.Millisecond, cancel)
+				n, err := f.WithContext(ctx).WriteAt(p, 0)
+				if !errors.Is(err, context.Canceled) || n != 0 {
+					t.Errorf("WriteAt = %d, %v", n, err)
+				}
+				clear(p)
+				close(gate)
+				must(t, <-echoed)
+				checkRead(t, f, 100000, 3)
+				for i := range p {
+					p[i] = 0xaa
+				}
+				if n, err := f.WriteAt(p, 0); n != len(p) || err != nil {
+					t.Errorf("afterwards WriteAt = %d, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// share is the share a scripted file is on.
+func share(f *smb.File) *smb.Share { return f.Share() }
+
+// TestCredits is defect 3 of the field: a server that grants few credits sees no
+// request beyond them, and everything gets done all the same.
+func TestCredits(t *testing.T) {
+	for _, most := range []int{1, 2, 3, 4, 20} {
+		t.Run(strconv.Itoa(most), func(t *testing.T) {
+			granted, used := 1, 0
+			next := uint64(0)
+			s := &script.Server{}
+			s.Grant = func(asked uint16) uint16 {
+				n := max(0, min(int(asked), most-(granted-used)))
+				granted += n
+				return uint16(n)
+			}
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command == proto.CommandCancel {
+					return false
+				}
+				used += max(1, int(m.CreditCharge))
+				if used > granted {
+					t.Errorf("%d credits used, %d granted", used, granted)
+				}
+				if m.MessageID >= uint64(granted) {
+					t.Errorf("id %d outside the window of %d", m.MessageID, granted)
+				}
+				next++
+				if m.Command == proto.CommandRead && int(m.CreditCharge) < (int(le.Uint32(m.Body[4:]))+65535)/65536 {
+					t.Errorf("%d credits for %d bytes", m.CreditCharge, le.Uint32(m.Body[4:]))
+				}
+				return false
+			}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			var wg sync.WaitGroup
+			for g := range 6 {
+				wg.Go(func() {
+					for i := range 5 {
+						checkRead(t, f, 300_000*(1+i%3), int64(g*1000+i))
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestNoCredits meets a server that grants none: an error, not a wait for ever.
+func TestNoCredits(t *testing.T) {
+	n := 0
+	s := &script.Server{Grant: func(asked uint16) uint16 {
+		if n++; n > 4 {
+			return 0
+		}
+		return 1
+	}}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	for i := 0; ; i++ {
+		if _, err := f.ReadAt(make([]byte, 1), 0); err != nil {
+			if !errors.Is(err, smb.ErrProtocol) {
+				t.Error(err)
+			}
+			break
+		}
+		if i > 10 {
+			t.Fatal("went on without credits")
+		}
+	}
+}
+
+// TestPending meets interim replies of every kind.
+func TestPending(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC", "signed/HMAC", "encrypted/GCM", "plain/one credit"} {
+		t.Run(kind, func(t *testing.T) {
+			s := protections()[kind]
+			never := false
+			cancelled := make(chan uint64, 10)
+			var held *script.Message
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				switch m.Command {
+				case proto.CommandRead, proto.CommandWrite, proto.CommandClose:
+					c.Pend(m, 77)
+					if never {
+						held = m
+					}
+					return never
+				case proto.CommandCancel:
+					cancelled <- m.AsyncID
+					if held != nil {
+						c.Refuse(held, proto.StatusCancelled)
+						held = nil
+					}
+				}
+				return false
+			}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			checkRead(t, f, 200_000, 5)
+			if n, err := f.WriteAt(make([]byte, 100), 0); n != 100 || err != nil {
+				t.Fatal(n, err)
+			}
+			never = true
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := f.WithContext(ctx).ReadAt(make([]byte, 10), 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal(err)
+			}
+			if id := <-cancelled; id != 77 {
+				t.Errorf("CANCEL of %d", id)
+			}
+			never = false
+			checkRead(t, f, 200_000, 5)
+			must(t, f.Close())
+		})
+	}
+}
+
+// TestConstantTime is defect 6 of the field: nothing in the client compares bytes in a
+// way whose time depends on them, but where nothing secret is compared.
+func TestConstantTime(t *testing.T) {
+	must(t, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		if !strings.Contains(name, "crypt") && !strings.Contains(name, "ntlm") && strings.Contains(name, string(filepath.Separator)) {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, imp := range file.Imports {
+			if imp.Path.Value != `"bytes"` {
+				continue
+			}
+			b, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(string(b), "bytes.Equal") || strings.Contains(string(b), "bytes.Compare") {
+				t.Errorf("%s compares bytes in variable time", name)
+			}
+		}
+		return nil
+	}))
+}
+
+// TestStalled meets a server that goes silent: the keep-alive finds out.
+func TestStalled(t *testing.T) {
+	gate := make(chan struct{})
+	defer close(gate)
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		if m.Command == proto.CommandEcho || m.Command == proto.CommandRead {
+			<-gate
+			return true
+		}
+		return false
+	}}
+	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), NoReconnect: true,
+		DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) { return s.Dial(ctx, n, a) }}
+	d.Limits.KeepAlive = 50 * time.Millisecond
+	sess, err := d.Dial(t.Context(), "scripted")
+	must(t, err)
+	defer sess.Close()
+	sh, err := sess.Mount(t.Context(), "share")
+	must(t, err)
+	f, err := sh.Open("file")
+	must(t, err)
+	if _, err := f.ReadAt(make([]byte, 10), 0); !errors.Is(err, smb.ErrConnLost) {
+		t.Error(err)
+	}
+}
