@@ -8,7 +8,7 @@ import (
 
 // TestChainModel runs random programs; a failure names the seed that makes it again.
 func TestChainModel(t *testing.T) {
-	for range 300 {
+	for range 100 {
 		seed := rand.Uint64()
 		code := randomProgram(seed, 400)
 		if !t.Run("", func(t *testing.T) { runRope(t, code) }) {
