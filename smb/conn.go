@@ -27,6 +27,7 @@ type conn struct {
 	pool  *tarn.Pool
 	rd    *wire.Reader
 	begun time.Time
+	guid  [16]byte // of the client: leases and durable handles belong to it
 
 	ring    ring
 	credits credits
@@ -46,9 +47,9 @@ type conn struct {
 }
 
 // newConn starts receiving on nc, which becomes the conn's.
-func newConn(nc net.Conn, cfg *Dialer) *conn {
+func newConn(nc net.Conn, cfg *Dialer, guid [16]byte) *conn {
 	c := &conn{
-		nc: nc, cfg: cfg, pool: cfg.Pool,
+		nc: nc, cfg: cfg, pool: cfg.Pool, guid: guid,
 		rd:      wire.NewReader(nc, cfg.Pool),
 		begun:   time.Now(),
 		helpers: make(chan tarn.Buffer),

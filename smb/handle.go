@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -79,6 +80,9 @@ func (h *handle) give() { h.turn <- struct{}{} }
 
 // close gives the file up on the server.
 func (h *handle) close(ctx context.Context) error {
+	if h.kept() {
+		h.live(ctx) // or the server would keep it open for nobody
+	}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -99,9 +103,17 @@ func (h *handle) close(ctx context.Context) error {
 		return gone
 	}
 	if !t.c.alive() {
-		return ErrHandleLost // the server closes it, or keeps it for a while, by itself
+		// The server closes it, or keeps it for a while, by itself.
+		return fmt.Errorf("%w: %w", ErrHandleLost, t.c.err())
 	}
 	return t.closeID(ctx, id)
+}
+
+// kept reports whether the server may still have the file open after its connection broke.
+func (h *handle) kept() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closed && h.gone == nil && h.durable.granted && !h.t.c.alive()
 }
 
 // closeID sends CLOSE.

@@ -33,6 +33,7 @@ func (c *conn) offer(host string) (proto.NegotiateRequest, error) {
 		SecurityMode: proto.SigningEnabled,
 		Salt:         make([]byte, 32),
 		NetName:      host,
+		ClientGUID:   c.guid,
 	}
 	if cfg.RequireSigning {
 		r.SecurityMode |= proto.SigningRequired
@@ -53,9 +54,6 @@ func (c *conn) offer(host string) (proto.NegotiateRequest, error) {
 	}
 	for _, x := range cfg.Signers {
 		r.SigningAlgorithms = append(r.SigningAlgorithms, proto.SigningAlgorithm(x))
-	}
-	if _, err := rand.Read(r.ClientGUID[:]); err != nil {
-		return r, err
 	}
 	_, err := rand.Read(r.Salt)
 	return r, err

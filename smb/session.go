@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"slices"
@@ -17,6 +18,7 @@ type Session struct {
 	cfg  Dialer
 	addr string
 	host string
+	guid [16]byte // ClientGuid, the same on every connection
 
 	lock   chan struct{} // capacity 1, full when free: whoever dials holds it
 	mu     sync.Mutex
@@ -30,6 +32,7 @@ type Session struct {
 func newSession(cfg Dialer, addr string) *Session {
 	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1)}
 	s.lock <- struct{}{}
+	rand.Read(s.guid[:]) // never fails (crypto/rand)
 	if s.host == "" {
 		s.host = addr
 		if h, _, err := net.SplitHostPort(addr); err == nil {
@@ -92,7 +95,7 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 
 // setUp negotiates and logs in on nc, which it owns.
 func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
-	c := newConn(nc, &s.cfg)
+	c := newConn(nc, &s.cfg, s.guid)
 	c.onBreak = s.leases.broken
 	err := c.negotiate(ctx, s.host)
 	if err == nil {

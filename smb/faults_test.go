@@ -1,0 +1,253 @@
+package smb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// cutConn ends after so many bytes in either direction.
+type cutConn struct {
+	net.Conn
+	mu   sync.Mutex
+	left int
+}
+
+func (c *cutConn) spend(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n = min(n, c.left)
+	c.left -= n
+	if c.left == 0 {
+		c.Conn.Close()
+	}
+	return n
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if m := c.spend(n); m < n {
+		return m, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	n := min(len(p), c.left)
+	c.left -= n
+	c.mu.Unlock()
+	m, err := c.Conn.Write(p[:n])
+	if n < len(p) && err == nil {
+		c.Conn.Close()
+		err = net.ErrClosed
+	}
+	return m, err
+}
+
+// converse is a whole conversation; it returns how many bytes the server acknowledged.
+func converse(ctx context.Context, d smb.Dialer) (int, error) {
+	sess, err := d.Dial(ctx, "scripted")
+	if err != nil {
+		return 0, err
+	}
+	defer sess.Close()
+	share, err := sess.Mount(ctx, "share")
+	if err != nil {
+		return 0, err
+	}
+	share = share.WithContext(ctx)
+	f, err := share.Open("file")
+	if err != nil {
+		return 0, err
+	}
+	if _, err := f.ReadAt(make([]byte, 300), 0); err != nil {
+		return 0, err
+	}
+	n, err := f.WriteAt(make([]byte, 300), 0)
+	if err != nil {
+		return n, err
+	}
+	if _, err := share.Stat("file"); err != nil {
+		return n, err
+	}
+	return n, errors.Join(f.Close(), sess.Logoff(ctx))
+}
+
+// TestCutEverywhere cuts the connection at every byte of a conversation: always a
+// clear error, never a hang, and every buffer comes home.
+func TestCutEverywhere(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+		t.Run(kind, func(t *testing.T) {
+			pool := tarntest.NewPool(t)
+			for at := 0; ; at++ {
+				s := protections()[kind]
+				var cut *cutConn
+				d := smb.Dialer{Initiator: fixedKey{}, Pool: pool, NoReconnect: true, Limits: smb.Limits{KeepAlive: -1}}
+				d.DialFunc = func(ctx context.Context, n, a string) (net.Conn, error) {
+					nc, err := s.Dial(ctx, n, a)
+					cut = &cutConn{Conn: nc, left: at}
+					return cut, err
+				}
+				n, err := converse(t.Context(), d)
+				if err == nil {
+					if cut.left > 0 {
+						t.Logf("%d bytes", at)
+						return
+					}
+					continue
+				}
+				if !errors.Is(err, smb.ErrConnLost) {
+					t.Fatalf("cut after %d bytes: %d, %v", at, n, err)
+				}
+				if at > 100_000 {
+					t.Fatal("without end")
+				}
+			}
+		})
+	}
+}
+
+// cutter dials a real server and can cut what it dialled.
+type cutter struct {
+	mu   sync.Mutex
+	last net.Conn
+	made int
+}
+
+func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = nc
+	c.made++
+	return nc, err
+}
+
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last.Close()
+}
+
+// durableShare are the lines without which Samba grants no durable handles.
+func durableShare() []string {
+	return []string{"kernel oplocks = no", "kernel share modes = no", "posix locking = no"}
+}
+
+// TestReconnect cuts connections under open files: with durable handles they go on.
+func TestReconnect(t *testing.T) {
+	for _, mode := range []rig.Mode{rig.Plain, rig.Encrypted} {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rig.Start(t, rig.Config{Mode: mode, Share: durableShare()})
+			var c cutter
+			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+			want := random(3 << 20)
+			must(t, share.WriteFile("f", want, 0o666))
+			f, err := share.OpenFile("f", os.O_RDWR, 0)
+			must(t, err)
+			got := make([]byte, len(want))
+			for i := range 4 {
+				if n, err := f.ReadAt(got, 0); n != len(got) || err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("round %d: %d, %v", i, n, err)
+				}
+				copy(want[i*1000:], random(1000))
+				if n, err := f.WriteAt(want[i*1000:(i+1)*1000], int64(i*1000)); n != 1000 || err != nil {
+					t.Fatalf("round %d: %d, %v", i, n, err)
+				}
+				c.cut()
+			}
+			if _, err := share.Stat("f"); err != nil {
+				t.Error(err)
+			}
+			must(t, f.Close())
+			if !bytes.Equal(onDisk(t, srv, "f"), want) {
+				t.Error("the disk has something else")
+			}
+			if c.made < 4 {
+				t.Errorf("dialled %d times", c.made)
+			}
+		})
+	}
+}
+
+// TestHandleLost cuts a connection to a server that keeps no handles.
+func TestHandleLost(t *testing.T) {
+	srv := rig.Start(t, rig.Config{Global: []string{"durable handles = no"}})
+	var c cutter
+	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	must(t, share.WriteFile("f", []byte("hello"), 0o666))
+	f, err := share.Open("f")
+	must(t, err)
+	c.cut()
+	for range 2 {
+		if _, err := f.ReadAt(make([]byte, 5), 0); !errors.Is(err, smb.ErrHandleLost) && !errors.Is(err, smb.ErrConnLost) {
+			t.Error(err)
+		}
+	}
+	if _, err := f.ReadAt(make([]byte, 5), 0); !errors.Is(err, smb.ErrHandleLost) {
+		t.Error(err)
+	}
+	if b, err := share.ReadFile("f"); err != nil || string(b) != "hello" {
+		t.Error(b, err)
+	}
+	if err := f.Close(); !errors.Is(err, smb.ErrHandleLost) {
+		t.Error(err)
+	}
+}
+
+// TestKilled kills the server amid writes: what was acknowledged is there.
+func TestKilled(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{})
+	f, err := share.Create("f")
+	must(t, err)
+	want := random(64 << 20)
+	acknowledged := make(chan int, 1)
+	started := make(chan struct{})
+	go func() {
+		total := 0
+		for total < len(want) {
+			n, err := f.Write(want[total:min(len(want), total+3<<20)])
+			total += n
+			if total > 0 && started != nil {
+				close(started)
+				started = nil
+			}
+			if err != nil {
+				if !errors.Is(err, smb.ErrConnLost) {
+					t.Error(err)
+				}
+				break
+			}
+		}
+		acknowledged <- total
+	}()
+	<-started
+	srv.Kill()
+	n := <-acknowledged
+	disk, err := os.ReadFile(filepath.Join(srv.Dir, "f"))
+	must(t, err)
+	if len(disk) < n || !bytes.Equal(disk[:n], want[:n]) {
+		t.Errorf("%d bytes were acknowledged, the disk has %d", n, len(disk))
+	}
+	if _, err := share.Stat("f"); !errors.Is(err, smb.ErrConnLost) {
+		t.Error(err)
+	}
+	must(t, srv.Start())
+	if _, err := share.Stat("f"); err != nil {
+		t.Error("after a restart:", err)
+	}
+	if _, err := f.Write(want); !errors.Is(err, smb.ErrHandleLost) {
+		t.Error(err)
+	}
+}
