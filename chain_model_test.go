@@ -93,7 +93,7 @@ func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
 }
 
 func (m *ropeModel) step(p *program) {
-	switch p.byte() % 17 {
+	switch p.byte() % 19 {
 	case 0:
 		b := m.buffer(p.size())
 		m.want = b.AppendTo(m.want)
@@ -193,6 +193,19 @@ func (m *ropeModel) step(p *program) {
 		if held := m.chain.Held(); held > 4*len(m.want)+4<<10 {
 			m.t.Errorf("%d bytes hold %d of heap after Shrink", len(m.want), held)
 		}
+	case 17:
+		same := m.chain.Ref()
+		if got, err := io.ReadAll(&same); err != nil || !bytes.Equal(got, m.want) {
+			m.t.Errorf("Ref has %d bytes of %d (%v)", len(got), len(m.want), err)
+		}
+	case 18:
+		n := m.chain.Segments()
+		b := m.chain.NextSegment()
+		if n > 0 && (b.Len() == 0 || m.chain.Segments() != n-1) || !bytes.HasPrefix(m.want, b.Bytes()) {
+			m.t.Errorf("NextSegment of %d has %d bytes, or not those", n, b.Len())
+		}
+		m.want = m.want[b.Len():]
+		b.Free()
 	}
 }
 

@@ -118,6 +118,26 @@ func (c *Chain) Next(n int) (Buffer, error) {
 	return b, nil
 }
 
+// NextSegment takes the first segment out, whatever its length, to be freed; the zero Buffer from an
+// empty chain. O(1).
+func (c *Chain) NextSegment() Buffer {
+	if c.n == 0 {
+		return Buffer{}
+	}
+	return c.pop()
+}
+
+// Ref returns a chain of further references to the same bytes, to be freed on its own. As both see
+// the same memory, neither's bytes may be written (rule 3). O(segments).
+func (c *Chain) Ref() Chain {
+	var out Chain
+	out.pool = c.pool
+	for i := range c.n {
+		out.Append(c.at(i).Ref())
+	}
+	return out
+}
+
 // Read copies bytes out into p and frees them. At the end of the chain it returns io.EOF.
 func (c *Chain) Read(p []byte) (int, error) {
 	if c.n == 0 && len(p) > 0 {
