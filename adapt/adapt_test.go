@@ -55,11 +55,11 @@ func hammer(t *testing.T, get func(n int) func(t *testing.T, seed byte)) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewSource(int64(g)))
 			var held [8]func(*testing.T, byte)
-			for i := range 2000 {
+			for i := range 1000 {
 				if k := i & 7; held[k] != nil {
 					held[k](t, byte(g*8+k))
 				}
-				held[i&7] = get(rnd.Intn(8 << 10))
+				held[i&7] = get(rnd.Intn(3 << 10))
 				held[i&7](nil, byte(g*8+i&7))
 			}
 			for k, h := range held {

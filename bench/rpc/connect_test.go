@@ -97,9 +97,6 @@ func (c *connectClient) unary(ctx context.Context, req *pb.SimpleRequest) (*pb.S
 func (c *connectClient) stream(ctx context.Context) (func(*pb.SimpleRequest) (*pb.SimpleResponse, error), error) {
 	s := c.streamCall.CallBidiStream(ctx)
 	return func(req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if req == nil {
-			return nil, errors.Join(s.CloseRequest(), s.CloseResponse())
-		}
 		if err := s.Send(req); err != nil {
 			return nil, err
 		}

@@ -25,8 +25,8 @@ type peer struct {
 // client is one connection.
 type client interface {
 	unary(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error)
-	// stream opens a stream; the function it returns sends a request on it and waits for the answer,
-	// and closes the stream if the request is nil.
+	// stream opens a stream, which ends with ctx; the function it returns sends a request on it and
+	// waits for the answer.
 	stream(ctx context.Context) (func(*pb.SimpleRequest) (*pb.SimpleResponse, error), error)
 }
 
@@ -93,9 +93,6 @@ func (c stubClient) stream(ctx context.Context) (func(*pb.SimpleRequest) (*pb.Si
 		return nil, err
 	}
 	return func(req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if req == nil {
-			return nil, s.CloseSend()
-		}
 		if err := s.Send(req); err != nil {
 			return nil, err
 		}
