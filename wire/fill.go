@@ -20,10 +20,14 @@ func (r *Reader) fill(need int) error {
 		r.dst, r.need = nil, need
 		n, err = r.await()
 	} else {
-		r.room(need, min(r.size, IdleWait))
+		size := IdleWait // it may have to wait
+		if r.more {
+			size = max(r.size, RecordSize)
+		}
+		r.room(need, size)
 		space := r.mem[r.w:]
 		n, err = r.conn.Read(space)
-		if n == len(space) {
+		if r.more = n == len(space); r.more {
 			r.size = min(r.size*2, maxRead)
 		}
 	}

@@ -40,6 +40,7 @@ type Reader struct {
 	r, w  int         // mem[r:w] is buffered
 	size  int         // what the next receive buffer asks for
 	small int         // reads in a row that used less than a quarter
+	more  bool        // without readiness: the last read was full, so that more may be there
 	trust int
 	err   error // what ended the stream; reported once the buffered bytes are gone
 

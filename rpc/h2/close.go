@@ -67,11 +67,12 @@ func (c *Conn) finish() {
 	c.lastWords()
 }
 
-// lastWords sends what is queued, waits a little for the peer to go, and closes.
-// c.mu is held.
+// hurry bounds how long the rest of a connection's life may take. c.mu is held.
+func (c *Conn) hurry() { c.nc.SetDeadline(time.Now().Add(farewell)) }
+
+// lastWords sends what is queued and then nothing more; Run goes on reading until
+// the peer hangs up or loses patience. c.mu is held.
 func (c *Conn) lastWords() {
-	until := time.Now().Add(farewell)
-	c.nc.SetDeadline(until)
 	c.send.closing = true
 	c.wakeAllOpeners()
 	c.flush(immediate)
@@ -95,11 +96,13 @@ func (c *Conn) abort(code Code, debug string, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
+		c.hurry() // what was to end in order
 		return
 	}
 	c.err = why
 	c.putGoAway(c.lastID, code, debug)
 	c.lastWords()
+	c.hurry()
 }
 
 // onGoAway takes a GOAWAY (RFC 9113 section 6.8): streams beyond its last were not
@@ -189,6 +192,7 @@ func (c *Conn) teardown(err error) error {
 		c.err = err
 		if errors.As(err, &ce) {
 			c.putGoAway(c.lastID, ce.Code, ce.Reason)
+			c.hurry()
 			c.lastWords()
 		}
 	}

@@ -71,7 +71,7 @@ const (
 // A connection that crosses one ends with GOAWAY ENHANCE_YOUR_CALM.
 type Limits struct {
 	// Resets is how many streams more than it finishes properly a peer may reset
-	// or have reset by its own fault, before 33 a second more (CVE-2023-44487,
+	// or have reset by its own fault, and then 500 a second (CVE-2023-44487,
 	// CVE-2025-8671); 0: 1000.
 	Resets int
 	// Replies is how many frames that the peer provoked (acknowledgements, resets)

@@ -12,8 +12,11 @@ const (
 	// flushRounds is how many batches a caller sends for others before a goroutine
 	// takes over.
 	flushRounds = 4
-	// farewell is how long a connection that ends in order may take to say so.
+	// farewell is how long a connection that is broken off may take to say so.
 	farewell = 250 * time.Millisecond
+	// patience is how long one that ends in order waits for the peer to hang up,
+	// once everything is sent.
+	patience = 5 * time.Second
 )
 
 // sending is the outgoing half of a connection; guarded by Conn.mu, except that
@@ -32,6 +35,7 @@ type sending struct {
 	openers    []chan struct{}
 	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
 	closing    bool          // when all is sent, nothing more will be
+	shut       bool          // nothing more is sent
 }
 
 func (s *sending) init(w *wire.Writer) {
@@ -54,6 +58,9 @@ const (
 // takes it along.
 // c.mu is held, but not throughout: state may have changed when flush returns.
 func (c *Conn) flush(mode flushMode) {
+	if c.send.shut {
+		c.send.out.Reset()
+	}
 	if c.send.busy {
 		return
 	}
@@ -138,8 +145,12 @@ func (c *Conn) allSent() {
 		close(c.send.idle)
 		c.send.idle = nil
 	}
-	if !c.send.closing || c.send.out.Len() > 0 {
+	if !c.send.closing || c.send.shut || c.send.out.Len() > 0 {
 		return
+	}
+	c.send.shut = true
+	if c.err == ErrClosed {
+		c.nc.SetReadDeadline(time.Now().Add(patience))
 	}
 	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		h.CloseWrite() // the peer's last frames would else reset what it has yet to read

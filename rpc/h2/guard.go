@@ -16,7 +16,7 @@ type guard struct {
 
 func (g *guard) init(lim Limits) {
 	g.lim = lim
-	g.resets = bucket{level: lim.Resets, size: lim.Resets, rate: 33}
+	g.resets = bucket{level: lim.Resets, size: lim.Resets, rate: 500}
 	g.waste = bucket{level: lim.Useless, size: lim.Useless, rate: 100}
 }
 

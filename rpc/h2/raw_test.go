@@ -109,6 +109,7 @@ func (r *raw) listen() {
 			r.closed = true
 			r.cond.Broadcast()
 			r.mu.Unlock()
+			r.nc.Close()
 			return
 		}
 		h := f.Header()

@@ -11,11 +11,12 @@ import (
 
 // reading is what belongs to Run alone.
 type reading struct {
-	r    *wire.Reader
-	dec  decoder
-	frag []byte // of a header block that takes several frames
-	busy bool   // recv.amid may be set
-	hdr  Header // what is handed to OnHeaders
+	r     *wire.Reader
+	dec   decoder
+	frag  []byte // a header block that takes several frames
+	parts int    // CONTINUATIONs in it
+	busy  bool   // recv.amid may be set
+	hdr   Header // what is handed to OnHeaders
 }
 
 func (in *reading) init(c *Conn) {

@@ -1,9 +1,8 @@
 package h2
 
 import (
+	"encoding/binary"
 	"strconv"
-
-	"github.com/tarn-go/tarn/wire"
 )
 
 // onHeaders reads a header list with all its frames and delivers it.
@@ -25,74 +24,100 @@ func (c *Conn) onHeaders(f frame) error {
 	return c.deliverHeaders(f, derr)
 }
 
+// peekBlock is the longest HEADERS frame, in bytes, that is decoded where it was
+// read; a longer one is copied together first.
+const peekBlock = 32 << 10
+
 // readBlock returns the header block that f starts, borrowed until the next read.
 func (c *Conn) readBlock(f frame) ([]byte, error) {
-	limit := min(2*c.cfg.MaxHeaderList+1<<10, wire.MaxPeek)
+	limit := 2*c.cfg.MaxHeaderList + 1<<10
 	if f.length > limit {
 		return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
 	}
-	p, err := c.peek(f.length)
+	c.in.frag = c.in.frag[:0]
+	if f.has(flagEndHeaders) && f.length <= peekBlock {
+		p, err := c.peek(f.length)
+		if err != nil {
+			return nil, promised(err)
+		}
+		if p, err = c.strip(f, p); err != nil {
+			return nil, err
+		}
+		return p, c.in.r.Discard(f.length) // the view stays: it is used before more is read
+	}
+	if err := c.gather(f.length); err != nil {
+		return nil, err
+	}
+	p, err := c.strip(f, c.in.frag)
 	if err != nil {
 		return nil, err
 	}
-	n := f.length
-	pad, skip := 0, 0
-	if f.has(flagPadded) {
-		if n < 1 {
-			return nil, c.fault(FrameSizeError, "HEADERS without its padding's length")
-		}
-		pad, skip = int(p[0]), 1
-	}
-	if f.has(flagPriority) {
-		if n < skip+5 {
-			return nil, c.fault(FrameSizeError, "HEADERS without its priority")
-		}
-		dep := parseFrame(append([]byte{0, 0, 0, 0, 0}, p[skip:skip+4]...)).id
-		if dep == f.id {
-			// The block must be decoded all the same: the table is shared.
-			defer func() { c.in.dec.selfDependent = true }()
-		}
-		skip += 5
-	}
-	if skip+pad > n {
-		return nil, c.fault(ProtocolError, "HEADERS with more padding than frame")
-	}
-	p = p[skip : n-pad]
-	if f.has(flagEndHeaders) {
-		return p, c.in.r.Discard(n) // the view stays: nothing is read before it is used
-	}
-	c.in.frag = append(c.in.frag[:0], p...)
-	if err := c.in.r.Discard(n); err != nil {
-		return nil, err
-	}
-	for count := 1; ; count++ {
+	c.in.frag = c.in.frag[:copy(c.in.frag, p)]
+	for g := f; !g.has(flagEndHeaders); {
 		h, err := c.peek(frameHeaderLen)
 		if err != nil {
-			return nil, err
+			return nil, promised(err)
 		}
-		g := parseFrame(h)
+		g = parseFrame(h)
+		c.in.parts++
 		switch {
 		case g.typ != frameContinuation || g.id != f.id:
 			return nil, c.fault(ProtocolError, "a header block interrupted")
 		case g.length > c.cfg.MaxFrameSize:
 			return nil, c.fault(FrameSizeError, "a frame longer than offered")
-		case count > c.cfg.Limits.Continuations || len(c.in.frag)+g.length > limit:
+		case c.in.parts > c.cfg.Limits.Continuations || len(c.in.frag)+g.length > limit:
 			return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
 		}
 		if err := c.in.r.Discard(frameHeaderLen); err != nil {
 			return nil, err
 		}
-		if p, err = c.peek(g.length); err != nil {
+		if err := c.gather(g.length); err != nil {
 			return nil, err
-		}
-		c.in.frag = append(c.in.frag, p...)
-		if err := c.in.r.Discard(g.length); err != nil {
-			return nil, err
-		}
-		if g.has(flagEndHeaders) {
-			return c.in.frag, nil
 		}
 	}
+	c.in.parts = 0
+	return c.in.frag, nil
+}
+
+// gather appends the next n bytes to c.in.frag as they arrive.
+func (c *Conn) gather(n int) error {
+	for n > 0 {
+		m := min(n, peekBlock)
+		p, err := c.peek(m)
+		if err != nil {
+			return promised(err)
+		}
+		c.in.frag = append(c.in.frag, p...)
+		if err := c.in.r.Discard(m); err != nil {
+			return err
+		}
+		n -= m
+	}
+	return nil
+}
+
+// strip takes padding and priority off the payload of a HEADERS frame.
+func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
+	pad := 0
+	if f.has(flagPadded) {
+		if len(p) < 1 {
+			return nil, c.fault(FrameSizeError, "HEADERS without its padding's length")
+		}
+		pad, p = int(p[0]), p[1:]
+	}
+	c.in.dec.selfDependent = false
+	if f.has(flagPriority) {
+		if len(p) < 5 {
+			return nil, c.fault(FrameSizeError, "HEADERS without its priority")
+		}
+		// The block is decoded all the same: the table is shared.
+		c.in.dec.selfDependent = binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
+		p = p[5:]
+	}
+	if pad > len(p) {
+		return nil, c.fault(ProtocolError, "HEADERS with more padding than frame")
+	}
+	return p[:len(p)-pad], nil
 }
 
 // deliverHeaders finds or makes the stream that the list in c.in.hdr is for. bad
@@ -163,7 +188,6 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 	h := &c.in.hdr
 	self := c.in.dec.selfDependent
-	c.in.dec.selfDependent = false
 	reason := ""
 	trailers := s.gotHeaders
 	switch {
