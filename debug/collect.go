@@ -20,7 +20,11 @@ const (
 )
 
 // enough is how many sampled buffers make a better estimate than the histogram does.
-const enough = 64
+const enough = 16
+
+// share bounds what looking may cost: whatever took a time to make is kept for at least share times
+// as long, so that the largest pool with everything watched still gives one part in share to its page.
+const share = 20
 
 // collector asks the pools, but never more often than the ages above allow: one request does the work
 // while it holds the lock, and those that waited for it take its result.
@@ -31,7 +35,7 @@ type collector struct {
 	mu    sync.Mutex
 	pools []watched
 	last  *Snapshot
-	taken time.Time
+	until time.Time // last is good so long
 }
 
 // watched is a pool and what was made of its histogram last.
@@ -40,7 +44,7 @@ type watched struct {
 	name      string
 	histogram *sizing.Histogram
 	sizing    *Sizing
-	solved    time.Time
+	until     time.Time // they are good so long
 }
 
 // newCollector names the pools: those without a name by their position, those with a name taken by
@@ -79,26 +83,33 @@ func (c *collector) snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if c.last != nil && now.Sub(c.taken) < statsAge {
+	if c.last != nil && now.Before(c.until) {
 		return c.last
 	}
 	s := &Snapshot{Time: now, Started: c.started.UnixMilli(), Program: c.program, Go: runtime.Version(), Pools: make([]Pool, len(c.pools))}
 	for i := range c.pools {
 		s.Pools[i] = c.pools[i].look(now)
 	}
-	// Asking many pools takes its time; what is young is counted from when it was complete.
-	c.last, c.taken = s, time.Now()
+	c.last, c.until = s, goodUntil(now, statsAge)
 	return s
+}
+
+// goodUntil says how long to keep what was begun at start and is complete now.
+func goodUntil(start time.Time, age time.Duration) time.Time {
+	now := time.Now()
+	return now.Add(max(age, share*now.Sub(start)))
 }
 
 // look makes the state of one pool.
 func (w *watched) look(now time.Time) Pool {
 	p := fromStats(w.pool.Stats())
 	p.Name = w.name
-	if w.sizing == nil || now.Sub(w.solved) >= sizingAge {
+	if w.sizing == nil || !now.Before(w.until) {
+		start := time.Now()
 		h := w.pool.Histogram()
 		h.Name = w.name
-		w.histogram, w.sizing, w.solved = &h, advise(h), time.Now()
+		w.histogram, w.sizing = &h, advise(h)
+		w.until = goodUntil(start, sizingAge)
 	}
 	p.Histogram, p.Sizing = w.histogram, w.sizing
 	p.Pinned = int64(float64(p.InUse) * w.sizing.Waste)

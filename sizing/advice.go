@@ -6,7 +6,7 @@ type Advice struct {
 	Now    Usage   // the ladder in force, Histogram.Classes; zero where the histogram names none
 	Best   Usage   // the ladder proposed
 	Ladder []int   // the ladder proposed, rising; the ladder in force where that is as good
-	Keep   bool    // the ladder in force is as good as any of this many classes
+	Keep   bool    // the ladder in force is good: it wastes little, or another would not waste less
 	Knee   int     // the number of classes beyond which another buys little
 	Curve  []Point // least waste for each number of classes
 	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
@@ -21,9 +21,9 @@ const cacheLine = 64
 
 // Recommend proposes a ladder for what h recorded: k classes, or with k zero as few, from the knee of
 // the curve on, as waste no more than a twentieth of what they hand out and half of what the ladder in
-// force wastes. It looks no further than 32 classes, or as many as the ladder in force has up to 128;
-// where even those, or k classes that are no fewer than now, do not waste less, it advises to keep
-// what is there.
+// force wastes. It looks no further than 32 classes, or as many as the ladder in force has up to 128.
+// It advises to keep a ladder that wastes no more than a twentieth while no number of classes was
+// asked for, and one that wastes no more than the best of k or more classes.
 //
 // Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
 // ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
@@ -48,13 +48,28 @@ func Recommend(h Histogram, k int) (Advice, error) {
 	if a.Best, err = Measure(h, a.Ladder); err != nil {
 		return Advice{}, err
 	}
-	shorter := k > 0 && k < len(h.Classes) // and wanted for being so, though it wastes more
-	if len(h.Classes) > 0 && !shorter && a.Best.Oversize >= a.Now.Oversize && a.Best.Waste() >= a.Now.Waste() {
+	if keep(a, k, len(h.Classes)) {
 		a.Keep, a.Ladder, a.Best = true, h.Classes, a.Now
 	}
 	a.Saved = saved(a, h.Peak)
 	return a, nil
 }
+
+// keep tells whether the ladder in force is to stay.
+func keep(a Advice, k, present int) bool {
+	switch {
+	case present == 0 || a.Best.Oversize < a.Now.Oversize:
+		return false
+	case k == 0 && little(a.Now.Waste(), a.Now.Requested):
+		return true
+	default:
+		// A ladder of fewer classes was asked for as it is, though it may waste more.
+		return (k == 0 || k >= present) && a.Best.Waste() >= a.Now.Waste()
+	}
+}
+
+// little is how much waste is not worth a thought.
+func little(waste, requested uint64) bool { return waste <= requested/20 }
 
 // choose picks the number of classes.
 func choose(p *Plan, a Advice, k int, present []int) int {
@@ -66,7 +81,7 @@ func choose(p *Plan, a Advice, k int, present []int) int {
 	}
 	most := min(max(len(present), 32), adviceClasses, p.Most())
 	for n := a.Knee; n < most; n++ {
-		if w := p.Waste(n); w <= a.Now.Waste()/2 && w <= a.Now.Requested/20 {
+		if w := p.Waste(n); w <= a.Now.Waste()/2 && little(w, a.Now.Requested) {
 			return n
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/tarn-go/tarn"
 )
 
 // Errors of this package, to be matched with errors.Is. All of them are the caller's to mend: they
@@ -23,9 +25,9 @@ var (
 
 // Bounds on what is accepted, so that a histogram from elsewhere cannot cost more than it should.
 const (
-	MaxSize    = 1 << 40 // bytes, the largest size a histogram may hold
-	MaxSizes   = 1 << 20 // distinct sizes in a histogram
-	MaxClasses = 1 << 10 // classes in a ladder, and the largest k
+	MaxSize    = tarn.MaxClassSize // bytes, the largest size a histogram or trace may hold
+	MaxSizes   = 1 << 20           // distinct sizes in a histogram
+	MaxClasses = 1 << 10           // classes in a ladder, and the largest k
 
 	maxJSON  = 64 << 20 // bytes of JSON read
 	maxTable = 1 << 28  // entries of the solver's table, four bytes each

@@ -130,7 +130,10 @@ func (p *traceParser) line(s string) error {
 	}
 	switch s[0] {
 	case '+':
-		if v < 1 || v > MaxSize {
+		if v > MaxSize {
+			return fmt.Errorf("%w: line %d: a get of %d bytes, at most %d are taken", ErrTooLarge, p.n, v, MaxSize)
+		}
+		if v < 1 {
 			return fmt.Errorf("%w: line %d: a get of %d bytes", ErrMalformed, p.n, v)
 		}
 		p.out = append(p.out, true)

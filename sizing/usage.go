@@ -43,8 +43,8 @@ func Measure(h Histogram, ladder []int) (Usage, error) {
 			u.Oversize = addSat(u.Oversize, s.Count)
 			continue
 		}
-		u.Requested = addSat(u.Requested, mulSat(s.Count, s.Size))
-		u.Slab = addSat(u.Slab, mulSat(s.Count, ladder[i]))
+		u.Requested = addSat(u.Requested, mulSat(s.Count, uint64(s.Size)))
+		u.Slab = addSat(u.Slab, mulSat(s.Count, uint64(ladder[i])))
 	}
 	return u, nil
 }
@@ -59,8 +59,8 @@ func addSat(a, b uint64) uint64 {
 	return sum
 }
 
-func mulSat(count uint64, size int) uint64 {
-	hi, lo := bits.Mul64(count, uint64(size))
+func mulSat(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
 	if hi != 0 {
 		return math.MaxUint64
 	}

@@ -62,7 +62,7 @@ func (r result) print(w io.Writer) error {
 	b.WriteString("\n")
 	line(&b, "now", len(r.h.Classes), a.Now.Share(), a.Now)
 	if a.Keep {
-		b.WriteString("  best  the same: no ladder of as many classes wastes less\n")
+		b.WriteString("  best  the same: it wastes little; -k N asks for N classes\n")
 	} else {
 		line(&b, "best", len(a.Ladder), a.Best.Share(), a.Best)
 		if a.Saved > 0 {
