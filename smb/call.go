@@ -94,9 +94,9 @@ func (cl *call) message() []byte { return cl.reply.Bytes() }
 
 // failure is the error that the reply's status stands for, nil for success. Warnings
 // are failures to all but those who expect them.
-func (cl *call) failure() error {
+func (c *conn) failure(cl *call) error {
 	if cl.status == proto.StatusSuccess {
 		return nil
 	}
-	return &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status)}
+	return &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: c.detourOf(cl)}
 }

@@ -96,7 +96,7 @@ func (c *conn) judge(cl *call, expected []proto.Status) error {
 			return nil
 		}
 	}
-	err := cl.failure()
+	err := c.failure(cl)
 	c.release(cl)
 	return err
 }
@@ -121,7 +121,7 @@ func (c *conn) compound(ctx context.Context, parts []part, least protection) err
 	}
 	if failed == nil {
 		for _, p := range parts {
-			if failed = p.cl.failure(); failed != nil {
+			if failed = c.failure(p.cl); failed != nil {
 				break
 			}
 		}

@@ -92,6 +92,8 @@ func (s Status) Is(target error) bool {
 type ResponseError struct {
 	Command string // "CREATE", as MS-SMB2 names it
 	Status  Status
+
+	link *detour // where the name leads, when a symbolic link stopped the server
 }
 
 // Error says who refused what.

@@ -32,9 +32,9 @@ type handle struct {
 	dir    *listing
 }
 
-func newHandle(m *mount, t *tree, name, remote string, r *proto.CreateResponse) *handle {
+func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
-		m: m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
+		m: t.m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:  r.Attributes&proto.AttrDirectory != 0,
 		turn:   make(chan struct{}, 1),
 		revive: make(chan struct{}, 1),

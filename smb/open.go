@@ -121,7 +121,7 @@ func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *pro
 	if err != nil {
 		return nil, t.malformed(err)
 	}
-	return newHandle(s.m, t, name, remote, &r), nil
+	return newHandle(t, name, remote, &r), nil
 }
 
 var errNotDirectory = errors.New("not a directory")

@@ -290,6 +290,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.m = m
 	m.mu.Lock()
 	m.t = t
 	m.mu.Unlock()

@@ -149,7 +149,3 @@ func (s *Share) resolveOnce(name string, op func(ctx context.Context, t *tree, r
 	}
 	return s.once(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
 }
-
-func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx context.Context, t *tree, remote string) error) error {
-	return op(ctx, t, remote)
-}

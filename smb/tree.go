@@ -8,6 +8,7 @@ import (
 
 // tree is one share connected on one connection.
 type tree struct {
+	m      *mount // whose tree it is
 	c      *conn
 	id     uint32
 	share  string

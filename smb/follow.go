@@ -1,0 +1,176 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// maxLinks bounds how many links one name may lead over.
+const maxLinks = 40
+
+var errLinks = errors.New("too many levels of links")
+
+// detour is a symbolic link that a server left to the client to follow (MS-SMB2 2.2.2.2.1).
+type detour struct {
+	target   string
+	relative bool
+	behind   int // UTF-16 units of the name that lie behind the link
+}
+
+// detourOf reads the link out of a refusal; nil when there is none.
+func (c *conn) detourOf(cl *call) *detour {
+	if cl.status != proto.StatusStoppedOnSymlink {
+		return nil
+	}
+	r, err := proto.DecodeErrorResponse(cl.message(), cl.status, c.agreed.dialect)
+	if err != nil || !r.HasSymlink {
+		return nil
+	}
+	return &detour{
+		target:   proto.DecodeUTF16(r.Symlink.Substitute),
+		relative: r.Symlink.Flags&proto.SymlinkRelative != 0,
+		behind:   int(r.Symlink.Unparsed) / 2,
+	}
+}
+
+// follow runs op on remote, and again on where links lead: symbolic ones that the
+// server leaves to the client, and those of DFS.
+func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx context.Context, t *tree, remote string) error) error {
+	for range maxLinks {
+		err := op(ctx, t, remote)
+		var refused *ResponseError
+		if !errors.As(err, &refused) {
+			return err
+		}
+		switch {
+		case refused.link != nil:
+			next, e := refused.link.apply(s.m.s.host, s.m.name, remote)
+			if e != nil {
+				return errors.Join(err, e)
+			}
+			remote = next
+		case refused.Status == Status(proto.StatusPathNotCovered):
+			t2, next, e := s.m.referred(ctx, t, remote)
+			if e != nil {
+				return errors.Join(err, e)
+			}
+			t, remote = t2, next
+		default:
+			return err
+		}
+	}
+	return errLinks
+}
+
+// apply is where the name remote leads by way of the link.
+func (d *detour) apply(host, share, remote string) (string, error) {
+	whole := utf16Units(remote)
+	if d.behind > whole {
+		return "", protocolError("a link behind the end of the name")
+	}
+	front, rest := cutUnits(remote, whole-d.behind)
+	target := strings.ReplaceAll(d.target, "/", `\`)
+	if d.relative {
+		dir, _ := split(strings.TrimRight(front, `\`))
+		target = join(dir, target)
+	} else {
+		// Absolute: of this share, or out of reach.
+		target = strings.TrimPrefix(target, `\??\`)
+		target = strings.TrimPrefix(target, `UNC\`)
+		own := strings.TrimLeft(target, `\`)
+		prefix := strings.ToLower(host + `\` + share + `\`)
+		if !strings.HasPrefix(strings.ToLower(own), prefix) {
+			return "", errors.New("smb: the link leads out of the share, to " + d.target)
+		}
+		target = own[len(prefix):]
+	}
+	return remoteName(target + `\` + rest)
+}
+
+// cutUnits cuts s behind n UTF-16 units.
+func cutUnits(s string, n int) (string, string) {
+	for i, r := range s {
+		if n <= 0 {
+			return s[:i], s[i:]
+		}
+		if n--; r > 0xffff {
+			n--
+		}
+	}
+	return s, ""
+}
+
+// Readlink returns where the named symbolic link leads, with "/".
+func (s *Share) Readlink(name string) (string, error) {
+	var target string
+	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, FileID: proto.RelatedFileID(), Output: 16 << 10}
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		create := statRequest(remote)
+		create.Options = proto.OptionOpenReparsePoint
+		return t.chain(ctx, create, func(calls []part) error {
+			r, err := proto.DecodeIoctlResponse(calls[1].cl.message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			p, err := proto.DecodeReparse(r.Output)
+			if err != nil {
+				return t.malformed(err)
+			}
+			if p.Tag != proto.ReparseTagSymlink && p.Tag != proto.ReparseTagMountPoint {
+				return errNotLink
+			}
+			target = strings.ReplaceAll(strings.TrimPrefix(proto.DecodeUTF16(p.Substitute), `\??\`), `\`, "/")
+			return nil
+		}, step{proto.CommandIoctl, &req, 16 << 10})
+	})
+	return target, pathError("readlink", name, err)
+}
+
+var errNotLink = errors.New("not a symbolic link")
+
+// Symlink makes newname a symbolic link to oldname, which counts from the link's
+// directory unless it begins with a separator. Servers may refuse: Samba 4.17 does.
+func (s *Share) Symlink(oldname, newname string) error {
+	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
+}
+
+func (s *Share) symlink(oldname, newname string) error {
+	target, flags := strings.ReplaceAll(oldname, "/", `\`), proto.SymlinkRelative
+	if strings.HasPrefix(target, `\`) {
+		target, flags = `\??\UNC\`+s.m.s.host+`\`+s.m.name+target, 0
+	}
+	remote, err := remoteName(newname)
+	if err != nil {
+		return err
+	}
+	// A link to a directory is a directory on Windows.
+	options := proto.OptionOpenReparsePoint
+	dir, _ := split(remote)
+	if fi, err := s.stat(join(dir, strings.ReplaceAll(oldname, "/", `\`)), 0); err == nil && fi.IsDir() {
+		options |= proto.OptionDirectory
+	}
+	ioctl := proto.IoctlRequest{
+		Code: proto.FsctlSetReparsePoint, FileID: proto.RelatedFileID(), Input: proto.AppendSymlink(nil, target, flags),
+	}
+	made := false
+	err = s.resolveOnce(newname, func(ctx context.Context, t *tree, remote string) error {
+		create := statRequest(remote)
+		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
+		create.Disposition, create.Options = proto.DispositionCreate, options
+		err := t.chain(ctx, create, nil, step{proto.CommandIoctl, &ioctl, 0})
+		var refused *ResponseError
+		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
+		return err
+	})
+	if made {
+		s.delete(newname) // the file that did not become a link
+	}
+	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba's way of saying that it has none
+		err = fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return err
+}

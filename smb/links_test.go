@@ -1,0 +1,149 @@
+package smb_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestDFS follows a link of DFS to another share. (Samba's links name no port, so a second
+// server cannot stand beside the first on one machine.)
+func TestDFS(t *testing.T) {
+	here := rig.Start(t, rig.Config{
+		Global: []string{"host msdfs = yes"},
+		Shares: []string{"[dfs]\n  path = %DIR%/root\n  msdfs root = yes\n  read only = no"},
+	})
+	must(t, os.Mkdir(filepath.Join(here.Dir, "root"), 0o777))
+	must(t, os.Chmod(filepath.Join(here.Dir, "root"), 0o777))
+	must(t, os.Symlink(`msdfs:127.0.0.1\share`, filepath.Join(here.Dir, "root", "local")))
+	must(t, os.WriteFile(filepath.Join(here.Dir, "f"), []byte("here"), 0o666))
+	sess := dial(t, here, smb.Dialer{})
+	share, err := sess.Mount(t.Context(), "dfs")
+	must(t, err)
+	if b, err := share.ReadFile("local/f"); err != nil || string(b) != "here" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	must(t, share.WriteFile("local/new", []byte("by way of DFS"), 0o666))
+	if got := onDisk(t, here, "new"); string(got) != "by way of DFS" {
+		t.Errorf("%q", got)
+	}
+	list, err := share.ReadDir("local")
+	if err != nil || len(list) < 2 {
+		t.Error(list, err)
+	}
+	if _, err := share.Stat("local/missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestServerLinks leaves links to the server to follow.
+func TestServerLinks(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{})
+	must(t, share.WriteFile("target", []byte("x"), 0o666))
+	must(t, os.Symlink("target", filepath.Join(srv.Dir, "link")))
+	if b, err := share.ReadFile("link"); err != nil || string(b) != "x" {
+		t.Error(b, err)
+	}
+	if err := share.Symlink("target", "made"); err != nil { // Samba 4.17 cannot
+		if !errors.Is(err, smb.ErrUnsupported) {
+			t.Error(err)
+		}
+		if _, err := share.Stat("made"); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("left behind:", err)
+		}
+	}
+}
+
+func utf16le(s string) []byte {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = binary.LittleEndian.AppendUint16(b, u)
+	}
+	return b
+}
+
+// symlinkError is the body of an ERROR reply that names a link's target (MS-SMB2 2.2.2.2.1).
+func symlinkError(target string, flags uint32, behind int) []byte {
+	name := utf16le(target)
+	var d []byte
+	d = le.AppendUint32(d, uint32(24+2*len(name)))
+	d = le.AppendUint32(d, 0x4c4d5953)
+	d = le.AppendUint32(d, 0xa000000c)
+	d = le.AppendUint16(d, uint16(12+2*len(name)))
+	d = le.AppendUint16(d, uint16(2*behind))
+	d = le.AppendUint16(d, 0)
+	d = le.AppendUint16(d, uint16(len(name)))
+	d = le.AppendUint16(d, uint16(len(name)))
+	d = le.AppendUint16(d, uint16(len(name)))
+	d = le.AppendUint32(d, flags)
+	d = append(append(d, name...), name...)
+	c := le.AppendUint32(nil, uint32(len(d)))
+	c = append(le.AppendUint32(c, 0), d...)
+	b := append([]byte{9, 0, 1, 0}, le.AppendUint32(nil, uint32(len(c)))...)
+	return append(b, c...)
+}
+
+// TestClientLinks has the client follow what the server does not.
+func TestClientLinks(t *testing.T) {
+	var asked []string
+	s := &script.Server{}
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command != proto.CommandCreate {
+			return false
+		}
+		at, n := le.Uint16(m.Body[44:])-64, le.Uint16(m.Body[46:])
+		name := proto.DecodeUTF16(m.Body[at : at+n])
+		asked = append(asked, name)
+		link := func(target string, flags uint32, behind int) bool {
+			c.Reply(m, proto.StatusStoppedOnSymlink, symlinkError(target, flags, behind), script.AsAsked)
+			return true
+		}
+		switch name {
+		case `dir\relative`:
+			return link(`..\other\file`, 1, 0)
+		case `dir\rest\of\it`:
+			return link(`somewhere`, 1, len(`of\it`))
+		case `absolute`:
+			return link(`\??\UNC\scripted\share\far\away`, 0, 0)
+		case `outside`:
+			return link(`\??\C:\secret`, 0, 0)
+		case `loop`:
+			return link(`loop`, 1, 0)
+		case `lie`:
+			return link(`x`, 1, 5000)
+		case `escape`:
+			return link(`..\..\x`, 1, 0)
+		}
+		return false
+	}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	for name, want := range map[string]string{
+		"dir/relative": `other\file`, "dir/rest/of/it": `dir\somewhere\of\it`, "absolute": `far\away`,
+		"outside": "", "loop": "", "lie": "", "escape": "",
+	} {
+		asked = nil
+		g, err := f.Share().Open(name)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s: opened", name)
+			}
+			continue
+		}
+		if err != nil || asked[len(asked)-1] != want {
+			t.Errorf("%s: asked for %q, %v", name, asked, err)
+			continue
+		}
+		must(t, g.Close())
+	}
+}
