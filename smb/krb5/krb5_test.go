@@ -130,10 +130,10 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "ccache" && kinitErr != nil {
-				if os.Getenv("CI") != "" {
+				if os.Getenv("CI") == "true" {
 					t.Fatalf("kinit: %v\n%s", kinitErr, out)
 				}
-				t.Skipf("LEFT OUT %s: kinit: %v (Debian: krb5-user)", t.Name(), kinitErr)
+				leaveOut(t, "no kinit (Debian: krb5-user): "+kinitErr.Error())
 			}
 			cfg.ConfigFile = k.conf
 			for _, keyless := range []bool{false, true} {

@@ -1,15 +1,12 @@
 package krb5
 
 import (
-	"os"
 	"testing"
 
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
-
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
 // A real Samba server, standalone, that takes tickets with a keytab. (It refuses tickets
 // with a PAC, so the KDC is told to make none.) AES-256 takes more of the session key than

@@ -51,7 +51,7 @@ func (a *app) complain(format string, args ...any) {
 	defer a.mu.Unlock()
 	a.meter.clear()
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
-	fmt.Fprintf(a.std.Err, "tarn smb %s: %s\n", a.name, text)
+	fmt.Fprintf(a.std.Err, "tarn smb %s: %s\n", a.name, printable(text)) // a server chose some of it
 }
 
 // session is the session with the location's server, logged on to once a run.

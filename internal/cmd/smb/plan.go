@@ -19,7 +19,8 @@ type job struct {
 	modified         time.Time
 	present          bool   // it is there already, as it should be
 	part             string // of toName's directory: what it is called while it grows
-	partSize         int64  // how much of it there is
+	partThere        bool   // there is such a file already
+	partSize         int64  // how much of it is of use
 }
 
 // plan is what a copy has to do.
@@ -121,9 +122,12 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 	j.part, prefix = partName(j)
 	for name, old := range there {
 		switch {
-		case name == j.part && !a.opts.anew:
-			j.partSize = min(old.Size(), j.size)
-		case name != j.part && strings.HasPrefix(name, prefix):
+		case name == j.part:
+			j.partThere = true
+			if !a.opts.anew {
+				j.partSize = min(old.Size(), j.size)
+			}
+		case strings.HasPrefix(name, prefix):
 			to.Remove(path.Join(path.Dir(toName), name)) // of another state of the source: no use
 		}
 	}

@@ -123,8 +123,10 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 		}
 	}()
 	start := max(j.partSize-j.to.rewind(), 0)
-	if err := out.Truncate(start); err != nil {
-		return err
+	if j.partThere {
+		if err := out.Truncate(start); err != nil {
+			return err
+		}
 	}
 	if _, err := in.Seek(start, io.SeekStart); err != nil {
 		return err
