@@ -31,6 +31,8 @@ type Server struct {
 	Grant func(asked uint16) uint16
 	// Hook sees every request first. When it returns true, it has answered.
 	Hook func(c *Conn, m *Message) bool
+	// Spoil may change a message before it is signed or sealed.
+	Spoil func(msg []byte)
 	// Override may protect a reply otherwise than it should be.
 	Override func(cmd proto.Command) (Security, bool)
 	// Mangle may change a message on its way out, after it was signed or sealed.
@@ -186,6 +188,9 @@ func (c *Conn) End(m *Message, n int, how Security) error {
 		case c.signer != nil && (m.Flags&proto.FlagSigned != 0 || m.Command == proto.CommandSessionSetup && c.setUp):
 			how = SignedReply
 		}
+	}
+	if c.S.Spoil != nil {
+		c.S.Spoil(msg)
 	}
 	if c.S.Override != nil {
 		if x, ok := c.S.Override(m.Command); ok {
