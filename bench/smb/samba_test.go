@@ -101,9 +101,10 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 	if op == "write" {
 		run = f.WriteAt
 	}
-	warm := make([]byte, s.size)
-	for range 3 {
-		if err := whole(run(warm, 0)); err != nil {
+	bufs := make([][]byte, goroutines)
+	for i := range bufs {
+		bufs[i] = make([]byte, s.size)
+		if err := whole(run(bufs[i], 0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -112,9 +113,8 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 	b.ResetTimer()
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range goroutines {
+	for _, buf := range bufs {
 		wg.Go(func() {
-			buf := make([]byte, s.size)
 			for {
 				i := next.Add(1) - 1
 				if i >= int64(b.N) {

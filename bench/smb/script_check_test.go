@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/tarn-go/tarn/smb/bench/script"
+)
+
+// Every contestant does everything the benchmarks ask of it, in every mode.
+func TestPeersAnswer(t *testing.T) {
+	for _, mode := range []script.Mode{script.Plain, script.Signed, script.Encrypted} {
+		for _, p := range peers() {
+			t.Run(fmt.Sprintf("%v/%s", mode, p.name), func(t *testing.T) {
+				client, server := net.Pipe()
+				served := make(chan error, 1)
+				go func() { served <- script.Serve(server, mode) }()
+				m := p.mount(t, client, script.User, script.Password, script.Share)
+				f, err := m.open("file")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, size := range []int{1, 1 << 10, 1 << 20, 3 << 20} {
+					buf := make([]byte, size)
+					if n, err := f.ReadAt(buf, 0); n != size || err != nil {
+						t.Errorf("reading %d bytes: %d, %v", size, n, err)
+					}
+					if n, err := f.WriteAt(buf, 0); n != size || err != nil {
+						t.Errorf("writing %d bytes: %d, %v", size, n, err)
+					}
+				}
+				if err := m.stat("file"); err != nil {
+					t.Error(err)
+				}
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+				m.close()
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
