@@ -37,7 +37,7 @@ measure() {
 for what; do
 	case $what in
 	core)
-		measure core . '^Benchmark(GetFree|Split|Lookup|Parallel|Small|Writer|Mixed|Adapt|Chaos)$' 100ms "${COUNT:-5}"
+		measure core . '^Benchmark(GetFree|Split|Lookup|Parallel|Small|Writer|Mixed|Adapt|Chaos|Record)$' 100ms "${COUNT:-5}"
 		measure burst . '^BenchmarkBurstAfterGC$' 100x "${COUNT:-5}"
 		;;
 	rpc)
