@@ -110,7 +110,7 @@ func (s *slab) cut(n int) (Buffer, cutting) {
 // included.
 func (s *slab) settle(handed int) {
 	s.bump.Store(sealed)
-	switch drop(&s.state, s.state.Load(), uint64(len(s.mem)+1-handed)) {
+	switch drop(&s.state, s.state.Load(), whole+uint64(len(s.mem)-handed)) {
 	case droppedLast:
 		s.class.idle.Put(s)
 	case droppedFlagged:
@@ -141,7 +141,7 @@ func (a *Arena) refill(shard *arenaShard, n int) Buffer {
 	}
 	s := chunk.slab
 	takeAhead(s)
-	s.chunkKey = chunk.key | crowded
+	s.chunkKey = chunk.key&genMask | crowded | 1
 	s.bump.Store(uint64(n) | bumpCount)
 	shard.current.Store(s)
 	return Buffer{s, s.chunkKey, 0, n}

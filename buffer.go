@@ -9,13 +9,18 @@ package tarn
 // References to one slab may be used from different goroutines (rule 5).
 type Buffer struct {
 	slab *slab
-	key  uint64 // generation, and the reference's identity where checks gave it one
+	key  uint64 // see state.go
 	off  int
 	n    int
 }
 
 // identity is the number by which checks know a reference; 0 for one they do not track.
-func (b Buffer) identity() uint32 { return uint32(b.key &^ guesses) }
+func (b Buffer) identity() uint32 {
+	if b.key&tracked == 0 {
+		return 0
+	}
+	return uint32(b.key & countMask)
+}
 
 // IsZero tells whether b is the zero Buffer, which holds no reference.
 func (b Buffer) IsZero() bool { return b.slab == nil }
@@ -30,7 +35,7 @@ func (b Buffer) Bytes() []byte {
 	if s == nil {
 		return nil
 	}
-	if !current(s.state.Load(), b.key) || b.identity() != 0 {
+	if !current(s.state.Load(), b.key) || b.key&tracked != 0 {
 		b.inspect("Bytes")
 	}
 	return s.mem[b.off : b.off+b.n : b.off+b.n]
@@ -57,13 +62,29 @@ func (b Buffer) Split(n int) (head, tail Buffer) {
 	if s == nil {
 		return b, b
 	}
-	key := b.key &^ guesses
-	if !s.state.CompareAndSwap(key+1, key+2) { // not the only reference, or tracked, or stale
-		tail = b.another("Split", b.off+n, b.n-n)
-		b.n = n
-		return b.resized(), tail
+	w := b.key & countMask
+	if b.key&tracked != 0 || w < 2 {
+		return b.splitSlowly(n)
 	}
-	return Buffer{s, key | sooner, b.off, n}, Buffer{s, key, b.off + n, b.n - n}
+	if !current(s.state.Load(), b.key) {
+		b.stale("Split")
+	}
+	key := b.key&genMask | w/2 // the count stays what it is
+	return Buffer{s, key | sooner, b.off, n}, Buffer{s, key + w%2, b.off + n, b.n - n}
+}
+
+// splitSlowly is Split of a reference that is tracked, or has no weight left to share.
+func (b Buffer) splitSlowly(n int) (head, tail Buffer) {
+	if b.key&tracked == 0 {
+		if !retain(&b.slab.state, b.key, whole-1) {
+			b.stale("Split")
+		}
+		b.key = b.key&genMask | whole
+		return b.Split(n)
+	}
+	tail = b.anotherTracked("Split", b.off+n, b.n-n)
+	b.n = n
+	return b.resized(), tail
 }
 
 // Narrow takes ownership of b and returns the same reference, seen through b[i:j]. It touches no
@@ -77,19 +98,21 @@ func (b Buffer) Narrow(i, j int) Buffer {
 	return b.resized()
 }
 
-// another is a further reference to n bytes of b's slab from off.
+// another is a further reference to n bytes of b's slab from off, of the same weight as b.
 func (b Buffer) another(op string, off, n int) Buffer {
 	s := b.slab
 	if s == nil {
 		return b
 	}
-	if b.identity() != 0 {
+	if b.key&tracked != 0 {
 		return b.anotherTracked(op, off, n)
 	}
-	if !retain(&s.state, b.key) {
+	key := b.key &^ special
+	w := key & countMask
+	if !s.state.CompareAndSwap(key, key+w) && !retain(&s.state, key, w) {
 		b.stale(op)
 	}
-	return Buffer{s, b.key | sooner, off, n}
+	return Buffer{s, key | sooner, off, n}
 }
 
 // outOfBounds panics with the runtime's own error about b[i:j] of n bytes.
@@ -106,10 +129,10 @@ func (b Buffer) Unique() bool {
 		return true
 	}
 	st := s.state.Load()
-	if !current(st, b.key) || b.identity() != 0 {
+	if !current(st, b.key) || b.key&tracked != 0 {
 		b.inspect("Unique")
 	}
-	return count(st) == 1
+	return count(st) == weight(b.key)
 }
 
 // Free gives this reference up. The last one to its slab sends the slab home. Freeing a reference
@@ -120,18 +143,15 @@ func (b Buffer) Free() {
 	if s == nil {
 		return
 	}
-	key := b.key &^ guesses
-	switch b.key & guesses {
-	case sooner:
-		if s.state.CompareAndSwap(key+2, key+1) {
-			return // one of two
-		}
-		fallthrough
-	case 0:
-		if s.state.CompareAndSwap(key+1, key+genStep) {
+	switch key := b.key &^ sooner; {
+	case key&special != 0:
+	case key == b.key:
+		if s.state.CompareAndSwap(key, nextGeneration(key)) {
 			s.class.idle.Put(s) // the only one, and nothing due
 			return
 		}
+	case s.state.CompareAndSwap(key+key&countMask, key): // one of two
+		return
 	}
 	b.free()
 }
@@ -139,10 +159,10 @@ func (b Buffer) Free() {
 // free is the long way of Free.
 func (b Buffer) free() {
 	s := b.slab
-	if b.identity() != 0 {
+	if b.key&tracked != 0 {
 		b.endTracked("Free")
 	}
-	switch drop(&s.state, b.key, 1) {
+	switch drop(&s.state, b.key, weight(b.key)) {
 	case droppedStale:
 		b.stale("Free")
 	case droppedLast:

@@ -10,13 +10,16 @@ func (b Buffer) Join(next Buffer) (Buffer, bool) {
 	if s == nil || s != next.slab || b.off+b.n != next.off || !current(b.key, next.key) {
 		return b, false
 	}
-	if b.identity() != 0 {
-		b.inspect("Join")
-		next.endTracked("Join")
+	if b.key&tracked == 0 { // as Split shared a weight, Join adds it up
+		if st := s.state.Load(); !current(st, b.key) || count(st) < weight(b.key)+weight(next.key) {
+			b.stale("Join")
+		}
+		b.key = b.key&^special + weight(next.key)
+		b.n += next.n
+		return b, true
 	}
-	if st := s.state.Load(); !current(st, b.key) || count(st) < 2 {
-		b.stale("Join")
-	}
+	b.inspect("Join")
+	next.endTracked("Join")
 	if drop(&s.state, next.key, 1) == droppedStale {
 		next.stale("Join")
 	}

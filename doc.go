@@ -41,5 +41,5 @@
 //
 // A Buffer forgotten rather than freed costs its slab, which the garbage collector takes; it is
 // counted in [Stats].Leaked. A small view keeps its whole slab from the pool until freed; see
-// [Buffer.Pinned] and [Buffer.Shrink]. A slab can have 2^30 references at once.
+// [Buffer.Pinned] and [Buffer.Shrink]. A slab can have 2^24 references at once.
 package tarn

@@ -38,15 +38,16 @@ func DefaultClasses() []int {
 // of its smallest length. Where a boundary lies inside a bucket one comparison settles it. A ladder
 // is immutable.
 type ladder struct {
-	largest uint                  // bytes of the largest class
-	table   [ladderBuckets]uint16 // bucket → index in steps
-	steps   []step                // ascending
+	largest uint // bytes of the largest class
+	table   [ladderBuckets]*step
+	first   *step
 }
 
 // step is a class, with its size beside it to spare the lookup a load.
 type step struct {
 	size  int
 	class *class
+	next  *step // the next larger one
 }
 
 const (
@@ -62,8 +63,8 @@ const (
 // bucket is the log-linear bucket of the length x+1, at most 4 GiB; lengths up to 2^(fine+1) have
 // one each.
 func bucket(x uint32, fine uint) uint32 {
-	e := uint(bits.Len32(x>>(fine+1))) % 32 // spares the compiler its check of the shift
-	return uint32(e)<<fine + x>>e
+	e := uint32(bits.Len32(x>>(fine+1))) % 32 // spares the compiler its check of the shift
+	return e<<fine + x>>e
 }
 
 // within tells whether a class holds n; no class holds a length of 0 or less.
@@ -71,32 +72,32 @@ func (l *ladder) within(n int) bool { return uint(n-1) < l.largest }
 
 // find returns the step of the smallest class that holds a length within the ladder.
 func (l *ladder) find(n int) *step {
-	k := int(l.table[bucket(uint32(n-1), ladderFine)%ladderBuckets])
-	for n > l.steps[k].size {
-		k++
+	s := l.table[bucket(uint32(n-1), ladderFine)%ladderBuckets]
+	for n > s.size {
+		s = s.next
 	}
-	return &l.steps[k]
+	return s
 }
 
 // newLadder builds the table for sizes, which checkClasses found good; class makes or finds the
 // class of a size.
 func newLadder(sizes []int, class func(size int) *class) *ladder {
 	l := &ladder{largest: uint(sizes[len(sizes)-1])}
-	next := uint32(0)
-	for i, size := range sizes {
-		l.steps = append(l.steps, step{size, class(size)})
+	next, link := uint32(0), &l.first
+	for _, size := range sizes {
+		s := &step{size: size, class: class(size)}
+		*link, link = s, &s.next
 		for last := bucket(uint32(size-1), ladderFine); next <= last; next++ {
-			l.table[next] = uint16(i)
+			l.table[next] = s
 		}
 	}
 	return l
 }
 
 // sizes returns a copy of the sizes of the classes.
-func (l *ladder) sizes() []int {
-	sizes := make([]int, len(l.steps))
-	for i := range sizes {
-		sizes[i] = l.steps[i].size
+func (l *ladder) sizes() (sizes []int) {
+	for s := l.first; s != nil; s = s.next {
+		sizes = append(sizes, s.size)
 	}
 	return sizes
 }

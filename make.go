@@ -18,11 +18,10 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 	if !s.foreign {
 		p.prepare(s, st, n)
 	}
-	key := st
+	key, next := st+whole, st+whole
 	if p.checks != nil && scatter(generation(st)) <= p.samples.check {
-		key |= uint64(p.track(s, n))
+		key, next = st|tracked|p.track(s, n), st+1
 	}
-	next := st + 1
 	if s.due != 0 {
 		next |= flagged
 	}

@@ -103,8 +103,8 @@ func (p *Pool) Get(n int) Buffer {
 	if scatter(generation(st)) <= p.watch {
 		return p.hand(s, n)
 	}
-	publish.Release(&s.state, st+1) // the slab is ours alone, and nothing is due
-	return Buffer{s, st, 0, n}
+	publish.Release(&s.state, st+whole) // the slab is ours alone, and nothing is due
+	return Buffer{s, st + whole, 0, n}
 }
 
 // getBeyond is Get of a length that no class holds.

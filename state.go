@@ -2,37 +2,60 @@ package tarn
 
 import "sync/atomic"
 
-// A slab's count and generation share one word, so that one compare-and-swap both proves that the
-// caller's handle is current and changes the count.
+// A slab's state is one word, so that one compare-and-swap both proves that the caller's handle is
+// current and changes the count. A Buffer's key looks like the state of a slab that it alone refers
+// to:
 //
-//	63            32 31      30              0
-//	┌───────────────┬─────────┬───────────────┐
-//	│  generation   │ flagged │     count     │
-//	└───────────────┴─────────┴───────────────┘
+//	state  63            32 31      30 29  28              0
+//	      ┌────────────────┬─────────┬──────┬───────────────┐
+//	      │   generation   │ flagged │   –  │  weights' sum │
+//	      └────────────────┴─────────┴──────┴───────────────┘
+//	key   ┌────────────────┬─────────┬──────┬───────────────┐
+//	      │   generation   │ tracked │ hint │    weight     │   or, where tracked, the identity
+//	      └────────────────┴─────────┴──────┴───────────────┘
 //
-// A Buffer's key has the generation in the same place and, at the bottom, the reference's identity
-// where checks gave it one, otherwise zero. Two bits above it let Free guess the word it will find:
-// a compare-and-swap with a guessed word costs half of a load and a compare-and-swap, as the
-// processor lets no load pass an atomic operation. The count is zero while the slab is idle. Generations start at random
-// and never repeat: a slab whose generation reached zero is retired.
+// References have weights (Bevan, Watson and Watson, PARLE 1987): a slab's count is the sum of the
+// weights of its references, Get's reference weighs whole, and Split shares a weight between two
+// references without touching the count at all. A tracked reference weighs one. The sum is zero
+// while the slab is idle.
+//
+// Hints let Free guess the word it will find: a compare-and-swap with a guessed word costs half of
+// a load and a compare-and-swap, as the processor lets no load pass an atomic operation.
+//
+// Generations start at random and never repeat: a slab whose generation reached zero is retired.
 const (
 	genShift         = 32
 	genStep   uint64 = 1 << genShift
-	flagged   uint64 = 1 << 31 // the last Free has more to do than to put the slab back
-	countMask uint64 = flagged - 1
-	maxCount  uint64 = 1 << 30
+	genMask   uint64 = ^(genStep - 1)
+	countMask uint64 = 1<<29 - 1
 
-	// What a key has there instead, to guess by:
-	sooner  uint64 = flagged // another reference likely lives longer
-	crowded uint64 = 1 << 30 // there are likely many others
-	guesses        = sooner | crowded
+	flagged uint64 = 1 << 31 // in a state: the last Free has more to do than to put the slab back
+
+	tracked uint64 = 1 << 31 // in a key: the reference has an identity instead of a weight
+	sooner  uint64 = 1 << 30 // in a key: one other reference of this weight likely lives longer
+	crowded uint64 = 1 << 29 // in a key: there are likely many others
+	special        = tracked | sooner | crowded
+
+	whole    uint64 = 16 // the weight of Get's reference, good for four Splits of the same one
+	maxCount uint64 = 1 << 28
 )
 
 // current tells whether a key is of the generation that the state word is in.
 func current(state, key uint64) bool { return (state^key)>>genShift == 0 }
 
-// count is the number of references in a state word.
+// count is the sum of weights in a state word.
 func count(state uint64) uint64 { return state & countMask }
+
+// weight is what the reference of a key contributes to the count.
+func weight(key uint64) uint64 {
+	if key&tracked != 0 {
+		return 1
+	}
+	return key & countMask
+}
+
+// nextGeneration is the state of an idle slab after the cycle that word is of.
+func nextGeneration(word uint64) uint64 { return word&genMask + genStep }
 
 // generation is the generation in a state word or a key.
 func generation(word uint64) uint32 { return uint32(word >> genShift) }
@@ -42,21 +65,18 @@ func generation(word uint64) uint32 { return uint32(word >> genShift) }
 // threshold includes: that is how a wrapped generation is noticed for free.
 func scatter(gen uint32) uint32 { return gen * 0x9E3779B9 }
 
-// retain adds one reference to the slab that key refers to. It reports false, having changed
-// nothing, when the slab is no longer in that generation.
-func retain(state *atomic.Uint64, key uint64) bool {
-	if alone := key&^guesses + 1; state.CompareAndSwap(alone, alone+1) {
-		return true
-	}
+// retain adds weight to the slab that key refers to. It reports false, having changed nothing,
+// when the slab is no longer in that generation.
+func retain(state *atomic.Uint64, key, weight uint64) bool {
 	for {
 		st := state.Load()
 		if !current(st, key) || count(st) == 0 {
 			return false
 		}
-		if count(st) >= maxCount {
-			panic("tarn: more than 2^30 references to one slab")
+		if count(st)+weight > maxCount {
+			panic("tarn: more than 2^24 references to one slab")
 		}
-		if state.CompareAndSwap(st, st+1) {
+		if state.CompareAndSwap(st, st+weight) {
 			return true
 		}
 	}
@@ -72,19 +92,19 @@ const (
 	droppedFlagged                // the slab is the caller's, and has more to be done to it
 )
 
-// drop takes away n references of key's generation. After the last one the slab is in its next
+// drop takes weight away from key's generation. When none is left the slab is in its next
 // generation with a count of zero, so that no handle reaches it any more.
-func drop(state *atomic.Uint64, key, n uint64) dropped {
+func drop(state *atomic.Uint64, key, weight uint64) dropped {
 	for {
 		st := state.Load()
 		switch {
-		case !current(st, key) || count(st) < n:
+		case !current(st, key) || count(st) < weight:
 			return droppedStale
-		case count(st) > n:
-			if state.CompareAndSwap(st, st-n) {
+		case count(st) > weight:
+			if state.CompareAndSwap(st, st-weight) {
 				return droppedOne
 			}
-		case state.CompareAndSwap(st, (st>>genShift+1)<<genShift):
+		case state.CompareAndSwap(st, nextGeneration(st)):
 			if st&flagged != 0 {
 				return droppedFlagged
 			}

@@ -32,7 +32,7 @@ type refTrack struct {
 }
 
 const (
-	firstIdentity = 2 // key+1 of a tracked reference must never look like an untracked slab's word
+	firstIdentity = 1
 	remembered    = 4 // cycles of a slab whose tracks are kept
 )
 
@@ -73,7 +73,7 @@ func (p *Pool) setChecks() {
 }
 
 // track begins to watch a slab about to be handed out, and returns its first reference's identity.
-func (p *Pool) track(s *slab, n int) uint32 {
+func (p *Pool) track(s *slab, n int) (identity uint64) {
 	t := &track{
 		generation: generation(s.state.Load()),
 		size:       n,
@@ -140,7 +140,7 @@ func (s *slab) history(key uint64) (acquired, freed Stack) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.refs[uint32(key)]; r != nil {
+	if r := t.refs[uint32(key&countMask)]; r != nil {
 		return r.acquired, r.freed
 	}
 	return t.acquired, nil
@@ -173,7 +173,7 @@ func (b Buffer) anotherTracked(op string, off, n int) Buffer {
 	b.inspect(op)
 	s := b.slab
 	t := s.find(b.key)
-	if t == nil || !retain(&s.state, b.key) {
+	if t == nil || !retain(&s.state, b.key, 1) {
 		b.stale(op)
 	}
 	t.mu.Lock()
@@ -181,7 +181,7 @@ func (b Buffer) anotherTracked(op string, off, n int) Buffer {
 	t.last++
 	t.live++
 	t.refs[t.last] = &refTrack{length: n, acquired: here(2)}
-	return Buffer{s, b.key>>genShift<<genShift | uint64(t.last), off, n}
+	return Buffer{s, b.key&genMask | tracked | uint64(t.last), off, n}
 }
 
 // resized returns b, whose length has changed, and lets its track know if it has one.
