@@ -109,17 +109,17 @@ func TestErrors(t *testing.T) {
 
 // TestDraw: rates come of two snapshots, and what is drawn for a terminal fits it.
 func TestDraw(t *testing.T) {
-	_, p := service(t)
-	before := debug.Take(p)
-	for range 500 {
-		p.Get(4000).Free()
-	}
-	now := debug.Take(p)
-	now.Time = before.Time.Add(time.Second)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	pool := debug.Pool{Name: "p", Gets: 1000, Hits: 900, Misses: 100, InUse: 6 << 20, Idle: 2 << 20, Peak: 9 << 20, Pinned: 1 << 20, Leaked: 3,
+		Classes: []debug.Class{{Size: 4096, Gets: 1000, Hits: 900}, {Size: 8192}, {}}}
+	before := &debug.Snapshot{Time: at, Pools: []debug.Pool{pool}}
+	pool.Gets, pool.Hits, pool.Misses = 1500, 1390, 110
+	pool.Classes = []debug.Class{{Size: 4096, Gets: 1500, Hits: 1390}, {Size: 8192}, {}}
+	now := &debug.Snapshot{Time: at.Add(time.Second), Pools: []debug.Pool{pool}}
 	v := view{before: before, now: now, width: 100, height: 20, history: map[string][]float64{}}
 	v.remember()
 	text := draw(v)
-	if !strings.Contains(text, "500 gets/s, 100% hits") || !strings.Contains(text, "█") {
+	if !strings.Contains(text, "500 gets/s, 98% hits, 10 allocated/s") || !strings.Contains(text, "█") || !strings.Contains(text, "3 leaked") {
 		t.Errorf("got\n%s", text)
 	}
 	v.colour, v.trouble = true, "gone\x1b[2J"

@@ -1,0 +1,106 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/sizing"
+)
+
+func TestUnits(t *testing.T) {
+	for _, tc := range []struct{ got, want string }{
+		{Bytes(0), "0 B"}, {Bytes(1023), "1023 B"}, {Bytes(1024), "1 KiB"}, {Bytes(1536), "1.5 KiB"},
+		{Bytes(1 << 20), "1 MiB"}, {Bytes(1<<20 - 1), "1.0 MiB"}, {Bytes(150.2 * 1024), "150 KiB"}, {Bytes(1 << 60), "1 EiB"},
+		{Count(0), "0"}, {Count(999), "999"}, {Count(1000), "1k"}, {Count(12345), "12.3k"}, {Count(999999), "1.0M"}, {Count(4.13e6), "4.1M"},
+		{Percent(0), "0%"}, {Percent(0.034), "3.4%"}, {Percent(0.5), "50%"}, {Percent(1), "100%"}, {Percent(0.0996), "10%"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("got %q, want %q", tc.got, tc.want)
+		}
+	}
+}
+
+// wellFormed fails the test unless text is XML with nothing that is no number in it.
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "%!") {
+		t.Errorf("not a number in %.200s", text)
+	}
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Errorf("%v in %.200s", err, text)
+			return
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	var many []sizing.SizeCount
+	for size := 1; size <= 1<<30; size += size/8 + 1 {
+		many = append(many, sizing.SizeCount{Size: size, Count: uint64(size)})
+	}
+	for _, h := range []sizing.Histogram{
+		{Sizes: []sizing.SizeCount{{Size: 1, Count: 1}}},
+		{Sizes: []sizing.SizeCount{{Size: 4096, Count: 1 << 60}}},
+		{Sizes: []sizing.SizeCount{{Size: 0, Count: 3}, {Size: 100, Count: 0}, {Size: 5000, Count: 2}}},
+		{Sizes: many},
+	} {
+		for _, ladder := range [][]int{nil, {1}, {64, 4096, 65536}, {1 << 30}} {
+			for _, f := range []Frame{Wide(), Narrow()} {
+				text := Sizes(h, ladder, f, 0, "a label")
+				if !strings.HasPrefix(text, "<svg") || !strings.Contains(text, "<title>") {
+					t.Errorf("no figure: %.100s", text)
+				}
+				wellFormed(t, text)
+			}
+		}
+	}
+	if got := Sizes(sizing.Histogram{}, nil, Wide(), 0, ""); got != "" {
+		t.Errorf("a figure of nothing: %s", got)
+	}
+}
+
+// TestSizesShowWaste: what one ladder wastes and another does not is there to be seen.
+func TestSizesShowWaste(t *testing.T) {
+	h := sizing.Histogram{Sizes: []sizing.SizeCount{{Size: 5000, Count: 100}, {Size: 1 << 20, Count: 1}}}
+	for _, tc := range []struct {
+		ladder []int
+		class  string
+		want   bool
+	}{
+		{[]int{8192, 1 << 20}, "wasted", true},
+		{[]int{5000, 1 << 20}, "wasted", false},
+		{[]int{8192}, "over", true},
+		{[]int{8192, 1 << 20}, "over", false},
+	} {
+		if got := strings.Contains(Sizes(h, tc.ladder, Wide(), 0, ""), `class="`+tc.class+`"`); got != tc.want {
+			t.Errorf("%v: %s shown: %v", tc.ladder, tc.class, got)
+		}
+	}
+}
+
+func TestCurve(t *testing.T) {
+	h := sizing.Histogram{Sizes: []sizing.SizeCount{{Size: 10, Count: 5}, {Size: 100, Count: 7}, {Size: 5000, Count: 2}}}
+	curve, err := sizing.Curve(h, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][]sizing.Point{curve, curve[:1], {{Classes: 3}}} {
+		for _, now := range []Mark{{}, {1, 0.9}, {300, 0.01}} {
+			text := Curve(c, sizing.Knee(c), now, Frame{480, 210})
+			if !strings.HasPrefix(text, "<svg") {
+				t.Errorf("no figure: %.100s", text)
+			}
+			wellFormed(t, text)
+		}
+	}
+	if got := Curve(nil, 0, Mark{}, Wide()); got != "" {
+		t.Errorf("a figure of nothing: %s", got)
+	}
+}
