@@ -128,6 +128,15 @@ func TestPutGetTree(t *testing.T) {
 	}
 }
 
+func TestCopyBetweenServers(t *testing.T) {
+	from, to := startServer(t), startServer(t, "-mode", "encrypted")
+	src := filepath.Join(t.TempDir(), "src")
+	makeTree(t, src)
+	must(t, "put", "-r", src, from.url("there"))
+	must(t, "cp", "-r", "-verify", from.url("there"), to.url("here"))
+	sameTree(t, src, filepath.Join(to.dir, "here"))
+}
+
 func TestBrowse(t *testing.T) {
 	s := startServer(t)
 	if err := os.MkdirAll(filepath.Join(s.dir, "d/e"), 0o755); err != nil {

@@ -9,6 +9,8 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
+
+	client "github.com/tarn-go/tarn/smb"
 )
 
 // errChanged is matched when a file changed while it was being copied.
@@ -142,14 +144,14 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 	return err
 }
 
-// pour copies the rest of in to out. The side on the server does it, because it keeps
-// many requests in flight.
+// pour copies the rest of in to out. The side on a server does it, because it keeps many
+// requests in flight; between servers the writing one, and the other reads ahead.
 func (a *app) pour(ctx context.Context, out sink, in source, count func(int64)) (int64, error) {
 	tick := counter{ctx: ctx, count: count}
-	if _, ok := in.(*localFile); !ok {
-		return in.WriteTo(writeCounter{out, tick})
+	if _, ok := out.(*client.File); ok {
+		return out.ReadFrom(readCounter{in, tick})
 	}
-	return out.ReadFrom(readCounter{in, tick})
+	return in.WriteTo(writeCounter{out, tick})
 }
 
 // counter reports bytes, and stops a copy whose context is over.

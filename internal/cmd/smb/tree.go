@@ -130,11 +130,8 @@ func (l *local) Open(name string) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &localFile{f}, nil
+	return f, nil
 }
-
-// localFile is a file here being read; the type tells it from one on a server.
-type localFile struct{ *os.File }
 
 func (l *local) OpenPart(name string) (sink, error) {
 	f, err := l.root.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, 0o666)
