@@ -125,7 +125,7 @@ func TestWriteDeadline(t *testing.T) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Fatalf("a flush with a deadline of 50ms took %v", took)
 		}
 		if err2 := w.Flush(); err2 != err {
