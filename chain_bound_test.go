@@ -51,7 +51,7 @@ func TestOneByteSegments(t *testing.T) {
 				pool := unchecked(t)
 				frames := cutter{pool: pool, size: slab}
 				var c tarn.Chain
-				for c.Len() < 20_000 {
+				for c.Len() < 10_000 {
 					c.Append(frames.fragment(skip, 1))
 					if bound := heapBound(c.Len(), pool.ClassSize(slab)); c.Len()%997 == 0 && c.Held() > bound {
 						t.Fatalf("%d bytes hold %d of heap, over %d", c.Len(), c.Held(), bound)
