@@ -57,9 +57,28 @@ func (w *worker) loop(ws *workers, c *serverCall) {
 		if !ws.park(w) {
 			return
 		}
-		c = <-w.next
+		c = w.wait()
 	}
 }
+
+// warmFrame is the stack in bytes that a waiting worker occupies for nothing:
+// the garbage collector halves a stack of which less than a quarter is in use,
+// and the next call would have to grow it again.
+const warmFrame = 4352
+
+// wait returns the next call; nil at the end.
+func (w *worker) wait() *serverCall {
+	var frame [warmFrame]byte
+	occupy(&frame)
+	c := <-w.next
+	occupy(&frame)
+	return c
+}
+
+// occupy keeps the compiler from leaving the frame out.
+//
+//go:noinline
+func occupy(frame *[warmFrame]byte) { frame[0]++ }
 
 // park puts w among the idle, and lets the longest idle go when it has been so
 // for workerIdle.
