@@ -15,13 +15,14 @@ import (
 )
 
 // chainOf is n segments of the given size that no join or packing makes fewer, and their bytes.
-func chainOf(p *tarn.Pool, n, size int) (*tarn.Chain, []byte) {
+func chainOf(pool *tarn.Pool, n, size int) (*tarn.Chain, []byte) {
 	c := new(tarn.Chain)
 	var all []byte
 	for i := range n {
-		b := p.Get(size)
-		for k := range b.Bytes() {
-			b.Bytes()[k] = byte(i + k)
+		b := pool.Get(size)
+		p := b.Bytes()
+		for k := range p {
+			p[k] = byte(i + k)
 		}
 		all = b.AppendTo(all)
 		c.Append(b)
