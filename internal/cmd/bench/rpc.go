@@ -30,7 +30,7 @@ func runRPC(ctx context.Context, s *session) ([]Case, error) {
 	for _, size := range s.some([]int{100, 16 << 10, 1 << 20}) {
 		k := *s
 		if size < 1<<10 {
-			k.callers = 64 // as many as make small calls share writes
+			k.callers = smallCallers
 		}
 		var loads []load
 		for _, p := range pairs {
@@ -40,11 +40,20 @@ func runRPC(ctx context.Context, s *session) ([]Case, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Note = "Tuned: static windows, stream workers, shared write buffers, Tarn's pool through adapt."
+		c.Note = tunedNote
 		cases = append(cases, c)
 	}
-	return cases, nil
+	c, err := runStreams(ctx, s, pairs)
+	c.Note = tunedNote
+	return append(cases, c), err
 }
+
+const (
+	// smallCallers is how many callers make small calls: enough for them to share system calls.
+	smallCallers = 64
+
+	tunedNote = "Tuned: static windows, stream workers, shared write buffers, Tarn's pool through adapt."
+)
 
 // rpcPair is a client and its server.
 type rpcPair struct {
