@@ -98,5 +98,12 @@ func (c *conn) failure(cl *call) error {
 	if cl.status == proto.StatusSuccess {
 		return nil
 	}
-	return &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: c.detourOf(cl)}
+	err := &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: c.detourOf(cl)}
+	if cl.status == proto.StatusNetworkSessionExpired || cl.status == proto.StatusUserSessionDeleted {
+		// The server wants the user to log in again, which is what a new connection does.
+		gone := &connError{ErrConnLost, err}
+		c.fail(gone)
+		return gone
+	}
+	return err
 }

@@ -81,6 +81,7 @@ func (c *conn) secure(cl *call, r *proto.SessionSetupResponse, auth *spnego.Clie
 		return securityError("the server ended the authentication early")
 	}
 	if !keyed {
+		sec.anonymous = !sec.guest // some servers do not say so
 		if cfg.RequireSigning || cfg.RequireEncryption {
 			return securityError("the server let the user in as a guest, whose session cannot be protected")
 		}

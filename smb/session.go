@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // Session is one user logged in to one server. It is safe for concurrent use. A lost
@@ -297,8 +295,11 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// expired reports that the server wants the user to log in again.
-func expired(err error) bool {
-	return hasStatus(err, proto.StatusNetworkSessionExpired) || hasStatus(err, proto.StatusUserSessionDeleted) ||
-		hasStatus(err, proto.StatusNetworkNameDeleted)
+// drop gives up a tree that the server no longer knows.
+func (m *mount) drop(t *tree) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.t == t {
+		m.t = nil
+	}
 }

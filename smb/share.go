@@ -72,9 +72,9 @@ func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
 		return err
 	}
 	err = op(ctx, t)
-	if expired(err) {
-		t.c.fail(&connError{ErrConnLost, err})
-		if t, err = s.m.tree(ctx); err == nil { // refused before anything was done
+	if hasStatus(err, proto.StatusNetworkNameDeleted) { // refused before anything was done
+		s.m.drop(t)
+		if t, err = s.m.tree(ctx); err == nil {
 			err = op(ctx, t)
 		}
 	}

@@ -1,0 +1,126 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/ntlm"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestLogin logs in in every way there is, and in ways that there are not.
+func TestLogin(t *testing.T) {
+	srv := rig.Start(t, rig.Config{
+		Global: []string{"map to guest = bad user"},
+		Shares: []string{"[public]\n  path = %DIR%\n  guest ok = yes\n  read only = yes"},
+	})
+	for name, n := range map[string]smb.NTLM{
+		"password":     {User: srv.User, Password: srv.Password},
+		"hash":         {User: srv.User, Hash: ntlm.NTHash(srv.Password)},
+		"domain":       {User: srv.User, Password: srv.Password, Domain: "WORKGROUP", Workstation: "here"},
+		"upper case":   {User: "TARNSMB", Password: srv.Password},
+		"unknown user": {User: "nobody-of-this-name", Password: "x"},
+		"anonymous":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "upper case" && srv.User != "tarnsmb" {
+				return // the user is whoever runs the test
+			}
+			sess := dial(t, srv, smb.Dialer{Initiator: n})
+			i := sess.Info()
+			if want := name == "unknown user"; i.Guest != want {
+				t.Errorf("guest: %v", i.Guest)
+			}
+			if want := name == "anonymous"; i.Anonymous != want && i.Guest != want {
+				t.Errorf("anonymous: %v", i.Anonymous)
+			}
+			share, err := sess.Mount(t.Context(), "public")
+			must(t, err)
+			if _, err := share.ReadDir("."); err != nil {
+				t.Error(err)
+			}
+			must(t, sess.Logoff(t.Context()))
+			if _, err := share.ReadDir("."); !errors.Is(err, smb.ErrClosed) {
+				t.Error(err)
+			}
+		})
+	}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: "wrong"}, Pool: newPool(t)}
+	if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+	d.Initiator = smb.NTLM{User: "nobody-of-this-name"}
+	d.RequireSigning = true
+	if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) {
+		t.Error("guest where signing is required:", err)
+	}
+	if _, err := (&smb.Dialer{}).Dial(t.Context(), srv.Addr); err == nil {
+		t.Error("dialled without an Initiator")
+	}
+}
+
+// TestRequired asks a server that is content with plain sessions for more.
+func TestRequired(t *testing.T) {
+	srv := rig.Start(t, rig.Config{Shares: []string{"[secret]\n  path = %DIR%\n  read only = no\n  smb encrypt = required"}})
+	for name, d := range map[string]smb.Dialer{
+		"signing": {RequireSigning: true}, "encryption": {RequireEncryption: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			share := mount(t, srv, d)
+			if i := share.Session().Info(); i.Signing != d.RequireSigning || i.Encrypted != d.RequireEncryption {
+				t.Errorf("%+v", i)
+			}
+			suiteData(t, srv, share)
+			suiteErrors(t, srv, share)
+		})
+	}
+	t.Run("share", func(t *testing.T) { // the share is encrypted, the session is not
+		sess := dial(t, srv, smb.Dialer{})
+		share, err := sess.Mount(t.Context(), "secret")
+		must(t, err)
+		suiteData(t, srv, share)
+		suiteDirs(t, srv, share)
+	})
+}
+
+// TestExpired meets a server that wants the user to log in again.
+func TestExpired(t *testing.T) {
+	expire := false
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		if expire && m.Command == proto.CommandCreate {
+			expire = false
+			c.Refuse(m, proto.StatusNetworkSessionExpired)
+			return true
+		}
+		return false
+	}}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	expire = true
+	if _, err := f.Share().Stat("file"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTimeouts bounds a server that never answers.
+func TestTimeouts(t *testing.T) {
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }}
+	d := smb.Dialer{}
+	d.Limits.RequestTimeout = 30 * time.Millisecond
+	f, err := scripted(t, s, d)
+	must(t, err)
+	var timeout interface{ Timeout() bool }
+	_, err = f.ReadAt(make([]byte, 10), 0)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Error(err)
+	}
+	if n, err := f.WriteAt(make([]byte, 10), 0); n != 10 || err != nil {
+		t.Error("the connection suffered:", n, err)
+	}
+}

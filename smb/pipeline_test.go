@@ -1,0 +1,167 @@
+package smb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// batched holds the first requests of one command until most of them wait, and answers
+// those in reverse: whoever keeps fewer in flight never hears of the first.
+func batched(s *script.Server, cmd proto.Command, most int) {
+	type held struct {
+		m    script.Message
+		body []byte
+	}
+	var waiting []held
+	done := false
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command != cmd || done {
+			return false
+		}
+		waiting = append(waiting, held{*m, bytes.Clone(m.Body)})
+		if len(waiting) < most {
+			return true
+		}
+		done = true
+		for i := len(waiting) - 1; i >= 0; i-- {
+			w := waiting[i]
+			w.m.Body = w.body
+			c.Obey(&w.m)
+		}
+		return true
+	}
+}
+
+// TestPipelined holds that one large call, and reading and writing in order, keep
+// several requests in flight, and that replies out of order end up in their places.
+func TestPipelined(t *testing.T) {
+	const length = 6 << 20
+	whole := func() []byte {
+		b := make([]byte, length)
+		for i := range b {
+			b[i] = script.At(int64(i))
+		}
+		return b
+	}()
+	for name, c := range map[string]struct {
+		cmd proto.Command
+		use func(*testing.T, *smb.File)
+	}{
+		"ReadAt": {proto.CommandRead, func(t *testing.T, f *smb.File) { checkRead(t, f, length-5, 5) }},
+		"WriteAt": {proto.CommandWrite, func(t *testing.T, f *smb.File) {
+			if n, err := f.WriteAt(whole, 0); n != length || err != nil {
+				t.Error(n, err)
+			}
+		}},
+		"Read": {proto.CommandRead, func(t *testing.T, f *smb.File) {
+			var got bytes.Buffer
+			if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{f}, make([]byte, 1<<20)); err != nil {
+				t.Error(err)
+			}
+			if !bytes.Equal(got.Bytes(), whole) {
+				t.Error("read something else")
+			}
+		}},
+		"WriteTo": {proto.CommandRead, func(t *testing.T, f *smb.File) {
+			var got bytes.Buffer
+			if _, err := f.WriteTo(&got); err != nil || !bytes.Equal(got.Bytes(), whole) {
+				t.Error("read something else", err)
+			}
+		}},
+		"ReadFrom": {proto.CommandWrite, func(t *testing.T, f *smb.File) {
+			if n, err := f.ReadFrom(bytes.NewReader(whole)); n != length || err != nil {
+				t.Error(n, err)
+			}
+		}},
+	} {
+		for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := protections()[kind]
+				s.Size = length
+				most := 4
+				if name == "Read" || name == "WriteTo" {
+					most = 2 // reading ahead begins with two and doubles
+				}
+				f, err := scripted(t, s, smb.Dialer{})
+				if name == "Read" {
+					// The first reads in order are single: hold later ones.
+					skip := 0
+					batched(s, c.cmd, most)
+					hold := s.Hook
+					s.Hook = func(c *script.Conn, m *script.Message) bool {
+						if skip++; skip <= 2 {
+							return false
+						}
+						return hold(c, m)
+					}
+				} else {
+					batched(s, c.cmd, most)
+				}
+				must(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				c.use(t, f.WithContext(ctx))
+			})
+		}
+	}
+}
+
+// TestDiskFull meets a server without room: what fitted is counted, the rest is not.
+func TestDiskFull(t *testing.T) {
+	writes := 0
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		if m.Command != proto.CommandWrite {
+			return false
+		}
+		if writes++; writes == 3 {
+			c.Refuse(m, proto.StatusDiskFull)
+			return true
+		}
+		return false
+	}}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	n, err := f.WriteAt(make([]byte, 6<<20), 0)
+	var re *smb.ResponseError
+	if n != 2<<20 || !errors.As(err, &re) || re.Status.Error() != "STATUS_DISK_FULL" {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestRealDiskFull fills a small filesystem, where this machine lets it be mounted; the
+// scripted server of TestDiskFull stands in elsewhere.
+func TestRealDiskFull(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", srv.Dir).CombinedOutput(); err != nil {
+		t.Logf("cannot mount a filesystem here (%v: %s): only the scripted server was filled", err, out)
+		return
+	}
+	defer exec.Command("umount", "-l", srv.Dir).Run()
+	must(t, srv.Own(srv.Dir))
+	share := mount(t, srv, smb.Dialer{})
+	f, err := share.Create("big")
+	must(t, err)
+	want := random(10 << 20)
+	n, err := f.Write(want)
+	if err == nil || n > 4<<20 {
+		t.Errorf("%d, %v", n, err)
+	}
+	disk, rerr := os.ReadFile(filepath.Join(srv.Dir, "big"))
+	must(t, rerr)
+	if len(disk) < n || !bytes.Equal(disk[:n], want[:n]) {
+		t.Errorf("%d bytes acknowledged, %d on disk", n, len(disk))
+	}
+	f.Close()
+}
