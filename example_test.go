@@ -1,0 +1,96 @@
+package tarn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+func Example() {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "frames"})
+	if err != nil {
+		panic(err)
+	}
+	frame := pool.Copy([]byte("header|body")) // one reference: free it once
+	header, body := frame.Split(7)            // two references, nothing copied
+	fmt.Printf("%s %s\n", header.Bytes(), body.Bytes())
+	header.Free()
+	body.Free() // the last one sends the slab home
+	fmt.Println(pool.Stats().InUseBuffers, "out")
+	// Output:
+	// header| body
+	// 0 out
+}
+
+func ExampleBuffer_Ref() {
+	b := tarn.Shared().Copy([]byte("to everybody"))
+	done := make(chan int)
+	for range 3 {
+		mine := b.Ref() // each goroutine frees its own (rule 5)
+		go func() {
+			defer mine.Free()
+			done <- len(mine.Bytes())
+		}()
+	}
+	b.Free()
+	fmt.Println(<-done + <-done + <-done)
+	// Output: 36
+}
+
+func ExampleBuffer_Shrink() {
+	pool, _ := tarn.NewPool(tarn.PoolConfig{})
+	big := pool.Get(1 << 20)
+	key := big.Slice(0, 32) // a small view keeps the whole slab from its pool
+	big.Free()
+	fmt.Println(key.Pinned())
+	key = key.Shrink()
+	fmt.Println(key.Pinned())
+	key.Free()
+	// Output:
+	// 1048576
+	// 64
+}
+
+func ExamplePool_Acquire() {
+	pool, _ := tarn.NewPool(tarn.PoolConfig{Budget: 1 << 20})
+	held, _ := pool.Acquire(context.Background(), 1<<20)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := pool.Acquire(ctx, 1<<10) // waits for its turn
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	held.Free()
+	// Output: true
+}
+
+func ExamplePool_Wrap() {
+	mapped := []byte("from mmap, cgo, anywhere")
+	b := tarn.Shared().Wrap(mapped, func(b []byte) { fmt.Println("unmap", len(b), "bytes") })
+	tail := b.Slice(5, 9)
+	b.Free()
+	fmt.Printf("%s\n", tail.Bytes())
+	tail.Free()
+	// Output:
+	// mmap
+	// unmap 24 bytes
+}
+
+func ExampleArena() {
+	arena := tarn.NewArena(tarn.Shared(), 64<<10)
+	defer arena.Free()
+	keys := make([]tarn.Buffer, 3)
+	for i := range keys {
+		keys[i] = arena.Get(8) // three neighbours in one slab
+		copy(keys[i].Bytes(), fmt.Sprintf("key-%d---", i))
+	}
+	for _, k := range keys {
+		fmt.Printf("%s\n", k.Bytes())
+		k.Free()
+	}
+	// Output:
+	// key-0---
+	// key-1---
+	// key-2---
+}

@@ -1,0 +1,65 @@
+package tarntest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+)
+
+// recorder is a testing.TB that notes failures instead of failing.
+type recorder struct {
+	testing.TB
+	cleanups []func()
+	failures []string
+}
+
+func (r *recorder) Helper()          {}
+func (r *recorder) Name() string     { return "recorded" }
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+// end runs the cleanups, last registered first, as the testing package does.
+func (r *recorder) end() string {
+	for i := len(r.cleanups) - 1; i >= 0; i-- {
+		r.cleanups[i]()
+	}
+	return strings.Join(r.failures, "\n")
+}
+
+//go:noinline
+func leakHere(p *tarn.Pool) tarn.Buffer { return p.Get(100) }
+
+func TestCleanTestsPass(t *testing.T) {
+	for name, newPool := range map[string]func(testing.TB) *tarn.Pool{"NewPool": NewPool, "NewGuardedPool": NewGuardedPool} {
+		r := &recorder{TB: t}
+		p := newPool(r)
+		head, tail := p.Get(100).Split(10)
+		r.Cleanup(tail.Free) // cleanups registered later come first
+		head.Free()
+		if failures := r.end(); failures != "" {
+			t.Errorf("%s: %s", name, failures)
+		}
+	}
+}
+
+func TestLeaksFail(t *testing.T) {
+	r := &recorder{TB: t}
+	b := leakHere(NewPool(r))
+	failures := r.end()
+	if !strings.Contains(failures, "never freed") || !strings.Contains(failures, "leakHere") {
+		t.Errorf("a leak gives %q", failures)
+	}
+	b.Free()
+}
+
+func TestMisuseFails(t *testing.T) {
+	r := &recorder{TB: t}
+	NewPool(r).Refuse(make([]byte, 10))
+	if failures := r.end(); !strings.Contains(failures, "foreign memory refused") {
+		t.Errorf("misuse gives %q", failures)
+	}
+}
