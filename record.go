@@ -7,7 +7,7 @@ import (
 )
 
 // RecordEvery is how many Gets one recorded Get stands for, on average.
-const RecordEvery = 64
+const RecordEvery = 256
 
 // Bounds of what is told apart.
 const (
