@@ -161,8 +161,10 @@ func (o *dialOptions) h2() h2.Config {
 		cfg.MaxWindow = cfg.Window
 	}
 	if o.keepalive.Time > 0 {
-		cfg.Keepalive = h2.Keepalive{Time: max(o.keepalive.Time, minKeepalive), Timeout: o.keepalive.Timeout,
-			WithoutCall: permission(o.keepalive.PermitWithoutStream)}
+		cfg.Keepalive = h2.Keepalive{Time: max(o.keepalive.Time, minKeepalive), Timeout: o.keepalive.Timeout}
+		if o.keepalive.PermitWithoutStream {
+			cfg.Keepalive.WithoutCall = h2.Permit
+		}
 	}
 	cfg.Policy.MinTime = -1 // clients do not police servers' pings
 	return cfg

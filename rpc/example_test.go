@@ -11,7 +11,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-type echo struct{ pb.UnimplementedTestServiceServer }
+type echo struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{Payload: in.Payload}, nil

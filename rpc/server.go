@@ -183,7 +183,7 @@ func (s *Server) accept(lis net.Listener) error {
 			return err
 		}
 		delay = min(maxAcceptDelay, max(5*time.Millisecond, 2*delay))
-		time.Sleep(delay)
+		<-time.After(delay)
 	}
 }
 

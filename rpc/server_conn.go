@@ -85,18 +85,14 @@ func (o *serverOptions) h2() h2.Config {
 	if cfg.Keepalive.Time == 0 {
 		cfg.Keepalive.Time = defaultServerKeepalive
 	}
-	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutCall: permission(o.policy.PermitWithoutStream)}
+	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutCall: h2.Deny}
+	if o.policy.PermitWithoutStream {
+		cfg.Policy.WithoutCall = h2.Permit
+	}
 	return cfg
 }
 
 const defaultServerKeepalive = 2 * time.Hour
-
-func permission(ok bool) h2.Permission {
-	if ok {
-		return h2.Permit
-	}
-	return h2.Deny
-}
 
 // run reads the connection until it is over.
 func (c *serverConn) run() {

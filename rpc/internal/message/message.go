@@ -66,15 +66,8 @@ func (m *Message) Ref() Message {
 	if m.Chain == nil {
 		return Message{Buf: m.Buf.Ref()}
 	}
-	// A chain is not shared: its parts are cut out, referenced, and put back.
-	out, back := new(tarn.Chain), tarn.Chain{}
-	for m.Chain.Len() > 0 {
-		b := NextPart(m.Chain)
-		out.Append(b.Ref())
-		back.Append(b)
-	}
-	m.Chain.AppendChain(&back)
-	return Message{Chain: out}
+	c := m.Chain.Ref()
+	return Message{Chain: &c}
 }
 
 // Flatten makes the message contiguous, copying only when it is not, and
@@ -101,19 +94,6 @@ func (m *Message) IntoChain(dst *tarn.Chain) {
 	}
 	dst.Append(m.Buf)
 	m.Buf = tarn.Buffer{}
-}
-
-// NextPart takes the first contiguous part out of c, which must not be empty.
-func NextPart(c *tarn.Chain) tarn.Buffer {
-	views, err := c.Peek(c.Len(), nil)
-	if err != nil || len(views) == 0 {
-		return tarn.Buffer{}
-	}
-	b, err := c.Next(len(views[0]))
-	if err != nil {
-		return tarn.Buffer{}
-	}
-	return b
 }
 
 // Frame puts the five-byte prefix in front of m, in place when there is room.

@@ -53,7 +53,7 @@ func TestStopForgets(t *testing.T) {
 		c := &call{ch: make(chan *call, 1)}
 		h.Add(&c.Entry, time.Now().Add(time.Second), c)
 		h.Stop()
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if len(c.ch) != 0 {
 			t.Fatal("fired after Stop")
 		}
