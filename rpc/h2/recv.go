@@ -52,6 +52,10 @@ func (c *Conn) giveConn() {
 func (s *Stream) Consumed(n int) {
 	c := s.c
 	c.mu.Lock()
+	if s.is(released) { // by another goroutine, during a callback: all is given back
+		c.mu.Unlock()
+		return
+	}
 	if n < 0 || n > s.kept {
 		c.mu.Unlock()
 		panic("h2: Consumed of more than was delivered")

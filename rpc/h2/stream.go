@@ -89,7 +89,7 @@ func (s *Stream) Reset(code Code) {
 // Release says that the layer above is through with s: no method of s may be
 // called any more. If the stream is still open it is reset with CANCEL. A callback
 // that has begun on Run's goroutine may still be under way when Release returns
-// on another.
+// on another; there, Consumed, Reset and Post do nothing from then on.
 func (s *Stream) Release() {
 	c := s.c
 	c.mu.Lock()
