@@ -29,6 +29,8 @@ type visitor struct {
 	host string
 	url  string
 
+	server *httptest.Server
+
 	mu         sync.Mutex
 	complaints []string
 }
@@ -43,7 +45,7 @@ func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
 	t.Cleanup(cancel)
 	server := httptest.NewServer(Handler(pools...))
 	t.Cleanup(server.Close)
-	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/"}
+	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/", server: server}
 	b, err := browser.Start(ctx, t.TempDir(), v.event)
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +160,11 @@ func TestBrowserLive(t *testing.T) {
 		t.Errorf("the theme stays %s", dark)
 	}
 	v.content()
+
+	// When the service goes away the page says so, and keeps what it had.
+	v.key("p")
+	v.server.Close()
+	v.until(`document.getElementById("state").textContent == "no answer" && document.querySelectorAll("#memory path").length >= 5`)
 }
 
 func (v *visitor) background() (colour string) {

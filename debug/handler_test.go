@@ -198,6 +198,19 @@ func TestOutstandingGroups(t *testing.T) {
 	}
 }
 
+// TestRecommendationHolds: what the page proposes is taken by the pool, and the waste falls as it said.
+func TestRecommendationHolds(t *testing.T) {
+	pool := busyPool(t, tarn.PoolConfig{})
+	before := Take(pool.Pool).Pools[0].Sizing
+	if err := pool.SetClasses(before.Ladder); err != nil {
+		t.Fatal(err)
+	}
+	after := Take(pool.Pool).Pools[0].Sizing
+	if after.Waste != before.BestWaste || after.Waste > before.Waste/2 || !after.Keep {
+		t.Errorf("waste %.3f, promised %.3f; now %.3f, keep %v", before.Waste, before.BestWaste, after.Waste, after.Keep)
+	}
+}
+
 // TestPinnedUnseen: a small view of a large slab shows as what it pins.
 func TestPinnedUnseen(t *testing.T) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Check: tarn.CheckAll})

@@ -193,6 +193,26 @@ func TestMoveUnderLoad(t *testing.T) {
 	}
 }
 
+// TestMoveAllocates: once buffers of the new ladder are home, gets allocate nothing, as before the move.
+func TestMoveAllocates(t *testing.T) {
+	if raceEnabled {
+		return // under the race detector sync.Pool drops one in four on purpose
+	}
+	p, err := tarn.NewPool(tarn.PoolConfig{Classes: []int{1024, 4096}, Check: tarn.CheckOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ladder := range [][]int{{1024, 4096}, {2048, 4096}, {1024, 4096}} {
+		if err := p.SetClasses(ladder); err != nil {
+			t.Fatal(err)
+		}
+		p.Get(900).Free()
+		if n := testing.AllocsPerRun(1000, func() { p.Get(900).Free() }); n != 0 {
+			t.Errorf("%v: %v allocations a get", ladder, n)
+		}
+	}
+}
+
 func TestAdapterOptions(t *testing.T) {
 	for _, c := range []AdapterConfig{{Every: -1}, {Classes: -1}, {Classes: MaxClasses + 1}, {Gain: 1}, {Gain: -0.1}, {Confirm: -1}} {
 		if _, err := Adapt(context.Background(), tarn.Shared(), c); !errors.Is(err, ErrOptions) {
