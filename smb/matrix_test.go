@@ -97,6 +97,7 @@ func TestMatrix(t *testing.T) {
 	rig.Need(t)
 	for _, x := range matrix() {
 		t.Run(x.name, func(t *testing.T) {
+			t.Parallel() // they wait for their servers, each for its own
 			srv := rig.Start(t, x.server)
 			share := mount(t, srv, x.client)
 			if x.check != nil {

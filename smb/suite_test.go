@@ -197,7 +197,7 @@ func suiteDirs(t *testing.T, srv *rig.Server, share *smb.Share) {
 	if err := share.Mkdir("tree", 0o777); !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}
-	const many = 700
+	const many = 150
 	for i := range many {
 		name := filepath.Join(srv.Dir, "tree", "a", "file-with-a-rather-long-name-"+strings.Repeat("x", i%90)+string(rune('a'+i%26))+time.Duration(i).String())
 		must(t, os.WriteFile(name, nil, 0o666))
@@ -252,4 +252,26 @@ func suiteDirs(t *testing.T, srv *rig.Server, share *smb.Share) {
 	if _, err := os.Stat(filepath.Join(srv.Dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("still there:", err)
 	}
+}
+
+// TestHugeDirectory lists a directory of many replies, and breaks off in the middle.
+func TestHugeDirectory(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{})
+	const many = 5000
+	for i := range many {
+		must(t, os.WriteFile(filepath.Join(srv.Dir, strings.Repeat("long", 20)+time.Duration(i).String()), nil, 0o666))
+	}
+	list, err := share.ReadDir("")
+	if err != nil || len(list) != many {
+		t.Errorf("%d entries, %v", len(list), err)
+	}
+	n := 0
+	for _, err := range share.Entries(".") {
+		must(t, err)
+		if n++; n == 3000 {
+			break
+		}
+	}
+	must(t, share.Session().Echo(t.Context()))
 }
