@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,9 @@ type ClientConn struct {
 	changed chan struct{} // closed and replaced when state or ready changes
 	lastErr error         // why the last attempt to connect failed
 	active  bool          // a goroutine is connecting or holding connections
+	first   *clientConn   // pick_first's connection
 	links   []*link
+	conns   []*clientConn // all that live, those going away included
 	hurry   chan struct{} // closed and replaced by ResetConnectBackoff
 	idle    idleness
 }
@@ -226,8 +229,12 @@ func (cc *ClientConn) Close() error {
 	cc.setState(connectivity.Shutdown)
 	cc.ready.Store(nil)
 	cc.idle.stop()
+	conns := slices.Clone(cc.conns)
 	cc.mu.Unlock()
 	cc.cancel()
+	for _, c := range conns {
+		c.h2c.Close()
+	}
 	cc.wg.Wait()
 	if cc.shadow != nil {
 		return cc.shadow.Close()

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/h2"
 	"github.com/tarn-go/tarn/rpc/internal/resolve"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 )
@@ -51,7 +53,9 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
 		h.HandleConn(c.ctx, &stats.ConnBegin{Client: true})
 	}
-	cc.wg.Add(1)
+	if err := cc.enlist(c); err != nil {
+		c.h2c.Close()
+	}
 	go c.run()
 	select {
 	case <-c.settings:
@@ -61,6 +65,28 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 	case <-ctx.Done():
 		c.h2c.Close()
 		return nil, fmt.Errorf("transport: failed to receive the server preface in time: %w", ctx.Err())
+	}
+}
+
+// enlist books c, so that Close can end it; an error says that Close has been
+// called already.
+func (cc *ClientConn) enlist(c *clientConn) error {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	cc.wg.Add(1)
+	if cc.state == connectivity.Shutdown {
+		return ErrClientConnClosing
+	}
+	cc.conns = append(cc.conns, c)
+	return nil
+}
+
+// dismiss takes c off the books when it is over.
+func (cc *ClientConn) dismiss(c *clientConn) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if i := slices.Index(cc.conns, c); i >= 0 {
+		cc.conns = slices.Delete(cc.conns, i, i+1)
 	}
 }
 
@@ -97,22 +123,18 @@ func (c *clientConn) run() {
 	c.h2c.Run()
 	c.settle()
 	c.leave()
+	c.cc.dismiss(c)
 	for _, h := range c.cc.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
 	}
 }
 
 // leave says that no more calls can begin here.
-func (c *clientConn) leave() { c.once.Do(func() { close(c.gone) }) }
-
-// stop ends the connection: at once when the client has been closed, else when
-// its calls have ended.
-func (c *clientConn) stop(closed error) {
-	if closed != nil {
-		c.h2c.Close()
-		return
-	}
-	c.h2c.Shutdown()
+func (c *clientConn) leave() {
+	c.once.Do(func() {
+		close(c.gone)
+		c.cc.lost(c)
+	})
 }
 
 // retire takes a connection that opens no streams any more out of the client's

@@ -38,9 +38,20 @@ func (i *idleness) stop() {
 
 func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	cc.mu.Lock()
-	defer cc.mu.Unlock()
+	idle := i.due(cc, d)
+	cc.mu.Unlock()
+	if idle != nil {
+		idle.leave()
+		idle.h2c.Shutdown()
+	}
+}
+
+// due ends the activity of a client that has had no call since the last time. It
+// returns pick_first's connection, to be ended; links end by their context.
+// cc.mu is held.
+func (i *idleness) due(cc *ClientConn, d time.Duration) *clientConn {
 	if i.timer == nil {
-		return
+		return nil
 	}
 	live := 0
 	if set := cc.ready.Load(); set != nil {
@@ -51,7 +62,9 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	if calls := i.calls.Load(); calls != i.seen || live > 0 {
 		i.seen = calls
 		i.timer.Reset(d)
-		return
+		return nil
 	}
+	c := cc.first
 	i.stop()
+	return c
 }

@@ -50,8 +50,9 @@ func (cc *ClientConn) activate() {
 	go cc.runPickFirst(ctx)
 }
 
-// runPickFirst connects until it has a connection and waits until that is lost.
-// Then the client is idle: the next call starts it again, as in grpc-go.
+// runPickFirst connects until it has a connection; then that goroutine is no
+// longer needed, and the connection's own tells when it is lost. The client is
+// idle then: the next call starts it again, as in grpc-go.
 func (cc *ClientConn) runPickFirst(ctx context.Context) {
 	defer cc.wg.Done()
 	for failures := 0; ; {
@@ -59,12 +60,7 @@ func (cc *ClientConn) runPickFirst(ctx context.Context) {
 		c, err := cc.connectAny(ctx)
 		if err == nil {
 			cc.usePickFirst(c)
-			select {
-			case <-c.gone:
-			case <-ctx.Done():
-				c.stop(cc.ctx.Err())
-			}
-			break
+			return
 		}
 		if ctx.Err() != nil {
 			break
@@ -81,22 +77,43 @@ func (cc *ClientConn) runPickFirst(ctx context.Context) {
 		}
 	}
 	cc.mu.Lock()
-	cc.active = false
+	cc.rest()
+	cc.mu.Unlock()
+}
+
+// rest makes the client idle. cc.mu is held.
+func (cc *ClientConn) rest() {
+	cc.active, cc.first = false, nil
 	cc.idle.stop()
 	cc.ready.Store(nil)
 	cc.setState(connectivity.Idle)
-	cc.mu.Unlock()
 }
 
 func (cc *ClientConn) usePickFirst(c *clientConn) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.state == connectivity.Shutdown {
+		return // Close ends the connection
+	}
+	select {
+	case <-c.gone: // already
+		cc.rest()
 		return
+	default:
 	}
 	cc.lastErr = nil
+	cc.first = c
 	cc.ready.Store(&readySet{conns: []*clientConn{c}})
 	cc.setState(connectivity.Ready)
+}
+
+// lost is told when no more calls can begin on c.
+func (cc *ClientConn) lost(c *clientConn) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.first == c {
+		cc.rest()
+	}
 }
 
 // connectAny resolves the target and tries its addresses in order.
@@ -174,14 +191,11 @@ func (cc *ClientConn) runRoundRobin(ctx context.Context) {
 		}
 	}
 	cc.mu.Lock()
-	cc.active = false
-	cc.idle.stop()
 	for _, l := range cc.links {
 		l.cancel()
 	}
 	cc.links = nil
-	cc.ready.Store(nil)
-	cc.setState(connectivity.Idle)
+	cc.rest()
 	cc.mu.Unlock()
 }
 
@@ -238,7 +252,7 @@ func (cc *ClientConn) runLink(ctx context.Context, l *link, again chan<- struct{
 			select {
 			case <-c.gone:
 			case <-ctx.Done():
-				c.stop(cc.ctx.Err())
+				c.h2c.Shutdown()
 			}
 			cc.linkIs(l, connectivity.Connecting, nil, nil)
 		} else if ctx.Err() == nil {
