@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -18,24 +20,35 @@ type server struct{ addr, user, password, share, dir string }
 // left counts the tests left out for want of a server.
 var left atomic.Int64
 
-func TestMain(m *testing.M) {
+// rigDir is where the rig is built to, once for all tests.
+var rigDir string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tarnrig")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	rigDir = dir
 	code := m.Run()
 	if n := left.Load(); n > 0 {
 		fmt.Printf("LEFT OUT for want of smbd: %d tests\n", n)
 	}
-	os.Exit(code)
+	return code
 }
 
-// buildRig builds the rig into a directory of the test's.
-func buildRig(t *testing.T) string {
-	t.Helper()
-	bin := t.TempDir() + "/rig"
+// buildRig builds the rig when it is first wanted.
+var buildRig = sync.OnceValues(func() (string, error) {
+	bin := filepath.Join(rigDir, "rig")
 	out, err := exec.Command("go", "build", "-o", bin, "github.com/tarn-go/tarn/smb/internal/rig/cmd").CombinedOutput()
 	if err != nil {
-		t.Fatalf("building the rig: %v\n%s", err, out)
+		err = fmt.Errorf("building the rig: %w: %s", err, out)
 	}
-	return bin
-}
+	return bin, err
+})
 
 func startServer(t *testing.T, args ...string) server {
 	t.Helper()
@@ -49,7 +62,11 @@ func startServer(t *testing.T, args ...string) server {
 			t.Skip("smbd is not installed (Debian: samba)")
 		}
 	}
-	cmd := exec.Command(buildRig(t), args...)
+	bin, err := buildRig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, args...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
