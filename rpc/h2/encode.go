@@ -5,7 +5,7 @@ import "golang.org/x/net/http2/hpack"
 const (
 	tableSize    = 4096 // RFC 9113 section 6.5.2, what this side makes use of
 	entryCost    = 32   // RFC 7541 section 4.1
-	maxBlocks    = 256  // blocks remembered as bytes by one connection
+	maxBlocks    = 32   // blocks remembered as bytes by one connection
 	staticFields = 61
 	keepBlock    = 16 << 10 // a header block buffer larger than this is dropped after use
 )
@@ -13,34 +13,32 @@ const (
 // encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
 // dynamic table while that has room, and nothing is ever evicted, so that a block
 // once seen is a few index bytes, the same each time. What comes beside a Block is
-// literal, except that its names are indexed. Guarded by Conn.mu.
+// literal, except that its names are indexed. Its tables are short, so they are
+// searched, which costs an idle connection less memory than maps. Guarded by
+// Conn.mu.
 type encoder struct {
-	fields map[Field]int  // entry number by field
-	names  map[string]int // and by name
-	n      int            // entries in the table
-	size   int            // their cost
-	limit  int            // of the table
-	blocks map[*Block]blockBytes
+	table  []entry // what the peer's table holds, the oldest first
+	size   int     // its cost
+	limit  int     // and bound
+	blocks []blockBytes
+	turn   int    // the one to be forgotten next
 	resize bool   // the next block starts with a size update
 	buf    []byte // the block being encoded
 }
 
+type entry struct{ name, value string }
+
 // blockBytes is a block as encoded when the table had n entries: good as long as
 // it has as many, since indices count from the newest.
 type blockBytes struct {
-	b []byte
-	n int
+	block *Block
+	b     []byte
+	n     int
 }
 
-func (e *encoder) init() {
-	e.limit = tableSize
-	e.clear()
-}
+func (e *encoder) init() { e.limit = tableSize }
 
-func (e *encoder) clear() {
-	e.fields, e.names, e.blocks = make(map[Field]int), make(map[string]int), make(map[*Block]blockBytes)
-	e.n, e.size = 0, 0
-}
+func (e *encoder) clear() { e.table, e.size, e.blocks, e.turn = nil, 0, nil, 0 }
 
 // setLimit follows the peer's HEADER_TABLE_SIZE: a smaller table is started
 // afresh, which the peer is told by a size update to zero first.
@@ -67,11 +65,7 @@ func (e *encoder) encode(b *Block, fields []Field) []byte {
 		e.buf = appendInt(e.buf, 0x20, 5, uint64(e.limit))
 	}
 	if b != nil {
-		if c, ok := e.blocks[b]; ok && c.n == e.n {
-			e.buf = append(e.buf, c.b...)
-		} else {
-			e.block(b)
-		}
+		e.block(b)
 	}
 	for i := range fields {
 		e.literal(&fields[i])
@@ -82,26 +76,45 @@ func (e *encoder) encode(b *Block, fields []Field) []byte {
 // block encodes b, indexing what it can, and remembers the bytes if they will be
 // the same next time.
 func (e *encoder) block(b *Block) {
-	start, before := len(e.buf), e.n
+	at := -1
+	for i := range e.blocks {
+		k := &e.blocks[i]
+		if k.block != b {
+			continue
+		}
+		if k.n != len(e.table) {
+			at = i
+			break
+		}
+		e.buf = append(e.buf, k.b...)
+		if i > 0 { // the busy ones move to the front
+			e.blocks[i], e.blocks[i-1] = e.blocks[i-1], e.blocks[i]
+		}
+		return
+	}
+	start, before := len(e.buf), len(e.table)
 	for i := range b.fields {
 		e.indexed(&b.fields[i])
 	}
-	if e.n != before {
+	if len(e.table) != before {
 		return
 	}
-	if len(e.blocks) >= maxBlocks {
-		clear(e.blocks)
+	if at < 0 && len(e.blocks) < maxBlocks {
+		at = len(e.blocks)
+		e.blocks = append(e.blocks, blockBytes{})
+	} else if at < 0 {
+		at = e.turn
+		e.turn = (e.turn + 1) % maxBlocks
 	}
-	e.blocks[b] = blockBytes{append([]byte(nil), e.buf[start:]...), e.n}
+	e.blocks[at] = blockBytes{b, append([]byte(nil), e.buf[start:]...), before}
 }
 
 func (e *encoder) indexed(f *Field) {
-	key := Field{Name: f.Name, Value: f.Value}
 	if f.Sensitive {
 		e.literal(f)
-	} else if i, ok := staticField[key]; ok {
+	} else if i, ok := staticField[Field{Name: f.Name, Value: f.Value}]; ok {
 		e.buf = appendInt(e.buf, 0x80, 7, uint64(i))
-	} else if i, ok := e.fields[key]; ok {
+	} else if i := e.find(f); i >= 0 {
 		e.buf = appendInt(e.buf, 0x80, 7, e.index(i))
 	} else if e.fits(f) {
 		e.insert(f)
@@ -110,12 +123,22 @@ func (e *encoder) indexed(f *Field) {
 	}
 }
 
+// find returns which entry is f; -1: none.
+func (e *encoder) find(f *Field) int {
+	for i := range e.table {
+		if e.table[i].name == f.Name && e.table[i].value == f.Value {
+			return i
+		}
+	}
+	return -1
+}
+
 func (e *encoder) fits(f *Field) bool {
 	return e.size+len(f.Name)+len(f.Value)+entryCost <= e.limit
 }
 
 // index turns an entry's number into the index it has now.
-func (e *encoder) index(entry int) uint64 { return uint64(staticFields + e.n - entry) }
+func (e *encoder) index(entry int) uint64 { return uint64(staticFields + len(e.table) - entry) }
 
 // insert sends f as a literal that the peer puts in its table.
 func (e *encoder) insert(f *Field) {
@@ -125,11 +148,7 @@ func (e *encoder) insert(f *Field) {
 		e.buf = appendString(e.buf, f.Name)
 	}
 	e.buf = appendString(e.buf, f.Value)
-	e.fields[Field{Name: f.Name, Value: f.Value}] = e.n
-	if _, ok := e.names[f.Name]; !ok {
-		e.names[f.Name] = e.n
-	}
-	e.n++
+	e.table = append(e.table, entry{f.Name, f.Value})
 	e.size += len(f.Name) + len(f.Value) + entryCost
 }
 
@@ -157,8 +176,10 @@ func (e *encoder) nameIndex(name string) uint64 {
 	if i, ok := staticName[name]; ok {
 		return uint64(i)
 	}
-	if i, ok := e.names[name]; ok {
-		return e.index(i)
+	for i := range e.table {
+		if e.table[i].name == name {
+			return e.index(i)
+		}
 	}
 	return 0
 }

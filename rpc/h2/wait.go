@@ -3,6 +3,7 @@ package h2
 import (
 	"context"
 	"runtime"
+	"time"
 )
 
 const (
@@ -13,6 +14,9 @@ const (
 	maxYields = 4
 	// goodBatch is how many bytes are worth a system call without waiting for more.
 	goodBatch = 16 << 10
+	// maxYield is how long a caller makes way before it does so no more: where
+	// processors are scarce, each time may take long.
+	maxYield = 50 * time.Microsecond
 )
 
 // yield lets other callers queue their frames before this one sends, so that
@@ -24,12 +28,13 @@ func (c *Conn) yield() {
 		return
 	}
 	c.send.yielding = true
+	start := time.Now()
 	for range maxYields {
 		before := c.send.out.Len()
 		c.mu.Unlock()
 		runtime.Gosched()
 		c.mu.Lock()
-		if now := c.send.out.Len(); now == before || now >= goodBatch {
+		if now := c.send.out.Len(); now == before || now >= goodBatch || time.Since(start) > maxYield {
 			break
 		}
 	}
