@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/plot"
+	"github.com/tarn-go/tarn/sizing"
 )
 
 //go:embed assets
@@ -24,6 +25,15 @@ type page struct {
 	css      template.CSS
 	js       template.JS
 	policy   string
+
+	drawn map[int]figures // by pool: what was drawn last; the handler's lock is held
+}
+
+// figures are the still drawings of one recommendation, which change less often than the page.
+type figures struct {
+	of        *Sizing
+	Now, Best plots
+	Curve     template.HTML
 }
 
 // newPage prepares the page from the embedded files.
@@ -31,6 +41,7 @@ func newPage() *page {
 	css := plot.Style()
 	js := "(() => {" + asset("charts.js") + asset("live.js") + "})();"
 	return &page{
+		drawn:    map[int]figures{},
 		template: template.Must(template.New("page").Funcs(functions()).Parse(asset("page.html"))),
 		css:      template.CSS(css),
 		js:       template.JS(js),
@@ -56,17 +67,15 @@ func hash(text string) string {
 // view is what the template shows.
 type view struct {
 	*Snapshot
-	Pool     *Pool
-	Sizing   *Sizing
-	Rungs    int
-	Used     []Class // classes that were asked for
-	Unused   int
-	First    template.JS // the live form of the snapshot
-	CSS      template.CSS
-	JS       template.JS
-	PlotNow  plots
-	PlotBest plots
-	Curve    template.HTML
+	Pool   *Pool
+	Sizing *Sizing
+	Rungs  int
+	Used   []Class // classes that were asked for
+	Unused int
+	First  template.JS // the live form of the snapshot
+	CSS    template.CSS
+	JS     template.JS
+	Plots  figures
 }
 
 // plots is one drawing at both widths.
@@ -88,27 +97,31 @@ func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 		}
 	}
 	v.Unused = len(p.Classes) - len(v.Used)
-	v.draw()
+	if p.Sizing != nil && p.Histogram != nil && p.Sizing.NotRecorded == "" {
+		v.Rungs = len(p.Histogram.Classes)
+		if pg.drawn[chosen].of != p.Sizing {
+			pg.drawn[chosen] = draw(*p.Histogram, p.Sizing)
+		}
+		v.Plots = pg.drawn[chosen]
+	}
 	var out bytes.Buffer
 	err = pg.template.Execute(&out, v)
 	return out.Bytes(), err
 }
 
 // draw makes the still figures. Both ladders share one axis, so that the waste falls before the eye.
-func (v *view) draw() {
-	if v.Pool.Histogram == nil || v.Sizing == nil || v.Sizing.NotRecorded != "" {
-		return
-	}
-	h := *v.Pool.Histogram
-	v.Rungs = len(h.Classes)
-	draw := func(ladder []int, f plot.Frame, label string) template.HTML {
-		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, v.Sizing.Ladder, f))
+func draw(h sizing.Histogram, s *Sizing) figures {
+	one := func(ladder []int, f plot.Frame, label string) template.HTML {
+		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, s.Ladder, f))
 		return template.HTML(plot.Sizes(h, ladder, f, peak, label))
 	}
 	const now, best = "Sizes asked for, with the ladder in force", "Sizes asked for, with the recommended ladder"
-	v.PlotNow = plots{draw(h.Classes, plot.Wide(), now), draw(h.Classes, plot.Narrow(), now)}
-	v.PlotBest = plots{draw(v.Sizing.Ladder, plot.Wide(), best), draw(v.Sizing.Ladder, plot.Narrow(), best)}
-	v.Curve = template.HTML(plot.Curve(v.Sizing.Curve, v.Sizing.Knee, plot.Mark{Classes: len(h.Classes), Share: v.Sizing.Waste}, plot.Frame{Width: 480, Height: 210}))
+	return figures{
+		of:    s,
+		Now:   plots{one(h.Classes, plot.Wide(), now), one(h.Classes, plot.Narrow(), now)},
+		Best:  plots{one(s.Ladder, plot.Wide(), best), one(s.Ladder, plot.Narrow(), best)},
+		Curve: template.HTML(plot.Curve(s.Curve, s.Knee, plot.Mark{Classes: len(h.Classes), Share: s.Waste}, plot.Frame{Width: 480, Height: 210})),
+	}
 }
 
 func functions() template.FuncMap {
