@@ -20,9 +20,9 @@ type durability struct {
 }
 
 // makeDurable adds to a CREATE what asks for a durable handle, where the dialect has them.
-func (s *Share) makeDurable(t *tree, req *proto.CreateRequest) (durability, error) {
+func (t *tree) makeDurable(req *proto.CreateRequest) (durability, error) {
 	var d durability
-	cfg := &s.m.s.cfg
+	cfg := &t.m.s.cfg
 	if cfg.NoDurable || cfg.NoReconnect || t.c.agreed.dialect < proto.Dialect300 || t.kind != proto.ShareDisk {
 		return d, nil
 	}
@@ -35,6 +35,7 @@ func (s *Share) makeDurable(t *tree, req *proto.CreateRequest) (durability, erro
 			return d, err
 		}
 		req.Oplock = proto.OplockLease
+		t.m.s.leases.expect(d.lease, t)
 		req.Contexts.Lease = proto.Lease{Version: proto.LeaseV2, Key: d.lease, State: proto.LeaseRead | proto.LeaseHandle}
 	} else {
 		req.Oplock = proto.OplockBatch
@@ -49,7 +50,11 @@ func (h *handle) grant(d durability) {
 	h.mu.Lock()
 	h.durable = d
 	h.mu.Unlock()
-	if h.oplock != proto.OplockNone {
+	switch h.oplock {
+	case proto.OplockNone:
+		h.m.s.leases.dismiss(d.lease)
+	case proto.OplockLease: // noted before it was asked for
+	default:
 		h.m.s.leases.keep(h)
 	}
 }
@@ -98,6 +103,9 @@ func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
 	}
 	req := d.request
 	req.Contexts.Durable = proto.Durable{Kind: proto.DurableReconnectV2, FileID: id, CreateGUID: d.create}
+	if d.request.Oplock == proto.OplockLease {
+		h.m.s.leases.expect(d.lease, t)
+	}
 	cl := t.call(proto.CommandCreate)
 	if err := t.roundTrip(ctx, cl, &req); err != nil {
 		if errors.As(err, new(*ResponseError)) {

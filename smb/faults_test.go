@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/rig"
@@ -214,14 +215,14 @@ func TestKilled(t *testing.T) {
 	want := random(64 << 20)
 	acknowledged := make(chan int, 1)
 	started := make(chan struct{})
+	var once sync.Once
 	go func() {
 		total := 0
 		for total < len(want) {
 			n, err := f.Write(want[total:min(len(want), total+3<<20)])
 			total += n
-			if total > 0 && started != nil {
-				close(started)
-				started = nil
+			if total > 0 {
+				once.Do(func() { close(started) })
 			}
 			if err != nil {
 				if !errors.Is(err, smb.ErrConnLost) {
@@ -249,5 +250,34 @@ func TestKilled(t *testing.T) {
 	}
 	if _, err := f.Write(want); !errors.Is(err, smb.ErrHandleLost) {
 		t.Error(err)
+	}
+}
+
+// TestLeaseBreaks opens, renames and removes files that are open and durable: the breaks
+// that this brings must be answered, or the server waits for half a minute.
+func TestLeaseBreaks(t *testing.T) {
+	srv := rig.Start(t, rig.Config{Share: durableShare()})
+	share := mount(t, srv, smb.Dialer{})
+	other := mount(t, srv, smb.Dialer{})
+	begun := time.Now()
+	for range 20 {
+		must(t, share.WriteFile("f", []byte("1"), 0o666))
+		a, err := share.OpenFile("f", os.O_RDWR, 0)
+		must(t, err)
+		b, err := other.OpenFile("f", os.O_RDWR, 0)
+		must(t, err)
+		_, err = b.WriteAt([]byte("2"), 0)
+		must(t, err)
+		got := make([]byte, 1)
+		if _, err := a.ReadAt(got, 0); err != nil || got[0] != '2' {
+			t.Error(got, err)
+		}
+		must(t, other.Rename("f", "g"))
+		must(t, a.Close())
+		must(t, b.Close())
+		must(t, share.Remove("g"))
+	}
+	if d := time.Since(begun); d > 15*time.Second {
+		t.Errorf("took %v: breaks went unanswered", d)
 	}
 }

@@ -7,13 +7,33 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// leaseTable knows which open files hold a lease or an oplock. Nothing is cached under
+// leaseTable knows which leases and oplocks the server may break. Nothing is cached under
 // them, so a break is acknowledged at once; the file is then no longer durable.
 type leaseTable struct {
-	mu   sync.Mutex
-	held map[*handle]struct{}
+	mu     sync.Mutex
+	leases map[[16]byte]*tree // by lease key, from before the CREATE that asks for one
+	held   map[*handle]struct{}
 }
 
+// expect notes that a lease is going to be asked for, or held, on a tree: its break may
+// come before the reply that grants it has been looked at.
+func (l *leaseTable) expect(key [16]byte, t *tree) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leases == nil {
+		l.leases = make(map[[16]byte]*tree)
+	}
+	l.leases[key] = t
+}
+
+// dismiss forgets a lease that was not granted, or has ended.
+func (l *leaseTable) dismiss(key [16]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leases, key)
+}
+
+// keep notes that h holds an oplock.
 func (l *leaseTable) keep(h *handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,22 +43,30 @@ func (l *leaseTable) keep(h *handle) {
 	l.held[h] = struct{}{}
 }
 
+// forget drops what a closed file held.
 func (l *leaseTable) forget(h *handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, h)
+	delete(l.leases, h.durable.lease)
 }
 
-// find is the file that a break is about, nil when it has been closed meanwhile.
-func (l *leaseTable) find(c *conn, b *proto.Break) *handle {
+// find is the tree that a break is about, nil when its file has been closed meanwhile.
+func (l *leaseTable) find(c *conn, b *proto.Break) *tree {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if b.IsLease {
+		if t := l.leases[b.LeaseKey]; t != nil && t.c == c {
+			return t
+		}
+		return nil
+	}
 	for h := range l.held {
 		h.mu.Lock()
-		match := h.t.c == c && (b.IsLease && h.durable.lease == b.LeaseKey || !b.IsLease && h.id == b.FileID)
+		t, id := h.t, h.id
 		h.mu.Unlock()
-		if match {
-			return h
+		if t.c == c && id == b.FileID {
+			return t
 		}
 	}
 	return nil
@@ -50,13 +78,10 @@ func (l *leaseTable) broken(c *conn, msg []byte) error {
 	if err != nil {
 		return err
 	}
-	h := l.find(c, &b)
-	if h == nil || b.IsLease && b.Flags&proto.LeaseBreakAckRequired == 0 {
+	t := l.find(c, &b)
+	if t == nil || b.IsLease && b.Flags&proto.LeaseBreakAckRequired == 0 {
 		return nil
 	}
-	h.mu.Lock()
-	t := h.t
-	h.mu.Unlock()
 	var req request = &proto.OplockAck{FileID: b.FileID, Oplock: b.Oplock}
 	if b.IsLease {
 		req = &proto.LeaseAck{Key: b.LeaseKey, State: b.NewState}

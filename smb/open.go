@@ -34,12 +34,13 @@ func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error)
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
 		req := openRequest(remote, flag, perm)
-		d, err := s.makeDurable(t, req)
+		d, err := t.makeDurable(req)
 		if err != nil {
 			return err
 		}
 		h, err := s.open(ctx, t, name, remote, req)
 		if err != nil {
+			t.m.s.leases.dismiss(d.lease)
 			return err
 		}
 		h.grant(d)

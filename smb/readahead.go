@@ -50,6 +50,10 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 		return n, err
 	}
 	n, err := h.readAhead(ctx, p)
+	if n == 0 && h.revived(ctx, err) {
+		h.dropAhead()
+		n, err = h.readSome(ctx, p)
+	}
 	h.off += int64(n)
 	a.seen = h.off
 	return n, err
@@ -113,7 +117,7 @@ func (h *handle) readAhead(ctx context.Context, p []byte) (int, error) {
 				if done > 0 && (err == io.EOF || h.mayRevive(err)) {
 					return done, nil
 				}
-				return h.afterAhead(ctx, p, done, err)
+				return done, err
 			}
 			if err := h.lookAhead(ctx); err != nil {
 				return done, err
@@ -124,15 +128,6 @@ func (h *handle) readAhead(ctx context.Context, p []byte) (int, error) {
 		return h.readSome(ctx, p)
 	}
 	return done, nil
-}
-
-// afterAhead ends a read whose look ahead failed: over a lost connection it reads once
-// more, without looking ahead.
-func (h *handle) afterAhead(ctx context.Context, p []byte, done int, err error) (int, error) {
-	if done == 0 && h.revived(ctx, err) {
-		return h.readSome(ctx, p)
-	}
-	return done, err
 }
 
 // lookAhead asks for parts until enough is in flight.
