@@ -110,6 +110,7 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 	}
 	b.SetBytes(int64(s.size))
 	b.ReportAllocs()
+	begun := cpu(b)
 	b.ResetTimer()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -132,6 +133,8 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 		})
 	}
 	wg.Wait()
+	b.StopTimer()
+	reportCPU(b, begun, s.size)
 }
 
 // smbclient copies the whole file, its logging on included.
