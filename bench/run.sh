@@ -30,7 +30,7 @@ measure() {
 	mv "$out.new" "$out"
 	echo
 	echo "== $1 =="
-	go tool benchstat -table .name -col /peer "$out" | tee "results/$1.benchstat.txt"
+	go tool benchstat -table .name -col /peer "$out"
 }
 
 [ $# -gt 0 ] || set -- core rpc idle

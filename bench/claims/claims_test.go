@@ -8,6 +8,7 @@ import (
 )
 
 const sample = `# go version go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC
+# -bench '^(A|B)$' -benchtime 100ms, 3 turns
 cpu: Abacus
 BenchmarkSplit/peer=tarn-2    100   10.0 ns/op   0 B/op   0 allocs/op
 BenchmarkSplit/peer=tarn-2    100   30.0 ns/op   0 B/op   0 allocs/op
@@ -45,7 +46,7 @@ func TestTables(t *testing.T) {
 		}
 	}
 	got := valueTable{"split", "ns/op", "Split", []string{"tarn", "mcache", "grpc"}}.markdown(r)
-	want := "| ns/op | tarn | grpc |\n|---|---:|---:|\n| Split | 20.0 ns ± 50% | 600 ns ± 0% |\n"
+	want := "| ns/op | tarn | grpc |\n|---|---:|---:|\n| Split | 20.0 ns ± 50% | 600 ns |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -53,8 +54,35 @@ func TestTables(t *testing.T) {
 	if strings.Index(sizes, "size=256") > strings.Index(sizes, "size=4096") {
 		t.Errorf("256 comes after 4096:\n%s", sizes)
 	}
-	if m := r.machine(); m != "Abacus; go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC.\n" {
+	if m := r.machine(); m != "Abacus\n\n- core: go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC, 3 turns\n" {
 		t.Errorf("machine %q", m)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	r, err := read(t, `BenchmarkSplit/peer=tarn-2  1  30 ns/op
+BenchmarkSplit/peer=grpc-2  1  20 ns/op
+BenchmarkSplit/peer=syncpool-2  1  29 ns/op
+BenchmarkUnary/tls=off/size=1/peer=tarn-2  1  100 calls/s
+BenchmarkUnary/tls=off/size=1/peer=grpc-2  1  300 calls/s
+BenchmarkUnary/tls=off/size=1/peer=connect-2  1  10 calls/s
+BenchmarkUnary/tls=off/size=2/peer=tarn-2  1  400 calls/s
+BenchmarkUnary/tls=off/size=2/peer=grpc-2  1  300 calls/s
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := lossTable(r)
+	for _, want := range []string{
+		"| Split | ns/op | 30.0 ns | grpc 1.5× |\n",
+		"| Unary, tls=off, size=1 | calls/s | 100/s | grpc 3.0× |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 4 {
+		t.Errorf("%d lines, want 4:\n%s", n, got)
 	}
 }
 
@@ -85,7 +113,7 @@ func TestPageHasEveryMarker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]string{"machine": "", "bars": ""}
+	tables := map[string]string{"machine": "", "bars": "", "losses": ""}
 	for _, table := range valueTables() {
 		tables[table.name] = ""
 	}

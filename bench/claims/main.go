@@ -30,9 +30,6 @@ func run(dir, page string) error {
 	}
 	res := results{}
 	for _, f := range files {
-		if strings.HasSuffix(f, ".benchstat.txt") {
-			continue
-		}
 		if err := res.read(f); err != nil {
 			return err
 		}
@@ -40,12 +37,12 @@ func run(dir, page string) error {
 	if len(res.values) == 0 {
 		return fmt.Errorf("no results under %s; run.sh makes them", dir)
 	}
-	tables := map[string]string{"machine": res.machine(), "bars": barTable(&res)}
+	tables := map[string]string{"machine": res.machine(), "bars": barTable(&res), "losses": lossTable(&res)}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(&res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars"} {
+		for _, name := range []string{"machine", "bars", "losses"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 type results struct {
 	values map[key][]float64
 	cpu    string
-	notes  []string // the lines that begin with #, once each
+	runs   []string // when and with what each file was made
 }
 
 type key struct{ bench, peer, unit string }
@@ -30,14 +31,18 @@ func (r *results) read(name string) error {
 	if r.values == nil {
 		r.values = map[key][]float64{}
 	}
+	run := strings.TrimSuffix(filepath.Base(name), ".txt") + ":"
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		line := s.Text()
 		if cpu, ok := strings.CutPrefix(line, "cpu: "); ok {
 			r.cpu = cpu
 		}
-		if note, ok := strings.CutPrefix(line, "# go version "); ok && !slices.Contains(r.notes, note) {
-			r.notes = append(r.notes, note)
+		if note, ok := strings.CutPrefix(line, "# go version "); ok {
+			run += " " + note
+		}
+		if note, ok := strings.CutPrefix(line, "# -bench "); ok {
+			run += note[strings.LastIndex(note, ","):]
 		}
 		if strings.HasPrefix(line, "Benchmark") {
 			if err := r.add(line); err != nil {
@@ -45,6 +50,7 @@ func (r *results) read(name string) error {
 			}
 		}
 	}
+	r.runs = append(r.runs, run)
 	return s.Err()
 }
 
@@ -88,16 +94,17 @@ func (r *results) median(bench, peer, unit string) (float64, bool) {
 	return v[mid], true
 }
 
-// spread returns half the distance between the lowest and the highest, as a part of the median.
-func (r *results) spread(bench, peer, unit string) float64 {
+// plusMinus writes half the distance between the lowest and the highest, as a part of the median; and
+// nothing where there was one turn only, or no difference.
+func (r *results) plusMinus(bench, peer, unit string) string {
 	v := r.values[key{bench, peer, unit}]
 	m, ok := r.median(bench, peer, unit)
-	if !ok || m == 0 {
-		return 0
+	if !ok || m == 0 || slices.Max(v) == slices.Min(v) {
+		return ""
 	}
-	return (slices.Max(v) - slices.Min(v)) / 2 / m
+	return fmt.Sprintf(" ± %.0f%%", 100*(slices.Max(v)-slices.Min(v))/2/m)
 }
 
 func (r *results) machine() string {
-	return fmt.Sprintf("%s; %s.\n", r.cpu, strings.Join(r.notes, "; "))
+	return fmt.Sprintf("%s\n\n- %s\n", r.cpu, strings.Join(r.runs, "\n- "))
 }

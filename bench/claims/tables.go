@@ -57,7 +57,7 @@ func (t valueTable) markdown(r *results) string {
 				b.WriteString(" |")
 				continue
 			}
-			fmt.Fprintf(&b, " %s ± %.0f%% |", t.format(v), 100*r.spread(bench, p, t.unit))
+			b.WriteString(" " + t.format(v) + r.plusMinus(bench, p, t.unit) + " |")
 		}
 		b.WriteByte('\n')
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// margin is how much better than Tarn a peer must have done for the page to call it a loss: below it,
+// noise would be listed as well.
+const margin = 1.1
+
+// lossTable lists every case of the page's tables in which some peer did better than Tarn, so that none
+// can be passed over in silence.
+func lossTable(r *results) string {
+	var b strings.Builder
+	b.WriteString("| benchmark | metric | Tarn | ahead of it |\n|---|---|---|---|\n")
+	for _, t := range valueTables() {
+		for _, bench := range r.benches(t) {
+			own, ok := r.median(bench, "tarn", t.unit)
+			if !ok {
+				continue
+			}
+			if ahead := t.aheadOf(r, bench, own); len(ahead) > 0 {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.ReplaceAll(bench, "/", ", "), t.unit, t.format(own), strings.Join(ahead, ", "))
+			}
+		}
+	}
+	return b.String()
+}
+
+// aheadOf names the peers that did better than own, and by how much.
+func (t valueTable) aheadOf(r *results, bench string, own float64) []string {
+	var ahead []string
+	for _, p := range t.peers {
+		v, ok := r.median(bench, p, t.unit)
+		if !ok || strings.HasPrefix(p, "tarn") || strings.HasPrefix(p, "adapt") {
+			continue
+		}
+		times := own / v // lower is better
+		if t.unit == "calls/s" {
+			times = v / own
+		}
+		if times >= margin {
+			ahead = append(ahead, fmt.Sprintf("%s %.1f×", p, times))
+		}
+	}
+	return ahead
+}
