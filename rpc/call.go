@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tarn-go/tarn/rpc/h2"
@@ -210,9 +209,4 @@ func (a *attempt) trailerMD() metadata.MD {
 	sh, more := a.trailer, a.moreTrail
 	a.mu.Unlock()
 	return sh.metadataOf(more)
-}
-
-// isContextError reports whether err is the caller's own cancellation.
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -102,5 +101,3 @@ func wireLength(md metadata.MD) int {
 	}
 	return n
 }
-
-var _ context.Context = (*serverCall)(nil)

@@ -95,9 +95,7 @@ func (cs *clientStream) begin(out h2.Out) error {
 
 // open1 makes one attempt. sendMu is held.
 func (cs *clientStream) open1(out h2.Out) (*attempt, sight, error) {
-	if !cs.retry.transparent {
-		cs.retry.attempts++
-	}
+	cs.retry.count()
 	a := &attempt{ready: make(chan struct{}, 1), maxRecv: cs.info.maxRecv}
 	conn, err := cs.connection()
 	if err != nil {

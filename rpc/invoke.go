@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 
 	"github.com/tarn-go/tarn/rpc/h2"
 	"google.golang.org/grpc"
@@ -35,9 +34,7 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		return err
 	}
 	for {
-		if !c.retry.transparent {
-			c.retry.attempts++
-		}
+		c.retry.count()
 		a := cc.attempts.get()
 		a.unary, a.maxRecv = true, c.info.maxRecv
 		err, seen, whole := c.tryUnary(a, req, reply)
@@ -165,5 +162,3 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	}
 	return err
 }
-
-var errSendAfterClose = errors.New("rpc: caller sent after CloseSend")

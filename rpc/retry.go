@@ -68,9 +68,17 @@ type retrying struct {
 	policy      *RetryPolicy
 	throttle    *throttle
 	maxAttempts int
-	attempts    int // begun, transparent ones not counted
-	backoffs    int // since the last server push-back
-	transparent bool
+	attempts    int  // begun, transparent ones not counted
+	backoffs    int  // since the last server push-back
+	spared      bool // the one transparent attempt after "not processed" is used
+	transparent bool // the coming attempt is transparent: it does not count
+}
+
+// count is called before each attempt.
+func (r *retrying) count() {
+	if !r.transparent {
+		r.attempts++
+	}
 }
 
 // policyFor finds the retry policy of a call.
@@ -87,20 +95,18 @@ func (cc *ClientConn) policyFor(mc *methodConfig) retrying {
 
 // verdict says whether to try again after an attempt that failed, and when.
 type verdict struct {
-	again       bool
-	transparent bool // the server never saw the attempt: it does not count
-	wait        time.Duration
+	again bool
+	wait  time.Duration
 }
 
 // judge decides on another attempt after one that failed with code. trailer is
 // what the server sent with its status.
 func (r *retrying) judge(code codes.Code, seen sight, trailer metadata.MD) verdict {
+	r.transparent = seen == notSent || seen == notProcessed && !r.spared
+	r.spared = r.spared || seen == notProcessed
 	switch {
-	case seen == notSent:
-		return verdict{again: true, transparent: true}
-	case seen == notProcessed && !r.transparent:
-		r.transparent = true
-		return verdict{again: true, transparent: true}
+	case r.transparent:
+		return verdict{again: true}
 	case r.policy == nil:
 		return verdict{}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -133,4 +134,59 @@ func TestServiceConfig(t *testing.T) {
 	wantCode(t, err, codes.DeadlineExceeded)
 	_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)})
 	wantCode(t, err, codes.ResourceExhausted)
+}
+
+// TestRetryAfterRefusal is a server that first refuses a stream and then fails
+// every call: the refusal does not count, the failures do.
+func TestRetryAfterRefusal(t *testing.T) {
+	var n atomic.Int32
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		if n.Add(1) == 1 {
+			p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+			return
+		}
+		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
+			BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "14")})
+	})
+	_, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig))).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.Unavailable)
+	if n.Load() != 1+4 {
+		t.Fatalf("%d attempts, want the refused one and 4", n.Load())
+	}
+}
+
+// TestMaxConcurrentStreams has a server that takes one call at a time: the
+// second waits at the client.
+func TestMaxConcurrentStreams(t *testing.T) {
+	began, release := make(chan struct{}, 2), make(chan struct{})
+	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		began <- struct{}{}
+		<-release
+		return &pb.SimpleResponse{}, nil
+	}}
+	_, addr := startTarn(t, svc, rpc.MaxConcurrentStreams(1))
+	for _, cc := range []grpc.ClientConnInterface{dialTarn(t, addr), dialGRPC(t, addr)} {
+		c := pb.NewTestServiceClient(cc)
+		got := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+				got <- err
+			}()
+		}
+		<-began
+		select {
+		case <-began:
+			t.Fatal("two calls at once")
+		case <-time.After(20 * time.Millisecond):
+		}
+		release <- struct{}{}
+		<-began
+		release <- struct{}{}
+		for range 2 {
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
@@ -199,5 +198,3 @@ func (c *serverCall) decode(r *received, v any) error {
 	}
 	return nil
 }
-
-var _ tarn.Allocator = (*tarn.Pool)(nil)
