@@ -68,7 +68,10 @@ func (c *Conn) finish() {
 }
 
 // hurry bounds how long the rest of a connection's life may take. c.mu is held.
-func (c *Conn) hurry() { c.nc.SetDeadline(time.Now().Add(farewell)) }
+func (c *Conn) hurry() {
+	c.send.hurried = true
+	c.nc.SetDeadline(time.Now().Add(farewell))
+}
 
 // lastWords sends what is queued and then nothing more; Run goes on reading until
 // the peer hangs up or loses patience. c.mu is held.

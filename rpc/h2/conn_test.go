@@ -235,7 +235,7 @@ func (p *pair) do(t testing.TB, body []byte) *call {
 }
 
 func forEachWiring(t *testing.T, f func(t *testing.T, w wiring)) {
-	for name, w := range map[string]wiring{"pipe": pipeWiring, "tcp": tcpWiring} {
+	for name, w := range map[string]wiring{"pipe": pipeWiring, "tcp": tcpWiring, "tls": tlsWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
 	}
 }

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"net"
 	"time"
 
 	"github.com/tarn-go/tarn/wire"
@@ -36,6 +37,7 @@ type sending struct {
 	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
 	closing    bool          // when all is sent, nothing more will be
 	shut       bool          // nothing more is sent
+	hurried    bool          // and the peer is not waited for
 }
 
 func (s *sending) init(w *wire.Writer) {
@@ -149,13 +151,25 @@ func (c *Conn) allSent() {
 		return
 	}
 	c.send.shut = true
-	if c.err == ErrClosed {
+	if c.err == ErrClosed && !c.send.hurried {
 		c.nc.SetReadDeadline(time.Now().Add(patience))
 	}
 	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
-		h.CloseWrite() // the peer's last frames would else reset what it has yet to read
-	} else {
-		c.nc.Close()
+		// Not Close: the peer's last frames would reset what it has yet to read.
+		c.aside(h.CloseWrite)
+		return
+	}
+	c.aside(c.nc.Close)
+}
+
+// aside calls what ends a connection. A plain socket does so at once; others (TLS
+// says goodbye) may wait for the peer, which must not happen under c.mu.
+func (c *Conn) aside(end func() error) {
+	switch c.nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		end()
+	default:
+		go end()
 	}
 }
 
@@ -166,5 +180,5 @@ func (c *Conn) breakOff(err error) {
 		c.err = err
 	}
 	c.send.out.Reset()
-	c.nc.Close()
+	c.aside(c.nc.Close)
 }
