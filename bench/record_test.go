@@ -42,7 +42,7 @@ func BenchmarkAdaptation(b *testing.B) {
 			runPeers(b, []peer{
 				{"static", func(b *testing.B) { replayAdapted(b, name, nil) }},
 				{"adapting", func(b *testing.B) {
-					replayAdapted(b, name, &sizing.AdapterConfig{Every: 10 * time.Millisecond, Classes: 24})
+					replayAdapted(b, name, &sizing.AdapterConfig{Every: 10 * time.Millisecond, Classes: 24, MinGets: 20000})
 				}},
 			})
 		})

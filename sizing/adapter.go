@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,7 +19,8 @@ type AdapterConfig struct {
 	// adapter starts, at most 128.
 	Classes int
 	// MinGets is how many gets must have been recorded since the last look to be worth a thought; a
-	// look at fewer changes nothing, and they count at the next. 0: 10,000.
+	// look at fewer changes nothing, and they count at the next. A pool looks at one get in some
+	// hundreds, so small numbers are noise. 0: 100,000.
 	MinGets uint64
 	// Gain is how much less of what the pool hands out a new ladder must waste, as a share of all the
 	// bytes handed out, to be moved to. 0: 0.02.
@@ -71,7 +73,7 @@ type ladderPool interface {
 // Defaults and bounds of an adapter.
 const (
 	defaultEvery   = time.Minute
-	defaultMinGets = 10000
+	defaultMinGets = 100000
 	defaultGain    = 0.02
 	defaultConfirm = 3
 	firstRest      = 4  // looks
@@ -93,10 +95,11 @@ func Adapt(ctx context.Context, p *tarn.Pool, c AdapterConfig) (*Adapter, error)
 }
 
 func newAdapter(p ladderPool, c AdapterConfig) (*Adapter, error) {
-	if c.Every < 0 || c.Classes < 0 || c.Classes > MaxClasses || c.Gain < 0 || c.Gain >= 1 || c.Confirm < 0 {
+	static := p.Classes()
+	if len(static) == 0 || c.Every < 0 || c.Classes < 0 || c.Classes > MaxClasses || c.Gain < 0 || c.Gain >= 1 || c.Confirm < 0 {
 		return nil, fmt.Errorf("%w: an adapter with %+v", ErrOptions, c)
 	}
-	a := &Adapter{pool: p, config: c, static: p.Classes(), done: make(chan struct{}), cancel: func() {}}
+	a := &Adapter{pool: p, config: c, static: static, done: make(chan struct{}), cancel: func() {}}
 	if a.config.Every == 0 {
 		a.config.Every = defaultEvery
 	}
@@ -160,15 +163,19 @@ func (a *Adapter) Moves() int {
 func (a *Adapter) look() (Move, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stopped || !a.take() {
+	if a.stopped {
+		return Move{}, false
+	}
+	past := a.lately
+	fresh, enough := a.take()
+	if !enough {
 		return Move{}, false
 	}
 	if a.rest > 0 {
 		a.rest--
 	}
 	present := a.pool.Classes()
-	m, ok := a.better(present)
-	if !ok {
+	if !a.gains(present, past, fresh) {
 		a.streak = 0
 		if a.quiet++; a.quiet >= steady*firstRest<<a.hurried && a.hurried > 0 {
 			a.hurried, a.quiet = a.hurried-1, 0
@@ -179,7 +186,8 @@ func (a *Adapter) look() (Move, bool) {
 	if a.streak++; a.streak < a.config.Confirm || a.rest > 0 {
 		return Move{}, false
 	}
-	if a.pool.SetClasses(m.To) != nil {
+	m, err := a.move(present)
+	if err != nil {
 		return Move{}, false
 	}
 	a.streak, a.moves = 0, a.moves+1
@@ -189,16 +197,16 @@ func (a *Adapter) look() (Move, bool) {
 	return m, true
 }
 
-// take adds what is new to what was recorded lately, of which the rest fades by half.
-func (a *Adapter) take() bool {
+// take adds what is new, which it returns, to what was recorded lately, of which the rest fades by half.
+func (a *Adapter) take() (fresh Histogram, enough bool) {
 	now := a.pool.Histogram()
-	fresh := Since(now, a.last)
+	fresh = Since(now, a.last)
 	gets := uint64(0)
 	for _, s := range fresh.Sizes {
 		gets = addSat(gets, s.Count)
 	}
 	if gets < a.config.MinGets {
-		return false
+		return fresh, false
 	}
 	sizes := slices.Clone(fresh.Sizes)
 	for _, s := range a.lately.Sizes {
@@ -208,25 +216,41 @@ func (a *Adapter) take() bool {
 	}
 	a.lately = Histogram{Every: now.Every, Sizes: merged(sizes)}
 	a.last = now
-	return true
+	return fresh, true
 }
 
-// better finds the best ladder for what was recorded lately, and whether it is better enough. The
-// largest class of the static ladder stays a class, so that nothing stops being pooled.
-func (a *Adapter) better(present []int) (Move, bool) {
-	top := 0
-	if len(a.static) > 0 {
-		top = a.static[len(a.static)-1]
-	}
-	o := Options{MinClass: cacheLine, Align: cacheLine, MaxClass: top, Forced: []int{top}}
-	to, err := SolveOptions(a.lately, max(a.config.Classes, 2), o)
+// gains tells whether the best ladder for the past would have wasted enough less than the present one
+// over what came since. Both are samples; a ladder judged by the sample it was fitted to would seem to
+// gain where there is only noise.
+func (a *Adapter) gains(present []int, past, fresh Histogram) bool {
+	to, err := a.best(past)
 	if err != nil || slices.Equal(to, present) {
-		return Move{}, false // nothing but giants was asked for: there is nothing to improve
+		return false // nothing recorded yet, or nothing but giants: there is nothing to improve
+	}
+	was, errWas := Measure(fresh, present)
+	is, errIs := Measure(fresh, to)
+	if errWas != nil || errIs != nil || is.Oversize > was.Oversize {
+		return false
+	}
+	return was.Share()-is.Share() >= a.config.Gain
+}
+
+// best is the best ladder for h. The largest class of the static ladder stays a class, so that nothing
+// stops being pooled.
+func (a *Adapter) best(h Histogram) ([]int, error) {
+	top := a.static[len(a.static)-1]
+	o := Options{MinClass: cacheLine, Align: cacheLine, MaxClass: top, Forced: []int{top}}
+	return SolveOptions(h, max(a.config.Classes, 2), o)
+}
+
+// move gives the pool the best ladder for all that was recorded lately.
+func (a *Adapter) move(present []int) (Move, error) {
+	to, err := a.best(a.lately)
+	if err != nil {
+		return Move{}, err
 	}
 	was, errWas := Measure(a.lately, present)
 	is, errIs := Measure(a.lately, to)
-	if errWas != nil || errIs != nil || is.Oversize > was.Oversize {
-		return Move{}, false
-	}
-	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, was.Share()-is.Share() >= a.config.Gain
+	err = errors.Join(errWas, errIs, a.pool.SetClasses(to))
+	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, err
 }

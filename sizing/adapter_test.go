@@ -66,9 +66,9 @@ func TestAdapterHysteresis(t *testing.T) {
 	l := newLedger(1024, 2048, 4096)
 	a := mustAdapt(t, l, AdapterConfig{})
 	for look := range 5 {
-		l.ask(1100, 20000)
+		l.ask(1100, 200000)
 		_, moved := a.look()
-		if want := look == 2; moved != want {
+		if want := look == 3; moved != want {
 			t.Fatalf("look %d: moved %v", look, moved)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAdapterHysteresis(t *testing.T) {
 	l = newLedger(1024, 2048, 4096)
 	a = mustAdapt(t, l, AdapterConfig{})
 	for range 50 {
-		l.ask(1100, 100) // too few to be worth a thought each time, but they add up
+		l.ask(1100, 5000) // too few to be worth a thought each time, but they add up
 		a.look()
 	}
 	if a.Moves() != 0 {
@@ -89,11 +89,32 @@ func TestAdapterHysteresis(t *testing.T) {
 	l = newLedger(1024, 2048, 4096)
 	a = mustAdapt(t, l, AdapterConfig{})
 	for range 50 {
-		l.ask(2030, 20000) // best: 2048, which is there
+		l.ask(2030, 200000) // best: 2048, which is there
 		a.look()
 	}
 	if a.Moves() != 0 {
 		t.Error("moved for no gain")
+	}
+}
+
+// TestAdapterIgnoresNoise: where all sizes are alike, a small sample fits some ladder well by chance,
+// and no other ladder fits the next one better than the present.
+func TestAdapterIgnoresNoise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	var even []int
+	for c := 512; c <= 32768; c += 512 {
+		even = append(even, c)
+	}
+	l := newLedger(even...)
+	a := mustAdapt(t, l, AdapterConfig{})
+	for range 300 {
+		for range 60 {
+			l.ask(1+rng.IntN(32768), 2000)
+		}
+		a.look()
+	}
+	if a.Moves() != 0 {
+		t.Errorf("%d moves after noise", a.Moves())
 	}
 }
 
@@ -108,7 +129,7 @@ func TestAdapterNeverThrashes(t *testing.T) {
 			if look/period%2 == 1 {
 				size = 4200
 			}
-			l.ask(size, 20000)
+			l.ask(size, 200000)
 			a.look()
 		}
 		if limit := 10 + looks/(firstRest<<maxHurried); a.Moves() > limit {
@@ -127,7 +148,7 @@ func TestAdapterConverges(t *testing.T) {
 			t.Fatal(err)
 		}
 		var moves []Move
-		a, err := Adapt(t.Context(), p, AdapterConfig{Every: time.Second, OnMove: func(m Move) { moves = append(moves, m) }})
+		a, err := Adapt(t.Context(), p, AdapterConfig{Every: time.Second, MinGets: 10000, OnMove: func(m Move) { moves = append(moves, m) }})
 		if err != nil {
 			t.Fatal(err)
 		}
