@@ -16,7 +16,7 @@ const DefaultPort = "445"
 const (
 	DefaultMaxIO       = 8 << 20
 	DefaultMaxTransact = 1 << 20
-	DefaultPipeline    = 8 << 20
+	DefaultPipeline    = 16 << 20
 	DefaultCredits     = 8192
 	DefaultDialTimeout = 30 * time.Second
 	DefaultKeepAlive   = time.Minute

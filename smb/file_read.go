@@ -10,7 +10,7 @@ import (
 )
 
 // window is the most requests that one call keeps in flight.
-const window = 32
+const window = 64
 
 // errBusy says that a request would have to wait for credits.
 var errBusy = errors.New("smb: no credits to spare")

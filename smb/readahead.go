@@ -16,6 +16,9 @@ var (
 // aheadSize is the length of one request that reads ahead.
 const aheadSize = 512 << 10
 
+// aheadMost bounds the memory that reading ahead in one file takes.
+const aheadMost = 8 << 20
+
 // ahead is one request of the read-ahead: its buffer and, until it has landed, its call.
 type aheadPart struct {
 	buf tarn.Buffer
@@ -158,7 +161,7 @@ func (h *handle) lookAhead(ctx context.Context) error {
 		a.parts = append(a.parts, aheadPart{buf: buf, cl: cl, off: a.at, n: n})
 		a.at += int64(n)
 	}
-	a.depth = min(a.depth*2, h.m.s.cfg.Limits.Pipeline)
+	a.depth = min(a.depth*2, h.m.s.cfg.Limits.Pipeline, aheadMost)
 	return nil
 }
 

@@ -37,6 +37,9 @@ type Server struct {
 	Override func(cmd proto.Command) (Security, bool)
 	// Mangle may change a message on its way out, after it was signed or sealed.
 	Mangle func(frame []byte) []byte
+	// Split may have a frame sent in two parts: n bytes, and the rest once the channel is
+	// closed. nil sends it whole.
+	Split func(frame []byte) (n int, rest <-chan struct{})
 }
 
 // Message is one request. It is valid until the hook returns.
@@ -211,6 +214,15 @@ func (c *Conn) End(m *Message, n int, how Security) error {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
 	if c.S.Mangle != nil {
 		frame = c.S.Mangle(frame)
+	}
+	if c.S.Split != nil {
+		if n, rest := c.S.Split(frame); rest != nil {
+			if _, err := c.nc.Write(frame[:n]); err != nil {
+				return err
+			}
+			<-rest
+			frame = frame[n:]
+		}
 	}
 	_, err := c.nc.Write(frame)
 	return err
