@@ -6,7 +6,7 @@ import (
 )
 
 // FS is the directory dir of the share as an [fs.FS], which also has the methods
-// ReadFile, ReadDir, Stat, Sub and Glob of package io/fs. Names in it follow fs.ValidPath.
+// ReadFile, ReadDir, Stat and Sub of package io/fs. Names in it follow fs.ValidPath.
 func (s *Share) FS(dir string) fs.FS { return &shareFS{s, dir} }
 
 type shareFS struct {
