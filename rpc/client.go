@@ -54,9 +54,7 @@ type ClientConn struct {
 
 	ready atomic.Pointer[readySet] // nil or empty: no connection to use
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	wg sync.WaitGroup
 
 	mu      sync.Mutex
 	state   connectivity.State
@@ -90,7 +88,6 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	if err := cc.configure(); err != nil {
 		return nil, err
 	}
-	cc.ctx, cc.cancel = context.WithCancel(context.Background())
 	return cc, nil
 }
 
@@ -231,7 +228,6 @@ func (cc *ClientConn) Close() error {
 	cc.idle.stop()
 	conns := slices.Clone(cc.conns)
 	cc.mu.Unlock()
-	cc.cancel()
 	for _, c := range conns {
 		c.h2c.Close()
 	}

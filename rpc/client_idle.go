@@ -26,13 +26,18 @@ func (i *idleness) start(cc *ClientConn, cancel context.CancelFunc) {
 
 // stop ends the watch and what it watched. cc.mu is held.
 func (i *idleness) stop() {
-	if i.cancel != nil {
-		i.cancel()
-		i.cancel = nil
-	}
+	i.settled()
 	if i.timer != nil {
 		i.timer.Stop()
 		i.timer = nil
+	}
+}
+
+// settled says that nothing is left to cancel: the context may go. cc.mu is held.
+func (i *idleness) settled() {
+	if i.cancel != nil {
+		i.cancel()
+		i.cancel = nil
 	}
 }
 

@@ -41,7 +41,7 @@ func (cc *ClientConn) activate() {
 	cc.active = true
 	cc.wg.Add(1)
 	cc.setState(connectivity.Connecting)
-	ctx, cancel := context.WithCancel(cc.ctx)
+	ctx, cancel := context.WithCancel(context.Background()) // ended by idle.stop
 	cc.idle.start(cc, cancel)
 	if cc.balance == roundRobin {
 		go cc.runRoundRobin(ctx)
@@ -103,6 +103,7 @@ func (cc *ClientConn) usePickFirst(c *clientConn) {
 	}
 	cc.lastErr = nil
 	cc.first = c
+	cc.idle.settled()
 	cc.ready.Store(&readySet{conns: []*clientConn{c}})
 	cc.setState(connectivity.Ready)
 }
