@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
@@ -22,6 +23,8 @@ type app struct {
 	name string
 	opts options
 	std  cli.Streams
+	// waits are how long to wait each time the connection breaks under a file.
+	waits []time.Duration
 
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
@@ -32,6 +35,7 @@ type app struct {
 
 func newApp(name string, opts options, std cli.Streams) *app {
 	return &app{name: name, opts: opts, std: std,
+		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
 		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}}
 }
 

@@ -15,7 +15,10 @@ import (
 
 // server is a real Samba server: the rig of package smb, run as a command of its own,
 // because its package is internal to smb.
-type server struct{ addr, user, password, share, dir string }
+type server struct {
+	addr, user, password, share, dir string
+	stop                             func() // may be called more than once
+}
 
 // left counts the tests left out for want of a server.
 var left atomic.Int64
@@ -79,11 +82,12 @@ func startServer(t *testing.T, args ...string) server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		in.Close() // it stops its server then
 		io.Copy(io.Discard, out)
 		cmd.Wait()
 	})
+	t.Cleanup(stop)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the rig did not start: %v", err)
@@ -94,7 +98,7 @@ func startServer(t *testing.T, args ...string) server {
 		env[k] = v
 	}
 	t.Setenv("SMB_PASSWORD", env["SMB_PASSWORD"])
-	return server{env["SMB_ADDR"], env["SMB_USER"], env["SMB_PASSWORD"], env["SMB_SHARE"], env["SMB_DIR"]}
+	return server{env["SMB_ADDR"], env["SMB_USER"], env["SMB_PASSWORD"], env["SMB_SHARE"], env["SMB_DIR"], stop}
 }
 
 // url is the URL of a path on the server's share.

@@ -9,6 +9,7 @@ import (
 	"path"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	client "github.com/tarn-go/tarn/smb"
 )
@@ -26,22 +27,27 @@ func (a *app) carryOut(ctx context.Context, p *plan) error {
 	return err
 }
 
-// each runs do over the jobs and shows how it goes. do reports the bytes it has done to count.
+// each runs do over the jobs and shows how it goes. do reports the bytes it has done to
+// count. When the server is gone for good, what is left is not tried.
 func (a *app) each(ctx context.Context, p *plan, done string, do func(ctx context.Context, j *job, count func(int64)) error) error {
 	m := a.startMeter(p.total, len(p.jobs), done)
+	inner, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	queue := make(chan *job)
 	var wg sync.WaitGroup
 	var bad atomic.Bool
 	for range min(a.opts.jobs, max(len(p.jobs), 1)) {
 		wg.Go(func() {
 			for j := range queue {
-				err := do(ctx, j, m.add)
-				if err == nil {
+				err := a.attempt(inner, j, m, do)
+				switch {
+				case err == nil:
 					m.file()
-					continue
-				}
-				bad.Store(true)
-				if ctx.Err() == nil {
+				case inner.Err() != nil: // it has been said, or will be
+				case lost(err):
+					giveUp(err)
+				default:
+					bad.Store(true)
 					a.complain("%s: %s", j.from.label(j.fromName), explain(err))
 				}
 			}
@@ -51,20 +57,49 @@ feed:
 	for _, j := range p.jobs {
 		select {
 		case queue <- j:
-		case <-ctx.Done():
+		case <-inner.Done():
 			break feed
 		}
 	}
 	close(queue)
 	wg.Wait()
 	a.stopMeter(m)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if bad.Load() {
+	case inner.Err() != nil:
+		return fmt.Errorf("%w; the same command again goes on where this one stopped", context.Cause(inner))
+	case bad.Load():
 		return errReported
 	}
 	return nil
+}
+
+// attempt does a job and, when the connection breaks, does it again after a while: the
+// session comes back by itself where the server does.
+func (a *app) attempt(ctx context.Context, j *job, m *meter, do func(ctx context.Context, j *job, count func(int64)) error) error {
+	for _, wait := range a.waits {
+		var counted atomic.Int64
+		err := do(ctx, j, func(n int64) { counted.Add(n); m.add(n) })
+		if err == nil || !lost(err) {
+			return err
+		}
+		m.add(-counted.Load())
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if info, err := j.to.Lstat(path.Join(path.Dir(j.toName), j.part)); err == nil {
+			j.partThere, j.partSize = true, min(info.Size(), j.size)
+		}
+	}
+	return do(ctx, j, m.add)
+}
+
+// lost reports whether an error is about the connection and not about a file.
+func lost(err error) bool {
+	return errors.Is(err, client.ErrConnLost) || errors.Is(err, client.ErrHandleLost)
 }
 
 // copyFile copies one file into a part and gives it its name when it is whole.
