@@ -38,7 +38,13 @@ func (s *slots[T]) take(i, n int) []byte {
 	return s.data(s.held[i])
 }
 
-func (s *slots[T]) free(i int) { s.put(s.held[i]) }
+func (s *slots[T]) free(i int) {
+	v := s.held[i]
+	// A handle left lying about would keep the memory from the garbage collector.
+	var none T
+	s.held[i] = none
+	s.put(v)
+}
 
 func slotsOf[T any](get func(n int) T, put func(T), data func(T) []byte) func(int) holder {
 	return func(n int) holder { return &slots[T]{make([]T, n), get, put, data} }
