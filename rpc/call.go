@@ -25,7 +25,7 @@ type call struct {
 	deadline bool               // at is set
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
-	base     context.Context    // before statistics tagged it
+	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
 }
 
 // init settles everything that does not depend on a connection.
@@ -53,7 +53,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 		}
 	}
 	c.at, c.deadline = c.ctx.Deadline()
-	c.base = c.ctx
+	c.tagged = c.ctx
 	return nil
 }
 

@@ -25,11 +25,11 @@ func (c *call) statsOn() bool { return len(c.cc.opts.stats) > 0 }
 
 func (c *call) statsBegin(k kind) {
 	c.begun = time.Now()
-	ctx := c.base
+	ctx := c.ctx
 	for _, h := range c.cc.opts.stats {
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady})
 	}
-	c.ctx = ctx
+	c.tagged = ctx
 	for _, h := range c.cc.opts.stats {
 		h.HandleRPC(ctx, &stats.Begin{Client: true, BeginTime: c.begun, FailFast: !c.info.waitForReady,
 			IsClientStream: k.client, IsServerStream: k.server, IsTransparentRetryAttempt: c.retry.transparent})
@@ -46,14 +46,14 @@ func (c *call) statsOutHeader(a *attempt, conn *clientConn) {
 		enc = c.info.compressor.Name()
 	}
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.ctx, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: conn.peer.Addr,
+		h.HandleRPC(c.tagged, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: conn.peer.Addr,
 			LocalAddr: conn.peer.LocalAddr, Compression: enc, Header: md})
 	}
 }
 
 func (c *call) statsOutPayload(v any, info payloadInfo) {
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.ctx, &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
+		h.HandleRPC(c.tagged, &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
 			CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
 	}
 }
@@ -67,13 +67,13 @@ func (c *call) statsInHeader(a *attempt) {
 	}
 	md := a.headerMD()
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.ctx, &stats.InHeader{Client: true, WireLength: wireLength(md), Compression: sh.encoding, Header: md})
+		h.HandleRPC(c.tagged, &stats.InHeader{Client: true, WireLength: wireLength(md), Compression: sh.encoding, Header: md})
 	}
 }
 
 func (c *call) statsInPayload(v any, size int, r *received) {
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.ctx, &stats.InPayload{Client: true, Payload: v, Length: size, CompressedLength: r.size,
+		h.HandleRPC(c.tagged, &stats.InPayload{Client: true, Payload: v, Length: size, CompressedLength: r.size,
 			WireLength: r.size + message.PrefixLen, RecvTime: time.Now()})
 	}
 }
@@ -85,9 +85,9 @@ func (c *call) statsEnd(a *attempt, err error) {
 	trailer := a.trailerMD()
 	for _, h := range c.cc.opts.stats {
 		if trailer != nil {
-			h.HandleRPC(c.ctx, &stats.InTrailer{Client: true, WireLength: wireLength(trailer), Trailer: trailer})
+			h.HandleRPC(c.tagged, &stats.InTrailer{Client: true, WireLength: wireLength(trailer), Trailer: trailer})
 		}
-		h.HandleRPC(c.ctx, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
+		h.HandleRPC(c.tagged, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
 	}
 }
 

@@ -287,9 +287,9 @@ func (cs *clientStream) Trailer() metadata.MD {
 // Context is the call's context, with the peer in it once there is one.
 func (cs *clientStream) Context() context.Context {
 	if a := cs.current(); a != nil && a.conn != nil {
-		return peer.NewContext(cs.ctx, &a.conn.peer)
+		return peer.NewContext(cs.tagged, &a.conn.peer)
 	}
-	return cs.ctx
+	return cs.tagged
 }
 
 // started opens the stream of a call without client streaming whose caller asks

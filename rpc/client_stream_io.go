@@ -72,6 +72,8 @@ func (cs *clientStream) sendLocked(m message.Message) error {
 	if cs.ctx.Err() == nil && cs.againLocked(a, st.Err()) {
 		return nil // m was among what was sent again
 	}
+	// Part of m may have gone: nothing may follow it, CloseSend's end least of all.
+	a.reset(h2.Cancel)
 	return io.EOF
 }
 

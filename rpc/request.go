@@ -92,7 +92,7 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
-	if md, ok := metadata.FromOutgoingContext(c.ctx); ok && len(md) > 0 {
+	if md, ok := metadata.FromOutgoingContext(c.tagged); ok && len(md) > 0 {
 		if err := checkMetadata(md); err != nil {
 			return fs, err
 		}
@@ -111,7 +111,7 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, conn *clientConn
 		service = service[:i]
 	}
 	audience := "https://" + strings.TrimSuffix(cc.authority, ":443") + service
-	ctx := credentials.NewContextWithRequestInfo(c.ctx, credentials.RequestInfo{Method: c.method, AuthInfo: conn.peer.AuthInfo})
+	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: conn.peer.AuthInfo})
 	var err error
 	for _, p := range cc.opts.perRPC {
 		if fs, err = appendToken(fs, ctx, p, audience); err != nil {
