@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tarn-go/tarn/smb/internal/crypt"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -64,7 +65,7 @@ func (c *conn) foresee(expect int) {
 
 // writeFailed sorts out what became of a registered call whose write returned err.
 func (c *conn) writeFailed(ctx context.Context, cl *call, err error) error {
-	if ctx.Err() != nil {
+	if errors.As(err, new(*contextError)) { // the stream is whole
 		if gone := c.abandon(ctx, cl); gone != nil {
 			return gone
 		}
@@ -194,9 +195,9 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 		return c.abandonAll(ctx, parts, err)
 	}
 	if err := c.write(ctx, f); err != nil {
-		if ctx.Err() == nil {
-			err = lost(err)
-			c.fail(err)
+		if !errors.As(err, new(*contextError)) {
+			c.fail(lost(err))
+			err = c.err()
 		}
 		return c.abandonAll(ctx, parts, err)
 	}

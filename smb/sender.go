@@ -103,6 +103,9 @@ func (c *conn) write(ctx context.Context, f frame) error {
 		s.unlock()
 		return err
 	}
+	if !s.vector {
+		return c.writeApart(ctx, f)
+	}
 	sent := 0
 	for {
 		// A deadline rather than a watcher: it costs nothing while the stream flows.
@@ -124,6 +127,20 @@ func (c *conn) write(ctx context.Context, f frame) error {
 	}
 }
 
+// writeApart is write on a connection of a kind unknown, which a deadline might spoil (that
+// of TLS is broken for good): all of f is copied and a goroutine sends it.
+func (c *conn) writeApart(ctx context.Context, f frame) error {
+	rest := c.copyRest(f, 0)
+	done := make(chan error, 1)
+	c.work.run(func() { done <- c.finishWrite(rest) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctxError(ctx)
+	}
+}
+
 // copyRest takes ownership of f and returns what of it is unsent in memory of its own.
 func (c *conn) copyRest(f frame, sent int) tarn.Buffer {
 	head := f.buf.Bytes()
@@ -139,12 +156,14 @@ func (c *conn) copyRest(f frame, sent int) tarn.Buffer {
 	return rest
 }
 
-// finishWrite sends rest under the token it was given, and takes ownership of rest.
-func (c *conn) finishWrite(rest tarn.Buffer) {
+// finishWrite sends rest under the token it was given, and takes ownership of rest. An
+// error ends the connection.
+func (c *conn) finishWrite(rest tarn.Buffer) error {
 	_, err := c.send.attempt(&frame{buf: rest}, 0)
 	rest.Free()
 	c.send.unlock()
 	if err != nil {
 		c.fail(lost(err))
 	}
+	return err
 }
