@@ -233,7 +233,6 @@ func (s *Server) serveConn(nc net.Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
-	s.workers.sweep(time.Now())
 }
 
 // Stop closes all listeners and connections at once and cancels running calls.

@@ -18,6 +18,8 @@ type workers struct {
 	idle   []*worker
 	max    int
 	closed bool
+	timer  *time.Timer // sweeps; nil before the first worker was idle
+	swept  bool        // the timer is set
 }
 
 // worker is one goroutine that handles calls.
@@ -80,8 +82,7 @@ func (w *worker) wait() *serverCall {
 //go:noinline
 func occupy(frame *[warmFrame]byte) { frame[0]++ }
 
-// park puts w among the idle, and lets the longest idle go when it has been so
-// for workerIdle.
+// park puts w among the idle; false says that it is not wanted any more.
 func (ws *workers) park(w *worker) bool {
 	now := time.Now()
 	ws.mu.Lock()
@@ -91,24 +92,26 @@ func (ws *workers) park(w *worker) bool {
 	}
 	w.since = now
 	ws.idle = append(ws.idle, w)
-	if first := ws.idle[0]; now.Sub(first.since) > workerIdle {
-		copy(ws.idle, ws.idle[1:])
-		ws.idle[len(ws.idle)-1] = nil
-		ws.idle = ws.idle[:len(ws.idle)-1]
-		close(first.next)
-		return first != w
+	if !ws.swept {
+		ws.swept = true
+		if ws.timer == nil {
+			ws.timer = time.AfterFunc(workerIdle, ws.sweep)
+		} else {
+			ws.timer.Reset(workerIdle)
+		}
 	}
 	return true
 }
 
-// sweep ends all goroutines that have been idle for workerIdle. The server
-// calls it when a connection has ended.
-func (ws *workers) sweep(now time.Time) {
+// sweep ends all goroutines that have been idle for workerIdle, and comes back
+// for the rest.
+func (ws *workers) sweep() {
+	now := time.Now()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	keep := ws.idle[:0]
 	for _, w := range ws.idle {
-		if now.Sub(w.since) > workerIdle {
+		if now.Sub(w.since) >= workerIdle {
 			close(w.next)
 			continue
 		}
@@ -116,6 +119,9 @@ func (ws *workers) sweep(now time.Time) {
 	}
 	clear(ws.idle[len(keep):])
 	ws.idle = keep
+	if ws.swept = len(keep) > 0; ws.swept {
+		ws.timer.Reset(workerIdle)
+	}
 }
 
 // close ends the idle goroutines, and the busy ones when they are done.
@@ -123,6 +129,9 @@ func (ws *workers) close() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.closed = true
+	if ws.timer != nil {
+		ws.timer.Stop()
+	}
 	for _, w := range ws.idle {
 		close(w.next)
 	}
