@@ -19,7 +19,7 @@ type plan struct {
 func fullPlan() plan {
 	return plan{
 		opRounds: 11, opTurn: 25 * time.Millisecond,
-		loadRounds: 9, loadTurn: 250 * time.Millisecond, warmUp: 200 * time.Millisecond,
+		loadRounds: 7, loadTurn: 280 * time.Millisecond, warmUp: 150 * time.Millisecond,
 		callers: 8, allCases: true,
 	}
 }
