@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -191,8 +190,7 @@ func (s *Server) Start() error {
 	defer out.Close()
 	s.cmd = exec.Command(smbd, "-F", "--no-process-group", "-s", s.conf())
 	s.cmd.Stdout, s.cmd.Stderr = out, out
-	// A session of its own, so that stopping it takes its children too.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	ownSession(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
@@ -228,7 +226,7 @@ func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	killSession(s.cmd.Process.Pid)
 	<-s.done
 	s.killHelper()
 	s.cmd = nil
@@ -247,7 +245,7 @@ func (s *Server) killHelper() {
 	// Only if it is ours: the number may have passed on to another process.
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err == nil && bytes.Contains(line, []byte(s.conf())) {
-		syscall.Kill(pid, syscall.SIGKILL)
+		killProcess(pid)
 	}
 }
 
