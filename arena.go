@@ -49,10 +49,11 @@ const (
 
 // NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
 // MaxChunk, otherwise the nearest of these. Buffers longer than a quarter of it come from the pool.
-// It holds at most two to four chunks for each processor, until Free.
+// It holds a chunk for each of its shards that was used, at most 64, until Free: goroutines are
+// spread over eight or more shards for each processor, as two at one chunk slow each other down.
 func NewArena(p *Pool, chunk int) *Arena {
 	chunk = min(max(chunk, 64), MaxChunk)
-	shards := 2 << bits.Len(uint(runtime.GOMAXPROCS(0)-1))
+	shards := min(8<<bits.Len(uint(runtime.GOMAXPROCS(0)-1)), 64)
 	a := &Arena{pool: p, chunk: chunk, largest: chunk / 4, shards: make([]arenaShard, shards)}
 	runtime.SetFinalizer(a, (*Arena).Free) // a forgotten arena must not count as a leak
 	return a
@@ -94,8 +95,9 @@ const (
 // cut takes n bytes off a chunk. A chunk that has been replaced, even one that went home since, is
 // sealed and gives nothing. With cutLast the Buffer's length is how many were cut before.
 func (s *slab) cut(n int) (Buffer, cutting) {
+	size := uint64(len(s.mem))
 	after := s.bump.Add(bumpCount | uint64(n))
-	size, end := uint64(len(s.mem)), after&bumpBytes
+	end := after & bumpBytes
 	switch {
 	case end <= size: // one of the references taken beforehand is ours, so the generation stands
 		return Buffer{s, s.chunkKey, int(end) - n, n}, cutDone

@@ -144,6 +144,11 @@ func (b Buffer) Free() {
 		return
 	}
 	switch key := b.key &^ sooner; {
+	case key&special == crowded: // one of many
+		st := s.state.Load()
+		if w := key & countMask; current(st, key) && count(st) > w && s.state.CompareAndSwap(st, st-w) {
+			return
+		}
 	case key&special != 0:
 	case key == b.key:
 		if s.state.CompareAndSwap(key, nextGeneration(key)) {

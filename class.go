@@ -1,6 +1,7 @@
 package tarn
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -19,7 +20,8 @@ type class struct {
 	tally
 
 	mu    sync.Mutex
-	live  []weak.Pointer[slab] // the kept slabs
+	young []*slab              // the kept slabs made since the last garbage collection
+	live  []weak.Pointer[slab] // the kept slabs that have seen one
 	gone  int                  // how many of live are not any more
 	past  books                // of kept slabs that are gone
 	shown books                // what Stats said last: counters never run backwards
@@ -39,14 +41,39 @@ type tally struct {
 	gets, frees, leaked atomic.Uint64
 }
 
-// register adds a kept slab to the books.
+// register adds a kept slab to the books. Weak pointers and finalizers cost more than the slab
+// itself, so a new slab gets them after its first garbage collection; until then its class holds
+// it. That keeps nothing for longer: a sync.Pool lets nothing go before its second one.
 func (c *class) register(s *slab) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone > len(c.live)/2 {
-		c.compact()
+	c.young = append(c.young, s)
+}
+
+// age lets the garbage collector have the young slabs, a batch for each turn of the lock.
+func (c *class) age() {
+	const batch = 64
+	for more := true; more; {
+		c.mu.Lock()
+		if c.gone > len(c.live)/2 {
+			c.compact()
+		}
+		n := min(len(c.young), batch)
+		for _, s := range c.young[len(c.young)-n:] {
+			if s.kept {
+				runtime.SetFinalizer(s, (*slab).collected)
+				c.live = append(c.live, weak.Make(s))
+			} else {
+				c.gone-- // unregister took it for one of live
+			}
+		}
+		clear(c.young[len(c.young)-n:])
+		c.young = c.young[:len(c.young)-n]
+		if more = len(c.young) > 0; !more {
+			c.young = nil
+		}
+		c.mu.Unlock()
 	}
-	c.live = append(c.live, weak.Make(s))
 }
 
 // compact drops the entries of slabs that are gone.
@@ -80,10 +107,9 @@ func (c *class) count() (b books, out, idle int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b = c.past
-	for _, w := range c.live {
-		s := w.Value()
+	add := func(s *slab) {
 		if s == nil || !s.kept {
-			continue
+			return
 		}
 		st := s.state.Load()
 		cycles := s.cycles(st)
@@ -94,6 +120,12 @@ func (c *class) count() (b books, out, idle int64) {
 		} else {
 			idle++
 		}
+	}
+	for _, s := range c.young {
+		add(s)
+	}
+	for _, w := range c.live {
+		add(w.Value())
 	}
 	c.tally.addTo(&b)
 	// A slab between being found unreachable and being finalized is in no sum for a moment.

@@ -20,4 +20,9 @@ func (s *sentinel) tick() {
 	}
 	p.cycle.Add(1)
 	runtime.SetFinalizer(s, (*sentinel).tick)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.classes {
+		c.age()
+	}
 }

@@ -61,7 +61,7 @@ func (p *Pool) makeGuarded(c *class) *slab {
 		p.guard.told.Do(func() { p.teller.tell(Misuse{Kind: Unguarded, Op: "Get", Pool: p.Name(), Size: c.size}) })
 		mem, due = make([]byte, c.size), 0
 	}
-	s := newSlab(p, c, mem)
+	s := newFleetingSlab(p, c, mem)
 	s.due = due
 	p.own(int64(c.size))
 	c.gets.Add(1)

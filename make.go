@@ -25,7 +25,7 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 	if s.due != 0 {
 		next |= flagged
 	}
-	publish.Release(&s.state, next)
+	publish.Store(&s.state, next)
 	return Buffer{s, key, 0, n}
 }
 
@@ -57,20 +57,20 @@ func (p *Pool) makeSlab(c *class) *slab {
 	if p.guard != nil {
 		return p.makeGuarded(c)
 	}
-	s := newSlab(p, c, make([]byte, c.size))
 	p.own(int64(c.size))
-	if p.reserve(int64(c.size)) {
-		s.kept = true
-		c.register(s)
-	} else {
+	if !p.reserve(int64(c.size)) {
 		c.gets.Add(1)
+		return newFleetingSlab(p, c, make([]byte, c.size))
 	}
+	s := newSlab(p, c, make([]byte, c.size))
+	s.kept = true
+	c.register(s)
 	return s
 }
 
 // makeOversize allocates a slab above the largest class, which is never kept.
 func (p *Pool) makeOversize(n int) *slab {
-	s := newSlab(p, nil, make([]byte, n))
+	s := newFleetingSlab(p, nil, make([]byte, n))
 	p.own(int64(n))
 	p.large.Add(int64(n))
 	p.oversize.misses.Add(1)

@@ -103,7 +103,7 @@ func (p *Pool) Get(n int) Buffer {
 	if scatter(generation(st)) <= p.watch {
 		return p.hand(s, n)
 	}
-	publish.Release(&s.state, st+whole) // the slab is ours alone, and nothing is due
+	publish.Store(&s.state, st+whole) // the slab is ours alone, and nothing is due
 	return Buffer{s, st + whole, 0, n}
 }
 

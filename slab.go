@@ -9,19 +9,18 @@ import (
 // slab is a piece of memory and the word that says who has it. Its plain fields are written by its
 // one owner, between Get and handing the reference out or after the last Free, never in between.
 type slab struct {
-	state atomic.Uint64
-	bump  atomic.Uint64 // of an arena's chunk; see Arena
-	mem   []byte        // len is cap is the size
-	pool  *Pool
-	class *class // nil when oversize or foreign
+	state    atomic.Uint64
+	bump     atomic.Uint64 // of an arena's chunk; see Arena
+	chunkKey uint64        // of an arena's chunk: the key of what is cut from it
+	mem      []byte        // len is cap is the size
+	pool     *Pool
+	class    *class // nil when oversize or foreign
 
 	first uint32 // the generation it was made in
 	kept  bool   // its size is reserved from Retain, and it goes back to its class
 	due   due    // what the last Free owes, besides putting it back
 
-	foreign  bool   // its memory was wrapped
-	chunkKey uint64 // of an arena's chunk: the key of what is cut from it
-
+	foreign bool         // its memory was wrapped
 	charge  int64        // bytes charged to the budget
 	born    uint64       // GC cycle of the recorded Get
 	release func([]byte) // of foreign memory
@@ -42,12 +41,18 @@ const (
 	dueCollect                  // it is not kept
 )
 
-// newSlab makes a slab around mem in a random generation, unreferenced. The finalizer is what finds
-// leaks and gives the reservation of idle slabs back.
+// newSlab makes a slab around mem in a random generation, unreferenced. Who makes it sets the
+// finalizer, which finds leaks and gives the reservation of idle slabs back.
 func newSlab(p *Pool, c *class, mem []byte) *slab {
 	s := &slab{mem: mem, pool: p, class: c}
 	s.first = rand.Uint32()>>1 + 1 // not near the end of its generations
 	s.state.Store(uint64(s.first) << genShift)
+	return s
+}
+
+// newFleetingSlab makes one that will not be kept.
+func newFleetingSlab(p *Pool, c *class, mem []byte) *slab {
+	s := newSlab(p, c, mem)
 	runtime.SetFinalizer(s, (*slab).collected)
 	return s
 }

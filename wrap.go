@@ -6,7 +6,7 @@ package tarn
 // Stats.Wrapped alone. Wrap allocates one small record. If the Buffer is leaked rather than freed,
 // release is never called: slices of b may still be in use.
 func (p *Pool) Wrap(b []byte, release func([]byte)) Buffer {
-	s := newSlab(p, nil, b[:len(b):len(b)])
+	s := newFleetingSlab(p, nil, b[:len(b):len(b)])
 	s.foreign = true
 	s.release = release
 	s.due = dueRelease

@@ -6,27 +6,24 @@ import (
 	"testing"
 )
 
-// What was written before the store is there for whoever sees the stored word.
-func TestReleaseOrders(t *testing.T) {
+// A reader sees words that were stored, whole, and in the end the last one.
+func TestReadersSeeWholeWords(t *testing.T) {
 	const rounds = 100_000
+	const last = uint64(rounds)<<32 | rounds
 	var w atomic.Uint64
-	var payload [2]atomic.Uint64
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		for last := uint64(0); last < rounds; {
-			v := w.Load()
-			if p := payload[v&1].Load(); p < v {
-				t.Errorf("saw word %d before its payload (%d)", v, p)
-				return
+	for range 2 {
+		wg.Go(func() {
+			for v := uint64(0); v != last; {
+				if v = w.Load(); v>>32 != v&(1<<32-1) {
+					t.Errorf("saw half of a word: %#x", v)
+					return
+				}
 			}
-			last = v
-		}
-	}()
+		})
+	}
 	for i := uint64(1); i <= rounds; i++ {
-		payload[i&1].Store(i)
-		Release(&w, i)
+		Store(&w, i<<32|i)
 	}
 	wg.Wait()
 }

@@ -4,5 +4,5 @@ package publish
 
 import "sync/atomic"
 
-// Release stores v in w with release ordering or stronger.
-func Release(w *atomic.Uint64, v uint64) { w.Store(v) }
+// Store stores v in w atomically.
+func Store(w *atomic.Uint64, v uint64) { w.Store(v) }
