@@ -271,12 +271,17 @@ func (s *Server) DialTCP(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	go func() {
-		if nc, err := l.Accept(); err == nil {
+		nc, err := l.Accept()
+		l.Close() // only now: what waits to be accepted would be reset
+		if err == nil {
 			s.Serve(nc)
 		}
 	}()
 	var d net.Dialer
-	return d.DialContext(ctx, "tcp", l.Addr().String())
+	nc, err := d.DialContext(ctx, "tcp", l.Addr().String())
+	if err != nil {
+		l.Close()
+	}
+	return nc, err
 }
