@@ -148,7 +148,7 @@ func (a *attempt) arrived(n int, e h2.Ending) {
 		a.end(tooLarge(size, a.maxRecv))
 		return
 	}
-	if missing == 0 {
+	if missing == 0 || size > a.maxRecv { // a message, or one to be refused
 		a.wake()
 	}
 }
