@@ -10,21 +10,32 @@ import (
 )
 
 // A message too large is refused at its prefix, with nothing behind it, even if RecvMsg was waiting
-// before the prefix came. The prefix comes byte by byte, so that RecvMsg waits amid it.
+// before the prefix came. A ping there and back gives RecvMsg the time to begin waiting.
 func TestTooLargeIsRefusedWhileWaiting(t *testing.T) {
+	receiving := make(chan struct{})
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
 		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true,
 			BlockFragment: p.block(":status", "200", "content-type", "application/grpc")})
-		for _, b := range binary.BigEndian.AppendUint32([]byte{0}, 5<<20) {
-			p.fr.WriteData(id, false, []byte{b})
+		<-receiving
+		p.fr.WritePing(false, [8]byte{1})
+		for {
+			fr, err := p.fr.ReadFrame()
+			if ping, ok := fr.(*http2.PingFrame); err != nil || ok && ping.IsAck() {
+				break
+			}
 		}
+		p.fr.WriteData(id, false, binary.BigEndian.AppendUint32([]byte{0}, 5<<20))
 	})
 	c := pb.NewTestServiceClient(dialTarn(t, addr))
-	for range 50 {
+	for range 20 {
 		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := s.Header(); err != nil {
+			t.Fatal(err)
+		}
+		receiving <- struct{}{}
 		_, err = s.Recv()
 		wantCode(t, err, codes.ResourceExhausted)
 	}
