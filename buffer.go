@@ -143,20 +143,22 @@ func (b Buffer) Free() {
 	if s == nil {
 		return
 	}
-	switch key := b.key &^ sooner; {
-	case key&special == crowded: // one of many
-		st := s.state.Load()
-		if w := key & countMask; current(st, key) && count(st) > w && s.state.CompareAndSwap(st, st-w) {
+	switch b.key & special {
+	case 0: // the only one, likely; and if so, nothing is due
+		if s.state.CompareAndSwap(b.key, nextGeneration(b.key)) {
+			s.class.idle.Put(s)
 			return
 		}
-	case key&special != 0:
-	case key == b.key:
-		if s.state.CompareAndSwap(key, nextGeneration(key)) {
-			s.class.idle.Put(s) // the only one, and nothing due
+	case sooner: // one of two
+		key := b.key &^ sooner
+		if s.state.CompareAndSwap(key+key&countMask, key) {
 			return
 		}
-	case s.state.CompareAndSwap(key+key&countMask, key): // one of two
-		return
+	case crowded: // one of many
+		st, w := s.state.Load(), b.key&countMask
+		if current(st, b.key) && count(st) > w && s.state.CompareAndSwap(st, st-w) {
+			return
+		}
 	}
 	b.free()
 }

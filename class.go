@@ -52,7 +52,7 @@ func (c *class) register(s *slab) {
 
 // age lets the garbage collector have the young slabs, a batch for each turn of the lock.
 func (c *class) age() {
-	const batch = 64
+	const batch = 8
 	for more := true; more; {
 		c.mu.Lock()
 		if c.gone > len(c.live)/2 {
