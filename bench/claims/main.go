@@ -61,19 +61,25 @@ func run(dir, page string) error {
 	return os.WriteFile(page, []byte(out), 0o644)
 }
 
-// fill puts each table between the lines "<!-- NAME -->" and "<!-- end -->".
+// fill puts the tables that a page has a place for between its lines "<!-- NAME -->" and
+// "<!-- end -->".
 func fill(text string, tables map[string]string) (string, error) {
+	places := 0
 	for name, table := range tables {
 		begin := "<!-- " + name + " -->\n"
 		before, rest, ok := strings.Cut(text, begin)
 		if !ok {
-			return "", fmt.Errorf("it has no marker %q", strings.TrimSpace(begin))
+			continue
 		}
+		places++
 		_, after, ok := strings.Cut(rest, "<!-- end -->")
 		if !ok {
 			return "", fmt.Errorf("marker %q has no end", strings.TrimSpace(begin))
 		}
 		text = before + begin + table + "<!-- end -->" + after
+	}
+	if places == 0 {
+		return "", fmt.Errorf("it has no marker such as <!-- bars -->")
 	}
 	return text, nil
 }
