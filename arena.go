@@ -70,38 +70,22 @@ func (a *Arena) Get(n int) Buffer {
 	if s == nil {
 		return a.refill(shard, n)
 	}
-	b, cut := s.cut(n)
-	if cut == cutDone {
-		return b
-	}
-	if cut == cutLast {
-		s.settle(b.n)
-	}
-	return a.refill(shard, n)
-}
-
-// The outcomes of cut.
-type cutting int
-
-const (
-	cutDone cutting = iota
-	cutLast         // it did not fit, and the caller is the one who must settle the chunk
-	cutFull         // it did not fit, and somebody else settles
-)
-
-// cut takes n bytes off a chunk. A chunk that has been replaced, even one that went home since, is
-// sealed and gives nothing. With cutLast the Buffer's length is how many were cut before.
-func (s *slab) cut(n int) (Buffer, cutting) {
 	size := uint64(len(s.mem))
 	after := s.bump.Add(bumpCount | uint64(n))
 	end := after & bumpBytes
-	switch {
-	case end <= size: // one of the references taken beforehand is ours, so the generation stands
-		return Buffer{s, s.chunkKey, int(end) - n, n}, cutDone
-	case end-uint64(n) <= size:
-		return Buffer{n: int(after>>bumpBits) - 1}, cutLast
-	default:
-		return Buffer{}, cutFull
+	if end <= size { // one of the references taken beforehand is ours, so the generation stands
+		return Buffer{s, s.chunkKey, int(end) - n, n}
+	}
+	s.overrun(after, n)
+	return a.refill(shard, n)
+}
+
+// overrun settles a chunk if the addition of n bytes that made its bump word was the first to run
+// over the end: then nobody else will. A chunk that has been replaced, even one that went home since,
+// is sealed, and all additions to it come too late.
+func (s *slab) overrun(after uint64, n int) {
+	if after&bumpBytes-uint64(n) <= uint64(len(s.mem)) {
+		s.settle(int(after>>bumpBits) - 1)
 	}
 }
 
@@ -125,12 +109,11 @@ func (a *Arena) refill(shard *arenaShard, n int) Buffer {
 		return a.cutTracked(shard, n)
 	}
 	if s := shard.current.Load(); s != nil {
-		switch b, cut := s.cut(n); cut {
-		case cutDone:
-			return b
-		case cutLast:
-			s.settle(b.n)
+		after := s.bump.Add(bumpCount | uint64(n))
+		if end := after & bumpBytes; end <= uint64(len(s.mem)) {
+			return Buffer{s, s.chunkKey, int(end) - n, n}
 		}
+		s.overrun(after, n)
 	}
 	chunk := a.pool.Get(a.chunk)
 	if chunk.identity() != 0 {

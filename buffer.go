@@ -59,9 +59,6 @@ func (b Buffer) Split(n int) (head, tail Buffer) {
 	if uint(n) > uint(b.n) {
 		outOfBounds(b.n, n, b.n)
 	}
-	if s == nil {
-		return b, b
-	}
 	w := b.key & countMask
 	if b.key&tracked != 0 || w < 2 {
 		return b.splitSlowly(n)
@@ -73,8 +70,11 @@ func (b Buffer) Split(n int) (head, tail Buffer) {
 	return Buffer{s, key | sooner, b.off, n}, Buffer{s, key + w%2, b.off + n, b.n - n}
 }
 
-// splitSlowly is Split of a reference that is tracked, or has no weight left to share.
+// splitSlowly is Split of nothing, or of a reference that is tracked or has no weight left to share.
 func (b Buffer) splitSlowly(n int) (head, tail Buffer) {
+	if b.slab == nil {
+		return b, b
+	}
 	if b.key&tracked == 0 {
 		if !retain(&b.slab.state, b.key, whole-1) {
 			b.stale("Split")
