@@ -138,17 +138,17 @@ func (b *budget) leave(w *waiter) bool {
 }
 
 // Acquire is Get within the budget of the pool's config: it waits, first come first served, until
-// the slab fits, or returns the cause of ctx's end. Without a budget it does not wait. An n whose
-// slab exceeds the whole budget fails at once with ErrBudget, a negative n panics, and with an error
-// there is nothing to free (rule 4).
+// the slab fits, or returns the cause of ctx's end, also if it has ended before. Without a budget it
+// does not wait. An n whose slab exceeds the whole budget fails at once with ErrBudget, a negative n
+// panics, and with an error there is nothing to free (rule 4).
 func (p *Pool) Acquire(ctx context.Context, n int) (Buffer, error) {
 	if n <= 0 {
 		return empty(n), nil
 	}
+	if ctx.Err() != nil {
+		return Buffer{}, fmt.Errorf("tarn: Acquire of %d bytes: %w", n, context.Cause(ctx))
+	}
 	if p.config.Budget == 0 {
-		if ctx.Err() != nil {
-			return Buffer{}, fmt.Errorf("tarn: Acquire of %d bytes: %w", n, context.Cause(ctx))
-		}
 		return p.Get(n), nil
 	}
 	cost := int64(p.ClassSize(n))

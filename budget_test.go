@@ -122,7 +122,7 @@ func TestBudgetIsNeverExceededByAcquire(t *testing.T) {
 			for i := range 50 {
 				ctx, cancel := context.WithCancel(context.Background())
 				if i%5 == 0 {
-					cancel() // often while waiting
+					go cancel() // often while waiting
 				}
 				b, err := p.Acquire(ctx, 1+i*100)
 				if err == nil {

@@ -2,6 +2,7 @@ package tarn
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/internal/guard"
 )
@@ -14,7 +15,7 @@ type guardian struct {
 	mu         sync.Mutex
 	mapped     int64    // bytes in use and in quarantine
 	quarantine [][]byte // oldest first
-	told       sync.Once
+	told       atomic.Bool
 }
 
 func newGuardian(most int64) *guardian { return &guardian{most: most} }
@@ -58,7 +59,9 @@ func (p *Pool) makeGuarded(c *class) *slab {
 	mem := p.guard.lend(c.size)
 	due := dueGuard
 	if mem == nil {
-		p.guard.told.Do(func() { p.teller.tell(Misuse{Kind: Unguarded, Op: "Get", Pool: p.Name(), Size: c.size}) })
+		if p.guard.told.CompareAndSwap(false, true) { // Report may itself use the pool
+			p.teller.tell(Misuse{Kind: Unguarded, Op: "Get", Pool: p.Name(), Size: c.size})
+		}
 		mem, due = make([]byte, c.size), 0
 	}
 	s := newFleetingSlab(p, c, mem)
