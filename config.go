@@ -98,6 +98,11 @@ type PoolConfig struct {
 	GuardBytes int64
 	// Record says whether sizes are recorded.
 	Record RecordPolicy
+	// Observe is told of each slab that is handed out and of each that comes home, to record traces.
+	// It is called on the goroutine of the Get or the last Free, before the one returns and after
+	// the other took effect, by many at once, and must not block. It takes the short way of Get
+	// away. Wrapped memory is not told of.
+	Observe func(Loan)
 	// Report is told of what no panic can tell: leaks and refused foreign memory. It may be called
 	// from any goroutine. Nil prints a line to standard error, less and less often.
 	Report func(Misuse)

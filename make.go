@@ -31,6 +31,7 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 
 // prepare does what config and sampling ask for before a slab of the pool's own is handed out.
 func (p *Pool) prepare(s *slab, st uint64, n int) {
+	p.observe(s, n)
 	if p.record != nil && scatter(generation(st)) <= p.samples.record {
 		p.record.size(n)
 		s.born = p.cycle.Load()

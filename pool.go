@@ -32,8 +32,9 @@ type Pool struct {
 	large    atomic.Int64 // bytes of slabs above the largest class
 	cycle    atomic.Uint64
 	refused  atomic.Uint64
-	oversize tally // slabs above the largest class
-	foreign  tally // wrapped memory
+	loans    atomic.Uint64 // told to Observe
+	oversize tally         // slabs above the largest class
+	foreign  tally         // wrapped memory
 
 	mu      sync.Mutex
 	classes map[int]*class // every class the pool ever had, by size
@@ -63,7 +64,7 @@ func NewPool(config PoolConfig) (*Pool, error) {
 		p.budget = newBudget(config)
 	}
 	p.watch = max(p.samples.record, p.samples.check)
-	if p.budget != nil || config.Zero != ZeroNever {
+	if p.budget != nil || config.Zero != ZeroNever || config.Observe != nil {
 		p.watch = always
 	}
 	countCycles(p)

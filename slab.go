@@ -23,12 +23,13 @@ type slab struct {
 	foreign bool         // its memory was wrapped
 	charge  int64        // bytes charged to the budget
 	born    uint64       // GC cycle of the recorded Get
+	loan    uint64       // number of its loan, if somebody is told of it
 	release func([]byte) // of foreign memory
 	track   atomic.Pointer[track]
 }
 
 // due is the set of things to do at the last Free of a flagged slab.
-type due uint8
+type due uint16
 
 const (
 	dueLifetime due = 1 << iota // its lifetime is being recorded
@@ -39,6 +40,7 @@ const (
 	dueGuard                    // its memory has pages of its own
 	dueRelease                  // its memory is foreign
 	dueCollect                  // it is not kept
+	dueObserve                  // somebody is told of its loan
 )
 
 // newSlab makes a slab around mem in a random generation, unreferenced. Who makes it sets the
@@ -88,6 +90,9 @@ func (s *slab) home() {
 	s.due = 0
 	if due&dueLifetime != 0 {
 		s.pool.record.life(s.pool.cycle.Load() - s.born)
+	}
+	if due&dueObserve != 0 {
+		s.pool.config.Observe(Loan{Number: s.loan})
 	}
 	if due&dueUntrack != 0 {
 		s.pool.untrack(s)

@@ -5,7 +5,7 @@ import "testing"
 // BenchmarkMixed replays what real programs asked of their pool, frees in the order in which they
 // came, on every processor at once. One operation is one buffer taken and given back.
 func BenchmarkMixed(b *testing.B) {
-	for _, name := range []string{"proxy", "grpc", "files"} {
+	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		r := readTrace(b, name)
 		b.Run("trace="+name, func(b *testing.B) {
 			for _, h := range allHolders() {

@@ -37,7 +37,7 @@ func getFreeRecord(b *testing.B, size int, record tarn.RecordPolicy) {
 // adapter that looks a hundred times a second, far more often than any program would. Beside the time,
 // it reports what part of the bytes handed out at the end was wasted.
 func BenchmarkAdaptation(b *testing.B) {
-	for _, name := range []string{"proxy", "grpc", "files"} {
+	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		b.Run("trace="+name, func(b *testing.B) {
 			runPeers(b, []peer{
 				{"static", func(b *testing.B) { replayAdapted(b, name, nil) }},

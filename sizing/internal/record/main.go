@@ -1,10 +1,11 @@
 // Command record runs real programs on pooled buffers and writes down what they asked for, as the
 // traces under sizing/testdata/traces:
 //
-//	go run ./sizing/internal/record [-gets N] [-dir sizing/testdata/traces] [proxy|grpc|files ...]
+//	go run ./sizing/internal/record [-gets N] [-dir sizing/testdata/traces] [proxy|grpc|files|smb ...]
 //
-// Without names it records all of them. Each program serves real traffic on loopback sockets until
-// N gets were noted. Sizes repeat from run to run; the order of events depends on the scheduler.
+// Without names it records all of them, smb only with a server in the environment: SMB_ADDR, SMB_USER,
+// SMB_PASSWORD and SMB_SHARE. Each program serves real traffic on loopback sockets until N gets were
+// noted. Sizes repeat from run to run; the order of events depends on the scheduler.
 package main
 
 import (
@@ -27,7 +28,11 @@ type program struct {
 }
 
 func programs() []program {
-	return []program{{"proxy", runProxy}, {"grpc", runGRPC}, {"files", runFiles}}
+	list := []program{{"proxy", runProxy}, {"grpc", runGRPC}, {"files", runFiles}}
+	if os.Getenv("SMB_ADDR") != "" {
+		list = append(list, program{"smb", runSMB})
+	}
+	return list
 }
 
 func main() {
@@ -35,6 +40,9 @@ func main() {
 	gets := flag.Int("gets", 20000, "gets to record of each program")
 	dir := flag.String("dir", "sizing/testdata/traces", "directory to write NAME.trace.gz into")
 	flag.Parse()
+	if wanted("smb", flag.Args()) && os.Getenv("SMB_ADDR") == "" {
+		log.Print("record: smb is left out: SMB_ADDR names no server")
+	}
 	for _, p := range programs() {
 		if !wanted(p.name, flag.Args()) {
 			continue

@@ -22,14 +22,15 @@ type recorder struct {
 
 	mu     sync.Mutex
 	events []sizing.Event
-	out    map[*byte]int // get numbers of the buffers out, by the address of their first byte
+	out    map[*byte]int  // get numbers of the buffers out, by the address of their first byte
+	loans  map[uint64]int // the same of loans that a pool told of, by number
 	gets   int
 	seen   uint64 // collection cycles noted
 	sample []metrics.Sample
 }
 
 func newRecorder(pool *tarn.Pool) *recorder {
-	r := &recorder{pool: pool, from: adapt.GRPC(pool), out: map[*byte]int{}, sample: []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}}
+	r := &recorder{pool: pool, from: adapt.GRPC(pool), out: map[*byte]int{}, loans: map[uint64]int{}, sample: []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}}
 	r.seen = r.cycles()
 	return r
 }
