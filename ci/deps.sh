@@ -10,6 +10,7 @@ need pdbedit samba-common-bin
 need smbclient smbclient
 need krb5kdc krb5-kdc
 need kadmin.local krb5-admin-server
+need kinit krb5-user
 need chromium chromium
 
 [ ${#missing[@]} -eq 0 ] && exit 0
