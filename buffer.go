@@ -98,7 +98,8 @@ func (b Buffer) Narrow(i, j int) Buffer {
 	return b.resized()
 }
 
-// another is a further reference to n bytes of b's slab from off, of the same weight as b.
+// another is a further reference to n bytes of b's slab from off, of the same weight as b but whole at
+// most: or slices that are joined and sliced again would double in weight each time.
 func (b Buffer) another(op string, off, n int) Buffer {
 	s := b.slab
 	if s == nil {
@@ -108,11 +109,11 @@ func (b Buffer) another(op string, off, n int) Buffer {
 		return b.anotherTracked(op, off, n)
 	}
 	key := b.key &^ special
-	w := key & countMask
+	w := min(key&countMask, whole)
 	if !s.state.CompareAndSwap(key, key+w) && !retain(&s.state, key, w) {
 		b.stale(op)
 	}
-	return Buffer{s, key | sooner, off, n}
+	return Buffer{s, key&genMask | sooner | w, off, n}
 }
 
 // outOfBounds panics with the runtime's own error about b[i:j] of n bytes.

@@ -57,6 +57,28 @@ func TestJoinNeighbours(t *testing.T) {
 	other.Free()
 }
 
+// However often slices are joined and sliced again, a slab counts the references there are.
+func TestSlicesJoinedForEver(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	b := p.Copy([]byte("hello, world"))
+	for range 1000 {
+		left, right := b.Slice(0, 5), b.Slice(5, b.Len())
+		b.Free()
+		joined, ok := left.Join(right)
+		if !ok {
+			t.Fatal("neighbours do not join")
+		}
+		head, tail := joined.Split(7)
+		if b, ok = head.Join(tail); !ok || !b.Unique() || string(b.Bytes()) != "hello, world" {
+			t.Fatalf("%q, unique %v", b.Bytes(), b.Unique())
+		}
+	}
+	b.Free()
+	if st := p.Stats(); st.InUseBuffers != 0 || st.Frees != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestGrow(t *testing.T) {
 	p := tarntest.NewPool(t)
 	b := p.Get(100).Narrow(10, 60)
