@@ -107,12 +107,12 @@ func (p *Pool) reserve(n int64) bool {
 func (p *Pool) forget(s *slab, state uint64) {
 	size := int64(len(s.mem))
 	if s.kept {
-		p.reserved.Add(-size)
-		p.owned.Add(-size)
 		if count(state) == 0 {
 			s.class.dropped.Add(1)
 		}
 		s.class.unregister(s, state)
+		p.owned.Add(-size)
+		p.reserved.Add(-size) // last: it must not be counted beside the slab that takes its place
 		return
 	}
 	t := s.tally()
