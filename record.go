@@ -25,7 +25,14 @@ type recorder struct {
 
 // size counts one Get of n bytes.
 func (r *recorder) size(n int) {
-	r.sizes[bucket(uint32(min(n, recordMost)-1), recordFine)].Add(1)
+	r.sizes[recordBucket(min(n, recordMost))].Add(1)
+}
+
+// recordBucket is the log-linear bucket of a length up to recordMost; buckets are numbered from 0, and
+// lengths up to 2<<recordFine have one each.
+func recordBucket(n int) int {
+	e := max(bits.Len(uint(n-1))-1-recordFine, 0)
+	return e<<recordFine + (n-1)>>e
 }
 
 // life counts one slab that was out for some GC cycles.

@@ -55,7 +55,7 @@ func TestScatterSamplesEvenly(t *testing.T) {
 
 func TestRecordBucketsCoverTheirSizes(t *testing.T) {
 	for n := 1; n <= MaxClassSize; n += 1 + n/500 {
-		i := bucket(uint32(n-1), recordFine)
+		i := recordBucket(n)
 		hi := largest(uint(i))
 		if n > hi || i > 0 && n <= largest(uint(i-1)) {
 			t.Fatalf("%d is in bucket %d, up to %d", n, i, hi)
