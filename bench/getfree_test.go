@@ -49,36 +49,36 @@ func getFreePeers(size int) []peer {
 	return []peer{
 		{"tarn", func(b *testing.B) {
 			p := newPool(b)
-			for b.Loop() {
+			for range b.N {
 				p.Get(size).Free()
 			}
 		}},
 		{"make", func(b *testing.B) {
-			for b.Loop() {
+			for range b.N {
 				escaped = make([]byte, size)
 			}
 		}},
 		{"syncpool", func(b *testing.B) {
 			p := sizedSyncPool(size)
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get().(*[]byte))
 			}
 		}},
 		{"grpc", func(b *testing.B) {
 			p := mem.DefaultBufferPool()
-			for b.Loop() {
+			for range b.N {
 				mem.NewBuffer(p.Get(size), p).Free()
 			}
 		}},
 		{"grpc-nozero", func(b *testing.B) {
 			p := newNozero()
-			for b.Loop() {
+			for range b.N {
 				mem.NewBuffer(p.Get(size), p).Free()
 			}
 		}},
 		{"bytebufferpool", func(b *testing.B) {
 			var p bytebufferpool.Pool
-			for b.Loop() {
+			for range b.N {
 				buf := p.Get()
 				if cap(buf.B) < size {
 					buf.B = make([]byte, size)
@@ -89,12 +89,12 @@ func getFreePeers(size int) []peer {
 		}},
 		{"libp2p", func(b *testing.B) {
 			var p libp2p.BufferPool
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get(size))
 			}
 		}},
 		{"mcache", func(b *testing.B) {
-			for b.Loop() {
+			for range b.N {
 				mcache.Free(mcache.Malloc(size))
 			}
 		}},
@@ -117,7 +117,7 @@ func BenchmarkSplit(b *testing.B) {
 	const size = 32 << 10
 	grpcSplit := func(p mem.BufferPool) func(b *testing.B) {
 		return func(b *testing.B) {
-			for b.Loop() {
+			for range b.N {
 				buf := mem.NewBuffer(p.Get(size), p)
 				left, right := mem.SplitUnsafe(buf, size/2)
 				left.Free()
@@ -128,7 +128,7 @@ func BenchmarkSplit(b *testing.B) {
 	runPeers(b, []peer{
 		{"tarn", func(b *testing.B) {
 			p := newPool(b)
-			for b.Loop() {
+			for range b.N {
 				head, tail := p.Get(size).Split(size / 2)
 				head.Free()
 				tail.Free()
@@ -138,7 +138,7 @@ func BenchmarkSplit(b *testing.B) {
 		{"grpc-nozero", grpcSplit(newNozero())},
 		{"syncpool", func(b *testing.B) { // what a split costs that nobody counts
 			p := sizedSyncPool(size)
-			for b.Loop() {
+			for range b.N {
 				buf := p.Get().(*[]byte)
 				head, tail := (*buf)[:size/2], (*buf)[size/2:]
 				sink += len(head) - len(tail)
@@ -214,37 +214,37 @@ func BenchmarkAdapt(b *testing.B) {
 	runPeers(b, []peer{
 		{"tarn", func(b *testing.B) {
 			p := newPool(b)
-			for b.Loop() {
+			for range b.N {
 				p.Get(size).Free()
 			}
 		}},
 		{"adapt-grpc", func(b *testing.B) {
 			p := adapt.GRPC(newPool(b))
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get(size))
 			}
 		}},
 		{"adapt-httputil", func(b *testing.B) {
 			p := adapt.HTTPUtil(newPool(b), size)
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get())
 			}
 		}},
 		{"adapt-arrow", func(b *testing.B) { // zeroes, as Arrow's own allocators do
 			p := adapt.Arrow(newPool(b))
-			for b.Loop() {
+			for range b.N {
 				p.Free(p.Allocate(size))
 			}
 		}},
 		{"grpc", func(b *testing.B) {
 			p := mem.DefaultBufferPool()
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get(size))
 			}
 		}},
 		{"syncpool", func(b *testing.B) {
 			p := sizedSyncPool(size)
-			for b.Loop() {
+			for range b.N {
 				p.Put(p.Get().(*[]byte))
 			}
 		}},

@@ -17,36 +17,36 @@ func BenchmarkSmall(b *testing.B) {
 				{"tarn", func(b *testing.B) {
 					a := tarn.NewArena(newPool(b), 64<<10)
 					defer a.Free()
-					for b.Loop() {
+					for range b.N {
 						a.Get(size).Free()
 					}
 				}},
 				{"tarn-pool", func(b *testing.B) {
 					p := newPool(b)
-					for b.Loop() {
+					for range b.N {
 						p.Get(size).Free()
 					}
 				}},
 				{"shards", func(b *testing.B) {
 					p := newShards(2 * size)
-					for b.Loop() {
+					for range b.N {
 						p.get(size).done()
 					}
 				}},
 				{"shards-lean", func(b *testing.B) {
 					p := newShards(2 * size)
-					for b.Loop() {
+					for range b.N {
 						p.getLean(size).done()
 					}
 				}},
 				{"make", func(b *testing.B) {
-					for b.Loop() {
+					for range b.N {
 						escaped = make([]byte, size)
 					}
 				}},
 				{"grpc", func(b *testing.B) {
 					p := mem.DefaultBufferPool()
-					for b.Loop() {
+					for range b.N {
 						p.Put(p.Get(size))
 					}
 				}},
