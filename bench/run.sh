@@ -1,9 +1,11 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             core and rpc, about ten minutes on two cores
-#   ./run.sh core rpc    those named: core, rpc, idle
-#   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (rpc)
+#   ./run.sh             everything, about a quarter of an hour on two cores
+#   ./run.sh core rpc    those named: core, rpc, idle, smb
+#   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
+#
+# smb needs smbd for its second half, and compares with smbclient where that is installed.
 #
 # Turns go over all benchmarks before any is repeated, so that a slow spell of the machine does not
 # fall upon one contestant alone. Close everything else first.
@@ -16,7 +18,7 @@ trap 'rm -rf "$bin"' EXIT
 # measure NAME PACKAGE PATTERN BENCHTIME COUNT
 measure() {
 	out="results/$1.txt"
-	go test -c -o "$bin/$1" "$2"
+	(cd "$2" && go test -c -o "$bin/$1" .)
 	{
 		echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
 		echo "# -bench '$3' -benchtime $4, $5 turns"
@@ -33,7 +35,7 @@ measure() {
 	go tool benchstat -table .name -col /peer "$out"
 }
 
-[ $# -gt 0 ] || set -- core rpc idle
+[ $# -gt 0 ] || set -- core rpc idle smb
 for what; do
 	case $what in
 	core)
@@ -45,12 +47,18 @@ for what; do
 		measure stream ./rpc '^BenchmarkStream$' 100ms "${COUNT:-3}"
 		;;
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
+	smb)
+		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-3}"
+		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-3}"
+		;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc idle" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc idle smb" >&2
 		exit 2
 		;;
 	esac
 done
 echo
-go run ./claims -w ../docs/performance.md
-echo "docs/performance.md has the new figures." >&2
+for page in ../docs/performance.md ../docs/smb.md ../README.md; do
+	go run ./claims -w "$page"
+done
+echo "docs/performance.md, docs/smb.md and README.md have the new figures." >&2

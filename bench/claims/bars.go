@@ -26,7 +26,7 @@ const (
 	atMost                   // Tarn's is at most the bar
 )
 
-// bars are the rows of the design's table of goals that a benchmark here measures.
+// bars are the rows of the design's table of goals that concern the core and gRPC.
 func bars() []bar {
 	call := func(size, callers int) string {
 		return fmt.Sprintf("Unary/tls=off/size=%d/callers=%d", size, callers)
@@ -50,10 +50,38 @@ func bars() []bar {
 	}
 }
 
-func barTable(r *results) string {
+// smbBars are those that concern SMB; the peer is go-smb2.
+func smbBars() []bar {
+	const peer = "go-smb2"
+	script := func(what, mode, size string, aim float64) bar {
+		return bar{what, "Script/op=ReadAt/mode=" + mode + "/size=" + size, "", peer, 1, aim, timesFaster}
+	}
+	samba := func(what, mode string, first float64) bar {
+		return bar{what, "Samba/mode=" + mode + "/op=read/shape=seq-1M/goroutines=1", "MB/s", peer, first, first, timesMore}
+	}
+	return []bar{
+		script("ReadAt on an in-memory connection, plain, 1 KiB", "plain", "1K", 1),
+		script("the same, 64 KiB", "plain", "64K", 1),
+		script("the same, 1 MiB", "plain", "1024K", 2),
+		script("the same, signed, 1 KiB", "signed", "1K", 1),
+		script("the same, 64 KiB", "signed", "64K", 1),
+		script("the same, 1 MiB", "signed", "1024K", 1),
+		script("the same, encrypted, 1 KiB", "encrypted", "1K", 1),
+		script("the same, 64 KiB", "encrypted", "64K", 1),
+		script("the same, 1 MiB", "encrypted", "1024K", 1.3),
+		{"its allocations", "Script/op=ReadAt/mode=encrypted/size=1024K", "allocs/op", "", 0, 0, atMost},
+		samba("reads of 1 MiB from Samba, one goroutine, plain", "plain", 1.2),
+		samba("the same, signed", "signed", 3),
+		samba("the same, encrypted", "encrypted", 1.5),
+		{"one ReadAt of 16 MiB at 2 ms round trip", "Delayed/rtt=2ms/op=read/shape=seq-16M", "MB/s", peer, 2.5, 2.5, timesMore},
+		{"1 MiB ReadAt alternating with Stat, bytes allocated", "Mixed/mode=plain", "B/op", "", 4096, 256, atMost},
+	}
+}
+
+func barTable(r *results, bars []bar) string {
 	var b strings.Builder
 	b.WriteString("| what | bar | aim | measured | Tarn | peer | benchmark |\n|---|---|---|---|---|---|---|\n")
-	for _, c := range bars() {
+	for _, c := range bars {
 		b.WriteString(c.row(r))
 	}
 	return b.String()
@@ -131,6 +159,10 @@ func format(v float64, unit string) string {
 		return fmt.Sprintf("%.1f ns", v)
 	case unit == "calls/s":
 		return fmt.Sprintf("%.0f/s", v)
+	case unit == "MB/s" && v >= 100:
+		return fmt.Sprintf("%.0f MB/s", v)
+	case unit == "MB/s":
+		return fmt.Sprintf("%.1f MB/s", v)
 	case strings.HasPrefix(unit, "B/") || strings.Contains(unit, "-B/"):
 		return formatBytes(v)
 	default:

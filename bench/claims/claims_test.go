@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bars := barTable(r)
+	bars := barTable(r, bars())
 	for _, want := range []string{
 		"| ≥ 10× | ≥ 25× | 30.00×, aim met | 20.0 ns | 600 ns | `Split` |",
 		"| ≥ 2× | ≥ 4× | 1.50×, **missed** | 20.0 ns | 30.0 ns | `Split` |",

@@ -37,7 +37,7 @@ func (t valueTable) aheadOf(r *results, bench string, own float64) []string {
 			continue
 		}
 		times := own / v // lower is better
-		if t.unit == "calls/s" {
+		if t.unit == "calls/s" || t.unit == "MB/s" {
 			times = v / own
 		}
 		if times >= margin {

@@ -37,12 +37,15 @@ func run(dir, page string) error {
 	if len(res.values) == 0 {
 		return fmt.Errorf("no results under %s; run.sh makes them", dir)
 	}
-	tables := map[string]string{"machine": res.machine(), "bars": barTable(&res), "losses": lossTable(&res)}
+	tables := map[string]string{
+		"machine": res.machine(), "losses": lossTable(&res),
+		"bars": barTable(&res, bars()), "bars-smb": barTable(&res, smbBars()),
+	}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(&res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars", "losses"} {
+		for _, name := range []string{"machine", "bars", "bars-smb", "losses"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

@@ -17,11 +17,12 @@ type valueTable struct {
 func valueTables() []valueTable {
 	core := []string{"tarn", "syncpool", "mcache", "bytebufferpool", "libp2p", "grpc-nozero", "grpc", "make"}
 	rpc := []string{"tarn", "grpc", "grpc-tuned", "connect"}
+	smb := []string{"tarn", "go-smb2", "smbclient"}
 	return []valueTable{
 		{"getfree", "ns/op", "GetFree/", core},
 		{"split", "ns/op", "Split", []string{"tarn", "syncpool", "grpc-nozero", "grpc"}},
 		{"parallel", "ns/op", "Parallel/", core},
-		{"mixed", "ns/op", "Mixed/", core},
+		{"mixed", "ns/op", "Mixed/trace=", core},
 		{"burst", "ns/op", "BurstAfterGC/", core},
 		{"small", "ns/op", "Small/", []string{"tarn", "tarn-pool", "shards", "shards-lean", "make", "grpc"}},
 		{"chaos", "ns/op", "Chaos/", []string{"tarn", "shards", "shards-lean", "make"}},
@@ -36,6 +37,10 @@ func valueTables() []valueTable {
 		{"stream-tls", "calls/s", "Stream/tls=on/", rpc},
 		{"idle-client", "client-B/conn", "Idle/", rpc},
 		{"idle-server", "server-B/conn", "Idle/", rpc},
+		{"smb-script", "MB/s", "Script/", smb},
+		{"smb-samba", "MB/s", "Samba/", smb},
+		{"smb-delayed", "MB/s", "Delayed/", smb},
+		{"smb-mixed", "B/op", "Mixed/mode=", smb},
 	}
 }
 
