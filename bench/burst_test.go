@@ -8,10 +8,10 @@ import (
 )
 
 // BenchmarkBurstAfterGC takes 64 buffers of 32 KiB after the collector has run with all of them idle,
-// once or twice, and gives them back: whether a pool keeps what is in use often, and what it costs
+// once to three times, and gives them back: whether a pool keeps what is in use often, and what it costs
 // when it does not. Only the burst is timed: ns/op and B/op are those of 64 buffers.
 func BenchmarkBurstAfterGC(b *testing.B) {
-	for _, cycles := range []int{1, 2} {
+	for _, cycles := range []int{1, 2, 3} {
 		b.Run(fmt.Sprintf("cycles=%d", cycles), func(b *testing.B) {
 			for _, h := range allHolders() {
 				b.Run("peer="+h.name, func(b *testing.B) { burst(b, h, cycles) })
