@@ -64,7 +64,6 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 func parse(args []string, out io.Writer) (options, error) {
 	var opt options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
 	fs.BoolVar(&opt.short, "short", false, "a quick look: fewer cases and turns, about ten seconds")
 	fs.BoolVar(&opt.json, "json", false, "print the results as JSON instead of tables")
 	fs.StringVar(&opt.html, "o", "", "also write a page with plots to `file`")
@@ -73,19 +72,11 @@ func parse(args []string, out io.Writer) (options, error) {
 	for _, s := range known {
 		names = append(names, s.name)
 	}
-	// Flags may stand before, between and behind the sections.
-	for {
-		if err := fs.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				usage(out, fs, known)
-			}
-			return opt, err
-		}
-		if fs.NArg() == 0 {
-			break
-		}
-		name := fs.Arg(0)
-		args = fs.Args()[1:]
+	asked, err := cli.Parse(fs, args, usage(known), out)
+	if err != nil {
+		return opt, err
+	}
+	for _, name := range asked {
 		i := slices.Index(names, name)
 		if i < 0 {
 			return opt, fmt.Errorf("unknown section %q (there are: %s)", name, strings.Join(names, " "))
@@ -100,14 +91,14 @@ func parse(args []string, out io.Writer) (options, error) {
 	return opt, nil
 }
 
-func usage(out io.Writer, fs *flag.FlagSet, known []section) {
-	fmt.Fprintf(out, "usage: tarn bench [flags] [section ...]\n\nMeasures Tarn beside what programs use today. Sections (all of them if none is named):\n\n")
+func usage(known []section) string {
+	var b strings.Builder
+	b.WriteString("usage: tarn bench [flags] [section ...]\n\nMeasures Tarn beside what programs use today. Sections (all of them if none is named):\n\n")
 	for _, s := range known {
-		fmt.Fprintf(out, "  %-8s%s\n", s.name, s.title)
+		fmt.Fprintf(&b, "  %-8s%s\n", s.name, s.title)
 	}
-	fmt.Fprintf(out, "\nFlags:\n\n")
-	fs.SetOutput(out)
-	fs.PrintDefaults()
+	b.WriteString("\nFlags:\n\n")
+	return b.String()
 }
 
 // session is one run of the command.

@@ -34,7 +34,7 @@ type options struct {
 
 // Run runs the command and returns its exit status. An interrupt (ctx) is its ordinary end.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
-	o, err := parse(args, std.Err)
+	o, err := parse(args, std.Out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return cli.OK
@@ -53,30 +53,19 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 func parse(args []string, help io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("tarn top", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.BoolVar(&o.once, "once", false, "print one snapshot and end")
 	flags.DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
 	flags.StringVar(&o.pool, "pool", "", "show the pool of that name alone")
-	for rest := args; ; {
-		if err := flags.Parse(rest); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				fmt.Fprint(help, usage)
-				flags.SetOutput(help)
-				flags.PrintDefaults()
-			}
-			return o, err
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		if o.url != "" {
-			return o, fmt.Errorf("one address, please: %s or %s", o.url, flags.Arg(0))
-		}
-		o.url, rest = flags.Arg(0), flags.Args()[1:]
-	}
+	addresses, err := cli.Parse(flags, args, usage, help)
 	switch {
-	case o.url == "":
+	case err != nil:
+		return o, err
+	case len(addresses) > 1:
+		return o, fmt.Errorf("one address, please: %s or %s", addresses[0], addresses[1])
+	case len(addresses) == 0:
 		return o, errors.New("whose pools? Give the address of a debug page (-h for help)")
+	}
+	switch o.url = addresses[0]; {
 	case !fetch.IsURL(o.url):
 		return o, fmt.Errorf("%s: %w", o.url, fetch.ErrURL)
 	case o.every < 500*time.Millisecond:

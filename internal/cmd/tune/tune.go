@@ -32,7 +32,7 @@ type options struct {
 
 // Run runs the command and returns its exit status.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
-	o, err := parse(args, std.Err)
+	o, err := parse(args, std.Out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return cli.OK
@@ -51,33 +51,21 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 func parse(args []string, help io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("tarn tune", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.IntVar(&o.classes, "k", 0, "number of classes; 0 chooses it")
 	flags.StringVar(&o.pool, "pool", "", "the pool of that name; all where a service has several")
 	flags.StringVar(&o.report, "o", "", "write a report with plots to this file, as HTML")
-	for rest := args; ; {
-		if err := flags.Parse(rest); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				fmt.Fprint(help, usage)
-				flags.SetOutput(help)
-				flags.PrintDefaults()
-			}
-			return o, err
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		if o.source != "" {
-			return o, fmt.Errorf("one source, please: %s or %s", o.source, flags.Arg(0))
-		}
-		o.source, rest = flags.Arg(0), flags.Args()[1:]
-	}
+	sources, err := cli.Parse(flags, args, usage, help)
 	switch {
-	case o.source == "":
+	case err != nil:
+		return o, err
+	case len(sources) > 1:
+		return o, fmt.Errorf("one source, please: %s or %s", sources[0], sources[1])
+	case len(sources) == 0:
 		return o, errors.New("what to tune? Give a file or the address of a debug page (-h for help)")
 	case o.classes < 0:
 		return o, fmt.Errorf("-k %d: a ladder has at least one class", o.classes)
 	}
+	o.source = sources[0]
 	return o, nil
 }
 

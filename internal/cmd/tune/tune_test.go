@@ -138,7 +138,7 @@ func TestTuneErrors(t *testing.T) {
 			t.Errorf("%q: %d %q %q; want %d with %q on one line", tc.args, status, out, errs, tc.status, tc.says)
 		}
 	}
-	if status, _, errs := tune(t, "", "-h"); status != cli.OK || !strings.Contains(errs, "usage: tarn tune") {
-		t.Errorf("-h: %d %s", status, errs)
+	if status, out, _ := tune(t, "", "-h"); status != cli.OK || !strings.Contains(out, "usage: tarn tune") {
+		t.Errorf("-h: %d %s", status, out)
 	}
 }
