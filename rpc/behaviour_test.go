@@ -143,14 +143,14 @@ func TestDeadline(t *testing.T) {
 		},
 	}
 	eachPairing(t, svc, func(t *testing.T, c pb.TestServiceClient) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 		defer cancel()
 		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{})
 		wantCode(t, err, codes.DeadlineExceeded)
 		if err := <-ended; err == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		ctx, cancel = context.WithTimeout(context.Background(), 30*time.Millisecond)
+		ctx, cancel = context.WithTimeout(context.Background(), 250*time.Millisecond)
 		defer cancel()
 		s, err := c.FullDuplexCall(ctx)
 		if err != nil {

@@ -112,7 +112,7 @@ func TestExpired(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }}
 	d := smb.Dialer{}
-	d.Limits.RequestTimeout = 30 * time.Millisecond
+	d.Limits.RequestTimeout = 250 * time.Millisecond
 	f, err := scripted(t, s, d)
 	must(t, err)
 	var timeout interface{ Timeout() bool }

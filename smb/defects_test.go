@@ -191,7 +191,7 @@ func TestPending(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			never = true
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 			defer cancel()
 			if _, err := f.WithContext(ctx).ReadAt(make([]byte, 10), 0); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatal(err)
