@@ -74,7 +74,7 @@ func (a *Arena) Get(n int) Buffer {
 	after := s.bump.Add(bumpCount | uint64(n))
 	end := after & bumpBytes
 	if end <= size { // one of the references taken beforehand is ours, so the generation stands
-		return Buffer{s, s.chunkKey, int(end) - n, n}
+		return Buffer{s, s.chunkKey - after>>bumpBits, int(end) - n, n}
 	}
 	s.overrun(after, n)
 	return a.refill(shard, n)
@@ -93,10 +93,10 @@ func (s *slab) overrun(after uint64, n int) {
 // included.
 func (s *slab) settle(handed int) {
 	s.bump.Store(sealed)
-	switch drop(&s.state, s.state.Load(), whole+uint64(len(s.mem)-handed)) {
+	switch drop(&s.state, atomic.LoadUint64(&s.state), whole+uint64(len(s.mem)-handed)) {
 	case droppedLast:
 		s.class.idle.Put(s)
-	case droppedFlagged:
+	case droppedDue:
 		s.home()
 	}
 }
@@ -111,7 +111,7 @@ func (a *Arena) refill(shard *arenaShard, n int) Buffer {
 	if s := shard.current.Load(); s != nil {
 		after := s.bump.Add(bumpCount | uint64(n))
 		if end := after & bumpBytes; end <= uint64(len(s.mem)) {
-			return Buffer{s, s.chunkKey, int(end) - n, n}
+			return Buffer{s, s.chunkKey - after>>bumpBits, int(end) - n, n}
 		}
 		s.overrun(after, n)
 	}
@@ -123,14 +123,14 @@ func (a *Arena) refill(shard *arenaShard, n int) Buffer {
 	}
 	s := chunk.slab
 	takeAhead(s)
-	s.chunkKey = chunk.key&genMask | crowded | 1
+	s.chunkKey = chunk.key&genMask | foretold | (whole + uint64(len(s.mem)) + 1)
 	s.bump.Store(uint64(n) | bumpCount)
 	shard.current.Store(s)
-	return Buffer{s, s.chunkKey, 0, n}
+	return Buffer{s, s.chunkKey - 1, 0, n}
 }
 
 // takeAhead takes a reference for each byte of a chunk, the most Buffers that it can be cut into.
-func takeAhead(s *slab) { s.state.Add(uint64(len(s.mem))) }
+func takeAhead(s *slab) { atomic.AddUint64(&s.state, uint64(len(s.mem))) }
 
 // cutTracked cuts n bytes off a chunk whose references are tracked one by one.
 func (a *Arena) cutTracked(shard *arenaShard, n int) Buffer {

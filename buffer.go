@@ -1,5 +1,7 @@
 package tarn
 
+import "sync/atomic"
+
 // Buffer is one reference to some bytes of a slab (rule 1). It is a small value: copying it copies
 // no bytes and makes no new reference, so of all copies one is freed, once. The zero Buffer is
 // empty, and freeing it does nothing.
@@ -35,7 +37,7 @@ func (b Buffer) Bytes() []byte {
 	if s == nil {
 		return nil
 	}
-	if !current(s.state.Load(), b.key) || b.key&tracked != 0 {
+	if !current(atomic.LoadUint64(&s.state), b.key) || b.key&tracked != 0 {
 		b.inspect("Bytes")
 	}
 	return s.mem[b.off : b.off+b.n : b.off+b.n]
@@ -59,18 +61,16 @@ func (b Buffer) Split(n int) (head, tail Buffer) {
 	if uint(n) > uint(b.n) {
 		outOfBounds(b.n, n, b.n)
 	}
-	w := b.key & countMask
-	if b.key&tracked != 0 || w < 2 {
+	if b.key&special != 0 || b.key&countMask < 2 {
 		return b.splitSlowly(n)
 	}
-	if !current(s.state.Load(), b.key) {
+	if !current(atomic.LoadUint64(&s.state), b.key) {
 		b.stale("Split")
 	}
-	key := b.key&genMask | w/2 // the count stays what it is
-	return Buffer{s, key | sooner, b.off, n}, Buffer{s, key + w%2, b.off + n, b.n - n}
+	return Buffer{s, b.key | foretold, b.off, n}, Buffer{s, b.key - 1, b.off + n, b.n - n}
 }
 
-// splitSlowly is Split of nothing, or of a reference that is tracked or has no weight left to share.
+// splitSlowly is Split of nothing, or of a reference that is tracked or has no weight to share.
 func (b Buffer) splitSlowly(n int) (head, tail Buffer) {
 	if b.slab == nil {
 		return b, b
@@ -98,8 +98,7 @@ func (b Buffer) Narrow(i, j int) Buffer {
 	return b.resized()
 }
 
-// another is a further reference to n bytes of b's slab from off, of the same weight as b but whole at
-// most: or slices that are joined and sliced again would double in weight each time.
+// another is a further reference to n bytes of b's slab from off. It weighs one.
 func (b Buffer) another(op string, off, n int) Buffer {
 	s := b.slab
 	if s == nil {
@@ -108,12 +107,11 @@ func (b Buffer) another(op string, off, n int) Buffer {
 	if b.key&tracked != 0 {
 		return b.anotherTracked(op, off, n)
 	}
-	key := b.key &^ special
-	w := min(key&countMask, whole)
-	if !s.state.CompareAndSwap(key, key+w) && !retain(&s.state, key, w) {
+	key := b.key | ordinary
+	if !atomic.CompareAndSwapUint64(&s.state, key, key+1) && !retain(&s.state, b.key, 1) {
 		b.stale(op)
 	}
-	return Buffer{s, key&genMask | sooner | w, off, n}
+	return Buffer{s, key + 1, off, n}
 }
 
 // outOfBounds panics with the runtime's own error about b[i:j] of n bytes.
@@ -129,7 +127,7 @@ func (b Buffer) Unique() bool {
 	if s == nil {
 		return true
 	}
-	st := s.state.Load()
+	st := atomic.LoadUint64(&s.state)
 	if !current(st, b.key) || b.key&tracked != 0 {
 		b.inspect("Unique")
 	}
@@ -140,33 +138,23 @@ func (b Buffer) Unique() bool {
 // whose slab has gone home panics; so does, with CheckAll, freeing one twice while others live. It
 // may be called on any goroutine.
 func (b Buffer) Free() {
+	// Short enough to be inlined (the compiler's limit is 80, and this costs 79), which saves one of
+	// many references the call.
+	if int32(b.key) >= 0 || !atomic.CompareAndSwapUint64(&b.slab.state, b.key, b.key-1) {
+		b.free() // not foretold, or not as foretold
+	}
+}
+
+// free is Free of what was not foretold.
+func (b Buffer) free() {
 	s := b.slab
 	if s == nil {
 		return
 	}
-	switch b.key & special {
-	case 0: // the only one, likely; and if so, nothing is due
-		if s.state.CompareAndSwap(b.key, nextGeneration(b.key)) {
-			s.class.idle.Put(s)
-			return
-		}
-	case sooner: // one of two
-		key := b.key &^ sooner
-		if s.state.CompareAndSwap(key+key&countMask, key) {
-			return
-		}
-	case crowded: // one of many
-		st, w := s.state.Load(), b.key&countMask
-		if current(st, b.key) && count(st) > w && s.state.CompareAndSwap(st, st-w) {
-			return
-		}
+	if b.key&special == 0 && atomic.CompareAndSwapUint64(&s.state, b.key|ordinary, nextGeneration(b.key)) {
+		s.class.idle.Put(s) // it was the only one, and nothing is due
+		return
 	}
-	b.free()
-}
-
-// free is the long way of Free.
-func (b Buffer) free() {
-	s := b.slab
 	if b.key&tracked != 0 {
 		b.endTracked("Free")
 	}
@@ -175,7 +163,7 @@ func (b Buffer) free() {
 		b.stale("Free")
 	case droppedLast:
 		s.class.idle.Put(s)
-	case droppedFlagged:
+	case droppedDue:
 		s.home()
 	}
 }

@@ -1,5 +1,7 @@
 package tarn
 
+import "sync/atomic"
+
 // This file is what a Buffer can do with the rest of its slab: rejoin a neighbour, grow into free
 // room, or leave a slab that is too large for it.
 
@@ -11,10 +13,10 @@ func (b Buffer) Join(next Buffer) (Buffer, bool) {
 		return b, false
 	}
 	if b.key&tracked == 0 { // as Split shared a weight, Join adds it up
-		if st := s.state.Load(); !current(st, b.key) || count(st) < weight(b.key)+weight(next.key) {
+		if st := atomic.LoadUint64(&s.state); !current(st, b.key) || count(st) < weight(b.key)+weight(next.key) {
 			b.stale("Join")
 		}
-		b.key = b.key&^special + weight(next.key)
+		b.key = b.key&genMask | weight(b.key) + weight(next.key)
 		b.n += next.n
 		return b, true
 	}

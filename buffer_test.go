@@ -223,16 +223,30 @@ func TestStaleHandlesPanic(t *testing.T) {
 	}
 }
 
-// A reference freed twice while others live robs one of them, which panics instead of reading.
-func TestRobbedReferencePanics(t *testing.T) {
+// A reference freed twice while others live panics, or robs one of them, which panics instead of
+// reading or of going home early.
+func TestFreeingOneOfManyTwice(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
-	a := p.Get(100)
-	b := a.Ref()
-	a.Free()
-	a.Free() // the count cannot tell
-	if _, ok := caught(func() { b.Bytes() }).(*tarn.Misuse); !ok {
-		t.Error("the robbed reference read memory that has gone home")
+	misuse := func(what string, f func()) {
+		t.Helper()
+		if _, ok := caught(f).(*tarn.Misuse); !ok {
+			t.Errorf("%s did not panic", what)
+		}
 	}
+	first := p.Get(100)
+	one, two := first.Ref(), first.Ref()
+	first.Free()
+	misuse("the second Free of Get's reference", first.Free)
+	one.Free()
+	one.Free() // the count cannot tell
+	misuse("the use of a robbed reference", func() { two.Bytes() })
+
+	first = p.Get(100)
+	one = first.Slice(0, 10)
+	one.Free()
+	one.Free() // takes what is first's
+	first.Bytes()
+	misuse("the Free of a robbed reference", first.Free)
 }
 
 func TestReferencesInManyGoroutines(t *testing.T) {

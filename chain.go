@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // ErrShort is returned when a Chain has fewer bytes than were asked for; then nothing was consumed.
@@ -170,7 +171,7 @@ func (c *Chain) source() *Pool {
 
 // verify panics if b is stale.
 func (b Buffer) verify(op string) {
-	if !current(b.slab.state.Load(), b.key) || b.key&tracked != 0 {
+	if !current(atomic.LoadUint64(&b.slab.state), b.key) || b.key&tracked != 0 {
 		b.inspect(op)
 	}
 }

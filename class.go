@@ -111,7 +111,7 @@ func (c *class) count() (b books, out, idle int64) {
 		if s == nil || !s.kept {
 			return
 		}
-		st := s.state.Load()
+		st := atomic.LoadUint64(&s.state)
 		cycles := s.cycles(st)
 		b.gets += cycles
 		b.frees += cycles

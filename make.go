@@ -1,16 +1,20 @@
 package tarn
 
-import "github.com/tarn-go/tarn/internal/publish"
+import (
+	"sync/atomic"
+
+	"github.com/tarn-go/tarn/internal/publish"
+)
 
 // This file is the long way of Get: making slabs, and what is due for some of them.
 
 // hand makes an idle slab, which the caller owns, into a reference to its first n bytes.
 func (p *Pool) hand(s *slab, n int) Buffer {
-	st := s.state.Load()
+	st := atomic.LoadUint64(&s.state)
 	if generation(st) == 0 { // wrapped: a stale handle of its first cycles could pass for a new one
 		s.discard()
 		s = p.makeSlab(s.class)
-		st = s.state.Load()
+		st = atomic.LoadUint64(&s.state)
 	}
 	if !s.kept {
 		s.due |= dueCollect
@@ -22,8 +26,8 @@ func (p *Pool) hand(s *slab, n int) Buffer {
 	if p.checks != nil && scatter(generation(st)) <= p.samples.check {
 		key, next = st|tracked|p.track(s, n), st+1
 	}
-	if s.due != 0 {
-		next |= flagged
+	if s.due == 0 {
+		next |= ordinary
 	}
 	publish.Store(&s.state, next)
 	return Buffer{s, key, 0, n}

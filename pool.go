@@ -100,11 +100,11 @@ func (p *Pool) Get(n int) Buffer {
 	if s == nil {
 		return p.hand(p.makeSlab(c), n)
 	}
-	st := s.state.Load()
+	st := atomic.LoadUint64(&s.state)
 	if scatter(generation(st)) <= p.watch {
 		return p.hand(s, n)
 	}
-	publish.Store(&s.state, st+whole) // the slab is ours alone, and nothing is due
+	publish.Store(&s.state, st|ordinary+whole) // the slab is ours alone, and nothing is due
 	return Buffer{s, st + whole, 0, n}
 }
 

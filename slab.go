@@ -9,9 +9,9 @@ import (
 // slab is a piece of memory and the word that says who has it. Its plain fields are written by its
 // one owner, between Get and handing the reference out or after the last Free, never in between.
 type slab struct {
-	state    atomic.Uint64
+	state    uint64        // see state.go; first, where 32-bit platforms have it aligned; atomic but for internal/publish
 	bump     atomic.Uint64 // of an arena's chunk; see Arena
-	chunkKey uint64        // of an arena's chunk: the key of what is cut from it
+	chunkKey uint64        // of an arena's chunk: the key before its first Buffer; see Arena
 	mem      []byte        // len is cap is the size
 	pool     *Pool
 	class    *class // nil when oversize or foreign
@@ -28,7 +28,7 @@ type slab struct {
 	track   atomic.Pointer[track]
 }
 
-// due is the set of things to do at the last Free of a flagged slab.
+// due is the set of things to do at the last Free of a slab that is not ordinary.
 type due uint16
 
 const (
@@ -48,7 +48,7 @@ const (
 func newSlab(p *Pool, c *class, mem []byte) *slab {
 	s := &slab{mem: mem, pool: p, class: c}
 	s.first = rand.Uint32()>>1 + 1 // not near the end of its generations
-	s.state.Store(uint64(s.first) << genShift)
+	atomic.StoreUint64(&s.state, uint64(s.first)<<genShift)
 	return s
 }
 
@@ -71,7 +71,7 @@ func (s *slab) cycles(state uint64) uint64 {
 // collected runs when the garbage collector found the slab unreachable: dropped by its idle list,
 // or leaked.
 func (s *slab) collected() {
-	st := s.state.Load()
+	st := atomic.LoadUint64(&s.state)
 	s.pool.forget(s, st)
 	if count(st) > 0 {
 		s.pool.leaked(s)
@@ -81,10 +81,10 @@ func (s *slab) collected() {
 // discard gives up a slab that the caller owns and nobody references.
 func (s *slab) discard() {
 	runtime.SetFinalizer(s, nil)
-	s.pool.forget(s, s.state.Load())
+	s.pool.forget(s, atomic.LoadUint64(&s.state))
 }
 
-// home finishes the last Free of a flagged slab: whatever is due, then back to its class or away.
+// home finishes the last Free of a slab that is not ordinary: whatever is due, then back to its class or away.
 func (s *slab) home() {
 	due := s.due
 	s.due = 0

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -18,7 +19,7 @@ func TestGenerationsNeverRepeat(t *testing.T) {
 	for range 100 { // under the race detector a sync.Pool may drop the slab on the way
 		b := p.Get(1)
 		s := b.slab
-		s.state.Store(math.MaxUint32<<genShift | s.state.Load()&(genStep-1))
+		atomic.StoreUint64(&s.state, math.MaxUint32<<genShift|atomic.LoadUint64(&s.state)&(genStep-1))
 		b.key = math.MaxUint32<<genShift | b.key&(genStep-1)
 		b.Free()
 		next := p.Get(1)

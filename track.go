@@ -3,6 +3,7 @@ package tarn
 import (
 	"runtime/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -75,7 +76,7 @@ func (p *Pool) setChecks() {
 // track begins to watch a slab about to be handed out, and returns its first reference's identity.
 func (p *Pool) track(s *slab, n int) (identity uint64) {
 	t := &track{
-		generation: generation(s.state.Load()),
+		generation: generation(atomic.LoadUint64(&s.state)),
 		size:       n,
 		pinned:     len(s.mem),
 		acquired:   here(2), // track and hand; and Get, whose caller it is
@@ -148,7 +149,7 @@ func (s *slab) history(key uint64) (acquired, freed Stack) {
 
 // inspect panics if b is stale, or tracked and freed before.
 func (b Buffer) inspect(op string) {
-	if !current(b.slab.state.Load(), b.key) {
+	if !current(atomic.LoadUint64(&b.slab.state), b.key) {
 		b.stale(op)
 	}
 	if b.identity() == 0 {

@@ -4,5 +4,5 @@ package publish
 
 import "sync/atomic"
 
-// Store stores v in w atomically.
-func Store(w *atomic.Uint64, v uint64) { w.Store(v) }
+// Store stores v in w, which is aligned to eight bytes, atomically.
+func Store(w *uint64, v uint64) { atomic.StoreUint64(w, v) }
