@@ -345,7 +345,7 @@ func TestDeafPeer(t *testing.T) {
 		full := func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.send.waiters != nil && s.send.out.Len() >= queueHigh
+			return s.send.turns.first != nil && s.send.out.Len() >= queueHigh
 		}
 		for end := time.Now().Add(20 * time.Second); !full(); {
 			if time.Now().After(end) {

@@ -43,9 +43,7 @@ func (c *Conn) onWindow(f frame) error {
 	if s.out += n; s.out > maxWindow {
 		return &StreamError{Code: FlowControlError, Fault: Peer, Reason: "a window beyond 2^31-1"}
 	}
-	if s.out > 0 && c.send.conn > 0 {
-		c.wakeStream(s)
-	}
+	c.offer(s)
 	return nil
 }
 

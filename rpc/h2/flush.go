@@ -32,7 +32,7 @@ type sending struct {
 	maxFrame   int         // the peer's MAX_FRAME_SIZE
 	maxStreams int         // client: how many streams may be open
 	greeted    bool        // the peer's first SETTINGS have come
-	waiters    *Stream     // Writes that wait for a window or for the queue
+	turns      turns       // of Writes that wait for a window or for the queue
 	openers    []chan struct{}
 	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
 	closing    bool          // when all is sent, nothing more will be
@@ -119,6 +119,7 @@ func (c *Conn) swap() *wire.Batch {
 	b := c.send.out
 	c.send.out, c.send.spare = c.send.spare, nil
 	c.guard.replies = 0
+	c.wakeWaiters() // to gather the next while this one is sent
 	return b
 }
 
@@ -129,7 +130,6 @@ func (c *Conn) flushed(b *wire.Batch, err error) {
 		c.send.out.Reset()
 		c.breakOff(err)
 	}
-	c.wakeWaiters()
 }
 
 // put queues a frame header and returns the payload to be filled in before c.mu

@@ -64,6 +64,10 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	s := c.newStream(c.nextID)
 	s.Value = v
 	c.nextID += 2
+	if ctx == nil {
+		c.putOut(s, o)
+		return s, nil
+	}
 	if err := c.write(ctx, s, o); err != nil {
 		if !s.is(closed) {
 			c.resetStream(s, Cancel)

@@ -25,6 +25,8 @@ type Stream struct {
 
 	wake       chan struct{} // made when a Write first waits; kept
 	waiting    bool
+	want       int     // what the Write that waits has left
+	promised   int64   // what it was woken with
 	next, prev *Stream // list of waiters, or of spare streams
 
 	// Run's own:

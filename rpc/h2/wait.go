@@ -41,14 +41,16 @@ func (c *Conn) yield() {
 	c.send.yielding = false
 }
 
-// wait sends what is queued and then waits until something may have changed for
-// s. c.mu is held, but not throughout.
-func (c *Conn) wait(ctx context.Context, s *Stream) error {
+// wait sends what is queued and then waits until s may queue some of its left
+// bytes of DATA. c.mu is held, but not throughout.
+func (c *Conn) wait(ctx context.Context, s *Stream, left int, at place) error {
 	if s.wake == nil {
 		s.wake = make(chan struct{}, 1)
 	}
-	c.addWaiter(s)
+	c.addWaiter(s, left, at)
+	c.wakeWaiters()
 	c.flush(mayBlock)
+	var err error
 	if !s.is(closed) && s.waiting {
 		var cancelled <-chan struct{}
 		if ctx != nil {
@@ -57,75 +59,20 @@ func (c *Conn) wait(ctx context.Context, s *Stream) error {
 		c.mu.Unlock()
 		select {
 		case <-s.wake:
-			c.mu.Lock()
 		case <-cancelled:
-			c.mu.Lock()
-			if !s.is(closed) {
-				c.dropWaiter(s)
-				return ctx.Err()
-			}
+			err = ctx.Err()
 		}
+		c.mu.Lock()
 	}
 	c.dropWaiter(s)
+	c.redeem(s)
 	if s.is(closed) {
-		return s.err
+		err = s.err
 	}
-	return nil
-}
-
-func (c *Conn) addWaiter(s *Stream) {
-	select {
-	case <-s.wake:
-	default:
+	if err != nil {
+		c.wakeWaiters() // what was promised goes to the next
 	}
-	s.waiting = true
-	s.prev, s.next = nil, c.send.waiters
-	if s.next != nil {
-		s.next.prev = s
-	}
-	c.send.waiters = s
-}
-
-func (c *Conn) dropWaiter(s *Stream) {
-	if !s.waiting {
-		return
-	}
-	s.waiting = false
-	if s.prev != nil {
-		s.prev.next = s.next
-	} else {
-		c.send.waiters = s.next
-	}
-	if s.next != nil {
-		s.next.prev = s.prev
-	}
-	s.prev, s.next = nil, nil
-}
-
-// wakeStream lets the Write that waits on s look again. c.mu is held.
-func (c *Conn) wakeStream(s *Stream) {
-	if !s.waiting {
-		return
-	}
-	c.dropWaiter(s)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wakeWaiters wakes the Writes that can go on. c.mu is held.
-func (c *Conn) wakeWaiters() {
-	if c.send.conn <= 0 || c.send.out.Len() >= queueHigh {
-		return
-	}
-	for s := c.send.waiters; s != nil; {
-		next := s.next
-		if s.out > 0 {
-			c.wakeStream(s)
-		}
-		s = next
-	}
+	return err
 }
 
 // wakeOpeners lets the next Open that waits for a stream look again. c.mu is held.

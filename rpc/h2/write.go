@@ -102,21 +102,17 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
-	if left := o.left(); left == 0 || int64(left) <= min(s.out, c.send.conn) && c.send.out.Len() < queueHigh {
+	if left := o.left(); left == 0 || left == c.share(s, left) {
 		c.putOut(s, o)
 		return nil
 	}
 	if o.hasHeader() {
 		c.putHeaders(s, o.Block, o.Fields, More)
 	}
+	at := atBack
 	for {
 		left := o.left()
-		n := left
-		if c.send.out.Len() < queueHigh {
-			n = int(max(0, min(int64(left), s.out, c.send.conn)))
-		} else {
-			n = 0
-		}
+		n := c.share(s, left)
 		if n == left {
 			c.putTail(s, o)
 			return nil
@@ -125,9 +121,10 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 			c.putData(s, o, n, More)
 			continue
 		}
-		if err := c.wait(ctx, s); err != nil {
+		if err := c.wait(ctx, s, left, at); err != nil {
 			return err
 		}
+		at = atFront
 	}
 }
 

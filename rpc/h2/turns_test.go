@@ -1,0 +1,114 @@
+package h2
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// TestTurns: Writes that wait for the connection's window go on in the order in
+// which they came, each until it is through; one that is given up does not hold
+// up the others; and a small one passes them.
+func TestTurns(t *testing.T) {
+	const size = 100_000
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+	open := func(n int) *Stream {
+		t.Helper()
+		o := &Out{Block: testRequest}
+		if n > 0 {
+			o.Data = c.cfg.Pool.Get(n)
+		}
+		s, err := c.Open(context.Background(), newCall(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	streams := []*Stream{open(initialWindow)}
+	waits := func(s *Stream) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return s.waiting
+	}
+	type result struct {
+		s   *Stream
+		err error
+	}
+	done := make(chan result, 8)
+	start := func(ctx context.Context, n int) *Stream {
+		t.Helper()
+		s := open(0)
+		streams = append(streams, s)
+		go func() { done <- result{s, s.Write(ctx, &Out{Data: c.cfg.Pool.Get(n), Ending: End})} }()
+		for end := time.Now().Add(20 * time.Second); !waits(s); runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatal("a Write does not wait")
+			}
+		}
+		return s
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	first := start(context.Background(), size)
+	gone := start(ctx, size)
+	second := start(context.Background(), size)
+	third := start(context.Background(), size)
+	small := start(context.Background(), 100)
+	cancel()
+	if d := <-done; d.s != gone || !errors.Is(d.err, context.Canceled) {
+		t.Fatalf("stream %d: %v", d.s.ID(), d.err)
+	}
+	sent := func() map[*Stream]int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		m := map[*Stream]int{}
+		for _, f := range r.seen {
+			for _, s := range streams {
+				if f.typ == http2.FrameData && f.id == s.ID() {
+					m[s] += f.n
+				}
+			}
+		}
+		return m
+	}
+	const grant = 30_000
+	for given := grant; given < 3*size+100+grant; given += grant {
+		r.fr.WriteWindowUpdate(0, grant)
+		all := min(given, 3*size+100)
+		for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+			m := sent()
+			a, b, d := m[first], m[second], m[third]
+			if a+b+d+m[small] == all {
+				if b > 0 && a < size || d > 0 && b < size {
+					t.Fatalf("out of turn: %d, %d and %d bytes", a, b, d)
+				}
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d given, and %d, %d and %d bytes came", given, a, b, d)
+			}
+		}
+		if sent()[small] != 100 {
+			t.Fatal("the small one did not pass")
+		}
+	}
+	for range 4 {
+		if d := <-done; d.err != nil {
+			t.Errorf("stream %d: %v", d.s.ID(), d.err)
+		}
+	}
+	c.mu.Lock()
+	if c.send.turns != (turns{}) {
+		t.Errorf("left: %+v", c.send.turns)
+	}
+	c.mu.Unlock()
+	for _, s := range streams {
+		s.Release()
+	}
+	if sent()[gone] != 0 {
+		t.Error("what was given up was sent")
+	}
+}
