@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 )
 
@@ -27,4 +28,21 @@ func Parse(flags *flag.FlagSet, args []string, usage string, help io.Writer) ([]
 		others = append(others, flags.Arg(0))
 		args = flags.Args()[1:]
 	}
+}
+
+// Finish runs a command if its arguments could be parsed, and returns its exit status. What went wrong
+// it writes to errs in one line that begins with the command's name; help that was asked for is no error.
+func Finish(name string, parsed error, errs io.Writer, run func() error) int {
+	switch {
+	case errors.Is(parsed, flag.ErrHelp):
+		return OK
+	case parsed != nil:
+		fmt.Fprintf(errs, "%s: %v\n", name, parsed)
+		return Usage
+	}
+	if err := run(); err != nil {
+		fmt.Fprintf(errs, "%s: %v\n", name, err)
+		return Failed
+	}
+	return OK
 }

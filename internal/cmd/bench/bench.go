@@ -43,22 +43,13 @@ type options struct {
 // cli.Usage if the arguments make no sense.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	opt, err := parse(args, std.Out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return cli.OK
-	case err != nil:
-		fmt.Fprintf(std.Err, "tarn bench: %v\n", err)
-		return cli.Usage
-	}
-	rep, err := measure(ctx, opt, newProgress(std.Err))
-	if err == nil {
-		err = deliver(rep, opt, std.Out)
-	}
-	if err != nil {
-		fmt.Fprintf(std.Err, "tarn bench: %v\n", err)
-		return cli.Failed
-	}
-	return cli.OK
+	return cli.Finish("tarn bench", err, std.Err, func() error {
+		rep, err := measure(ctx, opt, newProgress(std.Err))
+		if err != nil {
+			return err
+		}
+		return deliver(rep, opt, std.Out)
+	})
 }
 
 func parse(args []string, out io.Writer) (options, error) {

@@ -35,18 +35,12 @@ type options struct {
 // Run runs the command and returns its exit status. An interrupt (ctx) is its ordinary end.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	o, err := parse(args, std.Out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return cli.OK
-	case err != nil:
-		fmt.Fprintf(std.Err, "tarn top: %v\n", err)
-		return cli.Usage
-	}
-	if err := run(ctx, o, std); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(std.Err, "tarn top: %v\n", err)
-		return cli.Failed
-	}
-	return cli.OK
+	return cli.Finish("tarn top", err, std.Err, func() error {
+		if err := run(ctx, o, std); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
 }
 
 // parse takes flags before and after the address alike.

@@ -33,18 +33,7 @@ type options struct {
 // Run runs the command and returns its exit status.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	o, err := parse(args, std.Out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return cli.OK
-	case err != nil:
-		fmt.Fprintf(std.Err, "tarn tune: %v\n", err)
-		return cli.Usage
-	}
-	if err := run(ctx, o, std); err != nil {
-		fmt.Fprintf(std.Err, "tarn tune: %v\n", err)
-		return cli.Failed
-	}
-	return cli.OK
+	return cli.Finish("tarn tune", err, std.Err, func() error { return run(ctx, o, std) })
 }
 
 // parse takes flags before and after the source alike.
