@@ -32,8 +32,8 @@
 // A Buffer remembers the generation of its slab, and a slab that goes home moves on to the next
 // generation. So every use of a handle whose slab has gone home panics with a [*Misuse], in every
 // build and at every check level, before any byte or count of the next owner is touched. A reference
-// freed twice while others to the same slab live cannot be seen by a count; it takes away the count
-// of one of the others, which panics when it is used. [CheckAll] gives each reference an identity
+// freed twice while others to the same slab live cannot always be seen by a count; it takes away what
+// is one of the others', which panics when it is used or freed. [CheckAll] gives each reference an identity
 // and names the culprit at the second Free itself. What no handle can see is a slice kept from
 // Bytes beyond Free; [CheckGuard] makes reading it fault.
 //
