@@ -14,28 +14,35 @@ func (r *Reader) fill(need int) error {
 	if r.err != nil {
 		return r.err
 	}
-	var n int
-	var err error
+	for {
+		n, err := r.read(need)
+		if n > 0 {
+			r.w += n
+			return nil // an error that came along comes again
+		}
+		if err := r.failed(err); err != nil {
+			return err
+		}
+	}
+}
+
+// read reads once, into the receive buffer.
+func (r *Reader) read(need int) (n int, err error) {
 	if r.raw != nil {
 		r.dst, r.need = nil, need
-		n, err = r.await()
-	} else {
-		size := IdleWait // it may have to wait
-		if r.more {
-			size = max(r.size, RecordSize)
-		}
-		r.room(need, size)
-		space := r.mem[r.w:]
-		n, err = r.conn.Read(space)
-		if r.more = n == len(space); r.more {
-			r.size = min(r.size*2, maxRead)
-		}
+		return r.await()
 	}
-	if n > 0 {
-		r.w += n
-		return nil // an error that came along comes again
+	size := IdleWait // it may have to wait
+	if r.more {
+		size = max(r.size, RecordSize)
 	}
-	return r.failed(err)
+	r.room(need, size)
+	space := r.mem[r.w:]
+	n, err = r.conn.Read(space)
+	if r.more = n == len(space); r.more {
+		r.size = min(r.size*2, maxRead)
+	}
+	return n, err
 }
 
 // readDirect reads once, into p.
@@ -44,32 +51,38 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 		return 0, r.err
 	}
 	r.drop()
-	var n int
-	var err error
-	if r.raw != nil {
-		r.dst = p
-		n, err = r.await()
-		r.dst = nil
-	} else {
-		n, err = r.conn.Read(p)
+	for {
+		var n int
+		var err error
+		if r.raw != nil {
+			r.dst = p
+			n, err = r.await()
+			r.dst = nil
+		} else {
+			n, err = r.conn.Read(p)
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if err := r.failed(err); err != nil {
+			return 0, err
+		}
 	}
-	if n > 0 {
-		return n, nil
-	}
-	return 0, r.failed(err)
 }
 
 // failed keeps what ended the stream. A deadline has not: the caller may move it
-// and go on.
+// and go on, or nil says that it has.
 func (r *Reader) failed(err error) error {
 	if err == nil {
 		err = io.ErrNoProgress
 	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		r.err = err
-	}
 	if r.w == r.r {
 		r.drop()
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		r.err = err
+	} else if r.late != nil {
+		return r.late()
 	}
 	return err
 }

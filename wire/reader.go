@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -43,6 +44,7 @@ type Reader struct {
 	more  bool        // without readiness: the last read was full, so that more may be there
 	trust int
 	err   error // what ended the stream; reported once the buffered bytes are gone
+	late  func() error
 
 	raw  syscall.RawConn       // nil where readiness cannot be awaited
 	step func(fd uintptr) bool // bound once, so that a read allocates nothing
@@ -75,6 +77,11 @@ func (r *Reader) Trust(n int) {
 	}
 	r.trust = n
 }
+
+// OnDeadline sets what is called when a read has met the connection's read
+// deadline: if late returns nil the read goes on, which takes a later deadline,
+// else it fails with what late returned. It may not call r, except Buffered.
+func (r *Reader) OnDeadline(late func() error) { r.late = late }
 
 // Buffered returns how many bytes can be had without touching the connection.
 func (r *Reader) Buffered() int { return r.w - r.r }
@@ -224,6 +231,8 @@ func (r *Reader) Release() {
 	r.drop()
 	r.err = net.ErrClosed
 }
+
+var errCannotAwait = errors.New("wire: caller awaits a connection of a kind that cannot be awaited")
 
 // promised turns the end of the stream into a broken promise.
 func promised(err error) error {

@@ -1,0 +1,43 @@
+//go:build unix
+
+package wire
+
+import (
+	"crypto/tls"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// CanAwait reports whether Await can wait on conn: plain TCP and Unix
+// connections, and TLS over one of them.
+func CanAwait(conn net.Conn) bool { return rawConn(plain(conn)) != nil }
+
+// Await waits until a read of conn's socket would not wait, be it for an error or
+// the end of the stream. It takes nothing off the connection, holds no memory and
+// little stack: it is what a goroutine of an idle connection does. What conn
+// itself has buffered (TLS) does not count, so the read before must have met its
+// deadline. The error is that of conn's read deadline or its end, or says that
+// CanAwait is false.
+func Await(conn net.Conn) error {
+	raw := rawConn(plain(conn))
+	if raw == nil {
+		return errCannotAwait
+	}
+	return raw.Read(hasInput)
+}
+
+// plain returns what TLS is spoken over, or conn.
+func plain(conn net.Conn) net.Conn {
+	if t, ok := conn.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return conn
+}
+
+// hasInput looks whether there is something to read.
+func hasInput(fd uintptr) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p[:], 0)
+	return n > 0 || err != nil && err != unix.EINTR
+}
