@@ -56,7 +56,7 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 	if err := cc.enlist(c); err != nil {
 		c.h2c.Close()
 	}
-	go c.run()
+	c.h2c.Start(c.ended)
 	select {
 	case <-c.settings:
 		return c, nil
@@ -117,10 +117,9 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn) (net.Conn, erro
 	return sc, nil
 }
 
-// run reads the connection until it is over.
-func (c *clientConn) run() {
+// ended cleans up when the connection has ended.
+func (c *clientConn) ended(error) {
 	defer c.cc.wg.Done()
-	c.h2c.Run()
 	c.settle()
 	c.leave()
 	c.cc.dismiss(c)

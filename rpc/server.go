@@ -206,9 +206,8 @@ func (s *Server) admit(nc net.Conn) bool {
 	return true
 }
 
-// serveConn sets one connection up and runs it to its end.
+// serveConn sets one connection up. It is over when loops is told.
 func (s *Server) serveConn(nc net.Conn) {
-	defer s.loops.Done()
 	c, err := newServerConn(context.Background(), s, nc)
 	s.mu.Lock()
 	delete(s.raw, nc)
@@ -221,6 +220,7 @@ func (s *Server) serveConn(nc net.Conn) {
 		if !errors.Is(err, errDispatched) {
 			nc.Close()
 		}
+		s.loops.Done()
 		return
 	}
 	switch state {
@@ -229,10 +229,7 @@ func (s *Server) serveConn(nc net.Conn) {
 	case stopped:
 		c.h2c.Abort(h2.NoError, "")
 	}
-	c.run()
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.mu.Unlock()
+	c.h2c.Start(c.ended)
 }
 
 // Stop closes all listeners and connections at once and cancels running calls.

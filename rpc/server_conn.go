@@ -94,9 +94,10 @@ func (o *serverOptions) h2() h2.Config {
 
 const defaultServerKeepalive = 2 * time.Hour
 
-// run reads the connection until it is over.
-func (c *serverConn) run() {
-	c.h2c.Run()
+// ended cleans up when the connection has ended.
+func (c *serverConn) ended(error) {
+	s := c.srv
+	defer s.loops.Done()
 	c.settle()
 	c.setup.Stop()
 	c.timers.Stop()
@@ -109,9 +110,12 @@ func (c *serverConn) run() {
 		c.idle.Stop()
 	}
 	c.mu.Unlock()
-	for _, h := range c.srv.opts.stats {
+	for _, h := range s.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{})
 	}
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
 }
 
 // startAging closes the connection when it has been idle or alive too long, as

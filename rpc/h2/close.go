@@ -70,7 +70,8 @@ func (c *Conn) finish() {
 // hurry bounds how long the rest of a connection's life may take. c.mu is held.
 func (c *Conn) hurry() {
 	c.send.hurried = true
-	c.nc.SetDeadline(time.Now().Add(farewell))
+	c.send.limit = time.Now().Add(farewell)
+	c.nc.SetDeadline(c.send.limit)
 }
 
 // lastWords sends what is queued and then nothing more; Run goes on reading until
@@ -226,7 +227,7 @@ func (c *Conn) teardown(err error) error {
 		<-idle
 		c.mu.Lock()
 	}
-	c.send.out.Reset()
+	c.dropQueued()
 	c.wakeAllOpeners()
 	c.dropPings()
 	c.mu.Unlock()

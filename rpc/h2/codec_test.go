@@ -79,7 +79,7 @@ func TestDecoderRemembers(t *testing.T) {
 	var e encoder
 	e.init()
 	var d decoder
-	d.init(64 << 10)
+	d.init(64<<10, "")
 	var h Header
 	var memo *any
 	for i := range 10 {
@@ -128,7 +128,7 @@ func TestDecoderAgainstPlain(t *testing.T) {
 	enc := hpack.NewEncoder(&buf)
 	plain := hpack.NewDecoder(tableSize, nil)
 	var d decoder
-	d.init(64 << 10)
+	d.init(64<<10, "")
 	for range 2000 {
 		buf.Reset()
 		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})

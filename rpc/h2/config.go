@@ -39,6 +39,8 @@ type Config struct {
 	Policy PingPolicy
 	// Limits bounds what a hostile peer may do.
 	Limits Limits
+
+	restAfter time.Duration // see there; 0: that
 }
 
 // Keepalive says when to ask a silent peer whether it is there. A zero Time
@@ -121,6 +123,9 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Replies, 1000)
 	def(&c.Limits.Useless, 10000)
 	def(&c.Limits.Continuations, 32)
+	if c.restAfter == 0 {
+		c.restAfter = restAfter
+	}
 	if c.Keepalive.Timeout == 0 {
 		c.Keepalive.Timeout = 20 * time.Second
 	}

@@ -4,8 +4,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"github.com/tarn-go/tarn/wire"
 )
 
 type side uint8
@@ -27,7 +25,10 @@ type Conn struct {
 	spent  Recycler    // h, or nil
 	done   chan struct{}
 
-	in reading // Run's own
+	in     *reading    // Run's own; nil while it rests
+	packed string      // and then the decoder's table
+	onEnd  func(error) // of Start; nil: Run
+	rests  bool        // the connection rests while it is idle
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
@@ -82,13 +83,12 @@ func newConn(nc net.Conn, h Handler, cfg Config, side side) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{nc: nc, side: side, cfg: cfg, h: h, done: make(chan struct{}),
-		streams: make(map[uint32]*Stream), nextID: 1}
+		nextID: 1}
 	c.lander, _ = h.(Lander)
 	c.events, _ = h.(ConnHandler)
 	c.spent, _ = h.(Recycler)
-	c.in.init(c)
 	c.enc.init()
-	c.send.init(wire.NewWriter(nc, cfg.Pool))
+	c.send.init()
 	c.recv.init(&c.cfg)
 	c.guard.init(cfg.Limits)
 	c.greet()
@@ -98,7 +98,7 @@ func newConn(nc net.Conn, h Handler, cfg Config, side side) (*Conn, error) {
 // greet queues what either side sends first: it leaves with the first write.
 func (c *Conn) greet() {
 	if c.side == client {
-		c.send.out.Write([]byte(Preface))
+		c.outgoing().Write([]byte(Preface))
 	}
 	type setting struct {
 		id settingID
@@ -125,12 +125,17 @@ func (c *Conn) greet() {
 // this side ended the connection with Close or Shutdown or the peer closed it with
 // no stream open; otherwise why it ended.
 func (c *Conn) Run() error {
+	c.begin()
+	return c.teardown(c.loop())
+}
+
+// begin sends the greeting.
+func (c *Conn) begin() {
 	c.mu.Lock()
 	c.recv.asked = time.Now()
 	c.flush(mayBlock)
 	c.mu.Unlock()
 	c.startKeepalive()
-	return c.teardown(c.loop())
 }
 
 // Done is closed when the connection is over.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/tarntest"
@@ -195,6 +196,9 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	p := &pair{pool: pool, ch: newRecorder(t), sh: newRecorder(t)}
 	p.sh.serve = echo(t, pool)
 	ccfg.Pool, scfg.Pool = pool, pool
+	if ccfg.restAfter == 0 { // whenever there is a chance
+		ccfg.restAfter, scfg.restAfter = 100*time.Microsecond, 100*time.Microsecond
+	}
 	a, b := w(t)
 	var err error
 	if p.c, err = NewClient(a, p.ch, ccfg); err != nil {
@@ -204,8 +208,8 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 		t.Fatal(err)
 	}
 	p.runs.Add(2)
-	go func() { defer p.runs.Done(); p.cerr = p.c.Run() }()
-	go func() { defer p.runs.Done(); p.serr = p.s.Run() }()
+	p.c.Start(func(err error) { p.cerr = err; p.runs.Done() })
+	p.s.Start(func(err error) { p.serr = err; p.runs.Done() })
 	t.Cleanup(p.stop)
 	return p
 }

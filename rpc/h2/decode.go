@@ -1,10 +1,6 @@
 package h2
 
-import (
-	"bytes"
-
-	"golang.org/x/net/http2/hpack"
-)
+import "bytes"
 
 const (
 	rememberedBlocks = 16
@@ -18,7 +14,7 @@ const (
 // is decoded: literals, such as a deadline that differs from call to call. Any
 // change of the table forgets everything. Run's own.
 type decoder struct {
-	hp    *hpack.Decoder
+	table table
 	limit int
 	known [rememberedBlocks]*remembered
 	nknow int
@@ -62,9 +58,11 @@ const (
 	sawStatus
 )
 
-func (d *decoder) init(limit int) {
+// init makes a decoder ready; packed is what its table held when it was packed.
+func (d *decoder) init(limit int, packed string) {
+	d.table.limit = tableSize
+	d.parse([]byte(packed), true) // for the table alone: beyond the limit, which is 0 yet
 	d.limit = limit
-	d.hp = hpack.NewDecoder(tableSize, d.emit)
 }
 
 // decode decodes block into h. The result is nil if the list is well-formed.
@@ -114,9 +112,8 @@ func (d *decoder) slow(block []byte) *badHeader {
 		n = len(block)
 	}
 	d.into = &d.fields
-	d.hp.SetEmitEnabled(true)
-	if _, err := d.hp.Write(block[:n]); err != nil {
-		return &badHeader{conn: true, reason: err.Error()}
+	if reason := d.parse(block[:n], true); reason != "" {
+		return &badHeader{conn: true, reason: reason}
 	}
 	if len(d.fields) > 0 {
 		d.h.Fields = append([]Field(nil), d.fields...)
@@ -136,13 +133,10 @@ func (d *decoder) slow(block []byte) *badHeader {
 	return d.finish(block[n:])
 }
 
-// finish decodes the rest of a block.
+// finish decodes the rest of a block, literals that do not change the table.
 func (d *decoder) finish(tail []byte) *badHeader {
-	if _, err := d.hp.Write(tail); err != nil {
-		return &badHeader{conn: true, reason: err.Error()}
-	}
-	if err := d.hp.Close(); err != nil {
-		return &badHeader{conn: true, reason: err.Error()}
+	if reason := d.parse(tail, false); reason != "" {
+		return &badHeader{conn: true, reason: reason}
 	}
 	d.h.More = d.more
 	if d.bad != (badHeader{}) {
@@ -160,14 +154,15 @@ func (d *decoder) tidy() {
 	if cap(d.more) > 256 {
 		d.more = nil
 	}
-	d.hp.SetEmitEnabled(true)
 }
 
-// emit takes one field as hpack decodes it.
-func (d *decoder) emit(f hpack.HeaderField) {
+// emit takes one field as it is decoded.
+func (d *decoder) emit(f Field) {
+	if d.bad.tooLong {
+		return // the table is still kept in step
+	}
 	if d.size += len(f.Name) + len(f.Value) + entryCost; d.size > d.limit {
 		d.bad = badHeader{tooLong: true, reason: "a header list beyond the limit"}
-		d.hp.SetEmitEnabled(false) // the table is still kept in step
 		return
 	}
 	if len(f.Name) > 0 && f.Name[0] == ':' {
@@ -179,11 +174,11 @@ func (d *decoder) emit(f hpack.HeaderField) {
 		d.bad.reason = reason
 		return
 	}
-	*d.into = append(*d.into, Field{Name: f.Name, Value: f.Value, Sensitive: f.Sensitive})
+	*d.into = append(*d.into, f)
 }
 
 // pseudo takes a pseudo-field (RFC 9113 section 8.3).
-func (d *decoder) pseudo(f hpack.HeaderField) {
+func (d *decoder) pseudo(f Field) {
 	h := d.h
 	var p pseudo
 	switch f.Name {

@@ -23,25 +23,25 @@ const (
 // sending is the outgoing half of a connection; guarded by Conn.mu, except that
 // w and the batch being sent belong to whoever set busy.
 type sending struct {
-	w          *wire.Writer
-	out, spare *wire.Batch // gathering; and empty, unless it is being sent
-	busy       bool        // somebody sends
-	yielding   bool        // somebody is about to
-	window     int64       // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn       int64       // what the connection may send
-	maxFrame   int         // the peer's MAX_FRAME_SIZE
-	maxStreams int         // client: how many streams may be open
-	greeted    bool        // the peer's first SETTINGS have come
-	turns      turns       // of Writes that wait for a window or for the queue
+	w          *wire.Writer // this and the batches: nil until something is to be sent
+	out, spare *wire.Batch  // gathering; and empty, unless it is being sent
+	busy       bool         // somebody sends
+	yielding   bool         // somebody is about to
+	window     int64        // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn       int64        // what the connection may send
+	maxFrame   int          // the peer's MAX_FRAME_SIZE
+	maxStreams int          // client: how many streams may be open
+	greeted    bool         // the peer's first SETTINGS have come
+	turns      turns        // of Writes that wait for a window or for the queue
 	openers    []chan struct{}
 	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
 	closing    bool          // when all is sent, nothing more will be
 	shut       bool          // nothing more is sent
 	hurried    bool          // and the peer is not waited for
+	limit      time.Time     // when reading ends, once that is settled
 }
 
-func (s *sending) init(w *wire.Writer) {
-	s.w, s.out, s.spare = w, w.NewBatch(), w.NewBatch()
+func (s *sending) init() {
 	s.window, s.conn = initialWindow, initialWindow
 	s.maxFrame = minMaxFrame
 	s.maxStreams = assumedStreams
@@ -61,7 +61,7 @@ const (
 // c.mu is held, but not throughout: state may have changed when flush returns.
 func (c *Conn) flush(mode flushMode) {
 	if c.send.shut {
-		c.send.out.Reset()
+		c.dropQueued()
 	}
 	if c.send.busy {
 		return
@@ -70,7 +70,7 @@ func (c *Conn) flush(mode flushMode) {
 		return // it will be done
 	}
 	c.send.busy = true
-	for round := 0; c.send.out.Len() > 0; round++ {
+	for round := 0; c.queued() > 0; round++ {
 		b := c.swap()
 		if round == flushRounds {
 			go c.drain(b)
@@ -103,7 +103,7 @@ func (c *Conn) drain(b *wire.Batch) {
 		err := c.send.w.Send(b)
 		c.mu.Lock()
 		c.flushed(b, err)
-		if c.send.out.Len() == 0 {
+		if c.queued() == 0 {
 			break
 		}
 		b = c.swap()
@@ -127,15 +127,38 @@ func (c *Conn) swap() *wire.Batch {
 func (c *Conn) flushed(b *wire.Batch, err error) {
 	c.send.spare = b
 	if err != nil {
-		c.send.out.Reset()
+		c.dropQueued()
 		c.breakOff(err)
+	}
+}
+
+// outgoing returns the batch that gathers what is to be sent. c.mu is held.
+func (c *Conn) outgoing() *wire.Batch {
+	if c.send.out == nil {
+		c.wakeSend()
+	}
+	return c.send.out
+}
+
+// queued returns how many bytes wait to be sent. c.mu is held.
+func (c *Conn) queued() int {
+	if c.send.out == nil {
+		return 0
+	}
+	return c.send.out.Len()
+}
+
+// dropQueued forgets them. c.mu is held.
+func (c *Conn) dropQueued() {
+	if c.send.out != nil {
+		c.send.out.Reset()
 	}
 }
 
 // put queues a frame header and returns the payload to be filled in before c.mu
 // is given up. c.mu is held; f.length is at most wire.MaxPeek - frameHeaderLen.
 func (c *Conn) put(f frame) []byte {
-	p := c.send.out.Space(frameHeaderLen + f.length)
+	p := c.outgoing().Space(frameHeaderLen + f.length)
 	putFrame(p, f)
 	return p[frameHeaderLen:]
 }
@@ -147,12 +170,13 @@ func (c *Conn) allSent() {
 		close(c.send.idle)
 		c.send.idle = nil
 	}
-	if !c.send.closing || c.send.shut || c.send.out.Len() > 0 {
+	if !c.send.closing || c.send.shut || c.queued() > 0 {
 		return
 	}
 	c.send.shut = true
 	if c.err == ErrClosed && !c.send.hurried {
-		c.nc.SetReadDeadline(time.Now().Add(patience))
+		c.send.limit = time.Now().Add(patience)
+		c.nc.SetReadDeadline(c.send.limit)
 	}
 	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		// Not Close: the peer's last frames would reset what it has yet to read.
@@ -179,6 +203,6 @@ func (c *Conn) breakOff(err error) {
 	if c.err == nil {
 		c.err = err
 	}
-	c.send.out.Reset()
+	c.dropQueued()
 	c.aside(c.nc.Close)
 }

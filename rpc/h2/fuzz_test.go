@@ -232,7 +232,8 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, step int) { converse(t, client, in, step) })
 }
 
-// FuzzHeaders: two header blocks in a row, against x/net's decoder.
+// FuzzHeaders: two header blocks in a row, against x/net's decoder, and again after
+// a rest.
 func FuzzHeaders(f *testing.F) {
 	var hb bytes.Buffer
 	enc := hpack.NewEncoder(&hb)
@@ -246,9 +247,14 @@ func FuzzHeaders(f *testing.F) {
 			return
 		}
 		var d decoder
-		d.init(1 << 20)
+		d.init(1<<20, "")
 		plain := hpack.NewDecoder(tableSize, nil)
-		for _, block := range [][]byte{one, one, two, one, two} {
+		for i, block := range [][]byte{one, one, two, one, two} {
+			if i == 3 { // the connection rested
+				packed := d.table.pack()
+				d = decoder{}
+				d.init(1<<20, packed)
+			}
 			var h Header
 			bad := d.decode(block, &h)
 			want, err := plain.DecodeFull(block)

@@ -17,16 +17,29 @@ type reading struct {
 	parts int    // CONTINUATIONs in it
 	busy  bool   // recv.amid may be set
 	hdr   Header // what is handed to OnHeaders
+
+	between bool // the next byte begins a frame
+	stirred bool // a frame has come since the last deadline
 }
 
-func (in *reading) init(c *Conn) {
-	in.r = wire.NewReader(c.nc, c.cfg.Pool)
-	in.dec.init(c.cfg.MaxHeaderList)
+// wakeRead makes what reading takes.
+func (c *Conn) wakeRead() {
+	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
+	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
+	c.packed = ""
 }
 
-// loop reads frames until something ends the connection.
+// loop reads frames until something ends the connection, or it rests.
 func (c *Conn) loop() error {
-	if c.side == server {
+	c.wakeRead()
+	if c.rests {
+		c.in.r.OnDeadline(c.late)
+		c.mu.Lock()
+		c.watch()
+		c.mu.Unlock()
+	}
+	greeted := c.send.greeted // the connection has rested
+	if c.side == server && !greeted {
 		p, err := c.peek(len(Preface))
 		if err != nil {
 			return err
@@ -38,11 +51,13 @@ func (c *Conn) loop() error {
 			return err
 		}
 	}
-	for first := true; ; first = false {
+	for first := !greeted; ; first = false {
+		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
 			return err
 		}
+		c.in.between, c.in.stirred = false, true
 		f := parseFrame(p)
 		if first && (f.typ != frameSettings || f.has(flagAck)) {
 			return c.fault(ProtocolError, "the first frame is not SETTINGS")

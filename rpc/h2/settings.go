@@ -53,6 +53,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if first {
 		c.send.greeted = true
 		c.send.maxStreams = c.limitStreams(math.MaxInt)
+		c.watch()
 	}
 	for ; len(p) > 0; p = p[settingLen:] {
 		if err := c.setting(settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])); err != nil {

@@ -206,6 +206,9 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.owed, s.kept, s.since = 0, 0, 0
 	s.gotHeaders, s.length = false, -1
+	if c.streams == nil {
+		c.streams = make(map[uint32]*Stream)
+	}
 	c.streams[id] = s
 	c.held++
 	c.opened++

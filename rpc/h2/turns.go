@@ -28,7 +28,7 @@ func (c *Conn) share(s *Stream, left int) int {
 	if left <= passing {
 		promised = 0
 	}
-	if int64(c.send.out.Len())+promised >= queueHigh {
+	if int64(c.queued())+promised >= queueHigh {
 		return 0
 	}
 	return int(max(0, min(int64(left), s.out, c.send.conn-promised)))
@@ -117,7 +117,7 @@ func (c *Conn) redeem(s *Stream) {
 // may be more for them than before. c.mu is held.
 func (c *Conn) wakeWaiters() {
 	for s := c.send.turns.first; s != nil; {
-		if c.send.conn <= 0 || c.send.out.Len() >= queueHigh {
+		if c.send.conn <= 0 || c.queued() >= queueHigh {
 			return
 		}
 		next := s.next

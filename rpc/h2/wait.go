@@ -30,11 +30,11 @@ func (c *Conn) yield() {
 	c.send.yielding = true
 	start := time.Now()
 	for range maxYields {
-		before := c.send.out.Len()
+		before := c.queued()
 		c.mu.Unlock()
 		runtime.Gosched()
 		c.mu.Lock()
-		if now := c.send.out.Len(); now == before || now >= goodBatch || time.Since(start) > maxYield {
+		if now := c.queued(); now == before || now >= goodBatch || time.Since(start) > maxYield {
 			break
 		}
 	}

@@ -173,7 +173,7 @@ func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.send.conn -= int64(n)
 	c.guard.wrote()
-	b := c.send.out
+	b := c.outgoing()
 	for {
 		m := min(n, c.send.maxFrame)
 		n -= m

@@ -1,0 +1,113 @@
+package h2
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+// restAfter is how long nothing must have come on a connection without streams
+// before it rests. Anything shorter than the time between a busy client's calls
+// would cost those.
+const restAfter = 500 * time.Millisecond
+
+// errResting ends a loop because the connection rests; nobody else sees it.
+var errResting = errors.New("h2: the connection rests")
+
+// Start is Run on goroutines of its own: it does not wait, and what Run would
+// return is passed to ended in the end. A connection that was started rests when
+// nothing has come for half a second and no stream is open: what only a busy
+// connection needs is dropped, and what waits for the peer is a new goroutine with
+// the smallest of stacks, since one that has run deep keeps what it has grown to.
+// Connections whose readiness cannot be awaited (see wire.CanAwait) do not rest.
+func (c *Conn) Start(ended func(error)) {
+	c.onEnd = ended
+	if wire.CanAwait(c.nc) {
+		c.rests = true
+	}
+	go func() {
+		c.begin()
+		c.work()
+	}()
+}
+
+// work reads the connection until it rests or is over.
+func (c *Conn) work() {
+	err := c.loop()
+	if err == errResting {
+		c.in.r.Release()
+		c.packed, c.in = c.in.dec.table.pack(), nil
+		go c.rest()
+		return
+	}
+	c.onEnd(c.teardown(err))
+}
+
+// rest waits for the peer with as little as possible in hand. What ends the wait
+// is found again by who reads.
+func (c *Conn) rest() {
+	wire.Await(c.nc)
+	go c.work()
+}
+
+// watch sets the deadline at which Run looks whether the connection may rest. A
+// busy connection meets one each restAfter; beyond that it costs nothing. There is
+// none before the peer has spoken: TLS does not survive one amid its handshake.
+// c.mu is held.
+func (c *Conn) watch() {
+	if c.rests && c.send.greeted && c.send.limit.IsZero() {
+		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter))
+	}
+}
+
+// late is called when Run's read has met its deadline. nil: read on.
+func (c *Conn) late() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if limit := c.send.limit; !limit.IsZero() {
+		if time.Now().Before(limit) {
+			return nil // that was an earlier one
+		}
+		return os.ErrDeadlineExceeded
+	}
+	in := c.in
+	if in.between && !in.stirred && in.r.Buffered() == 0 && c.mayRest() {
+		c.layDown()
+		return errResting
+	}
+	in.stirred = false
+	c.watch()
+	return nil
+}
+
+// mayRest reports whether nothing is going on. c.mu is held.
+func (c *Conn) mayRest() bool {
+	s := &c.send
+	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && !s.busy && !s.yielding &&
+		s.greeted && c.recv.unacked == 0 && len(s.openers) == 0 && len(c.pings.wait) == 0
+}
+
+// layDown drops what is made again when it is needed. c.mu is held.
+func (c *Conn) layDown() {
+	c.nc.SetReadDeadline(time.Time{})
+	c.setCur(nil)
+	c.streams, c.free, c.nfree = nil, nil, 0
+	c.send.w, c.send.out, c.send.spare = nil, nil, nil
+	c.enc.layDown()
+}
+
+// wakeSend makes what sending takes. c.mu is held.
+func (c *Conn) wakeSend() {
+	w := wire.NewWriter(c.nc, c.cfg.Pool)
+	c.send.w, c.send.out, c.send.spare = w, w.NewBatch(), w.NewBatch()
+}
+
+// layDown keeps what the peer's table holds, and nothing that can be encoded
+// again.
+func (e *encoder) layDown() {
+	e.table = slices.Clone(e.table)
+	e.blocks, e.turn, e.buf = nil, 0, nil
+}

@@ -1,0 +1,170 @@
+package h2
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// rests reports whether c has laid down what only a busy connection needs.
+func (c *Conn) resting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams == nil && c.send.out == nil
+}
+
+// awaitRest returns when all of cs rest.
+func awaitRest(cs ...*Conn) {
+	for _, c := range cs {
+		for !c.resting() {
+			runtime.Gosched()
+		}
+	}
+}
+
+func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
+	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring} {
+		t.Run(name, func(t *testing.T) { f(t, w) })
+	}
+}
+
+// TestRest: a connection that rests takes calls as before, time and again, and a
+// header list that refers to what came before it rested.
+func TestRest(t *testing.T) {
+	forEachResting(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{})
+		for i := range 20 {
+			k := p.do(t, bytes.Repeat([]byte{byte(i)}, i*1000))
+			if len(k.body) != i*1000 || k.header.Status != 200 || len(k.trailer) != 1 {
+				t.Fatalf("round %d: %+v, %d bytes", i, k.header, len(k.body))
+			}
+			awaitRest(p.c, p.s)
+		}
+	})
+}
+
+// TestRestTakesOneGoroutine: and nothing else is left running.
+func TestRestTakesOneGoroutine(t *testing.T) {
+	const n = 10
+	before := runtime.NumGoroutine()
+	var all []*Conn
+	for range n {
+		p := newPair(t, tcpWiring, Config{}, Config{})
+		p.do(t, []byte("x"))
+		all = append(all, p.c, p.s)
+	}
+	awaitRest(all...)
+	for runtime.NumGoroutine() > before+2*n {
+		runtime.Gosched() // who found that it may rest is about to end
+	}
+}
+
+// TestRestingConnEnds: each way to end a connection works while it rests.
+func TestRestingConnEnds(t *testing.T) {
+	for name, end := range map[string]func(p *pair){
+		"Close":          func(p *pair) { p.c.Close() },
+		"Shutdown":       func(p *pair) { p.c.Shutdown() },
+		"server's Close": func(p *pair) { p.s.Close() },
+		"server's":       func(p *pair) { p.s.Shutdown() },
+		"Abort":          func(p *pair) { p.s.Abort(EnhanceYourCalm, "enough") },
+		"broken":         func(p *pair) { p.c.NetConn().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			forEachResting(t, func(t *testing.T, w wiring) {
+				p := newPair(t, w, Config{}, Config{})
+				p.do(t, []byte("x"))
+				awaitRest(p.c, p.s)
+				end(p)
+				<-p.c.Done()
+				<-p.s.Done()
+			})
+		})
+	}
+}
+
+// TestRestingConnPings: PINGs wake a connection, its own and the peer's.
+func TestRestingConnPings(t *testing.T) {
+	forEachResting(t, func(t *testing.T, w wiring) {
+		p := newPair(t, w, Config{}, Config{Policy: PingPolicy{MinTime: -1}})
+		p.do(t, nil)
+		for range 10 {
+			awaitRest(p.c, p.s)
+			if _, err := p.c.Ping(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestKeepaliveAtRest: a resting connection whose peer is gone is found out.
+func TestKeepaliveAtRest(t *testing.T) {
+	a, b := tcpWiring(t)
+	defer b.Close()
+	go func() {
+		fr := http2.NewFramer(b, b)
+		b.Read(make([]byte, len(Preface)))
+		fr.WriteSettings()
+		fr.WriteSettingsAck()
+		silent(b)
+	}()
+	c, err := NewClient(a, newRecorder(t), Config{restAfter: time.Millisecond,
+		Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: Permit}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error)
+	c.Start(func(err error) { end <- err })
+	var ce *ConnError
+	if err := <-end; !errors.As(err, &ce) || ce.Fault != Peer {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
+// TestRestAmidFrames: a connection that looks whether it may rest all the time
+// loses nothing of what comes in pieces.
+func TestRestAmidFrames(t *testing.T) {
+	a, b := tcpWiring(t)
+	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return a, slow(t, b) },
+		Config{restAfter: 20 * time.Microsecond}, Config{restAfter: 20 * time.Microsecond})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 30 {
+		body := make([]byte, rnd.IntN(30_000))
+		if k := p.do(t, body); k == nil || len(k.body) != len(body) {
+			t.Fatalf("%d bytes sent, came back: %+v", len(body), k)
+		}
+	}
+}
+
+// slow relays what comes on nc to another connection and back, a few bytes at a
+// time.
+func slow(t *testing.T, nc net.Conn) net.Conn {
+	near, far := tcpWiring(t)
+	relay := func(from, to net.Conn) {
+		rnd := rand.New(rand.NewPCG(5, 6))
+		buf := make([]byte, 2000)
+		for {
+			n, err := from.Read(buf[:1+rnd.IntN(len(buf))])
+			if n > 0 {
+				cut := rnd.IntN(n)
+				to.Write(buf[:cut])
+				runtime.Gosched()
+				_, err = to.Write(buf[cut:n])
+			}
+			if err != nil {
+				to.Close()
+				from.Close()
+				return
+			}
+		}
+	}
+	go relay(nc, far)
+	go relay(far, nc)
+	return near
+}

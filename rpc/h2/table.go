@@ -1,0 +1,166 @@
+package h2
+
+import "golang.org/x/net/http2/hpack"
+
+// table is a decoder's dynamic table (RFC 7541 section 2.3.2), the oldest entry
+// first.
+type table struct {
+	entries []entry
+	size    int // its cost
+	limit   int // and bound
+}
+
+// at returns the field with index i, static ones included.
+func (t *table) at(i uint64) (e entry, ok bool) {
+	switch {
+	case i == 0 || i > staticFields+uint64(len(t.entries)):
+		return entry{}, false
+	case i <= staticFields:
+		f := &staticTable[i-1]
+		return entry{f.Name, f.Value}, true
+	}
+	return t.entries[uint64(len(t.entries))-(i-staticFields)], true
+}
+
+func (e entry) cost() int { return len(e.name) + len(e.value) + entryCost }
+
+// add puts e in and the oldest out that have no room beside it (section 4.4).
+func (t *table) add(e entry) {
+	t.entries = append(t.entries, e)
+	t.size += e.cost()
+	t.evict()
+}
+
+func (t *table) resize(limit int) {
+	t.limit = limit
+	t.evict()
+}
+
+func (t *table) evict() {
+	n := 0
+	for t.size > t.limit {
+		t.size -= t.entries[n].cost()
+		t.entries[n] = entry{}
+		n++
+	}
+	if t.entries = t.entries[n:]; len(t.entries) == 0 {
+		t.entries = nil
+	}
+}
+
+// pack returns the table as a header block that makes it again.
+func (t *table) pack() string {
+	var b []byte
+	if t.limit != tableSize {
+		b = appendInt(b, 0x20, 5, uint64(t.limit))
+	}
+	for _, e := range t.entries {
+		i := staticName[e.name]
+		b = appendInt(b, 0x40, 6, uint64(i))
+		if i == 0 {
+			b = appendString(b, e.name)
+		}
+		b = appendString(b, e.value)
+	}
+	return string(b)
+}
+
+// parse decodes the representations of p one by one (RFC 7541 section 6). first
+// says that p begins a block, where alone the table's size may change. The result
+// says what is wrong with p; empty: nothing.
+func (d *decoder) parse(p []byte, first bool) (reason string) {
+	for len(p) > 0 && reason == "" {
+		switch b := p[0]; {
+		case b&0x80 != 0:
+			p, reason = d.parseIndexed(p)
+		case b&0x40 != 0:
+			p, reason = d.parseLiteral(p, 6)
+		case b&0x20 == 0:
+			p, reason = d.parseLiteral(p, 4)
+		case !first && d.table.size > 0:
+			return "a change of the table's size amid a block"
+		default:
+			v, n := scanInt(p, 0, 5)
+			if n < 0 || v > tableSize {
+				return "a table of more than the size offered"
+			}
+			d.table.resize(int(v))
+			p = p[n:]
+		}
+		first = false
+	}
+	return reason
+}
+
+const (
+	badIndex   = "an index beyond the table"
+	badString  = "a string that is not whole"
+	badHuffman = "a string that is not Huffman-coded as it says"
+)
+
+func (d *decoder) parseIndexed(p []byte) (rest []byte, reason string) {
+	v, n := scanInt(p, 0, 7)
+	e, ok := d.table.at(v)
+	if n < 0 || !ok {
+		return nil, badIndex
+	}
+	d.emit(Field{Name: e.name, Value: e.value})
+	return p[n:], ""
+}
+
+// parseLiteral takes a literal whose index has a prefix of bits: 6 when it enters
+// the table. What is neither to be entered nor wanted is skipped.
+func (d *decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string) {
+	wanted := bits == 6 || !d.bad.tooLong
+	sensitive := bits == 4 && p[0]&0x10 != 0
+	v, n := scanInt(p, 0, bits)
+	if n < 0 {
+		return nil, badIndex
+	}
+	p = p[n:]
+	var e entry
+	if v > 0 {
+		named, ok := d.table.at(v)
+		if !ok {
+			return nil, badIndex
+		}
+		e.name = named.name
+	} else if e.name, p, reason = parseString(p, wanted); reason != "" {
+		return nil, reason
+	}
+	if e.value, p, reason = parseString(p, wanted); reason != "" {
+		return nil, reason
+	}
+	if bits == 6 {
+		d.table.add(e)
+	}
+	if wanted {
+		d.emit(Field{Name: e.name, Value: e.value, Sensitive: sensitive})
+	}
+	return p, ""
+}
+
+// parseString takes a string literal (RFC 7541 section 5.2), which stays empty if
+// it is not wanted.
+func parseString(p []byte, wanted bool) (s string, rest []byte, reason string) {
+	if len(p) == 0 {
+		return "", nil, badString
+	}
+	coded := p[0]&0x80 != 0
+	v, n := scanInt(p, 0, 7)
+	if n < 0 || v > uint64(len(p)-n) {
+		return "", nil, badString
+	}
+	raw, rest := p[n:n+int(v)], p[n+int(v):]
+	switch {
+	case !wanted:
+	case !coded:
+		s = string(raw)
+	default:
+		var err error
+		if s, err = hpack.HuffmanDecodeToString(raw); err != nil {
+			return "", nil, badHuffman
+		}
+	}
+	return s, rest, ""
+}
