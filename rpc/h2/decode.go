@@ -29,6 +29,7 @@ type decoder struct {
 	more          []Field // scratch
 	into          *[]Field
 	seen          pseudo
+	amid          bool // not at its beginning, where alone the table's size may change
 	selfDependent bool
 }
 
@@ -61,13 +62,13 @@ const (
 // init makes a decoder ready; packed is what its table held when it was packed.
 func (d *decoder) init(limit int, packed string) {
 	d.table.limit = tableSize
-	d.parse([]byte(packed), true) // for the table alone: beyond the limit, which is 0 yet
+	d.parse([]byte(packed)) // for the table alone: beyond the limit, which is 0 yet
 	d.limit = limit
 }
 
 // decode decodes block into h. The result is nil if the list is well-formed.
 func (d *decoder) decode(block []byte, h *Header) *badHeader {
-	d.h, d.bad = h, badHeader{}
+	d.h, d.bad, d.amid = h, badHeader{}, false
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
 	for i, k := range d.known[:d.nknow] {
@@ -112,7 +113,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 		n = len(block)
 	}
 	d.into = &d.fields
-	if reason := d.parse(block[:n], true); reason != "" {
+	if reason := d.parse(block[:n]); reason != "" {
 		return &badHeader{conn: true, reason: reason}
 	}
 	if len(d.fields) > 0 {
@@ -135,7 +136,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 
 // finish decodes the rest of a block, literals that do not change the table.
 func (d *decoder) finish(tail []byte) *badHeader {
-	if reason := d.parse(tail, false); reason != "" {
+	if reason := d.parse(tail); reason != "" {
 		return &badHeader{conn: true, reason: reason}
 	}
 	d.h.More = d.more

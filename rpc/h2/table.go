@@ -65,10 +65,9 @@ func (t *table) pack() string {
 	return string(b)
 }
 
-// parse decodes the representations of p one by one (RFC 7541 section 6). first
-// says that p begins a block, where alone the table's size may change. The result
-// says what is wrong with p; empty: nothing.
-func (d *decoder) parse(p []byte, first bool) (reason string) {
+// parse decodes the representations of p one by one (RFC 7541 section 6). The
+// result says what is wrong with p; empty: nothing.
+func (d *decoder) parse(p []byte) (reason string) {
 	for len(p) > 0 && reason == "" {
 		switch b := p[0]; {
 		case b&0x80 != 0:
@@ -77,7 +76,7 @@ func (d *decoder) parse(p []byte, first bool) (reason string) {
 			p, reason = d.parseLiteral(p, 6)
 		case b&0x20 == 0:
 			p, reason = d.parseLiteral(p, 4)
-		case !first && d.table.size > 0:
+		case d.amid && d.table.size > 0:
 			return "a change of the table's size amid a block"
 		default:
 			v, n := scanInt(p, 0, 5)
@@ -87,7 +86,7 @@ func (d *decoder) parse(p []byte, first bool) (reason string) {
 			d.table.resize(int(v))
 			p = p[n:]
 		}
-		first = false
+		d.amid = true
 	}
 	return reason
 }
@@ -111,7 +110,10 @@ func (d *decoder) parseIndexed(p []byte) (rest []byte, reason string) {
 // parseLiteral takes a literal whose index has a prefix of bits: 6 when it enters
 // the table. What is neither to be entered nor wanted is skipped.
 func (d *decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string) {
-	wanted := bits == 6 || !d.bad.tooLong
+	wanted, take := bits == 6 || !d.bad.tooLong, parseString
+	if !wanted {
+		take = skipString
+	}
 	sensitive := bits == 4 && p[0]&0x10 != 0
 	v, n := scanInt(p, 0, bits)
 	if n < 0 {
@@ -125,10 +127,10 @@ func (d *decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string)
 			return nil, badIndex
 		}
 		e.name = named.name
-	} else if e.name, p, reason = parseString(p, wanted); reason != "" {
+	} else if e.name, p, reason = take(p); reason != "" {
 		return nil, reason
 	}
-	if e.value, p, reason = parseString(p, wanted); reason != "" {
+	if e.value, p, reason = take(p); reason != "" {
 		return nil, reason
 	}
 	if bits == 6 {
@@ -140,27 +142,39 @@ func (d *decoder) parseLiteral(p []byte, bits uint) (rest []byte, reason string)
 	return p, ""
 }
 
-// parseString takes a string literal (RFC 7541 section 5.2), which stays empty if
-// it is not wanted.
-func parseString(p []byte, wanted bool) (s string, rest []byte, reason string) {
-	if len(p) == 0 {
-		return "", nil, badString
-	}
-	coded := p[0]&0x80 != 0
-	v, n := scanInt(p, 0, 7)
-	if n < 0 || v > uint64(len(p)-n) {
-		return "", nil, badString
-	}
-	raw, rest := p[n:n+int(v)], p[n+int(v):]
+// parseString takes a string literal (RFC 7541 section 5.2).
+func parseString(p []byte) (s string, rest []byte, reason string) {
+	raw, rest, coded, ok := cutString(p)
 	switch {
-	case !wanted:
+	case !ok:
+		return "", nil, badString
 	case !coded:
-		s = string(raw)
-	default:
-		var err error
-		if s, err = hpack.HuffmanDecodeToString(raw); err != nil {
-			return "", nil, badHuffman
-		}
+		return string(raw), rest, ""
+	}
+	s, err := hpack.HuffmanDecodeToString(raw)
+	if err != nil {
+		return "", nil, badHuffman
 	}
 	return s, rest, ""
+}
+
+// skipString is parseString of one that nobody wants.
+func skipString(p []byte) (s string, rest []byte, reason string) {
+	if _, rest, _, ok := cutString(p); ok {
+		return "", rest, ""
+	}
+	return "", nil, badString
+}
+
+// cutString finds where the string literal that p begins with ends.
+func cutString(p []byte) (raw, rest []byte, coded, ok bool) {
+	if len(p) == 0 {
+		return nil, nil, false, false
+	}
+	v, n := scanInt(p, 0, 7)
+	if n < 0 || v > uint64(len(p)-n) {
+		return nil, nil, false, false
+	}
+	end := n + int(v)
+	return p[n:end], p[end:], p[0]&0x80 != 0, true
 }
