@@ -17,8 +17,9 @@ import (
 // attempt is one try of a call: what its stream has brought so far. The reading
 // goroutine fills it, the caller waits on it.
 type attempt struct {
-	conn *clientConn
-	st   *h2.Stream // nil until opened, and again when released; the caller's
+	conn  *clientConn
+	habit *message.Habit // of the method's replies
+	st    *h2.Stream     // nil until opened, and again when released; the caller's
 
 	maxRecv int
 	unary   bool // the caller waits for the end, not for each message
@@ -234,7 +235,7 @@ func (a *attempt) land() []byte {
 	if a.abandoned || a.ended || a.header == nil {
 		return nil
 	}
-	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv, &a.conn.credit)
+	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv, &a.conn.credit, a.habit)
 	a.filling = len(b) > 0
 	return b
 }

@@ -83,8 +83,9 @@ func authType(p peer.Peer) string {
 // open begins an attempt. The stream is a's afterwards. Ownership of out's DATA
 // is taken. seen says, with an error, whether the server may have seen anything.
 func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen sight, err error) {
-	out.Block = c.cc.requestBlock(c.method, &c.info)
-	a.conn = conn
+	r := c.cc.route(c.method, &c.info)
+	out.Block = r.block
+	a.conn, a.habit = conn, &r.habit
 	a.fields, err = c.cc.callFields(a.fields[:0], c, conn, c.retry.attempts-1)
 	if err != nil {
 		out.Data.Free()

@@ -49,7 +49,7 @@ type ClientConn struct {
 	shadow    *grpc.ClientConn // what interceptors are given; nil without any
 	invoker   grpc.UnaryInvoker
 	streamer  grpc.Streamer
-	blocks    blockCache
+	routes    routes
 	attempts  attempts
 
 	ready atomic.Pointer[readySet] // nil or empty: no connection to use

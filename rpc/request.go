@@ -10,35 +10,42 @@ import (
 
 	"github.com/tarn-go/tarn/rpc/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
-// blockCache keeps the request fields of methods called with nothing special,
-// prepared for sending. It is read without a lock.
-type blockCache struct {
-	mu sync.Mutex
-	m  atomic.Pointer[map[string]*h2.Block]
+// route is what calls of a method have in common.
+type route struct {
+	block *h2.Block // the request's fields, prepared for sending
+	habit message.Habit
 }
 
-// maxBlocks bounds the methods remembered: a proxy may see any number.
-const maxBlocks = 1024
+// routes keeps those of methods called with nothing special. It is read without
+// a lock.
+type routes struct {
+	mu sync.Mutex
+	m  atomic.Pointer[map[string]*route]
+}
 
-func (b *blockCache) get(method string) *h2.Block {
+// maxRoutes bounds the methods remembered: a proxy may see any number.
+const maxRoutes = 1024
+
+func (b *routes) get(method string) *route {
 	if m := b.m.Load(); m != nil {
 		return (*m)[method]
 	}
 	return nil
 }
 
-func (b *blockCache) put(method string, block *h2.Block) {
+func (b *routes) put(method string, r *route) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := map[string]*h2.Block{method: block}
+	next := map[string]*route{method: r}
 	if old := b.m.Load(); old != nil {
-		if len(*old) >= maxBlocks {
+		if len(*old) >= maxRoutes {
 			return
 		}
 		for k, v := range *old {
@@ -48,12 +55,12 @@ func (b *blockCache) put(method string, block *h2.Block) {
 	b.m.Store(&next)
 }
 
-// requestBlock is the fields of a request that its method and options settle.
-func (cc *ClientConn) requestBlock(method string, ci *callInfo) *h2.Block {
+// route is what a method and the call's options settle.
+func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	plain := !ci.special && !cc.info.special
 	if plain {
-		if b := cc.blocks.get(method); b != nil {
-			return b
+		if r := cc.routes.get(method); r != nil {
+			return r
 		}
 	}
 	authority := cc.authority
@@ -75,11 +82,11 @@ func (cc *ClientConn) requestBlock(method string, ci *callInfo) *h2.Block {
 	if cc.accepts != "" {
 		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: cc.accepts})
 	}
-	b := h2.NewBlock(fs...)
+	r := &route{block: h2.NewBlock(fs...)}
 	if plain {
-		cc.blocks.put(method, b)
+		cc.routes.put(method, r)
 	}
-	return b
+	return r
 }
 
 // callFields appends the fields that differ from call to call: deadline,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )
 
@@ -62,6 +63,7 @@ type method struct {
 	unary  *grpc.MethodDesc
 	stream *grpc.StreamDesc
 	info   *grpc.StreamServerInfo
+	habit  message.Habit // of its requests
 }
 
 // NewServer makes a server with nothing registered and nothing listening.

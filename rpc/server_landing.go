@@ -1,6 +1,9 @@
 package rpc
 
-import "github.com/tarn-go/tarn/rpc/h2"
+import (
+	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+)
 
 // freeIn drops what has come and not been taken. c.mu is held.
 func (c *serverCall) freeIn() {
@@ -18,7 +21,11 @@ func (c *serverCall) land() []byte {
 		return nil
 	}
 	o := &c.conn.srv.opts
-	b := c.in.Land(o.pool, o.maxRecv, &c.conn.credit)
+	var habit *message.Habit
+	if c.shape.method != nil {
+		habit = &c.shape.method.habit
+	}
+	b := c.in.Land(o.pool, o.maxRecv, &c.conn.credit, habit)
 	c.filling = len(b) > 0
 	return b
 }

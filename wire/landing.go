@@ -9,7 +9,7 @@ import "github.com/tarn-go/tarn"
 //
 // The zero Landing is ready for Start. It is for one goroutine at a time.
 type Landing struct {
-	pool *tarn.Pool
+	pool tarn.Allocator
 	buf  tarn.Buffer
 	mem  []byte
 	got  int // bytes that arrived
@@ -18,7 +18,7 @@ type Landing struct {
 
 // Start begins a message of n > 0 bytes. trust is how many may be taken at once
 // on the peer's word; ≤ 0 is DefaultTrust. It panics when a message is under way.
-func (l *Landing) Start(pool *tarn.Pool, n, trust int) {
+func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 	if l.want != 0 {
 		panic("wire: Landing.Start amid a message")
 	}

@@ -21,6 +21,8 @@ type Assembler struct {
 	rest    tarn.Chain
 	landing wire.Landing
 	kind    Kind // of the message that is landing
+	habit   *Habit
+	kept    bool // it lands in memory of the garbage collector's
 	size    int
 	credit  *Credit // what it was taken on
 	trusted int     // how much of that
@@ -100,8 +102,9 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 
 // Land returns where the next bytes of a large message may be read to, or nil to
 // have them by Append. The memory belongs to a until Landed; it is taken as bytes
-// arrive, at once only as far as c goes.
-func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit) []byte {
+// arrive, at once only as far as c goes; from pool unless h, the habit of such
+// messages (nil: unknown), is to be kept.
+func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit, h *Habit) []byte {
 	if a.landing.Active() {
 		if a.landing.Left() == 0 {
 			return nil
@@ -122,7 +125,15 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit) []byte {
 	if size > trust && c.take(size) {
 		trust, a.trusted = size, size
 	}
-	a.landing.Start(pool, size, trust)
+	var from tarn.Allocator = pool
+	a.habit, a.kept = nil, false
+	if size >= keepFrom && a.kind == Plain {
+		a.habit = h
+		if a.kept = h.keeps(); a.kept {
+			from = collected{pool}
+		}
+	}
+	a.landing.Start(from, size, trust)
 	a.spill()
 	if _, err := a.rest.Discard(PrefixLen); err != nil {
 		return nil // cannot be: the prefix was just read
@@ -148,7 +159,7 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 		}
 		a.settle()
 		a.credit.earn(a.size)
-		return Message{Buf: a.landing.Take()}, a.kind, a.size, true, nil
+		return Message{Buf: a.landing.Take(), Habit: a.habit, Kept: a.kept}, a.kind, a.size, true, nil
 	}
 	p, ok := a.prefix()
 	if !ok {

@@ -58,7 +58,7 @@ func TestAssemble(t *testing.T) {
 		}
 		for len(stream) > 0 {
 			k := min(len(stream), 1+rnd.IntN([]int{3, 1000, 100000}[rnd.IntN(3)]))
-			if dst := a.Land(pool, 1<<20, &credit); dst != nil && rnd.IntN(2) == 0 {
+			if dst := a.Land(pool, 1<<20, &credit, nil); dst != nil && rnd.IntN(2) == 0 {
 				k = copy(dst, stream[:k])
 				a.Landed(k)
 			} else {
@@ -96,7 +96,7 @@ func TestDeclaredLength(t *testing.T) {
 	var credit Credit
 	var a Assembler
 	a.Append(pool.Copy(frame(make([]byte, 100<<20))[:PrefixLen+1]))
-	if a.Land(pool, 1<<30, &credit) == nil {
+	if a.Land(pool, 1<<30, &credit, nil) == nil {
 		t.Fatal("does not land")
 	}
 	if used := pool.Stats().InUse; used > 128<<10 {

@@ -80,6 +80,9 @@ func (Proto) Unmarshal(m *Message, v any) error {
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
+	if m.Habit != nil {
+		return unmarshalLarge(m, pm)
+	}
 	return proto.Unmarshal(m.Flatten(), pm)
 }
 

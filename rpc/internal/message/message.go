@@ -41,6 +41,12 @@ var (
 type Message struct {
 	Buf   tarn.Buffer
 	Chain *tarn.Chain
+	// Habit is set for a large message that is contiguous: whoever decodes it
+	// notes there whether it would keep such messages.
+	Habit *Habit
+	// Kept says that the bytes are in memory of the garbage collector's, which
+	// outlives Buf: whoever decodes the message may keep them.
+	Kept bool
 }
 
 // Len is the length in bytes.
