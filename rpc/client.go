@@ -50,6 +50,7 @@ type ClientConn struct {
 	invoker   grpc.UnaryInvoker
 	streamer  grpc.Streamer
 	routes    routes
+	maker     *h2.Maker
 	attempts  attempts
 
 	ready atomic.Pointer[readySet] // nil or empty: no connection to use
@@ -58,13 +59,13 @@ type ClientConn struct {
 
 	mu      sync.Mutex
 	state   connectivity.State
-	changed chan struct{} // closed and replaced when state or ready changes
-	lastErr error         // why the last attempt to connect failed
-	active  bool          // a goroutine is connecting or holding connections
-	first   *clientConn   // pick_first's connection
+	changed signal      // when state or ready changes
+	lastErr error       // why the last attempt to connect failed
+	active  bool        // a goroutine is connecting or holding connections
+	first   *clientConn // pick_first's connection
 	links   []*link
 	conns   []*clientConn // all that live, those going away included
-	hurry   chan struct{} // closed and replaced by ResetConnectBackoff
+	hurry   signal        // of ResetConnectBackoff
 	idle    idleness
 }
 
@@ -84,7 +85,7 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
-	cc := &ClientConn{opts: o, name: target, changed: make(chan struct{}), hurry: make(chan struct{})}
+	cc := &ClientConn{opts: o, name: target}
 	if err := cc.configure(); err != nil {
 		return nil, err
 	}
@@ -119,6 +120,9 @@ func (cc *ClientConn) configure() (err error) {
 		return err
 	}
 	cc.balance = cc.config.balance
+	if cc.maker, err = h2.Clients(o.h2()); err != nil {
+		return err
+	}
 	cc.accepts = acceptEncoding(o.acceptEncoding)
 	cc.info = defaultCallInfo()
 	if err := cc.info.apply(o.callOptions); err != nil {
@@ -187,7 +191,7 @@ func (cc *ClientConn) GetState() connectivity.State {
 func (cc *ClientConn) WaitForStateChange(ctx context.Context, source connectivity.State) bool {
 	for {
 		cc.mu.Lock()
-		state, changed := cc.state, cc.changed
+		state, changed := cc.state, cc.changed.next()
 		cc.mu.Unlock()
 		if state != source {
 			return true
@@ -210,8 +214,7 @@ func (cc *ClientConn) Connect() {
 // ResetConnectBackoff makes waiting attempts to connect go ahead at once.
 func (cc *ClientConn) ResetConnectBackoff() {
 	cc.mu.Lock()
-	close(cc.hurry)
-	cc.hurry = make(chan struct{})
+	cc.hurry.tell()
 	cc.mu.Unlock()
 }
 
@@ -244,8 +247,7 @@ func (cc *ClientConn) setState(s connectivity.State) {
 		return
 	}
 	cc.state = s
-	close(cc.changed)
-	cc.changed = make(chan struct{})
+	cc.changed.tell()
 }
 
 // pick returns a connection for a call. Without waitForReady it fails with
@@ -272,7 +274,7 @@ func (cc *ClientConn) pickSlow(ctx context.Context, ci *callInfo) (*clientConn, 
 			return set.conns[int(set.next.Add(1))%len(set.conns)], nil
 		}
 		cc.activate()
-		state, changed, last := cc.state, cc.changed, cc.lastErr
+		state, changed, last := cc.state, cc.changed.next(), cc.lastErr
 		cc.mu.Unlock()
 		if state == connectivity.TransientFailure && !ci.waitForReady {
 			return nil, status.Error(codes.Unavailable, unreachable(last))

@@ -23,10 +23,9 @@ type clientConn struct {
 	h2c      *h2.Conn
 	peer     peer.Peer
 	ctx      context.Context // for statistics
-	settings chan struct{}   // closed when the server's SETTINGS have come
+	settings chan struct{}   // closed when the server's SETTINGS have come; nil once they have
 	gone     chan struct{}   // closed when no more calls can begin
 	once     sync.Once
-	first    sync.Once
 	landings
 }
 
@@ -44,10 +43,7 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 	if nc, err = c.handshake(ctx, nc); err != nil {
 		return nil, err
 	}
-	if c.h2c, err = h2.NewClient(nc, c, cc.opts.h2()); err != nil {
-		nc.Close()
-		return nil, err
-	}
+	c.h2c = cc.maker.Make(nc, c)
 	c.ctx = context.Background()
 	for _, h := range cc.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
@@ -59,13 +55,18 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 	c.h2c.Start(c.ended)
 	select {
 	case <-c.settings:
-		return c, nil
-	case <-c.h2c.Done():
-		return nil, fmt.Errorf("transport: the connection ended before the server preface was received: %w", c.cause())
+	case <-c.gone:
+		select {
+		case <-c.settings: // and GOAWAY right after them
+		default:
+			return nil, fmt.Errorf("transport: the connection ended before the server preface was received: %w", c.cause())
+		}
 	case <-ctx.Done():
 		c.h2c.Close()
 		return nil, fmt.Errorf("transport: failed to receive the server preface in time: %w", ctx.Err())
 	}
+	c.settings = nil
+	return c, nil
 }
 
 // enlist books c, so that Close can end it; an error says that Close has been
@@ -160,7 +161,7 @@ func (c *clientConn) retire() {
 }
 
 // OnSettings makes the connection ready.
-func (c *clientConn) OnSettings(*h2.Conn) { c.first.Do(func() { close(c.settings) }) }
+func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }
 
 // OnGoAway ends the connection's use for new calls; those going on stay.
 func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {

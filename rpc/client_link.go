@@ -147,7 +147,7 @@ func (cc *ClientConn) lookup(ctx context.Context) ([]resolve.Addr, error) {
 // of the last one.
 func (cc *ClientConn) pause(ctx context.Context, began time.Time, failures int) bool {
 	cc.mu.Lock()
-	hurry := cc.hurry
+	hurry := cc.hurry.next()
 	cc.mu.Unlock()
 	t := time.NewTimer(time.Until(began.Add(backoff.Delay(cc.opts.connect.Backoff, failures))))
 	defer t.Stop()

@@ -22,11 +22,13 @@ var ErrServerStopped = errors.New("rpc: the server has been stopped")
 // health and reflection packages need. Its methods are safe for concurrent use;
 // services are registered before Serve.
 type Server struct {
-	opts    serverOptions
-	workers *workers
-	accepts string // grpc-accept-encoding
-	unary   grpc.UnaryServerInterceptor
-	stream  grpc.StreamServerInterceptor
+	opts     serverOptions
+	workers  *workers
+	accepts  string // grpc-accept-encoding
+	maker    *h2.Maker
+	makerErr error // why there is none
+	unary    grpc.UnaryServerInterceptor
+	stream   grpc.StreamServerInterceptor
 
 	// methods and services are filled before Serve and only read afterwards.
 	methods  map[string]*method
@@ -78,7 +80,9 @@ func NewServer(opts ...ServerOption) *Server {
 	if o.streamOne != nil {
 		o.stream = append([]grpc.StreamServerInterceptor{o.streamOne}, o.stream...)
 	}
+	maker, err := h2.Servers(o.h2())
 	return &Server{
+		maker: maker, makerErr: err,
 		opts: o, workers: newWorkers(o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
 		methods: make(map[string]*method), services: make(map[string]*service),

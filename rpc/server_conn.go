@@ -28,7 +28,7 @@ type serverConn struct {
 	ctx    context.Context // parent of every call's values; tagged by stats handlers
 	peer   peer.Peer
 	timers timers.Heap
-	setup  *time.Timer // goes off when the preface is late; stopped by OnSettings
+	setup  *time.Timer // goes off when the preface is late; until OnSettings
 	landings
 
 	mu   sync.Mutex
@@ -59,10 +59,10 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, er
 			return nil, err
 		}
 	}
-	h2c, err := h2.NewServer(nc, c, s.opts.h2())
-	if err != nil {
-		return nil, err
+	if s.makerErr != nil {
+		return nil, s.makerErr
 	}
+	h2c := s.maker.Make(nc, c)
 	c.h2c = h2c
 	for _, h := range s.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
@@ -99,7 +99,9 @@ func (c *serverConn) ended(error) {
 	s := c.srv
 	defer s.loops.Done()
 	c.settle()
-	c.setup.Stop()
+	if c.setup != nil {
+		c.setup.Stop()
+	}
 	c.timers.Stop()
 	c.mu.Lock()
 	c.over = true
@@ -166,7 +168,10 @@ func (c *serverConn) touch() {
 }
 
 // OnSettings ends the time allowed for setting up.
-func (c *serverConn) OnSettings(*h2.Conn) { c.setup.Stop() }
+func (c *serverConn) OnSettings(*h2.Conn) {
+	c.setup.Stop()
+	c.setup = nil
+}
 
 // OnGoAway needs nothing: a client that goes away stops opening streams.
 func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}

@@ -237,8 +237,11 @@ func (c *Conn) teardown(err error) error {
 	}
 	c.mu.Lock()
 	c.setCur(nil)
+	c.life = over
+	if c.done != nil {
+		close(c.done)
+	}
 	c.mu.Unlock()
-	close(c.done)
 	if why == ErrClosed || why == io.EOF {
 		return nil
 	}

@@ -18,12 +18,11 @@ const (
 type Conn struct {
 	nc     net.Conn
 	side   side
-	cfg    Config
+	cfg    *Config // shared by the connections of a Maker
 	h      Handler
-	lander Lander      // h, or nil
-	events ConnHandler // h, or nil
-	spent  Recycler    // h, or nil
-	done   chan struct{}
+	events ConnHandler   // h, or nil
+	spent  Recycler      // h, or nil
+	done   chan struct{} // made by Done; under mu
 
 	in     *reading    // Run's own; nil while it rests
 	packed string      // and then the decoder's table
@@ -47,7 +46,7 @@ type Conn struct {
 	guard   guard
 	pings   pings
 	goAway  *GoAwayError // what the peer said last
-	recent  recent       // streams this side reset lately: frames under way are no fault
+	recent  *recent      // nil, or streams this side reset lately: frames under way are no fault
 }
 
 // life is how far a connection has come; it only moves on.
@@ -57,43 +56,9 @@ const (
 	alive    life = iota
 	parting       // server: the first of two GOAWAYs is sent
 	draining      // no new streams; ends with the last one
-	dead          // over
+	dead          // nothing is read or written any more
+	over          // and everyone has been told
 )
-
-// NewServer returns the server's side of nc, which it takes over; nothing is
-// written or read before Run. The error says what is wrong with cfg; nc is then
-// still the caller's.
-func NewServer(nc net.Conn, h Handler, cfg Config) (*Conn, error) {
-	if cfg.MaxStreams == 0 {
-		cfg.MaxStreams = defaultStreams
-	}
-	return newConn(nc, h, cfg, server)
-}
-
-// NewClient returns the client's side of nc, which it takes over. Streams may be
-// opened at once; Run must be running for anything to come back. The error says
-// what is wrong with cfg; nc is then still the caller's.
-func NewClient(nc net.Conn, h Handler, cfg Config) (*Conn, error) {
-	return newConn(nc, h, cfg, client)
-}
-
-func newConn(nc net.Conn, h Handler, cfg Config, side side) (*Conn, error) {
-	cfg, err := cfg.normal()
-	if err != nil {
-		return nil, err
-	}
-	c := &Conn{nc: nc, side: side, cfg: cfg, h: h, done: make(chan struct{}),
-		nextID: 1}
-	c.lander, _ = h.(Lander)
-	c.events, _ = h.(ConnHandler)
-	c.spent, _ = h.(Recycler)
-	c.enc.init()
-	c.send.init()
-	c.recv.init(&c.cfg)
-	c.guard.init(cfg.Limits)
-	c.greet()
-	return c, nil
-}
 
 // greet queues what either side sends first: it leaves with the first write.
 func (c *Conn) greet() {
@@ -139,7 +104,17 @@ func (c *Conn) begin() {
 }
 
 // Done is closed when the connection is over.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.life == over {
+			close(c.done)
+		}
+	}
+	return c.done
+}
 
 // NetConn returns the connection underneath. It must not be read or written.
 func (c *Conn) NetConn() net.Conn { return c.nc }
@@ -148,7 +123,7 @@ func (c *Conn) NetConn() net.Conn { return c.nc }
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life != dead {
+	if c.life < dead {
 		return nil
 	}
 	return c.err

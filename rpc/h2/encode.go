@@ -17,12 +17,17 @@ const (
 // searched, which costs an idle connection less memory than maps. Guarded by
 // Conn.mu.
 type encoder struct {
-	table  []entry // what the peer's table holds, the oldest first
-	size   int     // its cost
-	limit  int     // and bound
+	table   []entry // what the peer's table holds, the oldest first
+	size    int     // its cost
+	limit   int     // and bound
+	resize  bool    // the next block starts with a size update
+	*recall         // nil while the connection rests
+}
+
+// recall is what an encoder can do without.
+type recall struct {
 	blocks []blockBytes
 	turn   int    // the one to be forgotten next
-	resize bool   // the next block starts with a size update
 	buf    []byte // the block being encoded
 }
 
@@ -38,7 +43,7 @@ type blockBytes struct {
 
 func (e *encoder) init() { e.limit = tableSize }
 
-func (e *encoder) clear() { e.table, e.size, e.blocks, e.turn = nil, 0, nil, 0 }
+func (e *encoder) clear() { e.table, e.size, e.recall = nil, 0, nil }
 
 // setLimit follows the peer's HEADER_TABLE_SIZE: a smaller table is started
 // afresh, which the peer is told by a size update to zero first.
@@ -55,6 +60,9 @@ func (e *encoder) setLimit(n int) {
 // encode returns b followed by fields as a header block, valid until the next
 // call.
 func (e *encoder) encode(b *Block, fields []Field) []byte {
+	if e.recall == nil {
+		e.recall = new(recall)
+	}
 	if cap(e.buf) > keepBlock {
 		e.buf = nil
 	}

@@ -6,7 +6,7 @@ import "time"
 // Run's own where only Run calls. Each of its questions returns whether the peer
 // may go on.
 type guard struct {
-	lim     Limits
+	lim     *Limits
 	replies int    // provoked and not yet taken for writing
 	resets  bucket // streams broken or reset
 	waste   bucket // frames that carried nothing
@@ -14,10 +14,15 @@ type guard struct {
 	ping    time.Time
 }
 
-func (g *guard) init(lim Limits) {
+// How many tokens a second come back when there are none left.
+const (
+	resetRate = 500
+	wasteRate = 100
+)
+
+func (g *guard) init(lim *Limits) {
 	g.lim = lim
-	g.resets = bucket{level: lim.Resets, size: lim.Resets, rate: 500}
-	g.waste = bucket{level: lim.Useless, size: lim.Useless, rate: 100}
+	g.resets.level, g.waste.level = lim.Resets, lim.Useless
 }
 
 // reply is asked before a frame is queued that the peer provoked.
@@ -27,20 +32,20 @@ func (g *guard) reply() bool {
 }
 
 // broke is asked for each stream that the peer reset or broke.
-func (g *guard) broke() bool { return g.resets.take() }
+func (g *guard) broke() bool { return g.resets.take(g.lim.Resets, resetRate) }
 
 // finished credits a stream that ended properly.
-func (g *guard) finished() { g.resets.give() }
+func (g *guard) finished() { g.resets.level = min(g.resets.level+1, g.lim.Resets) }
 
 // empty is asked for each frame that carries nothing.
-func (g *guard) empty() bool { return g.waste.take() }
+func (g *guard) empty() bool { return g.waste.take(g.lim.Useless, wasteRate) }
 
 // useful forgives empty frames: one that came carried something.
-func (g *guard) useful() { g.waste.level = g.waste.size }
+func (g *guard) useful() { g.waste.level = g.lim.Useless }
 
 // wrote forgives empty frames and early PINGs: this side sent HEADERS or DATA.
 func (g *guard) wrote() {
-	g.waste.level = g.waste.size
+	g.waste.level = g.lim.Useless
 	g.strikes = 0
 }
 
@@ -63,26 +68,24 @@ func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
 
 // bucket is a token bucket that asks the time only when it is empty.
 type bucket struct {
-	level, size int
-	rate        int // tokens a second
-	last        time.Time
+	level int
+	last  time.Time
 }
 
-func (b *bucket) take() bool {
+// take takes a token out of a bucket for size of them.
+func (b *bucket) take(size, rate int) bool {
 	if b.level == 0 {
 		now := time.Now()
 		if !b.last.IsZero() {
-			b.level = int(min(now.Sub(b.last).Seconds()*float64(b.rate), float64(b.size)))
+			b.level = int(min(now.Sub(b.last).Seconds()*float64(rate), float64(size)))
 		}
 		if b.level == 0 {
 			return false
 		}
 		b.last = now
-	} else if b.level == b.size {
+	} else if b.level == size {
 		b.last = time.Now() // it starts to fall
 	}
 	b.level--
 	return true
 }
-
-func (b *bucket) give() { b.level = min(b.level+1, b.size) }

@@ -62,6 +62,9 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		return nil, ErrWouldBlock
 	}
 	s := c.newStream(c.nextID)
+	if c.send.greeted { // Run may be at rest
+		c.watchPeer(c.cfg.Keepalive.Time)
+	}
 	s.Value = v
 	c.nextID += 2
 	if ctx == nil {

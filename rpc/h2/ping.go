@@ -92,7 +92,28 @@ func (c *Conn) startKeepalive() {
 	c.hear()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pings.timer = time.AfterFunc(c.cfg.Keepalive.Time, c.keepalive)
+	c.watchPeer(c.cfg.Keepalive.Time)
+}
+
+// watchPeer sets keepalive's timer unless it is set. c.mu is held.
+func (c *Conn) watchPeer(d time.Duration) {
+	if c.pings.timer == nil && c.cfg.Keepalive.Time > 0 {
+		c.pings.timer = time.AfterFunc(d, c.keepalive)
+	}
+}
+
+// silentAt is when the peer will have been silent for long enough to be asked.
+func (c *Conn) silentAt() time.Time {
+	return time.Unix(0, c.pings.heard.Load()).Add(c.cfg.Keepalive.Time)
+}
+
+// asked reports whether keepalive waits for an answer. c.mu is held.
+func (c *Conn) asked() bool {
+	p := &c.pings
+	if !p.sent.IsZero() && !time.Unix(0, p.heard.Load()).Before(p.sent) {
+		p.sent = time.Time{}
+	}
+	return !p.sent.IsZero()
 }
 
 func (c *Conn) stopKeepalive() {
@@ -112,19 +133,17 @@ func (c *Conn) keepalive() {
 	if c.pings.timer == nil || c.err != nil {
 		return
 	}
-	now, heard := time.Now(), time.Unix(0, c.pings.heard.Load())
-	if !c.pings.sent.IsZero() && !heard.Before(c.pings.sent) {
-		c.pings.sent = time.Time{}
-	}
+	now := time.Now()
+	silent := c.silentAt().Sub(now)
 	switch {
-	case !c.pings.sent.IsZero():
+	case c.asked():
 		if left := k.Timeout - now.Sub(c.pings.sent); left > 0 {
 			c.pings.timer.Reset(left)
 			return
 		}
 		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: "no answer within the keepalive timeout"})
-	case now.Sub(heard) < k.Time:
-		c.pings.timer.Reset(k.Time - now.Sub(heard))
+	case silent > 0:
+		c.pings.timer.Reset(silent)
 	case c.held == 0 && k.WithoutCall == Deny:
 		c.pings.timer.Reset(k.Time)
 	default:

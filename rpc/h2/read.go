@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 
 	"github.com/tarn-go/tarn/wire"
 )
@@ -18,13 +19,15 @@ type reading struct {
 	busy  bool   // recv.amid may be set
 	hdr   Header // what is handed to OnHeaders
 
-	between bool // the next byte begins a frame
-	stirred bool // a frame has come since the last deadline
+	lander  Lander // the Handler, or nil
+	between bool   // the next byte begins a frame
+	stirred bool   // a frame has come since the last deadline
 }
 
 // wakeRead makes what reading takes.
 func (c *Conn) wakeRead() {
 	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
+	c.in.lander, _ = c.h.(Lander)
 	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
 	c.packed = ""
 }
@@ -34,11 +37,14 @@ func (c *Conn) loop() error {
 	c.wakeRead()
 	if c.rests {
 		c.in.r.OnDeadline(c.late)
-		c.mu.Lock()
-		c.watch()
-		c.mu.Unlock()
 	}
 	greeted := c.send.greeted // the connection has rested
+	if greeted {
+		c.mu.Lock()
+		c.watch()
+		c.watchPeer(time.Until(c.silentAt()))
+		c.mu.Unlock()
+	}
 	if c.side == server && !greeted {
 		p, err := c.peek(len(Preface))
 		if err != nil {
@@ -165,7 +171,7 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	c.setCur(s)
 	if s == nil {
 		c.putReset(id, se.Code)
-		c.recent.add(id)
+		c.remember(id)
 		c.mu.Unlock()
 		return nil
 	}

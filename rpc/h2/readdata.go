@@ -133,9 +133,9 @@ func (c *Conn) deliverWhole(s *Stream, f frame, n int) error {
 		}
 		return nil
 	}
-	if c.lander != nil {
+	if c.in.lander != nil {
 		for n > 0 {
-			dst := c.lander.Land(s, n)
+			dst := c.in.lander.Land(s, n)
 			if len(dst) == 0 {
 				break
 			}
@@ -145,10 +145,10 @@ func (c *Conn) deliverWhole(s *Stream, f frame, n int) error {
 			}
 			n -= m
 			if n == 0 {
-				c.lander.Landed(s, m, e)
+				c.in.lander.Landed(s, m, e)
 				return nil
 			}
-			c.lander.Landed(s, m, More)
+			c.in.lander.Landed(s, m, More)
 		}
 	}
 	b, err := c.in.r.Next(n)
@@ -170,8 +170,8 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 	for n > 0 {
 		m, e := 0, More
 		var dst []byte
-		if c.lander != nil {
-			dst = c.lander.Land(s, n)
+		if c.in.lander != nil {
+			dst = c.in.lander.Land(s, n)
 		}
 		var b tarn.Buffer
 		var err error
@@ -201,7 +201,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 			return c.discard(n)
 		}
 		if len(dst) > 0 {
-			c.lander.Landed(s, m, e)
+			c.in.lander.Landed(s, m, e)
 		} else {
 			c.h.OnData(s, b, e)
 		}

@@ -20,10 +20,21 @@ func (r *recent) add(id uint32) {
 }
 
 func (r *recent) has(id uint32) bool {
+	if r == nil {
+		return false
+	}
 	for _, x := range r.ids {
 		if x == id {
 			return true
 		}
 	}
 	return false
+}
+
+// remember notes that this side has reset stream id. c.mu is held.
+func (c *Conn) remember(id uint32) {
+	if c.recent == nil {
+		c.recent = new(recent)
+	}
+	c.recent.add(id)
 }

@@ -6,13 +6,11 @@ import "time"
 // connection's window is given back on receipt, unless too much lies unconsumed;
 // a stream's when the application has consumed.
 type receiving struct {
-	window  int           // what a stream may hold now; grows to max
-	max     int           //
+	window  int           // what a stream may hold now; grows to MaxWindow
 	conn    int           // what the peer may send on the connection
 	size    int           // the connection's whole window
 	owed    int           // received on the connection and not given back
 	kept    int           // received and not consumed, all streams together
-	unread  int           // bound on kept
 	unacked int           // SETTINGS sent and not acknowledged
 	asked   time.Time     // when the last of them left
 	rtt     time.Duration // what the acknowledgement took; 0: not known
@@ -20,7 +18,7 @@ type receiving struct {
 }
 
 func (r *receiving) init(cfg *Config) {
-	r.window, r.max, r.unread = cfg.Window, cfg.MaxWindow, cfg.Unread
+	r.window = cfg.Window
 	r.size = max(cfg.ConnWindow, initialWindow)
 	r.conn = r.size
 }
@@ -38,7 +36,7 @@ func (r *receiving) streamWindow() int64 {
 // c.mu is held.
 func (c *Conn) giveConn() {
 	r := &c.recv
-	if r.owed < r.size/4 || r.kept > r.unread || c.life == dead {
+	if r.owed < r.size/4 || r.kept > c.cfg.Unread || c.life >= dead {
 		return
 	}
 	c.putWindow(0, r.owed)
@@ -70,7 +68,7 @@ func (s *Stream) Consumed(n int) {
 // consumed takes n bytes off what lies unread. c.mu is held.
 func (c *Conn) consumed(s *Stream, n int) {
 	s.kept -= n
-	withheld := c.recv.kept > c.recv.unread
+	withheld := c.recv.kept > c.cfg.Unread
 	c.recv.kept -= n
 	if withheld {
 		c.giveConn()
@@ -79,7 +77,7 @@ func (c *Conn) consumed(s *Stream, n int) {
 
 // giveStream gives the window of s back once a quarter of it is owed. c.mu is held.
 func (c *Conn) giveStream(s *Stream) {
-	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 || c.life == dead {
+	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 || c.life >= dead {
 		return
 	}
 	c.grow(s)
@@ -94,7 +92,7 @@ func (c *Conn) giveStream(s *Stream) {
 // PING. c.mu is held.
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
-	if r.window >= r.max || r.rtt == 0 {
+	if r.window >= c.cfg.MaxWindow || r.rtt == 0 {
 		return
 	}
 	now := time.Now().UnixNano()
@@ -103,7 +101,7 @@ func (c *Conn) grow(s *Stream) {
 	if !fast || r.unacked > 0 {
 		return
 	}
-	more := min(r.window, r.max-r.window)
+	more := min(r.window, c.cfg.MaxWindow-r.window)
 	r.window += more
 	for _, t := range c.streams {
 		t.in += int64(more)

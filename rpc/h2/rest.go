@@ -86,13 +86,24 @@ func (c *Conn) late() error {
 // mayRest reports whether nothing is going on. c.mu is held.
 func (c *Conn) mayRest() bool {
 	s := &c.send
+	if c.asked() {
+		return false
+	}
 	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && !s.busy && !s.yielding &&
 		s.greeted && c.recv.unacked == 0 && len(s.openers) == 0 && len(c.pings.wait) == 0
 }
 
 // layDown drops what is made again when it is needed. c.mu is held.
 func (c *Conn) layDown() {
-	c.nc.SetReadDeadline(time.Time{})
+	var wake time.Time // never, but for keepalive, whose timer is another thing to drop
+	if c.pings.timer != nil {
+		c.pings.timer.Stop()
+		c.pings.timer = nil
+		if c.cfg.Keepalive.WithoutCall == Permit {
+			wake = c.silentAt()
+		}
+	}
+	c.nc.SetReadDeadline(wake)
 	c.setCur(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.send.w, c.send.out, c.send.spare = nil, nil, nil
@@ -109,5 +120,5 @@ func (c *Conn) wakeSend() {
 // again.
 func (e *encoder) layDown() {
 	e.table = slices.Clone(e.table)
-	e.blocks, e.turn, e.buf = nil, 0, nil
+	e.recall = nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
@@ -103,27 +104,46 @@ func TestRestingConnPings(t *testing.T) {
 	})
 }
 
-// TestKeepaliveAtRest: a resting connection whose peer is gone is found out.
-func TestKeepaliveAtRest(t *testing.T) {
+// mute is a server that greets and then says nothing.
+func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 	a, b := tcpWiring(t)
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
 	go func() {
 		fr := http2.NewFramer(b, b)
-		b.Read(make([]byte, len(Preface)))
+		io.ReadFull(b, make([]byte, len(Preface)))
 		fr.WriteSettings()
 		fr.WriteSettingsAck()
 		silent(b)
 	}()
-	c, err := NewClient(a, newRecorder(t), Config{restAfter: time.Millisecond,
-		Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: Permit}})
+	cfg.restAfter = time.Millisecond
+	c, err := NewClient(a, newRecorder(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	end := make(chan error)
 	c.Start(func(err error) { end <- err })
-	var ce *ConnError
-	if err := <-end; !errors.As(err, &ce) || ce.Fault != Peer {
-		t.Fatalf("ended with %v", err)
+	return c, end
+}
+
+// TestKeepaliveAtRest: a resting connection whose peer is gone is found out, with
+// or without a call.
+func TestKeepaliveAtRest(t *testing.T) {
+	for _, without := range []Permission{Deny, Permit} {
+		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
+		if without == Deny {
+			awaitRest(c)
+			k := newCall()
+			s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-k.done
+			s.Release()
+		}
+		var ce *ConnError
+		if err := <-end; !errors.As(err, &ce) || ce.Fault != Peer {
+			t.Fatalf("ended with %v", err)
+		}
 	}
 }
 

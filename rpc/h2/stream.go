@@ -117,9 +117,9 @@ func (c *Conn) resetStream(s *Stream, code Code) {
 	if s.is(closed) {
 		return
 	}
-	if c.life != dead {
+	if c.life < dead {
 		c.putReset(s.id, code)
-		c.recent.add(s.id)
+		c.remember(s.id)
 	}
 	s.state |= wasReset
 	s.err = ErrStreamDone

@@ -213,7 +213,7 @@ func (c *Conn) ended(s *Stream) {
 		c.closeStream(s)
 	case c.side == server:
 		c.putReset(s.id, NoError)
-		c.recent.add(s.id)
+		c.remember(s.id)
 		c.guard.finished()
 		c.closeStream(s)
 	}
