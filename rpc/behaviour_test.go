@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -263,6 +264,31 @@ func TestPanicEndsTheCall(t *testing.T) {
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestGoexitEndsTheCall: as a panic does, and nobody waits for the handler.
+func TestGoexitEndsTheCall(t *testing.T) {
+	svc := &testService{
+		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			runtime.Goexit()
+			return nil, nil
+		},
+		duplex: func(pb.TestService_FullDuplexCallServer) error { runtime.Goexit(); return nil },
+	}
+	srv, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	wantCode(t, err, codes.Internal)
+	s, err := c.FullDuplexCall(ctxFor(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Recv()
+	wantCode(t, err, codes.Internal)
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	srv.GracefulStop()
 }
 
 func TestMessageLimits(t *testing.T) {

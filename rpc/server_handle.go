@@ -89,6 +89,21 @@ func (c *serverCall) callStream(m *method) (err error) {
 	return s.stream(impl, (*serverStream)(c), info, handler)
 }
 
+// goexit is handle's end when the handler does not return because of
+// runtime.Goexit.
+func (c *serverCall) goexit() {
+	if !c.released { // not amid statsEnd
+		st := status.New(codes.Internal, "the handler ended its goroutine")
+		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
+		c.finish(st)
+		c.end()
+		if len(c.conn.srv.opts.stats) > 0 {
+			c.statsEnd(st.Err())
+		}
+	}
+	c.conn.srv.handlers.Done()
+}
+
 // recover ends a call whose handler panicked with INTERNAL, and tells the hook.
 // The message for the client does not carry the panic's value: it may hold
 // anything.

@@ -52,6 +52,7 @@ func (ws *workers) run(c *serverCall) {
 }
 
 func (w *worker) loop(ws *workers, c *serverCall) {
+	defer w.left()
 	for c != nil {
 		w.call = c
 		c.handle(w)
@@ -60,6 +61,14 @@ func (w *worker) loop(ws *workers, c *serverCall) {
 			return
 		}
 		c = w.wait()
+	}
+}
+
+// left ends the call whose handler has ended the goroutine with runtime.Goexit (as
+// testing's FailNow does); on any other end of loop there is no call.
+func (w *worker) left() {
+	if w.call != nil {
+		w.call.goexit()
 	}
 }
 
