@@ -44,6 +44,7 @@ func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientCo
 		return nil, err
 	}
 	c.h2c = cc.maker.Make(nc, c)
+	restTLS(c.h2c, c.peer.AuthInfo)
 	c.ctx = context.Background()
 	for _, h := range cc.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})

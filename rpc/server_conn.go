@@ -64,6 +64,7 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, er
 	}
 	h2c := s.maker.Make(nc, c)
 	c.h2c = h2c
+	restTLS(h2c, c.peer.AuthInfo)
 	for _, h := range s.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
 		h.HandleConn(c.ctx, &stats.ConnBegin{})
@@ -72,6 +73,13 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, er
 	c.touch()
 	c.startAging(s.opts.keepalive)
 	return c, nil
+}
+
+// restTLS lets a connection rest that grpc-go's TLS credentials have wrapped.
+func restTLS(c *h2.Conn, info credentials.AuthInfo) {
+	if _, ok := info.(credentials.TLSInfo); ok {
+		c.MayRest()
+	}
 }
 
 // h2 translates the options to the connection's configuration.

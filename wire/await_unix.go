@@ -5,24 +5,33 @@ package wire
 import (
 	"crypto/tls"
 	"net"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// CanAwait reports whether Await can wait on conn: plain TCP and Unix
-// connections, and TLS over one of them.
+// Awaits says whether there is an Await on this system.
+const Awaits = true
+
+// CanAwait reports whether conn is known to be what Await can wait on: a plain TCP
+// or Unix connection, or TLS over one.
 func CanAwait(conn net.Conn) bool { return rawConn(plain(conn)) != nil }
 
 // Await waits until a read of conn's socket would not wait, be it for an error or
 // the end of the stream. It takes nothing off the connection, holds no memory and
 // little stack: it is what a goroutine of an idle connection does. What conn
 // itself has buffered (TLS) does not count, so the read before must have met its
-// deadline. The error is that of conn's read deadline or its end, or says that
-// CanAwait is false.
+// deadline. A connection that wraps one of those that CanAwait knows must be a
+// syscall.Conn. The error is that of conn's read deadline or its end, or says that
+// there is no socket.
 func Await(conn net.Conn) error {
-	raw := rawConn(plain(conn))
-	if raw == nil {
+	sc, ok := plain(conn).(syscall.Conn)
+	if !ok {
 		return errCannotAwait
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
 	}
 	return raw.Read(hasInput)
 }

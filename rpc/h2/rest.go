@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/tarn-go/tarn/wire"
@@ -22,7 +23,7 @@ var errResting = errors.New("h2: the connection rests")
 // nothing has come for half a second and no stream is open: what only a busy
 // connection needs is dropped, and what waits for the peer is a new goroutine with
 // the smallest of stacks, since one that has run deep keeps what it has grown to.
-// Connections whose readiness cannot be awaited (see wire.CanAwait) do not rest.
+// Plain TCP and Unix connections and TLS over them do so, and what MayRest permits.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
 	if wire.CanAwait(c.nc) {
@@ -32,6 +33,16 @@ func (c *Conn) Start(ended func(error)) {
 		c.begin()
 		c.work()
 	}()
+}
+
+// MayRest says, before Start, that the net.Conn survives a read deadline and has
+// nothing to give at one unless its socket has: that it wraps TLS, say. It must be
+// a syscall.Conn; otherwise, and on systems without wire.Await, MayRest does
+// nothing.
+func (c *Conn) MayRest() {
+	if _, ok := c.nc.(syscall.Conn); ok {
+		c.rests = wire.Awaits
+	}
 }
 
 // work reads the connection until it rests or is over.

@@ -3,11 +3,13 @@ package h2
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,8 +32,20 @@ func awaitRest(cs ...*Conn) {
 	}
 }
 
+// wrapped hides that a connection is TLS, as grpc-go's credentials do.
+type wrapped struct{ net.Conn }
+
+func (w wrapped) SyscallConn() (syscall.RawConn, error) {
+	return w.Conn.(*tls.Conn).NetConn().(syscall.Conn).SyscallConn()
+}
+
+func wrappedWiring(t testing.TB) (net.Conn, net.Conn) {
+	a, b := tlsWiring(t)
+	return wrapped{a}, wrapped{b}
+}
+
 func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
-	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring} {
+	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring, "wrapped": wrappedWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
 	}
 }

@@ -1,0 +1,62 @@
+package rpc_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// resting returns how many goroutines wait for an idle connection's peer.
+func resting(t *testing.T) int {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 2); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(b.Bytes(), []byte("h2.(*Conn).rest("))
+}
+
+// TestIdleConnsRest: connections that have made a call come to rest on both sides,
+// with TLS and without, each with one goroutine and no other, and then take
+// another call.
+func TestIdleConnsRest(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a waiting connection cannot rest here")
+	}
+	cert, roots := certificate(t)
+	for name, creds := range map[string][2]credentials.TransportCredentials{
+		"plain": {insecure.NewCredentials(), insecure.NewCredentials()},
+		"tls": {credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}}),
+			credentials.NewTLS(&tls.Config{RootCAs: roots})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const conns = 3
+			before := runtime.NumGoroutine()
+			_, addr := startTarn(t, &testService{}, rpc.Creds(creds[0]), rpc.NumStreamWorkers(0))
+			var clients []pb.TestServiceClient
+			for range conns {
+				clients = append(clients, pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithTransportCredentials(creds[1]))))
+			}
+			call := func() {
+				for _, c := range clients {
+					if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseSize: 1000}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			call()
+			// One more goroutine: Serve.
+			for resting(t) != 2*conns || runtime.NumGoroutine() > before+2*conns+1 {
+				<-time.After(10 * time.Millisecond)
+			}
+			call()
+		})
+	}
+}
