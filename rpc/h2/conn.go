@@ -28,6 +28,7 @@ type Conn struct {
 	packed string      // and then the decoder's table
 	onEnd  func(error) // of Start; nil: Run
 	rests  bool        // the connection rests while it is idle
+	calm   uint8       // deadlines in a row that found streams open and nothing going on; under mu
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream

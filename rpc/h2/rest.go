@@ -64,13 +64,24 @@ func (c *Conn) rest() {
 	go c.work()
 }
 
+// maxCalm bounds calm: it makes a minute of restAfter.
+const maxCalm = 7
+
 // watch sets the deadline at which Run looks whether the connection may rest. A
-// busy connection meets one each restAfter; beyond that it costs nothing. There is
-// none before the peer has spoken: TLS does not survive one amid its handshake.
-// c.mu is held.
+// busy connection meets one each restAfter, one with quiet streams fewer and fewer;
+// beyond that it costs nothing. There is none before the peer has spoken: TLS does
+// not survive one amid its handshake. c.mu is held.
 func (c *Conn) watch() {
 	if c.rests && c.send.greeted && c.send.limit.IsZero() {
-		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter))
+		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter << c.calm))
+	}
+}
+
+// stir ends the calm when the last stream has ended. c.mu is held.
+func (c *Conn) stir() {
+	if c.calm > 0 && c.err == nil {
+		c.calm = 0
+		c.watch()
 	}
 }
 
@@ -88,6 +99,11 @@ func (c *Conn) late() error {
 	if in.between && !in.stirred && in.r.Buffered() == 0 && c.mayRest() {
 		c.layDown()
 		return errResting
+	}
+	if in.stirred || c.held == 0 {
+		c.calm = 0
+	} else {
+		c.calm = min(c.calm+1, maxCalm)
 	}
 	in.stirred = false
 	c.watch()

@@ -81,6 +81,41 @@ func TestRestTakesOneGoroutine(t *testing.T) {
 	}
 }
 
+// TestQuietStreams: a connection whose streams are quiet looks seldom whether it
+// may rest, and rests soon after they have ended.
+func TestQuietStreams(t *testing.T) {
+	p := newPair(t, tcpWiring, Config{}, Config{})
+	calm := func(c *Conn, is func(uint8) bool) {
+		for {
+			c.mu.Lock()
+			ok := is(c.calm)
+			c.mu.Unlock()
+			if ok {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+	p.do(t, nil)
+	k := newCall()
+	s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Conn{p.c, p.s} {
+		calm(c, func(n uint8) bool { return n == maxCalm })
+	}
+	if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
+		t.Fatal(err)
+	}
+	<-k.done
+	s.Release()
+	for _, c := range []*Conn{p.c, p.s} {
+		calm(c, func(n uint8) bool { return n == 0 })
+	}
+	awaitRest(p.c, p.s)
+}
+
 // TestRestingConnEnds: each way to end a connection works while it rests.
 func TestRestingConnEnds(t *testing.T) {
 	for name, end := range map[string]func(p *pair){

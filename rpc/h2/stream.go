@@ -168,8 +168,11 @@ func (c *Conn) through(s *Stream) {
 	if s != c.cur {
 		c.recycle(s)
 	}
-	if c.held == 0 && c.life == draining {
-		c.finish()
+	if c.held == 0 {
+		c.stir()
+		if c.life == draining {
+			c.finish()
+		}
 	}
 }
 
