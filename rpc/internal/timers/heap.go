@@ -125,7 +125,9 @@ func (h *Heap) expire() {
 	}
 	clear(fired)
 	h.mu.Lock()
-	h.fired = fired[:0]
+	if h.fired = fired[:0]; len(h.es) == 0 && h.armed.IsZero() { // hold nothing
+		h.es, h.fired, h.timer = nil, nil, nil
+	}
 	h.mu.Unlock()
 }
 

@@ -74,3 +74,25 @@ func TestNoAllocation(t *testing.T) {
 	}
 	h.Stop()
 }
+
+// TestEmptyHoldsNothing: once the last deadline has come and nothing is left, the
+// heap is as it was in the beginning, and as good for more.
+func TestEmptyHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Heap
+		for range 3 {
+			for i := range 10 {
+				c := &call{ch: make(chan *call, 1)}
+				h.Add(&c.Entry, time.Now().Add(time.Second), c)
+				if i > 0 {
+					h.Remove(&c.Entry)
+				}
+			}
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+			if h.es != nil || h.fired != nil || h.timer != nil {
+				t.Fatalf("%d entries, room for %d and %d, timer %v", len(h.es), cap(h.es), cap(h.fired), h.timer)
+			}
+		}
+	})
+}
