@@ -72,3 +72,43 @@ func TestAllocs(t *testing.T) {
 		}
 	})
 }
+
+// TestAppendChainAllocs: a chain of many segments is moved one by one, with no
+// list of them made.
+func TestAppendChainAllocs(t *testing.T) {
+	if raceEnabled {
+		t.Log("allocations are not counted under the race detector")
+		return
+	}
+	pool, err := tarn.NewPool(tarn.PoolConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := tlsPair(t)
+	w := wire.NewWriter(a, pool)
+	defer w.Release()
+	batch := w.NewBatch()
+	var c tarn.Chain
+	defer c.Free()
+	fill := func() {
+		for range 200 {
+			c.Append(pool.Get(1000))
+		}
+	}
+	move := func() {
+		fill()
+		batch.AppendChain(&c, 150_500)
+		batch.AppendChain(&c, 49_500)
+		if c.Len() != 0 || batch.Len() != 200_000 {
+			t.Fatalf("%d left, %d moved", c.Len(), batch.Len())
+		}
+		batch.Reset()
+	}
+	for range 20 {
+		move()
+	}
+	chain := testing.AllocsPerRun(50, func() { fill(); c.Free() })
+	if n := testing.AllocsPerRun(50, move); n > chain {
+		t.Errorf("%v allocations, of which the chain's own are %v", n, chain)
+	}
+}

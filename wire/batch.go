@@ -23,7 +23,6 @@ type Batch struct {
 	start int           // mem[:start] belongs to vec
 	pos   int           // mem[start:pos] is not in vec yet
 	size  int           // bytes not sent
-	peek  [][]byte      // scratch of AppendChain, always cleared
 }
 
 // Len returns how many bytes have not been sent yet.
@@ -89,20 +88,18 @@ func (b *Batch) Borrow(p []byte) {
 // AppendChain appends the first n bytes of c and moves them out of it. It panics
 // if c holds fewer.
 func (b *Batch) AppendChain(c *tarn.Chain, n int) {
-	vec, err := c.Peek(n, b.peek[:0])
-	if err != nil {
+	if n < 0 || n > c.Len() {
 		panic("wire: AppendChain beyond the chain's length")
 	}
-	for i, p := range vec {
-		vec[i] = nil
-		buf, err := c.Next(len(p))
-		if err != nil {
-			panic("wire: AppendChain beyond the chain's length")
+	for n > 0 {
+		buf := c.NextSegment()
+		if buf.Len() > n {
+			var rest tarn.Buffer
+			buf, rest = buf.Split(n)
+			c.Prepend(rest)
 		}
+		n -= buf.Len()
 		b.Append(buf)
-	}
-	if b.peek = vec[:0]; cap(vec) > keepVec {
-		b.peek = nil
 	}
 }
 
