@@ -6,6 +6,10 @@ import "github.com/tarn-go/tarn"
 // piece even if part of it has yet to arrive.
 const wholeBelow = 4 << 10
 
+// briefFrom is the length of DATA in bytes from which it is worth another system
+// call that little of it passes through the receive buffer.
+const briefFrom = 32 << 10
+
 // onData delivers a DATA frame, piece by piece as it arrives.
 func (c *Conn) onData(f frame) error {
 	if f.id == 0 {
@@ -166,6 +170,9 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 			c.h.OnData(s, tarn.Buffer{}, End)
 		}
 		return nil
+	}
+	if c.in.lander != nil && n >= briefFrom {
+		c.in.r.Brief() // of the next such frame more will go where it stays
 	}
 	for n > 0 {
 		m, e := 0, More
