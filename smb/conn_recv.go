@@ -11,57 +11,186 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// receive is the receiving goroutine: it lives as long as the connection.
-func (c *conn) receive() {
-	var err error
-	for err == nil {
-		err = c.receiveFrame()
-	}
-	c.fail(lost(err))
-	c.rd.Release()
+// inbound is the frame that is being received. It outlives the turn of a caller who has
+// to give it up midway; it belongs to whoever has the turn.
+type inbound struct {
+	n    int         // the frame's length; zero between frames
+	cl   *call       // whose slice the data goes to,
+	buf  tarn.Buffer // or else what the frame is received in
+	came protection  // how a frame in buf came
+	want int         // bytes to go to either; zero while that is not decided
+	got  int         // and how many of them did
+	skip int         // bytes that nobody wants any more
 }
 
-// receiveFrame receives one frame and passes on what is in it.
+// receive is the receiving goroutine: it lives as long as the connection.
+func (c *conn) receive() {
+	for {
+		if err := c.receiveFrame(); err != nil {
+			c.fail(lost(err))
+			c.rd.Release()
+			return
+		}
+		if c.idle() {
+			c.standBy()
+		}
+	}
+}
+
+// receiveFrame receives one frame, or the rest of one, and passes on what is in it.
 func (c *conn) receiveFrame() error {
-	n, err := c.rd.FrameLen(wire.MaxFrameLen)
-	if err != nil {
+	in := &c.in
+	err := c.receiveHead()
+	if err == nil && in.want > 0 {
+		err = c.receiveBody()
+	}
+	if err == nil && in.skip > 0 {
+		err = c.skip()
+	}
+	if err == nil || err == errKicked {
 		return err
 	}
-	// Looked at only now: the request may have been made while the receiver waited.
-	if int64(n) > c.largest.Load()+crypt.Overhead {
-		return protocolError("frame longer than anything asked for")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if kicked, _ := c.interrupted(nil); kicked {
+			return errKicked
+		}
 	}
-	c.heard.Store(int64(time.Since(c.begun)))
-	if n < proto.HeaderSize {
-		return protocolError("frame shorter than a header")
+	in.buf.Free()
+	*in = inbound{}
+	return err
+}
+
+// receiveHead receives as much of a frame as it takes to know where the rest belongs,
+// or all of a short one. Interrupted, it can be called again.
+func (c *conn) receiveHead() error {
+	in := &c.in
+	if in.n == 0 {
+		n, err := c.rd.FrameLen(wire.MaxFrameLen)
+		if err != nil {
+			return err
+		}
+		// Looked at only now: the request may have been made while the receiver waited.
+		if int64(n) > c.largest.Load()+crypt.Overhead {
+			return protocolError("frame longer than anything asked for")
+		}
+		c.heard.Store(int64(time.Since(c.begun)))
+		if n < proto.HeaderSize {
+			return protocolError("frame shorter than a header")
+		}
+		in.n = n
 	}
-	p, err := c.rd.Peek(min(n, proto.ReadResponsePrefix))
+	if in.want > 0 || in.skip > 0 {
+		return nil
+	}
+	p, err := c.rd.Peek(min(in.n, proto.ReadResponsePrefix))
 	if err != nil {
 		return err
 	}
 	switch proto.Protocol(p) {
 	case proto.ProtocolSMB2:
-		h, err := proto.DecodeHeader(p)
-		if err != nil {
-			return err
-		}
-		if h.Command == proto.CommandRead && h.Status == proto.StatusSuccess && h.NextCommand == 0 && n > len(p) {
-			if cl, err := c.placeable(&h, p, n); err != nil {
-				return err
-			} else if cl != nil {
-				return c.place(cl, p, n-proto.ReadResponsePrefix)
-			}
-		}
-		c.rd.Trust(n) // no longer than what was asked for: FrameLen saw to it
-		buf, err := c.rd.Next(n)
-		if err != nil {
-			return err
-		}
-		return c.deliverFrame(buf, inClear)
+		return c.receiveClear(p)
 	case proto.ProtocolTransform:
-		return c.receiveSealed(n)
+		sec := c.sec.Load()
+		if sec == nil || sec.opener == nil {
+			return securityError("encrypted message without a key to open it")
+		}
+		in.buf, in.came, in.want = c.pool.Get(in.n+crypt.Spare), sealed, in.n
+		return nil
 	}
 	return protocolError("frame of an unknown kind")
+}
+
+// receiveClear decides where a frame that begins with p belongs.
+func (c *conn) receiveClear(p []byte) error {
+	in := &c.in
+	h, err := proto.DecodeHeader(p)
+	if err != nil {
+		return err
+	}
+	if h.Command == proto.CommandRead && h.Status == proto.StatusSuccess && h.NextCommand == 0 && in.n > len(p) {
+		cl, err := c.placeable(&h, p, in.n)
+		if err != nil {
+			return err
+		}
+		if cl != nil {
+			copy(cl.head[:], p)
+			in.cl, in.want = cl, in.n-len(p)
+			return c.rd.Discard(len(p))
+		}
+	}
+	if in.n > mostRead/4 {
+		// No longer than what was asked for: receiveHead saw to it.
+		in.buf, in.came, in.want = c.pool.Get(in.n), inClear, in.n
+		return nil
+	}
+	buf, err := c.rd.Next(in.n) // can be repeated: it is short, so that nothing is lost
+	if err != nil {
+		return err
+	}
+	*in = inbound{}
+	return c.deliverFrame(buf, inClear)
+}
+
+// receiveBody receives the rest of a frame, and passes it on. Should a caller want its
+// slice back meanwhile, the rest goes nowhere.
+func (c *conn) receiveBody() error {
+	in := &c.in
+	dst := in.buf.Bytes()
+	if in.cl != nil {
+		dst = in.cl.dst
+	}
+	n, err := c.rd.ReadFull(dst[in.got:in.want])
+	in.got += n
+	if err != nil {
+		return c.cutShort(err)
+	}
+	done := *in
+	*in = inbound{}
+	switch {
+	case done.cl != nil:
+		return c.placed(done.cl, done.got, nil)
+	case done.came == sealed:
+		return c.received(done.buf)
+	}
+	return c.deliverFrame(done.buf, done.came)
+}
+
+// cutShort deals with an error amid the body of a frame.
+func (c *conn) cutShort(err error) error {
+	in := &c.in
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		kicked, wanted := c.interrupted(in.cl)
+		if wanted {
+			in.cl, in.skip, in.want, in.got = nil, in.want-in.got, 0, 0
+		}
+		if kicked {
+			return errKicked
+		}
+		if wanted {
+			return nil
+		}
+	}
+	if in.cl != nil {
+		return c.placed(in.cl, in.got, err)
+	}
+	return err
+}
+
+// skip moves past what nobody wants.
+func (c *conn) skip() error {
+	in := &c.in
+	for in.skip > 0 {
+		if _, err := c.rd.Peek(1); err != nil {
+			return err
+		}
+		n := min(in.skip, c.rd.Buffered())
+		if err := c.rd.Discard(n); err != nil {
+			return err
+		}
+		in.skip -= n
+	}
+	*in = inbound{}
+	return nil
 }
 
 // placeable finds the call whose READ reply begins with p, and marks it as being
@@ -90,27 +219,6 @@ func (c *conn) placeable(h *proto.Header, p []byte, n int) (*call, error) {
 	return cl, nil
 }
 
-// place receives n bytes of data into cl.dst. Should the caller want its slice back
-// meanwhile, the rest goes nowhere.
-func (c *conn) place(cl *call, p []byte, n int) error {
-	copy(cl.head[:], p)
-	if err := c.rd.Discard(len(p)); err != nil {
-		return c.placed(cl, 0, err)
-	}
-	dst := cl.dst[:n]
-	for got := 0; got < n; {
-		k, err := c.rd.Read(dst[got:])
-		got += k
-		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) && c.letGo(cl) {
-				return c.rd.Discard(n - got)
-			}
-			return c.placed(cl, got, err)
-		}
-	}
-	return c.placed(cl, n, nil)
-}
-
 // placed ends a placing. The caller may touch its slice again.
 func (c *conn) placed(cl *call, n int, err error) error {
 	c.ring.mu.Lock()
@@ -126,37 +234,15 @@ func (c *conn) placed(cl *call, n int, err error) error {
 	return err
 }
 
-// letGo gives cl.dst back to a caller who asked for it, amid the placing.
-func (c *conn) letGo(cl *call) bool {
-	c.ring.mu.Lock()
-	defer c.ring.mu.Unlock()
-	if !cl.divert {
-		return false
-	}
-	c.nc.SetReadDeadline(time.Time{})
-	cl.state = callDone
-	cl.done <- struct{}{}
-	return true
-}
-
 // openAtOnce is the length of an encrypted frame up to which the receiver opens it
 // itself, which costs less than waking somebody. It also keeps an interim reply, which is
 // shorter, ahead of the last reply to the same request.
 const openAtOnce = 4 << 10
 
-// receiveSealed receives an encrypted frame and finds somebody to open it: a caller
-// who waits, else the receiver does it itself.
-func (c *conn) receiveSealed(n int) error {
-	sec := c.sec.Load()
-	if sec == nil || sec.opener == nil {
-		return securityError("encrypted message without a key to open it")
-	}
-	buf := c.pool.Get(n + crypt.Spare)
-	if _, err := c.rd.ReadFull(buf.Bytes()[:n]); err != nil {
-		buf.Free()
-		return err
-	}
-	if n > openAtOnce {
+// received finds somebody to open an encrypted frame: a caller who waits, else whoever
+// reads does it. It takes ownership of buf.
+func (c *conn) received(buf tarn.Buffer) error {
+	if buf.Len()-crypt.Spare > openAtOnce {
 		select {
 		case c.helpers <- buf:
 			return nil

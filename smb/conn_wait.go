@@ -20,6 +20,9 @@ func longAgo() time.Time { return time.Unix(1, 0) }
 // Meanwhile the caller lends a hand: it opens encrypted frames as they come, be they
 // its own or not, so that decryption runs in the callers' goroutines.
 func (c *conn) finish(ctx context.Context, cl *call) error {
+	if ctx.Err() == nil && c.lead(cl) {
+		c.readFor(cl)
+	}
 	for {
 		select {
 		case <-cl.done:
@@ -58,6 +61,7 @@ func (c *conn) abandon(ctx context.Context, cl *call) error {
 	case callPending:
 		cl.state, cl.dst, cl.payload = callAbandoned, nil, nil
 		mid, async, guard := cl.mid, cl.async, cl.guard
+		c.ring.turn.delegate()
 		c.ring.mu.Unlock()
 		c.work.run(func() { c.sendCancel(mid, async, guard) })
 		return ctxError(ctx)

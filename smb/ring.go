@@ -1,6 +1,10 @@
 package smb
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
 
 const (
 	ringMin = 64
@@ -18,6 +22,7 @@ type ring struct {
 	count int
 	free  *call
 	err   error // why the connection ended
+	turn  turn
 }
 
 // acquire returns an idle slot.
@@ -67,6 +72,9 @@ func (r *ring) add(cl *call) error {
 	*at = cl
 	cl.state = callPending
 	r.count++
+	if r.count > 1 && cl.flags&proto.FlagRelated == 0 {
+		r.turn.delegate()
+	}
 	return nil
 }
 

@@ -32,15 +32,15 @@ func (r *Reader) read(need int) (n int, err error) {
 		r.dst, r.need = nil, need
 		return r.await()
 	}
-	size := IdleWait // it may have to wait
+	size := r.idle // it may have to wait
 	if r.more {
-		size = max(r.size, RecordSize)
+		size = max(r.size, min(r.most, RecordSize))
 	}
 	r.room(need, size)
 	space := r.mem[r.w:]
 	n, err = r.conn.Read(space)
 	if r.more = n == len(space); r.more {
-		r.size = min(r.size*2, maxRead)
+		r.size = min(r.size*2, r.most)
 	}
 	return n, err
 }
@@ -113,7 +113,7 @@ func (r *Reader) room(need, size int) {
 func (r *Reader) adapt(got, space int) {
 	switch {
 	case got == space:
-		r.size = min(r.size*2, maxRead)
+		r.size = min(r.size*2, r.most)
 		r.small = 0
 	case got < r.size/4:
 		if r.small++; r.small >= shrinkRun {

@@ -43,6 +43,11 @@ type Reader struct {
 	small int         // reads in a row that used less than a quarter
 	more  bool        // without readiness: the last read was full, so that more may be there
 	trust int
+	idle  int   // without readiness: what a read that may wait asks for
+	most  int   // what the receive buffer grows to
+	ask   int   // bytes that must come before the caller goes on; 0: any
+	water int   // what to sleep for when many must come; 0: any
+	low   int   // the socket's low-water mark as we set it; 0: never touched
 	err   error // what ended the stream; reported once the buffered bytes are gone
 	late  func() error
 
@@ -61,7 +66,7 @@ func NewReader(conn net.Conn, pool *tarn.Pool) *Reader {
 	if pool == nil {
 		pool = tarn.Shared()
 	}
-	r := &Reader{conn: conn, pool: pool, size: firstRead, trust: DefaultTrust}
+	r := &Reader{conn: conn, pool: pool, size: firstRead, trust: DefaultTrust, idle: IdleWait, most: maxRead}
 	r.raw = rawConn(conn)
 	if r.raw != nil {
 		r.step = r.readable
@@ -165,7 +170,7 @@ func (r *Reader) land(n int) (tarn.Buffer, error) {
 	var l Landing
 	l.Start(r.pool, n, r.trust)
 	for l.Left() > 0 {
-		m, err := r.Read(l.Space())
+		m, err := r.ReadFull(l.Space())
 		l.Filled(m)
 		if err != nil {
 			l.Free()
@@ -201,7 +206,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 func (r *Reader) ReadFull(dst []byte) (int, error) {
 	got := 0
 	for got < len(dst) {
+		r.ask = len(dst) - got
 		n, err := r.Read(dst[got:])
+		r.ask = 0
 		got += n
 		if err != nil {
 			return got, promised(err)
@@ -234,6 +241,7 @@ func (r *Reader) Discard(n int) error {
 // not be called while another call is under way.
 func (r *Reader) Release() {
 	r.drop()
+	r.unmark()
 	r.err = net.ErrClosed
 }
 

@@ -54,6 +54,9 @@ func (r *Reader) readable(fd uintptr) bool {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
+			if r.mark(fd) {
+				continue // old kernels do not tell when the mark is met already
+			}
 			if r.w == r.r {
 				r.drop()
 			}

@@ -1,0 +1,36 @@
+package wire
+
+import "syscall"
+
+// worthMarking is how many bytes must be missing before a low-water mark is worth the
+// system call that sets it.
+const worthMarking = 64 << 10
+
+// mark says how much is to be there before the wait for fd ends, never more than what
+// must come, and reports whether that is something new.
+func (r *Reader) mark(fd uintptr) bool {
+	want := 1
+	switch {
+	case r.water > 1 && r.ask >= worthMarking:
+		want = min(r.ask, r.water)
+	case r.low > 1 && r.ask >= r.low:
+		want = r.low
+	}
+	if want == max(r.low, 1) {
+		return false
+	}
+	if syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, want) != nil {
+		r.water = 0 // not to be had here
+		return false
+	}
+	r.low = want
+	return true
+}
+
+// unmark puts the socket back as it was.
+func (r *Reader) unmark() {
+	if r.low > 1 {
+		r.ask = 0
+		r.raw.Control(func(fd uintptr) { r.mark(fd) })
+	}
+}

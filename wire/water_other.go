@@ -1,0 +1,7 @@
+//go:build !linux
+
+package wire
+
+func (r *Reader) mark(uintptr) bool { return false }
+
+func (r *Reader) unmark() {}
