@@ -23,6 +23,10 @@ type inbound struct {
 	skip int         // bytes that nobody wants any more
 }
 
+// inFront is what an encrypted frame has before it in its buffer, so that what is to be
+// decrypted and copied begins where memory is read in one piece.
+const inFront = 64 - crypt.Overhead
+
 // receive is the receiving goroutine: it lives as long as the connection.
 func (c *conn) receive() {
 	for {
@@ -94,7 +98,8 @@ func (c *conn) receiveHead() error {
 		if sec == nil || sec.opener == nil {
 			return securityError("encrypted message without a key to open it")
 		}
-		in.buf, in.came, in.want = c.pool.Get(in.n+crypt.Spare), sealed, in.n
+		room := inFront + in.n + crypt.Spare
+		in.buf, in.came, in.want = c.pool.Get(room).Narrow(inFront, room), sealed, in.n
 		return nil
 	}
 	return protocolError("frame of an unknown kind")

@@ -60,6 +60,9 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 			r.dst = nil
 		} else {
 			n, err = r.conn.Read(p)
+			if n == len(p) {
+				r.more = false // the end of a piece: what follows may be long in coming
+			}
 		}
 		if n > 0 {
 			return n, nil

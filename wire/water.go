@@ -20,7 +20,7 @@ func (r *Reader) Sizes(idle, most int) {
 // waking for each segment: fewer switches, for them and for a sender on the same machine.
 // n = 0, the default, wakes for anything. It takes effect on plain TCP on Linux, where it
 // sets the socket's SO_RCVLOWAT, put back to 1 when something shorter is waited for and
-// by Release. It panics if n is negative.
+// by Release. It is not for connections that are given to Await. It panics if n is negative.
 func (r *Reader) LowWater(n int) {
 	if n < 0 {
 		panic("wire: LowWater of a negative length")

@@ -1,0 +1,108 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// closing tells when the client gives its connection up.
+type closing struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *closing) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// TestHangUpWhileIdle holds that somebody reads when nothing is asked for: a server that
+// hangs up after the callers read for themselves is noticed without a further call.
+func TestHangUpWhileIdle(t *testing.T) {
+	s := &script.Server{}
+	client, server := net.Pipe()
+	nc := &closing{Conn: client, closed: make(chan struct{})}
+	go s.Serve(server)
+	f, err := scripted(t, s, smb.Dialer{
+		DialFunc: func(context.Context, string, string) (net.Conn, error) { return nc, nil },
+	})
+	must(t, err)
+	for range 3 {
+		checkRead(t, f, 5000, 9)
+	}
+	server.Close()
+	<-nc.closed
+}
+
+// TestTurns has callers alone and together, some of which give up, read from a server that
+// falters amid frames for long enough that who reads has to hand over.
+func TestTurns(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM", "plain/one credit"} {
+		for _, over := range []string{"pipe", "tcp"} {
+			t.Run(kind+"/"+over, func(t *testing.T) {
+				s := protections()[kind]
+				frames := 0
+				s.Split = func(frame []byte) (int, <-chan struct{}) {
+					if frames++; frames < 20 || frames%23 != 0 {
+						return 0, nil
+					}
+					rest := make(chan struct{})
+					time.AfterFunc(15*time.Millisecond, func() { close(rest) })
+					return frames * 977 % len(frame), rest
+				}
+				d := smb.Dialer{DialFunc: s.Dial}
+				if over == "tcp" {
+					d.DialFunc = s.DialTCP
+				}
+				f, err := scripted(t, s, d)
+				must(t, err)
+				lone := func() {
+					for range 30 {
+						checkRead(t, f, 1+rand.IntN(200_000), rand.Int64N(1<<20))
+					}
+				}
+				lone()
+				var callers sync.WaitGroup
+				for range 4 {
+					callers.Go(func() {
+						for range 25 {
+							impatient(t, f)
+						}
+					})
+				}
+				callers.Wait()
+				lone()
+				for range 10 {
+					impatient(t, f)
+				}
+				checkRead(t, f, 3<<20, 5)
+			})
+		}
+	}
+}
+
+// impatient reads for as long as it likes.
+func impatient(t *testing.T, f *smb.File) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(20))*time.Millisecond)
+	defer cancel()
+	p, off := make([]byte, 1+rand.IntN(300_000)), rand.Int64N(1<<20)
+	n, err := f.WithContext(ctx).ReadAt(p, off)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) || err == nil && n < len(p) {
+		t.Error(n, err)
+	}
+	for i, b := range p[:n] {
+		if b != script.At(off+int64(i)) {
+			t.Errorf("wrong byte at %d", off+int64(i))
+			return
+		}
+	}
+}
