@@ -74,6 +74,10 @@ type call struct {
 	// preauth takes in the request as it is sent (3.1.4.4.1 of 3.1.1).
 	preauth *crypt.Preauth
 
+	// The next request of the same caller, which waits for it right after this one.
+	mate    *call
+	follows bool // it is such a mate
+
 	done  chan struct{} // capacity 1: signalled once a use
 	read  proto.ReadRequest
 	write proto.WriteRequest

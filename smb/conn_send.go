@@ -173,6 +173,7 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 		sec = c.protect(p.cl, least)
 		if i > 0 {
 			p.cl.flags |= proto.FlagRelated
+			p.cl.follows, parts[i-1].cl.mate = true, p.cl
 		}
 	}
 	f, err := c.encodeCompound(sec, parts)

@@ -141,7 +141,7 @@ func (u *upload) send(ctx context.Context, buf tarn.Buffer, off int64) error {
 		if len(u.flights) == 0 {
 			wait = waitCredits
 		}
-		cl, n, err := t.startWrite(ctx, id, buf.Bytes(), off, wait)
+		cl, n, err := t.startWrite(ctx, id, buf.Bytes(), off, wait, nil)
 		switch {
 		case err == errBusy:
 			if err := u.harvest(ctx); err != nil {

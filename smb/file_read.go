@@ -51,9 +51,12 @@ func (t *tree) book(ctx context.Context, cl *call, n int, p patience) (mid uint6
 }
 
 // startRead asks for len(dst) bytes at off, to be placed in dst, and returns how many it
-// asked for: one request's worth at most.
-func (t *tree) startRead(ctx context.Context, id proto.FileID, dst []byte, off int64, p patience) (*call, int, error) {
+// asked for: one request's worth at most. The caller waits for it right after the call
+// named after, if that is not nil; nobody may be reading while it is sent, so that the
+// connection must have room for a request while its other end is sending.
+func (t *tree) startRead(ctx context.Context, id proto.FileID, dst []byte, off int64, p patience, after *call) (*call, int, error) {
 	cl := t.call(proto.CommandRead)
+	cl.follows = after != nil
 	mid, charge, n, err := t.book(ctx, cl, min(len(dst), t.c.agreed.maxRead), p)
 	if err != nil {
 		return nil, 0, err
@@ -62,6 +65,9 @@ func (t *tree) startRead(ctx context.Context, id proto.FileID, dst []byte, off i
 	cl.read = proto.ReadRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
 	if err := t.c.startWith(ctx, cl, &cl.read, t.guard, mid, charge); err != nil {
 		return nil, 0, err
+	}
+	if after != nil {
+		after.mate = cl
 	}
 	return cl, n, nil
 }
@@ -135,7 +141,7 @@ func (h *handle) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 func (t *tree) readRun(ctx context.Context, id proto.FileID, p []byte, off int64, bound int) (int, error) {
 	size := t.chunk(t.c.agreed.maxRead)
 	if len(p) <= size {
-		cl, _, err := t.startRead(ctx, id, p, off, waitCredits)
+		cl, _, err := t.startRead(ctx, id, p, off, waitCredits, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -151,11 +157,14 @@ func (t *tree) readRun(ctx context.Context, id proto.FileID, p []byte, off int64
 	for {
 		for failed == nil && asked < len(p) && tail-head < window && asked-landed < bound {
 			p2 := p[asked:min(asked+size, len(p))]
-			wait := waitCredits
+			wait, after := waitCredits, (*call)(nil)
 			if tail > head {
 				wait = onlyIfFree
+				if t.c.send.vector && len(p) <= 2*size {
+					after = flights[head%window].cl
+				}
 			}
-			cl, n, err := t.startRead(ctx, id, p2, off+int64(asked), wait)
+			cl, n, err := t.startRead(ctx, id, p2, off+int64(asked), wait, after)
 			if err == errBusy {
 				break
 			}

@@ -8,9 +8,10 @@ import (
 )
 
 // startWrite sends as many bytes of p as one request may move, to off, and returns how
-// many that is. p is borrowed until finishWrite.
-func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off int64, w patience) (*call, int, error) {
+// many that is. p is borrowed until finishWrite. after is as in startRead.
+func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off int64, w patience, after *call) (*call, int, error) {
 	cl := t.call(proto.CommandWrite)
+	cl.follows = after != nil
 	mid, charge, n, err := t.book(ctx, cl, min(len(p), t.c.agreed.maxWrite), w)
 	if err != nil {
 		return nil, 0, err
@@ -19,6 +20,9 @@ func (t *tree) startWrite(ctx context.Context, id proto.FileID, p []byte, off in
 	cl.write = proto.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
 	if err := t.c.startWith(ctx, cl, &cl.write, t.guard, mid, charge); err != nil {
 		return nil, 0, err
+	}
+	if after != nil {
+		after.mate = cl
 	}
 	return cl, n, nil
 }
@@ -69,11 +73,14 @@ func (t *tree) writeRun(ctx context.Context, id proto.FileID, p []byte, off int6
 	var failed error
 	for {
 		for failed == nil && sent < len(p) && tail-head < window && sent-landed < bound {
-			wait := waitCredits
+			wait, after := waitCredits, (*call)(nil)
 			if tail > head {
 				wait = onlyIfFree
+				if t.c.send.vector && len(p) <= 2*size {
+					after = flights[head%window].cl
+				}
 			}
-			cl, n, err := t.startWrite(ctx, id, p[sent:min(sent+size, len(p))], off+int64(sent), wait)
+			cl, n, err := t.startWrite(ctx, id, p[sent:min(sent+size, len(p))], off+int64(sent), wait, after)
 			if err == errBusy {
 				break
 			}

@@ -150,7 +150,7 @@ func (h *handle) lookAhead(ctx context.Context) error {
 			wait = onlyIfFree
 		}
 		buf := h.m.s.cfg.Pool.Get(size)
-		cl, n, err := a.t.startRead(ctx, id, buf.Bytes(), a.at, wait)
+		cl, n, err := a.t.startRead(ctx, id, buf.Bytes(), a.at, wait, nil)
 		if err != nil {
 			buf.Free()
 			if err == errBusy {

@@ -1,10 +1,6 @@
 package smb
 
-import (
-	"sync"
-
-	"github.com/tarn-go/tarn/smb/internal/proto"
-)
+import "sync"
 
 const (
 	ringMin = 64
@@ -72,7 +68,7 @@ func (r *ring) add(cl *call) error {
 	*at = cl
 	cl.state = callPending
 	r.count++
-	if r.count > 1 && cl.flags&proto.FlagRelated == 0 {
+	if r.count > 1 && !cl.follows {
 		r.turn.delegate()
 	}
 	return nil

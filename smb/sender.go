@@ -18,7 +18,7 @@ const stall = 20 * time.Millisecond
 // a buffer belongs to the writer until the write is over.
 type sender struct {
 	nc     net.Conn
-	vector bool          // nc takes header and payload in one system call
+	vector bool          // nc is a socket: it takes header and payload in one system call, and has buffers
 	token  chan struct{} // capacity 1: full when nobody writes
 	vec    [2][]byte     // what bufs points to; under the token, like bufs
 	bufs   net.Buffers

@@ -8,17 +8,18 @@ import (
 
 // Who reads from the connection: one at a time, and somebody whenever a reply is due.
 //
-// A caller whose request is the only one under way reads its reply itself, which saves
-// waking another goroutine for each. As soon as there are more requests, or the reply is
-// long in coming, the receiver reads, and callers wait and decrypt. With nothing under
+// A caller whose requests are the only ones under way reads its replies itself, which
+// saves waking another goroutine for each. As soon as there are others, or more than two
+// parts of a long call, or the reply is long in coming, the receiver reads, and callers
+// wait and decrypt. With nothing under
 // way the receiver stands by for a moment, since the next request will follow soon, and
 // then reads on: for breaks of leases and the end of the connection.
 //
 // Guarded by ring.mu:
 //
-//	nobody -> caller     lead: its request is the only one
-//	nobody -> receiver   delegate: a second request, a failure; or the moment has passed
-//	caller -> nobody     cede, nothing being under way
+//	nobody -> caller     lead: its requests are the only ones
+//	nobody -> receiver   delegate: another request, a failure; or the moment has passed
+//	caller -> nobody     cede, nothing being under way that it does not wait for next
 //	caller -> receiver   cede, otherwise
 //	receiver -> nobody   idle, nothing being under way
 type reading uint8
@@ -132,22 +133,34 @@ func (c *conn) readFor(cl *call) {
 			}
 			break
 		}
-		if cl.ready() || !c.alone() {
+		if cl.ready() || !c.alone(cl) {
 			break
 		}
 	}
-	c.cede()
+	c.cede(cl)
 }
 
-// alone reports whether a caller may go on reading after a frame that did not end its call.
-func (c *conn) alone() bool {
+// pending counts cl and its mates that are under way. The ring's mu is held.
+func (cl *call) pending() (n int) {
+	for ; cl != nil; cl = cl.mate {
+		if cl.state == callPending {
+			n++
+		}
+	}
+	return n
+}
+
+// alone reports whether the caller of cl may go on reading after a frame that did not
+// end it.
+func (c *conn) alone(cl *call) bool {
 	c.ring.mu.Lock()
 	defer c.ring.mu.Unlock()
-	return c.ring.count == 1 && !c.ring.turn.kicked
+	return c.ring.count == cl.pending() && !c.ring.turn.kicked
 }
 
-// cede gives up a caller's turn.
-func (c *conn) cede() {
+// cede gives up the turn of the caller of cl: to nobody when at most mates of cl are
+// left, since their turn comes next.
+func (c *conn) cede(cl *call) {
 	t := &c.ring.turn
 	c.ring.mu.Lock()
 	defer c.ring.mu.Unlock()
@@ -156,7 +169,7 @@ func (c *conn) cede() {
 		c.nc.SetReadDeadline(time.Time{})
 	}
 	t.pass(byNobody)
-	if c.ring.count > 0 || c.ring.err != nil || c.in.n > 0 {
+	if c.ring.count > cl.mate.pending() || c.ring.err != nil || c.in.n > 0 {
 		t.delegate()
 	}
 }
