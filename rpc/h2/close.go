@@ -33,7 +33,7 @@ func (c *Conn) Shutdown() {
 	c.putGoAway(maxStreamID, NoError, "")
 	c.putPing(0, partPing)
 	c.flush(deferred)
-	time.AfterFunc(partTimeout, func() {
+	c.partBy = time.AfterFunc(partTimeout, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.part()
@@ -230,6 +230,9 @@ func (c *Conn) teardown(err error) error {
 	c.dropQueued()
 	c.wakeAllOpeners()
 	c.dropPings()
+	if c.partBy != nil {
+		c.partBy.Stop()
+	}
 	c.mu.Unlock()
 	c.stopKeepalive()
 	for _, s := range orphans {

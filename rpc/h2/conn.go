@@ -34,13 +34,14 @@ type Conn struct {
 	streams map[uint32]*Stream
 	cur     *Stream // in a callback, or was last: not to be reused yet
 	free    *Stream // spare streams, linked by next
-	nfree   int
-	held    int    // streams open or not yet released
-	opened  int    // streams that count against the limit
-	nextID  uint32 // client: of the next stream to open
-	lastID  uint32 // server: the highest that the peer opened
+	held    int     // streams open or not yet released
+	opened  int     // streams that count against the limit
+	nextID  uint32  // client: of the next stream to open
+	lastID  uint32  // server: the highest that the peer opened
 	life    life
-	err     error // why the connection ended
+	nfree   int32       // spare streams
+	partBy  *time.Timer // server: sends the second GOAWAY if no answer to PING does
+	err     error       // why the connection ended
 	enc     encoder
 	send    sending
 	recv    receiving

@@ -134,6 +134,11 @@ func TestRestingConnEnds(t *testing.T) {
 				end(p)
 				<-p.c.Done()
 				<-p.s.Done()
+				p.s.mu.Lock()
+				defer p.s.mu.Unlock()
+				if p.s.partBy != nil && p.s.partBy.Stop() {
+					t.Error("a timer is left")
+				}
 			})
 		})
 	}
