@@ -67,7 +67,7 @@ func (h *handle) writeAt(ctx context.Context, p []byte, off int64) (int, error) 
 
 // writeRun writes until p is written, or a request was carried out in part, or an error.
 func (t *tree) writeRun(ctx context.Context, id proto.FileID, p []byte, off int64, bound int) (int, error) {
-	size := t.chunk(t.c.agreed.maxWrite)
+	size := t.chunk(len(p), t.c.agreed.maxWrite)
 	var flights [window]flight
 	head, tail, sent, landed := 0, 0, 0, 0
 	var failed error

@@ -74,6 +74,13 @@ func (r *ring) add(cl *call) error {
 	return nil
 }
 
+// empty reports whether nothing is under way.
+func (r *ring) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count == 0
+}
+
 func (r *ring) grow() {
 	old := r.slots
 	r.slots = make([]*call, 2*len(old))

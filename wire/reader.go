@@ -150,7 +150,7 @@ func (r *Reader) NextBuffered(n int) tarn.Buffer {
 // Brief makes the next receive buffer a small one; it grows again as reads fill
 // it. It is for a caller who is about to read much of what comes to memory of its
 // own: what a large receive buffer takes of that has to be copied.
-func (r *Reader) Brief() { r.size, r.small = firstRead, 0 }
+func (r *Reader) Brief() { r.size, r.small = min(firstRead, r.most), 0 }
 
 // take hands out mem[r:r+n]. The last bytes of a well-filled receive buffer
 // leave with the Reader's own reference; otherwise the rest stays to read into.
