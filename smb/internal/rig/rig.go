@@ -197,7 +197,10 @@ func (s *Server) Start() error {
 	done := make(chan struct{})
 	s.done = done
 	go func() { s.cmd.Wait(); close(done) }()
-	return s.awaitAnswer()
+	if err := s.awaitAnswer(); err != nil {
+		return err
+	}
+	return s.awaitShare()
 }
 
 // awaitAnswer polls the port: smbd has no other way to say that it is ready.
