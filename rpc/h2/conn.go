@@ -96,11 +96,12 @@ func (c *Conn) Run() error {
 	return c.teardown(c.loop())
 }
 
-// begin sends the greeting.
+// begin sends the greeting, without waiting for that before Run reads: over a net.Conn
+// that holds nothing (net.Pipe) both sides would wait for each other.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	c.recv.asked = time.Now()
-	c.flush(mayBlock)
+	c.flush(immediate)
 	c.mu.Unlock()
 	c.startKeepalive()
 }
