@@ -108,7 +108,8 @@ func (b Buffer) another(op string, off, n int) Buffer {
 		return b.anotherTracked(op, off, n)
 	}
 	key := b.key | ordinary
-	if !atomic.CompareAndSwapUint64(&s.state, key, key+1) && !retain(&s.state, b.key, 1) {
+	right := key&countMask < maxCount && atomic.CompareAndSwapUint64(&s.state, key, key+1)
+	if !right && !retain(&s.state, b.key, 1) {
 		b.stale(op)
 	}
 	return Buffer{s, key + 1, off, n}

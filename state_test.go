@@ -123,3 +123,35 @@ func TestTellerSpeaksLessAndLess(t *testing.T) {
 		t.Errorf("%d lines for 1000 refusals (%v):\n%s", n, err, out)
 	}
 }
+
+// A Ref of the Ref before finds the state that its key foretells each time; the bound on references
+// holds on that way, too.
+func TestTooManyReferences(t *testing.T) {
+	p, err := NewPool(PoolConfig{Check: CheckOff, Record: RecordOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := p.Get(100)
+	atomic.AddUint64(&b.slab.state, maxCount-whole-1)
+	last := Buffer{b.slab, atomic.LoadUint64(&b.slab.state), 0, 100}.Ref()
+	if n := count(atomic.LoadUint64(&b.slab.state)); n != maxCount {
+		t.Fatalf("count %d, want %d", n, maxCount)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("one reference too many did not panic")
+			}
+		}()
+		last.Ref()
+	}()
+	if n := count(atomic.LoadUint64(&b.slab.state)); n != maxCount {
+		t.Errorf("count %d after the panic", n)
+	}
+	last.Free()
+	atomic.AddUint64(&b.slab.state, ^(maxCount - whole - 2))
+	b.Free()
+	if st := p.Stats(); st.InUse != 0 {
+		t.Errorf("%d bytes in use", st.InUse)
+	}
+}
