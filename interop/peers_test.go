@@ -2,20 +2,14 @@ package interop
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -25,9 +19,6 @@ import (
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 )
-
-// serverName is what gRPC's interop certificates are made for.
-const serverName = "foo.test.google.fr"
 
 // failures makes a fatal log message of the suite, which would end the process,
 // a panic that ends one test.
@@ -51,27 +42,11 @@ type security struct {
 
 func securities(t *testing.T) []security {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: serverName},
-		DNSNames: []string{serverName}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
+	cert, roots := testcert.New(t)
 	return []security{
 		{"plaintext", nil, insecure.NewCredentials()},
-		{"tls", credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}),
-			credentials.NewClientTLSFromCert(roots, serverName)},
+		{"tls", credentials.NewServerTLSFromCert(&cert),
+			credentials.NewClientTLSFromCert(roots, testcert.Name)},
 	}
 }
 

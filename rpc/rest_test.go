@@ -1,3 +1,5 @@
+//go:build unix
+
 package rpc_test
 
 import (
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,10 +30,7 @@ func resting(t *testing.T) int {
 // with TLS and without, each with one goroutine and no other, and then take
 // another call.
 func TestIdleConnsRest(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("a waiting connection cannot rest here")
-	}
-	cert, roots := certificate(t)
+	cert, roots := testcert.New(t)
 	for name, creds := range map[string][2]credentials.TransportCredentials{
 		"plain": {insecure.NewCredentials(), insecure.NewCredentials()},
 		"tls": {credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}}),
