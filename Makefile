@@ -1,8 +1,9 @@
 # Tarn's house work. `make help` lists the targets.
 
 GO      ?= go
-# Nested modules: what users of the library must not inherit.
-NESTED  := $(patsubst %/go.mod,%,$(filter-out go.mod,$(shell git ls-files '*go.mod')))
+# Modules that users may require, and those for our own use: peers, suites, benchmarks.
+PUBLISHED := $(shell ./ci/modules.sh published)
+PRIVATE   := $(shell ./ci/modules.sh private)
 # Where the library must build and vet besides the machine at hand.
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # Packages whose whole job is bytes: tested on 32 bits too.
@@ -16,7 +17,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 .PHONY: test
-test: deps fmt vet ports units tags race nested ## everything that must be green, in every module
+test: deps fmt tidy vet ports units tags race peers ## everything that must be green, in every module
 
 .PHONY: deps
 deps: ## install the peers that tests talk to, where that is possible
@@ -26,31 +27,36 @@ deps: ## install the peers that tests talk to, where that is possible
 fmt: ## fail if a file is not as gofmt has it
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
+# Each module on the versions that its own go.mod asks for, not on the workspace's.
+.PHONY: tidy
+tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
+	@for m in $(PUBLISHED) $(PRIVATE); do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || { echo "go.mod of $$m is not tidy"; exit 1; }; done
+
 .PHONY: vet
 vet: ## go vet, every module
-	$(GO) vet ./...
-	@for m in $(NESTED); do echo "vet $$m"; (cd $$m && $(GO) vet ./...) || exit 1; done
+	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
 
 .PHONY: ports
 ports: ## vet for the other platforms
-	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; done
+	@for p in $(PORTS); do for m in $(PUBLISHED); do echo "vet $$p $$m"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 GOWORK=off $(GO) vet ./...) || exit 1; done; done
 
 .PHONY: units
-units: ## unit tests of the module
-	$(GO) test ./...
+units: ## unit tests of the published modules
+	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test ./...) || exit 1; done
 
 .PHONY: tags
 tags: ## the core without unsafe, and on 32 bits
 	$(GO) test -tags tarn_safe $(CORE)
 	GOARCH=386 CGO_ENABLED=0 $(GO) test $(CORE)
 
+# In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
 .PHONY: race
 race: ## unit tests under the race detector
-	$(GO) test -race -p 1 ./...
+	@for m in $(PUBLISHED); do echo "race $$m"; (cd $$m && $(GO) test -race -p 1 ./...) || exit 1; done
 
-.PHONY: nested
-nested: ## tests of the nested modules: interop with other implementations, benchmarks once
-	@for m in $(NESTED); do echo "test $$m"; (cd $$m && $(GO) test ./...) || exit 1; done
+.PHONY: peers
+peers: ## interop with other implementations, benchmarks once
+	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GO) test ./...) || exit 1; done
 
 .PHONY: bench
 bench: ## the core beside its peers, printed by benchstat

@@ -36,7 +36,8 @@ func TestRootImportsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-// sources walks the Go files of the published module.
+// sources walks the Go files of the workspace's modules. A module with a go.work of its own is not
+// published: peers, suites and benchmarks.
 func sources(t *testing.T, visit func(path string, src []byte)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -44,7 +45,7 @@ func sources(t *testing.T, visit func(path string, src []byte)) {
 			return err
 		}
 		if d.IsDir() {
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != "." || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != "." {
+			if _, err := os.Stat(filepath.Join(path, "go.work")); err == nil && path != "." || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != "." {
 				return filepath.SkipDir
 			}
 			return nil

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/rpc v0.0.0
 	google.golang.org/grpc v1.84.0
 	google.golang.org/grpc/examples v0.0.0-20260825154716-030ee8becb20
 )
@@ -21,3 +22,5 @@ require (
 )
 
 replace github.com/tarn-go/tarn => ../
+
+replace github.com/tarn-go/tarn/rpc => ../rpc

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"

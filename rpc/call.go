@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"

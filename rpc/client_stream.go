@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

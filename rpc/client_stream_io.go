@@ -3,7 +3,7 @@ package rpc
 import (
 	"io"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -1,7 +1,7 @@
 package rpc
 
 import (
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 

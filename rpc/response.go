@@ -3,7 +3,7 @@ package rpc
 import (
 	"strconv"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"github.com/tarn-go/tarn/rpc/internal/timers"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"

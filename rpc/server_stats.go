@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/encoding"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"

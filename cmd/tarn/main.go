@@ -12,11 +12,11 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/tarn-go/tarn/internal/cli"
-	"github.com/tarn-go/tarn/internal/cmd/bench"
-	"github.com/tarn-go/tarn/internal/cmd/smb"
-	"github.com/tarn-go/tarn/internal/cmd/top"
-	"github.com/tarn-go/tarn/internal/cmd/tune"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/bench"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/smb"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/top"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/tune"
 )
 
 // command is one of the things tarn does.

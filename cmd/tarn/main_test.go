@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarn-go/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
 func runTarn(t *testing.T, args ...string) (status int, out, errs string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/summerwind/h2spec/spec"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/rpc/h2"
+	"github.com/tarn-go/tarn/h2"
 )
 
 // answer refuses what is not gRPC, as package rpc does: 415 and a small body.

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Lists the repository's modules, a folder a line.
+#
+#   modules.sh            all of them
+#   modules.sh published  those that users may require: they share a version and go.work
+#   modules.sh private    the others, each with a go.work of its own: peers, suites, benchmarks
+set -eu
+cd "$(dirname "$0")/.."
+for mod in $(git ls-files 'go.mod' '*/go.mod'); do
+	dir=$(dirname "$mod")
+	kind=published
+	[ "$dir" = . ] || [ ! -f "$dir/go.work" ] || kind=private
+	[ "${1:-$kind}" = "$kind" ] && echo "$dir"
+done
+exit 0

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+)
+
+func runBench(t *testing.T, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	status = Run(context.Background(), args, cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return status, o.String(), e.String()
+}
+
+func TestWrongArguments(t *testing.T) {
+	for _, args := range [][]string{
+		{"-frob"}, {"core", "-frob"}, {"nosuch"}, {"core", "nosuch"}, {"-o"}, {"-short=perhaps"},
+	} {
+		status, out, errs := runBench(t, args...)
+		if status != cli.Usage || out != "" {
+			t.Errorf("%v: status %d, output %q", args, status, out)
+		}
+		if strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "tarn bench: ") {
+			t.Errorf("%v: not one clear line: %q", args, errs)
+		}
+	}
+}
+
+func TestHelpNamesSectionsAndFlags(t *testing.T) {
+	status, out, errs := runBench(t, "-h")
+	if status != cli.OK || errs != "" {
+		t.Fatalf("status %d, %q", status, errs)
+	}
+	for _, want := range []string{"core", "http", "grpc", "rpc", "smb", "-short", "-json", "-o file"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("help does not mention %s:\n%s", want, out)
+		}
+	}
+}
+
+func TestShortRunOfEverySection(t *testing.T) {
+	for _, s := range sections() {
+		t.Run(s.name, func(t *testing.T) {
+			html := filepath.Join(t.TempDir(), "report.html")
+			status, out, errs := runBench(t, "-short", "-json", "-o", html, s.name)
+			if status != cli.OK {
+				t.Fatalf("status %d: %s", status, errs)
+			}
+			if errs != "" {
+				t.Errorf("a progress line, though it is no terminal: %q", errs)
+			}
+			var rep Report
+			if err := json.Unmarshal([]byte(out), &rep); err != nil {
+				t.Fatal(err)
+			}
+			checkReport(t, &rep, s.name)
+			checkPage(t, html, &rep)
+		})
+	}
+}
+
+func checkReport(t *testing.T, rep *Report, name string) {
+	t.Helper()
+	if rep.Machine.CPU == "" || rep.Machine.Go == "" || rep.Seconds <= 0 {
+		t.Errorf("the machine is not named: %+v", rep.Machine)
+	}
+	if len(rep.Sections) != 1 || rep.Sections[0].Name != name {
+		t.Fatalf("not the section asked for: %+v", rep.Sections)
+	}
+	if note := rep.Sections[0].Note; note != "" {
+		t.Logf("%s: %s", name, note)
+		if os.Getenv("CI") != "" {
+			t.Errorf("%s may not be left out here", name)
+		}
+	} else if len(rep.Sections[0].Cases) == 0 {
+		t.Error("no cases")
+	}
+	for _, c := range rep.Sections[0].Cases {
+		for _, r := range c.Rows {
+			first := r.Values[c.Metrics[0].Key]
+			if first <= 0 || len(r.Turns) == 0 {
+				t.Errorf("%s: %s: %v in %v", c.Title, r.Name, first, r.Turns)
+			}
+			if (r.Kind == Tarn) != (r.Ahead == 0) {
+				t.Errorf("%s: %s: ratio %v", c.Title, r.Name, r.Ahead)
+			}
+		}
+	}
+}
+
+func checkPage(t *testing.T, name string, rep *Report) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for _, c := range rep.Sections[0].Cases {
+		if !strings.Contains(page, ">"+c.Title+"</h3>") {
+			t.Errorf("the page lacks %q", c.Title)
+		}
+	}
+	if note := rep.Sections[0].Note; note != "" && !strings.Contains(page, template.HTMLEscapeString(note)) {
+		t.Errorf("the page lacks %q", note)
+	}
+	if len(rep.Sections[0].Cases) > 0 && !strings.Contains(page, "<svg") || !strings.Contains(page, "prefers-color-scheme: dark") {
+		t.Error("the page has no plots, or no dark side")
+	}
+	for _, bad := range []string{"http://", "https://", "src=", "@import", "ZgotmplZ", "NaN"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+}
+
+func TestTextNamesTheMachineAndTheRatios(t *testing.T) {
+	status, out, errs := runBench(t, "core", "-short")
+	if status != cli.OK {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	for _, want := range []string{machine().CPU, machine().Go, "tarn ahead", "sync.Pool", "grpc mem", "make", "x  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestReportThatCannotBeWritten(t *testing.T) {
+	status, _, errs := runBench(t, "core", "-short", "-o", filepath.Join(t.TempDir(), "no", "such", "dir.html"))
+	if status != cli.Failed || strings.Count(errs, "\n") != 1 {
+		t.Errorf("status %d, %q", status, errs)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, s := range sections() {
+		var o, e strings.Builder
+		if status := Run(ctx, []string{"-short", s.name}, cli.Streams{Out: &o, Err: &e}); status != cli.Failed || o.Len() > 0 {
+			t.Errorf("%s: status %d, output %q", s.name, status, o.String())
+		}
+	}
+}
+
+func TestSMBClientRate(t *testing.T) {
+	rate, err := smbClientRate("getting file \\f of size 67108864 as /dev/null (1000.5 KiloBytes/sec) (average 1000.5 KiloBytes/sec)\n")
+	if err != nil || rate != 1000.5*1024 {
+		t.Errorf("%v, %v", rate, err)
+	}
+	for _, bad := range []string{"", "NT_STATUS_ACCESS_DENIED", "(fast KiloBytes/sec)"} {
+		if rate, err := smbClientRate(bad); err == nil {
+			t.Errorf("%q has the rate %v", bad, rate)
+		}
+	}
+}
+
+// TestWithoutSamba: where there is none the report says so, and nothing fails.
+func TestWithoutSamba(t *testing.T) {
+	if _, err := os.Stat("/usr/sbin/smbd"); err == nil {
+		// It is found there whatever the path says; what can be taken away is the go command.
+		t.Log("smbd is installed: testing without go instead")
+	}
+	t.Setenv("PATH", t.TempDir())
+	status, out, errs := runBench(t, "-short", "smb")
+	if status != cli.OK || errs != "" || !strings.Contains(out, "Left out: ") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+}

@@ -1,0 +1,183 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	client "github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/krb5"
+)
+
+// app is one run of a command.
+type app struct {
+	name string
+	opts options
+	std  cli.Streams
+	// waits are how long to wait each time the connection breaks under a file.
+	waits []time.Duration
+
+	mu       sync.Mutex // guards what follows and writing to std
+	sessions map[string]*client.Session
+	shares   map[string]*client.Share
+	kerberos *krb5.Initiator
+	meter    *meter // writes to std.Err while it runs
+}
+
+func newApp(name string, opts options, std cli.Streams) *app {
+	return &app{name: name, opts: opts, std: std,
+		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
+		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}}
+}
+
+// close logs off.
+func (a *app) close() {
+	for _, s := range a.sessions {
+		s.Logoff(context.Background())
+	}
+	if a.kerberos != nil {
+		a.kerberos.Close()
+	}
+}
+
+// complain writes one line to standard error, out of the way of the progress bar.
+func (a *app) complain(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.meter.clear()
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
+	fmt.Fprintf(a.std.Err, "tarn smb %s: %s\n", a.name, printable(text)) // a server chose some of it
+}
+
+// session is the session with the location's server, logged on to once a run.
+func (a *app) session(ctx context.Context, l location) (*client.Session, error) {
+	key := l.domain + ";" + l.user + "@" + l.addr
+	if s := a.sessions[key]; s != nil {
+		return s, nil
+	}
+	initiator, err := a.initiator(l)
+	if err != nil {
+		return nil, err
+	}
+	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt}
+	s, err := d.Dial(ctx, l.addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.addr, err)
+	}
+	a.sessions[key] = s
+	return s, nil
+}
+
+// share is the location's share, mounted once a run.
+func (a *app) share(ctx context.Context, l location) (*client.Share, error) {
+	if l.share == "" {
+		return nil, usageError("%s names no share", l)
+	}
+	key := l.domain + ";" + l.user + "@" + l.addr + "/" + l.share
+	if m := a.shares[key]; m != nil {
+		return m, nil
+	}
+	s, err := a.session(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Mount(ctx, l.share)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l, err)
+	}
+	m = m.WithContext(ctx)
+	a.shares[key] = m
+	return m, nil
+}
+
+func (a *app) initiator(l location) (client.Initiator, error) {
+	if a.opts.kerberos {
+		return a.ticketInitiator()
+	}
+	domain := l.domain
+	if domain == "" {
+		domain = a.opts.domain
+	}
+	if l.user == "" {
+		return client.NTLM{}, nil
+	}
+	password, err := a.password(l)
+	if err != nil {
+		return nil, err
+	}
+	return client.NTLM{User: l.user, Password: password, Domain: domain}, nil
+}
+
+func (a *app) ticketInitiator() (client.Initiator, error) {
+	if a.kerberos != nil {
+		return a.kerberos, nil
+	}
+	cache := os.Getenv("KRB5CCNAME")
+	if cache == "" {
+		cache = fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid())
+	}
+	i, err := krb5.New(krb5.Config{CCache: cache})
+	if err != nil {
+		return nil, err
+	}
+	a.kerberos = i
+	return i, nil
+}
+
+// maxPassword bounds, in bytes, what is read of a password file.
+const maxPassword = 4096
+
+// password is that of the location's user: from a file, the environment or the prompt.
+func (a *app) password(l location) (string, error) {
+	if a.opts.passwordFile != "" {
+		f, err := os.Open(a.opts.passwordFile)
+		if err != nil {
+			return "", fmt.Errorf("password file: %w", err)
+		}
+		defer f.Close()
+		b, err := io.ReadAll(io.LimitReader(f, maxPassword))
+		if err != nil {
+			return "", fmt.Errorf("password file: %w", err)
+		}
+		line, _, _ := strings.Cut(string(b), "\n")
+		return strings.TrimSuffix(line, "\r"), nil
+	}
+	if p, ok := os.LookupEnv("SMB_PASSWORD"); ok {
+		return p, nil
+	}
+	in, ok := a.std.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return "", errors.New("no password: set SMB_PASSWORD or -password-file, or run it in a terminal")
+	}
+	fmt.Fprintf(a.std.Err, "Password of %s at %s: ", l.user, l.addr)
+	b, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.std.Err)
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	return string(b), nil
+}
+
+// explain turns the errors people meet into words; others speak for themselves.
+func explain(err error) string {
+	var status client.Status
+	if errors.As(err, &status) {
+		if h := hint(status.Error()); h != "" {
+			return fmt.Sprintf("%v (%s)", err, h)
+		}
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) && dns.IsNotFound {
+		return fmt.Sprintf("%s: no such host", dns.Name)
+	}
+	return err.Error()
+}

@@ -1,0 +1,115 @@
+package smb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	client "github.com/tarn-go/tarn/smb"
+)
+
+// A server that is gone is said once, not once for each file that is left.
+func TestServerGone(t *testing.T) {
+	s := startServer(t)
+	src := filepath.Join(t.TempDir(), "src")
+	makeTree(t, src)
+	must(t, "put", "-r", src, s.url("there"))
+
+	var out bytes.Buffer
+	a := newApp("get", options{jobs: 2, recursive: true}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	a.waits = []time.Duration{time.Millisecond}
+	defer a.close()
+	to, err := openLocal(t.TempDir(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.close()
+	from, err := a.source(t.Context(), s.url("there"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p plan
+	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, "."); err != nil {
+		t.Fatal(err)
+	}
+	var total atomic.Int64
+	kill := sync.OnceFunc(s.stop)
+	err = a.each(t.Context(), &p, "copied", func(ctx context.Context, j *job, count func(int64)) error {
+		return a.copyFile(ctx, j, func(n int64) {
+			if total.Add(n) > 5<<20 {
+				kill()
+			}
+			count(n)
+		})
+	})
+	if !errors.Is(err, client.ErrConnLost) || !strings.Contains(err.Error(), "goes on where") {
+		t.Errorf("%v", err)
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines, want the summary alone: %s", lines, out.String())
+	}
+	if a.status(t.Context(), err) != cli.Failed {
+		t.Error("status")
+	}
+}
+
+// A connection that breaks under a file is made again, and the file gone on with.
+func TestConnectionBreaks(t *testing.T) {
+	s := startServer(t)
+	name, data := bigFile(t)
+	must(t, "put", name, s.url("source"))
+	a := newApp("get", options{jobs: 1, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	a.waits = []time.Duration{time.Millisecond}
+	defer a.close()
+	dir := t.TempDir()
+	to, err := openLocal(dir, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.close()
+	from, err := a.source(t.Context(), s.url("source"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p plan
+	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, "target"); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	err = a.each(t.Context(), &p, "copied", func(ctx context.Context, j *job, count func(int64)) error {
+		tries++
+		if tries == 1 { // as far as the middle
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			half := int64(0)
+			err := a.copyFile(ctx, j, func(n int64) {
+				if half += n; half > j.size/2 {
+					cancel()
+				}
+				count(n)
+			})
+			if err == nil {
+				t.Error("copied whole")
+			}
+			return client.ErrConnLost
+		}
+		if j.partSize < j.size/2 {
+			t.Errorf("goes on at %d of %d", j.partSize, j.size)
+		}
+		return a.copyFile(ctx, j, count)
+	})
+	if err != nil || tries != 2 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "target")); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("differs: %v", err)
+	}
+}

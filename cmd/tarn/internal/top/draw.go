@@ -1,0 +1,203 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
+	"github.com/tarn-go/tarn/debug"
+	"github.com/tarn-go/tarn/internal/plot"
+)
+
+// view is what one drawing is made of. Without before there are no rates, only totals.
+type view struct {
+	before, now   *debug.Snapshot
+	width, height int // 0: 80 columns, and as many lines as it takes
+	colour        bool
+	trouble       string
+	history       map[string][]float64 // gets a second, by pool, oldest first
+}
+
+// kept is how many rates are remembered for the line of a pool.
+const kept = 40
+
+// remember adds the newest rates.
+func (v *view) remember() {
+	for _, p := range v.now.Pools {
+		if rate, ok := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Gets }); ok {
+			h := append(v.history[p.Name], rate)
+			v.history[p.Name] = h[max(len(h)-kept, 0):]
+		}
+	}
+}
+
+// find returns the pool of that name in s.
+func find(s *debug.Snapshot, name string) (debug.Pool, bool) {
+	if s != nil {
+		for _, p := range s.Pools {
+			if p.Name == name {
+				return p, true
+			}
+		}
+	}
+	return debug.Pool{}, false
+}
+
+// rate is how fast a counter of a pool grows, a second.
+func (v *view) rate(name string, counter func(debug.Pool) uint64) (float64, bool) {
+	old, ok := find(v.before, name)
+	now, here := find(v.now, name)
+	seconds := 0.0
+	if ok && here {
+		seconds = v.now.Time.Sub(v.before.Time).Seconds()
+	}
+	if seconds <= 0 || counter(now) < counter(old) {
+		return 0, false
+	}
+	return float64(counter(now)-counter(old)) / seconds, true
+}
+
+// draw makes the text of v, without escapes unless it has colour.
+func draw(v view) string {
+	if v.width == 0 {
+		v.width = 80
+	}
+	var b strings.Builder
+	title := fmt.Sprintf("tarn top  %s  %s", fetch.Clean(v.now.Program), fetch.Clean(v.now.Go))
+	clock := v.now.Time.Format("15:04:05")
+	fmt.Fprintf(&b, "%s%*s\n", v.bold(title), max(v.width-utf8.RuneCountInString(title), len(clock)+1), clock)
+	if v.trouble != "" {
+		fmt.Fprintln(&b, v.red(cut(fetch.Clean(v.trouble), v.width)))
+	}
+	for _, p := range v.now.Pools {
+		b.WriteString("\n")
+		v.pool(&b, p)
+	}
+	return b.String()
+}
+
+// pool draws one pool.
+func (v *view) pool(b *strings.Builder, p debug.Pool) {
+	fmt.Fprintf(b, "%s  in use %s in %s buffers, %s of it unseen; idle %s; peak %s\n", v.bold(fetch.Clean(p.Name)),
+		size1(p.InUse), plot.Count(float64(p.Buffers)), size1(p.Pinned), size1(p.Idle), size1(p.Peak))
+	fmt.Fprintf(b, "  %s\n", v.bar(p))
+	b.WriteString("  " + v.traffic(p) + "\n")
+	if s := p.Sizing; s != nil && s.NotRecorded == "" {
+		text := fmt.Sprintf("  waste %s with %d classes", plot.Percent(s.Waste), max(len(p.Classes)-1, 0))
+		if !s.Keep {
+			text += fmt.Sprintf("; %s with the best %d", plot.Percent(s.BestWaste), len(s.Ladder))
+		}
+		b.WriteString(text + "\n")
+	}
+	for _, t := range troubles(p) {
+		fmt.Fprintf(b, "  %s\n", v.red(t))
+	}
+	v.classes(b, p)
+	v.holders(b, p)
+}
+
+// bar shows bytes seen, unseen and idle against the peak.
+func (v *view) bar(p debug.Pool) string {
+	width := min(v.width-4, 76)
+	full := float64(max(p.Peak, p.InUse+p.Idle, 1))
+	cells := func(n int64) int { return int(float64(n)/full*float64(width) + 0.5) }
+	seen, unseen, idle := cells(p.InUse-p.Pinned), cells(p.Pinned), cells(p.Idle)
+	rest := max(width-seen-unseen-idle, 0)
+	return v.cyan(strings.Repeat("█", seen)) + v.yellow(strings.Repeat("▓", unseen)) + strings.Repeat("░", idle) + strings.Repeat("·", rest)
+}
+
+// traffic is the line of rates, or of totals while there is nothing to compare with.
+func (v *view) traffic(p debug.Pool) string {
+	gets, ok := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Gets })
+	if !ok {
+		return fmt.Sprintf("%s gets, %s hits, %s allocated, %s not kept", plot.Count(float64(p.Gets)), plot.Percent(p.HitRate()), plot.Count(float64(p.Misses)), plot.Count(float64(p.Dropped)))
+	}
+	misses, _ := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Misses })
+	hits := 1.0
+	if gets > 0 {
+		hits = max(1-misses/gets, 0)
+	}
+	return fmt.Sprintf("%s gets/s, %s hits, %s allocated/s  %s", plot.Count(gets), plot.Percent(hits), plot.Count(misses), spark(v.history[p.Name]))
+}
+
+// classes lists the busiest classes, as many as fit.
+func (v *view) classes(b *strings.Builder, p debug.Pool) {
+	type row struct {
+		debug.Class
+		rate float64
+	}
+	var rows []row
+	for i, c := range p.Classes {
+		if c.Gets == 0 {
+			continue
+		}
+		rate, _ := v.rate(p.Name, func(q debug.Pool) uint64 { return classGets(q, p.Classes[i].Size) })
+		rows = append(rows, row{c, rate})
+	}
+	if len(rows) == 0 {
+		return
+	}
+	if v.height > 0 {
+		room := max(v.height/max(len(v.now.Pools), 1)-11, 3)
+		slices.SortStableFunc(rows, func(a, b row) int { return int(min(max(b.rate-a.rate, -1), 1)) })
+		rows = rows[:min(len(rows), room)]
+	}
+	slices.SortFunc(rows, func(a, b row) int { return order(a.Size) - order(b.Size) })
+	b.WriteString(v.dim("     class    gets/s      gets   hits     out    idle       held") + "\n")
+	for _, r := range rows {
+		name, rate := "larger", "–"
+		if r.Size > 0 {
+			name = plot.Bytes(float64(r.Size))
+		}
+		if v.before != nil {
+			rate = plot.Count(r.rate)
+		}
+		fmt.Fprintf(b, "%10s%10s%10s%7s%8s%8s%11s\n", name, rate, plot.Count(float64(r.Gets)), plot.Percent(r.HitRate()),
+			plot.Count(float64(r.InUse)), plot.Count(float64(r.Idle)), size1((r.InUse+r.Idle)*int64(r.Size)))
+	}
+}
+
+// order puts oversize requests, of size 0, last.
+func order(size int) int {
+	if size == 0 {
+		return int(^uint(0) >> 1)
+	}
+	return size
+}
+
+func classGets(p debug.Pool, size int) uint64 {
+	for _, c := range p.Classes {
+		if c.Size == size {
+			return c.Gets
+		}
+	}
+	return 0
+}
+
+// holders names who holds the most.
+func (v *view) holders(b *strings.Builder, p debug.Pool) {
+	if p.Outstanding == nil || len(p.Outstanding.Groups) == 0 {
+		return
+	}
+	b.WriteString(v.dim("  held by") + "\n")
+	for _, g := range p.Outstanding.Groups[:min(len(p.Outstanding.Groups), 3)] {
+		line := fmt.Sprintf("%10s %6s  %s, oldest %s", size1(g.Pinned), plot.Count(float64(g.Count)), fetch.Clean(g.Title()), g.OldestText())
+		b.WriteString(cut(line, v.width) + "\n")
+	}
+}
+
+// troubles are what should be nought.
+func troubles(p debug.Pool) []string {
+	var list []string
+	for _, t := range []struct {
+		n    uint64
+		what string
+	}{{p.Leaked, "leaked"}, {p.Refused, "foreign slices refused"}, {p.OverBudget, "gets over budget"}, {uint64(max(p.Waiting, 0)), "waiting for the budget"}} {
+		if t.n > 0 {
+			list = append(list, fmt.Sprintf("%s %s", plot.Count(float64(t.n)), t.what))
+		}
+	}
+	return list
+}

@@ -1,0 +1,119 @@
+// Package top is the command "tarn top": the figures of a service's debug page, live in a terminal.
+package top
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
+	"github.com/tarn-go/tarn/debug"
+)
+
+const usage = `usage: tarn top [-once] [-every 1s] [-pool NAME] URL
+
+Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws, and
+q or an interrupt ends it; elsewhere it prints one plain block of text after another.
+
+`
+
+// options are the command's flags.
+type options struct {
+	once  bool
+	every time.Duration
+	pool  string
+	url   string
+}
+
+// Run runs the command and returns its exit status. An interrupt (ctx) is its ordinary end.
+func Run(ctx context.Context, args []string, std cli.Streams) int {
+	o, err := parse(args, std.Out)
+	return cli.Finish("tarn top", err, std.Err, func() error {
+		if err := run(ctx, o, std); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// parse takes flags before and after the address alike.
+func parse(args []string, help io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("tarn top", flag.ContinueOnError)
+	flags.BoolVar(&o.once, "once", false, "print one snapshot and end")
+	flags.DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
+	flags.StringVar(&o.pool, "pool", "", "show the pool of that name alone")
+	addresses, err := cli.Parse(flags, args, usage, help)
+	switch {
+	case err != nil:
+		return o, err
+	case len(addresses) > 1:
+		return o, fmt.Errorf("one address, please: %s or %s", addresses[0], addresses[1])
+	case len(addresses) == 0:
+		return o, errors.New("whose pools? Give the address of a debug page (-h for help)")
+	}
+	switch o.url = addresses[0]; {
+	case !fetch.IsURL(o.url):
+		return o, fmt.Errorf("%s: %w", o.url, fetch.ErrURL)
+	case o.every < 500*time.Millisecond:
+		return o, fmt.Errorf("-every %v: a service answers anew every 500ms at most", o.every)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o options, std cli.Streams) error {
+	first, err := look(ctx, o)
+	if err != nil {
+		return err
+	}
+	if o.once {
+		_, err := io.WriteString(std.Out, draw(view{now: first}))
+		return err
+	}
+	if file, ok := std.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return runTerminal(ctx, o, first, file, std.In)
+	}
+	_, err = io.WriteString(std.Out, draw(view{now: first}))
+	for before := first; err == nil && wait(ctx, o.every); {
+		var now *debug.Snapshot
+		if now, err = look(ctx, o); err == nil {
+			_, err = io.WriteString(std.Out, "\n"+draw(view{before: before, now: now}))
+			before = now
+		}
+	}
+	return err
+}
+
+// look asks for a snapshot and keeps the pools wanted.
+func look(ctx context.Context, o options) (*debug.Snapshot, error) {
+	s, err := fetch.Snapshot(ctx, o.url, "json")
+	if err != nil || o.pool == "" {
+		return s, err
+	}
+	for _, p := range s.Pools {
+		if p.Name == o.pool {
+			s.Pools = []debug.Pool{p}
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("no pool %q", o.pool)
+}
+
+// wait reports false when ctx ended meanwhile.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

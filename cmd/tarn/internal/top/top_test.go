@@ -1,0 +1,142 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/debug"
+)
+
+// service runs a handler over a pool with some traffic behind it.
+func service(t *testing.T) (url string, pool *tarn.Pool) {
+	t.Helper()
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "svc\x1b[2J", Classes: []int{4096, 65536}, Check: tarn.CheckAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		p.Get(3000 + i%9000).Free()
+	}
+	p.Get(100000).Free()
+	held := p.Get(5000)
+	t.Cleanup(held.Free)
+	server := httptest.NewServer(debug.Handler(p))
+	t.Cleanup(server.Close)
+	return server.URL + "/debug/tarn/", p
+}
+
+func top(ctx context.Context, args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = Run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return status, o.String(), e.String()
+}
+
+func TestOnce(t *testing.T) {
+	url, _ := service(t)
+	status, out, errs := top(t.Context(), "-once", url)
+	if status != cli.OK || errs != "" {
+		t.Fatalf("%d %s", status, errs)
+	}
+	for _, want := range []string{"tarn top", "in use ", " gets, ", "waste ", "64 KiB", "larger", "held by", "top.service"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.ContainsRune(out, '\x1b') {
+		t.Error("an escape in plain output")
+	}
+}
+
+// TestPlain: off a terminal it prints block after block until it is interrupted, and ends well.
+func TestPlain(t *testing.T) {
+	url, _ := service(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seen := make(chan string, 100)
+	done := make(chan int)
+	go func() {
+		done <- Run(ctx, []string{url, "-every", "500ms", "-pool", "svc\x1b[2J"}, cli.Streams{In: strings.NewReader(""), Out: writer(seen), Err: writer(seen)})
+	}()
+	for range 2 {
+		if text := <-seen; !strings.Contains(text, "in use") {
+			t.Errorf("got %q", text)
+		}
+	}
+	cancel()
+	if status := <-done; status != cli.OK {
+		t.Errorf("interrupted: status %d", status)
+	}
+}
+
+type writer chan string
+
+func (w writer) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
+}
+
+func TestErrors(t *testing.T) {
+	url, _ := service(t)
+	html := httptest.NewServer(http.NotFoundHandler())
+	defer html.Close()
+	for _, tc := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{nil, cli.Usage, "whose pools?"},
+		{[]string{"-nonsense"}, cli.Usage, "-nonsense"},
+		{[]string{"a", "b"}, cli.Usage, "one address"},
+		{[]string{"file.json"}, cli.Usage, "not an http"},
+		{[]string{"-every", "1ms", url}, cli.Usage, "-every"},
+		{[]string{"-once", "http://127.0.0.1:1"}, cli.Failed, "127.0.0.1:1"},
+		{[]string{"-once", html.URL}, cli.Failed, "404"},
+		{[]string{"-once", "-pool", "none", url}, cli.Failed, `no pool "none"`},
+	} {
+		status, out, errs := top(t.Context(), tc.args...)
+		if status != tc.status || !strings.Contains(errs, tc.says) || strings.Count(errs, "\n") != 1 || out != "" {
+			t.Errorf("%q: %d %q %q", tc.args, status, out, errs)
+		}
+	}
+}
+
+// TestDraw: rates come of two snapshots, and what is drawn for a terminal fits it.
+func TestDraw(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	pool := debug.Pool{Name: "p", Gets: 1000, Hits: 900, Misses: 100, InUse: 6 << 20, Idle: 2 << 20, Peak: 9 << 20, Pinned: 1 << 20, Leaked: 3,
+		Classes: []debug.Class{{Size: 4096, Gets: 1000, Hits: 900}, {Size: 8192}, {}}}
+	before := &debug.Snapshot{Time: at, Pools: []debug.Pool{pool}}
+	pool.Gets, pool.Hits, pool.Misses = 1500, 1390, 110
+	pool.Classes = []debug.Class{{Size: 4096, Gets: 1500, Hits: 1390}, {Size: 8192}, {}}
+	now := &debug.Snapshot{Time: at.Add(time.Second), Pools: []debug.Pool{pool}}
+	v := view{before: before, now: now, width: 100, height: 20, history: map[string][]float64{}}
+	v.remember()
+	text := draw(v)
+	if !strings.Contains(text, "500 gets/s, 98% hits, 10 allocated/s") || !strings.Contains(text, "█") || !strings.Contains(text, "3 leaked") {
+		t.Errorf("got\n%s", text)
+	}
+	v.colour, v.trouble = true, "gone\x1b[2J"
+	painted := screen(draw(v), v.height)
+	if strings.Count(painted, "\n") >= v.height || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
+		t.Errorf("got %q", painted)
+	}
+}
+
+func TestSpark(t *testing.T) {
+	if got := spark([]float64{0, 1, 2, 4, 8}); got != "▁▂▃▅█" {
+		t.Errorf("got %s", got)
+	}
+	if got := spark([]float64{0, 0}); got != "▁▁" {
+		t.Errorf("got %s", got)
+	}
+	if got := cut("abcdef", 4); got != "abc…" {
+		t.Errorf("got %s", got)
+	}
+}

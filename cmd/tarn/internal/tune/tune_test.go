@@ -1,0 +1,144 @@
+package tune
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/debug"
+	"github.com/tarn-go/tarn/sizing"
+)
+
+// tune runs the command and returns its status and streams.
+func tune(t *testing.T, stdin string, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	status = Run(context.Background(), args, cli.Streams{In: strings.NewReader(stdin), Out: &o, Err: &e})
+	return status, o.String(), e.String()
+}
+
+func sample(t *testing.T) string {
+	t.Helper()
+	data, err := json.Marshal(sizing.Histogram{
+		Name: "sample", Every: 1, Peak: 10 << 20, Classes: []int{1024, 2048, 65536},
+		Sizes: []sizing.SizeCount{{Size: 1100, Count: 900}, {Size: 33000, Count: 100}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTuneHistogram(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "h.json")
+	if err := os.WriteFile(file, []byte(sample(t)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-k", "2", file}, {file, "-k", "2"}, {"-", "-k=2"}} {
+		status, out, errs := tune(t, sample(t), args...)
+		if status != cli.OK || errs != "" {
+			t.Fatalf("%v: %d %s", args, status, errs)
+		}
+		for _, want := range []string{"sample: 1k gets recorded, peak 10 MiB", "now     3 classes, waste 49%", "best    2 classes, waste 1.1%", "saves 4.8 MiB at the recorded peak", "knee ", "Classes: []int{1152, 33024},"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%s", args, want, out)
+			}
+		}
+	}
+}
+
+func TestTuneTraces(t *testing.T) {
+	files, err := filepath.Glob("../../../sizing/testdata/traces/*.gz")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		status, out, errs := tune(t, "", file, "-k", "24")
+		if !strings.Contains(out, "best   24 classes") {
+			t.Errorf("%s: not the ladder that was asked for", file)
+		}
+		if status != cli.OK || !strings.Contains(out, "replayed: hits") {
+			t.Errorf("%s: %d %s%s", file, status, out, errs)
+		}
+		t.Log(out)
+	}
+}
+
+func TestTuneService(t *testing.T) {
+	one, two := servicePool(t, "one"), servicePool(t, "two")
+	server := httptest.NewServer(debug.Handler(one, two))
+	defer server.Close()
+	report := filepath.Join(t.TempDir(), "report.html")
+	status, out, errs := tune(t, "", server.URL+"/debug/tarn/", "-o", report)
+	if status != cli.OK || !strings.Contains(out, "one: ") || !strings.Contains(out, "two: ") {
+		t.Fatalf("%d %s%s", status, out, errs)
+	}
+	page, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<h1>one</h1>", "<h1>two</h1>", `<svg class="sizes"`, `<svg class="curve"`, "default-src &#39;none&#39;"} {
+		if !strings.Contains(string(page), want) && !strings.Contains(string(page), strings.ReplaceAll(want, "&#39;", "'")) {
+			t.Errorf("the report has no %s", want)
+		}
+	}
+	if strings.Contains(string(page), "<script") || strings.Contains(string(page), "http://") {
+		t.Error("the report runs or fetches something")
+	}
+	status, out, _ = tune(t, "", server.URL+"/json", "-pool", "two")
+	if status != cli.OK || strings.Contains(out, "one: ") {
+		t.Errorf("-pool two: %d %s", status, out)
+	}
+	if status, _, errs := tune(t, "", server.URL, "-pool", "three"); status != cli.Failed || !strings.Contains(errs, `["one" "two"]`) {
+		t.Errorf("-pool three: %d %s", status, errs)
+	}
+}
+
+func servicePool(t *testing.T, name string) *tarn.Pool {
+	t.Helper()
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: name, Classes: []int{4096, 65536}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20000 {
+		p.Get(3000 + i%3000).Free()
+	}
+	return p
+}
+
+func TestTuneErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, tc := range []struct {
+		args   []string
+		stdin  string
+		status int
+		says   string
+	}{
+		{nil, "", cli.Usage, "what to tune?"},
+		{[]string{"a", "b"}, "", cli.Usage, "one source"},
+		{[]string{"-nonsense"}, "", cli.Usage, "-nonsense"},
+		{[]string{"-k", "-3", "x"}, "", cli.Usage, "-k -3"},
+		{[]string{filepath.Join(dir, "none")}, "", cli.Failed, "no such file"},
+		{[]string{"-"}, "", cli.Failed, "malformed"},
+		{[]string{"-"}, `{"sizes":[]}`, cli.Failed, "nothing recorded"},
+		{[]string{"-"}, `{"sizes":[{"size":-1,"count":1}]}`, cli.Failed, "malformed"},
+		{[]string{"-"}, "tarn-trace 1\n-0\n", cli.Failed, "line 2"},
+		{[]string{"http://127.0.0.1:1/"}, "", cli.Failed, "127.0.0.1:1"},
+		{[]string{"http:///nowhere"}, "", cli.Failed, "not an http"},
+	} {
+		status, out, errs := tune(t, tc.stdin, tc.args...)
+		if status != tc.status || !strings.Contains(errs, tc.says) || strings.Count(errs, "\n") != 1 || out != "" {
+			t.Errorf("%q: %d %q %q; want %d with %q on one line", tc.args, status, out, errs, tc.status, tc.says)
+		}
+	}
+	if status, out, _ := tune(t, "", "-h"); status != cli.OK || !strings.Contains(out, "usage: tarn tune") {
+		t.Errorf("-h: %d %s", status, out)
+	}
+}

@@ -1,0 +1,11 @@
+module github.com/tarn-go/tarn/debug/otel
+
+go 1.25.0
+
+replace github.com/tarn-go/tarn => ../..
+
+require (
+	github.com/tarn-go/tarn v0.0.0
+	go.opentelemetry.io/otel v1.37.0
+	go.opentelemetry.io/otel/metric v1.37.0
+)

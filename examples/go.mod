@@ -1,0 +1,22 @@
+module github.com/tarn-go/tarn/examples
+
+go 1.25.0
+
+replace (
+	github.com/tarn-go/tarn => ..
+	github.com/tarn-go/tarn/rpc => ../rpc
+)
+
+require (
+	github.com/tarn-go/tarn v0.0.0
+	github.com/tarn-go/tarn/rpc v0.0.0
+	google.golang.org/grpc v1.73.1
+)
+
+require (
+	golang.org/x/net v0.47.0 // indirect
+	golang.org/x/sys v0.38.0 // indirect
+	golang.org/x/text v0.31.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20250707201910-8d1bb00bc6a7 // indirect
+	google.golang.org/protobuf v1.36.6 // indirect
+)

@@ -1,0 +1,93 @@
+package tarn_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// importCosts are, for each published package, the modules that a program gains besides Tarn's own
+// when it imports it: what `go list -m all` prints of an otherwise empty program, without the
+// modules that are only there for their own tests (those whose packages the program does not build).
+var importCosts = map[string][]string{
+	".":          {},
+	"tarntest":   {},
+	"adapt":      {},
+	"sizing":     {},
+	"debug":      {},
+	"debug/vars": {},
+	"wire":       {"golang.org/x/sys"},
+	"h2":         {"golang.org/x/net", "golang.org/x/sys"},
+	"smb":        {"golang.org/x/crypto", "golang.org/x/sys"},
+}
+
+// An empty program that imports a package of the root module lists the modules that the root's go.mod
+// names, at most golang.org/x, and builds packages of no others than those above.
+func TestImportCosts(t *testing.T) {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, want := range importCosts {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			path := strings.TrimSuffix("github.com/tarn-go/tarn/"+pkg, "/.")
+			dir := emptyProgram(t, path, map[string]string{"github.com/tarn-go/tarn": root})
+			for _, module := range lines(t, dir, "go", "list", "-m", "-f", "{{if not .Main}}{{.Path}}{{end}}", "all") {
+				if module != "github.com/tarn-go/tarn" && !strings.HasPrefix(module, "golang.org/x/") {
+					t.Errorf("an import of %s puts %s into the module list", path, module)
+				}
+			}
+			allowed := map[string]bool{"github.com/tarn-go/tarn": true, "program": true}
+			for _, m := range want {
+				allowed[m] = true
+			}
+			for _, module := range lines(t, dir, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".") {
+				if !allowed[module] {
+					t.Errorf("an import of %s builds packages of %s", path, module)
+				}
+			}
+		})
+	}
+}
+
+// emptyProgram writes a module that imports path and nothing else, with modules replaced by folders.
+func emptyProgram(t *testing.T, path string, replaced map[string]string) string {
+	dir := t.TempDir()
+	mod := "module program\n\ngo 1.25.0\n\n"
+	for module, folder := range replaced {
+		mod += "require " + module + " v0.0.0\nreplace " + module + " => " + folder + "\n"
+	}
+	sum, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod":  mod,
+		"go.sum":  string(sum),
+		"main.go": "package main\n\nimport _ \"" + path + "\"\n\nfunc main() {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines(t, dir, "go", "mod", "tidy")
+	return dir
+}
+
+// lines runs a command of the go tool in dir, outside any workspace, and returns the lines it prints.
+func lines(t *testing.T, dir, name string, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, complaint.String())
+	}
+	return strings.Fields(string(out))
+}

@@ -1,0 +1,21 @@
+module github.com/tarn-go/tarn/smb/krb5
+
+go 1.25.0
+
+replace github.com/tarn-go/tarn => ../..
+
+require (
+	github.com/jcmturner/gokrb5/v8 v8.4.4
+	github.com/tarn-go/tarn v0.0.0
+)
+
+require (
+	github.com/hashicorp/go-uuid v1.0.3 // indirect
+	github.com/jcmturner/aescts/v2 v2.0.0 // indirect
+	github.com/jcmturner/dnsutils/v2 v2.0.0 // indirect
+	github.com/jcmturner/gofork v1.7.6 // indirect
+	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
+	golang.org/x/crypto v0.45.0 // indirect
+	golang.org/x/net v0.47.0 // indirect
+	golang.org/x/sys v0.38.0 // indirect
+)
