@@ -36,6 +36,11 @@ tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
 vet: ## go vet, every module
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
 
+.PHONY: lint
+lint: ## staticcheck, every module, at the version that ci/tools names
+	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@for m in $(PUBLISHED) $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/bin/staticcheck ./...) || exit 1; done
+
 .PHONY: ports
 ports: ## vet for the other platforms
 	@for p in $(PORTS); do for m in $(PUBLISHED); do echo "vet $$p $$m"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 GOWORK=off $(GO) vet ./...) || exit 1; done; done

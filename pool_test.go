@@ -199,7 +199,7 @@ func TestSharedIsOnePool(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if tarn.Shared() != tarn.Shared() {
+			if first, second := tarn.Shared(), tarn.Shared(); first != second {
 				t.Error("two shared pools")
 			}
 			tarn.Shared().Get(100).Free()

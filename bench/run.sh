@@ -32,7 +32,7 @@ measure() {
 	mv "$out.new" "$out"
 	echo
 	echo "== $1 =="
-	go tool benchstat -table .name -col /peer "$out"
+	GOWORK=off go tool -modfile=../ci/tools/go.mod benchstat -table .name -col /peer "$out"
 }
 
 [ $# -gt 0 ] || set -- core rpc idle smb

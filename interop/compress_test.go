@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/interop"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 )
 
@@ -44,7 +43,7 @@ func TestCompression(t *testing.T) {
 		for _, p := range pairings() {
 			t.Run(sec.name+"/"+p.name, func(t *testing.T) {
 				addr := start(t, p.make(t, sec))
-				tc := testgrpc.NewTestServiceClient(p.dial(t, addr, sec))
+				tc := testpb.NewTestServiceClient(p.dial(t, addr, sec))
 				t.Run("compressed_unary", func(t *testing.T) { compressedUnary(testContext(t), t, tc, gz) })
 				t.Run("compressed_streaming", func(t *testing.T) { compressedStreaming(testContext(t), t, tc, gz) })
 				t.Run("uncompressed", func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-func compressedUnary(ctx context.Context, t *testing.T, tc testgrpc.TestServiceClient, gz *counting) {
+func compressedUnary(ctx context.Context, t *testing.T, tc testpb.TestServiceClient, gz *counting) {
 	packed, unpacked := gz.packed.Load(), gz.unpacked.Load()
 	out, err := tc.UnaryCall(ctx, &testpb.SimpleRequest{ResponseType: testpb.PayloadType_COMPRESSABLE,
 		ResponseSize: soakResponseSize, Payload: interop.ClientNewPayload(testpb.PayloadType_COMPRESSABLE, soakRequestSize)},
@@ -75,7 +74,7 @@ func compressedUnary(ctx context.Context, t *testing.T, tc testgrpc.TestServiceC
 	}
 }
 
-func compressedStreaming(ctx context.Context, t *testing.T, tc testgrpc.TestServiceClient, gz *counting) {
+func compressedStreaming(ctx context.Context, t *testing.T, tc testpb.TestServiceClient, gz *counting) {
 	packed, unpacked := gz.packed.Load(), gz.unpacked.Load()
 	s, err := tc.FullDuplexCall(ctx, grpc.UseCompressor(gzip.Name))
 	if err != nil {

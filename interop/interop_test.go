@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/interop"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 )
@@ -15,7 +14,7 @@ import (
 // env is what a case runs against.
 type env struct {
 	cc     client
-	tc     testgrpc.TestServiceClient
+	tc     testpb.TestServiceClient
 	redial func(t *testing.T) client
 }
 
@@ -39,7 +38,7 @@ var cases = []struct {
 	{"custom_metadata", plain(interop.DoCustomMetadata)},
 	{"unimplemented_method", unimplementedMethod},
 	{"unimplemented_service", func(ctx context.Context, t *testing.T, e env) {
-		interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(e.cc))
+		interop.DoUnimplementedService(ctx, testpb.NewUnimplementedServiceClient(e.cc))
 	}},
 	{"rpc_soak", func(ctx context.Context, t *testing.T, e env) {
 		for range soakIterations {
@@ -49,7 +48,7 @@ var cases = []struct {
 	{"channel_soak", func(ctx context.Context, t *testing.T, e env) {
 		for range soakIterations {
 			cc := e.redial(t)
-			soak(ctx, t, testgrpc.NewTestServiceClient(cc))
+			soak(ctx, t, testpb.NewTestServiceClient(cc))
 			if err := cc.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +56,7 @@ var cases = []struct {
 	}},
 }
 
-func plain(f func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)) func(context.Context, *testing.T, env) {
+func plain(f func(context.Context, testpb.TestServiceClient, ...grpc.CallOption)) func(context.Context, *testing.T, env) {
 	return func(ctx context.Context, t *testing.T, e env) { f(ctx, e.tc) }
 }
 
@@ -78,7 +77,7 @@ const (
 	soakResponseSize = 314159
 )
 
-func soak(ctx context.Context, t *testing.T, tc testgrpc.TestServiceClient) {
+func soak(ctx context.Context, t *testing.T, tc testpb.TestServiceClient) {
 	t.Helper()
 	out, err := tc.UnaryCall(ctx, &testpb.SimpleRequest{ResponseType: testpb.PayloadType_COMPRESSABLE,
 		ResponseSize: soakResponseSize, Payload: interop.ClientNewPayload(testpb.PayloadType_COMPRESSABLE, soakRequestSize)})
@@ -98,7 +97,7 @@ func TestInterop(t *testing.T) {
 					t.Run(c.name, func(t *testing.T) {
 						addr := start(t, p.make(t, sec))
 						cc := p.dial(t, addr, sec)
-						c.run(testContext(t), t, env{cc, testgrpc.NewTestServiceClient(cc),
+						c.run(testContext(t), t, env{cc, testpb.NewTestServiceClient(cc),
 							func(t *testing.T) client { return p.dial(t, addr, sec) }})
 					})
 				}

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 )
 
@@ -18,9 +17,12 @@ const fileChunk = 128 << 10
 // runFiles records an HTTP server of files over the Go source tree: each file is read into a buffer of
 // its own size, or of fileChunk again and again while it is larger.
 func runFiles(r *recorder, gets int) (string, error) {
-	root := filepath.Join(runtime.GOROOT(), "src")
+	root, err := sourceTree()
+	if err != nil {
+		return "", err
+	}
 	var names []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			name, _ := filepath.Rel(root, path)
 			names = append(names, filepath.ToSlash(name))

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/tarn-go/tarn"
@@ -47,7 +46,11 @@ func runSMB(r *recorder, gets int) (note string, err error) {
 
 // goSources lists the files of the Go source tree.
 func goSources() (names []string, err error) {
-	err = filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(path string, d fs.DirEntry, err error) error {
+	root, err := sourceTree()
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			names = append(names, path)
 		}

@@ -71,12 +71,12 @@ func tunedPeer() peer {
 	return grpcPeer("grpc-tuned",
 		[]grpc.ServerOption{
 			grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
-			grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))), grpc.SharedWriteBuffer(true),
+			grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 			experimental.BufferPool(pool),
 		},
 		[]grpc.DialOption{
 			grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
-			grpc.WithSharedWriteBuffer(true), experimental.WithBufferPool(pool),
+			experimental.WithBufferPool(pool),
 		})
 }
 

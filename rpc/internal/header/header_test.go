@@ -135,7 +135,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add("-bin", "====")
 	f.Fuzz(func(t *testing.T, key, value string) {
 		CheckKey(key)
-		Reserved(key)
+		_ = Reserved(key)
 		vals, err := AppendValues(nil, key, value)
 		if err != nil {
 			return

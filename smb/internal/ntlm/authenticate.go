@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/md4"
+	"golang.org/x/crypto/md4" //lint:ignore SA1019 NTLM is defined on MD4 (MS-NLMP 3.3.2)
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )

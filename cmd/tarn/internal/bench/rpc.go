@@ -92,7 +92,7 @@ const streamWindow, connWindow = 4 << 20, 16 << 20
 func tunedServer() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
-		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))), grpc.SharedWriteBuffer(true),
+		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		experimental.BufferPool(adapt.GRPC(tarn.Shared())),
 	}
 }
@@ -100,7 +100,6 @@ func tunedServer() []grpc.ServerOption {
 func tunedClient() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithSharedWriteBuffer(true),
 		experimental.WithBufferPool(adapt.GRPC(tarn.Shared())),
 	}
 }
