@@ -47,6 +47,9 @@ type Dialer struct {
 	// Host is the server's name for the Initiator and in share paths; "": the host of
 	// the address dialled.
 	Host string
+	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which may keep
+	// leases and durable handles by it; zero: a random one for each Session.
+	ClientGUID [16]byte
 	// NoReconnect leaves a lost connection lost: what follows fails with ErrConnLost.
 	NoReconnect bool
 	// NoDurable opens files without asking for durable handles.

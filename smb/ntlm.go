@@ -16,6 +16,9 @@ type NTLM struct {
 	Domain   string // "" lets the server choose
 	// Workstation is this client's name in the server's log; may be empty.
 	Workstation string
+	// Target is the service principal name that the server may check, "cifs/server"; "":
+	// "cifs/" and the server's name.
+	Target string
 }
 
 // Start implements [Initiator].
@@ -23,8 +26,12 @@ func (n NTLM) Start(_ context.Context, host string) (SecurityContext, error) {
 	if n.Hash != nil && len(n.Hash) != 16 {
 		return nil, errors.New("smb: NTLM.Hash is not 16 bytes long")
 	}
+	target := n.Target
+	if target == "" {
+		target = "cifs/" + host
+	}
 	return ntlm.New(ntlm.Config{
 		User: n.User, Password: n.Password, Hash: n.Hash, Domain: n.Domain,
-		Workstation: n.Workstation, Target: "cifs/" + host,
+		Workstation: n.Workstation, Target: target,
 	}), nil
 }

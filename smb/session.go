@@ -30,7 +30,9 @@ type Session struct {
 func newSession(cfg Dialer, addr string) *Session {
 	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1)}
 	s.lock <- struct{}{}
-	rand.Read(s.guid[:]) // never fails (crypto/rand)
+	if s.guid = cfg.ClientGUID; s.guid == [16]byte{} {
+		rand.Read(s.guid[:]) // never fails (crypto/rand)
+	}
 	if s.host == "" {
 		s.host = addr
 		if h, _, err := net.SplitHostPort(addr); err == nil {
