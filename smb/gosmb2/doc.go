@@ -1,0 +1,46 @@
+// Package smb2 has the exported API of go-smb2 (github.com/cloudsoda/go-smb2, the maintained
+// fork of github.com/hirochachacha/go-smb2) on top of package smb. A program that uses go-smb2
+// changes its import line:
+//
+//	import smb2 "github.com/tarn-go/tarn/smb/gosmb2"
+//
+// What differs is listed here; everything else behaves as go-smb2 documents it.
+//
+//   - [Krb5Initiator] needs gokrb5 and is in module github.com/tarn-go/tarn/smb/krb5, package
+//     smb/krb5/gosmb2, which has everything of this package too: a program that uses Kerberos
+//     imports that one.
+//   - Security descriptors are handed over in their self-relative form: the methods whose names
+//     end in Raw. Those that use cloudsoda/sddl's type are missing; sddl.FromBinary of the raw
+//     form gives that type.
+//   - [File.ReadAt] returns io.EOF together with the bytes before the end of the file, as
+//     io.ReaderAt demands.
+//   - Names are checked before they are sent. A component with one of :*?"<>| is refused with an
+//     error that matches fs.ErrInvalid, unless the share is mounted WithMapChars or WithMapPosix.
+//   - [File.Stat] does not give the FileId; listings do.
+//   - [File.ReadFrom] another File, and WriteTo one, moves the data through this client;
+//     smb.Share.Copy has the server copy.
+//   - A server that does not know the user and lets him in as a guest is refused where package
+//     smb refuses it; see smb.Dialer, which [Dialer.SMB] gives.
+//   - A session made by [Dialer.Dial] dials a lost connection again. One made by
+//     [Dialer.DialConn] does not.
+//   - hirochachacha's Dialer.Dial and DialContext take a connection: call [Dialer.DialConn].
+//
+// # Ownership
+//
+// No memory of a pool is handed to the caller. A slice given to a method is borrowed for the
+// call. A *File holds a handle on the server until Close; one that becomes unreachable is closed
+// in the background.
+//
+// # Errors
+//
+// As in go-smb2: an *os.PathError or *os.LinkError around os.ErrNotExist, os.ErrExist,
+// os.ErrPermission or a [*ResponseError] (the server refused), a [*TransportError] (the network
+// or the server went away), an [*InvalidResponseError] (the server broke the protocol), a
+// [*ContextError]. Each also unwraps to the error of package smb that it was made of.
+//
+// # Concurrency
+//
+// As in package smb: everything but a [Dialer]'s Initiator may be used from any goroutine.
+package smb2
+
+//lint:file-ignore ST1003 names are go-smb2's

@@ -1,0 +1,154 @@
+package smb2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/tarn-go/tarn/smb"
+)
+
+// NTSTATUS values that go-smb2 turns into errors of package os (MS-ERREF 2.3.1).
+const (
+	statusObjectNameNotFound  smb.Status = 0xC0000034
+	statusObjectNameCollision smb.Status = 0xC0000035
+	statusObjectPathNotFound  smb.Status = 0xC000003A
+	statusAccessDenied        smb.Status = 0xC0000022
+	statusCannotDelete        smb.Status = 0xC0000121
+	statusRequestNotAccepted  smb.Status = 0xC00000D0
+	statusDeletePending       smb.Status = 0xC0000056
+)
+
+// ErrRequestNotAccepted is returned when the server accepts no more connections
+// (STATUS_REQUEST_NOT_ACCEPTED).
+var ErrRequestNotAccepted = errors.New(statusRequestNotAccepted.Error())
+
+// TransportError is the loss of the connection, or the failure to make it.
+type TransportError struct {
+	Err error
+}
+
+// Error says what happened to the connection.
+func (err *TransportError) Error() string { return fmt.Sprintf("connection error: %v", err.Err) }
+
+// Unwrap gives Err, which matches smb.ErrConnLost.
+func (err *TransportError) Unwrap() error { return err.Err }
+
+// InternalError is the caller's breach of the API: a Dialer without an Initiator.
+type InternalError struct {
+	Message string
+}
+
+// Error is the message, named as go-smb2 does.
+func (err *InternalError) Error() string { return "internal error: " + err.Message }
+
+// InvalidResponseError is a server's breach of the protocol or of the session's security.
+type InvalidResponseError struct {
+	Message string
+
+	cause error
+}
+
+// Error is the message, named as go-smb2 does.
+func (err *InvalidResponseError) Error() string { return "invalid response error: " + err.Message }
+
+// Unwrap gives the error of package smb, which matches smb.ErrProtocol or smb.ErrSecurity.
+func (err *InvalidResponseError) Unwrap() error { return err.cause }
+
+// ResponseError is a status with which the server refused a request (MS-ERREF 2.3.1).
+type ResponseError struct {
+	Code uint32 // NTSTATUS
+
+	cause error
+}
+
+// Error names the status.
+func (err *ResponseError) Error() string {
+	return "response error: " + smb.Status(err.Code).Error()
+}
+
+// Unwrap gives the error of package smb, whose smb.Status matches errors of io/fs.
+func (err *ResponseError) Unwrap() error {
+	if err.cause == nil {
+		return smb.Status(err.Code)
+	}
+	return err.cause
+}
+
+// ContextError is the end of the context of a call. hirochachacha's go-smb2 has it;
+// cloudsoda's returns the context's error, which this one unwraps to.
+type ContextError struct {
+	Err error
+}
+
+// Error is the context's error.
+func (err *ContextError) Error() string { return err.Err.Error() }
+
+// Unwrap gives the context's error.
+func (err *ContextError) Unwrap() error { return err.Err }
+
+// Timeout reports whether the context's deadline passed.
+func (err *ContextError) Timeout() bool { return errors.Is(err.Err, context.DeadlineExceeded) }
+
+// translate is err in the terms of go-smb2, without the operation and the name that package
+// smb put around it.
+func translate(err error) error {
+	for {
+		switch e := err.(type) {
+		case *fs.PathError:
+			err = e.Err
+			continue
+		case *os.LinkError:
+			err = e.Err
+			continue
+		}
+		break
+	}
+	if err == nil || err == io.EOF {
+		return err
+	}
+	var status smb.Status
+	if errors.As(err, &status) {
+		switch status {
+		case statusObjectNameCollision:
+			return os.ErrExist
+		case statusObjectNameNotFound, statusObjectPathNotFound:
+			return os.ErrNotExist
+		case statusAccessDenied, statusCannotDelete:
+			return os.ErrPermission
+		case statusRequestNotAccepted:
+			return ErrRequestNotAccepted
+		}
+		return &ResponseError{Code: uint32(status), cause: err}
+	}
+	switch {
+	case errors.Is(err, smb.ErrProtocol), errors.Is(err, smb.ErrSecurity):
+		return &InvalidResponseError{Message: err.Error(), cause: err}
+	case errors.Is(err, smb.ErrConnLost), errors.Is(err, smb.ErrHandleLost):
+		return &TransportError{Err: err}
+	case errors.Is(err, smb.ErrClosed):
+		return os.ErrClosed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &ContextError{Err: err}
+	}
+	return err
+}
+
+// pathError is err with op and name, as package os has it; nil and io.EOF stay bare.
+func pathError(op, name string, err error) error {
+	if err = translate(err); err == nil || err == io.EOF {
+		return err
+	}
+	return &os.PathError{Op: op, Path: name, Err: err}
+}
+
+// linkError is pathError for two names.
+func linkError(op, from, to string, err error) error {
+	if err = translate(err); err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: op, Old: from, New: to, Err: err}
+}

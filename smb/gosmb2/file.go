@@ -1,0 +1,193 @@
+package smb2
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+
+	"github.com/tarn-go/tarn/smb"
+)
+
+// File is an open file or directory, like os.File. Its methods may be called from any
+// goroutine; those that share the file's position take turns.
+type File struct {
+	f       *smb.File
+	share   *Share
+	name    string
+	cleanup runtime.Cleanup
+}
+
+var (
+	_ io.ReaderAt        = (*File)(nil)
+	_ io.WriterAt        = (*File)(nil)
+	_ io.ReadWriteSeeker = (*File)(nil)
+	_ io.ReaderFrom      = (*File)(nil)
+	_ io.WriterTo        = (*File)(nil)
+)
+
+// newFile takes ownership of f. Like go-smb2's, a File that becomes unreachable is closed.
+func newFile(f *smb.File, share *Share, name string) *File {
+	file := &File{f: f, share: share, name: name}
+	// A CLOSE waits for the server, and the goroutine that runs cleanups must not.
+	file.cleanup = runtime.AddCleanup(file, func(f *smb.File) { go f.Close() }, f)
+	return file
+}
+
+// SMB is the file that f stands on. It is closed with f.
+func (f *File) SMB() *smb.File { return f.f }
+
+// Name is the name given to Open, with "\" between components.
+func (f *File) Name() string { return f.name }
+
+// Close closes the file. It is closed whatever the error.
+func (f *File) Close() error {
+	if f == nil {
+		return os.ErrInvalid
+	}
+	f.cleanup.Stop()
+	return pathError("close", f.name, f.f.Close())
+}
+
+// Read reads up to len(b) bytes at the file's position and moves it.
+func (f *File) Read(b []byte) (n int, err error) {
+	n, err = f.f.Read(b)
+	return n, pathError("read", f.name, err)
+}
+
+// ReadAt reads len(b) bytes at offset off, with io.EOF when the file ends before.
+func (f *File) ReadAt(b []byte, off int64) (n int, err error) {
+	n, err = f.f.ReadAt(b, off)
+	return n, pathError("read", f.name, err)
+}
+
+// Write writes b at the file's position and moves it.
+func (f *File) Write(b []byte) (n int, err error) {
+	n, err = f.f.Write(b)
+	return n, pathError("write", f.name, err)
+}
+
+// WriteAt writes b at offset off.
+func (f *File) WriteAt(b []byte, off int64) (n int, err error) {
+	n, err = f.f.WriteAt(b, off)
+	return n, pathError("write", f.name, err)
+}
+
+// WriteString is Write of s.
+func (f *File) WriteString(s string) (n int, err error) {
+	n, err = f.f.WriteString(s)
+	return n, pathError("write", f.name, err)
+}
+
+// ReadFrom writes all that r has at the file's position, with requests in flight while r is
+// read. An error of r is returned as it is.
+func (f *File) ReadFrom(r io.Reader) (n int64, err error) {
+	from := &source{r: r}
+	n, err = f.f.ReadFrom(from)
+	if err != nil && err == from.err {
+		return n, err
+	}
+	return n, pathError("write", f.name, err)
+}
+
+// source notes the error of a reader, to tell it from the file's.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// WriteTo writes the file from its position on to w, with requests in flight ahead of w. An
+// error of w is returned as it is.
+func (f *File) WriteTo(w io.Writer) (n int64, err error) {
+	to := &sink{w: w}
+	n, err = f.f.WriteTo(to)
+	if err != nil && err == to.err {
+		return n, err
+	}
+	return n, pathError("read", f.name, err)
+}
+
+// sink notes the error of a writer, to tell it from the file's.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// Seek sets the position of the next Read or Write.
+func (f *File) Seek(offset int64, whence int) (ret int64, err error) {
+	ret, err = f.f.Seek(offset, whence)
+	return ret, pathError("seek", f.name, err)
+}
+
+// Stat describes the open file. The result is a *FileStat.
+func (f *File) Stat() (os.FileInfo, error) {
+	fi, err := f.f.Stat()
+	if err != nil {
+		return nil, pathError("stat", f.name, err)
+	}
+	return newStat(fi, base(f.name)), nil
+}
+
+// Statfs asks for the room on the file system that the file is on, which is taken to be the
+// share's.
+func (f *File) Statfs() (FileFsInfo, error) {
+	st, err := f.share.s.Statfs()
+	if err != nil {
+		return nil, pathError("statfs", f.name, err)
+	}
+	return room{st}, nil
+}
+
+// Sync asks the server to put what was written on stable storage.
+func (f *File) Sync() (err error) { return pathError("sync", f.name, f.f.Sync()) }
+
+// Truncate sets the file's length in bytes.
+func (f *File) Truncate(size int64) error {
+	return pathError("truncate", f.name, f.f.Truncate(size))
+}
+
+// Chmod marks the file read-only, or not, by the owner's write bit.
+func (f *File) Chmod(mode os.FileMode) error { return pathError("chmod", f.name, f.f.Chmod(mode)) }
+
+// Readdir reads the directory's next n entries, with io.EOF at its end; all that are left when
+// n <= 0. Each is a *FileStat.
+func (f *File) Readdir(n int) (fi []os.FileInfo, err error) {
+	list, err := f.f.ReadDir(n)
+	fi = make([]os.FileInfo, 0, len(list))
+	for _, e := range list {
+		info, ierr := e.Info()
+		if ierr != nil {
+			return fi, pathError("readdir", f.name, ierr)
+		}
+		fi = append(fi, newStat(info, f.share.mapping.inbound(info.Name())))
+	}
+	return fi, pathError("readdir", f.name, err)
+}
+
+// Readdirnames is the names of Readdir.
+func (f *File) Readdirnames(n int) (names []string, err error) {
+	fi, err := f.Readdir(n)
+	names = make([]string, len(fi))
+	for i, st := range fi {
+		names[i] = st.Name()
+	}
+	return names, err
+}
+
+var _ fs.File = (*File)(nil)

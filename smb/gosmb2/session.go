@@ -1,0 +1,142 @@
+package smb2
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+
+	"github.com/tarn-go/tarn/smb"
+)
+
+// Session is one user logged in to one server. It is safe for concurrent use.
+type Session struct {
+	s   *smb.Session
+	ctx context.Context
+}
+
+// SMB is the session that s stands on.
+func (c *Session) SMB() *smb.Session { return c.s }
+
+// WithContext returns the same session with another context for what is done through it. It
+// panics when ctx is nil.
+func (c *Session) WithContext(ctx context.Context) *Session {
+	if ctx == nil {
+		panic("nil context")
+	}
+	return &Session{s: c.s, ctx: ctx}
+}
+
+// Logoff ends the session on the server and closes the connection.
+func (c *Session) Logoff() error { return translate(c.s.Logoff(c.ctx)) }
+
+// Echo asks the server for a sign of life.
+func (c *Session) Echo() error { return translate(c.s.Echo(c.ctx)) }
+
+// MountOption changes how a share is mounted.
+type MountOption func(*mountOptions)
+
+type mountOptions struct{ mapping MapChars }
+
+// WithMapChars writes reserved characters in names as mount.cifs's "mapchars" does.
+func WithMapChars() MountOption { return func(o *mountOptions) { o.mapping = MapCharsSFU } }
+
+// WithMapPosix writes reserved characters in names as mount.cifs's "mapposix" does.
+func WithMapPosix() MountOption { return func(o *mountOptions) { o.mapping = MapCharsSFM } }
+
+var mountPath = regexp.MustCompile(`^(?:\\\\[^\\/]+\\)?[^\\/]+$`)
+
+var errMountPath = errors.New(`mount path must be a valid share name (\\<server>\<share>)`)
+
+// Mount connects a share, named `share` or `\\server\share` whose server part is ignored. The
+// share has the background context, whatever the session's is.
+func (c *Session) Mount(sharename string, opts ...MountOption) (*Share, error) {
+	sharename = normPath(sharename)
+	if !mountPath.MatchString(sharename) {
+		return nil, &os.PathError{Op: "mount", Path: sharename, Err: errMountPath}
+	}
+	var o mountOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	share, err := c.s.Mount(c.ctx, sharename)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return &Share{s: share, mapping: o.mapping, ctx: context.Background()}, nil
+}
+
+// ShareInfo is one share in a server's list (SHARE_INFO_1, MS-SRVS 2.2.4.23).
+type ShareInfo struct {
+	Name      string // as Mount takes it
+	Comment   string
+	TypeFlags uint32 // as the server sent it: a base type and flags
+}
+
+// ShareType is what a share holds (MS-SRVS 2.2.2.4).
+type ShareType uint32
+
+// Kinds of shares.
+const (
+	ShareTypeDiskTree   ShareType = 0
+	ShareTypePrintQueue ShareType = 1
+	ShareTypeDevice     ShareType = 2
+	ShareTypeIPC        ShareType = 3
+)
+
+// Flags beside the base type (MS-SRVS 2.2.2.4).
+const (
+	shareTypeMask      = 0x0fffffff
+	shareTypeTemporary = 0x40000000
+	shareTypeSpecial   = 0x80000000
+)
+
+// String is the type in one lowercase word, "unknown" for others than the constants.
+func (t ShareType) String() string {
+	switch t {
+	case ShareTypeDiskTree:
+		return "disktree"
+	case ShareTypePrintQueue:
+		return "printq"
+	case ShareTypeDevice:
+		return "device"
+	case ShareTypeIPC:
+		return "ipc"
+	}
+	return "unknown"
+}
+
+// Type is the base type, without flags.
+func (s ShareInfo) Type() ShareType { return ShareType(s.TypeFlags & shareTypeMask) }
+
+// IsSpecial reports whether the share is an administrative one.
+func (s ShareInfo) IsSpecial() bool { return s.TypeFlags&shareTypeSpecial != 0 }
+
+// IsTemporary reports whether the share ends with the server's run.
+func (s ShareInfo) IsTemporary() bool { return s.TypeFlags&shareTypeTemporary != 0 }
+
+// ListShares lists what the server shares.
+func (c *Session) ListShares() ([]ShareInfo, error) {
+	list, err := c.s.Shares(c.ctx)
+	if err != nil {
+		return nil, pathError("listShares", "srvsvc", err)
+	}
+	infos := make([]ShareInfo, len(list))
+	for i, s := range list {
+		infos[i] = ShareInfo{Name: s.Name, Comment: s.Comment, TypeFlags: uint32(s.Type)}
+	}
+	return infos, nil
+}
+
+// ListSharenames is the names of ListShares.
+func (c *Session) ListSharenames() ([]string, error) {
+	list, err := c.ListShares()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.Name
+	}
+	return names, nil
+}
