@@ -8,16 +8,24 @@ PRIVATE   := $(shell ./ci/modules.sh private)
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # Packages whose whole job is bytes: tested on 32 bits too.
 CORE    := . ./tarntest ./adapt ./wire ./sizing ./internal/...
+OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 FUZZTIME ?= 20s
-# One package at a time under the race detector: tests that start servers share two cores badly.
-export GOFLAGS += -timeout=20m
+TIMEOUT ?= 20m
+export GOFLAGS += -timeout=$(TIMEOUT)
 
 .PHONY: help
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
+CHECKS := fmt tidy vet ports units oldest tags race peers
+
 .PHONY: test
-test: deps fmt tidy vet ports units tags race peers ## everything that must be green, in every module
+test: deps ## everything that must be green, in every module; lists the tests that were left out
+	@list=$$(mktemp) && TARN_LEFT_OUT=$$list $(MAKE) --no-print-directory $(CHECKS); status=$$?; ./ci/leftout.sh $$list; exit $$status
+
+.PHONY: test-all
+test-all: ## the same with the long forms of soaks and other people's suites, and an hour of fuzzing
+	@TARN_LONG=1 $(MAKE) --no-print-directory test fuzz TIMEOUT=2h FUZZTIME=2m
 
 .PHONY: deps
 deps: ## install the peers that tests talk to, where that is possible
@@ -49,12 +57,17 @@ ports: ## vet for the other platforms
 units: ## unit tests of the published modules
 	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test ./...) || exit 1; done
 
+.PHONY: oldest
+oldest: ## the core's tests with the oldest Go that go.mod admits
+	@GOTOOLCHAIN=$(OLDEST) $(GO) version > /dev/null 2>&1 || { echo "$(OLDEST) cannot be had here"; test -z "$(CI)"; exit; }; \
+	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GO) test $(CORE)
+
 .PHONY: tags
 tags: ## the core without unsafe, and on 32 bits
 	$(GO) test -tags tarn_safe $(CORE)
 	GOARCH=386 CGO_ENABLED=0 $(GO) test $(CORE)
 
-# In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
+# One package at a time: tests that start servers share two cores badly. In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
 .PHONY: race
 race: ## unit tests under the race detector
 	@for m in $(PUBLISHED); do echo "race $$m"; (cd $$m && $(GO) test -race -p 1 ./...) || exit 1; done
@@ -66,6 +79,10 @@ peers: ## interop with other implementations, benchmarks once
 .PHONY: bench
 bench: ## the core beside its peers, printed by benchstat
 	./bench/run.sh
+
+.PHONY: bench-check
+bench-check: ## run the benchmarks and name what is slower, beside its peers, than bench/results has it
+	@now=$$(mktemp -d) && RESULTS=$$now ./bench/run.sh $(BENCH) && (cd bench && $(GO) run ./claims -results $$now -before results); status=$$?; rm -rf $$now; exit $$status
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME

@@ -3,6 +3,7 @@
 #
 #   ./run.sh             everything, about a quarter of an hour on two cores
 #   ./run.sh core rpc    those named: core, rpc, idle, smb
+#   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
 #
 # smb needs smbd for its second half, and compares with smbclient where that is installed.
@@ -11,13 +12,14 @@
 # fall upon one contestant alone. Close everything else first.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p results
+results=${RESULTS:-results}
+mkdir -p "$results"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 
 # measure NAME PACKAGE PATTERN BENCHTIME COUNT
 measure() {
-	out="results/$1.txt"
+	out="$results/$1.txt"
 	(cd "$2" && go test -c -o "$bin/$1" .)
 	{
 		echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
@@ -57,6 +59,7 @@ for what; do
 		;;
 	esac
 done
+[ -z "${RESULTS:-}" ] || exit 0
 echo
 for page in ../docs/performance.md ../docs/smb.md ../README.md; do
 	go run ./claims -w "$page"

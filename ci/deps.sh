@@ -1,25 +1,55 @@
 #!/usr/bin/env bash
-# Installs the Debian packages whose programs the tests talk to, where it may; otherwise names them.
-# A test whose program is missing is named and counted when it is left out, and fails under CI=true.
-set -euo pipefail
+# Installs the Debian packages whose programs the tests talk to.
+#
+# As root on Debian it lists the packages that are missing and installs them. TARN_NO_INSTALL=1 leaves the
+# machine as it is. In every other case, without network too, it names what is missing and goes on: tests
+# that need a missing program are left out and listed at the end of `make test`; with CI=true they fail.
+set -uo pipefail
+
+# program package: the tests need the first, Debian's second has it.
+needs="
+smbd samba
+pdbedit samba-common-bin
+smbclient smbclient
+krb5kdc krb5-kdc
+kadmin.local krb5-admin-server
+kinit krb5-user
+chromium chromium
+h2load nghttp2-client
+nghttp nghttp2-client
+nginx nginx-light
+curl curl
+"
 
 missing=()
-need() { command -v "$1" > /dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || missing+=("$2"); }
-need smbd samba
-need pdbedit samba-common-bin
-need smbclient smbclient
-need krb5kdc krb5-kdc
-need kadmin.local krb5-admin-server
-need kinit krb5-user
-need chromium chromium
-
+while read -r program package; do
+	[ -n "$program" ] || continue
+	command -v "$program" > /dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || missing+=("$package")
+done <<< "$needs"
 [ ${#missing[@]} -eq 0 ] && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then
-	echo "installing ${missing[*]}"
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq > /dev/null
-	apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+
+leave() {
+	echo "$1: ${missing[*]}"
+	echo "tests that need them are left out, and listed at the end"
 	exit 0
+}
+[ "${TARN_NO_INSTALL:-}" != 1 ] || leave "not installed, because TARN_NO_INSTALL=1"
+[ "$(id -u)" = 0 ] || leave "not installed, and this user may not install them"
+command -v apt-get > /dev/null 2>&1 || leave "not installed, and there is no apt-get to install them with"
+
+echo "installing Debian packages: ${missing[*]} (TARN_NO_INSTALL=1 leaves the machine as it is)"
+# Debian starts a server that it installs. The tests start their own, so nothing is to be left running.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy"
+	trap 'rm -f "$policy"' EXIT
 fi
-echo "not installed, and this user may not install them: ${missing[*]}"
-echo "tests that need them will be named and left out"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+	tail -n 5 "$log"
+	rm -f "$log"
+	leave "could not be installed"
+fi
+rm -f "$log"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/internal/browser"
+	"github.com/tarn-go/tarn/internal/leftout"
 )
 
 var shots = flag.String("shots", "", "write screenshots of the page into this directory")
@@ -39,7 +40,7 @@ type visitor struct {
 func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
 	t.Helper()
 	if _, err := browser.Find(); errors.Is(err, browser.ErrMissing) {
-		leaveOut(t)
+		leftout.Skip(t, "chromium is not installed (Debian: chromium)")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)

@@ -3,6 +3,7 @@
 //
 //	go run ./claims                              print the tables
 //	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
+//	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
 
 import (
@@ -16,33 +17,77 @@ import (
 func main() {
 	page := flag.String("w", "", "put the tables into `file`, between its markers")
 	dir := flag.String("results", "results", "`directory` of the raw results")
+	before := flag.String("before", "", "compare the results with those of another `directory`")
 	flag.Parse()
-	if err := run(*dir, *page); err != nil {
-		fmt.Fprintln(os.Stderr, "claims:", err)
-		os.Exit(1)
-	}
+	os.Exit(status(*dir, *page, *before))
 }
 
-func run(dir, page string) error {
+func status(dir, page, before string) int {
+	if before == "" {
+		if err := run(dir, page); err != nil {
+			fmt.Fprintln(os.Stderr, "claims:", err)
+			return 1
+		}
+		return 0
+	}
+	slow, err := check(before, dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "claims:", err)
+		return 1
+	}
+	if len(slow) > 0 {
+		return 3
+	}
+	return 0
+}
+
+// check prints what is slower in now than in before, and returns it.
+func check(before, now string) ([]string, error) {
+	old, err := readAll(before)
+	if err != nil {
+		return nil, err
+	}
+	res, err := readAll(now)
+	if err != nil {
+		return nil, err
+	}
+	slow, compared := compare(old, res)
+	for _, line := range slow {
+		fmt.Println("slower:", line)
+	}
+	fmt.Printf("%d ratios compared, %d slower\n", compared, len(slow))
+	return slow, nil
+}
+
+// readAll reads all results of a directory.
+func readAll(dir string) (*results, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	res := results{}
+	res := new(results)
 	for _, f := range files {
 		if err := res.read(f); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if len(res.values) == 0 {
-		return fmt.Errorf("no results under %s; run.sh makes them", dir)
+		return nil, fmt.Errorf("no results under %s; run.sh makes them", dir)
+	}
+	return res, nil
+}
+
+func run(dir, page string) error {
+	res, err := readAll(dir)
+	if err != nil {
+		return err
 	}
 	tables := map[string]string{
-		"machine": res.machine(), "losses": lossTable(&res),
-		"bars": barTable(&res, bars()), "bars-smb": barTable(&res, smbBars()),
+		"machine": res.machine(), "losses": lossTable(res),
+		"bars": barTable(res, bars()), "bars-smb": barTable(res, smbBars()),
 	}
 	for _, t := range valueTables() {
-		tables[t.name] = t.markdown(&res)
+		tables[t.name] = t.markdown(res)
 	}
 	if page == "" {
 		for _, name := range []string{"machine", "bars", "bars-smb", "losses"} {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// slower is how much worse a ratio must be than it was before it is called slower: below it, runs of
+// the same code differ.
+const slower = 1.15
+
+// compare lists what got slower between two sets of results: benchmarks whose ratio to a peer of the
+// same run is worse than before, beyond the spread of both runs, and those that allocate more. Ratios
+// and not times, so that results of another machine or a busier hour can be compared.
+func compare(before, now *results) (slow []string, compared int) {
+	for k := range now.values {
+		if k.peer != "tarn" {
+			continue
+		}
+		if k.unit == "allocs/op" {
+			was, ok := before.median(k.bench, k.peer, k.unit)
+			is, _ := now.median(k.bench, k.peer, k.unit)
+			if ok {
+				compared++
+				if is > was*slower && is >= was+1 {
+					slow = append(slow, fmt.Sprintf("%s: %.0f allocations an operation, before %.0f", k.bench, is, was))
+				}
+			}
+			continue
+		}
+		for _, peer := range now.peersOf(k.bench, k.unit) {
+			was, is := before.ratios(k.bench, peer, k.unit), now.ratios(k.bench, peer, k.unit)
+			if len(was) == 0 || len(is) == 0 {
+				continue
+			}
+			compared++
+			if middle(is) > slower*middle(was) && slices.Min(is) > slices.Max(was) {
+				slow = append(slow, fmt.Sprintf("%s: %.2f of %s's %s, before %.2f", k.bench, middle(is), peer, k.unit, middle(was)))
+			}
+		}
+	}
+	slices.Sort(slow)
+	return slow, compared
+}
+
+// peersOf returns who else was measured in a benchmark.
+func (r *results) peersOf(bench, unit string) []string {
+	var peers []string
+	for k := range r.values {
+		if k.bench == bench && k.unit == unit && k.peer != "" && !strings.HasPrefix(k.peer, "tarn") {
+			peers = append(peers, k.peer)
+		}
+	}
+	slices.Sort(peers)
+	return peers
+}
+
+// ratios returns Tarn's cost divided by a peer's, turn by turn; nil where either was not measured or
+// the unit is no cost. A rate counts as its inverse.
+func (r *results) ratios(bench, peer, unit string) []float64 {
+	ours, theirs := r.values[key{bench, "tarn", unit}], r.values[key{bench, peer, unit}]
+	var out []float64
+	for i := range min(len(ours), len(theirs)) {
+		a, b := ours[i], theirs[i]
+		switch {
+		case a <= 0 || b <= 0:
+		case unit == "ns/op", strings.HasSuffix(unit, "B/conn"), strings.HasSuffix(unit, "cpu-ns/op"):
+			out = append(out, a/b)
+		case strings.HasSuffix(unit, "/s"):
+			out = append(out, b/a)
+		}
+	}
+	return out
+}
+
+// middle is the median of v, which is not empty.
+func middle(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// turns prints a benchmark of Tarn and one peer, a line a turn.
+func turns(allocs int, ours, theirs [3]float64) string {
+	var b strings.Builder
+	for i := range ours {
+		fmt.Fprintf(&b, "BenchmarkSplit/peer=tarn-2 100 %g ns/op %d allocs/op\n", ours[i], allocs)
+		fmt.Fprintf(&b, "BenchmarkSplit/peer=grpc-2 100 %g ns/op 9 allocs/op\n", theirs[i])
+	}
+	return b.String()
+}
+
+func TestCompareNamesWhatGotSlower(t *testing.T) {
+	before, err := read(t, turns(0, [3]float64{10, 30, 20}, [3]float64{100, 100, 100}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		now  string
+		want []string
+	}{
+		{"the same", turns(0, [3]float64{10, 30, 20}, [3]float64{100, 100, 100}), nil},
+		{"a slower machine, the same ratio", turns(0, [3]float64{100, 300, 200}, [3]float64{1000, 1000, 1000}), nil},
+		{"within the spread", turns(0, [3]float64{29, 31, 28}, [3]float64{100, 100, 100}), nil},
+		{"slower in every turn", turns(0, [3]float64{40, 50, 60}, [3]float64{100, 100, 100}),
+			[]string{"Split: 0.50 of grpc's ns/op, before 0.20"}},
+		{"an allocation more", turns(1, [3]float64{10, 30, 20}, [3]float64{100, 100, 100}),
+			[]string{"Split: 1 allocations an operation, before 0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now, err := read(t, c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, compared := compare(before, now)
+			if !slices.Equal(got, c.want) || compared != 2 {
+				t.Errorf("got %q of %d compared, want %q of 2", got, compared, c.want)
+			}
+		})
+	}
+}
+
+func TestRateCountsInverted(t *testing.T) {
+	r, err := read(t, "BenchmarkUnary/peer=tarn-2 10 100 ns/op 400 calls/s\nBenchmarkUnary/peer=grpc-2 10 100 ns/op 100 calls/s\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ratios("Unary", "grpc", "calls/s"); !slices.Equal(got, []float64{0.25}) {
+		t.Errorf("got %v", got)
+	}
+}

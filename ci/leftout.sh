@@ -1,0 +1,9 @@
+#!/bin/sh
+# Prints the tests that were left out, from the file that they were noted in, and removes it.
+set -eu
+if [ -s "$1" ]; then
+	echo
+	echo "LEFT OUT: $(sort -u "$1" | wc -l) tests did not run"
+	sort -u "$1" | sed 's/^/  /'
+fi
+rm -f "$1"
