@@ -33,6 +33,11 @@ type Config struct {
 	// MaxHeaderList bounds a received header list, counted as SETTINGS_MAX_HEADER_LIST_SIZE
 	// does (RFC 9113 section 6.5.2); 0: 64 KiB.
 	MaxHeaderList int
+	// LongHeaders says what a server does with a longer one.
+	LongHeaders LongHeaders
+	// ExtendedConnect permits requests of method CONNECT with :protocol on a server
+	// (RFC 8441), which the connection's SETTINGS announce.
+	ExtendedConnect Permission
 	// Keepalive sends PINGs on a quiet connection.
 	Keepalive Keepalive
 	// Policy bounds the peer's PINGs (servers).

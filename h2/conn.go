@@ -20,15 +20,17 @@ type Conn struct {
 	side   side
 	cfg    *Config // shared by the connections of a Maker
 	h      Handler
-	events ConnHandler   // h, or nil
-	spent  Recycler      // h, or nil
-	done   chan struct{} // made by Done; under mu
+	events ConnHandler          // h, or nil
+	inform InformationalHandler // h, or nil
+	spent  Recycler             // h, or nil
+	done   chan struct{}        // made by Done; under mu
 
-	in     *reading    // Run's own; nil while it rests
-	packed string      // and then the decoder's table
-	onEnd  func(error) // of Start; nil: Run
-	rests  bool        // the connection rests while it is idle
-	calm   uint8       // deadlines in a row that found streams open and nothing going on; under mu
+	in          *reading    // Run's own; nil while it rests
+	packed      string      // and then the decoder's table
+	onEnd       func(error) // of Start; nil: Run
+	rests       bool        // the connection rests while it is idle
+	prefaceRead bool        // the caller has read the client's preface
+	calm        uint8       // deadlines in a row that found streams open and nothing going on; under mu
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
@@ -76,6 +78,9 @@ func (c *Conn) greet() {
 		set = append(set, setting{setEnablePush, 0})
 	} else {
 		set = append(set, setting{setMaxStreams, c.cfg.MaxStreams})
+		if c.cfg.ExtendedConnect == Permit {
+			set = append(set, setting{setExtendedConnect, 1})
+		}
 	}
 	p := c.put(frame{typ: frameSettings, length: settingLen * len(set)})
 	for i, s := range set {

@@ -57,6 +57,7 @@ const (
 	sawPath
 	sawAuthority
 	sawStatus
+	sawProtocol
 )
 
 // init makes a decoder ready; packed is what its table held when it was packed.
@@ -191,6 +192,8 @@ func (d *decoder) pseudo(f Field) {
 		p, h.Path = sawPath, f.Value
 	case ":authority":
 		p, h.Authority = sawAuthority, f.Value
+	case ":protocol":
+		p, h.Protocol = sawProtocol, f.Value
 	case ":status":
 		p = sawStatus
 		for _, b := range []byte(f.Value) {

@@ -23,22 +23,23 @@ const (
 // sending is the outgoing half of a connection; guarded by Conn.mu, except that
 // w and the batch being sent belong to whoever set busy.
 type sending struct {
-	w          *wire.Writer // this and the batches: nil until something is to be sent
-	out, spare *wire.Batch  // gathering; and empty, unless it is being sent
-	busy       bool         // somebody sends
-	yielding   bool         // somebody is about to
-	window     int64        // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn       int64        // what the connection may send
-	maxFrame   int          // the peer's MAX_FRAME_SIZE
-	maxStreams int          // client: how many streams may be open
-	greeted    bool         // the peer's first SETTINGS have come
-	turns      turns        // of Writes that wait for a window or for the queue
-	openers    []chan struct{}
-	idle       chan struct{} // closed when busy ends; nil: nobody waits for that
-	closing    bool          // when all is sent, nothing more will be
-	shut       bool          // nothing more is sent
-	hurried    bool          // and the peer is not waited for
-	limit      time.Time     // when reading ends, once that is settled
+	w               *wire.Writer // this and the batches: nil until something is to be sent
+	out, spare      *wire.Batch  // gathering; and empty, unless it is being sent
+	busy            bool         // somebody sends
+	yielding        bool         // somebody is about to
+	window          int64        // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn            int64        // what the connection may send
+	maxFrame        int          // the peer's MAX_FRAME_SIZE
+	maxStreams      int          // client: how many streams may be open
+	greeted         bool         // the peer's first SETTINGS have come
+	extendedConnect bool         // the peer permits extended CONNECT
+	turns           turns        // of Writes that wait for a window or for the queue
+	openers         []chan struct{}
+	idle            chan struct{} // closed when busy ends; nil: nobody waits for that
+	closing         bool          // when all is sent, nothing more will be
+	shut            bool          // nothing more is sent
+	hurried         bool          // and the peer is not waited for
+	limit           time.Time     // when reading ends, once that is settled
 }
 
 func (s *sending) init() {

@@ -76,6 +76,8 @@ const (
 	setWindow      settingID = 0x4
 	setMaxFrame    settingID = 0x5
 	setHeaderList  settingID = 0x6
+
+	setExtendedConnect settingID = 0x8 // RFC 8441 section 3
 )
 
 const settingLen = 6

@@ -11,7 +11,9 @@ type Field struct {
 // valid during OnHeaders only, but Fields and every string in it may be kept.
 type Header struct {
 	Method, Scheme, Path, Authority string // request pseudo-fields, else empty
+	Protocol                        string // :protocol of an extended CONNECT (RFC 8441 section 4)
 	Status                          int    // of a response; 0 for requests and trailers
+	Truncated                       bool   // fields are missing: see DeliverLong
 
 	// Fields are the regular fields in order. They are shared with equal header
 	// lists: they may be kept, and must not be changed.

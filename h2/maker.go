@@ -36,6 +36,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c := &Conn{nc: nc, side: m.side, cfg: &m.cfg, h: h, nextID: 1}
 	c.events, _ = h.(ConnHandler)
 	c.spent, _ = h.(Recycler)
+	c.inform, _ = h.(InformationalHandler)
 	c.enc.init()
 	c.send.init()
 	c.recv.init(c.cfg)

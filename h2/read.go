@@ -45,7 +45,7 @@ func (c *Conn) loop() error {
 		c.watchPeer(time.Until(c.silentAt()))
 		c.mu.Unlock()
 	}
-	if c.side == server && !greeted {
+	if c.side == server && !greeted && !c.prefaceRead {
 		p, err := c.peek(len(Preface))
 		if err != nil {
 			return err

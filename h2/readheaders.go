@@ -142,9 +142,13 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		c.mu.Unlock()
 		return err
 	}
-	if c.side == client && c.in.hdr.Status/100 == 1 {
+	if c.side == client && c.in.hdr.Status/100 == 1 { // informational: RFC 9113 section 8.1
+		tell := c.inform != nil && !s.is(released)
 		c.mu.Unlock()
-		return nil // informational: RFC 9113 section 8.1
+		if tell {
+			c.inform.OnInformational(s, &c.in.hdr)
+		}
+		return nil
 	}
 	s.gotHeaders = true
 	e := f.ending()
@@ -176,7 +180,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		return nil, nil // beyond the last id that GOAWAY named
 	}
 	c.lastID = f.id
-	if bad == nil && c.opened >= c.cfg.MaxStreams {
+	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.opened >= c.cfg.MaxStreams {
 		// RFC 9113 section 5.1.2: the sender may try again.
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
 	}
@@ -193,6 +197,9 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 	switch {
 	case s.is(gotEnd):
 		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "HEADERS after the end"}
+	case bad != nil && bad.tooLong && c.cfg.LongHeaders == DeliverLong && c.side == server && !trailers && h.Method != "":
+		h.Truncated = true // malformed or not: the handler is to answer 431
+		return nil
 	case bad != nil && bad.tooLong:
 		return &StreamError{Code: EnhanceYourCalm, Fault: Peer, Reason: "a header list beyond the limit"}
 	case bad != nil:
@@ -201,15 +208,19 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		reason = "a stream that depends on itself"
 	case trailers && !f.has(flagEndStream):
 		reason = "trailers that are not the end"
-	case trailers && (h.Status != 0 || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
+	case trailers && (h.Status != 0 || h.Protocol != "" || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
 		reason = "pseudo-fields in trailers"
 	case trailers:
-	case c.side == server && (h.Method == "" || h.Method != "CONNECT" && (h.Path == "" || h.Scheme == "") || h.Status != 0):
+	case c.side == server && (h.Method == "" || h.Status != 0):
 		reason = "a request without its pseudo-fields"
-	case c.side == client && (h.Status == 0 || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
+	case c.side == server && badConnect(h, c.cfg.ExtendedConnect) != "":
+		reason = badConnect(h, c.cfg.ExtendedConnect)
+	case c.side == client && (h.Status == 0 || h.Protocol != "" || h.Method != "" || h.Path != "" || h.Scheme != "" || h.Authority != ""):
 		reason = "a response without :status"
 	case c.side == client && h.Status/100 == 1 && f.has(flagEndStream):
 		reason = "an informational response that ends the stream"
+	case c.side == client && h.Status == 101:
+		reason = "status 101, which HTTP/2 does not have"
 	}
 	if reason == "" && !trailers {
 		if v, ok := h.Get("content-length"); ok && h.Status != 304 {

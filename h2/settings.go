@@ -95,6 +95,11 @@ func (c *Conn) setting(id settingID, v uint32) error {
 				return c.fault(FlowControlError, "a window beyond 2^31-1")
 			}
 		}
+	case setExtendedConnect:
+		if v > 1 || v == 0 && c.send.extendedConnect {
+			return c.fault(ProtocolError, "ENABLE_CONNECT_PROTOCOL of an impossible value")
+		}
+		c.send.extendedConnect = v == 1
 	case setMaxFrame:
 		if v < minMaxFrame || v > maxMaxFrame {
 			return c.fault(ProtocolError, "MAX_FRAME_SIZE of an impossible value")

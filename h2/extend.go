@@ -1,0 +1,55 @@
+package h2
+
+// What package h2http needs beyond gRPC's use of HTTP/2.
+
+// InformationalHandler is a client's Handler that receives informational responses
+// (1xx, RFC 9113 section 8.1). Without it they are skipped.
+type InformationalHandler interface {
+	// OnInformational delivers one informational response. It is called like
+	// OnHeaders, any number of times before it. A 101 never arrives: HTTP/2 has none
+	// (RFC 9113 section 8.6), so it ends the stream with PROTOCOL_ERROR.
+	OnInformational(s *Stream, h *Header)
+}
+
+// LongHeaders says what a server does with a request whose header list exceeds
+// Config.MaxHeaderList.
+type LongHeaders uint8
+
+const (
+	// ResetLong resets the stream with ENHANCE_YOUR_CALM. The handler is not called.
+	ResetLong LongHeaders = iota
+	// DeliverLong delivers what fits, with Header.Truncated set, so that the handler
+	// can answer 431.
+	DeliverLong
+)
+
+// PrefaceRead tells a server's connection, before Run or Start, that the caller has
+// read the client's preface off the net.Conn.
+func (c *Conn) PrefaceRead() { c.prefaceRead = true }
+
+// PeerExtendedConnect reports whether the peer's SETTINGS permit extended CONNECT
+// (RFC 8441 section 3). Before the first SETTINGS it is false.
+func (c *Conn) PeerExtendedConnect() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.send.extendedConnect
+}
+
+// IgnoreLength ends the check of the DATA received on s against content-length. It
+// is for the answer to a HEAD request, whose content-length describes content that
+// is not sent. It must be called within the first OnHeaders for s.
+func (s *Stream) IgnoreLength() { s.length = -1 }
+
+// badConnect says what is wrong with the pseudo-fields of a request as far as
+// CONNECT is concerned (RFC 9113 section 8.5, RFC 8441 section 4); nothing: "".
+func badConnect(h *Header, extended Permission) string {
+	switch {
+	case h.Protocol != "" && (extended == Deny || h.Method != "CONNECT"):
+		return ":protocol that is not permitted"
+	case h.Method == "CONNECT" && h.Protocol == "" && (h.Path != "" || h.Scheme != "" || h.Authority == ""):
+		return "CONNECT with :scheme or :path, or without :authority"
+	case (h.Method != "CONNECT" || h.Protocol != "") && (h.Path == "" || h.Scheme == ""):
+		return "a request without its pseudo-fields"
+	}
+	return ""
+}
