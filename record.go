@@ -20,12 +20,16 @@ const (
 // recorder counts sampled sizes and lifetimes. It is fixed memory and never allocates.
 type recorder struct {
 	sizes     [recordBuckets]atomic.Uint64
+	bytes     [recordBuckets]atomic.Uint64 // that those Gets asked for, so that waste is exact within a bucket
 	lifetimes [lifetimeBuckets]atomic.Uint64
 }
 
 // size counts one Get of n bytes.
 func (r *recorder) size(n int) {
-	r.sizes[recordBucket(min(n, recordMost))].Add(1)
+	n = min(n, recordMost)
+	i := recordBucket(n)
+	r.sizes[i].Add(1)
+	r.bytes[i].Add(uint64(n))
 }
 
 // recordBucket is the log-linear bucket of a length up to recordMost; buckets are numbered from 0, and
@@ -69,6 +73,7 @@ type Histogram struct {
 type SizeCount struct {
 	Size  int    `json:"size"`
 	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes,omitempty"` // that those Gets asked for together; 0 means Count×Size
 }
 
 // LifeCount is how many slabs were out for at most Cycles garbage collections and more than the
@@ -87,7 +92,10 @@ func (p *Pool) Histogram() Histogram {
 	}
 	for i := range p.record.sizes {
 		if n := p.record.sizes[i].Load(); n > 0 {
-			h.Sizes = append(h.Sizes, SizeCount{largest(uint(i)), n * RecordEvery})
+			// The two counters are read one after the other: the bytes of a Get between them go.
+			size := largest(uint(i))
+			bytes := min(p.record.bytes[i].Load(), n*uint64(size))
+			h.Sizes = append(h.Sizes, SizeCount{size, n * RecordEvery, bytes * RecordEvery})
 		}
 	}
 	for k := range p.record.lifetimes {

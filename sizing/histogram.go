@@ -83,6 +83,9 @@ func Check(h Histogram) error {
 		if s.Size > MaxSize {
 			return fmt.Errorf("%w: a size of %d bytes, at most %d are taken", ErrTooLarge, s.Size, MaxSize)
 		}
+		if s.Bytes > mulSat(s.Count, uint64(s.Size)) {
+			return fmt.Errorf("%w: %d requests of at most %d bytes for %d bytes", ErrMalformed, s.Count, s.Size, s.Bytes)
+		}
 		empty = empty && s.Count == 0
 	}
 	if empty {
@@ -113,24 +116,25 @@ func checkLadder(classes []int) error {
 // counts only grow. Name, Peak and Classes are now's. A count that fell (another pool, a restart) makes
 // before worthless, and now is returned whole.
 func Since(now, before Histogram) Histogram {
-	old := make(map[int]uint64, len(before.Sizes))
+	old := make(map[int]SizeCount, len(before.Sizes))
 	for _, s := range before.Sizes {
-		old[s.Size] += s.Count
+		had := old[s.Size]
+		old[s.Size] = SizeCount{Size: s.Size, Count: had.Count + s.Count, Bytes: addSat(had.Bytes, requested(s))}
 	}
 	diff := now
 	diff.Sizes = make([]SizeCount, 0, len(now.Sizes))
 	for _, s := range now.Sizes {
 		had := old[s.Size]
-		if s.Count < had {
+		if s.Count < had.Count || requested(s) < had.Bytes {
 			return now
 		}
 		delete(old, s.Size)
-		if s.Count > had {
-			diff.Sizes = append(diff.Sizes, SizeCount{Size: s.Size, Count: s.Count - had})
+		if n := s.Count - had.Count; n > 0 {
+			diff.Sizes = append(diff.Sizes, newSizeCount(s.Size, n, requested(s)-had.Bytes))
 		}
 	}
-	for _, count := range old {
-		if count > 0 {
+	for _, s := range old {
+		if s.Count > 0 {
 			return now
 		}
 	}
@@ -149,7 +153,7 @@ func merged(sizes []SizeCount) []SizeCount {
 	n := 0
 	for _, s := range out {
 		if n > 0 && out[n-1].Size == s.Size {
-			out[n-1].Count = addSat(out[n-1].Count, s.Count)
+			out[n-1] = newSizeCount(s.Size, addSat(out[n-1].Count, s.Count), addSat(requested(out[n-1]), requested(s)))
 			continue
 		}
 		out[n] = s

@@ -50,7 +50,8 @@ func newProblem(sizes []SizeCount, o Options) (problem, error) {
 			c = forced[next]
 		}
 		if c > 0 {
-			p.add(c, s.Size, int64(scaled(s.Count, p.shift)))
+			count := scaled(s.Count, p.shift)
+			p.add(c, int64(count), int64(requestedOf(s, count)))
 		}
 	}
 	for _, f := range forced[next:] {
@@ -67,10 +68,10 @@ func newProblem(sizes []SizeCount, o Options) (problem, error) {
 }
 
 // force makes sure that f is a candidate although no request may want it.
-func (p *problem) force(f int) { p.add(f, f, 0) }
+func (p *problem) force(f int) { p.add(f, 0, 0) }
 
-// add puts count requests of size bytes on candidate c, which is not below the last one.
-func (p *problem) add(c, size int, count int64) {
+// add puts count requests of together so many bytes on candidate c, which is not below the last one.
+func (p *problem) add(c int, count, bytes int64) {
 	j := p.len()
 	if p.class[j] != int64(c) {
 		p.class = append(p.class, int64(c))
@@ -80,7 +81,7 @@ func (p *problem) add(c, size int, count int64) {
 		j++
 	}
 	p.count[j] += count
-	p.bytes[j] += count * int64(size)
+	p.bytes[j] += bytes
 }
 
 // scale returns by how many bits counts must shrink so that the largest product the solver forms

@@ -43,7 +43,7 @@ func Measure(h Histogram, ladder []int) (Usage, error) {
 			u.Oversize = addSat(u.Oversize, s.Count)
 			continue
 		}
-		u.Requested = addSat(u.Requested, mulSat(s.Count, uint64(s.Size)))
+		u.Requested = addSat(u.Requested, requested(s))
 		u.Slab = addSat(u.Slab, mulSat(s.Count, uint64(ladder[i])))
 	}
 	return u, nil
