@@ -1,41 +1,15 @@
 package tarn
 
-import "sync/atomic"
+// This file is what a Buffer can do with the rest of its slab: grow into free room, or leave a slab
+// that is too large for it.
 
-// This file is what a Buffer can do with the rest of its slab: rejoin a neighbour, grow into free
-// room, or leave a slab that is too large for it.
-
-// Join takes ownership of b and next and returns one reference to the bytes of both, if next begins
-// in the same slab where b ends. Otherwise it reports false, and both stay the caller's.
-func (b Buffer) Join(next Buffer) (Buffer, bool) {
-	s := b.slab
-	if s == nil || s != next.slab || b.off+b.n != next.off || !current(b.key, next.key) {
-		return b, false
-	}
-	if b.key&tracked == 0 { // as Split shared a weight, Join adds it up
-		if st := atomic.LoadUint64(&s.state); !current(st, b.key) || count(st) < weight(b.key)+weight(next.key) {
-			b.stale("Join")
-		}
-		b.key = b.key&genMask | weight(b.key) + weight(next.key)
-		b.n += next.n
-		return b, true
-	}
-	b.inspect("Join")
-	next.endTracked("Join")
-	if drop(&s.state, next.key, 1) == droppedStale {
-		next.stale("Join")
-	}
-	b.n += next.n
-	return b.resized(), true
-}
-
-// Tailroom is how many bytes GrowTail can add: those of the slab behind b while b is Unique,
+// Tailroom is how many bytes GrowTail can add: those of the slab after b while b is Unique,
 // otherwise 0.
 func (b Buffer) Tailroom() int {
 	if b.slab == nil || !b.Unique() {
 		return 0
 	}
-	return len(b.slab.mem) - b.off - b.n
+	return b.slab.Size() - b.off - b.n
 }
 
 // Headroom is how many bytes GrowHead can add: those of the slab before b while b is Unique,
@@ -77,7 +51,7 @@ func (b Buffer) GrowHead(n int) (Buffer, bool) {
 }
 
 func (b Buffer) zeroGrown(i, j int) {
-	if i < j && b.slab.pool.config.Zero == ZeroOnGet {
+	if i < j && b.owner().config.Zero == ZeroOnGet {
 		clear(b.Bytes()[i:j])
 	}
 }
@@ -90,7 +64,7 @@ func (b Buffer) Clone() Buffer {
 	if b.slab == nil {
 		return b
 	}
-	return b.slab.pool.Copy(b.Bytes())
+	return b.owner().Copy(b.Bytes())
 }
 
 // Pinned is how many bytes of slab this reference keeps from its pool, however few it shows.
@@ -98,7 +72,7 @@ func (b Buffer) Pinned() int {
 	if b.slab == nil {
 		return 0
 	}
-	return len(b.slab.mem)
+	return b.slab.Size()
 }
 
 // Shrink takes ownership of b and returns its bytes in a slab that fits them. It copies if that
@@ -106,7 +80,7 @@ func (b Buffer) Pinned() int {
 // calling before keeping a small view of a big buffer for long.
 func (b Buffer) Shrink() Buffer {
 	s := b.slab
-	if s == nil || s.foreign || 2*s.pool.ClassSize(max(b.n, 1)) > len(s.mem) {
+	if s == nil || s.Foreign() || 2*b.owner().ClassSize(max(b.n, 1)) > s.Size() {
 		return b
 	}
 	fit := b.Clone()

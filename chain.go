@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 )
 
 // ErrShort is returned when a Chain has fewer bytes than were asked for; then nothing was consumed.
@@ -163,16 +162,9 @@ func (c *Chain) source() *Pool {
 	case c.pool != nil:
 		return c.pool
 	case c.n > 0:
-		return c.at(0).slab.pool
+		return c.at(0).owner()
 	default:
 		return Shared()
-	}
-}
-
-// verify panics if b is stale.
-func (b Buffer) verify(op string) {
-	if !current(atomic.LoadUint64(&b.slab.state), b.key) || b.key&tracked != 0 {
-		b.inspect(op)
 	}
 }
 

@@ -1,10 +1,14 @@
 package tarn
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/tarn-go/tarn/internal/slab"
+)
 
 // Held is how many bytes of heap the chain holds: distinct slabs in full, and its records.
 func (c *Chain) Held() int {
-	slabs := map[*slab]bool{}
+	slabs := map[*slab.Slab]bool{}
 	for i := range c.n {
 		slabs[c.at(i).slab] = true
 	}
@@ -13,7 +17,7 @@ func (c *Chain) Held() int {
 	}
 	held := 0
 	for s := range slabs {
-		held += len(s.mem)
+		held += s.Size()
 	}
 	if r := c.rope; r != nil {
 		held += sizeOf(*r) + cap(r.ring)*sizeOf(Buffer{}) + cap(r.vec.views)*sizeOf([]byte{})

@@ -1,5 +1,7 @@
 package tarn
 
+import "github.com/tarn-go/tarn/internal/slab"
+
 // This file keeps the memory bound of Chain. Each segment is in one of three states:
 //
 //   - dense: its bytes, times four, pay for its slab and for two entries of the ring, its own and
@@ -22,8 +24,8 @@ const (
 
 // run is the current run; see above. The zero run is none.
 type run struct {
-	slab        *slab
-	key         uint64
+	slab        *slab.Slab
+	key         slab.Key
 	start, last int   // numbers of its first and last segment
 	credit      int64 // what its segments pay, less what it costs
 }
@@ -38,14 +40,14 @@ func (r *rope) joined(b Buffer) {
 	}
 }
 
-func (r *run) has(b Buffer) bool { return r.slab == b.slab && r.slab != nil && current(r.key, b.key) }
+func (r *run) has(b Buffer) bool { return r.slab == b.slab && r.slab != nil && r.key.SameCycle(b.key) }
 
 // admit puts b, whose bytes are counted already, at the end of a roped chain.
 func (c *Chain) admit(b Buffer) {
 	r := c.rope
 	next := r.seq + int(c.n)
 	pays := credit(b.n)
-	pinned := int64(len(b.slab.mem))
+	pinned := int64(b.slab.Size())
 	switch {
 	case r.run.has(b):
 		if b.n < tiny {
@@ -84,7 +86,7 @@ func (c *Chain) sourceFor(b Buffer) *Pool {
 	if c.pool != nil {
 		return c.pool
 	}
-	return b.slab.pool
+	return b.owner()
 }
 
 // settle ends the run, and packs its segments if they do not pay for their slab.

@@ -21,7 +21,7 @@ func (c *Chain) ReadFrom(r io.Reader) (int64, error) { return c.readFrom(r, c.la
 // lastSource is source for what goes to the end.
 func (c *Chain) lastSource() *Pool {
 	if c.pool == nil && c.n > 0 {
-		return c.at(c.n - 1).slab.pool
+		return c.at(c.n - 1).owner()
 	}
 	return c.source()
 }

@@ -58,7 +58,7 @@ type group struct {
 // group is the one that begins with the i-th segment.
 func (c *Chain) group(i int32) group {
 	s := c.at(i).slab
-	g := group{pinned: len(s.mem)}
+	g := group{pinned: s.Size()}
 	for ; i < c.n && c.at(i).slab == s; i++ {
 		g.segments++
 		g.bytes += c.at(i).n

@@ -159,6 +159,14 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 	return c, nil
 }
 
+// every is the N of one tracked Get in N.
+func (c PoolConfig) every() int {
+	if c.Check == CheckSampled {
+		return c.CheckEvery
+	}
+	return 1
+}
+
 // checkFromEnvironment reads the value of TARN_CHECK. A program must not fail to start over it, so
 // what it does not understand means off.
 func checkFromEnvironment(value string, every int) (CheckLevel, int) {

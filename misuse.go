@@ -10,11 +10,11 @@ import (
 type MisuseKind int
 
 const (
-	UseAfterFree MisuseKind = iota // a reference was used after its slab went home, or after it was freed
+	UseAfterFree MisuseKind = iota // a reference was used after it, or the last one to its slab, was freed
 	DoubleFree                     // a reference was freed a second time
-	Leak                           // a slab became unreachable while referenced: somebody never freed
-	ForeignFree                    // memory that is not of the pool was to be put into it
-	Unguarded                      // no page protection was to be had: this slab is watched as by CheckAll
+	Leak                           // a slab became unreachable while referenced: a Free is missing
+	ForeignFree                    // memory that did not come from the pool was to be put into it
+	Unguarded                      // no page protection was available: the slab is checked as by CheckAll
 )
 
 // String is the kind in words.
@@ -36,8 +36,8 @@ func (k MisuseKind) String() string {
 }
 
 // Misuse says what was done to which buffer. Panics of this package about ownership carry a
-// *Misuse; what has no caller to panic at is given to PoolConfig.Report. The stacks are empty where
-// checks did not watch the buffer.
+// *Misuse; what has no caller to panic in goes to PoolConfig.Report. The stacks are empty where
+// checks did not track the buffer.
 type Misuse struct {
 	Kind     MisuseKind
 	Op       string // the method, such as "Free"
@@ -101,25 +101,4 @@ func (s Stack) String() string {
 func ownMethod(name string) bool {
 	method, ok := strings.CutPrefix(name, "github.com/tarn-go/tarn.")
 	return ok && (strings.HasPrefix(method, "(*") || strings.HasPrefix(method, "Buffer."))
-}
-
-const stackDepth = 32
-
-// here is the stack of the caller's caller, skipping skip more frames.
-func here(skip int) Stack {
-	var pcs [stackDepth]uintptr
-	return append(Stack(nil), pcs[:runtime.Callers(skip+3, pcs[:])]...)
-}
-
-// stale panics about the use of a handle whose slab has gone home.
-func (b Buffer) stale(op string) {
-	kind := UseAfterFree
-	if op == "Free" {
-		kind = DoubleFree
-	}
-	m := &Misuse{Kind: kind, Op: op, Pool: b.slab.pool.Name(), Size: len(b.slab.mem)}
-	if b.identity() != 0 {
-		m.Acquired, m.Freed = b.slab.history(b.key)
-	}
-	panic(m)
 }

@@ -29,38 +29,20 @@ func (o Outstanding) String() string {
 // Outstanding lists what checks know to be out, oldest first: every buffer with CheckAll and
 // CheckGuard, a sample with CheckSampled, nothing with CheckOff. Its cost is linear in the list.
 func (p *Pool) Outstanding() []Outstanding {
-	if p.checks == nil {
+	if p.tracks == nil {
 		return nil
 	}
-	cycle, now := p.cycle.Load(), time.Now()
-	p.checks.mu.Lock()
-	list := make([]Outstanding, 0, len(p.checks.out))
-	for t := range p.checks.out {
+	gc, now := p.depot.Cycle(), time.Now()
+	var list []Outstanding
+	for _, c := range p.tracks.Out() {
 		o := Outstanding{
-			Size: t.size, Pinned: t.pinned, Every: p.checks.every,
-			Age: now.Sub(t.since), Cycles: int(cycle - t.cycle), Stack: t.acquired,
+			Size: c.Size, Pinned: c.Pinned, Every: p.config.every(),
+			Age: now.Sub(c.Since), Cycles: int(gc - c.GC), Stack: c.Acquired,
 		}
-		o.Refs, o.Seen, o.Last = t.newest()
+		refs, seen, made := c.Newest()
+		o.Refs, o.Seen, o.Last = refs, seen, made
 		list = append(list, o)
 	}
-	p.checks.mu.Unlock()
 	slices.SortFunc(list, func(a, b Outstanding) int { return cmp.Compare(b.Age, a.Age) })
 	return list
-}
-
-// newest is how many references live, what they show, and where the youngest of them was made.
-func (t *track) newest() (refs, seen int, made Stack) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	youngest := uint32(0)
-	for id, r := range t.refs {
-		if r.freed != nil {
-			continue
-		}
-		seen += r.length
-		if id > youngest {
-			youngest, made = id, r.acquired
-		}
-	}
-	return t.live, min(seen, t.pinned), made
 }

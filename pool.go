@@ -1,86 +1,79 @@
 package tarn
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 
-	"github.com/tarn-go/tarn/internal/publish"
+	"github.com/tarn-go/tarn/internal/budget"
+	"github.com/tarn-go/tarn/internal/guard"
+	"github.com/tarn-go/tarn/internal/record"
+	"github.com/tarn-go/tarn/internal/slab"
+	"github.com/tarn-go/tarn/internal/track"
 )
 
 // Allocator is anything that hands out buffers of n bytes: a Pool or an Arena.
 type Allocator interface{ Get(n int) Buffer }
 
 // Pool hands out Buffers and takes their slabs back. It is safe for concurrent use and needs no
-// closing: a pool that nobody refers to is collected like anything else. Make one per client or
-// server, or use Shared.
+// closing: a pool without references to it is garbage-collected like anything else. Make one per
+// client or server, or use Shared.
 type Pool struct {
-	ladder atomic.Pointer[ladder]
-	watch  uint32 // a Get of a generation scattered to watch or below goes the long way
-	samples
-
-	config PoolConfig
-	teller teller
-	record *recorder // nil when nothing is recorded
-	checks *checks   // nil when checks are off
-	guard  *guardian // nil but with CheckGuard
-	budget *budget   // nil without Budget and HighWater
-
-	reserved atomic.Int64 // bytes of kept slabs
-	owned    atomic.Int64 // bytes of all slabs
-	peak     atomic.Int64 // the most that owned ever was
-	large    atomic.Int64 // bytes of slabs above the largest class
-	cycle    atomic.Uint64
+	depot    slab.Depot
+	config   PoolConfig
+	recorder *record.Recorder // nil when nothing is recorded
+	tracks   *track.Registry  // nil when checks are off
+	budget   *budget.Budget   // nil without Budget and HighWater
+	reporter reporter
 	refused  atomic.Uint64
-	loans    atomic.Uint64 // told to Observe
-	oversize tally         // slabs above the largest class
-	foreign  tally         // wrapped memory
-
-	mu      sync.Mutex
-	classes map[int]*class // every class the pool ever had, by size
 }
 
-// samples are thresholds on scattered generations.
-type samples struct {
-	record uint32
-	check  uint32
-}
-
-// NewPool makes a pool. A config it cannot work with is an error that matches ErrConfig or
-// ErrClasses; the caller is at fault.
+// NewPool makes a pool. An invalid config is an error that matches ErrConfig or ErrClasses.
 func NewPool(config PoolConfig) (*Pool, error) {
 	config, err := config.complete()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, teller: teller{report: config.Report}, classes: map[int]*class{}}
-	p.ladder.Store(newLadder(config.Classes, p.class))
-	if config.Record == RecordOn {
-		p.record = new(recorder)
-		p.samples.record = oneIn(RecordEvery)
+	p := &Pool{config: config, reporter: reporter{report: config.Report}}
+	engine := slab.Config{
+		Owner: p, Classes: config.Classes, Retain: config.Retain, Zero: slab.ZeroPolicy(config.Zero),
+		Fault: p.misuse, Report: p.report,
 	}
-	p.setChecks()
+	if config.Record == RecordOn {
+		p.recorder = new(record.Recorder)
+		engine.Recorder, engine.RecordEvery = p.recorder, RecordEvery
+	}
+	if config.Check > CheckOff {
+		p.tracks = track.NewRegistry()
+		engine.Tracks, engine.TrackEvery = p.tracks, config.every()
+	}
+	if config.Check >= CheckAll {
+		engine.Poison = slab.PoisonTracked
+	}
+	if config.Check == CheckGuard {
+		engine.Guard = guard.NewQuarantine(config.GuardBytes)
+	}
 	if config.Budget > 0 || config.HighWater > 0 {
 		p.budget = newBudget(config)
+		engine.Budget = p.budget
 	}
-	p.watch = max(p.samples.record, p.samples.check)
-	if p.budget != nil || config.Zero != ZeroNever || config.Observe != nil {
-		p.watch = always
+	if observe := config.Observe; observe != nil {
+		engine.Loaned = func(number uint64, size int) { observe(Loan{Number: number, Size: size}) }
+		engine.Returned = func(number uint64) { observe(Loan{Number: number}) }
 	}
-	countCycles(p)
+	p.depot.Init(engine)
 	return p, nil
 }
 
 var shared = sync.OnceValue(func() *Pool {
 	p, err := NewPool(PoolConfig{Name: "shared"})
 	if err != nil {
-		panic(err) // the zero config is good
+		panic(err) // the zero config is valid
 	}
 	return p
 })
 
-// Shared returns the process-wide pool with the default config, made at the first call. Nobody can
-// replace or reconfigure it.
+// Shared returns the process-wide pool with the default config, made at the first call. It cannot be
+// replaced or reconfigured.
 func Shared() *Pool { return shared() }
 
 // Name returns the name from the pool's config.
@@ -91,37 +84,8 @@ func (p *Pool) Name() string { return p.config.Name }
 // allocates and counts it in Stats.OverBudget. Get(0) is the zero Buffer. A negative n panics, and
 // so does one that Go's make could not serve.
 func (p *Pool) Get(n int) Buffer {
-	l := p.ladder.Load()
-	if !l.within(n) {
-		return p.getBeyond(n)
-	}
-	c := l.find(n).class
-	s, _ := c.idle.Get().(*slab)
-	if s == nil {
-		return p.hand(p.makeSlab(c), n)
-	}
-	st := atomic.LoadUint64(&s.state)
-	if scatter(generation(st)) <= p.watch {
-		return p.hand(s, n)
-	}
-	publish.Store(&s.state, st|ordinary+whole) // the slab is ours alone, and nothing is due
-	return Buffer{s, st + whole, 0, n}
-}
-
-// getBeyond is Get of a length that no class holds.
-func (p *Pool) getBeyond(n int) Buffer {
-	if n <= 0 {
-		return empty(n)
-	}
-	return p.hand(p.makeOversize(n), n)
-}
-
-// empty is what Get returns for no bytes.
-func empty(n int) Buffer {
-	if n < 0 {
-		panic(fmt.Sprintf("tarn: Get of %d bytes", n))
-	}
-	return Buffer{}
+	s, key := p.depot.Get(n)
+	return Buffer{s, key, 0, n}
 }
 
 // Copy returns a Buffer with a copy of b.
@@ -131,28 +95,60 @@ func (p *Pool) Copy(b []byte) Buffer {
 	return buf
 }
 
+// Wrap makes a Buffer of memory from elsewhere: mmap, cgo, a caller's slice. The pool takes b until
+// the last reference is freed, and then calls release(b) exactly once, on the goroutine of that
+// Free; release may be nil. Foreign memory never enters the pool's idle memory and counts in
+// Stats.Wrapped alone. Wrap allocates one small record. If the Buffer is leaked rather than freed,
+// release is never called: slices of b may still be in use.
+func (p *Pool) Wrap(b []byte, release func([]byte)) Buffer {
+	s, key := p.depot.Wrap(b, release)
+	return Buffer{s, key, 0, len(b)}
+}
+
 // ClassSize returns the capacity in bytes of the slab that Get(n) would use; n itself above the
 // largest class or when not positive.
-func (p *Pool) ClassSize(n int) int {
-	if l := p.ladder.Load(); l.within(n) {
-		return l.find(n).size
+func (p *Pool) ClassSize(n int) int { return p.depot.ClassSize(n) }
+
+// Classes returns a copy of the size classes in force: bytes, ascending.
+func (p *Pool) Classes() []int { return p.depot.Classes() }
+
+// SetClasses changes the pool's size classes while it is in use; Get and Free go on without a lock.
+// Classes in both lists keep their idle slabs. The idle slabs of the others are given up now, and
+// their slabs in use are given up once they have been freed and lain idle. A bad list is an error
+// that matches ErrClasses, and changes nothing; the list in force is no change. Safe for concurrent
+// use.
+func (p *Pool) SetClasses(sizes []int) error {
+	if err := checkClasses(sizes); err != nil {
+		return err
 	}
-	return n
+	p.depot.SetClasses(sizes)
+	return nil
 }
 
 // Trim gives all idle memory up to the garbage collector now.
-func (p *Pool) Trim() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.classes {
-		c.drain()
-	}
-}
+func (p *Pool) Trim() { p.depot.Trim() }
 
-// Refuse counts a slice that somebody tried to put into the pool and that did not come from it, and
-// reports it. Adapters to interfaces with a Put call it; the slice itself is left to the garbage
-// collector.
+// Refuse counts a slice that was to be put into the pool and did not come from it, and reports it.
+// Adapters to interfaces with a Put call it; the slice itself is left to the garbage collector.
 func (p *Pool) Refuse(b []byte) {
 	p.refused.Add(1)
-	p.teller.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
+	p.reporter.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
 }
+
+// misuse is what the pool panics with about a stale reference.
+func (p *Pool) misuse(f slab.Fault) any {
+	m := p.describe(f)
+	return &m
+}
+
+func (p *Pool) report(f slab.Fault) { p.reporter.tell(p.describe(f)) }
+
+func (p *Pool) describe(f slab.Fault) Misuse {
+	return Misuse{Kind: MisuseKind(f.Kind), Op: f.Op, Pool: p.Name(), Size: f.Size, Acquired: f.Acquired, Freed: f.Freed}
+}
+
+// MisuseKind and slab.Kind list the same kinds.
+const (
+	_ = uint(MisuseKind(slab.Unguarded) - Unguarded)
+	_ = uint(Unguarded - MisuseKind(slab.Unguarded))
+)

@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// teller reports what no panic can: to the config's Report, or in one line on standard error.
-type teller struct {
+// reporter reports what no panic can: to the config's Report, or in one line on standard error.
+type reporter struct {
 	report func(Misuse)
-	told   [Unguarded + 1]atomic.Uint64
+	counts [Unguarded + 1]atomic.Uint64 // reports so far, by kind
 }
 
 // tell reports one misuse. Standard error gets the first of a kind, then the second, the fourth,
-// the eighth and so on with their number: a program that does it in a loop must still be read.
-func (t *teller) tell(m Misuse) {
+// the eighth and so on with their number: a program that does it in a loop must not flood its log.
+func (t *reporter) tell(m Misuse) {
 	if t.report != nil {
 		t.report(m)
 		return
 	}
-	n := t.told[m.Kind].Add(1)
+	n := t.counts[m.Kind].Add(1)
 	if n&(n-1) != 0 {
 		return
 	}

@@ -113,7 +113,7 @@ func (w *Writer) MoveTo(dst *Chain) {
 	tail := c.beforeRoom()
 	c.room.Free()
 	c.room = Buffer{}
-	if tail != nil && tail.Unique() && heapPerByte*tail.n < len(tail.slab.mem) {
+	if tail != nil && tail.Unique() && heapPerByte*tail.n < tail.slab.Size() {
 		*tail = tail.Shrink() // a large buffer for what turned out to be a small message
 	}
 	dst.AppendChain(c)

@@ -1,0 +1,147 @@
+// Package budget bounds the bytes that are in use at once: a queue for those who wait for bytes, and
+// marks that are reported when use crosses them.
+package budget
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Crossing says which mark was crossed.
+type Crossing int
+
+const (
+	AboveHigh Crossing = iota // use rose to Config.High
+	BelowLow                  // use fell to Config.Low after that
+)
+
+// Config configures a Budget. Figures are bytes.
+type Config struct {
+	Max       int64 // 0: no bound
+	High, Low int64 // High 0: no marks
+	Crossed   func(mark Crossing, inUse int64)
+}
+
+// Budget counts the bytes in use and queues those who wait for them, first come first served. It is
+// safe for concurrent use.
+type Budget struct {
+	config Config
+
+	mu        sync.Mutex
+	inUse     int64
+	above     bool // use has reached High and not fallen to Low since
+	crossings []crossing
+	over      uint64
+	waiting   []*waiter
+}
+
+// waiter is one Acquire in the queue. ready is closed when its bytes have been debited.
+type waiter struct {
+	n     int64
+	ready chan struct{}
+}
+
+// crossing is a mark crossed, to be reported once the lock is released.
+type crossing struct {
+	mark  Crossing
+	inUse int64
+}
+
+// New returns a Budget with nothing in use.
+func New(c Config) *Budget { return &Budget{config: c} }
+
+// Debit takes n bytes without waiting, beyond the budget if need be.
+func (b *Budget) Debit(n int64) {
+	b.mu.Lock()
+	defer b.unlock()
+	if b.config.Max > 0 && b.inUse+n > b.config.Max {
+		b.over++
+	}
+	b.move(n)
+}
+
+// Credit gives n bytes back and serves the queue.
+func (b *Budget) Credit(n int64) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.move(-n)
+	b.serve()
+}
+
+// serve debits for the waiters at the head of the queue whose bytes are free now.
+func (b *Budget) serve() {
+	for len(b.waiting) > 0 && b.inUse+b.waiting[0].n <= b.config.Max {
+		w := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		b.move(w.n)
+		close(w.ready)
+	}
+}
+
+// move changes the bytes in use and notes a mark crossed by it.
+func (b *Budget) move(n int64) {
+	b.inUse += n
+	switch {
+	case b.config.High == 0:
+	case !b.above && b.inUse >= b.config.High:
+		b.above = true
+		b.crossings = append(b.crossings, crossing{AboveHigh, b.inUse})
+	case b.above && b.inUse <= b.config.Low:
+		b.above = false
+		b.crossings = append(b.crossings, crossing{BelowLow, b.inUse})
+	}
+}
+
+// unlock releases the lock and reports the marks crossed under it.
+func (b *Budget) unlock() {
+	crossed := b.crossings
+	b.crossings = nil
+	b.mu.Unlock()
+	for _, c := range crossed {
+		b.config.Crossed(c.mark, c.inUse)
+	}
+}
+
+// Acquire takes n bytes, at most Max, and waits for them until ctx is done; then it returns the
+// cause and has taken nothing.
+func (b *Budget) Acquire(ctx context.Context, n int64) error {
+	b.mu.Lock()
+	if len(b.waiting) == 0 && b.inUse+n <= b.config.Max {
+		b.move(n)
+		b.unlock()
+		return nil
+	}
+	w := &waiter{n: n, ready: make(chan struct{})}
+	b.waiting = append(b.waiting, w)
+	b.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+		if b.leave(w) {
+			return context.Cause(ctx)
+		}
+		return nil // its bytes were debited first
+	}
+}
+
+// leave takes a waiter out of the queue; false if it has been served. Those behind it may fit.
+func (b *Budget) leave(w *waiter) bool {
+	b.mu.Lock()
+	defer b.unlock()
+	i := slices.Index(b.waiting, w)
+	if i < 0 {
+		return false
+	}
+	b.waiting = slices.Delete(b.waiting, i, i+1)
+	b.serve()
+	return true
+}
+
+// Pressure returns how many Debits went beyond Max, and how many Acquires wait now.
+func (b *Budget) Pressure() (over uint64, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over, len(b.waiting)
+}

@@ -1,0 +1,227 @@
+package slab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarn-go/tarn/internal/budget"
+	"github.com/tarn-go/tarn/internal/guard"
+	"github.com/tarn-go/tarn/internal/ladder"
+	"github.com/tarn-go/tarn/internal/publish"
+	"github.com/tarn-go/tarn/internal/record"
+	"github.com/tarn-go/tarn/internal/track"
+)
+
+// ZeroPolicy says when memory is cleared.
+type ZeroPolicy int
+
+const (
+	ZeroNever  ZeroPolicy = iota
+	ZeroOnGet             // the bytes that Get returns
+	ZeroOnFree            // the whole slab at the last Free
+)
+
+// PoisonPolicy says whether tracked slabs are overwritten at their last Free.
+type PoisonPolicy int
+
+const (
+	PoisonNever PoisonPolicy = iota
+	PoisonTracked
+)
+
+// Config configures a Depot. It has been validated: Classes are a ladder, figures are not negative.
+type Config struct {
+	Owner   any // what Slab.Owner returns
+	Classes []int
+	Retain  int64 // bytes
+	Zero    ZeroPolicy
+
+	Recorder    *record.Recorder // nil records nothing
+	RecordEvery int
+
+	Tracks     *track.Registry // nil tracks nothing
+	TrackEvery int
+	Poison     PoisonPolicy
+	Guard      *guard.Quarantine // nil guards nothing
+
+	Budget *budget.Budget // nil counts nothing
+
+	Loaned   func(number uint64, size int) // observes each loan; nil does not
+	Returned func(number uint64)           // observes its end; set with Loaned
+
+	Fault  func(Fault) any // the value to panic with about a stale reference
+	Report func(Fault)     // told of leaks and unguarded slabs
+}
+
+// Depot makes slabs, hands references to them out and takes the slabs back, within a bound on what it
+// retains. It is safe for concurrent use once Init has returned.
+type Depot struct {
+	ladder atomic.Pointer[ladder.Ladder[*class]]
+	watch  uint32 // a Get of a generation that hashes to watch or below takes the slow path
+	samples
+
+	config Config
+
+	reserved atomic.Int64 // bytes of retained slabs
+	owned    atomic.Int64 // bytes of all slabs
+	peak     atomic.Int64 // the maximum of owned
+	large    atomic.Int64 // bytes of slabs above the largest class
+	cycle    atomic.Uint64
+	loans    atomic.Uint64
+	oversize tally // slabs above the largest class
+	foreign  tally // wrapped memory
+
+	unguarded atomic.Bool // reported that a slab has no page protection
+
+	mu      sync.Mutex
+	classes map[int]*class // every class the depot ever had, by size
+}
+
+// samples are thresholds on hashed generations.
+type samples struct {
+	record uint32
+	track  uint32
+}
+
+const always = math.MaxUint32
+
+// oneIn is the threshold on hashed generations that samples one in n.
+func oneIn(n int) uint32 {
+	if n <= 1 {
+		return always
+	}
+	return uint32((1<<32 - 1) / uint64(n))
+}
+
+// Init makes d a depot; it is called once, before anything else.
+func (d *Depot) Init(config Config) {
+	d.config = config
+	d.classes = map[int]*class{}
+	d.ladder.Store(ladder.New(config.Classes, d.class))
+	if config.Recorder != nil {
+		d.samples.record = oneIn(config.RecordEvery)
+	}
+	if config.Tracks != nil {
+		d.samples.track = oneIn(config.TrackEvery)
+	}
+	d.watch = max(d.samples.record, d.samples.track)
+	if config.Budget != nil || config.Zero != ZeroNever || config.Loaned != nil {
+		d.watch = always
+	}
+	countCycles(d)
+}
+
+// Get returns a slab and a reference to its first n bytes; nil if n is 0. It panics where make does.
+func (d *Depot) Get(n int) (*Slab, Key) {
+	l := d.ladder.Load()
+	if !l.Within(n) {
+		return d.getBeyond(n)
+	}
+	c := l.Find(n).Class
+	s, _ := c.idle.Get().(*Slab)
+	if s == nil {
+		return d.hand(d.makeSlab(c), n)
+	}
+	st := atomic.LoadUint64(&s.state)
+	if sampleHash(generation(st)) <= d.watch {
+		return d.hand(s, n)
+	}
+	publish.Store(&s.state, st|ordinary+getWeight) // the slab is ours alone, and nothing is pending
+	return s, Key(st + getWeight)
+}
+
+// getBeyond is Get of a length that no class holds.
+func (d *Depot) getBeyond(n int) (*Slab, Key) {
+	switch {
+	case n < 0:
+		panic(fmt.Sprintf("tarn: Get of %d bytes", n))
+	case n == 0:
+		return nil, 0
+	default:
+		return d.hand(d.makeOversize(n), n)
+	}
+}
+
+// GetCharged is Get of n ≥ 1 bytes whose charge has been debited from the budget already.
+func (d *Depot) GetCharged(n int, charge int64) (*Slab, Key) {
+	s := d.take(n)
+	s.charge = charge
+	return d.hand(s, n)
+}
+
+// take returns an idle slab, or a new one, that holds n ≥ 1 bytes.
+func (d *Depot) take(n int) *Slab {
+	l := d.ladder.Load()
+	if !l.Within(n) {
+		return d.makeOversize(n)
+	}
+	c := l.Find(n).Class
+	if s, _ := c.idle.Get().(*Slab); s != nil {
+		return s
+	}
+	return d.makeSlab(c)
+}
+
+// Wrap returns a slab around memory from elsewhere; the last Free calls release, unless it is nil.
+func (d *Depot) Wrap(mem []byte, release func([]byte)) (*Slab, Key) {
+	s := newTransient(d, nil, mem[:len(mem):len(mem)])
+	s.foreign = true
+	s.release = release
+	s.pending = pendingRelease
+	d.foreign.gets.Add(1)
+	return d.hand(s, len(mem))
+}
+
+// class finds the class of a size, or makes it. Slabs of a size belong to one class permanently, so
+// that a ladder given up and taken again finds its books. The caller holds mu, or is Init.
+func (d *Depot) class(size int) *class {
+	c := d.classes[size]
+	if c == nil {
+		c = &class{size: size, depot: d}
+		d.classes[size] = c
+	}
+	return c
+}
+
+// ClassSize is the size of the slab that Get(n) would use; n itself where no class holds it.
+func (d *Depot) ClassSize(n int) int {
+	if l := d.ladder.Load(); l.Within(n) {
+		return l.Find(n).Size
+	}
+	return n
+}
+
+// Classes returns a copy of the ladder in force.
+func (d *Depot) Classes() []int { return d.ladder.Load().Sizes() }
+
+// SetClasses changes the ladder, and gives up the idle slabs of sizes that are not in the new one.
+func (d *Depot) SetClasses(sizes []int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.ladder.Load().Sizes()
+	if slices.Equal(sizes, old) {
+		return
+	}
+	d.ladder.Store(ladder.New(sizes, d.class))
+	for _, size := range old {
+		if _, stays := slices.BinarySearch(sizes, size); !stays {
+			d.classes[size].drain()
+		}
+	}
+}
+
+// Trim gives all idle memory up to the garbage collector.
+func (d *Depot) Trim() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.classes {
+		c.drain()
+	}
+}
+
+// Peak is the most bytes that slabs ever took together; Cycle the garbage collections seen.
+func (d *Depot) Peak() int64   { return d.peak.Load() }
+func (d *Depot) Cycle() uint64 { return d.cycle.Load() }

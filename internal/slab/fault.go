@@ -1,0 +1,45 @@
+package slab
+
+// Kind says which rule was broken.
+type Kind int
+
+const (
+	UseAfterFree Kind = iota // a reference was used after it was freed
+	DoubleFree               // a reference was freed a second time
+	Leak                     // a slab became unreachable while referenced
+	ForeignFree              // memory that is not of the depot was to be put into it
+	Unguarded                // a slab has no page protection, although the depot should guard it
+)
+
+// Fault is what was done wrong to which slab. The stacks are empty where checks did not track it.
+type Fault struct {
+	Kind     Kind
+	Op       string    // the method, such as "Free"
+	Size     int       // bytes of the slab
+	Acquired []uintptr // where the reference was made
+	Freed    []uintptr // where it was freed before
+}
+
+// panicStale panics about the use of a key that was freed.
+func (s *Slab) panicStale(key Key, op string) {
+	f := Fault{Kind: UseAfterFree, Op: op, Size: len(s.mem)}
+	if op == "Free" {
+		f.Kind = DoubleFree
+	}
+	if id := key.Identity(); id != 0 {
+		if c := s.track.Load().Find(generation(uint64(key))); c != nil {
+			f.Acquired, f.Freed = c.History(id)
+		}
+	}
+	panic(s.depot.config.Fault(f))
+}
+
+// leaked reports a slab that was collected while referenced, if it was tracked. All leaks are counted.
+func (d *Depot) leaked(s *Slab) {
+	if s.pending&pendingUntrack == 0 {
+		return
+	}
+	c := s.track.Load()
+	d.config.Tracks.End(c)
+	d.config.Report(Fault{Kind: Leak, Op: "Get", Size: len(s.mem), Acquired: c.Acquired})
+}

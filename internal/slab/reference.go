@@ -1,0 +1,152 @@
+package slab
+
+import "sync/atomic"
+
+// This file is what a holder of a reference does with it. Methods take the reference's key; op is the
+// name of the caller's method, for the fault's text. A stale key is the caller's breach of rule 1 and
+// panics with what Config.Fault makes of it.
+
+// Stale reports whether the slab has left the key's generation.
+func (s *Slab) Stale(key Key) bool { return !current(atomic.LoadUint64(&s.state), key) }
+
+// Suspect reports whether the key is stale, or tracked and so to be looked up. If it is, call Verify.
+func (s *Slab) Suspect(key Key) bool {
+	return !current(atomic.LoadUint64(&s.state), key) || uint64(key)&tracked != 0
+}
+
+// Verify panics if the key is stale, or tracked and freed before.
+func (s *Slab) Verify(key Key, op string) {
+	if s.Stale(key) {
+		s.panicStale(key, op)
+	}
+	if key.Identity() == 0 {
+		return
+	}
+	c := s.track.Load().Find(generation(uint64(key)))
+	if c == nil || c.Ended(key.Identity()) {
+		s.panicStale(key, op)
+	}
+}
+
+// Unique reports whether the reference is the only one to the slab.
+func (s *Slab) Unique(key Key) bool {
+	st := atomic.LoadUint64(&s.state)
+	if !current(st, key) || uint64(key)&tracked != 0 {
+		s.Verify(key, "Unique")
+	}
+	return count(st) == key.weight()
+}
+
+// Ref makes a further reference, which weighs one and shows n bytes; of a nil slab, none.
+func (s *Slab) Ref(key Key, op string, n int) Key {
+	if s == nil {
+		return 0
+	}
+	if uint64(key)&tracked != 0 {
+		return s.refTracked(key, op, n)
+	}
+	expected := uint64(key) | ordinary
+	right := expected&countMask < maxCount && atomic.CompareAndSwapUint64(&s.state, expected, expected+1)
+	if !right && !retain(&s.state, key, 1) {
+		s.panicStale(key, op)
+	}
+	return Key(expected + 1)
+}
+
+// refTracked is Ref of a tracked reference: the new one gets an identity of its own.
+func (s *Slab) refTracked(key Key, op string, n int) Key {
+	s.Verify(key, op)
+	c := s.track.Load().Find(generation(uint64(key)))
+	if c == nil || !retain(&s.state, key, 1) {
+		s.panicStale(key, op)
+	}
+	const skip = 3 // refTracked, Ref or Split, the method of tarn
+	return key&Key(genMask|tracked) | Key(c.Add(n, skip))
+}
+
+// Split divides a reference, the caller's then no more, in two that show head and tail bytes.
+func (s *Slab) Split(key Key, head, tail int) (Key, Key) {
+	if uint64(key)&tracked != 0 {
+		t := s.refTracked(key, "Split", tail)
+		s.Resized(key, head)
+		return key, t
+	}
+	if !key.Divisible() {
+		if !retain(&s.state, key, getWeight-1) {
+			s.panicStale(key, "Split")
+		}
+		key = Key(uint64(key)&genMask | getWeight)
+	}
+	if s.Stale(key) {
+		s.panicStale(key, "Split")
+	}
+	return key.Divide()
+}
+
+// Join makes one reference of two of the same generation, which shows n bytes.
+func (s *Slab) Join(key, next Key, n int) Key {
+	if uint64(key)&tracked == 0 { // as Split shared a weight, Join adds it up
+		sum := key.weight() + next.weight()
+		if st := atomic.LoadUint64(&s.state); !current(st, key) || count(st) < sum {
+			s.panicStale(key, "Join")
+		}
+		return Key(uint64(key)&genMask | sum)
+	}
+	s.Verify(key, "Join")
+	s.endTracked(next, "Join")
+	if drop(&s.state, next, 1) == droppedStale {
+		s.panicStale(next, "Join")
+	}
+	s.Resized(key, n)
+	return key
+}
+
+// Resized notes that a reference shows n bytes now.
+func (s *Slab) Resized(key Key, n int) {
+	if key.Identity() == 0 {
+		return
+	}
+	if c := s.track.Load().Find(generation(uint64(key))); c != nil {
+		c.Resize(key.Identity(), n)
+	}
+}
+
+// Free gives a reference up; of a nil slab it does nothing. The last Free puts the slab back.
+func (s *Slab) Free(key Key) {
+	// It is inlined into Buffer.Free, and with it into the callers of that: the compiler's limit is
+	// 80, this costs 74 and Buffer.Free 79.
+	if int32(key) >= 0 || !atomic.CompareAndSwapUint64(&s.state, uint64(key), uint64(key)-1) {
+		s.free(key) // not predicted, or predicted wrongly
+	}
+}
+
+func (s *Slab) free(key Key) {
+	if s == nil {
+		return
+	}
+	if uint64(key)&special == 0 && atomic.CompareAndSwapUint64(&s.state, uint64(key)|ordinary, nextGeneration(uint64(key))) {
+		s.class.idle.Put(s) // it was the only one, and nothing is pending
+		return
+	}
+	if uint64(key)&tracked != 0 {
+		s.endTracked(key, "Free")
+	}
+	switch drop(&s.state, key, key.weight()) {
+	case droppedStale:
+		s.panicStale(key, "Free")
+	case droppedLast:
+		s.class.idle.Put(s)
+	case droppedPending:
+		s.finish()
+	}
+}
+
+// endTracked notes that a tracked reference is given up, and panics if it was before.
+func (s *Slab) endTracked(key Key, op string) {
+	s.Verify(key, op)
+	c := s.track.Load().Find(generation(uint64(key)))
+	const skip = 4                                // endTracked, free, Free, the method of tarn
+	if c == nil || !c.End(key.Identity(), skip) { // two goroutines freed it at once
+		s.panicStale(key, op)
+	}
+}
