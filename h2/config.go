@@ -91,6 +91,9 @@ type Limits struct {
 	// (CVE-2023-45288); 0: 32. Its compressed length is bounded by twice
 	// MaxHeaderList in any case.
 	Continuations int
+	// Starting is how many streams may be between [Stream.Starting] and
+	// [Stream.Started] before the connection is read further; 0: 128.
+	Starting int
 }
 
 const (
@@ -128,6 +131,7 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Replies, 1000)
 	def(&c.Limits.Useless, 10000)
 	def(&c.Limits.Continuations, 32)
+	def(&c.Limits.Starting, 128)
 	if c.restAfter == 0 {
 		c.restAfter = restAfter
 	}
@@ -152,6 +156,7 @@ func (c Config) normal() (Config, error) {
 		{"Limits.Replies", c.Limits.Replies, 1, maxWindow},
 		{"Limits.Useless", c.Limits.Useless, 1, maxWindow},
 		{"Limits.Continuations", c.Limits.Continuations, 1, maxWindow},
+		{"Limits.Starting", c.Limits.Starting, 1, maxWindow},
 	} {
 		if f.v < f.lo || f.v > f.hi {
 			return c, fmt.Errorf("h2: Config.%s is %d, outside %d to %d", f.name, f.v, f.lo, f.hi)

@@ -49,8 +49,10 @@ type Conn struct {
 	recv    receiving
 	guard   guard
 	pings   pings
-	goAway  *GoAwayError // what the peer said last
-	recent  *recent      // nil, or streams this side reset lately: frames under way are no fault
+
+	starting startGate
+	goAway   *GoAwayError // what the peer said last
+	recent   *recent      // nil, or streams this side reset lately: frames under way are no fault
 }
 
 // life is how far a connection has come; it only moves on.
@@ -77,7 +79,7 @@ func (c *Conn) greet() {
 	if c.side == client {
 		set = append(set, setting{setEnablePush, 0})
 	} else {
-		set = append(set, setting{setMaxStreams, c.cfg.MaxStreams})
+		set = append(set, setting{setMaxStreams, c.cfg.MaxStreams}, setting{setNoPriorities, 1})
 		if c.cfg.ExtendedConnect == Permit {
 			set = append(set, setting{setExtendedConnect, 1})
 		}

@@ -20,6 +20,8 @@ const (
 	frameGoAway       frameType = 0x7
 	frameWindow       frameType = 0x8
 	frameContinuation frameType = 0x9
+
+	framePriorityUpdate frameType = 0x10 // RFC 9218 section 7.1
 )
 
 type flags uint8
@@ -78,6 +80,7 @@ const (
 	setHeaderList  settingID = 0x6
 
 	setExtendedConnect settingID = 0x8 // RFC 8441 section 3
+	setNoPriorities    settingID = 0x9 // RFC 9218 section 2.1
 )
 
 const settingLen = 6

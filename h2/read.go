@@ -22,6 +22,8 @@ type reading struct {
 	lander  Lander // the Handler, or nil
 	between bool   // the next byte begins a frame
 	stirred bool   // a frame has come since the last deadline
+
+	early map[uint32]Priority // of streams that are not open yet; nil: none
 }
 
 // wakeRead makes what reading takes.
@@ -58,6 +60,10 @@ func (c *Conn) loop() error {
 		}
 	}
 	for first := !greeted; ; first = false {
+		if limit := int32(c.cfg.Limits.Starting); c.starting.n.Load() >= limit {
+			c.pause()
+			c.starting.wait(limit)
+		}
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
@@ -106,6 +112,8 @@ func (c *Conn) dispatch(f frame) error {
 		return c.onPriority(f)
 	case framePush:
 		return c.fault(ProtocolError, "PUSH_PROMISE, which was not permitted")
+	case framePriorityUpdate:
+		return c.onPriorityUpdate(f)
 	case frameContinuation:
 		return c.fault(ProtocolError, "CONTINUATION after nothing")
 	}

@@ -185,7 +185,9 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
 	}
 	c.guard.useful()
-	return c.newStream(f.id), nil
+	s := c.newStream(f.id)
+	s.priority = c.earlyPriority(f.id)
+	return s, nil
 }
 
 // checkHeaders checks a list against the state of its stream. c.mu is held.

@@ -29,7 +29,11 @@ type Stream struct {
 	promised   int64   // what it was woken with
 	next, prev *Stream // list of waiters, or of spare streams
 
+	priority Priority
+	start    atomic.Uint32 // a start
+
 	// Run's own:
+	deadline   int64 // what SetDeadline said, in Unix nanoseconds; 0: nothing
 	gotHeaders bool
 	length     int64 // what content-length has yet to bring; -1: not declared
 }
@@ -102,6 +106,7 @@ func (s *Stream) Release() {
 	if !s.is(closed) {
 		c.resetStream(s, Cancel)
 	}
+	s.Started()
 	s.state |= released
 	c.through(s)
 	c.flush(deferred)
@@ -208,7 +213,9 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.id, s.state = id, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.owed, s.kept, s.since = 0, 0, 0
-	s.gotHeaders, s.length = false, -1
+	s.gotHeaders, s.length, s.deadline = false, -1, 0
+	s.priority = DefaultPriority()
+	s.start.Store(notStarted)
 	if c.streams == nil {
 		c.streams = make(map[uint32]*Stream)
 	}

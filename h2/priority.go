@@ -1,0 +1,177 @@
+package h2
+
+import "encoding/binary"
+
+// Priority is a stream's place among the streams of its connection that have DATA
+// to send (RFC 9218). Streams of a lower Urgency are sent first; 0 to 7. Of
+// streams with the same Urgency, those that are not Incremental are sent one after
+// the other and incremental ones in turns.
+type Priority struct {
+	Urgency     uint8
+	Incremental bool
+}
+
+const (
+	defaultUrgency = 3
+	maxUrgency     = 7
+	// maxEarlyPriorities bounds the priorities kept for streams that are not open yet.
+	maxEarlyPriorities = 64
+	// maxPriorityLen is the longest priority field value that is parsed, in bytes.
+	maxPriorityLen = 256
+)
+
+// DefaultPriority is the priority of a stream for which nothing was set (RFC 9218
+// section 4).
+func DefaultPriority() Priority { return Priority{Urgency: defaultUrgency} }
+
+// ParsePriority parses the value of a priority field (RFC 9218 section 4), such as
+// "u=1, i". Members that are unknown or malformed are ignored, as the RFC asks.
+func ParsePriority(value string) Priority {
+	p := DefaultPriority()
+	for len(value) > 0 {
+		var member string
+		member, value = cutMember(value)
+		switch {
+		case len(member) == 3 && member[:2] == "u=" && member[2] >= '0' && member[2] <= '0'+maxUrgency:
+			p.Urgency = member[2] - '0'
+		case member == "i", member == "i=?1":
+			p.Incremental = true
+		case member == "i=?0":
+			p.Incremental = false
+		}
+	}
+	return p
+}
+
+// cutMember cuts the first member off a dictionary (RFC 8941 section 3.2), without
+// its parameters.
+func cutMember(value string) (member, rest string) {
+	quoted, end := false, len(value)
+	for i := 0; i < len(value); i++ {
+		if b := value[i]; b == '\\' && quoted {
+			i++
+		} else if b == '"' {
+			quoted = !quoted
+		} else if b == ',' && !quoted {
+			end, rest = i, value[i+1:]
+			break
+		}
+	}
+	member = value[:end]
+	for i := 0; i < len(member); i++ {
+		if member[i] == ';' {
+			member = member[:i]
+			break
+		}
+	}
+	for len(member) > 0 && (member[0] == ' ' || member[0] == '\t') {
+		member = member[1:]
+	}
+	for n := len(member); n > 0 && (member[n-1] == ' ' || member[n-1] == '\t'); n-- {
+		member = member[:n-1]
+	}
+	return member, rest
+}
+
+// String returns p as the value of a priority field.
+func (p Priority) String() string {
+	s := "u=" + string('0'+rune(min(p.Urgency, maxUrgency)))
+	if p.Incremental {
+		s += ", i"
+	}
+	return s
+}
+
+// SetPriority sets the order in which DATA of s is sent relative to other streams
+// of the connection. A PRIORITY_UPDATE of the peer replaces it. It does not block.
+func (s *Stream) SetPriority(p Priority) {
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setPriority(s, p)
+}
+
+// SendPriority sends the peer a PRIORITY_UPDATE for s (RFC 9218 section 7.1) and
+// does not block. On a stream that has ended it does nothing. It panics on a
+// server, which may not send one.
+func (s *Stream) SendPriority(p Priority) {
+	c := s.c
+	if c.side == server {
+		panic("h2: SendPriority on the server's side")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.is(closed) || c.err != nil {
+		return
+	}
+	v := p.String()
+	payload := c.put(frame{typ: framePriorityUpdate, length: 4 + len(v)})
+	binary.BigEndian.PutUint32(payload, s.id)
+	copy(payload[4:], v)
+	c.flush(deferred)
+}
+
+func (c *Conn) setPriority(s *Stream, p Priority) {
+	p.Urgency = min(p.Urgency, maxUrgency)
+	s.priority = p
+}
+
+// onPriorityUpdate takes a PRIORITY_UPDATE (RFC 9218 section 7.1).
+func (c *Conn) onPriorityUpdate(f frame) error {
+	switch {
+	case c.side == client:
+		return c.fault(ProtocolError, "PRIORITY_UPDATE from a server")
+	case f.id != 0:
+		return c.fault(ProtocolError, "PRIORITY_UPDATE on a stream")
+	case f.length < 4:
+		return c.fault(FrameSizeError, "PRIORITY_UPDATE shorter than 4")
+	}
+	n := min(f.length, 4+maxPriorityLen)
+	p, err := c.peek(n)
+	if err != nil {
+		return err
+	}
+	id := binary.BigEndian.Uint32(p) & (1<<31 - 1)
+	var v string
+	if n == f.length {
+		v = string(p[4:])
+	}
+	if err := c.discard(f.length); err != nil {
+		return err
+	}
+	if id == 0 || id&1 == 0 {
+		return c.fault(ProtocolError, "PRIORITY_UPDATE for a stream that clients do not open")
+	}
+	c.lock()
+	defer c.mu.Unlock()
+	if !c.guard.empty() {
+		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
+	}
+	if s := c.streams[id]; s != nil {
+		c.setPriority(s, ParsePriority(v))
+	} else if id > c.lastID && (len(c.in.early) < maxEarlyPriorities || c.in.early[id] != (Priority{})) {
+		if c.in.early == nil {
+			c.in.early = make(map[uint32]Priority)
+		}
+		c.in.early[id] = ParsePriority(v)
+	}
+	return nil
+}
+
+// earlyPriority returns the priority that the peer sent for stream id before it
+// opened it, or the default. Streams below id cannot be opened any more.
+func (c *Conn) earlyPriority(id uint32) Priority {
+	if len(c.in.early) == 0 {
+		return DefaultPriority()
+	}
+	p, ok := c.in.early[id]
+	for k := range c.in.early {
+		if k <= id {
+			delete(c.in.early, k)
+		}
+	}
+	if !ok {
+		return DefaultPriority()
+	}
+	return p
+}

@@ -1,0 +1,67 @@
+package h2
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// start is how far the layer above has come with a stream that the peer opened.
+type start = uint32
+
+const (
+	notStarted start = iota
+	starting         // Starting was called
+	started          // Started was called
+)
+
+// Starting says, within OnHeaders, that the layer above starts a goroutine for s,
+// which calls [Stream.Started] first. While Config.Limits.Starting streams are
+// between the two, Run reads nothing further, so that a flood of requests cannot
+// start goroutines faster than they run.
+func (s *Stream) Starting() {
+	if s.start.CompareAndSwap(notStarted, starting) {
+		s.c.starting.n.Add(1)
+	}
+}
+
+// Started says that the layer above works on s now. From then on a reset of s by
+// the peer does not count against Config.Limits.Resets: what the limit is for are
+// streams that are reset before anything came of them. Released streams count as
+// started. It may be called on any goroutine and does not block.
+func (s *Stream) Started() {
+	if s.start.Swap(started) == starting {
+		s.c.starting.done()
+	}
+}
+
+// SetDeadline says, within the first OnHeaders, when the peer will give the call
+// up by itself. A reset of s by the peer from then on does not count against
+// Config.Limits.Resets, even if s has not been started.
+func (s *Stream) SetDeadline(t time.Time) { s.deadline = t.UnixNano() }
+
+// startGate counts the streams that are being started.
+type startGate struct {
+	n    atomic.Int32
+	wake atomic.Pointer[chan struct{}] // set while Run waits
+}
+
+// done counts one stream less.
+func (g *startGate) done() {
+	g.n.Add(-1)
+	if w := g.wake.Swap(nil); w != nil {
+		close(*w)
+	}
+}
+
+// wait waits until fewer than limit streams are being started.
+func (g *startGate) wait(limit int32) {
+	for g.n.Load() >= limit {
+		w := make(chan struct{})
+		g.wake.Store(&w)
+		if g.n.Load() < limit {
+			g.wake.Store(nil)
+			return
+		}
+		<-w
+	}
+}
