@@ -298,7 +298,7 @@ func testChainOn(t *testing.T, a allocatorCase) {
 		want = append(want, p...)
 		w.Write(p)
 	}
-	c := w.Chain()
+	c := w.Take()
 	b, err := c.Next(c.Len())
 	if err != nil || !bytes.Equal(b.Bytes(), want) {
 		t.Errorf("%d bytes of %d, or not the same: %v", b.Len(), len(want), err)

@@ -85,7 +85,7 @@ func TestChainAllocations(t *testing.T) {
 			w.MoveTo(&out)
 			out.Free()
 		}},
-		{"Writer.Chain of one segment", func() { w.Write(piece); moved := w.Chain(); moved.Free() }},
+		{"Writer.Take of one segment", func() { w.Write(piece); moved := w.Take(); moved.Free() }},
 		{"Writer.Append", func() { w.Write(piece); w.Append(p.Get(5000)); w.Write(piece); w.Free() }},
 	} {
 		for range 20 {

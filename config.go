@@ -11,6 +11,9 @@ import (
 // DefaultRetain is the bound in bytes on what a pool keeps when its config names none.
 const DefaultRetain = 256 << 20
 
+// RetainNothing as PoolConfig.Retain makes a pool that keeps no slab for reuse.
+const RetainNothing = -1
+
 // ErrConfig is matched by NewPool's errors about anything but classes (see ErrClasses).
 // The caller is at fault.
 var ErrConfig = errors.New("tarn: bad pool config")
@@ -76,8 +79,8 @@ type PoolConfig struct {
 	// Classes are the sizes of slabs in bytes, ascending; nil means DefaultClasses. The pool keeps
 	// a copy.
 	Classes []int
-	// Retain bounds, in bytes, the slabs that the pool keeps for reuse; 0 means DefaultRetain, 1
-	// keeps nothing. It is exact: a slab counts from when it is made until the garbage collector
+	// Retain bounds, in bytes, the slabs that the pool keeps for reuse; 0 means DefaultRetain, and
+	// RetainNothing keeps none. It is exact: a slab counts from when it is made until the garbage collector
 	// has taken it, whether in use or idle. A Get beyond the bound is served by a slab that is
 	// dropped when freed, so Retain should cover what is usually in use at once. What lies idle
 	// goes back to the garbage collector within three cycles.
@@ -121,11 +124,15 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 	if err := checkClasses(c.Classes); err != nil {
 		return c, err
 	}
+	retain := c.Retain
+	if retain == RetainNothing {
+		retain = 0
+	}
 	for _, bound := range []struct {
 		name  string
 		value int64
 	}{
-		{"Retain", c.Retain}, {"Budget", c.Budget}, {"HighWater", c.HighWater}, {"LowWater", c.LowWater},
+		{"Retain", retain}, {"Budget", c.Budget}, {"HighWater", c.HighWater}, {"LowWater", c.LowWater},
 		{"CheckEvery", int64(c.CheckEvery)}, {"GuardBytes", c.GuardBytes},
 	} {
 		if bound.value < 0 {

@@ -85,7 +85,7 @@ func ExampleWriter() {
 	fmt.Fprintf(w, "%d bytes follow: ", 7)
 	w.Append(pool.Copy([]byte("payload")))
 	w.WriteByte('\n')
-	c := w.Chain() // the caller's to free; writing it frees it
+	c := w.Take() // the caller's to free; writing it frees it
 	c.WriteTo(os.Stdout)
 	// Output:
 	// 7 bytes follow: payload

@@ -33,7 +33,7 @@ func TestNewPoolRefusesBadConfigs(t *testing.T) {
 		"repeated class":      {tarn.PoolConfig{Classes: []int{64, 64}}, tarn.ErrClasses},
 		"huge class":          {tarn.PoolConfig{Classes: []int{tarn.MaxClassSize + 1}}, tarn.ErrClasses},
 		"too many classes":    {tarn.PoolConfig{Classes: ascending(tarn.MaxClasses + 1)}, tarn.ErrClasses},
-		"negative retain":     {tarn.PoolConfig{Retain: -1}, tarn.ErrConfig},
+		"negative retain":     {tarn.PoolConfig{Retain: -2}, tarn.ErrConfig},
 		"negative budget":     {tarn.PoolConfig{Budget: -1}, tarn.ErrConfig},
 		"negative watermark":  {tarn.PoolConfig{HighWater: 1, LowWater: -1, OnWatermark: tell}, tarn.ErrConfig},
 		"low above high":      {tarn.PoolConfig{HighWater: 1, LowWater: 2, OnWatermark: tell}, tarn.ErrConfig},

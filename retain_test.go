@@ -81,8 +81,8 @@ func TestRetentionIsBoundedUnderConcurrency(t *testing.T) {
 	}
 }
 
-func TestRetainOneKeepsNothing(t *testing.T) {
-	p := newPool(t, tarn.PoolConfig{Retain: 1})
+func TestRetainNothing(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Retain: tarn.RetainNothing})
 	p.Get(100).Free()
 	if st := p.Stats(); st.Idle != 0 || st.Dropped != 1 {
 		t.Errorf("idle %d, dropped %d", st.Idle, st.Dropped)

@@ -42,7 +42,7 @@ func (p *Pool) Stats() Stats {
 		Name: p.Name(), Check: p.config.Check, Classes: make([]ClassStats, len(d.Classes)),
 		Gets: d.Gets, Hits: d.Hits, Misses: d.Misses, Frees: d.Frees, Dropped: d.Dropped,
 		InUse: d.InUse, Idle: d.Idle, Peak: p.depot.Peak(), InUseBuffers: d.InUseBuffers,
-		Retain: p.config.Retain, Budget: p.config.Budget,
+		Retain: max(p.config.Retain, 0), Budget: p.config.Budget,
 		Leaked: d.Leaked, Refused: p.refused.Load(), Wrapped: d.Wrapped, Cycles: p.depot.Cycle(),
 	}
 	for i, c := range d.Classes {

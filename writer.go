@@ -97,9 +97,9 @@ func (w *Writer) Append(b Buffer) { w.chain.Append(b) }
 // ReadFrom appends all that r has; see Chain.ReadFrom.
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) { return w.chain.readFrom(r, w.source()) }
 
-// Chain moves what was written out, to be freed by the caller. The Writer is empty then, and may be
+// Take moves what was written out, to be freed by the caller. The Writer is empty then, and may be
 // used again.
-func (w *Writer) Chain() Chain {
+func (w *Writer) Take() Chain {
 	var c Chain
 	w.MoveTo(&c)
 	return c

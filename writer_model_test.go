@@ -94,7 +94,7 @@ func (m *writeModel) step(p *program) {
 		m.moved = append(m.moved, m.want...)
 		m.want = nil
 	case 10:
-		c := m.w.Chain()
+		c := m.w.Take()
 		if c.Len() != len(m.want) {
 			m.t.Errorf("moved out %d bytes of %d", c.Len(), len(m.want))
 		}

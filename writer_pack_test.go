@@ -21,7 +21,7 @@ func TestWriterPacks(t *testing.T) {
 			for w.Len() < total {
 				w.Write(piece)
 			}
-			c := w.Chain()
+			c := w.Take()
 			defer c.Free()
 			if c.Segments() > 9 {
 				t.Errorf("%d bytes in %d segments", c.Len(), c.Segments())
@@ -47,7 +47,7 @@ func TestWriterLargeWrite(t *testing.T) {
 	w := tarn.NewWriter(p)
 	w.WriteString("header")
 	w.Write(make([]byte, 300_000))
-	c := w.Chain()
+	c := w.Take()
 	defer c.Free()
 	if c.Segments() != 2 {
 		t.Errorf("%d segments", c.Segments())
@@ -64,7 +64,7 @@ func TestWriterLearns(t *testing.T) {
 		for range 90 {
 			w.WriteString(strings.Repeat("x", 100))
 		}
-		c := w.Chain()
+		c := w.Take()
 		if i > 0 && c.Segments() != 1 {
 			t.Errorf("message %d has %d segments", i, c.Segments())
 		}
@@ -83,7 +83,7 @@ func TestWriterAppendKeepsReferences(t *testing.T) {
 		want = append(want, &b.Bytes()[0])
 		w.Append(b)
 	}
-	c := w.Chain()
+	c := w.Take()
 	defer c.Free()
 	views, err := c.Peek(c.Len(), nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestWriterAppendKeepsReferences(t *testing.T) {
 func TestZeroWriter(t *testing.T) {
 	var w tarn.Writer
 	w.WriteString("hello")
-	c := w.Chain()
+	c := w.Take()
 	b, err := c.Next(5)
 	if err != nil || string(b.Bytes()) != "hello" {
 		t.Errorf("%q, %v", b.Bytes(), err)
@@ -133,10 +133,10 @@ func TestWriterForgetsLargeMessages(t *testing.T) {
 	p := tarntest.NewPool(t)
 	w := tarn.NewWriter(p)
 	w.Write(make([]byte, 60_000))
-	large := w.Chain()
+	large := w.Take()
 	large.Free()
 	w.WriteString("small")
-	c := w.Chain()
+	c := w.Take()
 	defer c.Free()
 	if in := p.Stats().InUse; in > 512 {
 		t.Errorf("%d bytes keep %d", c.Len(), in)

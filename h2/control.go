@@ -15,7 +15,7 @@ func (c *Conn) onWindow(f frame) error {
 		return err
 	}
 	n := int64(binary.BigEndian.Uint32(p) & (1<<31 - 1))
-	if err := c.in.r.Discard(4); err != nil {
+	if _, err := c.in.r.Discard(4); err != nil {
 		return err
 	}
 	c.lock()
@@ -70,7 +70,7 @@ func (c *Conn) onReset(f frame) error {
 		return err
 	}
 	code := Code(binary.BigEndian.Uint32(p))
-	if err := c.in.r.Discard(4); err != nil {
+	if _, err := c.in.r.Discard(4); err != nil {
 		return err
 	}
 	if f.id == 0 {
@@ -109,7 +109,7 @@ func (c *Conn) onPing(f frame) error {
 		return err
 	}
 	data := [8]byte(p)
-	if err := c.in.r.Discard(8); err != nil {
+	if _, err := c.in.r.Discard(8); err != nil {
 		return err
 	}
 	if f.id != 0 {
@@ -147,7 +147,7 @@ func (c *Conn) onPriority(f frame) error {
 		return err
 	}
 	dep := binary.BigEndian.Uint32(p) & (1<<31 - 1)
-	if err := c.in.r.Discard(5); err != nil {
+	if _, err := c.in.r.Discard(5); err != nil {
 		return err
 	}
 	if dep == f.id {

@@ -55,7 +55,7 @@ func (c *Conn) loop() error {
 		if !bytes.Equal(p, []byte(Preface)) {
 			return c.fault(ProtocolError, "no HTTP/2 preface")
 		}
-		if err := c.in.r.Discard(len(Preface)); err != nil {
+		if _, err := c.in.r.Discard(len(Preface)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Conn) loop() error {
 		if f.length > c.cfg.MaxFrameSize {
 			return c.fault(FrameSizeError, "a frame longer than offered")
 		}
-		if err := c.in.r.Discard(frameHeaderLen); err != nil {
+		if _, err := c.in.r.Discard(frameHeaderLen); err != nil {
 			return err
 		}
 		if err := c.dispatch(f); err != nil {
@@ -138,7 +138,8 @@ func (c *Conn) discard(n int) error {
 	if c.in.r.Buffered() < n {
 		c.pause()
 	}
-	return c.in.r.Discard(n)
+	_, err := c.in.r.Discard(n)
+	return err
 }
 
 // pause is called before Run waits for the network: it sends what the frames

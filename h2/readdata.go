@@ -25,7 +25,7 @@ func (c *Conn) onData(f frame) error {
 			return err
 		}
 		pad = int(p[0])
-		if err := c.in.r.Discard(1); err != nil {
+		if _, err := c.in.r.Discard(1); err != nil {
 			return err
 		}
 		if n--; pad > n {

@@ -43,7 +43,8 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 		if p, err = c.strip(f, p); err != nil {
 			return nil, err
 		}
-		return p, c.in.r.Discard(f.length) // the view stays: it is used before more is read
+		_, err = c.in.r.Discard(f.length)
+		return p, err // the view stays: it is used before more is read
 	}
 	if err := c.gather(f.length); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 		case c.in.parts > c.cfg.Limits.Continuations || len(c.in.frag)+g.length > limit:
 			return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
 		}
-		if err := c.in.r.Discard(frameHeaderLen); err != nil {
+		if _, err := c.in.r.Discard(frameHeaderLen); err != nil {
 			return nil, err
 		}
 		if err := c.gather(g.length); err != nil {
@@ -88,7 +89,7 @@ func (c *Conn) gather(n int) error {
 			return promised(err)
 		}
 		c.in.frag = append(c.in.frag, p...)
-		if err := c.in.r.Discard(m); err != nil {
+		if _, err := c.in.r.Discard(m); err != nil {
 			return err
 		}
 		n -= m

@@ -32,7 +32,8 @@ func (c *Conn) onSettings(f frame) error {
 	if first && c.events != nil {
 		c.events.OnSettings(c)
 	}
-	return c.in.r.Discard(f.length)
+	_, err = c.in.r.Discard(f.length)
+	return err
 }
 
 // settings puts p in force and acknowledges it. c.mu is held.

@@ -120,7 +120,8 @@ func (c *conn) receiveClear(p []byte) error {
 		if cl != nil {
 			copy(cl.head[:], p)
 			in.cl, in.want = cl, in.n-len(p)
-			return c.rd.Discard(len(p))
+			_, err := c.rd.Discard(len(p))
+			return err
 		}
 	}
 	if in.n > mostRead/4 {
@@ -189,7 +190,7 @@ func (c *conn) skip() error {
 			return err
 		}
 		n := min(in.skip, c.rd.Buffered())
-		if err := c.rd.Discard(n); err != nil {
+		if _, err := c.rd.Discard(n); err != nil {
 			return err
 		}
 		in.skip -= n

@@ -62,7 +62,7 @@ func TestAllocs(t *testing.T) {
 			} else if sent == wire.Unsent {
 				w.Send(batch)
 			}
-			if err := r.Discard(5050); err != nil {
+			if _, err := r.Discard(5050); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -217,21 +217,21 @@ func (r *Reader) ReadFull(dst []byte) (int, error) {
 	return got, nil
 }
 
-// Discard moves past n bytes without keeping them. The end of the stream before
-// that is io.ErrUnexpectedEOF.
-func (r *Reader) Discard(n int) error {
+// Discard moves past n bytes without keeping them and returns how many it moved past: n, or fewer
+// and an error. The end of the stream before n is io.ErrUnexpectedEOF. A negative n panics.
+func (r *Reader) Discard(n int) (int, error) {
 	if n < 0 {
 		panic("wire: Discard of a negative length")
 	}
-	for {
-		m := min(n, r.w-r.r)
+	for left := n; ; {
+		m := min(left, r.w-r.r)
 		r.r += m
-		n -= m
-		if n == 0 {
-			return nil
+		left -= m
+		if left == 0 {
+			return n, nil
 		}
 		if err := r.fill(1); err != nil {
-			return promised(err)
+			return n - left, promised(err)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestReaderMix(t *testing.T) {
 				}
 				got, want, n = got[:m], want[:m], m
 			case 3:
-				if err := r.Discard(n); err != nil {
+				if _, err := r.Discard(n); err != nil {
 					t.Fatal(err)
 				}
 				got = want
@@ -184,7 +184,7 @@ func TestEndAmidFrame(t *testing.T) {
 		{"Next large", func(r *wire.Reader) error { _, err := r.Next(1 << 30); return err }},
 		{"ReadFull", func(r *wire.Reader) error { _, err := r.ReadFull(make([]byte, 10)); return err }},
 		{"ReadFull large", func(r *wire.Reader) error { _, err := r.ReadFull(make([]byte, 1<<20)); return err }},
-		{"Discard", func(r *wire.Reader) error { return r.Discard(10) }},
+		{"Discard", func(r *wire.Reader) error { _, err := r.Discard(10); return err }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			forEach(t, func(t *testing.T, a, b net.Conn) {

@@ -30,7 +30,7 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 		w.Free()
 		return Message{}, fmt.Errorf("rpc: compressor %q: %w", c.Name(), err)
 	}
-	chain := w.Chain()
+	chain := w.Take()
 	return Message{Chain: &chain}, nil
 }
 
