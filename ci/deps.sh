@@ -5,6 +5,7 @@
 # machine as it is. In every other case, without network too, it names what is missing and goes on: tests
 # that need a missing program are left out and listed at the end of `make test`; with CI=true they fail.
 set -uo pipefail
+cd "$(dirname "$0")/.."
 
 # program package: the tests need the first, Debian's second has it.
 needs="
@@ -19,14 +20,23 @@ h2load nghttp2-client
 nghttp nghttp2-client
 nginx nginx-light
 curl curl
+npm npm
 "
+
+# The accessibility checker that the debug page's tests run in the browser.
+axe() {
+	local at=bin/npm/node_modules/axe-core/axe.min.js
+	if [ -f "$at" ] || [ "${TARN_NO_INSTALL:-}" = 1 ]; then return; fi
+	npm install --silent --no-fund --no-audit --no-save --prefix bin/npm axe-core@4.10.3 > /dev/null 2>&1 && [ -f "$at" ] ||
+		echo "axe-core could not be installed from npm; its test is left out"
+}
 
 missing=()
 while read -r program package; do
 	[ -n "$program" ] || continue
 	command -v "$program" > /dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || missing+=("$package")
 done <<< "$needs"
-[ ${#missing[@]} -eq 0 ] && exit 0
+[ ${#missing[@]} -eq 0 ] && { axe; exit 0; }
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 leave() {
@@ -53,3 +63,4 @@ if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${m
 	leave "could not be installed"
 fi
 rm -f "$log"
+axe

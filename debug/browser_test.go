@@ -177,7 +177,10 @@ func (v *visitor) background() (colour string) {
 func TestBrowserPhoneAndDark(t *testing.T) {
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool)
 	v.must(v.Open(v.ctx, v.url))
-	v.until(`document.querySelector("h1").textContent == "a pool with <b>a name</b>"`)
+	v.until(`document.querySelectorAll("tr[data-pool]").length == 2 && /\d/.test(document.querySelector("tr[data-pool] .rate").textContent)`)
+	v.shoot("overview")
+	v.must(v.Eval(v.ctx, `document.querySelector("tr[data-pool*=name] a").click()`, nil))
+	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "a pool with <b>a name</b>"`)
 	for _, scheme := range []string{"light", "dark"} {
 		v.must(v.Scheme(v.ctx, scheme))
 		for name, width := range map[string]int{"phone": 360, "tablet": 768, "desktop": 1280} {
@@ -190,9 +193,64 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 	if light, dark := v.schemes(); light == dark {
 		t.Errorf("the background is %s in light and in dark", light)
 	}
-	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a:not([aria-current])").click()`, nil))
+	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a[href*=other]").click()`, nil))
 	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "other"`)
 	v.content()
+}
+
+// A page that is opened before the pool's first Get shows that Get.
+func TestBrowserBeforeTheFirstGet(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "early"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, pool)
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.getElementById("state").textContent == "live" && document.querySelector("#memory svg path")`)
+	pool.Get(5000).Free()
+	v.until(`document.querySelectorAll("tr[data-class]").length == 1`)
+	v.until(`document.querySelector("tr[data-class] .rate").textContent != "–"`)
+	v.content()
+}
+
+// After an outage the lines have a gap instead of a straight line through it.
+func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "cut"}).Pool)
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.querySelectorAll("#memory .e-use").length == 1 && /\d/.test(document.getElementById("rate").textContent)`)
+	v.key("p")
+	v.until(`document.getElementById("state").textContent == "paused"`)
+	v.must(v.Eval(v.ctx, `new Promise(done => setTimeout(done, 5600))`, nil))
+	v.key("p")
+	v.until(`(document.querySelector("#memory .e-use").getAttribute("d").match(/M/g) || []).length == 2`)
+	v.content()
+}
+
+// axe is where ci/deps.sh puts the accessibility checker.
+const axe = "../bin/npm/node_modules/axe-core/axe.min.js"
+
+func TestBrowserAccessibility(t *testing.T) {
+	script, err := os.ReadFile(axe)
+	if errors.Is(err, os.ErrNotExist) {
+		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "two"}).Pool)
+	for _, query := range []string{"", "?pool=one"} {
+		for _, scheme := range []string{"light", "dark"} {
+			v.must(v.Scheme(v.ctx, scheme))
+			v.must(v.Open(v.ctx, v.url+query))
+			v.until(`document.querySelector("h1")`)
+			v.must(v.Eval(v.ctx, string(script)+"; true", nil))
+			var found []string
+			v.must(v.Eval(v.ctx, `axe.run().then(r => r.violations.flatMap(x => x.nodes.map(n => x.id + ": " + n.html.slice(0, 120) + " " + n.failureSummary.split("\n")[1])))`, &found))
+			for _, f := range found {
+				t.Errorf("%q in %s: %s", query, scheme, f)
+			}
+		}
+	}
 }
 
 func (v *visitor) schemes() (light, dark string) {

@@ -26,14 +26,16 @@ const enough = 16
 // as long, so that the largest pool with everything watched still gives one part in share to its page.
 const share = 20
 
-// collector asks the pools, but never more often than the ages above allow: one request does the work
-// while it holds the lock, and those that waited for it take its result.
-type collector struct {
+// Watcher takes Snapshots of a Source's pools, but asks the pools at most twice a second and solves the
+// ladder at most every five seconds, however many ask it: one caller does the work while it holds the
+// lock, and those that waited for it take its result. Its methods are safe for concurrent use.
+type Watcher struct {
 	program string
 	started time.Time
+	source  Source
 
 	mu    sync.Mutex
-	pools []watched
+	pools map[*tarn.Pool]*watched
 	last  *Snapshot
 	until time.Time // last is good so long
 }
@@ -47,27 +49,51 @@ type watched struct {
 	until     time.Time // they are good so long
 }
 
-// newCollector names the pools: those without a name by their position, those with a name taken by
-// an earlier pool by a number after it, so that a name picks one pool on the page and in metrics.
-func newCollector(pools []*tarn.Pool) *collector {
-	c := &collector{program: program(), started: time.Now()}
+// NewWatcher returns a Watcher of source's pools.
+func NewWatcher(source Source) *Watcher {
+	return &Watcher{program: program(), started: time.Now(), source: source, pools: map[*tarn.Pool]*watched{}}
+}
+
+// present returns what is known of the source's pools, in its order. It names new pools: those without
+// a name by their position, those with a name taken by another by a number after it, so that a name
+// picks one pool on the page and in metrics and a pool keeps its name while it is there.
+func (c *Watcher) present() []*watched {
+	pools := c.source.Pools()
+	known := make(map[*tarn.Pool]*watched, len(pools))
 	taken := map[string]bool{}
+	for _, p := range pools {
+		if w := c.pools[p]; w != nil {
+			known[p] = w
+			taken[w.name] = true
+		}
+	}
+	var list []*watched
 	for i, p := range pools {
 		if p == nil {
 			continue
 		}
-		base := p.Name()
-		if base == "" {
-			base = fmt.Sprintf("pool %d", i+1)
+		w := known[p]
+		if w == nil {
+			w = &watched{pool: p, name: free(p.Name(), i, taken)}
+			known[p] = w
 		}
-		name := base
-		for n := 2; taken[name]; n++ {
-			name = fmt.Sprintf("%s %d", base, n)
-		}
-		taken[name] = true
-		c.pools = append(c.pools, watched{pool: p, name: name})
+		list = append(list, w)
 	}
-	return c
+	c.pools = known
+	return list
+}
+
+// free returns the first name for the pool at position i that is not taken, and takes it.
+func free(base string, i int, taken map[string]bool) string {
+	if base == "" {
+		base = fmt.Sprintf("pool %d", i+1)
+	}
+	name := base
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s %d", base, n)
+	}
+	taken[name] = true
+	return name
 }
 
 func program() string {
@@ -78,17 +104,18 @@ func program() string {
 	return filepath.Base(name)
 }
 
-// snapshot returns the state of all pools, at most statsAge old. The result is shared.
-func (c *collector) snapshot() *Snapshot {
+// Snapshot returns the state of all pools, at most half a second old. The result is shared: it is not
+// to be changed.
+func (c *Watcher) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	if c.last != nil && now.Before(c.until) {
 		return c.last
 	}
-	s := &Snapshot{Time: now, Started: c.started.UnixMilli(), Program: c.program, Go: runtime.Version(), Pools: make([]Pool, len(c.pools))}
-	for i := range c.pools {
-		s.Pools[i] = c.pools[i].look(now)
+	s := &Snapshot{Time: now, Started: c.started.UnixMilli(), Program: c.program, Go: runtime.Version(), Pools: []Pool{}}
+	for _, w := range c.present() {
+		s.Pools = append(s.Pools, w.look(now))
 	}
 	c.last, c.until = s, goodUntil(now, statsAge)
 	return s
@@ -112,12 +139,12 @@ func (w *watched) look(now time.Time) Pool {
 		w.until = goodUntil(start, sizingAge)
 	}
 	p.Histogram, p.Sizing = w.histogram, w.sizing
-	p.Pinned = int64(float64(p.InUse) * w.sizing.Waste)
+	p.Pinned, p.Estimated = int64(float64(p.InUse)*w.sizing.Waste), true
 	if p.Check != tarn.CheckOff.String() {
 		list := w.pool.Outstanding()
 		p.Outstanding = group(list)
 		if len(list) >= enough || p.Check != tarn.CheckSampled.String() {
-			p.Pinned = unseen(list)
+			p.Pinned, p.Estimated = unseen(list), p.Check == tarn.CheckSampled.String()
 		}
 	}
 	p.Pinned = min(max(p.Pinned, 0), p.InUse)

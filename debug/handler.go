@@ -4,35 +4,51 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/internal/metrics"
 )
 
 // Handler returns a handler that shows pools, in the order given; nil pools are left out, and without
-// any pool it shows tarn.Shared. It may be mounted at any path. The query chooses what is served:
+// any pool it shows tarn.Shared. [HandlerOf] shows a set that changes. It may be mounted at any path.
+// The query chooses what is served:
 //
-//	(none)              the page; ?pool=NAME the page of that pool
+//	(none)              the page: with several pools an overview; ?pool=NAME the page of that pool
 //	?format=json        a Snapshot, as JSON
 //	?format=live        a Snapshot without histogram, sizing and outstanding buffers
-//	?format=prometheus  metrics in the text exposition format
+//	?format=prometheus  metrics in the text exposition format; with &classes=off those of pools alone
+//	?format=pprof       the profile tarn.buffers of the whole program; with &debug=1 as text
 //	?format=histogram   the histogram of ?pool=NAME, or of the first, as sizing.Read takes it
 //
 // A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
-// answered. The handler is safe for concurrent use and holds nothing but the pools and the last answers:
-// it starts no goroutine and needs no closing.
+// answered. A request that arrives on a loopback address under a foreign host name is refused with 403,
+// because it comes of a page elsewhere whose name was made to resolve to this machine. The handler is
+// safe for concurrent use and holds nothing but the pools and the last answers: it starts no goroutine
+// and needs no closing.
 func Handler(pools ...*tarn.Pool) http.Handler {
 	if len(pools) == 0 {
 		pools = []*tarn.Pool{tarn.Shared()}
 	}
-	return &handler{collector: newCollector(pools), page: newPage(), answers: map[string]answer{}}
+	return HandlerOf(fixed(pools))
+}
+
+// fixed is a Source that does not change.
+type fixed []*tarn.Pool
+
+func (f fixed) Pools() []*tarn.Pool { return f }
+
+// HandlerOf returns a handler like that of [Handler] for the pools that source has at each request.
+func HandlerOf(source Source) http.Handler {
+	return &handler{watcher: NewWatcher(source), page: newPage(), answers: map[string]answer{}}
 }
 
 type handler struct {
-	collector *collector
-	page      *page
+	watcher *Watcher
+	page    *page
 
 	mu      sync.Mutex
 	answers map[string]answer // of the newest snapshot, by format and pool
@@ -56,26 +72,62 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
 		return
 	}
-	snapshot := h.collector.snapshot()
+	if !hostAllowed(r) {
+		http.Error(w, "this address is not served under the name "+strconv.Quote(r.Host)+"; use localhost or the address itself", http.StatusForbidden)
+		return
+	}
 	query := r.URL.Query()
+	form := format(r.URL.Path, query.Get("format"))
+	if form == "pprof" {
+		profile(w, query.Get("debug"))
+		return
+	}
+	if form == "prometheus" && query.Get("classes") == "off" {
+		form = "prometheus of pools"
+	}
+	snapshot := h.watcher.Snapshot()
 	chosen := snapshot.choose(query.Get("pool"))
-	if chosen < 0 {
+	if form == "page" && query.Get("pool") == "" && len(snapshot.Pools) != 1 {
+		form, chosen = "overview", 0
+	}
+	if chosen < 0 && (query.Get("pool") != "" || form == "histogram") {
 		http.Error(w, "no such pool", http.StatusNotFound)
 		return
 	}
-	a, err := h.answer(snapshot, format(r.URL.Path, query.Get("format")), chosen)
+	a, err := h.answer(snapshot, form, chosen)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	case a.body == nil:
-		http.Error(w, "no such format; there are json, live, prometheus and histogram", http.StatusNotFound)
+		http.Error(w, "no such format; there are json, live, prometheus, histogram and pprof", http.StatusNotFound)
 		return
 	}
 	header.Set("Content-Type", a.contentType)
 	header.Set("Content-Length", strconv.Itoa(len(a.body)))
 	// The answer is complete and belongs to nobody's lock: a slow reader is net/http's to bound.
 	w.Write(a.body)
+}
+
+// profile serves the buffers that are out, of all pools of the program, as go tool pprof reads them.
+func profile(w http.ResponseWriter, debug string) {
+	level, err := strconv.Atoi(debug)
+	if err != nil && debug != "" || level < 0 {
+		http.Error(w, "debug is 0, 1 or 2", http.StatusBadRequest)
+		return
+	}
+	p := pprof.Lookup("tarn.buffers")
+	if p == nil {
+		http.Error(w, "no pool of this program watches its buffers: checks are off", http.StatusNotFound)
+		return
+	}
+	if level == 0 {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="tarn.buffers.pb.gz"`)
+	} else {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	p.WriteTo(w, level)
 }
 
 // format reads the format out of the query, or else out of the end of the path.
@@ -139,7 +191,12 @@ func (h *handler) render(s *Snapshot, format string, chosen int) (answer, error)
 		body, err := encode(s.Pools[chosen].Histogram)
 		return answer{jsonType, body}, err
 	case "prometheus":
-		return answer{prometheusType, prometheusText(s)}, nil
+		return answer{prometheusType, prometheusText(s, metrics.Classes())}, nil
+	case "prometheus of pools":
+		return answer{prometheusType, prometheusText(s, nil)}, nil
+	case "overview":
+		body, err := h.page.overview(s)
+		return answer{"text/html; charset=utf-8", body}, err
 	default:
 		return answer{}, nil
 	}
@@ -158,7 +215,7 @@ func (s *Snapshot) live() *Snapshot {
 	short.Pools = make([]Pool, len(s.Pools))
 	for i, p := range s.Pools {
 		p.Histogram, p.Sizing, p.Outstanding = nil, nil, nil
-		p.Classes = nil
+		p.Classes = []Class{} // never null, which no reader of a list expects
 		for _, c := range s.Pools[i].Classes {
 			if c.Gets > 0 {
 				p.Classes = append(p.Classes, c)
@@ -172,7 +229,7 @@ func (s *Snapshot) live() *Snapshot {
 // Take returns a Snapshot of pools now, for programs that publish it in ways of their own. It asks the
 // pools each time, so its cost is that of Stats, Histogram and Outstanding, and of solving the ladder.
 func Take(pools ...*tarn.Pool) *Snapshot {
-	c := newCollector(pools)
+	c := NewWatcher(fixed(pools))
 	c.started = time.Time{}
-	return c.snapshot()
+	return c.Snapshot()
 }

@@ -64,9 +64,10 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// view is what the template shows.
+// view is what the template of one pool's page shows.
 type view struct {
 	*Snapshot
+	Title  string
 	Pool   *Pool
 	Sizing *Sizing
 	Rungs  int
@@ -83,14 +84,11 @@ type plots struct{ Wide, Narrow template.HTML }
 
 func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 	p := &s.Pools[chosen]
-	first, err := json.Marshal(struct {
-		*Snapshot
-		Pool string `json:"pool"`
-	}{s.live(), p.Name})
+	first, err := liveOf(s, p.Name)
 	if err != nil {
 		return nil, err
 	}
-	v := view{Snapshot: s, Pool: p, Sizing: p.Sizing, First: template.JS(first), CSS: pg.css, JS: pg.js}
+	v := view{Snapshot: s, Title: p.Name, Pool: p, Sizing: p.Sizing, First: first, CSS: pg.css, JS: pg.js}
 	for _, c := range p.Classes {
 		if c.Gets > 0 {
 			v.Used = append(v.Used, c)
@@ -105,8 +103,17 @@ func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 		v.Plots = pg.drawn[chosen]
 	}
 	var out bytes.Buffer
-	err = pg.template.Execute(&out, v)
+	err = pg.template.ExecuteTemplate(&out, "pool", v)
 	return out.Bytes(), err
+}
+
+// liveOf is what the script starts from: the live form of s and the pool that is shown, "" for all.
+func liveOf(s *Snapshot, pool string) (template.JS, error) {
+	first, err := json.Marshal(struct {
+		*Snapshot
+		Pool string `json:"pool"`
+	}{s.live(), pool})
+	return template.JS(first), err
 }
 
 // draw makes the still figures. Both ladders share one axis, so that the waste falls before the eye.

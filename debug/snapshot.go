@@ -38,7 +38,8 @@ type Pool struct {
 
 	// Pinned estimates the bytes in use that nobody can see: what rounding up to a class adds, or,
 	// where checks watch references, all that views leave out of their slabs. Never above InUse.
-	Pinned int64 `json:"pinned_bytes"`
+	Pinned    int64 `json:"pinned_bytes"`
+	Estimated bool  `json:"pinned_estimated"` // Pinned is computed from recorded sizes or sampled references
 
 	Leaked     uint64 `json:"leaked"`
 	Refused    uint64 `json:"refused"`
@@ -121,6 +122,9 @@ func fromStats(s tarn.Stats) Pool {
 	}
 	return p
 }
+
+// Stats returns the statistics that p was made from, under the pool's own name.
+func (p Pool) Stats() tarn.Stats { return p.stats }
 
 // HitRate is Hits/Gets, 1 before the first get.
 func (p Pool) HitRate() float64 { return rate(p.Hits, p.Gets) }

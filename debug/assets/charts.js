@@ -16,7 +16,17 @@ function count(n) {
   return digits(n) + units[i];
 }
 function digits(n) { return Number.isInteger(n) || Math.abs(n) >= 99.95 ? n.toFixed(0) : n.toFixed(1); }
-function percent(v) { return (v > 0 && v < 0.0995 || v > 0.9905 && v < 1 ? (100 * v).toFixed(v > 0.9995 ? 2 : 1) : (100 * v).toFixed(0)) + "%"; }
+// percent never writes 100% for what is not all, nor 0% for what is not nothing.
+function percent(v) {
+  if (v <= 0 || v >= 1) return (100 * v).toFixed(0) + "%";
+  if (v < 0.0005) return "<0.1%";
+  return (v < 0.0995 ? (100 * v).toFixed(1) : v > 0.99 ? (Math.floor(1000 * v) / 10).toFixed(1) : (100 * v).toFixed(0)) + "%";
+}
+// round is the next of 1, 2 and 5 times a power of ten, for the top of an axis.
+function round(v) {
+  const unit = 10 ** Math.floor(Math.log10(v));
+  return [1, 2, 5, 10].find(n => n * unit >= v * 0.999999) * unit;
+}
 
 // Chart owns one figure: its SVG, and the line that a pointer or the arrow keys move through time.
 class Chart {
@@ -64,12 +74,22 @@ class Chart {
     }
     this.svg.innerHTML = out;
   }
-  area(points, low, high, y) {
+  // parts cuts the points where nothing is known between two: after an outage or a restart.
+  parts(points) {
+    const parts = [];
+    for (const p of points) {
+      if (!parts.length || p.cut) parts.push([]);
+      parts[parts.length - 1].push(p);
+    }
+    return parts;
+  }
+  area(points, low, high, y) { return this.parts(points).map(part => this.areaOf(part, low, high, y)).join(""); }
+  areaOf(points, low, high, y) {
     const up = points.map(p => `${this.x(p.t).toFixed(1)} ${y(high(p)).toFixed(1)}`);
     const down = points.map(p => `${this.x(p.t).toFixed(1)} ${y(low(p)).toFixed(1)}`).reverse();
     return `M${up.join("L")}L${down.join("L")}z`;
   }
-  path(points, value, y) { return "M" + points.map(p => `${this.x(p.t).toFixed(1)} ${y(value(p)).toFixed(1)}`).join("L"); }
+  path(points, value, y) { return this.parts(points).map(part => "M" + part.map(p => `${this.x(p.t).toFixed(1)} ${y(value(p)).toFixed(1)}`).join("L")).join(""); }
 }
 
 // drawMemory stacks what views see, what they pin unseen, and what lies idle.
@@ -99,7 +119,15 @@ function drawMemory(c, points) {
 // drawLine draws one value from a floor to a ceiling, with a dot where it is now.
 function drawLine(value, range) {
   return (c, all) => {
-    const points = all.filter(p => value(p) !== null);
+    // A point without a value cuts the line, too.
+    const points = [];
+    let cut = false;
+    for (const p of all) {
+      cut = cut || p.cut;
+      if (value(p) === null) { cut = points.length > 0; continue; }
+      points.push(cut ? { ...p, cut: true } : p);
+      cut = false;
+    }
     if (!points.length) return "";
     const [low, high, label] = range(points.map(value));
     const y = v => c.h - 4 - (v - low) / (high - low) * (c.h - 12), last = points[points.length - 1];

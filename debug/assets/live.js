@@ -2,44 +2,48 @@
 // them, and takes the parts the server draws (tables, sizes, stacks) from the page itself.
 const $ = id => document.getElementById(id);
 const first = JSON.parse($("first").textContent);
-const pool = first.pool, params = "?pool=" + encodeURIComponent(pool);
+const pool = first.pool, params = "?pool=" + encodeURIComponent(pool); // "" is the overview of all pools
+const outage = 5e3; // milliseconds without an answer after which a line is cut
 const keep = "tarn:" + location.pathname + ":" + pool;
 let history = [], rates = new Map(), paused = false, tick = 0, failures = 0;
 
 function restore() {
   try {
     const old = JSON.parse(sessionStorage.getItem(keep)) || [];
-    history = old.filter(p => p.t > Date.parse(first.time) - span && p.started === first.started);
+    history = old.filter(p => p.t > Date.parse(first.time) - span);
   } catch { history = []; }
 }
 
 function take(snapshot) {
   const p = snapshot.pools.find(q => q.name === pool);
   if (!p) return;
-  const t = Date.parse(snapshot.time), before = history[history.length - 1];
-  if (before && t <= before.t) return;
-  const now = { t, started: first.started, use: p.in_use_bytes, pin: p.pinned_bytes, idle: p.idle_bytes, peak: p.peak_bytes, budget: p.budget_bytes,
-    gets: p.gets, hits: p.hits, rate: null, hit: null, classes: Object.fromEntries(p.classes.map(c => [c.size, c.gets])) };
+  const t = Date.parse(snapshot.time), last = history[history.length - 1];
+  if (last && t <= last.t) return;
+  const restarted = last && last.started !== snapshot.started, cut = !last || restarted || t - last.t > outage;
+  const before = cut ? undefined : last;
+  if (restarted) rates.clear();
+  const now = { t, cut, started: snapshot.started, use: p.in_use_bytes, pin: p.pinned_bytes, idle: p.idle_bytes, peak: p.peak_bytes, budget: p.budget_bytes,
+    gets: p.gets, hits: p.hits, rate: null, hit: null, classes: Object.fromEntries((p.classes || []).map(c => [c.size, c.gets])) };
   if (before) {
     const seconds = (t - before.t) / 1000, gets = Math.max(now.gets - before.gets, 0);
     now.rate = gets / seconds;
     now.hit = gets ? Math.min(Math.max(now.hits - before.hits, 0) / gets, 1) : null;
-    for (const c of p.classes) {
+    for (const c of p.classes || []) {
       const had = before.classes && before.classes[c.size];
       const values = rates.get(c.size) || [];
       values.push(had === undefined ? 0 : Math.max(c.gets - had, 0) / seconds);
       rates.set(c.size, values.slice(-60));
     }
-    delete before.classes;
   }
+  if (last) delete last.classes;
   history.push(now);
   while (history[0].t < t - span) history.shift();
 }
 
-const charts = [
+const charts = !pool ? [] : [
   new Chart($("memory"), drawMemory, (p, ago) => `${ago.toFixed(0)} s ago\nin use ${bytes(p.use)}\n  of it unseen ${bytes(p.pin)}\nidle ${bytes(p.idle)}`),
   new Chart($("hits"), drawLine(p => p.hit, v => { const low = Math.floor(Math.min(...v) * 20 - 0.5) / 20; return [Math.max(low, 0), 1, percent]; }), (p, ago) => `${ago.toFixed(0)} s ago\n${p.hit === null ? "no gets" : percent(p.hit) + " hits"}`),
-  new Chart($("gets"), drawLine(p => p.rate, v => [0, Math.max(...v, 1) * 1.05, count]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
+  new Chart($("gets"), drawLine(p => p.rate, v => [0, round(Math.max(...v, 1)), count]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
 ];
 
 function show() {
@@ -47,7 +51,6 @@ function show() {
   const p = history[history.length - 1];
   if (p && p.rate !== null) {
     $("rate").textContent = count(p.rate);
-    $("rate-sub").textContent = `${count(p.gets)} so far`;
     $("hit").textContent = p.hit === null ? "–" : percent(p.hit);
   }
   for (const row of document.querySelectorAll("tr[data-class]")) {
@@ -56,6 +59,19 @@ function show() {
     row.querySelector(".rate").textContent = count(values[values.length - 1]);
     row.querySelector("td.spark").innerHTML = spark(values);
   }
+}
+
+// compare fills in the rates of the overview from two answers.
+let seen = new Map();
+function compare(snapshot) {
+  const t = Date.parse(snapshot.time), now = new Map(snapshot.pools.map(p => [p.name, { t, gets: p.gets }]));
+  for (const row of document.querySelectorAll("tr[data-pool]")) {
+    const p = now.get(row.dataset.pool), before = seen.get(row.dataset.pool);
+    if (p && before && p.t > before.t && p.gets >= before.gets) p.rate = 1000 * (p.gets - before.gets) / (p.t - before.t);
+    else if (p && before) p.rate = before.rate;
+    if (p && p.rate !== undefined) row.querySelector(".rate").textContent = count(p.rate);
+  }
+  seen = now;
 }
 
 // swap takes over the parts of a freshly served page that changed, and keeps what the reader opened.
@@ -85,7 +101,7 @@ function selecting(part) {
 function reveal() { for (const b of document.querySelectorAll("[data-copy]")) b.hidden = !navigator.clipboard; }
 
 async function ask(format) {
-  const answer = await fetch(params + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
+  const answer = await fetch((pool ? params : "?") + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
   if (!answer.ok) throw new Error(answer.status);
   return format ? answer.json() : answer.text();
 }
@@ -93,9 +109,9 @@ async function look() {
   if (!paused && !document.hidden) {
     try {
       if (tick++ % 3 === 0) swap(await ask(""));
-      take(await ask("live"));
+      const answer = await ask("live");
       failures = 0;
-      show();
+      if (pool) { take(answer); show(); } else compare(answer);
     } catch { failures++; }
     status();
   }
@@ -134,5 +150,7 @@ addEventListener("pagehide", () => { try { sessionStorage.setItem(keep, JSON.str
 try { const kept = localStorage.getItem("tarn:theme"); if (kept) document.documentElement.dataset.theme = kept; } catch { }
 $("live").hidden = false;
 document.querySelector(".keys").hidden = false;
-reveal(); restore(); take(first); show(); status();
+reveal();
+if (pool) { restore(); take(first); show(); } else compare(first);
+status();
 setTimeout(look, 1000);

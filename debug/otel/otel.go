@@ -4,33 +4,48 @@
 //
 // The instruments are named as the debug page's Prometheus text names its metrics, with points for
 // underscores after the first two words and without the ending of counters: tarn.pool.in_use_bytes
-// becomes tarn.pool.in_use, of unit By. A program that does not import this package does not link
+// becomes tarn.pool.in_use, of unit By. OpenTelemetry has no observable histogram, so the sizes asked for
+// are the counter tarn.pool.requested_size, of unit {get}, whose attribute "le" is the largest size in
+// bytes of a bucket, as in Prometheus, and "+Inf" for all. A program that does not import this package does not link
 // OpenTelemetry.
 package otel
 
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
 )
 
 // Registration is what Register returned, to be given up with Unregister.
 type Registration = metric.Registration
 
-// Register makes meter observe pools, which need distinct names: they become the attribute "pool".
-// Nil pools are left out. Each collection asks each pool for its Stats once. Errors are the meter's.
+// Option changes what is published.
+type Option func(*reader)
+
+// WithoutClasses leaves out the instruments that have a point for each size class in use.
+func WithoutClasses() Option { return func(r *reader) { r.ofClasses = nil } }
+
+// Register makes meter observe pools. Their names become the attribute "pool"; a pool without a name is
+// named by its position, and one whose name is taken has a number after it. Nil pools are left out.
+// Collections take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
+// Errors are the meter's.
 func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
-	var r reader
-	for _, p := range pools {
-		if p != nil {
-			r.pools = append(r.pools, p)
-		}
+	return RegisterOf(meter, debug.NewRegistry(pools...))
+}
+
+// RegisterOf makes meter observe the pools that source has at each collection.
+func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Registration, error) {
+	r := &reader{watcher: debug.NewWatcher(source), ofClasses: metrics.Classes()}
+	for _, o := range options {
+		o(r)
 	}
 	var all []metric.Observable
 	var failed error
@@ -40,15 +55,21 @@ func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
 		all = append(all, i)
 		r.pool = append(r.pool, observed[tarn.Stats]{i, m.Value})
 	}
-	for _, m := range metrics.Classes() {
+	for _, m := range r.ofClasses {
 		i, err := instrument(meter, m.Name, m.Help, m.Unit, m.Kind)
 		failed = errors.Join(failed, err)
 		all = append(all, i)
 		r.classes = append(r.classes, observed[tarn.ClassStats]{i, m.Value})
 	}
+	var err error
+	r.pinned, err = instrument(meter, metrics.PinnedName, metrics.PinnedHelp, "By", metrics.Gauge)
+	failed = errors.Join(failed, err)
+	r.sizes, err = instrument(meter, metrics.SizesName, metrics.SizesHelp, "{get}", metrics.Counter)
+	failed = errors.Join(failed, err)
 	if failed != nil {
 		return nil, failed
 	}
+	all = append(all, r.pinned, r.sizes)
 	return meter.RegisterCallback(r.observe, all...)
 }
 
@@ -74,21 +95,33 @@ type observed[S any] struct {
 }
 
 type reader struct {
-	pools   []*tarn.Pool
+	watcher   *debug.Watcher
+	ofClasses []metrics.ClassMetric
+
 	pool    []observed[tarn.Stats]
 	classes []observed[tarn.ClassStats]
+	pinned  metric.Int64Observable
+	sizes   metric.Int64Observable
 }
 
 // observe is the meter's callback. Classes never asked for are left out.
 func (r *reader) observe(_ context.Context, o metric.Observer) error {
-	for _, p := range r.pools {
+	for _, p := range r.watcher.Snapshot().Pools {
 		s := p.Stats()
-		name := attribute.String("pool", s.Name)
+		name := attribute.String("pool", p.Name)
 		for _, m := range r.pool {
 			o.ObserveInt64(m.instrument, int64(m.value(s)), metric.WithAttributes(name))
 		}
+		o.ObserveInt64(r.pinned, p.Pinned, metric.WithAttributes(name))
+		if p.Histogram != nil {
+			sizes := metrics.SizesOf(*p.Histogram)
+			for _, b := range sizes.Buckets {
+				o.ObserveInt64(r.sizes, int64(b.Count), metric.WithAttributes(name, attribute.String("le", strconv.Itoa(b.UpTo))))
+			}
+			o.ObserveInt64(r.sizes, int64(sizes.Count), metric.WithAttributes(name, attribute.String("le", "+Inf")))
+		}
 		for _, c := range s.Classes {
-			if !metrics.Used(c) {
+			if len(r.classes) == 0 || !metrics.Used(c) {
 				continue
 			}
 			with := metric.WithAttributes(name, attribute.String("class", metrics.Label(c.Size)))

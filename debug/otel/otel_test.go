@@ -86,7 +86,7 @@ func TestRegister(t *testing.T) {
 	if err := m.callback(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]int64{"tarn.pool.gets 65536 one": 100, "tarn.pool.class_in_use_buffers 4096 one": 1, "tarn.pool.in_use_buffers one": 1} {
+	for key, want := range map[string]int64{"tarn.pool.gets 65536 one": 100, "tarn.pool.class_in_use_buffers 4096 one": 1, "tarn.pool.in_use_buffers one": 1, "tarn.pool.pinned_unseen one": 0} {
 		if got, ok := o.values[key]; !ok || got != want {
 			t.Errorf("%s: got %d, %v; want %d", key, got, ok, want)
 		}

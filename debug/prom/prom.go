@@ -2,7 +2,7 @@
 //
 //	prometheus.MustRegister(prom.New(pool))
 //
-// The metrics are those of the debug page's Prometheus text, under the same names. A program that does
+// The families are those of the debug page's Prometheus text, under the same names. A program that does
 // not import this package does not link the Prometheus client.
 package prom
 
@@ -10,14 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
 )
 
-// Collector is a prometheus.Collector of some pools. It is immutable and safe for concurrent use.
+// Collector is a prometheus.Collector of some pools. It is safe for concurrent use. Several Collectors
+// may be in one registry as long as their pools have different names. A registry cannot unregister a
+// Collector: a pool that is to go is removed from the Collector's [debug.Registry].
 type Collector struct {
-	pools   []*tarn.Pool
+	watcher *debug.Watcher
 	pool    []described[metrics.Metric]
 	classes []described[metrics.ClassMetric]
+	pinned  *prometheus.Desc
+	sizes   *prometheus.Desc
 }
 
 // described is a metric with its Prometheus description.
@@ -27,20 +32,33 @@ type described[M any] struct {
 	kind   prometheus.ValueType
 }
 
-// New returns a Collector of pools, which need distinct names: they become the label "pool". Nil pools
-// are left out. Each scrape asks each pool for its Stats once.
-func New(pools ...*tarn.Pool) *Collector {
-	c := &Collector{}
-	for _, p := range pools {
-		if p != nil {
-			c.pools = append(c.pools, p)
-		}
+// Option changes what a Collector publishes.
+type Option func(*Collector)
+
+// WithoutClasses leaves out the seven families that have a series for each size class in use: with the
+// default classes, up to some 590 series a pool.
+func WithoutClasses() Option { return func(c *Collector) { c.classes = nil } }
+
+// New returns a Collector of pools. Their names become the label "pool"; a pool without a name is named
+// by its position, and one whose name is taken has a number after it. Nil pools are left out. Scrapes
+// take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
+func New(pools ...*tarn.Pool) *Collector { return NewOf(debug.NewRegistry(pools...)) }
+
+// NewOf returns a Collector of the pools that source has at each scrape.
+func NewOf(source debug.Source, options ...Option) *Collector {
+	c := &Collector{
+		watcher: debug.NewWatcher(source),
+		pinned:  prometheus.NewDesc(metrics.PinnedName, metrics.PinnedHelp, []string{"pool"}, nil),
+		sizes:   prometheus.NewDesc(metrics.SizesName, metrics.SizesHelp, []string{"pool"}, nil),
 	}
 	for _, m := range metrics.Pool() {
 		c.pool = append(c.pool, described[metrics.Metric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool"}, nil), valueType(m.Kind)})
 	}
 	for _, m := range metrics.Classes() {
 		c.classes = append(c.classes, described[metrics.ClassMetric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool", "class"}, nil), valueType(m.Kind)})
+	}
+	for _, o := range options {
+		o(c)
 	}
 	return c
 }
@@ -52,29 +70,35 @@ func valueType(k metrics.Kind) prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// Describe implements prometheus.Collector.
-func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range c.pool {
-		ch <- m.desc
-	}
-	for _, m := range c.classes {
-		ch <- m.desc
-	}
-}
+// Describe implements prometheus.Collector. It describes nothing: two Collectors have the same families
+// and differ in the label "pool" alone, which a registry would take for a clash.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector. Classes never asked for are left out.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, p := range c.pools {
+	for _, p := range c.watcher.Snapshot().Pools {
 		s := p.Stats()
 		for _, m := range c.pool {
-			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), s.Name)
+			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), p.Name)
+		}
+		ch <- prometheus.MustNewConstMetric(c.pinned, prometheus.GaugeValue, float64(p.Pinned), p.Name)
+		if p.Histogram != nil {
+			sizes := metrics.SizesOf(*p.Histogram)
+			buckets := make(map[float64]uint64, len(sizes.Buckets))
+			for _, b := range sizes.Buckets {
+				buckets[float64(b.UpTo)] = b.Count
+			}
+			ch <- prometheus.MustNewConstHistogram(c.sizes, sizes.Count, sizes.Sum, buckets, p.Name)
+		}
+		if c.classes == nil {
+			continue
 		}
 		for _, class := range s.Classes {
 			if !metrics.Used(class) {
 				continue
 			}
 			for _, m := range c.classes {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(class), s.Name, metrics.Label(class.Size))
+				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(class), p.Name, metrics.Label(class.Size))
 			}
 		}
 	}

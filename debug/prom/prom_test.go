@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug"
 )
 
 func TestCollector(t *testing.T) {
@@ -53,4 +54,50 @@ func TestCollector(t *testing.T) {
 	if _, ok := found["tarn_pool_gets_total 4096 one"]; ok {
 		t.Error("a class never asked for is published")
 	}
+}
+
+// Two collectors share a registry, and a pool that is added later appears.
+func TestCollectorsShareARegistry(t *testing.T) {
+	pools := debug.NewRegistry()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(NewOf(pools, WithoutClasses())); err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.Register(New(newPool(t, "first"))); err != nil {
+		t.Fatal(err)
+	}
+	pools.Add(newPool(t, "later"))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				seen[f.GetName()+" "+l.GetName()+"="+l.GetValue()] = true
+			}
+		}
+	}
+	for _, want := range []string{
+		"tarn_pool_in_use_bytes pool=first", "tarn_pool_in_use_bytes pool=later", "tarn_pool_gets_total pool=first",
+		"tarn_pool_pinned_unseen_bytes pool=first", "tarn_pool_requested_size_bytes pool=later",
+	} {
+		if !seen[want] {
+			t.Errorf("%s is not published", want)
+		}
+	}
+	if seen["tarn_pool_gets_total pool=later"] {
+		t.Error("a collector without classes publishes them")
+	}
+}
+
+func newPool(t *testing.T, name string) *tarn.Pool {
+	t.Helper()
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Get(1000).Free()
+	return p
 }

@@ -65,10 +65,18 @@ func digits(n float64) string {
 	return fmt.Sprintf("%.1f", n)
 }
 
-// Percent writes a share between 0 and 1 as a percentage, with one decimal below ten.
+// Percent writes a share between 0 and 1 as a percentage, with one decimal below ten and above 99. What
+// is not all is never written as 100%, and what is not nothing never as 0%.
 func Percent(share float64) string {
-	if share < 0.0995 && share > 0 {
+	switch {
+	case share <= 0 || share >= 1:
+		return fmt.Sprintf("%.0f%%", 100*share)
+	case share < 0.0005:
+		return "<0.1%"
+	case share < 0.0995:
 		return fmt.Sprintf("%.1f%%", 100*share)
+	case share > 0.99:
+		return fmt.Sprintf("%.1f%%", math.Floor(1000*share)/10)
 	}
 	return fmt.Sprintf("%.0f%%", 100*share)
 }

@@ -16,6 +16,7 @@ func TestUnits(t *testing.T) {
 		{Bytes(1 << 20), "1 MiB"}, {Bytes(1<<20 - 1), "1.0 MiB"}, {Bytes(150.2 * 1024), "150 KiB"}, {Bytes(1 << 60), "1 EiB"},
 		{Count(0), "0"}, {Count(999), "999"}, {Count(1000), "1k"}, {Count(12345), "12.3k"}, {Count(999999), "1.0M"}, {Count(4.13e6), "4.1M"},
 		{Percent(0), "0%"}, {Percent(0.034), "3.4%"}, {Percent(0.5), "50%"}, {Percent(1), "100%"}, {Percent(0.0996), "10%"},
+		{Percent(0.99999), "99.9%"}, {Percent(0.9956), "99.5%"}, {Percent(0.99), "99%"}, {Percent(0.00001), "<0.1%"},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("got %q, want %q", tc.got, tc.want)

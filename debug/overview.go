@@ -1,0 +1,97 @@
+package debug
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"slices"
+
+	"github.com/tarn-go/tarn/internal/plot"
+)
+
+// Bounds beyond which the overview calls a pool's state trouble.
+const (
+	nearBudget = 0.9   // of the budget in use
+	lowHitRate = 0.5   // of the gets, after enoughGets
+	highWaste  = 0.25  // of the slab bytes, where another ladder would waste less
+	enoughGets = 10000 // before the hit rate and the waste count
+)
+
+// level says how bad trouble is; it is the class that the style sheet has for it.
+type level string
+
+const (
+	bad  level = "bad"  // a defect of the program
+	warn level = "warn" // a setting that does not fit the load
+)
+
+// trouble is one thing that the overview says of a pool.
+type trouble struct {
+	Level level
+	Text  string
+}
+
+// Troubles lists what is wrong with the pool, the worst first.
+func (p Pool) Troubles() []trouble {
+	var list []trouble
+	add := func(is bool, l level, format string, args ...any) {
+		if is {
+			list = append(list, trouble{l, fmt.Sprintf(format, args...)})
+		}
+	}
+	add(p.Leaked > 0, bad, "%s leaked", plot.Count(float64(p.Leaked)))
+	add(p.Refused > 0, bad, "%s foreign slices refused", plot.Count(float64(p.Refused)))
+	add(p.Waiting > 0, warn, "%d waiting for the budget", p.Waiting)
+	add(p.OverBudget > 0, warn, "%s gets over budget", plot.Count(float64(p.OverBudget)))
+	if p.Budget > 0 {
+		used := float64(p.InUse) / float64(p.Budget)
+		add(used >= nearBudget, warn, "%s of the budget in use", plot.Percent(used))
+	}
+	if p.Gets >= enoughGets {
+		add(p.HitRate() < lowHitRate, warn, "%s hits", plot.Percent(p.HitRate()))
+		if s := p.Sizing; s != nil && s.NotRecorded == "" && !s.Keep {
+			add(s.Waste > highWaste, warn, "wastes %s", plot.Percent(s.Waste))
+		}
+	}
+	return list
+}
+
+// severity orders pools: those with defects first, then by the number of things that are wrong.
+func severity(p Pool) int {
+	n := 0
+	for _, t := range p.Troubles() {
+		if t.Level == bad {
+			n += 100
+		}
+		n++
+	}
+	return n
+}
+
+// all is what the template of the overview shows.
+type all struct {
+	*Snapshot
+	Title       string
+	Sorted      []Pool
+	InUse, Idle int64
+	First       template.JS
+	CSS         template.CSS
+	JS          template.JS
+}
+
+// overview renders the page of all pools, those in trouble first.
+func (pg *page) overview(s *Snapshot) ([]byte, error) {
+	first, err := liveOf(s, "")
+	if err != nil {
+		return nil, err
+	}
+	v := all{Snapshot: s, Title: "all pools", Sorted: slices.Clone(s.Pools), First: first, CSS: pg.css, JS: pg.js}
+	for _, p := range s.Pools {
+		v.InUse += p.InUse
+		v.Idle += p.Idle
+	}
+	slices.SortStableFunc(v.Sorted, func(a, b Pool) int { return severity(b) - severity(a) })
+	var out bytes.Buffer
+	err = pg.template.ExecuteTemplate(&out, "overview", v)
+	return out.Bytes(), err
+}

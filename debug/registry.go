@@ -1,0 +1,55 @@
+package debug
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Source is a set of pools that may change between two looks. A *Registry is one. Pools is called from
+// several goroutines at once and returns a slice that the caller may keep; nil pools are left out.
+type Source interface {
+	Pools() []*tarn.Pool
+}
+
+// Registry is a set of pools that a program changes while it runs: what is added after a handler or a
+// collector was made appears in it. The zero value is empty and ready. Its methods are safe for
+// concurrent use. A pool that is in a Registry is not collected, so a short-lived pool is removed when
+// its use ends.
+type Registry struct {
+	mu    sync.Mutex
+	pools []*tarn.Pool
+}
+
+// NewRegistry returns a Registry of pools; nil pools are left out.
+func NewRegistry(pools ...*tarn.Pool) *Registry {
+	r := new(Registry)
+	r.Add(pools...)
+	return r
+}
+
+// Add puts pools at the end of the set. A pool that is in it already, or nil, is left out.
+func (r *Registry) Add(pools ...*tarn.Pool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range pools {
+		if p != nil && !slices.Contains(r.pools, p) {
+			r.pools = append(r.pools, p)
+		}
+	}
+}
+
+// Remove takes pools out of the set; those that are not in it are passed over.
+func (r *Registry) Remove(pools ...*tarn.Pool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pools = slices.DeleteFunc(r.pools, func(p *tarn.Pool) bool { return slices.Contains(pools, p) })
+}
+
+// Pools returns the pools of the set in the order they were added.
+func (r *Registry) Pools() []*tarn.Pool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.pools)
+}
