@@ -32,6 +32,7 @@ func commands() []command {
 		{"top", "watch a running service's pools in a terminal", top.Run},
 		{"tune", "find the best size classes for what a pool recorded", tune.Run},
 		{"smb", "list and copy files of an SMB server", smb.Run},
+		{"version", "print the version of Tarn and of what it is built with", version},
 	}
 }
 

@@ -34,9 +34,9 @@ func IsURL(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
 
-// Snapshot asks for one of the handler's JSON formats. The address is that of the page; its query is
-// kept but for the format.
-func Snapshot(ctx context.Context, address, format string) (*debug.Snapshot, error) {
+// Snapshot asks for one of the handler's JSON formats, with header in the request. The address is that
+// of the page; its query is kept but for the format.
+func Snapshot(ctx context.Context, address, format string, header http.Header) (*debug.Snapshot, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || !IsURL(address) {
 		return nil, fmt.Errorf("%s: %w", address, ErrURL)
@@ -45,7 +45,7 @@ func Snapshot(ctx context.Context, address, format string) (*debug.Snapshot, err
 	query := u.Query()
 	query.Set("format", format)
 	u.RawQuery = query.Encode()
-	data, err := get(ctx, u.String())
+	data, err := get(ctx, u.String(), header)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +64,15 @@ func Decode(data []byte) (*debug.Snapshot, error) {
 	return &s, nil
 }
 
-func get(ctx context.Context, address string) ([]byte, error) {
+func get(ctx context.Context, address string, header http.Header) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, ErrURL)
+	}
+	for name, values := range header {
+		req.Header[name] = values
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -2,7 +2,6 @@ package top
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,11 +12,12 @@ import (
 
 // view is what one drawing is made of. Without before there are no rates, only totals.
 type view struct {
-	before, now   *debug.Snapshot
-	width, height int // 0: 80 columns, and as many lines as it takes
-	colour        bool
-	trouble       string
-	history       map[string][]float64 // gets a second, by pool, oldest first
+	before, now *debug.Snapshot
+	width       int // columns; 0: 80
+	order       order
+	colour      bool
+	trouble     string
+	history     map[string][]float64 // gets a second, by pool, oldest first
 }
 
 // kept is how many rates are remembered for the line of a pool.
@@ -67,7 +67,8 @@ func draw(v view) string {
 	var b strings.Builder
 	title := fmt.Sprintf("tarn top  %s  %s", fetch.Clean(v.now.Program), fetch.Clean(v.now.Go))
 	clock := v.now.Time.Format("15:04:05")
-	fmt.Fprintf(&b, "%s%*s\n", v.bold(title), max(v.width-utf8.RuneCountInString(title), len(clock)+1), clock)
+	title = cut(title, v.width-len(clock)-1)
+	fmt.Fprintf(&b, "%s%*s\n", v.bold(title), v.width-utf8.RuneCountInString(title), clock)
 	if v.trouble != "" {
 		fmt.Fprintln(&b, v.red(cut(fetch.Clean(v.trouble), v.width)))
 	}
@@ -80,22 +81,38 @@ func draw(v view) string {
 
 // pool draws one pool.
 func (v *view) pool(b *strings.Builder, p debug.Pool) {
-	fmt.Fprintf(b, "%s  in use %s in %s buffers, %s of it unseen; idle %s; peak %s\n", v.bold(fetch.Clean(p.Name)),
-		size1(p.InUse), plot.Count(float64(p.Buffers)), size1(p.Pinned), size1(p.Idle), size1(p.Peak))
+	v.wrap(b, v.bold(fetch.Clean(p.Name)), utf8.RuneCountInString(fetch.Clean(p.Name)), "in use "+size1(p.InUse), "in "+plot.Count(float64(p.Buffers))+" buffers,",
+		size1(p.Pinned)+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
-	b.WriteString("  " + v.traffic(p) + "\n")
+	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
 	if s := p.Sizing; s != nil && s.NotRecorded == "" {
 		text := fmt.Sprintf("  waste %s with %d classes", plot.Percent(s.Waste), max(len(p.Classes)-1, 0))
 		if !s.Keep {
 			text += fmt.Sprintf("; %s with the best %d", plot.Percent(s.BestWaste), len(s.Ladder))
 		}
-		b.WriteString(text + "\n")
+		b.WriteString(cut(text, v.width) + "\n")
 	}
 	for _, t := range troubles(p) {
 		fmt.Fprintf(b, "  %s\n", v.red(t))
 	}
 	v.classes(b, p)
 	v.holders(b, p)
+}
+
+// wrap writes a title of so many columns and phrases after it, and goes on in a new line where a phrase
+// would pass the terminal's edge.
+func (v *view) wrap(b *strings.Builder, title string, at int, phrases ...string) {
+	b.WriteString(title)
+	for _, phrase := range phrases {
+		n := utf8.RuneCountInString(phrase)
+		if at+1+n > v.width {
+			b.WriteString("\n ")
+			at = 1
+		}
+		b.WriteString(" " + phrase)
+		at += 1 + n
+	}
+	b.WriteString("\n")
 }
 
 // bar shows bytes seen, unseen and idle against the peak.
@@ -122,49 +139,74 @@ func (v *view) traffic(p debug.Pool) string {
 	return fmt.Sprintf("%s gets/s, %s hits, %s allocated/s  %s", plot.Count(gets), plot.Percent(hits), plot.Count(misses), spark(v.history[p.Name]))
 }
 
-// classes lists the busiest classes, as many as fit.
-func (v *view) classes(b *strings.Builder, p debug.Pool) {
-	type row struct {
-		debug.Class
-		rate float64
+// row is one class in the table.
+type row struct {
+	numbers debug.Class
+	Size    int
+	rate    float64
+}
+
+func (r row) held() int64 { return (r.numbers.InUse + r.numbers.Idle) * int64(r.Size) }
+
+// column is one column of the table of classes.
+type column struct {
+	title string
+	width int
+	least int // shown from this width of the terminal on
+	text  func(row) string
+}
+
+func (v *view) columns() []column {
+	return []column{
+		{"class", 10, 0, func(r row) string {
+			if r.Size == 0 {
+				return "larger"
+			}
+			return plot.Bytes(float64(r.Size))
+		}},
+		{"gets/s", 10, 0, func(r row) string {
+			if v.before == nil {
+				return "–"
+			}
+			return plot.Count(r.rate)
+		}},
+		{"gets", 10, 64, func(r row) string { return plot.Count(float64(r.numbers.Gets)) }},
+		{"hits", 7, 0, func(r row) string { return plot.Percent(r.numbers.HitRate()) }},
+		{"out", 8, 0, func(r row) string { return plot.Count(float64(r.numbers.InUse)) }},
+		{"idle", 8, 0, func(r row) string { return plot.Count(float64(r.numbers.Idle)) }},
+		{"held", 11, 0, func(r row) string { return size1(r.held()) }},
 	}
+}
+
+// classes lists the classes that were asked for.
+func (v *view) classes(b *strings.Builder, p debug.Pool) {
 	var rows []row
 	for i, c := range p.Classes {
 		if c.Gets == 0 {
 			continue
 		}
 		rate, _ := v.rate(p.Name, func(q debug.Pool) uint64 { return classGets(q, p.Classes[i].Size) })
-		rows = append(rows, row{c, rate})
+		rows = append(rows, row{c, c.Size, rate})
 	}
 	if len(rows) == 0 {
 		return
 	}
-	if v.height > 0 {
-		room := max(v.height/max(len(v.now.Pools), 1)-11, 3)
-		slices.SortStableFunc(rows, func(a, b row) int { return int(min(max(b.rate-a.rate, -1), 1)) })
-		rows = rows[:min(len(rows), room)]
+	v.order.sort(rows)
+	head := ""
+	for _, c := range v.columns() {
+		if v.width >= c.least {
+			head += fmt.Sprintf("%*s", c.width, c.title)
+		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return order(a.Size) - order(b.Size) })
-	b.WriteString(v.dim("     class    gets/s      gets   hits     out    idle       held") + "\n")
+	b.WriteString(v.dim(head) + "\n")
 	for _, r := range rows {
-		name, rate := "larger", "–"
-		if r.Size > 0 {
-			name = plot.Bytes(float64(r.Size))
+		for _, c := range v.columns() {
+			if v.width >= c.least {
+				fmt.Fprintf(b, "%*s", c.width, c.text(r))
+			}
 		}
-		if v.before != nil {
-			rate = plot.Count(r.rate)
-		}
-		fmt.Fprintf(b, "%10s%10s%10s%7s%8s%8s%11s\n", name, rate, plot.Count(float64(r.Gets)), plot.Percent(r.HitRate()),
-			plot.Count(float64(r.InUse)), plot.Count(float64(r.Idle)), size1((r.InUse+r.Idle)*int64(r.Size)))
+		b.WriteString("\n")
 	}
-}
-
-// order puts oversize requests, of size 0, last.
-func order(size int) int {
-	if size == 0 {
-		return int(^uint(0) >> 1)
-	}
-	return size
 }
 
 func classGets(p debug.Pool, size int) uint64 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -25,13 +25,14 @@ const (
 func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.File, in io.Reader) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	pressed := make(chan key)
 	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		old, err := term.MakeRaw(int(file.Fd()))
 		if err != nil {
 			return err
 		}
 		defer term.Restore(int(file.Fd()), old)
-		go keys(file, stop)
+		go readKeys(ctx, file, pressed)
 	}
 	if _, err := out.WriteString(enter); err != nil {
 		return err
@@ -40,16 +41,33 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 		_, left := out.WriteString(leave)
 		err = errors.Join(err, left)
 	}()
-	v := view{now: first, colour: os.Getenv("NO_COLOR") == "", history: map[string][]float64{}}
+	v := view{now: first, order: o.order, colour: os.Getenv("NO_COLOR") == "", history: map[string][]float64{}}
+	var at scroll
+	next := time.NewTimer(o.every)
+	defer next.Stop()
 	for {
-		v.width, v.height = size(out)
-		if _, err := out.WriteString(screen(draw(v), v.height)); err != nil {
+		var height int
+		v.width, height = size(out)
+		if _, err := out.WriteString(at.screen(draw(v), height)); err != nil {
 			return err
 		}
-		if !wait(ctx, o.every) {
+		select {
+		case <-ctx.Done():
 			return nil
+		case k := <-pressed:
+			switch k {
+			case keyQuit:
+				return nil
+			case keySort:
+				v.order = (v.order + 1) % orders
+			default:
+				at.move(k, height)
+			}
+			continue
+		case <-next.C:
 		}
 		now, err := look(ctx, o)
+		next.Reset(o.every)
 		if err != nil {
 			v.trouble = err.Error() // the service may be restarting: say so and try again
 			continue
@@ -59,30 +77,10 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 	}
 }
 
-// keys ends the command on q, Escape or ^C, which a raw terminal hands over as a byte. It lives until
-// its read returns, at the latest with the process.
-func keys(in io.Reader, stop context.CancelFunc) {
-	var b [1]byte
-	for {
-		n, err := in.Read(b[:])
-		if err != nil || n == 1 && (b[0] == 'q' || b[0] == 3 || b[0] == 0x1b) {
-			stop()
-			return
-		}
-	}
-}
-
 func size(out *os.File) (width, height int) {
 	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width < 20 || height < 5 {
 		return 80, 24
 	}
 	return width, height
-}
-
-// screen makes text repaint a raw terminal of so many lines without flicker.
-func screen(text string, height int) string {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	lines = lines[:min(len(lines), height-1)]
-	return home + strings.Join(lines, eol+"\r\n") + eol + below
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/tarn-go/tarn/debug"
 )
 
-const usage = `usage: tarn top [-once] [-every 1s] [-pool NAME] URL
+const usage = `usage: tarn top [-once] [-every 1s] [-pool NAME] [-sort size|rate|held] [-header H] [-token T] URL
 
-Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws, and
-q or an interrupt ends it; elsewhere it prints one plain block of text after another.
+Shows the pools of a running service that mounts the debug page at URL. On a terminal it redraws; there
+the arrow keys, j, k, the page keys, g and G scroll, s changes the order of the classes, and q or an
+interrupt ends it. Elsewhere it prints one plain block of text after another.
 
 `
 
@@ -30,6 +31,9 @@ type options struct {
 	every time.Duration
 	pool  string
 	url   string
+
+	order  order
+	header fetch.Header
 }
 
 // Run runs the command and returns its exit status. An interrupt (ctx) is its ordinary end.
@@ -50,6 +54,8 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags.BoolVar(&o.once, "once", false, "print one snapshot and end")
 	flags.DurationVar(&o.every, "every", time.Second, "how often to look, at least 500ms")
 	flags.StringVar(&o.pool, "pool", "", "show the pool of that name alone")
+	flags.TextVar(&o.order, "sort", bySize, "order of the classes: size, rate or held")
+	o.header.Flags(flags)
 	addresses, err := cli.Parse(flags, args, usage, help)
 	switch {
 	case err != nil:
@@ -74,17 +80,17 @@ func run(ctx context.Context, o options, std cli.Streams) error {
 		return err
 	}
 	if o.once {
-		_, err := io.WriteString(std.Out, draw(view{now: first}))
+		_, err := io.WriteString(std.Out, draw(view{now: first, order: o.order}))
 		return err
 	}
 	if file, ok := std.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return runTerminal(ctx, o, first, file, std.In)
 	}
-	_, err = io.WriteString(std.Out, draw(view{now: first}))
+	_, err = io.WriteString(std.Out, draw(view{now: first, order: o.order}))
 	for before := first; err == nil && wait(ctx, o.every); {
 		var now *debug.Snapshot
 		if now, err = look(ctx, o); err == nil {
-			_, err = io.WriteString(std.Out, "\n"+draw(view{before: before, now: now}))
+			_, err = io.WriteString(std.Out, "\n"+draw(view{before: before, now: now, order: o.order}))
 			before = now
 		}
 	}
@@ -93,7 +99,7 @@ func run(ctx context.Context, o options, std cli.Streams) error {
 
 // look asks for a snapshot and keeps the pools wanted.
 func look(ctx context.Context, o options) (*debug.Snapshot, error) {
-	s, err := fetch.Snapshot(ctx, o.url, "json")
+	s, err := fetch.Snapshot(ctx, o.url, "json", o.header.Header)
 	if err != nil || o.pool == "" {
 		return s, err
 	}

@@ -3,11 +3,14 @@ package top
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
@@ -95,6 +98,8 @@ func TestErrors(t *testing.T) {
 		{[]string{"-nonsense"}, cli.Usage, "-nonsense"},
 		{[]string{"a", "b"}, cli.Usage, "one address"},
 		{[]string{"file.json"}, cli.Usage, "not an http"},
+		{[]string{"-sort", "colour", url}, cli.Usage, "size, rate and held"},
+		{[]string{"-header", "nonsense", url}, cli.Usage, "Name: value"},
 		{[]string{"-every", "1ms", url}, cli.Usage, "-every"},
 		{[]string{"-once", "http://127.0.0.1:1"}, cli.Failed, "127.0.0.1:1"},
 		{[]string{"-once", html.URL}, cli.Failed, "404"},
@@ -116,15 +121,16 @@ func TestDraw(t *testing.T) {
 	pool.Gets, pool.Hits, pool.Misses = 1500, 1390, 110
 	pool.Classes = []debug.Class{{Size: 4096, Gets: 1500, Hits: 1390}, {Size: 8192}, {}}
 	now := &debug.Snapshot{Time: at.Add(time.Second), Pools: []debug.Pool{pool}}
-	v := view{before: before, now: now, width: 100, height: 20, history: map[string][]float64{}}
+	v := view{before: before, now: now, width: 100, history: map[string][]float64{}}
 	v.remember()
 	text := draw(v)
 	if !strings.Contains(text, "500 gets/s, 98% hits, 10 allocated/s") || !strings.Contains(text, "█") || !strings.Contains(text, "3 leaked") {
 		t.Errorf("got\n%s", text)
 	}
 	v.colour, v.trouble = true, "gone\x1b[2J"
-	painted := screen(draw(v), v.height)
-	if strings.Count(painted, "\n") >= v.height || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
+	var position scroll
+	painted := position.screen(draw(v), 6)
+	if strings.Count(painted, "\n") >= 6 || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
 		t.Errorf("got %q", painted)
 	}
 }
@@ -138,5 +144,83 @@ func TestSpark(t *testing.T) {
 	}
 	if got := cut("abcdef", 4); got != "abc…" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// At 60 columns no line passes the edge.
+func TestNarrow(t *testing.T) {
+	url, _ := service(t)
+	s, err := look(t.Context(), options{url: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{40, 60, 80, 120} {
+		for line := range strings.Lines(draw(view{now: s, width: width})) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > max(width, 54) {
+				t.Errorf("at %d columns a line has %d: %s", width, n, line)
+			}
+		}
+	}
+}
+
+func TestScroll(t *testing.T) {
+	text := "title\n1\n2\n3\n4\n5\n6\n7\n8\n"
+	var at scroll
+	at.screen(text, 5)
+	for _, c := range []struct {
+		press string
+		first string
+	}{
+		{"j", "2"}, {"\x1b[B", "3"}, {"k", "2"}, {"\x1b[6~", "5"}, {"G", "6"}, {"j", "6"}, {"g", "1"}, {"k", "1"}, {"x", "1"},
+	} {
+		at.move(keyOf(c.press), 5)
+		if got := at.screen(text, 5); !strings.HasPrefix(got, home+"title"+eol+"\r\n"+c.first+eol) {
+			t.Errorf("after %q: %q", c.press, got)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	rows := []row{{debug.Class{InUse: 1}, 0, 5}, {debug.Class{Idle: 9}, 4096, 1}, {debug.Class{InUse: 1}, 8192, 9}}
+	for o, want := range map[order]string{bySize: "4096 8192 0 ", byRate: "8192 0 4096 ", byHeld: "4096 8192 0 "} {
+		o.sort(rows)
+		got := ""
+		for _, r := range rows {
+			got += fmt.Sprint(r.Size, " ")
+		}
+		if got != want {
+			t.Errorf("by %v: %s", o, got)
+		}
+	}
+}
+
+// What the flags and the environment name goes into the request.
+func TestHeader(t *testing.T) {
+	url, _ := service(t)
+	inner := http.DefaultClient
+	seen := make(chan http.Header, 2)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header.Clone()
+		resp, err := inner.Get(url + "?" + r.URL.RawQuery)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		io.Copy(w, resp.Body)
+	}))
+	defer proxy.Close()
+	if status, _, errs := top(t.Context(), "-once", "-token", "secret", "-header", "X-Tenant: a", proxy.URL); status != cli.OK {
+		t.Fatal(errs)
+	}
+	if h := <-seen; h.Get("Authorization") != "Bearer secret" || h.Get("X-Tenant") != "a" {
+		t.Errorf("sent %v", h)
+	}
+	t.Setenv("TARN_TOKEN", "other")
+	if status, _, errs := top(t.Context(), "-once", proxy.URL); status != cli.OK {
+		t.Fatal(errs)
+	}
+	if h := <-seen; h.Get("Authorization") != "Bearer other" {
+		t.Errorf("sent %v", h)
 	}
 }

@@ -27,7 +27,7 @@ type input struct {
 // load reads the source, whatever it turns out to be.
 func load(ctx context.Context, o options, stdin io.Reader) ([]input, error) {
 	if fetch.IsURL(o.source) {
-		s, err := fetch.Snapshot(ctx, o.source, "json")
+		s, err := fetch.Snapshot(ctx, o.source, "json", o.header.Header)
 		if err != nil {
 			return nil, err
 		}

@@ -64,7 +64,14 @@ func (r result) print(w io.Writer) error {
 	if a.Keep {
 		b.WriteString("  best  the same: it wastes little; -k N asks for N classes\n")
 	} else {
-		line(&b, "best", len(a.Ladder), a.Best.Share(), a.Best)
+		name := "best"
+		if a.Best.Waste() > a.Now.Waste() {
+			name = fmt.Sprintf("k=%d", len(a.Ladder)) // the best of so many classes, and worse than what is there
+		}
+		line(&b, name, len(a.Ladder), a.Best.Share(), a.Best)
+		if a.Best.Waste() > a.Now.Waste() {
+			b.WriteString("  it wastes more than the ladder in force: keep that, unless fewer classes are what you want\n")
+		}
 		if a.Saved > 0 {
 			fmt.Fprintf(&b, "  saves %s at the recorded peak\n", plot.Bytes(float64(a.Saved)))
 		}
@@ -75,7 +82,7 @@ func (r result) print(w io.Writer) error {
 		}
 	}
 	if r.trace != nil {
-		fmt.Fprintf(&b, "  replayed: hits %s now, %s with the best ladder\n", plot.Percent(r.before.HitRate()), plot.Percent(r.after.HitRate()))
+		fmt.Fprintf(&b, "  replayed: hits %s now, %s with the other ladder\n", plot.Percent(r.before.HitRate()), plot.Percent(r.after.HitRate()))
 	}
 	if !a.Keep {
 		fmt.Fprintf(&b, "\n%s\n", sizing.GoLine(a.Ladder))

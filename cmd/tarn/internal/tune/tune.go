@@ -11,9 +11,10 @@ import (
 	"os"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
 )
 
-const usage = `usage: tarn tune [-k N] [-pool NAME] [-o report.html] FILE|URL
+const usage = `usage: tarn tune [-k N] [-pool NAME] [-o report.html] [-header H] [-token T] FILE|URL
 
 Reads what a pool recorded and prints the waste of its ladder of size classes, the best ladder, what
 that saves, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
@@ -28,6 +29,7 @@ type options struct {
 	pool    string
 	report  string
 	source  string
+	header  fetch.Header
 }
 
 // Run runs the command and returns its exit status.
@@ -43,6 +45,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	flags.IntVar(&o.classes, "k", 0, "number of classes; 0 chooses it")
 	flags.StringVar(&o.pool, "pool", "", "the pool of that name; all where a service has several")
 	flags.StringVar(&o.report, "o", "", "write a report with plots to this file, as HTML")
+	o.header.Flags(flags)
 	sources, err := cli.Parse(flags, args, usage, help)
 	switch {
 	case err != nil:

@@ -55,13 +55,13 @@ func TestTuneHistogram(t *testing.T) {
 }
 
 func TestTuneTraces(t *testing.T) {
-	files, err := filepath.Glob("../../../sizing/testdata/traces/*.gz")
+	files, err := filepath.Glob("../../../../sizing/testdata/traces/*.gz")
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
 		status, out, errs := tune(t, "", file, "-k", "24")
-		if !strings.Contains(out, "best   24 classes") {
+		if !strings.Contains(out, " 24 classes, waste ") {
 			t.Errorf("%s: not the ladder that was asked for", file)
 		}
 		if status != cli.OK || !strings.Contains(out, "replayed: hits") {

@@ -1,0 +1,39 @@
+package top
+
+import "strings"
+
+// scroll is how far the text is moved up. The first line, the title, stays.
+type scroll struct {
+	from  int // lines left out below the title
+	lines int // of the text drawn last
+}
+
+// move follows a key on a terminal of so many lines.
+func (s *scroll) move(k key, height int) {
+	page := max(height-2, 1)
+	switch k {
+	case keyUp:
+		s.from--
+	case keyDown:
+		s.from++
+	case keyPageUp:
+		s.from -= page
+	case keyPageDown:
+		s.from += page
+	case keyTop:
+		s.from = 0
+	case keyBottom:
+		s.from = s.lines
+	}
+	s.from = max(min(s.from, s.lines-page-1), 0)
+}
+
+// screen makes text repaint a raw terminal of so many lines without flicker.
+func (s *scroll) screen(text string, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	s.lines = len(lines)
+	s.move(keyNone, height)
+	shown := append([]string{lines[0]}, lines[1+min(s.from, len(lines)-1):]...)
+	shown = shown[:min(len(shown), height-1)]
+	return home + strings.Join(shown, eol+"\r\n") + eol + below
+}
