@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"runtime"
@@ -13,18 +14,19 @@ import (
 
 // version is the command "tarn version".
 func version(_ context.Context, args []string, std cli.Streams) int {
-	if len(args) > 0 {
-		fmt.Fprintln(std.Err, "tarn version: it takes no arguments")
-		return cli.Usage
+	flags := flag.NewFlagSet("tarn version", flag.ContinueOnError)
+	others, err := cli.Parse(flags, args, "usage: tarn version\n", std.Out)
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("%q: it takes no arguments", others[0])
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	if _, err := io.WriteString(std.Out, describe(info)); err != nil {
-		return cli.Failed
-	}
-	return cli.OK
+	return cli.Finish("tarn version", err, std.Err, func() error {
+		info, ok := debug.ReadBuildInfo()
+		if !ok {
+			info = &debug.BuildInfo{}
+		}
+		_, err := io.WriteString(std.Out, describe(info))
+		return err
+	})
 }
 
 // describe writes the command's version, commit, compiler and the modules of Tarn it is made of.
