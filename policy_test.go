@@ -122,7 +122,7 @@ func TestNamesAreDocumented(t *testing.T) {
 }
 
 // grpcNames are options that carry grpc-go's names and so its types.
-var grpcNames = map[string]bool{"WaitForHandlers": true, "WithDisableRetry": true}
+var grpcNames = map[string]bool{"WaitForHandlers": true, "SharedWriteBuffer": true, "WithSharedWriteBuffer": true}
 
 func checkDecl(t *testing.T, path string, d ast.Decl) {
 	switch d := d.(type) {

@@ -26,6 +26,8 @@ type call struct {
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
+	picked   pick               // of the attempt
+	waited   bool               // for a picker; statistics have yet to be told
 }
 
 // init settles everything that does not depend on a connection.
@@ -35,7 +37,11 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	mc := cc.config.find(method)
+	cfg, err := cc.methods(ctx)
+	if err != nil {
+		return err
+	}
+	mc := cfg.find(method)
 	if mc != nil && mc.waitForReady != nil {
 		c.info.waitForReady = *mc.waitForReady
 	}
@@ -45,7 +51,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err := c.info.settle(); err != nil {
 		return err
 	}
-	c.retry = cc.policyFor(mc)
+	c.retry = cc.policyFor(cfg, mc)
 	if mc != nil {
 		c.info.maxSend, c.info.maxRecv = lower(c.info.maxSend, mc.maxSend), lower(c.info.maxRecv, mc.maxRecv)
 		if mc.timeout > 0 {
@@ -57,20 +63,50 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	return nil
 }
 
-// connection picks one and checks what depends on it.
-func (c *call) connection() (*clientConn, error) {
-	conn, err := c.cc.pick(c.ctx, &c.info)
-	if err != nil || c.info.authority == "" {
-		return conn, err
+// methods is the service config, once the resolver has answered for the first time
+// since the client was IDLE.
+func (cc *ClientConn) methods(ctx context.Context) (*serviceConfig, error) {
+	for {
+		if cfg := cc.config.Load(); cfg != nil {
+			return cfg, nil
+		}
+		if err := cc.awaitConfig(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitConfig waits for a service config.
+func (cc *ClientConn) awaitConfig(ctx context.Context) error {
+	cc.mu.Lock()
+	err := cc.activate()
+	resolved := cc.resolved.next()
+	have := cc.config.Load() != nil
+	cc.mu.Unlock()
+	if err != nil || have {
+		return err
+	}
+	select {
+	case <-resolved:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// checkAuthority checks the authority that the call's options override.
+func (c *call) checkAuthority(conn *clientConn) error {
+	if c.info.authority == "" {
+		return nil
 	}
 	v, ok := conn.peer.AuthInfo.(credentials.AuthorityValidator)
 	if !ok {
-		return nil, status.Errorf(codes.Unavailable, "rpc: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", authType(conn.peer))
+		return status.Errorf(codes.Unavailable, "rpc: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", authType(conn.peer))
 	}
 	if err := v.ValidateAuthority(c.info.authority); err != nil {
-		return nil, status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", c.info.authority, err)
+		return status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", c.info.authority, err)
 	}
-	return conn, nil
+	return nil
 }
 
 func authType(p peer.Peer) string {

@@ -27,8 +27,10 @@ type callInfo struct {
 	compressor   encoding.Compressor
 	replay       int
 	creds        []credentials.PerRPCCredentials
-	special      bool // the request's fixed fields are not the method's usual ones
-	after        bool // some option wants to know of the end
+	special      bool        // the request's fixed fields are not the method's usual ones
+	after        bool        // some option wants to know of the end
+	agent        *agent      // user agent of a library; nil: the client's
+	only         *clientConn // what the call must use; nil: what the balancer picks
 }
 
 func defaultCallInfo() callInfo {
@@ -76,6 +78,10 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 		ci.replay = o.MaxRetryRPCBufferSize
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
 		ci.after = true
+	case agentOption:
+		ci.agent = o.a
+	case onConn:
+		ci.only = o.c
 	case grpc.StaticMethodCallOption, *grpc.StaticMethodCallOption, grpc.EmptyCallOption, *grpc.EmptyCallOption, nil:
 	default:
 		return ci.foreign(opt)

@@ -3,20 +3,15 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/rpc/internal/resolve"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
 
@@ -24,6 +19,9 @@ var (
 	// ErrNoTransportSecurity is returned by NewClient without
 	// WithTransportCredentials.
 	ErrNoTransportSecurity = errors.New("rpc: caller set no transport credentials (use WithTransportCredentials, with insecure.NewCredentials for plaintext)")
+	// ErrCredentials is wrapped by NewClient's errors about credentials that contradict
+	// each other.
+	ErrCredentials = errors.New("rpc: bad credentials")
 	// ErrCredentialsNeedSecurity is returned by NewClient when credentials that
 	// demand a secure connection were given for an insecure one.
 	ErrCredentialsNeedSecurity = errors.New("rpc: caller's per-RPC credentials require transport security")
@@ -31,19 +29,19 @@ var (
 	ErrClientConnClosing = status.Error(codes.Canceled, "grpc: the client connection is closing")
 )
 
-// ClientConn is a client of one target: a grpc.ClientConnInterface, over one
-// connection or, with round_robin, one to each address. Its methods are safe for
+// ClientConn is a client of one target: a grpc.ClientConnInterface. A resolver
+// finds the target's addresses and a balancer spreads calls over them; both are
+// grpc-go's or written for its plugin interfaces. Its methods are safe for
 // concurrent use.
 type ClientConn struct {
 	opts      dialOptions
 	name      string // the target as given
-	target    resolve.Target
+	target    resolver.Target
+	builder   resolver.Builder
 	authority string
 	scheme    string
 	accepts   string
-	balance   balance
 	info      callInfo // what the default call options add up to
-	config    *serviceConfig
 	unary     grpc.UnaryClientInterceptor
 	stream    grpc.StreamClientInterceptor
 	shadow    *grpc.ClientConn // what interceptors are given; nil without any
@@ -52,40 +50,38 @@ type ClientConn struct {
 	routes    routes
 	maker     *h2.Maker
 	attempts  attempts
+	facade    facade
+	fallback  *serviceConfig // when the resolver has none
 
-	ready atomic.Pointer[readySet] // nil or empty: no connection to use
+	picker atomic.Pointer[pickers]
+	config atomic.Pointer[serviceConfig] // nil until the resolver has answered
 
-	wg sync.WaitGroup
+	wg sync.WaitGroup // connections, and the goroutines that make and check them
 
-	mu      sync.Mutex
-	state   connectivity.State
-	changed signal      // when state or ready changes
-	lastErr error       // why the last attempt to connect failed
-	active  bool        // a goroutine is connecting or holding connections
-	first   *clientConn // pick_first's connection
-	links   []*link
-	conns   []*clientConn // all that live, those going away included
-	hurry   signal        // of ResetConnectBackoff
-	idle    idleness
-}
-
-// readySet is the connections that calls may use.
-type readySet struct {
-	conns []*clientConn
-	next  atomic.Uint32
+	mu       sync.Mutex // taken after subConn.mu and switcher.mu
+	state    connectivity.State
+	changed  signal    // when state changes
+	resolved signal    // when there is a service config again
+	active   *activity // nil while IDLE
+	conns    map[*clientConn]struct{}
+	last     *serviceConfig // the last that was applied
+	watchers map[*mirror]struct{}
+	idle     idleness
 }
 
 var _ grpc.ClientConnInterface = (*ClientConn)(nil)
 
 // NewClient makes a client of target: dns:///name:port, plain name:port,
-// passthrough:///address, unix:path or unix-abstract:name. It connects on the
+// passthrough:///address, unix:path, unix-abstract:name, or a name whose scheme has
+// a resolver in [WithResolvers] or in grpc's package resolver. It connects on the
 // first call or on Connect. Close it in the end. Every error is the caller's.
 func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	o := defaultDialOptions()
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
-	cc := &ClientConn{opts: o, name: target}
+	cc := &ClientConn{opts: o, name: target, conns: map[*clientConn]struct{}{}, watchers: map[*mirror]struct{}{}}
+	cc.picker.Store(newPickers(nil))
 	if err := cc.configure(); err != nil {
 		return nil, err
 	}
@@ -94,7 +90,10 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 
 func (cc *ClientConn) configure() (err error) {
 	o := &cc.opts
-	if cc.target, err = resolve.Parse(cc.name); err != nil {
+	if err = o.useBundle(); err != nil {
+		return err
+	}
+	if cc.target, cc.builder, err = findResolver(cc.name, o); err != nil {
 		return err
 	}
 	if o.creds == nil {
@@ -109,17 +108,12 @@ func (cc *ClientConn) configure() (err error) {
 			}
 		}
 	}
-	cc.authority = cc.target.Authority()
-	if name := o.creds.Info().ServerName; name != "" {
-		cc.authority = name
-	}
-	if o.authority != "" {
-		cc.authority = o.authority
-	}
-	if cc.config, err = parseServiceConfig(o.serviceConfig); err != nil {
+	if cc.authority, err = authorityOf(cc.target, cc.builder, o); err != nil {
 		return err
 	}
-	cc.balance = cc.config.balance
+	if cc.fallback, err = parseServiceConfig(o.serviceConfig, strict); err != nil {
+		return err
+	}
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {
 		return err
 	}
@@ -131,8 +125,8 @@ func (cc *ClientConn) configure() (err error) {
 	return cc.intercept()
 }
 
-// intercept prepares the interceptors, which want a *grpc.ClientConn: they get
-// one that knows the target and refuses to connect.
+// intercept prepares the interceptors. The *grpc.ClientConn that they are given is
+// AsGRPC's: its Target and state are the client's, and its calls are too.
 func (cc *ClientConn) intercept() (err error) {
 	o := &cc.opts
 	if o.unaryOne != nil {
@@ -151,10 +145,7 @@ func (cc *ClientConn) intercept() (err error) {
 	cc.streamer = func(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		return cc.newStream(ctx, desc, method, opts)
 	}
-	cc.shadow, err = grpc.NewClient("passthrough:///"+cc.name, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-			return nil, errors.New("rpc: an interceptor must call its invoker, not the ClientConn it is given")
-		}))
+	cc.shadow, err = cc.facade.get(cc)
 	return err
 }
 
@@ -178,6 +169,10 @@ const minKeepalive = 10 * time.Second
 
 // Target is what NewClient was given.
 func (cc *ClientConn) Target() string { return cc.name }
+
+// CanonicalTarget is the target with its scheme and authority, as
+// "scheme://[authority]/endpoint".
+func (cc *ClientConn) CanonicalTarget() string { return cc.target.String() }
 
 // GetState is the connectivity state.
 func (cc *ClientConn) GetState() connectivity.State {
@@ -207,15 +202,19 @@ func (cc *ClientConn) WaitForStateChange(ctx context.Context, source connectivit
 // Connect leaves IDLE without a call. It does not wait.
 func (cc *ClientConn) Connect() {
 	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if act := cc.active; act != nil {
+		act.policy.run(act.balancer.exitIdle)
+		return
+	}
 	cc.activate()
-	cc.mu.Unlock()
 }
 
 // ResetConnectBackoff makes waiting attempts to connect go ahead at once.
 func (cc *ClientConn) ResetConnectBackoff() {
-	cc.mu.Lock()
-	cc.hurry.tell()
-	cc.mu.Unlock()
+	for _, s := range cc.subConns() {
+		s.resetBackoff()
+	}
 }
 
 // Close ends all connections and calls and returns when their goroutines are
@@ -226,82 +225,62 @@ func (cc *ClientConn) Close() error {
 		cc.mu.Unlock()
 		return ErrClientConnClosing
 	}
+	act := cc.active
+	cc.active = nil
 	cc.setState(connectivity.Shutdown)
-	cc.ready.Store(nil)
 	cc.idle.stop()
-	conns := slices.Clone(cc.conns)
+	conns := make([]*clientConn, 0, len(cc.conns))
+	for c := range cc.conns {
+		conns = append(conns, c)
+	}
 	cc.mu.Unlock()
+	cc.setPicker(closedPicker{})
+	cc.mu.Lock()
+	cc.resolved.tell()
+	cc.mu.Unlock()
+	if act != nil {
+		act.close()
+	}
 	for _, c := range conns {
 		c.h2c.Close()
 	}
 	cc.wg.Wait()
-	if cc.shadow != nil {
-		return cc.shadow.Close()
-	}
-	return nil
+	return cc.facade.close()
 }
 
 // setState notes a state and tells who waits. cc.mu is held.
 func (cc *ClientConn) setState(s connectivity.State) {
-	if cc.state == connectivity.Shutdown {
+	if cc.state == connectivity.Shutdown || cc.state == s {
 		return
 	}
 	cc.state = s
 	cc.changed.tell()
-}
-
-// pick returns a connection for a call. Without waitForReady it fails with
-// UNAVAILABLE while the target cannot be reached.
-func (cc *ClientConn) pick(ctx context.Context, ci *callInfo) (*clientConn, error) {
-	if set := cc.ready.Load(); set != nil {
-		if len(set.conns) == 1 {
-			return set.conns[0], nil
-		}
-		return set.conns[int(set.next.Add(1))%len(set.conns)], nil
-	}
-	return cc.pickSlow(ctx, ci)
-}
-
-func (cc *ClientConn) pickSlow(ctx context.Context, ci *callInfo) (*clientConn, error) {
-	for {
-		cc.mu.Lock()
-		if cc.state == connectivity.Shutdown {
-			cc.mu.Unlock()
-			return nil, ErrClientConnClosing
-		}
-		if set := cc.ready.Load(); set != nil {
-			cc.mu.Unlock()
-			return set.conns[int(set.next.Add(1))%len(set.conns)], nil
-		}
-		cc.activate()
-		state, changed, last := cc.state, cc.changed.next(), cc.lastErr
-		cc.mu.Unlock()
-		if state == connectivity.TransientFailure && !ci.waitForReady {
-			return nil, status.Error(codes.Unavailable, unreachable(last))
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, cc.waitedInVain(ctx, last)
-		}
+	for m := range cc.watchers {
+		m.show(s)
 	}
 }
 
-func (cc *ClientConn) waitedInVain(ctx context.Context, last error) error {
-	st := status.FromContextError(ctx.Err())
-	if last == nil {
-		return st.Err()
+// subConns lists those of the running balancer.
+func (cc *ClientConn) subConns() []*subConn {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.active == nil {
+		return nil
 	}
-	return status.Errorf(st.Code(), "%s while waiting for connections to become ready: last error: %v", st.Message(), last)
+	out := make([]*subConn, 0, len(cc.active.subs))
+	for s := range cc.active.subs {
+		out = append(out, s)
+	}
+	return out
 }
 
-func unreachable(err error) string {
-	if err == nil {
-		return "rpc: no connection to the server"
+// begin counts a goroutine that Close waits for; false after Close.
+func (cc *ClientConn) begin() bool {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.state == connectivity.Shutdown {
+		return false
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return fmt.Sprintf("name resolver error: %v", err)
-	}
-	return strings.TrimSpace(fmt.Sprintf("connection error: desc = %q", err.Error()))
+	cc.wg.Add(1)
+	return true
 }

@@ -5,42 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/rpc/internal/resolve"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
 )
 
 // clientConn is one connection of a client: the h2.Handler of its streams.
 type clientConn struct {
 	cc       *ClientConn
+	sub      *subConn
 	h2c      *h2.Conn
 	peer     peer.Peer
 	ctx      context.Context // for statistics
 	settings chan struct{}   // closed when the server's SETTINGS have come; nil once they have
 	gone     chan struct{}   // closed when no more calls can begin
 	once     sync.Once
+	own      atomic.Int32 // streams that are not the application's: health checks, load reports
 	landings
 }
 
 // connect opens a connection and waits until the server has spoken. The error
 // says what failed: the network, the handshake, or the peer's HTTP/2.
-func (cc *ClientConn) connect(ctx context.Context, addr resolve.Addr) (*clientConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
-	defer cancel()
+func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientConn, error) {
+	cc := s.act.cc
 	nc, err := cc.dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}
-	c := &clientConn{cc: cc, settings: make(chan struct{}), gone: make(chan struct{})}
+	c := &clientConn{cc: cc, sub: s, settings: make(chan struct{}), gone: make(chan struct{})}
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
-	if nc, err = c.handshake(ctx, nc); err != nil {
+	if nc, err = c.handshake(ctx, nc, cc.serverName(addr)); err != nil {
 		return nil, err
 	}
 	c.h2c = cc.maker.Make(nc, c)
@@ -79,17 +81,15 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 	if cc.state == connectivity.Shutdown {
 		return ErrClientConnClosing
 	}
-	cc.conns = append(cc.conns, c)
+	cc.conns[c] = struct{}{}
 	return nil
 }
 
 // dismiss takes c off the books when it is over.
 func (cc *ClientConn) dismiss(c *clientConn) {
 	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if i := slices.Index(cc.conns, c); i >= 0 {
-		cc.conns = slices.Delete(cc.conns, i, i+1)
-	}
+	delete(cc.conns, c)
+	cc.mu.Unlock()
 }
 
 func (c *clientConn) cause() error {
@@ -100,13 +100,13 @@ func (c *clientConn) cause() error {
 }
 
 // handshake secures nc, or closes it and returns an error.
-func (c *clientConn) handshake(ctx context.Context, nc net.Conn) (net.Conn, error) {
+func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	if err := nc.SetDeadline(deadline); err != nil {
 		nc.Close()
 		return nil, err
 	}
-	sc, info, err := c.cc.opts.creds.ClientHandshake(ctx, c.cc.authority, nc)
+	sc, info, err := c.creds().ClientHandshake(ctx, name, nc)
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
@@ -117,6 +117,14 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn) (net.Conn, erro
 		return nil, err
 	}
 	return sc, nil
+}
+
+// creds are the balancer's for this subConn, or else the client's.
+func (c *clientConn) creds() credentials.TransportCredentials {
+	if b := c.sub.opts.CredsBundle; b != nil {
+		return b.TransportCredentials()
+	}
+	return c.cc.opts.creds
 }
 
 // ended cleans up when the connection has ended.
@@ -134,32 +142,13 @@ func (c *clientConn) ended(error) {
 func (c *clientConn) leave() {
 	c.once.Do(func() {
 		close(c.gone)
-		c.cc.lost(c)
+		c.sub.lost(c)
 	})
 }
 
-// retire takes a connection that opens no streams any more out of the client's
-// set, and waits until nobody picks it.
-func (c *clientConn) retire() {
-	c.leave()
-	cc := c.cc
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	set := cc.ready.Load()
-	if set == nil {
-		return
-	}
-	left := &readySet{}
-	for _, x := range set.conns {
-		if x != c {
-			left.conns = append(left.conns, x)
-		}
-	}
-	if len(left.conns) == 0 {
-		left = nil
-	}
-	cc.ready.Store(left)
-}
+// retire takes a connection that opens no streams any more out of use. Nobody picks
+// it afterwards.
+func (c *clientConn) retire() { c.leave() }
 
 // OnSettings makes the connection ready.
 func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }

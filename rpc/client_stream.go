@@ -97,16 +97,19 @@ func (cs *clientStream) begin(out h2.Out) error {
 func (cs *clientStream) open1(out h2.Out) (*attempt, sight, error) {
 	cs.retry.count()
 	a := &attempt{ready: make(chan struct{}, 1), maxRecv: cs.info.maxRecv}
+	if cs.statsOn() {
+		cs.statsBegin(kindOf(cs.desc))
+	}
 	conn, err := cs.connection()
 	if err != nil {
 		out.Data.Free()
 		if out.Rest != nil {
 			out.Rest.Free()
 		}
+		if cs.statsOn() {
+			cs.statsEnd(a, err)
+		}
 		return a, maybeSeen, err
-	}
-	if cs.statsOn() {
-		cs.statsBegin(kindOf(cs.desc))
 	}
 	seen, err := cs.call.open(a, conn, &out)
 	if err != nil {
@@ -114,6 +117,7 @@ func (cs *clientStream) open1(out h2.Out) (*attempt, sight, error) {
 		if cs.statsOn() {
 			cs.statsEnd(a, err)
 		}
+		cs.attemptEnded(nil, err)
 		return a, seen, err
 	}
 	// If the call was cancelled meanwhile, who did it waits for sendMu and will
@@ -174,6 +178,7 @@ func (cs *clientStream) againLocked(failed *attempt, err error) bool {
 	if cs.statsOn() {
 		cs.statsEnd(failed, err)
 	}
+	cs.attemptEnded(failed, err)
 	cs.mu.Lock()
 	cs.a = nil
 	cs.mu.Unlock()

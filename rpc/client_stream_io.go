@@ -259,6 +259,7 @@ func (cs *clientStream) cleanUp(err error) {
 			cs.statsEnd(a, err)
 		}
 	}
+	cs.attemptEnded(a, err)
 	cs.report(a, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -84,16 +85,21 @@ const (
 
 // tryUnary makes one attempt of a unary call.
 func (c *call) tryUnary(a *attempt, req, reply any) (error, sight, wholeness) {
-	conn, err := c.connection()
-	if err != nil {
-		return err, maybeSeen, whole // the attempt was never used
-	}
-	m, info, err := encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
-	if err != nil {
-		return err, maybeSeen, whole
-	}
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
+	}
+	conn, err := c.connection()
+	var m message.Message
+	var info payloadInfo
+	if err == nil {
+		m, info, err = encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
+	}
+	if err != nil { // the attempt was never used
+		if c.statsOn() {
+			c.statsEnd(a, err)
+		}
+		c.attemptEnded(nil, err)
+		return err, maybeSeen, whole
 	}
 	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
 	seen, err := c.open(a, conn, &out)
@@ -102,6 +108,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, sight, wholeness) {
 		if c.statsOn() {
 			c.statsEnd(a, err)
 		}
+		c.attemptEnded(nil, err)
 		return err, seen, broken
 	}
 	if c.statsOn() {
@@ -125,6 +132,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, sight, wholeness) {
 	if c.statsOn() {
 		c.statsEnd(a, err)
 	}
+	c.attemptEnded(a, err)
 	return err, a.seen, w
 }
 

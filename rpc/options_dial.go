@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
 )
 
@@ -41,10 +42,17 @@ type dialOptions struct {
 	stats          []stats.Handler
 	serviceConfig  string
 	retry          *RetryPolicy
+	bundle         credentials.Bundle
+	resolvers      []resolver.Builder
+	noProxy        bool
+	localDNS       bool
 	noRetry        bool
 	maxAttempts    int
 	idleTimeout    time.Duration
 	acceptEncoding []string
+
+	noResolverConfig bool // service configs come from WithDefaultServiceConfig alone
+	noHealthCheck    bool
 }
 
 const (
@@ -134,8 +142,7 @@ func WithMaxHeaderListSize(n uint32) DialOption {
 }
 
 // WithUnaryInterceptor installs the outermost interceptor of unary calls.
-// Interceptors get a *grpc.ClientConn that knows the target and nothing else:
-// calls go through the invoker.
+// Interceptors get the *grpc.ClientConn that [AsGRPC] returns.
 func WithUnaryInterceptor(i grpc.UnaryClientInterceptor) DialOption {
 	return dialOption(func(o *dialOptions) { o.unaryOne = i })
 }
@@ -166,11 +173,12 @@ func WithStatsHandler(h stats.Handler) DialOption {
 	})
 }
 
-// WithDefaultServiceConfig reads a service config in JSON. Understood are
-// loadBalancingConfig and loadBalancingPolicy (pick_first, round_robin),
-// retryThrottling, and in methodConfig name, waitForReady, timeout,
-// maxRequestMessageBytes, maxResponseMessageBytes and retryPolicy. NewClient
-// fails on anything else rather than ignoring it.
+// WithDefaultServiceConfig is the service config, in JSON, of a target whose resolver
+// has none. Understood are loadBalancingConfig and loadBalancingPolicy (any balancer
+// that is registered with grpc's package balancer), retryThrottling,
+// healthCheckConfig, and in methodConfig name, waitForReady, timeout,
+// maxRequestMessageBytes, maxResponseMessageBytes and retryPolicy. NewClient fails on
+// anything else rather than ignoring it.
 func WithDefaultServiceConfig(json string) DialOption {
 	return dialOption(func(o *dialOptions) { o.serviceConfig = json })
 }

@@ -58,8 +58,12 @@ func (b *routes) put(method string, r *route) {
 // route is what a method and the call's options settle.
 func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	plain := !ci.special && !cc.info.special
+	known, agent := &cc.routes, cc.opts.userAgent
+	if ci.agent != nil {
+		known, agent = &ci.agent.routes, ci.agent.name
+	}
 	if plain {
-		if r := cc.routes.get(method); r != nil {
+		if r := known.get(method); r != nil {
 			return r
 		}
 	}
@@ -73,7 +77,7 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 		{Name: ":path", Value: method},
 		{Name: ":authority", Value: authority},
 		{Name: "content-type", Value: header.ContentType(ci.subtype)},
-		{Name: "user-agent", Value: cc.opts.userAgent + userAgent},
+		{Name: "user-agent", Value: agent + userAgent},
 		{Name: "te", Value: "trailers"},
 	}
 	if ci.compressor != nil {
@@ -84,7 +88,7 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	}
 	r := &route{block: h2.NewBlock(fs...)}
 	if plain {
-		cc.routes.put(method, r)
+		known.put(method, r)
 	}
 	return r
 }
@@ -104,6 +108,9 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 			return fs, err
 		}
 		fs = appendMetadata(fs, md)
+	}
+	if len(c.picked.md) > 0 {
+		fs = appendMetadata(fs, c.picked.md)
 	}
 	if len(cc.opts.perRPC) > 0 || len(c.info.creds) > 0 {
 		return cc.appendCredentials(fs, c, conn)

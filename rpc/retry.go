@@ -25,7 +25,7 @@ type RetryPolicy struct {
 
 func (p *RetryPolicy) check() error {
 	if p.MaxAttempts < 2 || p.InitialBackoff <= 0 || p.MaxBackoff <= 0 || p.BackoffMultiplier <= 0 || len(p.RetryableStatusCodes) == 0 {
-		return fmt.Errorf("%w: retry policy %+v is incomplete or out of range", ErrServiceConfig, *p)
+		return fmt.Errorf("retry policy %+v is incomplete or out of range", *p)
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (r *retrying) count() {
 }
 
 // policyFor finds the retry policy of a call.
-func (cc *ClientConn) policyFor(mc *methodConfig) retrying {
-	r := retrying{maxAttempts: cc.opts.maxAttempts, throttle: cc.config.throttle}
+func (cc *ClientConn) policyFor(cfg *serviceConfig, mc *methodConfig) retrying {
+	r := retrying{maxAttempts: cc.opts.maxAttempts, throttle: cfg.throttle}
 	if cc.opts.noRetry {
 		return r
 	}

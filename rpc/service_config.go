@@ -1,25 +1,39 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/serviceconfig"
 )
 
 // ErrServiceConfig is wrapped by every error about a service config, which is
-// the caller's fault.
+// the caller's fault, or the resolver's whose config it is.
 var ErrServiceConfig = errors.New("rpc: bad service config")
 
 // serviceConfig is what a client understands of a service config.
 type serviceConfig struct {
-	balance  balance
+	serviceconfig.Config // grpc-go's marker
+
+	policy   *policy
 	methods  map[string]*methodConfig // by "/service/method", "/service/" or ""
 	throttle *throttle
+	health   *string // the service whose health is checked; nil: none
+}
+
+// policy is a balancer and its settings.
+type policy struct {
+	builder balancer.Builder
+	config  serviceconfig.LoadBalancingConfig
 }
 
 // methodConfig is the settings of some methods.
@@ -47,20 +61,29 @@ func (c *serviceConfig) find(method string) *methodConfig {
 	return c.methods[""]
 }
 
+// strictness says what an unknown field does.
+type strictness uint8
+
+const (
+	strict  strictness = iota // it is an error: the caller's own config
+	lenient                   // it is logged: a resolver's, made for clients of all versions
+)
+
 // The JSON of a service config, as grpc's service_config.proto maps to it.
 type (
 	jsonConfig struct {
-		Balancers  []map[string]json.RawMessage `json:"loadBalancingConfig"`
-		Balancer   string                       `json:"loadBalancingPolicy"`
-		Methods    []jsonMethods                `json:"methodConfig"`
-		Throttling *jsonThrottling              `json:"retryThrottling"`
+		Balancers  *json.RawMessage `json:"loadBalancingConfig"`
+		Balancer   *string          `json:"loadBalancingPolicy"`
+		Methods    []jsonMethods    `json:"methodConfig"`
+		Throttling *jsonThrottling  `json:"retryThrottling"`
+		Health     *jsonHealth      `json:"healthCheckConfig"`
 	}
 	jsonMethods struct {
 		Name         []jsonName    `json:"name"`
 		WaitForReady *bool         `json:"waitForReady"`
 		Timeout      *jsonDuration `json:"timeout"`
-		MaxRequest   *int          `json:"maxRequestMessageBytes"`
-		MaxResponse  *int          `json:"maxResponseMessageBytes"`
+		MaxRequest   *int64        `json:"maxRequestMessageBytes"`
+		MaxResponse  *int64        `json:"maxResponseMessageBytes"`
 		Retry        *jsonRetry    `json:"retryPolicy"`
 	}
 	jsonName struct {
@@ -78,40 +101,52 @@ type (
 		MaxTokens  float64 `json:"maxTokens"`
 		TokenRatio float64 `json:"tokenRatio"`
 	}
+	jsonHealth struct {
+		ServiceName *string `json:"serviceName"`
+	}
 	jsonDuration time.Duration
 )
 
-// UnmarshalJSON reads seconds with an "s" behind.
+// UnmarshalJSON reads seconds, with at most nine digits of a fraction, and an "s"
+// behind (protobuf's JSON mapping of Duration).
 func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	v, err := time.ParseDuration(s)
-	if err != nil || !strings.HasSuffix(s, "s") || strings.ContainsAny(s, "mhnuµ") {
+	number, ok := strings.CutSuffix(s, "s")
+	whole, fraction, dot := strings.Cut(number, ".")
+	if !ok || !digits(whole) || dot && (!digits(fraction) || len(fraction) > 9) {
 		return fmt.Errorf("malformed duration %q", s)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("duration %q is out of range", s)
 	}
 	*d = jsonDuration(v)
 	return nil
 }
 
-func parseServiceConfig(text string) (*serviceConfig, error) {
+// digits says whether s is one or more decimal digits.
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 	out := &serviceConfig{methods: map[string]*methodConfig{}}
-	if text == "" {
-		return out, nil
-	}
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
 	var js jsonConfig
-	if err := dec.Decode(&js); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrServiceConfig, err)
+	if text != "" {
+		if err := decodeConfig(text, &js, how); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
+		}
 	}
-	if err := out.setBalance(&js); err != nil {
-		return nil, err
+	var err error
+	if out.policy, err = js.policy(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
 	for _, m := range js.Methods {
 		if err := out.addMethods(m); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 		}
 	}
 	if t := js.Throttling; t != nil {
@@ -120,33 +155,90 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 		}
 		out.throttle = newThrottle(t.MaxTokens, t.TokenRatio)
 	}
+	if js.Health != nil {
+		name := ""
+		if js.Health.ServiceName != nil {
+			name = *js.Health.ServiceName
+		}
+		out.health = &name
+	}
 	return out, nil
 }
 
-func (c *serviceConfig) setBalance(js *jsonConfig) error {
-	var names []string
-	for _, b := range js.Balancers {
-		for name := range b {
-			names = append(names, name)
-		}
+// decodeConfig reads one JSON object and nothing behind it.
+func decodeConfig(text string, js *jsonConfig, how strictness) error {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(js)
+	if err != nil && how == lenient && strings.Contains(err.Error(), "unknown field") {
+		grpclog.Component("rpc").Warningf("service config of the resolver: %v: it is not used", err)
+		*js = jsonConfig{}
+		dec = json.NewDecoder(strings.NewReader(text))
+		err = dec.Decode(js)
 	}
-	if js.Balancer != "" && len(names) == 0 {
-		names = []string{strings.ToLower(js.Balancer)}
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		switch name {
-		case "pick_first":
-			c.balance = pickFirst
-			return nil
-		case "round_robin":
-			c.balance = roundRobin
-			return nil
-		}
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("%w: of the balancers %q none is pick_first or round_robin", ErrServiceConfig, names)
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("there is more behind the JSON object")
 	}
 	return nil
+}
+
+// policy is the first balancer of the list that is registered, or the one of the
+// older field, or pick_first.
+func (js *jsonConfig) policy() (*policy, error) {
+	if js.Balancers == nil {
+		name := "pick_first"
+		if js.Balancer != nil {
+			name = strings.ToLower(*js.Balancer)
+		}
+		if balancer.Get(name) == nil {
+			return nil, fmt.Errorf("no balancer is registered as %q", name)
+		}
+		return onePolicy(name, json.RawMessage("{}"))
+	}
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(*js.Balancers, &list); err != nil {
+		return nil, fmt.Errorf("loadBalancingConfig: %w", err)
+	}
+	names := make([]string, 0, len(list))
+	for i, entry := range list {
+		if len(entry) != 1 {
+			return nil, fmt.Errorf("loadBalancingConfig: entry %d has %d balancers and needs one", i, len(entry))
+		}
+		for name, config := range entry {
+			names = append(names, name)
+			if p, err := onePolicy(name, config); p != nil || err != nil {
+				return p, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("loadBalancingConfig: none of the balancers %q is registered", names)
+}
+
+// onePolicy reads a balancer's settings; nil when there is no such balancer.
+func onePolicy(name string, config json.RawMessage) (*policy, error) {
+	if name == "rls_experimental" {
+		return nil, fmt.Errorf("balancer %q is not supported: it reports metrics through grpc-go's own client", name)
+	}
+	b := balancer.Get(name)
+	if b == nil {
+		return nil, nil
+	}
+	p := &policy{builder: b}
+	parser, ok := b.(balancer.ConfigParser)
+	if !ok {
+		if c := bytes.TrimSpace(config); len(c) > 0 && !bytes.Equal(c, []byte("null")) && strings.Trim(string(c), "{} \t\r\n") != "" {
+			return nil, fmt.Errorf("balancer %q takes no settings and was given %s", name, config)
+		}
+		return p, nil
+	}
+	var err error
+	if p.config, err = parser.ParseConfig(config); err != nil {
+		return nil, fmt.Errorf("settings of balancer %q: %w", name, err)
+	}
+	return p, nil
 }
 
 func (c *serviceConfig) addMethods(m jsonMethods) error {
@@ -154,11 +246,12 @@ func (c *serviceConfig) addMethods(m jsonMethods) error {
 	if m.Timeout != nil {
 		mc.timeout = time.Duration(*m.Timeout)
 	}
-	if m.MaxRequest != nil {
-		mc.maxSend = *m.MaxRequest
+	var err error
+	if mc.maxSend, err = messageLimit("maxRequestMessageBytes", m.MaxRequest); err != nil {
+		return err
 	}
-	if m.MaxResponse != nil {
-		mc.maxRecv = *m.MaxResponse
+	if mc.maxRecv, err = messageLimit("maxResponseMessageBytes", m.MaxResponse); err != nil {
+		return err
 	}
 	if r := m.Retry; r != nil {
 		p := RetryPolicy{MaxAttempts: r.MaxAttempts, InitialBackoff: time.Duration(r.InitialBackoff),
@@ -174,14 +267,24 @@ func (c *serviceConfig) addMethods(m jsonMethods) error {
 		case n.Service != "":
 			key = "/" + n.Service + "/" + n.Method
 		case n.Method != "":
-			return fmt.Errorf("%w: a name has a method without a service", ErrServiceConfig)
+			return errors.New("a name has a method without a service")
 		}
 		if c.methods[key] != nil {
-			return fmt.Errorf("%w: %q is named twice", ErrServiceConfig, key)
+			return fmt.Errorf("%q is named twice", key)
 		}
 		c.methods[key] = mc
 	}
 	return nil
+}
+
+func messageLimit(field string, n *int64) (int, error) {
+	if n == nil {
+		return -1, nil
+	}
+	if *n < 0 {
+		return 0, fmt.Errorf("%s is %d", field, *n)
+	}
+	return int(min(*n, math.MaxInt32)), nil
 }
 
 // lower returns the smaller of a limit and a configured one.

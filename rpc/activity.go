@@ -1,0 +1,229 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/grpc/status"
+)
+
+// errInactive is returned to a resolver or balancer whose client has gone IDLE or has
+// been closed.
+var errInactive = errors.New("rpc: the client has gone idle or has been closed")
+
+// activity is what a client has while it is not IDLE: a resolver, a balancer, and the
+// subConns that the balancer has made. Calls of the resolver are made one at a time,
+// and so are calls of the balancer; neither waits for the other's queue but a
+// resolver that reports a state, which gets the balancer's answer.
+type activity struct {
+	cc       *ClientConn
+	names    serial
+	policy   serial
+	resolver resolver.Resolver // names only; nil until built
+	balancer switcher
+
+	subs map[*subConn]struct{} // cc.mu
+}
+
+// activate leaves IDLE. cc.mu is held.
+func (cc *ClientConn) activate() error {
+	if cc.state == connectivity.Shutdown {
+		return ErrClientConnClosing
+	}
+	if cc.active != nil {
+		return nil
+	}
+	act := &activity{cc: cc, subs: map[*subConn]struct{}{}}
+	act.balancer.init(act)
+	cc.active = act
+	cc.setState(connectivity.Connecting)
+	cc.idle.start(cc)
+	act.names.run(act.resolve)
+	return nil
+}
+
+// resolve builds the resolver. It runs in names.
+func (act *activity) resolve() {
+	o := &act.cc.opts
+	b := act.cc.builder
+	if o.dialer == nil && !o.noProxy && !o.localDNS && act.cc.target.URL.Scheme == "dns" {
+		b = proxiedNames{b}
+	}
+	r, err := b.Build(act.cc.target, nameClient{act}, resolver.BuildOptions{
+		DisableServiceConfig: o.noResolverConfig, DialCreds: o.creds, CredsBundle: o.bundle,
+		Dialer: o.dialer, Authority: act.cc.authority, MetricsRecorder: recorderOf(o.stats),
+	})
+	if err != nil {
+		nameClient{act}.ReportError(fmt.Errorf("the resolver cannot be built: %w", err))
+		return
+	}
+	act.resolver = r
+}
+
+func (act *activity) resolveNow() {
+	act.names.run(func() {
+		if act.resolver != nil {
+			act.resolver.ResolveNow(resolver.ResolveNowOptions{})
+		}
+	})
+}
+
+// close ends resolver, balancer and subConns, and waits for the first two. The
+// client has let go of act.
+func (act *activity) close() {
+	// The resolver first: one that waits for the balancer's answer gets it.
+	act.names.close(func() {
+		if act.resolver != nil {
+			act.resolver.Close()
+		}
+	})
+	act.policy.close(act.balancer.close)
+	act.cc.mu.Lock()
+	subs := act.subs
+	act.subs = nil
+	act.cc.mu.Unlock()
+	for s := range subs {
+		s.shutdown()
+	}
+}
+
+// live says whether act is what its client uses.
+func (act *activity) live() bool {
+	act.cc.mu.Lock()
+	defer act.cc.mu.Unlock()
+	return act.cc.active == act
+}
+
+// show publishes the balancer's state, unless act is over.
+func (act *activity) show(s balancer.State) {
+	cc := act.cc
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.active != act {
+		return
+	}
+	cc.setPicker(s.Picker)
+	cc.setState(s.ConnectivityState)
+}
+
+// nameClient is what a resolver sees of a client.
+type nameClient struct{ act *activity }
+
+// UpdateState implements resolver.ClientConn: the state replaces the last one. It
+// returns when the balancer has seen it, and with its error.
+func (n nameClient) UpdateState(s resolver.State) error {
+	act := n.act
+	if s.Endpoints == nil {
+		s.Endpoints = endpointsOf(s.Addresses)
+	}
+	cfg, err := act.configure(s.ServiceConfig)
+	if cfg == nil {
+		return err
+	}
+	var answer error
+	if !act.policy.call(func() { answer = act.balancer.update(cfg.policy, s) }) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return answer
+}
+
+// ReportError implements resolver.ClientConn.
+func (n nameClient) ReportError(err error) {
+	act := n.act
+	if act.apply(nil) == nil {
+		return
+	}
+	act.policy.run(func() { act.balancer.resolverError(err) })
+}
+
+// NewAddress implements resolver.ClientConn, for resolvers older than UpdateState.
+func (n nameClient) NewAddress(addrs []resolver.Address) {
+	_ = n.UpdateState(resolver.State{Addresses: addrs})
+}
+
+// ParseServiceConfig implements resolver.ClientConn.
+func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
+	if js == "" {
+		return &serviceconfig.ParseResult{Err: fmt.Errorf("%w: it is empty", ErrServiceConfig)}
+	}
+	cfg, err := parseServiceConfig(js, lenient)
+	if err != nil {
+		return &serviceconfig.ParseResult{Err: err}
+	}
+	return &serviceconfig.ParseResult{Config: cfg}
+}
+
+// configure applies the service config that goes with a resolver's state. Without a
+// config, nothing can be done with the state. The error is for the resolver.
+func (act *activity) configure(r *serviceconfig.ParseResult) (*serviceConfig, error) {
+	if r == nil || act.cc.opts.noResolverConfig {
+		return act.apply(nil), nil
+	}
+	cfg, ok := r.Config.(*serviceConfig)
+	if r.Err == nil && ok {
+		return act.apply(cfg), nil
+	}
+	act.cc.mu.Lock()
+	last := act.cc.last
+	act.cc.mu.Unlock()
+	if last != nil {
+		return act.apply(nil), balancer.ErrBadResolverState
+	}
+	err := r.Err
+	if err == nil {
+		err = fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", r.Config)
+	}
+	act.show(balancer.State{ConnectivityState: connectivity.TransientFailure,
+		Picker: errorPicker{status.Errorf(codes.Unavailable, "error parsing service config: %v", err)}})
+	act.cc.mu.Lock()
+	if act.cc.active == act {
+		act.cc.setConfig(act.cc.fallback)
+	}
+	act.cc.mu.Unlock()
+	return nil, balancer.ErrBadResolverState
+}
+
+// apply makes cfg the client's; nil is the last one, or the default. It returns the
+// config in use, nil when act is over.
+func (act *activity) apply(cfg *serviceConfig) *serviceConfig {
+	cc := act.cc
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.active != act {
+		return nil
+	}
+	if cfg == nil {
+		if cfg = cc.last; cfg == nil {
+			cfg = cc.fallback
+		}
+	}
+	cc.last = cfg
+	cc.setConfig(cfg)
+	return cfg
+}
+
+// setConfig makes cfg what calls use. cc.mu is held.
+func (cc *ClientConn) setConfig(cfg *serviceConfig) {
+	cc.config.Store(cfg)
+	cc.resolved.tell()
+}
+
+// endpointsOf makes an endpoint of each address, for resolvers older than endpoints.
+func endpointsOf(addrs []resolver.Address) []resolver.Endpoint {
+	out := make([]resolver.Endpoint, 0, len(addrs))
+	for _, a := range addrs {
+		attrs := a.BalancerAttributes
+		a.BalancerAttributes = nil
+		out = append(out, resolver.Endpoint{Addresses: []resolver.Address{a}, Attributes: attrs})
+	}
+	return slices.Clip(out)
+}

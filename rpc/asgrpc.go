@@ -1,0 +1,203 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+)
+
+// AsGRPC is cc for libraries that take a *grpc.ClientConn. All its calls are cc's:
+// through cc's interceptors, statistics, credentials and connections. It opens no
+// connection and resolves nothing. Its Target is cc's; GetState and
+// WaitForStateChange follow cc's state, Connect connects cc, and Close closes cc, as
+// Close of cc closes it. Call options go to cc with all that they report. Every call
+// of AsGRPC returns the same ClientConn.
+//
+// It panics when grpc-go refuses to make the ClientConn, which it does only when the
+// program has set global dial options that contradict cc's.
+func AsGRPC(cc *ClientConn) *grpc.ClientConn {
+	conn, err := cc.facade.get(cc)
+	if err != nil {
+		panic(fmt.Sprintf("rpc: grpc-go makes no ClientConn for %q: %v", cc.name, err))
+	}
+	return conn
+}
+
+// DialOptions is for libraries that make their *grpc.ClientConn themselves: with these
+// options after the library's own, every call of that ClientConn is cc's. The target
+// that the library names is not resolved and nothing connects to it. Close of such a
+// ClientConn leaves cc open.
+//
+// Of what a library sets beside them, these have their usual effect: interceptors
+// (ahead of cc's), default call options with everything that they carry, and the user
+// agent, which goes before cc's. A ClientConn does not let these be seen, so that they
+// have none: WithPerRPCCredentials (use grpc.PerRPCCredentials as a call option, or
+// cc's own), WithStatsHandler, WithKeepaliveParams, WithConnectParams, window and
+// buffer sizes, WithMaxHeaderListSize, WithDisableRetry and WithMaxCallAttempts. Their
+// place is NewClient. The library's transport credentials, authority, resolvers,
+// dialer and service config give way to cc's; a WithCredentialsBundle makes grpc-go
+// refuse the options.
+func DialOptions(cc *ClientConn) []grpc.DialOption {
+	return newPortal(cc, borrowed).options()
+}
+
+// facade is the ClientConn of AsGRPC, made when it is first wanted.
+type facade struct {
+	mu     sync.Mutex
+	conn   *grpc.ClientConn
+	closed bool
+}
+
+func (f *facade) get(cc *ClientConn) (*grpc.ClientConn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn != nil {
+		return f.conn, nil
+	}
+	p := newPortal(cc, owned)
+	conn, err := grpc.NewClient(cc.name, p.options()...)
+	if err != nil {
+		return nil, err
+	}
+	f.conn = conn
+	if f.closed {
+		conn.Close()
+		return conn, nil
+	}
+	p.attach(conn)
+	return conn, nil
+}
+
+// close closes the ClientConn. Its Close may be the caller.
+func (f *facade) close() error {
+	f.mu.Lock()
+	conn := f.conn
+	f.closed = true
+	f.mu.Unlock()
+	if conn != nil {
+		if err := conn.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownership says what Close of a stock ClientConn does.
+type ownership uint8
+
+const (
+	borrowed ownership = iota // nothing
+	owned                     // it closes the client
+)
+
+// portal is the way from a stock ClientConn to a client: interceptors that make its
+// calls, and credentials by which its balancer, which grpc-go makes by name, finds the
+// client (see mirror).
+type portal struct {
+	credentials.TransportCredentials // the client's; connects nothing
+	cc                               *ClientConn
+	owns                             ownership
+	once                             sync.Once    // attach
+	attaching                        atomic.Int32 // Connects of attach that the balancer has yet to see
+	agent                            atomic.Pointer[agent]
+}
+
+func newPortal(cc *ClientConn, owns ownership) *portal {
+	return &portal{TransportCredentials: cc.opts.creds, cc: cc, owns: owns}
+}
+
+var errNeverDials = errors.New("rpc: this ClientConn belongs to a client of package rpc and opens no connections")
+
+// ClientHandshake implements credentials.TransportCredentials: it refuses.
+func (p *portal) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errNeverDials
+}
+
+// Clone implements credentials.TransportCredentials.
+func (p *portal) Clone() credentials.TransportCredentials { return p }
+
+func (p *portal) options() []grpc.DialOption {
+	stubs := []resolver.Builder{stubResolver("dns"), stubResolver("passthrough"), stubResolver("unix"), stubResolver("unix-abstract")}
+	if s := p.cc.target.URL.Scheme; resolverOf(stubs, s) == nil {
+		stubs = append(stubs, stubResolver(s))
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(p),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errNeverDials }),
+		grpc.WithResolvers(stubs...),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"` + mirrorName + `":{}}]}`),
+		grpc.WithDisableHealthCheck(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithChainUnaryInterceptor(p.invoke),
+		grpc.WithChainStreamInterceptor(p.newStream),
+	}
+}
+
+// attach makes stock build its balancer, which then shows the client's state.
+func (p *portal) attach(stock *grpc.ClientConn) {
+	p.once.Do(func() {
+		p.attaching.Add(1)
+		stock.Connect()
+	})
+}
+
+func (p *portal) invoke(ctx context.Context, method string, req, reply any, stock *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return p.cc.Invoke(ctx, method, req, reply, p.with(stock, opts)...)
+}
+
+func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *grpc.ClientConn, method string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return p.cc.NewStream(ctx, desc, method, p.with(stock, opts)...)
+}
+
+// with adds what the library has set on stock.
+func (p *portal) with(stock *grpc.ClientConn, opts []grpc.CallOption) []grpc.CallOption {
+	if p.owns == owned {
+		return opts
+	}
+	p.attach(stock)
+	if a := p.agent.Load(); a != nil {
+		return append(opts[:len(opts):len(opts)], agentOption{a: a})
+	}
+	return opts
+}
+
+// agent is a user agent of its own and the request headers made with it.
+type agent struct {
+	name   string
+	routes routes
+}
+
+// agentOption makes a call with another user agent.
+type agentOption struct {
+	grpc.EmptyCallOption
+	a *agent
+}
+
+// stubResolver resolves every target to nothing that could be connected to.
+type stubResolver string
+
+// Scheme implements resolver.Builder.
+func (r stubResolver) Scheme() string { return string(r) }
+
+// Build implements resolver.Builder.
+func (r stubResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	return oneAddress(cc, "of a client of package rpc")
+}
+
+func resolverOf(bs []resolver.Builder, scheme string) resolver.Builder {
+	for _, b := range bs {
+		if b.Scheme() == scheme {
+			return b
+		}
+	}
+	return nil
+}

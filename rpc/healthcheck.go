@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/internal/backoff"
+	"google.golang.org/grpc"
+	gbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/grpclog"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// healthWatch is a balancer's listener to the health of a READY subConn.
+type healthWatch struct{ stop context.CancelFunc }
+
+func (w *healthWatch) end() {
+	if w != nil {
+		w.stop()
+	}
+}
+
+// checkedService is the service whose health the service config wants checked; nil
+// when none is.
+func (s *subConn) checkedService() *string {
+	cc := s.act.cc
+	cfg := cc.config.Load()
+	if cc.opts.noHealthCheck || cfg == nil {
+		return nil
+	}
+	return cfg.health
+}
+
+// checkHealth makes the subConn's state that of the service. s.mu is held.
+func (s *subConn) checkHealth(ctx context.Context, c *clientConn, service string) {
+	s.watch(ctx, c, service, func(state connectivity.State, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.held == c {
+			s.setState(state, err)
+		}
+	})
+}
+
+// RegisterHealthListener implements balancer.SubConn: listener, nil for none, replaces
+// the last one, and is called with the states of the service that the service config
+// names, or with READY once when it names none.
+func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.health.end()
+	s.health = nil
+	if s.state != connectivity.Ready || listener == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &healthWatch{cancel}
+	s.health = w
+	tell := func(state connectivity.State, err error) {
+		s.act.policy.run(func() {
+			s.mu.Lock()
+			current := s.health == w
+			s.mu.Unlock()
+			if current {
+				listener(balancer.SubConnState{ConnectivityState: state, ConnectionError: err})
+			}
+		})
+	}
+	name := s.checkedService()
+	if name == nil || s.opts.HealthCheckEnabled { // not wanted, or READY says it already
+		tell(connectivity.Ready, nil)
+		return
+	}
+	s.watch(ctx, s.held, *name, tell)
+}
+
+// watch calls Health.Watch on c until ctx or the connection ends, and tells of every
+// change. A server that has no health service is taken for healthy. s.mu is held.
+func (s *subConn) watch(ctx context.Context, c *clientConn, service string, tell func(connectivity.State, error)) {
+	cc := s.act.cc
+	if !cc.begin() {
+		return
+	}
+	go func() {
+		defer cc.wg.Done()
+		for failures := 0; ; failures++ {
+			if !sleep(ctx, backoff.Delay(gbackoff.DefaultConfig, failures)) || c.usable() != nil {
+				return
+			}
+			tell(connectivity.Connecting, nil)
+			heard, err := cc.watchOnce(ctx, c, service, tell)
+			switch {
+			case ctx.Err() != nil || c.usable() != nil:
+				return
+			case status.Code(err) == codes.Unimplemented:
+				grpclog.Component("rpc").Errorf("the server at %v has no health service: its connections count as healthy", c.peer.Addr)
+				tell(connectivity.Ready, nil)
+				return
+			}
+			tell(connectivity.TransientFailure, fmt.Errorf("connection active but received health check RPC error: %w", err))
+			if heard {
+				failures = -1
+			}
+		}
+	}()
+}
+
+// watchOnce makes one call of Health.Watch. heard says that the server has answered.
+func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, tell func(connectivity.State, error)) (heard bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.own.Add(1)
+	defer c.own.Add(-1)
+	st, err := cc.newStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName, []grpc.CallOption{onConn{c: c}})
+	if err != nil {
+		return false, err
+	}
+	if err := st.SendMsg(&healthpb.HealthCheckRequest{Service: service}); err != nil && err != io.EOF {
+		return false, err
+	}
+	if err := st.CloseSend(); err != nil {
+		return false, err
+	}
+	for ; ; heard = true {
+		var r healthpb.HealthCheckResponse
+		if err := st.RecvMsg(&r); err != nil {
+			return heard, err
+		}
+		if r.Status == healthpb.HealthCheckResponse_SERVING {
+			tell(connectivity.Ready, nil)
+			continue
+		}
+		tell(connectivity.TransientFailure, fmt.Errorf("connection active but health check failed. status=%s", r.Status))
+	}
+}
+
+// sleep waits for d; false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

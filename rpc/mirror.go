@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+)
+
+// mirrorName is what the balancer of a stock ClientConn is registered as.
+const mirrorName = "tarn_rpc_mirror"
+
+// _ registers the balancer by which a stock ClientConn shows a client's state: grpc-go
+// finds balancers by name, in a registry that is filled while a program starts.
+var _ = registerMirror()
+
+func registerMirror() string {
+	balancer.Register(mirrorBuilder{})
+	return mirrorName
+}
+
+type mirrorBuilder struct{}
+
+// Name implements balancer.Builder.
+func (mirrorBuilder) Name() string { return mirrorName }
+
+// Build implements balancer.Builder. The client is found by the transport credentials.
+func (mirrorBuilder) Build(to balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	p, ok := opts.DialCreds.(*portal)
+	if !ok {
+		return lostMirror{to: to}
+	}
+	// grpc-go has put its own name behind the library's.
+	name, _ := strings.CutSuffix(" "+opts.CustomUserAgent, " grpc-go/"+grpc.Version)
+	if name = strings.TrimSpace(name); name != "" && p.owns == borrowed {
+		p.agent.Store(&agent{name: name + " " + p.cc.opts.userAgent})
+	}
+	return &mirror{p: p, cc: p.cc, to: to}
+}
+
+// mirror shows a client's state as that of a stock ClientConn, and passes Connect and
+// Close on.
+type mirror struct {
+	p  *portal
+	cc *ClientConn
+	to balancer.ClientConn
+}
+
+// UpdateClientConnState implements balancer.Balancer. It is called once.
+func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
+	m.cc.mu.Lock()
+	m.cc.watchers[m] = struct{}{}
+	m.show(m.cc.state)
+	m.cc.mu.Unlock()
+	if m.p.attaching.Load() == 0 {
+		m.cc.Connect() // by a library's Connect or Dial
+	}
+	return nil
+}
+
+// show is called with every state of the client, cc.mu held.
+func (m *mirror) show(s connectivity.State) {
+	if s == connectivity.Shutdown { // which a balancer cannot show
+		m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{ErrClientConnClosing}})
+		return
+	}
+	m.to.UpdateState(balancer.State{ConnectivityState: s, Picker: errorPicker{errNeverDials}})
+}
+
+// ExitIdle implements balancer.Balancer: somebody has called Connect.
+func (m *mirror) ExitIdle() {
+	if m.p.attaching.Load() > 0 {
+		m.p.attaching.Add(-1)
+		return
+	}
+	m.cc.Connect()
+}
+
+// ResolverError implements balancer.Balancer.
+func (m *mirror) ResolverError(error) {}
+
+// UpdateSubConnState implements balancer.Balancer.
+func (m *mirror) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// Close implements balancer.Balancer.
+func (m *mirror) Close() {
+	m.cc.mu.Lock()
+	delete(m.cc.watchers, m)
+	m.cc.mu.Unlock()
+	if m.p.owns == owned {
+		_ = m.cc.Close() // closed already is well
+	}
+}
+
+var errLostMirror = errors.New("rpc: the transport credentials of rpc.DialOptions have been replaced by an option behind them")
+
+// lostMirror is the balancer of a ClientConn that no client can be found for. Its
+// calls go to the client all the same; its state cannot be shown.
+type lostMirror struct{ to balancer.ClientConn }
+
+// UpdateClientConnState implements balancer.Balancer.
+func (m lostMirror) UpdateClientConnState(balancer.ClientConnState) error {
+	m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{errLostMirror}})
+	return nil
+}
+
+// ExitIdle implements balancer.Balancer.
+func (lostMirror) ExitIdle() {}
+
+// ResolverError implements balancer.Balancer.
+func (lostMirror) ResolverError(error) {}
+
+// UpdateSubConnState implements balancer.Balancer.
+func (lostMirror) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// Close implements balancer.Balancer.
+func (lostMirror) Close() {}

@@ -1,0 +1,32 @@
+package rpc
+
+import (
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// The trailer and the message of a server's load report (gRFC A51).
+const (
+	loadKey     = "endpoint-load-metrics-bin"
+	loadMessage = "xds.data.orca.v3.OrcaLoadReport"
+)
+
+// serverLoad is the load report in a trailer, nil without one. The message's type is
+// looked up rather than imported: a program without it has no balancer that could
+// read it.
+func serverLoad(trailer metadata.MD) any {
+	vs := trailer[loadKey]
+	if len(vs) == 0 {
+		return nil
+	}
+	typ, err := protoregistry.GlobalTypes.FindMessageByName(loadMessage)
+	if err != nil {
+		return nil
+	}
+	m := typ.New().Interface()
+	if proto.Unmarshal([]byte(vs[len(vs)-1]), m) != nil {
+		return nil // as in grpc-go: a report that cannot be read is none
+	}
+	return m
+}

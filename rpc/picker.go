@@ -1,0 +1,240 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// pickers is the balancer's picker, until it has another.
+type pickers struct {
+	picker  balancer.Picker // nil while the client is IDLE or resolving
+	changed chan struct{}   // closed when another has taken its place
+}
+
+func newPickers(p balancer.Picker) *pickers {
+	return &pickers{picker: p, changed: make(chan struct{})}
+}
+
+// setPicker makes waiting calls pick again.
+func (cc *ClientConn) setPicker(p balancer.Picker) {
+	next := newPickers(p)
+	for {
+		old := cc.picker.Load()
+		if _, closed := old.picker.(closedPicker); closed {
+			return
+		}
+		if cc.picker.CompareAndSwap(old, next) {
+			close(old.changed)
+			return
+		}
+	}
+}
+
+// closedPicker ends the calls of a closed client.
+type closedPicker struct{}
+
+// Pick implements balancer.Picker.
+func (closedPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{}, ErrClientConnClosing
+}
+
+// errorPicker ends every call with an error, or makes it wait.
+type errorPicker struct{ err error }
+
+// Pick implements balancer.Picker.
+func (p errorPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{}, p.err
+}
+
+// pick is a balancer's choice for one attempt.
+type pick struct {
+	conn *clientConn
+	done func(balancer.DoneInfo) // or nil; called once, when the attempt has ended
+	md   metadata.MD             // for the request's header
+	how  pickKind
+}
+
+type pickKind uint8
+
+const (
+	atOnce  pickKind = iota
+	delayed          // the call has waited for a picker
+	dropped          // the balancer has ended the call: it is not tried again
+)
+
+// pick asks the balancer for a connection, and waits while it has none. Without
+// waitForReady it fails with UNAVAILABLE while the target cannot be reached.
+func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pick, error) {
+	if ci.only != nil {
+		return pick{conn: ci.only}, ci.only.usable()
+	}
+	p := cc.picker.Load()
+	if p.picker != nil {
+		if r, err := p.picker.Pick(balancer.PickInfo{FullMethodName: method, Ctx: ctx}); err == nil {
+			if c := connOf(&r); c != nil {
+				return pick{conn: c, done: r.Done, md: r.Metadata}, nil
+			}
+		} else if v, over := pickError(err, ci); over {
+			return v.of(err, ci)
+		}
+	}
+	return cc.pickSlow(ctx, method, ci, p)
+}
+
+// connOf is the connection of a pick, nil when it is gone: the pick is then over,
+// and another picker is on its way.
+func connOf(r *balancer.PickResult) *clientConn {
+	if s, ok := r.SubConn.(*subConn); ok {
+		if c := s.conn.Load(); c != nil {
+			return c
+		}
+	}
+	if r.Done != nil {
+		r.Done(balancer.DoneInfo{})
+	}
+	return nil
+}
+
+func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers) (pick, error) {
+	var last error // the picker's, of a call that waits for a better one
+	for {
+		if seen.picker == nil {
+			if err := cc.leaveIdle(); err != nil {
+				return pick{}, err
+			}
+		}
+		select {
+		case <-seen.changed:
+		case <-ctx.Done():
+			return pick{}, waited(ctx, last)
+		}
+		seen = cc.picker.Load()
+		if seen.picker == nil {
+			continue
+		}
+		r, err := seen.picker.Pick(balancer.PickInfo{FullMethodName: method, Ctx: ctx})
+		if err == nil {
+			if c := connOf(&r); c != nil {
+				return pick{conn: c, done: r.Done, md: r.Metadata, how: delayed}, nil
+			}
+			continue
+		}
+		if v, over := pickError(err, ci); over {
+			return v.of(err, ci)
+		}
+		if !errors.Is(err, balancer.ErrNoSubConnAvailable) {
+			last = err
+		}
+	}
+}
+
+// pickVerdict says what a picker's error does to a call.
+type pickVerdict uint8
+
+const (
+	pickDrops pickVerdict = iota // it is the call's status
+	pickFails                    // UNAVAILABLE
+)
+
+// pickError decides on a picker's error; false when the call waits for the next
+// picker.
+func pickError(err error, ci *callInfo) (pickVerdict, bool) {
+	if err == balancer.ErrNoSubConnAvailable {
+		return 0, false
+	}
+	if _, ok := status.FromError(err); ok {
+		return pickDrops, true
+	}
+	return pickFails, !ci.waitForReady
+}
+
+func (v pickVerdict) of(err error, ci *callInfo) (pick, error) {
+	if v == pickFails {
+		return pick{}, status.Error(codes.Unavailable, err.Error())
+	}
+	if restricted(status.Code(err)) {
+		err = status.Errorf(codes.Internal, "received picker error with illegal status: %v", err)
+	}
+	return pick{how: dropped}, err
+}
+
+// leaveIdle makes an IDLE client resolve its target.
+func (cc *ClientConn) leaveIdle() error {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	return cc.activate()
+}
+
+// waited is the error of a call whose time ended before there was a connection.
+func waited(ctx context.Context, last error) error {
+	st := status.FromContextError(ctx.Err())
+	if last == nil {
+		return status.Errorf(st.Code(), "%s while waiting for connections to become ready", st.Message())
+	}
+	return status.Errorf(st.Code(), "%s while waiting for connections to become ready: latest balancer error: %v", st.Message(), last)
+}
+
+// connection picks one for the next attempt and checks what depends on it.
+func (c *call) connection() (*clientConn, error) {
+	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
+	p, err := c.cc.pick(c.tagged, c.method, &c.info)
+	if err != nil {
+		if p.how == dropped {
+			c.retry.maxAttempts = 0
+		}
+		return nil, err
+	}
+	c.picked = p
+	c.waited = c.waited || p.how == delayed
+	if c.waited && !c.begun.IsZero() {
+		c.waited = false
+		for _, h := range c.cc.opts.stats {
+			h.HandleRPC(c.tagged, &stats.PickerUpdated{})
+		}
+	}
+	if err = c.checkAuthority(p.conn); err != nil {
+		c.pickEnded(balancer.DoneInfo{Err: err})
+		return nil, err
+	}
+	return p.conn, nil
+}
+
+// attemptEnded tells the balancer how an attempt ended.
+func (c *call) attemptEnded(a *attempt, err error) {
+	if c.picked.done == nil {
+		return
+	}
+	info := balancer.DoneInfo{Err: err}
+	if a != nil {
+		info.Trailer = a.trailerMD()
+		info.BytesSent = a.fields != nil || a.st != nil
+		info.BytesReceived = a.headerMD() != nil || info.Trailer != nil
+		info.ServerLoad = serverLoad(info.Trailer)
+	}
+	c.pickEnded(info)
+}
+
+func (c *call) pickEnded(info balancer.DoneInfo) {
+	done := c.picked.done
+	c.picked = pick{}
+	if done != nil {
+		done(info)
+	}
+}
+
+// usable is an error when no call can begin on c.
+func (c *clientConn) usable() error {
+	select {
+	case <-c.gone:
+		return status.Error(codes.Unavailable, fmt.Sprintf("rpc: the connection to %v has ended", c.peer.Addr))
+	default:
+		return nil
+	}
+}

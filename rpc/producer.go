@@ -1,0 +1,89 @@
+package rpc
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// producer is something that a balancer runs on a subConn's connection, the listener
+// to out-of-band load reports for one, until the state of the subConn changes.
+type producer struct {
+	p     balancer.Producer
+	stop  func()
+	refs  int // subConn.mu
+	ended sync.Once
+}
+
+func (p *producer) end() { p.ended.Do(p.stop) }
+
+// GetOrBuildProducer implements balancer.SubConn. The builder is given a
+// grpc.ClientConnInterface whose calls go over this subConn.
+func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.producers[b]
+	if p == nil {
+		p = &producer{}
+		p.p, p.stop = b.Build(onSubConn{s})
+		if s.producers == nil {
+			s.producers = map[balancer.ProducerBuilder]*producer{}
+		}
+		s.producers[b] = p
+	}
+	p.refs++
+	return p.p, sync.OnceFunc(func() { s.release(b, p) })
+}
+
+func (s *subConn) release(b balancer.ProducerBuilder, p *producer) {
+	s.mu.Lock()
+	p.refs--
+	last := p.refs == 0
+	if last && s.producers[b] == p {
+		delete(s.producers, b)
+	}
+	s.mu.Unlock()
+	if last {
+		p.end()
+	}
+}
+
+// onSubConn makes calls over one subConn, without interceptors.
+type onSubConn struct{ s *subConn }
+
+func (o onSubConn) on() (onConn, error) {
+	c := o.s.conn.Load()
+	if c == nil {
+		return onConn{}, status.Error(codes.Unavailable, "SubConn state is not Ready")
+	}
+	return onConn{c: c}, nil
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (o onSubConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
+	on, err := o.on()
+	if err != nil {
+		return err
+	}
+	return o.s.act.cc.invoke(ctx, method, req, reply, append(opts[:len(opts):len(opts)], on))
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (o onSubConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	on, err := o.on()
+	if err != nil {
+		return nil, err
+	}
+	on.c.own.Add(1) // and no less when it ends: that is when the connection is of no more use
+	return o.s.act.cc.newStream(ctx, desc, method, append(opts[:len(opts):len(opts)], on))
+}
+
+// onConn makes a call use one connection and no other.
+type onConn struct {
+	grpc.EmptyCallOption
+	c *clientConn
+}

@@ -1,0 +1,275 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/internal/backoff"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+)
+
+// subConn is a connection to one of some addresses, made when its balancer asks for
+// it: a balancer.SubConn. Its states are gRPC's (connectivity-semantics-and-api.md):
+// a connection that is lost leaves it IDLE, and the balancer connects it again.
+type subConn struct {
+	balancer.SubConn // grpc-go's marker; every method is overridden
+	act              *activity
+	child            *child
+	opts             balancer.NewSubConnOptions
+
+	conn atomic.Pointer[clientConn] // set while READY: what picks use
+
+	mu       sync.Mutex // taken before cc.mu
+	addrs    []resolver.Address
+	state    connectivity.State
+	stop     context.CancelFunc // ends the attempt to connect, or the health check
+	held     *clientConn        // the connection there is, healthy or not
+	at       resolver.Address   // what held is connected to
+	failures int                // to connect, in a row
+	hurry    signal             // of resetBackoff
+
+	health    *healthWatch // the balancer's listener; nil without one
+	producers map[balancer.ProducerBuilder]*producer
+}
+
+func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balancer.NewSubConnOptions) (*subConn, error) {
+	s := &subConn{act: act, child: ch, opts: opts, addrs: slices.Clone(addrs)}
+	act.cc.mu.Lock()
+	defer act.cc.mu.Unlock()
+	if act.cc.active != act {
+		return nil, errInactive
+	}
+	act.subs[s] = struct{}{}
+	return s, nil
+}
+
+// String names the subConn in balancers' logs.
+func (s *subConn) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.addrs) == 0 {
+		return "SubConn()"
+	}
+	return fmt.Sprintf("SubConn(%s)", s.addrs[0].Addr)
+}
+
+// setState notes a state and tells the balancer. s.mu is held.
+func (s *subConn) setState(state connectivity.State, err error) {
+	if s.state == state || s.state == connectivity.Shutdown {
+		return
+	}
+	s.state = state
+	if state == connectivity.Ready {
+		s.conn.Store(s.held)
+	} else {
+		s.conn.Store(nil)
+	}
+	s.health.end()
+	s.health = nil
+	producers := s.producers
+	s.producers = nil
+	s.act.policy.run(func() {
+		for _, p := range producers {
+			p.end()
+		}
+		s.child.deliver(s, balancer.SubConnState{ConnectivityState: state, ConnectionError: err})
+	})
+}
+
+// Connect implements balancer.SubConn. It does nothing unless the subConn is IDLE.
+func (s *subConn) Connect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == connectivity.Idle {
+		s.start()
+	}
+}
+
+// start begins an attempt. s.mu is held.
+func (s *subConn) start() {
+	if len(s.addrs) == 0 || !s.act.cc.begin() {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.setState(connectivity.Connecting, nil)
+	go s.run(ctx, s.addrs)
+}
+
+// run tries the addresses, one after another, and after a failure waits for the time
+// of the next attempt, which the balancer begins.
+func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
+	cc := s.act.cc
+	defer cc.wg.Done()
+	began := time.Now()
+	s.mu.Lock()
+	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
+	s.mu.Unlock()
+	c, addr, err := s.tryAll(ctx, addrs, max(cc.opts.connect.MinConnectTimeout, time.Second, delay))
+	if err == nil {
+		s.connected(ctx, c, addr)
+		return
+	}
+	s.act.resolveNow()
+	s.mu.Lock()
+	if ctx.Err() != nil { // shut down, or other addresses
+		s.mu.Unlock()
+		return
+	}
+	s.setState(connectivity.TransientFailure, err)
+	hurry := s.hurry.next()
+	s.mu.Unlock()
+	t := time.NewTimer(time.Until(began.Add(delay)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-hurry:
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil {
+		select {
+		case <-hurry: // resetBackoff has counted
+		default:
+			s.failures++
+		}
+		s.setState(connectivity.Idle, err)
+	}
+}
+
+// tryAll returns the first connection that can be made. The error is that of the
+// first address.
+func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (*clientConn, resolver.Address, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var first error
+	for i := range addrs {
+		c, err := s.connect(ctx, &addrs[i])
+		if err == nil {
+			return c, addrs[i], nil
+		}
+		if first == nil {
+			first = fmt.Errorf("connection error: desc = %q", err.Error())
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, resolver.Address{}, first
+}
+
+// connected takes a new connection into use.
+func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Address) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		c.h2c.Shutdown()
+		return
+	}
+	s.failures = 0
+	select {
+	case <-c.gone: // already
+		s.act.resolveNow()
+		s.setState(connectivity.Idle, nil)
+		return
+	default:
+	}
+	s.held, s.at = c, addr
+	if name := s.checkedService(); name != nil && s.opts.HealthCheckEnabled {
+		s.checkHealth(ctx, c, *name)
+		return
+	}
+	s.setState(connectivity.Ready, nil)
+}
+
+// lost notes that no more calls can begin on c. The balancer may connect again.
+func (s *subConn) lost(c *clientConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held != c {
+		return
+	}
+	s.held = nil
+	s.stop()
+	s.act.resolveNow()
+	s.setState(connectivity.Idle, nil)
+}
+
+// UpdateAddresses implements balancer.SubConn: a connection to one of addrs is kept,
+// and any other is given up for a new one.
+func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
+	addrs = slices.Clone(addrs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.EqualFunc(s.addrs, addrs, sameAddress) {
+		return
+	}
+	s.addrs = addrs
+	switch s.state {
+	case connectivity.Shutdown, connectivity.TransientFailure, connectivity.Idle:
+		return
+	}
+	if s.held != nil {
+		if slices.ContainsFunc(addrs, func(a resolver.Address) bool { return sameAddress(a, s.at) }) {
+			return
+		}
+		s.drop()
+	}
+	s.stop()
+	s.setState(connectivity.Idle, nil)
+	s.start()
+}
+
+// drop lets the calls of the connection end and begins no more. s.mu is held.
+func (s *subConn) drop() {
+	c := s.held
+	s.held = nil
+	s.conn.Store(nil)
+	c.h2c.Shutdown()
+}
+
+// sameAddress compares what a connection depends on.
+func sameAddress(a, b resolver.Address) bool {
+	return a.Addr == b.Addr && a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
+}
+
+// Shutdown implements balancer.SubConn. Calls in progress go on.
+func (s *subConn) Shutdown() {
+	cc := s.act.cc
+	cc.mu.Lock()
+	if s.act.subs != nil {
+		delete(s.act.subs, s)
+	}
+	cc.mu.Unlock()
+	s.shutdown()
+}
+
+func (s *subConn) shutdown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == connectivity.Shutdown {
+		return
+	}
+	if s.held != nil {
+		s.drop()
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	s.setState(connectivity.Shutdown, nil)
+}
+
+func (s *subConn) resetBackoff() {
+	s.mu.Lock()
+	s.failures = 0
+	s.hurry.tell()
+	s.mu.Unlock()
+}

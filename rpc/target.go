@@ -1,0 +1,210 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// ErrTarget is wrapped by every error about a target that cannot be used. It is
+// the caller's.
+var ErrTarget = errors.New("rpc: bad target")
+
+// findResolver reads a target and finds its resolver: WithResolvers' first, then
+// package resolver's. A target without a scheme is dns, or what
+// resolver.SetDefaultScheme says.
+func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Builder, error) {
+	var none resolver.Target
+	if target == "" {
+		return none, nil, fmt.Errorf("%w: it is empty", ErrTarget)
+	}
+	u, err := url.Parse(target)
+	if err == nil {
+		if err := supported(u.Scheme); err != nil {
+			return none, nil, err
+		}
+		if b := o.resolver(u.Scheme); b != nil {
+			return checkTarget(resolver.Target{URL: *u}, b)
+		}
+		if strings.Contains(target, "://") && u.Scheme != "" {
+			return none, nil, fmt.Errorf("%w: no resolver is registered for the scheme of %q", ErrTarget, target)
+		}
+	}
+	scheme := "dns"
+	// grpc-go's default is passthrough until a program sets another.
+	if s := resolver.GetDefaultScheme(); s != "passthrough" {
+		scheme = s
+	}
+	if u, err = url.Parse(scheme + ":///" + target); err != nil {
+		return none, nil, fmt.Errorf("%w: %v", ErrTarget, err)
+	}
+	b := o.resolver(scheme)
+	if b == nil {
+		return none, nil, fmt.Errorf("%w: no resolver is registered for the default scheme %q", ErrTarget, scheme)
+	}
+	return checkTarget(resolver.Target{URL: *u}, b)
+}
+
+// supported refuses the schemes whose resolvers need more of a client than
+// grpc-go's public interfaces: xDS hands its routes over in an internal attribute.
+func supported(scheme string) error {
+	switch scheme {
+	case "xds", "google-c2p":
+		return fmt.Errorf("%w: xDS (scheme %q) is not supported", ErrTarget, scheme)
+	}
+	return nil
+}
+
+// checkTarget refuses what a dns or unix target cannot mean, before the first call
+// does.
+func checkTarget(t resolver.Target, b resolver.Builder) (resolver.Target, resolver.Builder, error) {
+	end := t.Endpoint()
+	switch b.Scheme() {
+	case "dns":
+		if end == "" {
+			return t, nil, fmt.Errorf("%w: %q names no host", ErrTarget, t.URL.String())
+		}
+		if _, port, err := net.SplitHostPort(end); err == nil && port == "" {
+			return t, nil, fmt.Errorf("%w: %q ends in a colon without a port", ErrTarget, end)
+		}
+	case "unix", "unix-abstract":
+		if t.URL.Host != "" {
+			return t, nil, fmt.Errorf("%w: %q has a host", ErrTarget, t.URL.String())
+		}
+		if end == "" {
+			return t, nil, fmt.Errorf("%w: %q names no socket", ErrTarget, t.URL.String())
+		}
+	}
+	return t, b, nil
+}
+
+func (o *dialOptions) resolver(scheme string) resolver.Builder {
+	if b := resolverOf(o.resolvers, scheme); b != nil {
+		return b
+	}
+	switch scheme {
+	case "":
+		return nil
+	case "unix", "unix-abstract":
+		// grpc-go's own mark their addresses with an attribute that only grpc-go can
+		// read.
+		return unixResolver(scheme)
+	}
+	return resolver.Get(scheme)
+}
+
+// unixResolver resolves unix and unix-abstract targets. Its addresses begin with
+// "unix:".
+type unixResolver string
+
+// Scheme implements resolver.Builder.
+func (r unixResolver) Scheme() string { return string(r) }
+
+// OverrideAuthority implements resolver.AuthorityOverrider.
+func (unixResolver) OverrideAuthority(resolver.Target) string { return "localhost" }
+
+// Build implements resolver.Builder.
+func (r unixResolver) Build(t resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	path := t.URL.Path // absolute
+	if path == "" {
+		path = t.URL.Opaque
+	}
+	if r == "unix-abstract" {
+		path = "@" + strings.TrimPrefix(path, "/")
+	}
+	return oneAddress(cc, "unix:"+path)
+}
+
+func oneAddress(cc resolver.ClientConn, addr string) (resolver.Resolver, error) {
+	a := resolver.Address{Addr: addr}
+	// The balancer is told of a failure, and calls say so: nothing can be resolved again.
+	_ = cc.UpdateState(resolver.State{Addresses: []resolver.Address{a},
+		Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{a}}}})
+	return fixedResolver{}, nil
+}
+
+// fixedResolver has nothing to look up again.
+type fixedResolver struct{}
+
+// ResolveNow implements resolver.Resolver.
+func (fixedResolver) ResolveNow(resolver.ResolveNowOptions) {}
+
+// Close implements resolver.Resolver.
+func (fixedResolver) Close() {}
+
+// authorityOf is the default :authority and TLS server name: WithAuthority's, the
+// credentials', the resolver's, the target's, in this order.
+func authorityOf(t resolver.Target, b resolver.Builder, o *dialOptions) (string, error) {
+	creds := ""
+	if o.creds != nil {
+		creds = o.creds.Info().ServerName
+	}
+	switch {
+	case o.authority != "" && creds != "" && o.authority != creds:
+		return "", fmt.Errorf("%w: the authority of the caller's credentials is %q and that of WithAuthority is %q", ErrTarget, creds, o.authority)
+	case o.authority != "":
+		return o.authority, nil
+	case creds != "":
+		return creds, nil
+	}
+	if a, ok := b.(resolver.AuthorityOverrider); ok {
+		return a.OverrideAuthority(t), nil
+	}
+	end := t.Endpoint()
+	if strings.HasPrefix(end, ":") {
+		end = "localhost" + end
+	}
+	return escapeAuthority(end), nil
+}
+
+// escapeAuthority escapes what RFC 3986, section 3.2 has no place for.
+func escapeAuthority(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~!$&'()*+,;=:[]@", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+	}
+	return b.String()
+}
+
+// serverName is what a connection to addr is verified as. WithAuthority goes before
+// what a resolver says, which is less to be trusted.
+func (cc *ClientConn) serverName(addr *resolver.Address) string {
+	if cc.opts.authority == "" && addr.ServerName != "" {
+		return addr.ServerName
+	}
+	return cc.authority
+}
+
+// dial opens a network connection to an address of the resolver's.
+func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Conn, error) {
+	if f := cc.opts.dialer; f != nil {
+		return f(ctx, addr.Addr)
+	}
+	network, address := networkOf(addr.Addr)
+	if network == "tcp" && !cc.opts.noProxy {
+		return cc.dialProxied(ctx, address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// networkOf splits an address as net.Dial takes it: "unix:path" and
+// "unix:///path" are sockets.
+func networkOf(addr string) (network, address string) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return "unix", strings.TrimPrefix(path, "//")
+	}
+	return "tcp", addr
+}
