@@ -20,9 +20,10 @@ type page struct {
 // writeHTML writes the report as one page that needs nothing else: no scripts, no network.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"plots": func(c Case) []plot { return c.plots() },
-		"value": func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
-		"ahead": func(r Row) string { return r.aheadText() },
+		"plots":   func(c Case) []plot { return c.plots() },
+		"value":   func(c Case, r Row, m Metric) string { return m.Unit.format(r.Values[m.Key]) },
+		"summary": func(r *Report) summary { return r.summary() },
+		"ahead":   func(r Row) string { return r.aheadText() },
 	}).Parse(reportTemplate)
 	if err != nil {
 		return err

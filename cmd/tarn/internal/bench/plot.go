@@ -73,7 +73,9 @@ func (c *Case) plot(m Metric, turns func(Row) []float64) (plot, bool) {
 		return plot{}, false
 	}
 	if s.log {
-		p.Hint += "; logarithmic"
+		p.Hint += "; logarithmic scale"
+	} else {
+		p.Hint += "; linear scale"
 	}
 	for i, r := range c.Rows {
 		v := m.visible(r)

@@ -25,6 +25,7 @@ func (r *Report) writeText(w io.Writer) error {
 			c.writeText(&b)
 		}
 	}
+	r.writeSummary(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

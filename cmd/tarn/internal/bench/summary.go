@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// comparison is one line of the summary: a case and a contestant of it.
+type comparison struct {
+	Section, Case, Peer string
+	Ahead               float64 // how many times as well as the contestant Tarn did; the median
+	Low, High           float64 // over the turns, each against the contestant's turn beside it
+}
+
+// Behind reports whether the contestant did better than Tarn.
+func (c comparison) Behind() bool { return c.Ahead < 1 }
+
+// Text is the ratio and its range.
+func (c comparison) Text() string {
+	if c.Low == c.High {
+		return fmt.Sprintf("%.2f×", c.Ahead)
+	}
+	return fmt.Sprintf("%.2f× (%.2f–%.2f)", c.Ahead, c.Low, c.High)
+}
+
+// comparisons lists every contestant of every case, in the report's order.
+func (r *Report) comparisons() []comparison {
+	var out []comparison
+	for _, s := range r.Sections {
+		for _, c := range s.Cases {
+			own := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Kind == Tarn })
+			if own < 0 {
+				continue
+			}
+			for _, row := range c.Rows {
+				if row.Kind == Tarn || row.Ahead == 0 {
+					continue
+				}
+				low, high := turnRatios(c.Rows[own].Turns, row.Turns, c.Metrics[0].Better)
+				if low == 0 {
+					low, high = row.Ahead, row.Ahead
+				}
+				out = append(out, comparison{s.Title, c.Title, row.Name, row.Ahead, min(low, row.Ahead), max(high, row.Ahead)})
+			}
+		}
+	}
+	return out
+}
+
+// turnRatios returns the least and the largest ratio of turns that ran side by side; 0 without turns.
+func turnRatios(ours, theirs []float64, better Better) (low, high float64) {
+	for i := range min(len(ours), len(theirs)) {
+		a, b := ours[i], theirs[i]
+		if a <= 0 || b <= 0 {
+			continue
+		}
+		ratio := a / b
+		if better == Lower {
+			ratio = b / a
+		}
+		if low == 0 || ratio < low {
+			low = ratio
+		}
+		high = max(high, ratio)
+	}
+	return low, high
+}
+
+// summary is the chart of all comparisons on one logarithmic axis.
+type summary struct {
+	Rows          []comparison
+	Ahead, Behind int
+	Ticks         []float64
+	least, most   float64
+}
+
+func (r *Report) summary() summary {
+	s := summary{Rows: r.comparisons(), least: 0.5, most: 2}
+	for _, c := range s.Rows {
+		s.least, s.most = min(s.least, c.Low), max(s.most, c.High)
+		if c.Behind() {
+			s.Behind++
+		} else {
+			s.Ahead++
+		}
+	}
+	for _, tick := range []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if tick >= s.least*0.99 && tick <= s.most*1.01 {
+			s.Ticks = append(s.Ticks, tick)
+		}
+	}
+	return s
+}
+
+// At is where a ratio lies on the axis, in per cent of its length.
+func (s summary) At(ratio float64) float64 {
+	return 100 * math.Log(ratio/s.least) / math.Log(s.most/s.least)
+}
+
+// Span is the length between two ratios on the axis, in per cent of its length, and never nothing.
+func (s summary) Span(low, high float64) float64 { return max(s.At(high)-s.At(low), 0.4) }
+
+// writeSummary writes what the chart shows as two sentences.
+func (r *Report) writeSummary(b *strings.Builder) {
+	s := r.summary()
+	if len(s.Rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nTarn is ahead in %d of %d comparisons.", s.Ahead, len(s.Rows))
+	if s.Behind > 0 {
+		b.WriteString(" It is behind in:\n")
+		for _, c := range s.Rows {
+			if c.Behind() {
+				fmt.Fprintf(b, "  %s, against %s: %s\n", c.Case, c.Peer, c.Text())
+			}
+		}
+		return
+	}
+	b.WriteString("\n")
+}
