@@ -11,37 +11,33 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
-// attempt is one try of a call: what its stream has brought so far. The reading
-// goroutine fills it, the caller waits on it.
+// attempt is one try of a call: its stream, and what that has brought so far.
 type attempt struct {
+	inbox
+
 	conn  *clientConn
 	habit *message.Habit // of the method's replies
-	st    *h2.Stream     // nil until opened, and again when released; the caller's
+	st    *h2.Stream     // nil until opened; used and released by the caller's side
 
-	maxRecv int
-	unary   bool // the caller waits for the end, not for each message
+	fields []h2.Field // space for the request's fields
 
-	mu        sync.Mutex
-	in        message.Assembler
-	ungranted int
-	waiting   bool
-	ready     chan struct{} // holds one; kept with a pooled attempt
+	// Under inbox.mu:
 	header    *responseShape
 	more      []h2.Field // the header's own fields
 	trailer   *responseShape
 	moreTrail []h2.Field
-	ended     bool
-	status    *status.Status // set with ended; nil: OK
-	err       error          // what reset the stream
-	seen      sight
-	abandoned bool // the caller has gone: whatever comes is freed
-	filling   bool // the reading goroutine writes to memory of in
-
-	fields []h2.Field // space for the request's fields
+	status    *status.Status // set when the inbox ends; nil: OK, or what was received tells
+	seen      progress       // with a status that is not the server's
+	writing   bool           // a Write or Open may wait for the server's window
 }
+
+// errStatus ends the inbox of an attempt whose status is not OK: a message that is
+// incomplete then does not matter.
+var errStatus = errors.New("rpc: the attempt has a status")
 
 // attempts recycles the attempts of unary calls. Only those whose stream ended
 // on both sides are put back: no callback can know them any more.
@@ -51,272 +47,236 @@ func (p *attempts) get() *attempt {
 	if a, ok := p.pool.Get().(*attempt); ok {
 		return a
 	}
-	return &attempt{ready: make(chan struct{}, 1)}
+	return new(attempt)
 }
 
 func (p *attempts) put(a *attempt) {
-	// The reading goroutine may not have left end yet.
+	// The reading goroutine may still be about to unlock it.
 	a.mu.Lock()
 	a.in.Free()
+	a.source, a.ungranted = nil, 0
+	a.end, a.closed, a.placed = nil, false, false
+	a.header, a.more, a.trailer, a.moreTrail = nil, nil, nil, nil
+	a.status, a.seen, a.writing = nil, maybeProcessed, false
 	a.mu.Unlock()
-	fields := a.fields
-	if cap(fields) > maxKeptFields {
-		fields = nil
+	a.conn, a.habit, a.st = nil, nil, nil
+	if cap(a.fields) > maxKeptFields {
+		a.fields = nil
 	}
-	clear(fields[:cap(fields)])
-	ready := a.ready
-	*a = attempt{ready: ready, fields: fields[:0]}
+	clear(a.fields[:cap(a.fields)])
+	a.fields = a.fields[:0]
 	p.pool.Put(a)
 }
 
+// maxKeptFields bounds the space for fields that is kept with an attempt.
 const maxKeptFields = 64
 
-// gotHeaders takes the response's header or trailer.
-func (a *attempt) gotHeaders(h *h2.Header, e h2.Ending) {
+// gotHeaders takes the response's header or trailer, which came on s.
+func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	sh := responseShapeOf(h)
+	more := append([]h2.Field(nil), h.More...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.abandoned || a.ended {
+	if a.closed || a.end != nil {
 		return
 	}
 	switch {
 	case h.Status == 0: // trailers
-		a.trailer, a.moreTrail = sh, append([]h2.Field(nil), h.More...)
-		a.end(sh.status(h.More, endTrailers))
+		a.trailer, a.moreTrail = sh, more
+		a.finishWith(sh.status(more, endTrailers))
 	case e == h2.End: // a response of nothing else
-		a.trailer, a.moreTrail = sh, append([]h2.Field(nil), h.More...)
-		a.end(sh.status(h.More, onlyTrailers))
+		a.trailer, a.moreTrail = sh, more
+		a.finishWith(sh.status(more, onlyTrailers))
 	default:
-		a.header, a.more = sh, append([]h2.Field(nil), h.More...)
-		if st := sh.unfit(); st != nil {
-			a.end(st)
+		a.header, a.more = sh, more
+		if st := sh.notGRPC(); st != nil {
+			a.finishWith(st)
 			return
 		}
-		a.wake()
+		a.gate.announce(headerEvent)
+		return
+	}
+	if a.writing {
+		// The server has answered without reading the request to its end. Nothing
+		// will open its window again.
+		s.Reset(h2.NoError)
 	}
 }
 
-// end notes the status. a.mu is held.
-func (a *attempt) end(st *status.Status) {
-	a.ended = true
+// finishWith ends the attempt with a status, nil being OK. mu is held.
+func (a *attempt) finishWith(st *status.Status) {
+	if a.end != nil {
+		return
+	}
 	a.status = st
-	if a.waiting {
-		a.waiting = false
-		a.ready <- struct{}{}
+	if st == nil {
+		a.finish(io.EOF)
+		return
 	}
-}
-
-// wake tells a streaming caller to look. a.mu is held.
-func (a *attempt) wake() {
-	if a.waiting && !a.unary {
-		a.waiting = false
-		a.ready <- struct{}{}
-	}
+	a.finish(errStatus)
 }
 
 // gotData takes ownership of b, a piece of the response.
 func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
-	n := b.Len()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.abandoned || a.ended {
-		b.Free()
-		return
+	if a.header == nil && !a.closed && a.end == nil {
+		a.finishWith(status.New(codes.Internal, "rpc: the server sent data before a header"))
 	}
-	if a.header == nil {
-		b.Free()
-		a.end(status.New(codes.Internal, "rpc: the server sent data before a header"))
-		return
-	}
-	a.in.Append(b)
-	a.arrived(n, e)
+	a.put(b)
+	a.gotEnd(e)
 }
 
-// arrived reacts to n more bytes in a.in. a.mu is held.
-func (a *attempt) arrived(n int, e h2.Ending) {
-	a.ungranted += n
-	if e == h2.End {
-		a.end(status.New(codes.Internal, "server closed the stream without sending trailers"))
-		return
-	}
-	missing, size, ok := a.in.Missing()
-	if ok && missing > 0 && size <= a.maxRecv && (a.waiting || a.unary) {
-		// A message somebody waits for: it must be able to come in whole.
-		a.grant()
-		return
-	}
-	if a.unary && ok && size > a.maxRecv {
-		a.end(tooLarge(size, a.maxRecv))
-		return
-	}
-	if missing == 0 || size > a.maxRecv { // a message, or one to be refused
-		a.wake()
+// gotEnd takes note of an end in DATA, which a response must not have. mu is held.
+func (a *attempt) gotEnd(e h2.Ending) {
+	if e == h2.End && !a.closed {
+		a.finishWith(status.New(codes.Internal, "server closed the stream without sending trailers"))
 	}
 }
 
-// opened notes the stream, and gives back what came before that was known.
-func (a *attempt) opened(st *h2.Stream) {
+// placeData returns where DATA goes.
+func (a *attempt) placeData() []byte {
 	a.mu.Lock()
-	a.st = st
-	if a.unary && !a.ended {
-		a.grant()
+	defer a.mu.Unlock()
+	if a.header == nil {
+		return nil
 	}
-	a.mu.Unlock()
+	return a.place(a.conn.cc.opts.pool, &a.conn.placing.trust, a.habit)
 }
 
-// grant gives back the window of all that has come. a.mu is held and the
-// attempt not abandoned, so the stream is not released.
-func (a *attempt) grant() {
-	if a.ungranted > 0 && a.st != nil {
-		a.st.Consumed(a.ungranted)
-		a.ungranted = 0
-	}
-}
-
-func tooLarge(size, limit int) *status.Status {
-	return status.Newf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", size, limit)
+// placedData says that n bytes are there.
+func (a *attempt) placedData(n int, e h2.Ending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fill(n)
+	a.gotEnd(e)
 }
 
 // gotReset ends the attempt before its time.
 func (a *attempt) gotReset(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.abandoned || a.ended {
+	if a.closed || a.end != nil {
 		return
 	}
-	a.err = err
 	st, seen := resetStatus(err)
 	if a.header == nil {
 		a.seen = seen
 	}
-	a.end(st)
+	a.finishWith(st)
 }
 
-// waitEnd waits for the end of a unary call's attempt, or for ctx.
-func (a *attempt) waitEnd(ctx context.Context) error {
+// begun is called before the stream is opened: from here on callbacks may come.
+func (a *attempt) begun() {
 	a.mu.Lock()
-	if a.ended {
-		a.mu.Unlock()
-		return nil
-	}
-	a.waiting = true
-	a.mu.Unlock()
-	done := ctx.Done()
-	if done == nil {
-		<-a.ready
-		return nil
-	}
-	select {
-	case <-a.ready:
-		return nil
-	case <-done:
-		return ctx.Err()
-	}
-}
-
-// abandon makes whatever still comes be freed.
-func (a *attempt) abandon() {
-	a.mu.Lock()
-	a.abandoned = true
-	if !a.filling {
-		a.in.Free()
-	}
-	if a.waiting {
-		a.waiting = false
-		a.ready <- struct{}{}
-	}
+	a.writing = true
 	a.mu.Unlock()
 }
 
-// land implements lander.
-func (a *attempt) land() []byte {
+// opened notes the stream, and gives back the window of what came before that was
+// known.
+func (a *attempt) opened(st *h2.Stream) {
+	a.st = st
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.abandoned || a.ended || a.header == nil {
-		return nil
-	}
-	b := a.in.Land(a.conn.cc.opts.pool, a.maxRecv, &a.conn.credit, a.habit)
-	a.filling = len(b) > 0
-	return b
-}
-
-// landed implements lander.
-func (a *attempt) landed(n int, e h2.Ending) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.filling = false
-	if a.abandoned {
-		a.in.Free()
-		return
-	}
-	a.in.Landed(n)
-	if !a.ended {
-		a.arrived(n, e)
-	}
-}
-
-// unlanded implements lander.
-func (a *attempt) unlanded() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.filling = false
-	if a.abandoned {
-		a.in.Free()
-	}
-}
-
-// close abandons the attempt and releases its stream, which resets it if it is
-// still open. The caller calls it once.
-func (a *attempt) close() {
-	a.abandon()
-	if st := a.st; st != nil {
-		st.Release()
-	}
-}
-
-// next waits for the next message of a stream. io.EOF says that the attempt has
-// ended; its status then tells how. Context errors reach it as a reset by
-// the caller's own cancellation, see clientStream.
-func (a *attempt) next() received {
-	a.mu.Lock()
-	for {
-		m, kind, size, ok, err := a.in.Next(a.maxRecv)
-		if ok || err != nil {
-			grant := min(a.ungranted, message.PrefixLen+size)
-			if ok && grant > 0 && a.st != nil && !a.abandoned {
-				a.ungranted -= grant
-				a.st.Consumed(grant)
-			}
-			a.mu.Unlock()
-			return received{m, kind, size, err}
-		}
-		if a.ended || a.abandoned {
-			if a.in.Len() > 0 && a.status == nil {
-				err = message.ErrTruncated
-			} else {
-				err = io.EOF
-			}
-			a.mu.Unlock()
-			return received{err: err}
-		}
+	a.writing = false
+	a.source = st
+	if a.mode == onlyOne && a.end == nil {
 		a.grant()
-		a.waiting = true
+	}
+	a.mu.Unlock()
+}
+
+// write sends out. Its memory is taken on every path (rule 2).
+func (a *attempt) write(ctx context.Context, out *h2.Out) error {
+	a.mu.Lock()
+	if a.end != nil {
 		a.mu.Unlock()
-		<-a.ready
-		a.mu.Lock()
+		freeOut(out)
+		return h2.ErrStreamDone
+	}
+	a.writing = true
+	a.mu.Unlock()
+	err := a.st.Write(ctx, out)
+	a.mu.Lock()
+	a.writing = false
+	a.mu.Unlock()
+	return err
+}
+
+func freeOut(out *h2.Out) {
+	out.Data.Free()
+	out.Data = tarn.Buffer{}
+	if out.Rest != nil {
+		out.Rest.Free()
 	}
 }
 
-// waitHeader waits until the header or the end has come.
-func (a *attempt) waitHeader() {
+// reset resets the attempt's stream without releasing it. The server's answer
+// does not come any more, so the attempt must have ended.
+func (a *attempt) reset(code h2.Code) {
 	a.mu.Lock()
-	for a.header == nil && !a.ended && !a.abandoned {
-		a.waiting = true
-		a.mu.Unlock()
-		<-a.ready
-		a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.source != nil {
+		a.source.Reset(code)
 	}
+}
+
+// release closes the attempt and releases its stream, which resets it if it is
+// still open. The caller's side calls it once.
+func (a *attempt) release() {
+	a.close()
+	if a.st != nil {
+		a.st.Release()
+	}
+}
+
+// waitHeader waits until the header or the end has come, and reports whether the
+// header has.
+func (a *attempt) waitHeader() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.header == nil && a.end == nil && !a.closed {
+		a.gate.wait(&a.mu, headerEvent|endEvent, nil)
+	}
+	return a.header != nil
+}
+
+// answered reports whether the response's header has come.
+func (a *attempt) answered() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.header != nil
+}
+
+// outcome is the attempt's status and, where that is not the server's, how far
+// the server has got. It is complete when the inbox has ended.
+func (a *attempt) outcome() (*status.Status, progress) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status, a.seen
+}
+
+// endedWell reports whether the stream ended on both sides by itself.
+func (a *attempt) endedWell() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.trailer != nil && a.status == nil
+}
+
+// headerMD is the response header as the application sees it.
+func (a *attempt) headerMD() metadata.MD {
+	a.mu.Lock()
+	sh, more := a.header, a.more
 	a.mu.Unlock()
+	return sh.metadataOf(more)
+}
+
+// trailerMD is the trailer as the application sees it.
+func (a *attempt) trailerMD() metadata.MD {
+	a.mu.Lock()
+	sh, more := a.trailer, a.moreTrail
+	a.mu.Unlock()
+	return sh.metadataOf(more)
 }
 
 // compressor finds what the response is compressed with.
@@ -332,7 +292,7 @@ func (a *attempt) compressor() (encoding.Compressor, error) {
 
 // resetStatus maps the end of a stream to a status (PROTOCOL-HTTP2.md,
 // "Errors") and says how much of the call the server has seen.
-func resetStatus(err error) (*status.Status, sight) {
+func resetStatus(err error) (*status.Status, progress) {
 	var se *h2.StreamError
 	var away *h2.GoAwayError
 	switch {
@@ -341,7 +301,7 @@ func resetStatus(err error) (*status.Status, sight) {
 	case errors.As(err, &away):
 		return status.New(codes.Unavailable, "the server is going away: "+err.Error()), notProcessed
 	case errors.Is(err, h2.ErrClosed):
-		return status.Convert(ErrClientConnClosing), maybeSeen
+		return status.Convert(ErrClientConnClosing), maybeProcessed
 	}
-	return status.New(codes.Unavailable, "error reading from server: "+err.Error()), maybeSeen
+	return status.New(codes.Unavailable, "error reading from server: "+err.Error()), maybeProcessed
 }

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -118,33 +117,31 @@ func authType(p peer.Peer) string {
 
 // open begins an attempt. The stream is a's afterwards. Ownership of out's DATA
 // is taken. seen says, with an error, whether the server may have seen anything.
-func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen sight, err error) {
+func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
 	r := c.cc.route(c.method, &c.info)
 	out.Block = r.block
 	a.conn, a.habit = conn, &r.habit
 	a.fields, err = c.cc.callFields(a.fields[:0], c, conn, c.retry.attempts-1)
 	if err != nil {
-		out.Data.Free()
-		if out.Rest != nil {
-			out.Rest.Free()
-		}
-		return maybeSeen, err
+		freeOut(out)
+		return maybeProcessed, err
 	}
 	out.Fields = a.fields
 	if c.statsOn() {
 		c.statsOutHeader(a, conn)
 	}
+	a.begun()
 	st, err := conn.h2c.Open(c.ctx, a, out)
 	if err == nil {
 		a.opened(st)
-		return maybeSeen, nil
+		return maybeProcessed, nil
 	}
 	return c.openFailed(a, conn, err)
 }
 
-func (c *call) openFailed(a *attempt, conn *clientConn, err error) (sight, error) {
+func (c *call) openFailed(a *attempt, conn *clientConn, err error) (progress, error) {
 	a.mu.Lock()
-	ended, seen, st := a.ended, a.seen, a.status
+	ended, seen, st := a.end != nil, a.seen, a.status
 	a.mu.Unlock()
 	switch {
 	case ended:
@@ -152,15 +149,15 @@ func (c *call) openFailed(a *attempt, conn *clientConn, err error) (sight, error
 		if st == nil {
 			st = status.New(codes.Internal, "rpc: the server ended the call before it had the request")
 		}
-		return seen, st.Err()
+		return seen, c.failure(st)
 	case c.ctx.Err() != nil:
-		return maybeSeen, status.FromContextError(c.ctx.Err()).Err()
+		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
 	case unseen(err):
 		conn.retire()
 		return notSent, status.Error(codes.Unavailable, "the connection has gone: "+err.Error())
 	}
 	rst, seen := resetStatus(err)
-	return seen, rst.Err()
+	return seen, c.failure(rst)
 }
 
 // failure is the status of an attempt that has ended: DEADLINE_EXCEEDED also
@@ -230,20 +227,4 @@ func reportOne(o grpc.CallOption, a *attempt, err error) {
 	case grpc.OnFinishCallOption:
 		o.OnFinish(err)
 	}
-}
-
-// headerMD is the response header as the application sees it.
-func (a *attempt) headerMD() metadata.MD {
-	a.mu.Lock()
-	sh, more := a.header, a.more
-	a.mu.Unlock()
-	return sh.metadataOf(more)
-}
-
-// trailerMD is the trailer as the application sees it.
-func (a *attempt) trailerMD() metadata.MD {
-	a.mu.Lock()
-	sh, more := a.trailer, a.moreTrail
-	a.mu.Unlock()
-	return sh.metadataOf(more)
 }

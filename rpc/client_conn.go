@@ -29,7 +29,7 @@ type clientConn struct {
 	gone     chan struct{}   // closed when no more calls can begin
 	once     sync.Once
 	own      atomic.Int32 // streams that are not the application's: health checks, load reports
-	landings
+	placing  placing
 }
 
 // connect opens a connection and waits until the server has spoken. The error
@@ -130,7 +130,7 @@ func (c *clientConn) creds() credentials.TransportCredentials {
 // ended cleans up when the connection has ended.
 func (c *clientConn) ended(error) {
 	defer c.cc.wg.Done()
-	c.settle()
+	c.placing.cancel()
 	c.leave()
 	c.cc.dismiss(c)
 	for _, h := range c.cc.opts.stats {
@@ -164,15 +164,15 @@ func (c *clientConn) OnIdle(*h2.Conn) {}
 
 // OnHeaders hands a response's header or trailer on.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
-	c.settle()
+	c.placing.cancel()
 	if a, ok := s.Value.(*attempt); ok {
-		a.gotHeaders(h, e)
+		a.gotHeaders(s, h, e)
 	}
 }
 
 // OnData hands a piece of the response on.
 func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
-	c.settle()
+	c.placing.cancel()
 	a, ok := s.Value.(*attempt)
 	if !ok {
 		b.Free()
@@ -183,24 +183,28 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 
 // OnReset ends the attempt.
 func (c *clientConn) OnReset(s *h2.Stream, err error) {
-	c.settle()
+	c.placing.cancel()
 	if a, ok := s.Value.(*attempt); ok {
 		a.gotReset(err)
 	}
 }
 
-// Land finds room for a large message.
+// Land returns where the next DATA of s goes.
 func (c *clientConn) Land(s *h2.Stream, n int) []byte {
+	c.placing.cancel()
 	a, ok := s.Value.(*attempt)
 	if !ok {
 		return nil
 	}
-	return c.land(a)
+	b := a.placeData()
+	c.placing.begin(&a.inbox, b)
+	return b
 }
 
 // Landed takes note of its arrival.
 func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
-	c.landed(s.Value.(*attempt), n, e)
+	c.placing.filled()
+	s.Value.(*attempt).placedData(n, e)
 }
 
 // unseen reports whether err, from opening a stream, means that the peer has

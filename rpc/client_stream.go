@@ -28,6 +28,7 @@ type clientStream struct {
 	replayLen int
 	committed bool // no other attempt will follow
 	closed    bool // the caller has half-closed
+	broken    bool // part of a message may have been sent: nothing may follow it
 
 	mu     sync.Mutex
 	a      *attempt // nil until opened
@@ -82,62 +83,55 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 // sendMu is held.
 func (cs *clientStream) begin(out h2.Out) error {
 	for {
-		a, seen, err := cs.open1(out)
+		a, seen, err := cs.open(out)
 		if err == nil || !cs.mayRetry(a, err, seen) {
 			return err
 		}
 		if out.Data.Len() > 0 || out.Rest != nil {
 			// The messages went with the failed attempt; their copies remain.
-			return cs.replayAll()
+			cs.replayAll()
+			return nil
 		}
 	}
 }
 
-// open1 makes one attempt. sendMu is held.
-func (cs *clientStream) open1(out h2.Out) (*attempt, sight, error) {
+// open makes one attempt. sendMu is held.
+func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 	cs.retry.count()
-	a := &attempt{ready: make(chan struct{}, 1), maxRecv: cs.info.maxRecv}
+	a := &attempt{}
+	a.limit = cs.info.maxRecv
 	if cs.statsOn() {
 		cs.statsBegin(kindOf(cs.desc))
 	}
 	conn, err := cs.connection()
 	if err != nil {
-		out.Data.Free()
-		if out.Rest != nil {
-			out.Rest.Free()
-		}
+		freeOut(&out)
 		if cs.statsOn() {
 			cs.statsEnd(a, err)
 		}
-		return a, maybeSeen, err
+		return a, maybeProcessed, err
 	}
 	seen, err := cs.call.open(a, conn, &out)
 	if err != nil {
-		a.abandon()
+		a.close()
 		if cs.statsOn() {
 			cs.statsEnd(a, err)
 		}
 		cs.attemptEnded(nil, err)
 		return a, seen, err
 	}
-	// If the call was cancelled meanwhile, who did it waits for sendMu and will
-	// close this attempt.
+	// If the call was cancelled meanwhile, the goroutine that did it waits for
+	// sendMu and will release this attempt.
 	cs.mu.Lock()
 	cs.a = a
 	cs.mu.Unlock()
-	return a, maybeSeen, nil
+	return a, maybeProcessed, nil
 }
 
 // mayRetry decides on another attempt after a's end, and waits for its time.
 // sendMu is held.
-func (cs *clientStream) mayRetry(a *attempt, err error, seen sight) bool {
-	if cs.committed || cs.ctx.Err() != nil || cs.isOver() {
-		return false
-	}
-	a.mu.Lock()
-	answered := a.header != nil
-	a.mu.Unlock()
-	if answered {
+func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
+	if cs.committed || cs.ctx.Err() != nil || cs.isOver() || a.answered() {
 		return false
 	}
 	v := cs.retry.judge(status.Code(err), seen, a.trailerMD())
@@ -156,74 +150,80 @@ func (cs *clientStream) current() *attempt {
 	return cs.a
 }
 
-// again replaces a failed attempt by another and sends it what has been sent; it
-// reports whether there is one to go on with.
-func (cs *clientStream) again(failed *attempt, err error) bool {
-	cs.sendMu.Lock()
+// again replaces an attempt that has ended by another and sends it what has been
+// sent; it reports whether there is one to go on with.
+func (cs *clientStream) again(ended *attempt, err error) bool {
+	cs.lockSend(ended)
 	defer cs.sendMu.Unlock()
-	return cs.againLocked(failed, err)
+	return cs.againLocked(ended, err)
 }
 
-func (cs *clientStream) againLocked(failed *attempt, err error) bool {
-	if cs.current() != failed {
+// lockSend locks sendMu. A SendMsg that holds it may wait for the window of a,
+// which has ended: resetting its stream wakes it.
+func (cs *clientStream) lockSend(a *attempt) {
+	if cs.sendMu.TryLock() {
+		return
+	}
+	if a != nil {
+		a.reset(h2.Cancel)
+	}
+	cs.sendMu.Lock()
+}
+
+func (cs *clientStream) againLocked(ended *attempt, err error) bool {
+	if cs.current() != ended {
 		return !cs.isOver()
 	}
-	failed.mu.Lock()
-	seen := failed.seen
-	failed.mu.Unlock()
-	if !cs.mayRetry(failed, err, seen) {
+	_, seen := ended.outcome()
+	if !cs.mayRetry(ended, err, seen) {
 		return false
 	}
-	failed.close()
+	ended.release()
 	if cs.statsOn() {
-		cs.statsEnd(failed, err)
+		cs.statsEnd(ended, err)
 	}
-	cs.attemptEnded(failed, err)
+	cs.attemptEnded(ended, err)
 	cs.mu.Lock()
 	cs.a = nil
 	cs.mu.Unlock()
-	return cs.replayAll() == nil
+	cs.replayAll()
+	return true
 }
 
-// replayAll opens an attempt and sends it all that is kept. sendMu is held.
-func (cs *clientStream) replayAll() error {
+// replayAll opens an attempt and sends it all that is kept. If that fails, the
+// attempt has ended and its status says why. sendMu is held.
+func (cs *clientStream) replayAll() {
 	for {
-		a, seen, err := cs.open1(h2.Out{})
+		a, seen, err := cs.open(h2.Out{})
 		if err == nil {
-			err = cs.replayTo(a)
-			if err == nil {
-				return nil
-			}
-			// Sending failed: the attempt's own end says why, to RecvMsg too.
-			return nil
+			cs.replayTo(a)
+			return
 		}
 		if !cs.mayRetry(a, err, seen) {
 			cs.mu.Lock()
 			cs.a = a
 			cs.mu.Unlock()
 			a.mu.Lock()
-			if !a.ended {
-				a.end(status.Convert(err))
-			}
+			a.finishWith(status.Convert(err))
 			a.mu.Unlock()
 			cs.committed = true
-			return nil
+			return
 		}
 	}
 }
 
-func (cs *clientStream) replayTo(a *attempt) error {
+// replayTo sends a all that is kept. A failure ends a, or the call's context has
+// ended.
+func (cs *clientStream) replayTo(a *attempt) {
 	for i := range cs.replay {
 		m := cs.replay[i].Ref()
-		out := h2.Out{Data: m.Buf, Rest: m.Chain}
-		if err := a.st.Write(cs.ctx, &out); err != nil {
-			return err
+		if a.write(cs.ctx, &h2.Out{Data: m.Buf, Rest: m.Chain}) != nil {
+			return
 		}
 	}
 	if cs.closed {
-		return a.st.Write(cs.ctx, &h2.Out{Ending: h2.End})
+		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
 	}
-	return nil
 }
 
 // keep stores a reference to m for another attempt, unless none will follow or
@@ -232,14 +232,9 @@ func (cs *clientStream) keep(m *message.Message) {
 	if cs.committed {
 		return
 	}
-	if a := cs.current(); a != nil {
-		a.mu.Lock()
-		answered := a.header != nil
-		a.mu.Unlock()
-		if answered {
-			cs.commit()
-			return
-		}
+	if a := cs.current(); a != nil && a.answered() {
+		cs.commit()
+		return
 	}
 	cs.replayLen += m.Len()
 	if cs.replayLen > cs.info.replay {
@@ -265,18 +260,12 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 	if err != nil {
 		return nil, nil
 	}
-	for {
-		a.waitHeader()
-		a.mu.Lock()
-		has, st := a.header != nil, a.status
-		a.mu.Unlock()
-		if has || st == nil || !cs.again(a, st.Err()) {
-			break
+	for !a.waitHeader() {
+		st, _ := a.outcome()
+		if st == nil || !cs.again(a, st.Err()) {
+			return nil, nil
 		}
 		a = cs.current()
-	}
-	if a.header == nil {
-		return nil, nil
 	}
 	return a.headerMD(), nil
 }
@@ -318,12 +307,7 @@ func (cs *clientStream) started() (*attempt, error) {
 	return cs.current(), nil
 }
 
-// cardinality errors, worded as grpc-go words them.
-var (
-	errNoReply   = status.Error(codes.Internal, "cardinality violation: received no response message from non-server-streaming RPC")
-	errManyReply = status.Error(codes.Internal, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
-	errClosed    = status.Error(codes.Internal, "SendMsg called after CloseSend")
-)
+var errClosed = status.Error(codes.Internal, "SendMsg called after CloseSend")
 
 // outcome is how the stream ended, once it has.
 func (cs *clientStream) outcome() error {

@@ -20,8 +20,9 @@ func (cs *clientStream) SendMsg(v any) error {
 	}
 	cs.sendMu.Lock()
 	if cs.closed {
-		cs.sendMu.Unlock()
 		m.Free()
+		cs.finishLocked(errClosed) // a mistake of the caller's ends the call
+		cs.sendMu.Unlock()
 		return errClosed
 	}
 	err = cs.sendLocked(m)
@@ -55,25 +56,22 @@ func (cs *clientStream) sendLocked(m message.Message) error {
 		}
 		return nil
 	}
-	if a.st == nil { // the last attempt failed to open
+	if cs.broken {
 		m.Free()
 		return io.EOF
 	}
-	err := a.st.Write(cs.ctx, &out)
-	if err == nil {
+	if a.write(cs.ctx, &out) == nil {
 		return nil
 	}
-	a.mu.Lock()
-	st := a.status
-	a.mu.Unlock()
-	if st == nil {
-		st, _ = resetStatus(err)
+	// The attempt has ended or is about to, as its connection has; or the context
+	// has, which ends the call.
+	if !a.waitEnd(cs.ctx.Done()) {
+		cs.broken = true
+		return io.EOF
 	}
-	if cs.ctx.Err() == nil && cs.againLocked(a, st.Err()) {
+	if st, _ := a.outcome(); st != nil && cs.againLocked(a, st.Err()) {
 		return nil // m was among what was sent again
 	}
-	// Part of m may have gone: nothing may follow it, CloseSend's end least of all.
-	a.reset(h2.Cancel)
 	return io.EOF
 }
 
@@ -92,9 +90,9 @@ func (cs *clientStream) CloseSend() error {
 		}
 		return nil
 	}
-	if a.st != nil {
+	if !cs.broken {
 		// A failure shows in RecvMsg.
-		_ = a.st.Write(cs.ctx, &h2.Out{Ending: h2.End})
+		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
 	}
 	return nil
 }
@@ -111,17 +109,14 @@ func (cs *clientStream) RecvMsg(v any) error {
 	}
 	for {
 		r := a.next()
-		switch {
-		case r.err == nil:
+		switch r.err {
+		case nil:
 			return cs.receive(a, &r, v)
-		case r.err != io.EOF:
-			err := receiveError(&r, a.maxRecv, "receiving a message")
-			cs.finish(err)
-			return err
+		case io.EOF, errStatus:
+		default:
+			return cs.refuse(a, &r)
 		}
-		a.mu.Lock()
-		st := a.status
-		a.mu.Unlock()
+		st, _ := a.outcome()
 		if st != nil && cs.again(a, st.Err()) {
 			a = cs.current()
 			continue
@@ -130,11 +125,21 @@ func (cs *clientStream) RecvMsg(v any) error {
 	}
 }
 
+// refuse ends the call because of what the server sent.
+func (cs *clientStream) refuse(a *attempt, r *received) error {
+	if err := cs.outcome(); err != nil {
+		return err // it has ended already
+	}
+	err := r.status(a.limit, responseCount)
+	cs.finish(err)
+	return err
+}
+
 // ended is what RecvMsg returns when there are no more messages.
 func (cs *clientStream) ended(a *attempt, st *status.Status) error {
 	err := cs.failure(st)
 	if err == nil && !cs.desc.ServerStreams && !cs.gotOne {
-		err = errNoReply
+		err = status.Error(codes.Internal, responseCount.none)
 	}
 	cs.finish(err)
 	return cs.outcome()
@@ -153,7 +158,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		cs.finish(err)
 		return err
 	}
-	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.maxRecv, r, v)
+	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, v)
 	if err != nil {
 		cs.finish(err)
 		return err
@@ -164,21 +169,19 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	if cs.desc.ServerStreams {
 		return nil
 	}
-	next := a.next()
-	switch {
-	case next.err == nil:
-		next.msg.Free()
-		err = errManyReply
-	case next.err != io.EOF:
-		err = receiveError(&next, a.maxRecv, "receiving the status")
-	default:
-		a.mu.Lock()
-		st := a.status
-		a.mu.Unlock()
+	after := a.next()
+	switch after.err {
+	case nil:
+		after.msg.Free()
+		return cs.refuse(a, &received{err: errTwoMessages})
+	case io.EOF, errStatus:
+		st, _ := a.outcome()
 		err = cs.failure(st)
+		cs.finish(err)
+		return err
+	default:
+		return cs.refuse(a, &after)
 	}
-	cs.finish(err)
-	return err
 }
 
 func (cs *clientStream) commitOnce() {
@@ -204,13 +207,7 @@ func (cs *clientStream) finish(err error) {
 	if !cs.markOver(err) {
 		return
 	}
-	// A SendMsg that waits must be woken before its lock can be had.
-	if !cs.sendMu.TryLock() {
-		if a := cs.current(); a != nil {
-			a.reset(h2.Cancel)
-		}
-		cs.sendMu.Lock()
-	}
+	cs.lockSend(cs.current())
 	cs.cleanUp(err)
 	cs.sendMu.Unlock()
 }
@@ -236,14 +233,12 @@ func (cs *clientStream) markOver(err error) bool {
 		stop()
 	}
 	if a != nil {
-		a.mu.Lock()
-		if !a.ended {
-			st := status.Convert(err)
-			if err == nil {
-				st = status.New(codes.Canceled, "rpc: the call has been finished")
-			}
-			a.end(st)
+		st := status.Convert(err)
+		if err == nil {
+			st = status.New(codes.Canceled, "rpc: the call has been finished")
 		}
+		a.mu.Lock()
+		a.finishWith(st)
 		a.mu.Unlock()
 	}
 	return true
@@ -254,20 +249,11 @@ func (cs *clientStream) cleanUp(err error) {
 	cs.commit()
 	a := cs.current()
 	if a != nil {
-		a.close()
+		a.release()
 		if cs.statsOn() {
 			cs.statsEnd(a, err)
 		}
 	}
 	cs.attemptEnded(a, err)
 	cs.report(a, err)
-}
-
-// reset resets the attempt's stream without releasing it.
-func (a *attempt) reset(code h2.Code) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.st != nil && !a.abandoned {
-		a.st.Reset(code)
-	}
 }

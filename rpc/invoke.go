@@ -6,7 +6,6 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -37,54 +36,47 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 	for {
 		c.retry.count()
 		a := cc.attempts.get()
-		a.unary, a.maxRecv = true, c.info.maxRecv
-		err, seen, whole := c.tryUnary(a, req, reply)
-		if err == nil || !c.again(a, err, seen) {
+		a.mode, a.limit = onlyOne, c.info.maxRecv
+		err, seen, reuse := c.tryUnary(a, req, reply)
+		again := err != nil && c.again(a, err, seen)
+		if !again {
 			c.report(a, err)
-			c.recycle(a, whole)
+		}
+		if reuse == reusable {
+			cc.attempts.put(a)
+		}
+		if !again {
 			return err
 		}
-		c.recycle(a, whole)
-	}
-}
-
-// recycle keeps an attempt whose stream ended on both sides.
-func (c *call) recycle(a *attempt, w wholeness) {
-	if w == whole {
-		c.cc.attempts.put(a)
 	}
 }
 
 // again decides on another attempt, and waits for its time.
-func (c *call) again(a *attempt, err error, seen sight) bool {
+func (c *call) again(a *attempt, err error, seen progress) bool {
 	if c.ctx.Err() != nil {
 		return false
 	}
 	code := status.Code(err)
-	if seen == maybeSeen && c.retry.policy == nil {
+	if seen == maybeProcessed && c.retry.policy == nil {
 		return false
 	}
-	answered := false
-	a.mu.Lock()
-	answered = a.header != nil
-	a.mu.Unlock()
-	if answered {
+	if a.answered() {
 		return false
 	}
 	v := c.retry.judge(code, seen, a.trailerMD())
 	return v.again && c.wait(v.wait)
 }
 
-// wholeness says whether an attempt's stream ended on both sides by itself.
-type wholeness uint8
+// reuse says whether an attempt may be used for another call.
+type reuse uint8
 
 const (
-	broken wholeness = iota
-	whole
+	discard  reuse = iota // a callback may still be called for it
+	reusable              // it was not used, or its stream ended on both sides
 )
 
 // tryUnary makes one attempt of a unary call.
-func (c *call) tryUnary(a *attempt, req, reply any) (error, sight, wholeness) {
+func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
 	}
@@ -94,46 +86,45 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, sight, wholeness) {
 	if err == nil {
 		m, info, err = encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
 	}
-	if err != nil { // the attempt was never used
+	if err != nil {
 		if c.statsOn() {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
-		return err, maybeSeen, whole
+		return err, maybeProcessed, reusable
 	}
 	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
 	seen, err := c.open(a, conn, &out)
 	if err != nil {
-		a.abandon()
+		a.close()
 		if c.statsOn() {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
-		return err, seen, broken
+		return err, seen, discard
 	}
 	if c.statsOn() {
 		c.statsOutPayload(req, info)
 	}
-	w := whole
-	if err = a.waitEnd(c.ctx); err != nil {
-		w = broken
-		err = status.FromContextError(err).Err()
-	} else {
-		if a.err != nil || a.status != nil {
-			w = broken
+	r := discard
+	if a.waitEnd(c.ctx.Done()) {
+		if a.endedWell() {
+			r = reusable
 		}
 		err = c.unaryResult(a, reply)
+	} else {
+		err = status.FromContextError(c.ctx.Err()).Err()
 	}
-	if w == whole {
+	if r == reusable {
 		a.st.Release()
 	} else {
-		a.close()
+		a.release()
 	}
 	if c.statsOn() {
 		c.statsEnd(a, err)
 	}
 	c.attemptEnded(a, err)
-	return err, a.seen, w
+	return err, a.seen, r
 }
 
 // unaryResult reads the outcome of an attempt that has ended.
@@ -144,27 +135,18 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	if c.statsOn() {
 		c.statsInHeader(a)
 	}
-	a.mu.Lock() // against the reading goroutine's last unlock; nothing comes any more
-	m, kind, size, ok, err := a.in.Next(a.maxRecv)
+	a.mu.Lock()
+	r := a.only()
 	a.mu.Unlock()
-	r := received{m, kind, size, err}
-	switch {
-	case err != nil:
-		return receiveError(&r, a.maxRecv, "receiving the reply")
-	case !ok && a.in.Len() > 0:
-		return status.Error(codes.Internal, "unexpected EOF: the server ended the call inside a message")
-	case !ok:
-		return status.Error(codes.Internal, "cardinality violation: received no response message from non-server-streaming RPC")
-	case a.in.Len() > 0:
-		r.msg.Free()
-		return status.Error(codes.Internal, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
+	if r.err != nil {
+		return r.status(a.limit, responseCount)
 	}
 	comp, err := a.compressor()
 	if err != nil {
 		r.msg.Free()
 		return err
 	}
-	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.maxRecv, &r, reply)
+	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, reply)
 	if err == nil && c.statsOn() {
 		c.statsInPayload(reply, n, &r)
 	}

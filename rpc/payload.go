@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -93,18 +92,35 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 	return size, nil
 }
 
-// receiveError gives the status for what kept a message from being received.
-func receiveError(r *received, limit int, doing string) error {
+// count words the violations of how many messages one side may send, as grpc-go
+// does.
+type count struct{ none, many string }
+
+var (
+	requestCount = count{
+		none: "cardinality violation: received no request message from non-client-streaming RPC",
+		many: "cardinality violation: received multiple request messages for non-client-streaming RPC"}
+	responseCount = count{
+		none: "cardinality violation: received no response message from non-server-streaming RPC",
+		many: "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"}
+)
+
+// status is the status error for what kept a message from being received.
+func (r *received) status(limit int, n count) error {
 	switch {
 	case errors.Is(r.err, message.ErrTooLarge):
 		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", r.size, limit)
 	case errors.Is(r.err, context.Canceled), errors.Is(r.err, context.DeadlineExceeded):
 		return status.FromContextError(r.err).Err()
-	case errors.Is(r.err, errNoMessage), errors.Is(r.err, message.ErrFlag), errors.Is(r.err, message.ErrTruncated):
-		return status.Error(codes.Internal, r.err.Error())
+	case errors.Is(r.err, message.ErrTruncated):
+		return status.Error(codes.Internal, "unexpected EOF: "+r.err.Error())
+	case errors.Is(r.err, errNoMessage):
+		return status.Error(codes.Internal, n.none)
+	case errors.Is(r.err, errTwoMessages):
+		return status.Error(codes.Internal, n.many)
 	}
 	if _, ok := status.FromError(r.err); ok {
 		return r.err
 	}
-	return status.Error(codes.Internal, fmt.Sprintf("%s: %v", doing, r.err))
+	return status.Error(codes.Internal, r.err.Error())
 }

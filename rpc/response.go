@@ -71,8 +71,8 @@ func find(name string, lists ...[]h2.Field) (string, bool) {
 	return "", false
 }
 
-// unfit returns the status of a response that is not gRPC's.
-func (sh *responseShape) unfit() *status.Status {
+// notGRPC returns the status of a response that is not gRPC's.
+func (sh *responseShape) notGRPC() *status.Status {
 	if sh.httpStatus == 200 && sh.grpc {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
 	}
 	text, ok := find("grpc-status", sh.fields, more)
 	if e == onlyTrailers && (!ok || !sh.grpc) {
-		if st := sh.unfit(); st != nil {
+		if st := sh.notGRPC(); st != nil {
 			return st
 		}
 	}
@@ -153,11 +153,11 @@ func (sh *responseShape) metadataOf(more []h2.Field) metadata.MD {
 }
 
 // streamErrorStatus maps a stream error.
-func streamErrorStatus(e *h2.StreamError) (*status.Status, sight) {
+func streamErrorStatus(e *h2.StreamError) (*status.Status, progress) {
 	if e.Fault == h2.Peer {
-		return status.New(codes.Internal, "the server broke the protocol: "+e.Error()), maybeSeen
+		return status.New(codes.Internal, "the server broke the protocol: "+e.Error()), maybeProcessed
 	}
-	seen := maybeSeen
+	seen := maybeProcessed
 	if e.Code == h2.RefusedStream {
 		seen = notProcessed
 	}

@@ -101,7 +101,7 @@ type verdict struct {
 
 // judge decides on another attempt after one that failed with code. trailer is
 // what the server sent with its status.
-func (r *retrying) judge(code codes.Code, seen sight, trailer metadata.MD) verdict {
+func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) verdict {
 	r.transparent = seen == notSent || seen == notProcessed && !r.spared
 	r.spared = r.spared || seen == notProcessed
 	switch {
@@ -136,11 +136,11 @@ func (r *retrying) judge(code codes.Code, seen sight, trailer metadata.MD) verdi
 	return verdict{again: true, wait: time.Duration(ceiling * (0.8 + 0.4*rand.Float64()))}
 }
 
-// sight is how much of an attempt the server has seen.
-type sight uint8
+// progress is how far the server got with an attempt that failed.
+type progress uint8
 
 const (
-	maybeSeen    sight = iota // it may have begun to work on it
-	notSent                   // nothing left this side
-	notProcessed              // it said that it did nothing (GOAWAY, REFUSED_STREAM)
+	maybeProcessed progress = iota // it may have begun to work on it
+	notSent                        // nothing left this side
+	notProcessed                   // it said that it did nothing (GOAWAY, REFUSED_STREAM)
 )

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -28,22 +29,18 @@ type serverCall struct {
 	deadline time.Time
 	timer    timers.Entry
 
-	mu        sync.Mutex
-	in        message.Assembler
-	ungranted int // bytes received whose window has not been given back
-	inEnd     bool
-	dispatch  dispatch
-	dropIn    bool // the call is over: in is freed, now or when filling ends
-	filling   bool // the reading goroutine writes to memory of in
-	waiting   bool // RecvMsg waits on ready
-	ready     chan struct{}
-	err       error // why the call is over: context.Canceled or DeadlineExceeded
-	done      chan struct{}
-	afters    []*afterFunc
-	md        metadata.MD
-	first     received // the request of a unary call
+	inbox
+
+	// Under inbox.mu:
+	dispatch dispatch
+	err      error // why the call is over: context.Canceled or DeadlineExceeded
+	done     chan struct{}
+	afters   []*afterFunc
+	md       metadata.MD
+	first    received // the request of a unary call
 
 	recvMu sync.Mutex // held while RecvMsg uses the stream
+	gotOne bool       // a message has been received; under recvMu
 
 	sendMu     sync.Mutex // held while anything is sent
 	header     metadata.MD
@@ -61,14 +58,6 @@ const (
 	handling                  // a handler has it, or had it
 	abandoned                 // it ended before a handler got it
 )
-
-// received is a message as it came, or why there is none.
-type received struct {
-	msg  message.Message
-	kind message.Kind
-	size int // on the wire, without prefix
-	err  error
-}
 
 // begin makes a call of a request, or refuses it. It runs on the connection's
 // reading goroutine.
@@ -94,10 +83,15 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	s.Value = call
 	call.user = call
+	call.source, call.limit = s, c.srv.opts.maxRecv
 	unary := sh.method != nil && sh.method.unary != nil
-	if !unary {
+	if unary {
+		call.mode = onlyOne
+	} else {
 		call.dispatch = handling
-		call.inEnd = e == h2.End
+	}
+	if e == h2.End {
+		call.end = io.EOF
 	}
 	if has {
 		call.deadline = time.Now().Add(timeout)
@@ -113,7 +107,8 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	case !unary:
 		call.start()
 	case e == h2.End:
-		call.received(tarn.Buffer{}, e)
+		call.mu.Lock()
+		call.gather()
 	}
 }
 
@@ -145,139 +140,69 @@ func (c *serverCall) start() {
 	c.conn.srv.workers.run(c)
 }
 
-// received takes ownership of b, a piece of the request. It runs on the reading
+// gotData takes ownership of b, a piece of the request. It runs on the reading
 // goroutine.
-func (c *serverCall) received(b tarn.Buffer, e h2.Ending) {
-	n := b.Len()
+func (c *serverCall) gotData(b tarn.Buffer, e h2.Ending) {
 	c.mu.Lock()
-	if c.err != nil || c.inEnd || c.dispatch == abandoned {
-		c.mu.Unlock()
-		b.Free()
-		return
-	}
-	c.in.Append(b)
-	c.arrived(n, e)
+	c.put(b)
+	c.gotEnd(e)
 }
 
-// arrived reacts to n more bytes in c.in. c.mu is held on entry and released.
-func (c *serverCall) arrived(n int, e h2.Ending) {
-	c.ungranted += n
-	c.inEnd = e == h2.End
-	if c.dispatch == handling {
-		c.deliver()
-		return
+// gotEnd takes note of what came with the last DATA: the request's end, or a
+// request that is complete. mu is held on entry and released.
+func (c *serverCall) gotEnd(e h2.Ending) {
+	if e == h2.End {
+		c.finish(io.EOF)
 	}
 	c.gather()
 }
 
-// deliver tells a waiting RecvMsg, unless all that came is a further part of a
-// message that is still incomplete: then it only gives the window back. c.mu is
+// gather starts the handler of a unary call when its request has ended. mu is
 // held on entry and released.
-func (c *serverCall) deliver() {
-	if c.waiting {
-		if missing, size, ok := c.in.Missing(); ok && missing > 0 && !c.inEnd && size <= c.conn.srv.opts.maxRecv {
-			c.grantLocked()
-		} else {
-			c.wakeLocked()
-		}
-	}
-	c.mu.Unlock()
-}
-
-// grantLocked gives back the window of all that has come. It is done under c.mu,
-// with c.err nil, because only then is the stream sure not to be released.
-func (c *serverCall) grantLocked() {
-	if c.ungranted > 0 {
-		c.st.Consumed(c.ungranted)
-		c.ungranted = 0
-	}
-}
-
-// gather starts the handler of a unary call once its request is complete or
-// cannot become so. c.mu is held on entry and released.
 func (c *serverCall) gather() {
-	m, kind, size, ok, err := c.in.Next(c.conn.srv.opts.maxRecv)
-	switch {
-	case ok:
-	case err != nil:
-	case c.inEnd && c.in.Len() > 0:
-		err = message.ErrTruncated
-	case c.inEnd:
-		err = errNoMessage
-	default:
-		c.grantLocked()
+	if c.dispatch != gathering || c.end == nil {
 		c.mu.Unlock()
 		return
 	}
-	c.first = received{m, kind, size, err}
+	c.first = c.only()
 	c.in.Free()
 	c.dispatch = handling
 	c.mu.Unlock()
 	c.start()
 }
 
-func (c *serverCall) wakeLocked() {
-	c.waiting = false
-	c.ready <- struct{}{} // holds one; only a waiter asks for it
+// placeData returns where DATA goes.
+func (c *serverCall) placeData() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var habit *message.Habit
+	if c.shape.method != nil {
+		habit = &c.shape.method.habit
+	}
+	return c.place(c.conn.srv.opts.pool, &c.conn.placing.trust, habit)
 }
 
-// next waits for the next message of the stream. The error is a context's, an
-// Assembler's, or io.EOF by way of errEnd.
-func (c *serverCall) next(limit int) received {
+// placedData says that n bytes are there.
+func (c *serverCall) placedData(n int, e h2.Ending) {
 	c.mu.Lock()
-	for {
-		m, kind, size, ok, err := c.in.Next(limit)
-		if ok || err != nil {
-			grant := min(c.ungranted, message.PrefixLen+size)
-			c.ungranted -= grant
-			c.mu.Unlock()
-			if ok && grant > 0 {
-				c.st.Consumed(grant)
-			}
-			return received{m, kind, size, err}
-		}
-		switch {
-		case c.err != nil:
-			err = c.err
-		case c.inEnd && c.in.Len() > 0:
-			err = message.ErrTruncated
-		case c.inEnd:
-			err = errEnd
-		}
-		if err != nil {
-			c.mu.Unlock()
-			return received{err: err}
-		}
-		if c.ready == nil {
-			c.ready = make(chan struct{}, 1)
-		}
-		c.waiting = true
-		grant := c.ungranted
-		c.ungranted = 0
-		c.mu.Unlock()
-		if grant > 0 {
-			c.st.Consumed(grant)
-		}
-		<-c.ready
-		c.mu.Lock()
-	}
+	c.fill(n)
+	c.gotEnd(e)
 }
 
 // reset ends the call when its stream is gone. It runs on the reading goroutine.
 func (c *serverCall) reset() { c.cancel(context.Canceled) }
 
-// DeadlinePassed ends the call and tells the client that nobody works on it any
-// more.
+// DeadlinePassed resets the stream and then ends the call: a handler that the
+// latter wakes cannot answer any more.
 func (c *serverCall) DeadlinePassed() {
 	c.mu.Lock()
-	h := h2.Handle{}
-	if c.err == nil {
-		// Not released yet: that happens after err is set.
+	var h h2.Handle
+	if c.err == nil { // so the stream is not released yet
 		h = c.st.Handle()
 	}
 	c.mu.Unlock()
-	c.cancel(context.DeadlineExceeded)
 	h.Reset(h2.Cancel)
+	c.cancel(context.DeadlineExceeded)
 }
 
 // cancel ends the call's context. A call that no handler has is also released.
@@ -293,13 +218,11 @@ func (c *serverCall) cancel(err error) {
 	}
 	afters := c.afters
 	c.afters = nil
-	if c.waiting {
-		c.wakeLocked()
-	}
+	c.fail(err)
 	drop := c.dispatch == gathering
 	if drop {
 		c.dispatch = abandoned
-		c.freeIn()
+		c.closeLocked()
 	}
 	c.mu.Unlock()
 	for _, a := range afters {
@@ -324,9 +247,9 @@ func (c *serverCall) dropped() {
 	}
 }
 
-// end is called once when the handler is through and its status has been sent:
-// it ends the context, waits for stray users of the stream, and releases it.
-func (c *serverCall) end() {
+// release is called once when the handler has returned and the status has been
+// sent: it ends the context, waits for other users of the stream, and releases it.
+func (c *serverCall) release() {
 	if !c.deadline.IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
@@ -342,7 +265,7 @@ func (c *serverCall) end() {
 	}
 	c.released = true
 	c.mu.Lock()
-	c.freeIn()
+	c.closeLocked()
 	c.first.msg.Free()
 	c.mu.Unlock()
 	c.st.Release()

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -23,13 +22,13 @@ var errDispatched = credentials.ErrConnDispatched
 
 // serverConn is one connection of a server: the h2.Handler of its streams.
 type serverConn struct {
-	srv    *Server
-	h2c    *h2.Conn
-	ctx    context.Context // parent of every call's values; tagged by stats handlers
-	peer   peer.Peer
-	timers timers.Heap
-	setup  *time.Timer // goes off when the preface is late; until OnSettings
-	landings
+	srv     *Server
+	h2c     *h2.Conn
+	ctx     context.Context // parent of every call's values; tagged by stats handlers
+	peer    peer.Peer
+	timers  timers.Heap
+	setup   *time.Timer // goes off when the preface is late; until OnSettings
+	placing placing
 
 	mu   sync.Mutex
 	age  *time.Timer
@@ -106,7 +105,7 @@ const defaultServerKeepalive = 2 * time.Hour
 func (c *serverConn) ended(error) {
 	s := c.srv
 	defer s.loops.Done()
-	c.settle()
+	c.placing.cancel()
 	if c.setup != nil {
 		c.setup.Stop()
 	}
@@ -189,9 +188,9 @@ func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
 
 // OnHeaders begins a call, or ends its request when the client sends trailers.
 func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
-	c.settle()
+	c.placing.cancel()
 	if call, ok := s.Value.(*serverCall); ok {
-		call.received(tarn.Buffer{}, e)
+		call.gotData(tarn.Buffer{}, e)
 		return
 	}
 	c.begin(s, h, e)
@@ -199,35 +198,37 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 
 // OnData hands a piece of the request on.
 func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
-	c.settle()
+	c.placing.cancel()
 	call, ok := s.Value.(*serverCall)
 	if !ok { // refused in OnHeaders, and its body was under way
 		b.Free()
 		return
 	}
-	call.received(b, e)
+	call.gotData(b, e)
 }
 
 // OnReset cancels the call.
 func (c *serverConn) OnReset(s *h2.Stream, err error) {
-	c.settle()
+	c.placing.cancel()
 	if call, ok := s.Value.(*serverCall); ok {
 		call.reset()
 	}
 }
 
-// Land finds room for a large message.
+// Land returns where the next DATA of s goes.
 func (c *serverConn) Land(s *h2.Stream, n int) []byte {
+	c.placing.cancel()
 	call, ok := s.Value.(*serverCall)
 	if !ok {
 		return nil
 	}
-	return c.land(call)
+	b := call.placeData()
+	c.placing.begin(&call.inbox, b)
+	return b
 }
 
 // Landed takes note of its arrival.
 func (c *serverConn) Landed(s *h2.Stream, n int, e h2.Ending) {
-	c.landed(s.Value.(*serverCall), n, e)
+	c.placing.filled()
+	s.Value.(*serverCall).placedData(n, e)
 }
-
-var errNoMessage = errors.New("the client ended the request without a message")

@@ -18,7 +18,7 @@ func (c *serverCall) handle(w *worker) {
 	} else {
 		err = c.handleStream(m)
 	}
-	c.end()
+	c.release()
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsEnd(err)
 	}
@@ -30,19 +30,19 @@ func (c *serverCall) handle(w *worker) {
 func (c *serverCall) handleUnary(w *worker, m *method) error {
 	if c.first.err != nil {
 		// As in grpc-go, interceptors do not see a request that never came.
-		err := receiveError(&c.first, c.conn.srv.opts.maxRecv, "receiving the request")
-		c.finish(statusOf(err))
+		err := c.first.status(c.limit, requestCount)
+		c.sendStatus(statusOf(err))
 		return err
 	}
 	reply, err := c.callUnary(w, m)
 	if err != nil {
 		st := statusOf(err)
-		c.finish(st)
+		c.sendStatus(st)
 		return st.Err()
 	}
 	msg, info, err := c.encode(reply)
 	if err != nil {
-		c.finish(statusOf(err))
+		c.sendStatus(statusOf(err))
 		return err
 	}
 	c.sendMu.Lock()
@@ -70,7 +70,7 @@ func (c *serverCall) handleStream(m *method) error {
 	if st != nil && st.Code() == codes.OK {
 		st = nil
 	}
-	c.finish(st)
+	c.sendStatus(st)
 	return st.Err()
 }
 
@@ -95,8 +95,8 @@ func (c *serverCall) goexit() {
 	if !c.released { // not amid statsEnd
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
-		c.finish(st)
-		c.end()
+		c.sendStatus(st)
+		c.release()
 		if len(c.conn.srv.opts.stats) > 0 {
 			c.statsEnd(st.Err())
 		}

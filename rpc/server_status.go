@@ -45,8 +45,8 @@ func appendStatus(fs []h2.Field, st *status.Status) []h2.Field {
 
 const detailsKey = "grpc-status-details-bin"
 
-// finish sends the status, a nil st being OK, without waiting for anything.
-func (c *serverCall) finish(st *status.Status) {
+// sendStatus sends the status, a nil st being OK, without waiting for anything.
+func (c *serverCall) sendStatus(st *status.Status) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	var out h2.Out

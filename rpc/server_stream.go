@@ -16,9 +16,6 @@ import (
 // codeInternal saves the import where a file needs nothing else of codes.
 const codeInternal = codes.Internal
 
-// errEnd says that the peer has half-closed.
-var errEnd = io.EOF
-
 var (
 	errHeaderSent = status.Error(codes.Internal, "rpc: the response header has been sent already")
 	errCallOver   = status.Error(codes.Canceled, "rpc: the handler of this call has returned")
@@ -163,15 +160,33 @@ func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
 }
 
 // RecvMsg waits for one message. io.EOF says that the client has sent its last.
+// For a method whose client does not stream it also waits for the request's end
+// behind the message.
 func (s *serverStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()
-	r := c.next(c.conn.srv.opts.maxRecv)
-	if r.err == errEnd {
+	r := c.next()
+	single := c.shape.method != nil && !c.shape.method.stream.ClientStreams
+	if r.err == io.EOF && (!single || c.gotOne) {
 		return io.EOF
 	}
-	return c.decode(&r, v)
+	if r.err == io.EOF {
+		r.err = errNoMessage
+	}
+	if err := c.decode(&r, v); err != nil || !single {
+		return err
+	}
+	c.gotOne = true
+	switch after := c.next(); after.err {
+	case io.EOF:
+		return nil
+	case nil:
+		after.msg.Free()
+		return (&received{err: errTwoMessages}).status(c.limit, requestCount)
+	default:
+		return after.status(c.limit, requestCount)
+	}
 }
 
 // decodeUnary gives a unary handler its request.
@@ -185,11 +200,11 @@ func (c *serverCall) decodeUnary(v any) error {
 
 // decode fills v from r and frees r's message.
 func (c *serverCall) decode(r *received, v any) error {
-	o := &c.conn.srv.opts
 	if r.err != nil {
-		return receiveError(r, o.maxRecv, "trying to read message from the client")
+		return r.status(c.limit, requestCount)
 	}
-	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, o.maxRecv, r, v)
+	o := &c.conn.srv.opts
+	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, c.limit, r, v)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,300 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// hang is how long a wait takes that is taken for one without end.
+const hang = 20 * time.Second
+
+// within fails the test, with all stacks, when f takes longer than hang: it
+// waits for something that never comes.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(hang):
+		panic(fmt.Sprintf("%s: still waiting after %v", what, hang))
+	}
+}
+
+// transport is a kind of connection that tests run over.
+type transport struct {
+	name   string
+	listen func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error))
+}
+
+var transports = []transport{
+	{"tcp", func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error)) {
+		lis := listen(t)
+		return lis, func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", lis.Addr().String())
+		}
+	}},
+	{"bufconn", func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error)) {
+		lis := bufconn.Listen(1 << 16)
+		return lis, func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+	}},
+}
+
+// breaks are the ways in which a connection ends.
+var breaks = []struct {
+	name string
+	do   func(net.Conn)
+}{
+	{"FIN", func(nc net.Conn) { nc.Close() }},
+	{"RST", func(nc net.Conn) {
+		if t, ok := nc.(*net.TCPConn); ok {
+			t.SetLinger(0)
+		}
+		nc.Close()
+	}},
+}
+
+// TestBreakWhileSending breaks the connection under streams that send, some as
+// fast as the server reads, some waiting for its window. No call has a deadline:
+// every SendMsg and every RecvMsg must end because the connection has.
+func TestBreakWhileSending(t *testing.T) {
+	const streams = 40
+	for _, tr := range transports {
+		for _, br := range breaks {
+			t.Run(tr.name+"/"+br.name, func(t *testing.T) {
+				lis, dial := tr.listen(t)
+				s := rpc.NewServer(rpc.WaitForHandlers(true))
+				var read atomic.Int64
+				pb.RegisterTestServiceServer(s, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+					for read.Add(1)%200 != 0 {
+						if _, err := stream.Recv(); err != nil {
+							return err
+						}
+					}
+					<-stream.Context().Done()
+					return nil
+				}})
+				go s.Serve(lis)
+				defer s.Stop()
+				var mu sync.Mutex
+				var conns []net.Conn
+				cc := dialTarn(t, "passthrough:///x", rpc.WithContextDialer(func(ctx context.Context, a string) (net.Conn, error) {
+					nc, err := dial(ctx, a)
+					mu.Lock()
+					conns = append(conns, nc)
+					mu.Unlock()
+					return nc, err
+				}), fastBackoff())
+				c := pb.NewTestServiceClient(cc)
+				var started, ended sync.WaitGroup
+				for range streams {
+					st, err := c.FullDuplexCall(context.Background())
+					if err != nil {
+						t.Fatal(err)
+					}
+					started.Add(1)
+					ended.Add(2)
+					go func() {
+						defer ended.Done()
+						m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}
+						err := st.Send(m)
+						started.Done()
+						for err == nil {
+							err = st.Send(m)
+						}
+						if err != io.EOF {
+							t.Errorf("Send: %v", err)
+						}
+					}()
+					go func() {
+						defer ended.Done()
+						_, err := st.Recv()
+						if status.Code(err) != codes.Unavailable {
+							t.Errorf("Recv: %v", err)
+						}
+					}()
+				}
+				within(t, "first messages", started.Wait)
+				mu.Lock()
+				for _, nc := range conns {
+					br.do(nc)
+				}
+				mu.Unlock()
+				within(t, "the end of all streams", ended.Wait)
+			})
+		}
+	}
+}
+
+// TestHeaderBesideRecv has Header and RecvMsg wait at the same time, on a
+// server that sends nothing: the deadline ends both; and on one that answers.
+func TestHeaderBesideRecv(t *testing.T) {
+	answer := make(chan bool)
+	svc := &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+		if <-answer {
+			return stream.Send(&pb.StreamingOutputCallResponse{})
+		}
+		<-stream.Context().Done()
+		return nil
+	}}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	for i := range 40 {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		if i%2 == 0 {
+			cancel()
+			ctx, cancel = context.WithCancel(context.Background())
+		}
+		st, err := c.FullDuplexCall(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if _, err := st.Header(); err != nil {
+					t.Errorf("Header: %v", err)
+				}
+			}()
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			_, err := st.Recv()
+			if i%2 == 0 && err != nil {
+				t.Errorf("Recv of an answer: %v", err)
+			}
+			if i%2 == 1 && status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("Recv past the deadline: %v", err)
+			}
+		}()
+		answer <- i%2 == 0
+		within(t, "Header and Recv", wg.Wait)
+		cancel()
+	}
+}
+
+// TestSendAfterCloseSend is a mistake of the caller's: it ends the call, as in
+// grpc-go.
+func TestSendAfterCloseSend(t *testing.T) {
+	eachPairing(t, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+		<-stream.Context().Done()
+		return nil
+	}}, func(t *testing.T, c pb.TestServiceClient) {
+		st, err := c.FullDuplexCall(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, st.Send(&pb.StreamingOutputCallRequest{}), codes.Internal)
+		within(t, "Recv", func() {
+			_, err := st.Recv()
+			wantCode(t, err, codes.Internal)
+		})
+	})
+}
+
+// TestEndWhileSending is a server that ends a call without reading its request
+// and without a reset: SendMsg must not wait for a window that will never open.
+func TestEndWhileSending(t *testing.T) {
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
+			BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "9")})
+	})
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	t.Run("stream", func(t *testing.T) {
+		st, err := c.FullDuplexCall(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, "Send", func() {
+			for err == nil {
+				err = st.Send(&pb.StreamingOutputCallRequest{Payload: payload(200_000)})
+			}
+		})
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		_, err = st.Recv()
+		wantCode(t, err, codes.FailedPrecondition)
+	})
+	t.Run("unary", func(t *testing.T) {
+		within(t, "UnaryCall", func() {
+			_, err := c.UnaryCall(context.Background(), &pb.SimpleRequest{Payload: payload(200_000)})
+			wantCode(t, err, codes.FailedPrecondition)
+		})
+	})
+}
+
+// TestServerEnforcesTheDeadlineFirst resets a request that has not been sent
+// whole, after its deadline: DEADLINE_EXCEEDED, as for one that was.
+func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		go func() {
+			<-time.After(30 * time.Millisecond)
+			p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		}()
+	})
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	for _, size := range []int{100, 200_000} {
+		// The context's timer is late on purpose: the server comes first.
+		ctx := lateContext{Context: context.Background(), at: time.Now().Add(20 * time.Millisecond)}
+		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(size)})
+		wantCode(t, err, codes.DeadlineExceeded)
+	}
+}
+
+// lateContext has a deadline that it does not keep.
+type lateContext struct {
+	context.Context
+	at time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.at, true }
+
+// TestNoTransparentRetryOfSentBytes breaks the connection when it has brought
+// part of a large request: without a retry policy the call is not made again.
+func TestNoTransparentRetryOfSentBytes(t *testing.T) {
+	var requests atomic.Int32
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		requests.Add(1)
+		for got := 0; got < 60_000; {
+			fr, err := p.fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			if d, ok := fr.(*http2.DataFrame); ok {
+				got += len(d.Data())
+			}
+		}
+		p.nc.Close()
+	})
+	c := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff()))
+	for range 20 {
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(200_000)})
+		wantCode(t, err, codes.Unavailable)
+	}
+	if n := requests.Load(); n > 20 {
+		t.Fatalf("20 calls made %d requests", n)
+	}
+}

@@ -1,0 +1,241 @@
+package rpc
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+)
+
+// inbox is one direction of a stream on its receiving side: the messages that
+// have come and have not been taken, and how the stream ended. Both ends of a
+// call have one. The connection's reading goroutine fills it; any number of
+// goroutines wait on it.
+type inbox struct {
+	limit int    // of a message, in bytes
+	mode  intake // set before anything comes
+
+	mu        sync.Mutex
+	gate      gate
+	source    *h2.Stream // gets its window back; nil before it is known and after close
+	in        message.Assembler
+	ungranted int // bytes received whose window has not been given back
+	// end is nil while more may come. io.EOF: the peer has sent its last, or more
+	// than will be taken. Otherwise the reason why nothing more comes.
+	end    error
+	closed bool // the owner takes nothing any more; in is freed, now or when placing ends
+	placed bool // the reading goroutine writes to memory of in
+}
+
+// intake says how messages are taken from an inbox.
+type intake uint8
+
+const (
+	oneByOne intake = iota // by next, as they come
+	onlyOne                // by only, when the stream has ended
+)
+
+// received is a message as it came, or why there is none.
+type received struct {
+	msg  message.Message
+	kind message.Kind
+	size int // on the wire, without prefix
+	err  error
+}
+
+// Violations of the number of messages that a method's kind prescribes.
+var (
+	errNoMessage   = errors.New("rpc: the peer ended the stream without a message")
+	errTwoMessages = errors.New("rpc: the peer sent more than one message")
+)
+
+// errOver is what next returns when the inbox was closed before the peer ended.
+var errOver = errors.New("rpc: the call is over")
+
+// put takes ownership of b, a piece of what the peer sends. mu is held.
+func (i *inbox) put(b tarn.Buffer) {
+	if i.end != nil || i.closed {
+		b.Free()
+		return
+	}
+	n := b.Len()
+	i.in.Append(b)
+	i.arrived(n)
+}
+
+// arrived reacts to n more bytes in i.in. mu is held.
+func (i *inbox) arrived(n int) {
+	i.ungranted += n
+	missing, size, ok := i.in.Missing()
+	switch {
+	case ok && i.mode == onlyOne && (size > i.limit || i.in.Len() > message.PrefixLen+size):
+		i.finish(io.EOF) // only says what is wrong
+	case ok && (missing == 0 || size > i.limit):
+		i.gate.announce(messageEvent)
+	case i.mode == onlyOne || i.gate.awaited(messageEvent):
+		// It must be possible for the whole message to come.
+		i.grant()
+	}
+}
+
+// grant gives back the window of all that has come. mu is held: only then is
+// the stream sure not to be released.
+func (i *inbox) grant() {
+	if i.ungranted > 0 && i.source != nil {
+		i.source.Consumed(i.ungranted)
+		i.ungranted = 0
+	}
+}
+
+// finish ends the inbox, once. What has come can still be taken. mu is held.
+func (i *inbox) finish(why error) {
+	if i.end == nil {
+		i.end = why
+		i.gate.announce(headerEvent | messageEvent | endEvent)
+	}
+}
+
+// fail ends the inbox because of why, even if the peer has sent its last. mu is
+// held.
+func (i *inbox) fail(why error) {
+	i.end = why
+	i.gate.announce(headerEvent | messageEvent | endEvent)
+}
+
+// next waits for the next message. The error says that it is refused, or is the
+// inbox's end: io.EOF, or what finish or fail was called with.
+func (i *inbox) next() received {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for {
+		m, kind, size, ok, err := i.in.Next(i.limit)
+		switch {
+		case ok:
+			if n := min(i.ungranted, message.PrefixLen+size); n > 0 && i.source != nil {
+				i.ungranted -= n
+				i.source.Consumed(n)
+			}
+			return received{m, kind, size, nil}
+		case err != nil:
+			return received{size: size, err: err}
+		case i.end == io.EOF && i.in.Len() > 0:
+			return received{err: message.ErrTruncated}
+		case i.end != nil:
+			return received{err: i.end}
+		case i.closed:
+			return received{err: errOver}
+		}
+		i.grant()
+		i.gate.wait(&i.mu, messageEvent|endEvent, nil)
+	}
+}
+
+// only takes out the single message of a stream that has ended; an error says
+// that there is none, or more than one, or that it is refused. mu is held.
+func (i *inbox) only() received {
+	m, kind, size, ok, err := i.in.Next(i.limit)
+	switch {
+	case err != nil:
+		return received{size: size, err: err}
+	case !ok && i.in.Len() > 0:
+		return received{err: message.ErrTruncated}
+	case !ok:
+		return received{err: errNoMessage}
+	case i.in.Len() > 0:
+		m.Free()
+		return received{err: errTwoMessages}
+	}
+	return received{m, kind, size, nil}
+}
+
+// waitEnd waits until the inbox has ended; false: done was closed before that.
+func (i *inbox) waitEnd(done <-chan struct{}) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for i.end == nil && !i.closed {
+		if !i.gate.wait(&i.mu, endEvent, done) {
+			return false
+		}
+	}
+	return true
+}
+
+// close frees what has come and makes whatever still comes be freed. The stream
+// may be released afterwards.
+func (i *inbox) close() {
+	i.mu.Lock()
+	i.closeLocked()
+	i.mu.Unlock()
+}
+
+func (i *inbox) closeLocked() {
+	i.closed, i.source = true, nil
+	if !i.placed {
+		i.in.Free()
+	}
+	i.gate.announce(headerEvent | messageEvent | endEvent)
+}
+
+// place returns where the next bytes go, and keeps that memory until fill or
+// unplace; nil to have them by put. mu is held.
+func (i *inbox) place(pool *tarn.Pool, trust *message.Credit, habit *message.Habit) []byte {
+	if i.end != nil || i.closed {
+		return nil
+	}
+	b := i.in.Land(pool, i.limit, trust, habit)
+	i.placed = len(b) > 0
+	return b
+}
+
+// fill says that the first n bytes of what place returned have come. mu is held.
+func (i *inbox) fill(n int) {
+	i.placed = false
+	if i.closed {
+		i.in.Free()
+		return
+	}
+	i.in.Landed(n)
+	if i.end == nil {
+		i.arrived(n)
+	}
+}
+
+// unplace says that nothing was written to what place returned and nothing will
+// be.
+func (i *inbox) unplace() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.placed = false
+	if i.closed {
+		i.in.Free()
+	}
+}
+
+// placing is a connection's record of the inbox whose memory its reading
+// goroutine writes to. A call that ends meanwhile must not free that memory, and
+// h2 does not say when it will not be written to; the next callback does.
+type placing struct {
+	now   *inbox
+	trust message.Credit
+}
+
+// begin notes that b, which is i's, is written to from now on.
+func (p *placing) begin(i *inbox, b []byte) {
+	if len(b) > 0 {
+		p.now = i
+	}
+}
+
+// filled notes that the writing has ended, and i's fill is called.
+func (p *placing) filled() { p.now = nil }
+
+// cancel ends a placement that was not followed by filled.
+func (p *placing) cancel() {
+	if p.now != nil {
+		p.now.unplace()
+		p.now = nil
+	}
+}
