@@ -267,6 +267,7 @@ func (c *serverCall) release() {
 	c.mu.Lock()
 	c.closeLocked()
 	c.first.msg.Free()
+	c.first = received{err: errDecoded}
 	c.mu.Unlock()
 	c.st.Release()
 	c.sendMu.Unlock()

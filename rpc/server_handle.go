@@ -10,11 +10,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// handle runs the handler of c to its end, on worker w.
-func (c *serverCall) handle(w *worker) {
+// handle runs the handler of c to its end.
+func (c *serverCall) handle() {
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
-		err = c.handleUnary(w, m)
+		err = c.handleUnary(m)
 	} else {
 		err = c.handleStream(m)
 	}
@@ -27,14 +27,14 @@ func (c *serverCall) handle(w *worker) {
 
 // handleUnary runs a unary handler and sends its reply: header, message and
 // status in one write.
-func (c *serverCall) handleUnary(w *worker, m *method) error {
+func (c *serverCall) handleUnary(m *method) error {
 	if c.first.err != nil {
 		// As in grpc-go, interceptors do not see a request that never came.
 		err := c.first.status(c.limit, requestCount)
 		c.sendStatus(statusOf(err))
 		return err
 	}
-	reply, err := c.callUnary(w, m)
+	reply, err := c.callUnary(m)
 	if err != nil {
 		st := statusOf(err)
 		c.sendStatus(st)
@@ -58,9 +58,9 @@ func (c *serverCall) handleUnary(w *worker, m *method) error {
 	return err
 }
 
-func (c *serverCall) callUnary(w *worker, m *method) (reply any, err error) {
+func (c *serverCall) callUnary(m *method) (reply any, err error) {
 	defer c.recover(&err)
-	return m.unary.Handler(m.impl, c.user, w.decode, c.conn.srv.unary)
+	return m.unary.Handler(m.impl, c.user, c.decodeUnary, c.conn.srv.unary)
 }
 
 // handleStream runs a streaming handler, or the one for unknown methods.

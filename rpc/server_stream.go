@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/tarn-go/tarn/h2"
@@ -19,7 +18,7 @@ const codeInternal = codes.Internal
 var (
 	errHeaderSent = status.Error(codes.Internal, "rpc: the response header has been sent already")
 	errCallOver   = status.Error(codes.Canceled, "rpc: the handler of this call has returned")
-	errDecodeLate = errors.New("rpc: a handler's decode function was called after it had returned")
+	errDecoded    = status.Error(codes.Internal, "rpc: caller decoded the request a second time, or after the handler had returned")
 )
 
 // serverStream is a serverCall as a handler of a streaming call sees it.
@@ -189,11 +188,12 @@ func (s *serverStream) RecvMsg(v any) error {
 	}
 }
 
-// decodeUnary gives a unary handler its request.
+// decodeUnary is the function that a unary handler decodes its request with. It
+// is bound to the call, so that one that is kept reaches no other call's request.
 func (c *serverCall) decodeUnary(v any) error {
 	c.mu.Lock()
 	r := c.first
-	c.first = received{err: errNoMessage}
+	c.first = received{err: errDecoded}
 	c.mu.Unlock()
 	return c.decode(&r, v)
 }

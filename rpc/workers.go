@@ -24,12 +24,9 @@ type workers struct {
 
 // worker is one goroutine that handles calls.
 type worker struct {
-	next chan *serverCall // holds one; closed: the end
-	// decode is what a unary handler calls for its request; bound once, so that a
-	// call costs no closure.
-	decode func(any) error
-	call   *serverCall
-	since  time.Time // idle since; under workers.mu
+	next  chan *serverCall // holds one; closed: the end
+	call  *serverCall
+	since time.Time // idle since; under workers.mu
 }
 
 func newWorkers(idle int) *workers { return &workers{max: idle} }
@@ -47,7 +44,6 @@ func (ws *workers) run(c *serverCall) {
 	}
 	ws.mu.Unlock()
 	w := &worker{next: make(chan *serverCall, 1)}
-	w.decode = w.decodeRequest
 	go w.loop(ws, c)
 }
 
@@ -55,7 +51,7 @@ func (w *worker) loop(ws *workers, c *serverCall) {
 	defer w.left()
 	for c != nil {
 		w.call = c
-		c.handle(w)
+		c.handle()
 		w.call = nil
 		if !ws.park(w) {
 			return
@@ -146,12 +142,4 @@ func (ws *workers) close() {
 	}
 	clear(ws.idle)
 	ws.idle = nil
-}
-
-// decodeRequest is the dec function of the call the worker is on.
-func (w *worker) decodeRequest(v any) error {
-	if w.call == nil {
-		return errDecodeLate
-	}
-	return w.call.decodeUnary(v)
 }

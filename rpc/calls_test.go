@@ -1,0 +1,93 @@
+package rpc_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestDecodeKeptByAHandler keeps the function that a handler decodes its request
+// with and calls it after the handler has returned, while other calls are handled:
+// it must not decode any of theirs.
+func TestDecodeKeptByAHandler(t *testing.T) {
+	kept := make(chan func(any) error, 1)
+	during := make(chan error, 1)
+	desc := grpc.ServiceDesc{ServiceName: "test.Keeper", Methods: []grpc.MethodDesc{
+		{MethodName: "Keep", Handler: func(_ any, _ context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			kept <- dec
+			return &pb.SimpleResponse{}, nil
+		}},
+		{MethodName: "Secret", Handler: func(_ any, _ context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			stale, got := <-kept, new(pb.SimpleRequest)
+			during <- stale(got)
+			if len(got.GetPayload().GetBody()) > 0 {
+				t.Errorf("a kept decode function read %q", got.Payload.Body)
+			}
+			in := new(pb.SimpleRequest)
+			if err := dec(in); err != nil {
+				return nil, err
+			}
+			return &pb.SimpleResponse{Payload: in.Payload}, nil
+		}}}}
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.NumStreamWorkers(1))
+	s.RegisterService(&desc, nil)
+	cc := dialTarn(t, serve(t, s))
+	secret := &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("alice's secret")}}
+	for range 20 {
+		if err := cc.Invoke(ctxFor(t), "/test.Keeper/Keep", &pb.SimpleRequest{}, &pb.SimpleResponse{}); err != nil {
+			t.Fatal(err)
+		}
+		out := new(pb.SimpleResponse)
+		if err := cc.Invoke(ctxFor(t), "/test.Keeper/Secret", secret, out); err != nil {
+			t.Fatal(err)
+		}
+		if string(out.Payload.Body) != "alice's secret" {
+			t.Fatalf("the call itself got %q", out.Payload.Body)
+		}
+		wantCode(t, <-during, codes.Internal)
+	}
+}
+
+// TestRequestCardinality sends no message and two of them to methods that take
+// one: INTERNAL.
+func TestRequestCardinality(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	req, err := proto.Marshal(&pb.SimpleRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := prefixed(0, req)
+	for _, method := range []string{"UnaryCall", "StreamingOutputCall"} {
+		for _, c := range []struct {
+			name  string
+			parts [][]byte // DATA frames, the last with END_STREAM
+			want  string
+		}{
+			{"none", [][]byte{nil}, "13"},
+			{"one", [][]byte{one}, "0"},
+			{"one, then the end", [][]byte{one, nil}, "0"},
+			{"two in one frame", [][]byte{append(one[:len(one):len(one)], one...)}, "13"},
+			{"two frames", [][]byte{one, one}, "13"},
+			{"one and a half", [][]byte{one, one[:3]}, "13"},
+		} {
+			t.Run(method+"/"+c.name, func(t *testing.T) {
+				p := rawClient(t, addr)
+				id := p.open(false, ":path", "/grpc.testing.TestService/"+method)
+				for i, part := range c.parts {
+					if err := p.fr.WriteData(id, i == len(c.parts)-1, part); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := p.answer(id); got["grpc-status"] != c.want {
+					t.Errorf("grpc-status %q, want %q (%v)", got["grpc-status"], c.want, got)
+				}
+			})
+		}
+	}
+}
