@@ -28,6 +28,7 @@ type clientStream struct {
 	replayLen int
 	committed bool // no other attempt will follow
 	closed    bool // the caller has half-closed
+	cleaned   bool // everything has been released
 	broken    bool // part of a message may have been sent: nothing may follow it
 
 	mu     sync.Mutex
@@ -67,8 +68,7 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 		_, err = cs.connection()
 	}
 	if err != nil {
-		cs.over = true
-		cs.report(cs.a, err)
+		cs.finishLocked(err)
 		return nil, err
 	}
 	if cs.ctx.Done() != nil {
@@ -298,6 +298,7 @@ func (cs *clientStream) started() (*attempt, error) {
 		return a, nil
 	}
 	if err := cs.outcome(); err != nil {
+		cs.cleanUp()
 		return nil, err
 	}
 	if err := cs.begin(h2.Out{}); err != nil {

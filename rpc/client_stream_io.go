@@ -101,6 +101,7 @@ func (cs *clientStream) CloseSend() error {
 // error is its status.
 func (cs *clientStream) RecvMsg(v any) error {
 	if err := cs.outcome(); err != nil {
+		cs.finish(nil)
 		return err
 	}
 	a, err := cs.started()
@@ -127,12 +128,8 @@ func (cs *clientStream) RecvMsg(v any) error {
 
 // refuse ends the call because of what the server sent.
 func (cs *clientStream) refuse(a *attempt, r *received) error {
-	if err := cs.outcome(); err != nil {
-		return err // it has ended already
-	}
-	err := r.status(a.limit, responseCount)
-	cs.finish(err)
-	return err
+	cs.finish(r.status(a.limit, responseCount))
+	return cs.outcome()
 }
 
 // ended is what RecvMsg returns when there are no more messages.
@@ -202,29 +199,27 @@ func (cs *clientStream) cancelled() {
 	cs.finish(st.Err())
 }
 
-// finish ends the stream, once.
+// finish ends the stream, unless it has ended, and returns when its memory has been
+// given back.
 func (cs *clientStream) finish(err error) {
-	if !cs.markOver(err) {
-		return
-	}
+	cs.markOver(err)
 	cs.lockSend(cs.current())
-	cs.cleanUp(err)
+	cs.cleanUp()
 	cs.sendMu.Unlock()
 }
 
 // finishLocked is finish for those who hold sendMu.
 func (cs *clientStream) finishLocked(err error) {
-	if cs.markOver(err) {
-		cs.cleanUp(err)
-	}
+	cs.markOver(err)
+	cs.cleanUp()
 }
 
-// markOver notes the result and wakes RecvMsg; false when it is over already.
-func (cs *clientStream) markOver(err error) bool {
+// markOver notes the result and wakes RecvMsg, unless that has been done.
+func (cs *clientStream) markOver(err error) {
 	cs.mu.Lock()
 	if cs.over {
 		cs.mu.Unlock()
-		return false
+		return
 	}
 	cs.over, cs.result = true, err
 	a, stop := cs.a, cs.stop
@@ -241,19 +236,22 @@ func (cs *clientStream) markOver(err error) bool {
 		a.finishWith(st)
 		a.mu.Unlock()
 	}
-	return true
 }
 
-// cleanUp releases everything. sendMu is held and the stream over.
-func (cs *clientStream) cleanUp(err error) {
+// cleanUp releases everything, once. sendMu is held and the stream over.
+func (cs *clientStream) cleanUp() {
+	if cs.cleaned {
+		return
+	}
+	cs.cleaned = true
 	cs.commit()
 	a := cs.current()
 	if a != nil {
 		a.release()
 		if cs.statsOn() {
-			cs.statsEnd(a, err)
+			cs.statsEnd(a, cs.result)
 		}
 	}
-	cs.attemptEnded(a, err)
-	cs.report(a, err)
+	cs.attemptEnded(a, cs.result)
+	cs.report(a, cs.result)
 }

@@ -266,8 +266,6 @@ func (c *serverCall) release() {
 	c.released = true
 	c.mu.Lock()
 	c.closeLocked()
-	c.first.msg.Free()
-	c.first = received{err: errDecoded}
 	c.mu.Unlock()
 	c.st.Release()
 	c.sendMu.Unlock()

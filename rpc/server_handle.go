@@ -59,6 +59,7 @@ func (c *serverCall) handleUnary(m *method) error {
 }
 
 func (c *serverCall) callUnary(m *method) (reply any, err error) {
+	defer c.dropRequest()
 	defer c.recover(&err)
 	return m.unary.Handler(m.impl, c.user, c.decodeUnary, c.conn.srv.unary)
 }

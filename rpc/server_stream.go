@@ -198,6 +198,14 @@ func (c *serverCall) decodeUnary(v any) error {
 	return c.decode(&r, v)
 }
 
+// dropRequest makes decodeUnary fail from now on.
+func (c *serverCall) dropRequest() {
+	c.mu.Lock()
+	c.first.msg.Free()
+	c.first = received{err: errDecoded}
+	c.mu.Unlock()
+}
+
 // decode fills v from r and frees r's message.
 func (c *serverCall) decode(r *received, v any) error {
 	if r.err != nil {
