@@ -1,0 +1,218 @@
+package h2http
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// errBodyClosed is what reading a body after Close returns.
+var errBodyClosed = errors.New("h2http: read on a closed body")
+
+// bodyOwner is the exchange or call that a body belongs to. Its methods are called by
+// the goroutine that reads, without the body's lock.
+type bodyOwner interface {
+	// beforeRead is called before the first read.
+	beforeRead()
+	// bodyClosed is called once, when the reader has closed the body before its end.
+	bodyClosed()
+}
+
+// body is the received content of one stream: a request's on a server, a response's
+// on a client. OnData fills it and one reader empties it. It implements io.ReadCloser
+// and io.WriterTo. Close and fail may be called by any goroutine.
+type body struct {
+	owner bodyOwner
+
+	mu     sync.Mutex
+	ready  sync.Cond    // data, end or a failure
+	stream *h2.Stream   // window is given back on it; nil: not any more
+	data   tarn.Chain   // received and not read
+	err    error        // what follows data: io.EOF or a failure; nil: more may come
+	atEnd  func()       // called before io.EOF is first returned; nil: nothing
+	state  bodyProgress // of the reader
+}
+
+type bodyProgress uint8
+
+const (
+	bodyUnread bodyProgress = iota // nothing has been asked for
+	bodyReading
+	bodyClosed // by the reader
+)
+
+// start makes b ready for s. b must not be copied afterwards.
+func (b *body) start(owner bodyOwner, s *h2.Stream) {
+	b.owner, b.stream = owner, s
+	b.ready.L = &b.mu
+}
+
+// put appends a received piece, which it takes ownership of.
+func (b *body) put(buf tarn.Buffer, e h2.Ending) {
+	b.mu.Lock()
+	if b.state == bodyClosed || b.stream == nil || b.err != nil {
+		b.mu.Unlock()
+		buf.Free() // nobody reads it; its window is given back when the stream is released
+		return
+	}
+	if buf.Len() > 0 {
+		b.data.Append(buf)
+	} else {
+		buf.Free()
+	}
+	if e == h2.End {
+		b.err = io.EOF
+	}
+	b.mu.Unlock()
+	b.ready.Broadcast()
+}
+
+// end says that nothing more comes. err is io.EOF or why it ended; the first call
+// counts. What was received before can still be read.
+func (b *body) end(err error) {
+	b.mu.Lock()
+	if b.err == nil {
+		b.err = err
+	}
+	b.mu.Unlock()
+	b.ready.Broadcast()
+}
+
+// detach ends b's use of its stream and frees what is unread; reading fails with err
+// from now on. It must be called before the stream is released.
+func (b *body) detach(err error) {
+	b.mu.Lock()
+	b.stream = nil
+	b.data.Free()
+	if b.err == nil || b.err == io.EOF {
+		b.err = err
+	}
+	b.mu.Unlock()
+	b.ready.Broadcast()
+}
+
+// begin is called by each method that reads.
+func (b *body) begin() {
+	b.mu.Lock()
+	first := b.state == bodyUnread
+	if first {
+		b.state = bodyReading
+	}
+	b.mu.Unlock()
+	if first {
+		b.owner.beforeRead()
+	}
+}
+
+// wait waits for data and returns nil with b.mu held, or why there is none with b.mu
+// free.
+func (b *body) wait() error {
+	b.mu.Lock()
+	for b.data.Len() == 0 && b.err == nil && b.state != bodyClosed {
+		b.ready.Wait()
+	}
+	if b.state == bodyClosed {
+		b.mu.Unlock()
+		return errBodyClosed
+	}
+	if b.data.Len() > 0 {
+		return nil
+	}
+	err, atEnd := b.err, b.atEnd
+	if err == io.EOF {
+		b.atEnd = nil
+	}
+	b.mu.Unlock()
+	if err == io.EOF && atEnd != nil {
+		atEnd()
+	}
+	return err
+}
+
+// taken gives the window of n bytes back. b.mu is held.
+func (b *body) taken(n int) {
+	if b.stream != nil {
+		b.stream.Consumed(n)
+	}
+}
+
+// Read reads what has been received, and waits if nothing has.
+func (b *body) Read(p []byte) (int, error) {
+	b.begin()
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := b.wait(); err != nil {
+		return 0, err
+	}
+	defer b.mu.Unlock()
+	n, _ := b.data.Read(p) // there is data
+	b.taken(n)
+	return n, nil
+}
+
+// next waits for data and moves all that has been received to dst.
+func (b *body) next(dst *tarn.Chain) error {
+	b.begin()
+	if err := b.wait(); err != nil {
+		return err
+	}
+	defer b.mu.Unlock()
+	n := b.data.Len()
+	dst.AppendChain(&b.data)
+	b.taken(n)
+	return nil
+}
+
+// WriteTo writes everything to w. If w is a ResponseWriter of this package, no byte is
+// copied.
+func (b *body) WriteTo(w io.Writer) (written int64, err error) {
+	sink, _ := w.(chainWriter)
+	var c tarn.Chain
+	defer func() { c.Free() }()
+	for {
+		if err := b.next(&c); err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return written, err
+		}
+		n := int64(c.Len())
+		if sink != nil {
+			err = sink.writeChain(&c)
+		} else {
+			n, err = c.WriteTo(w)
+		}
+		written += n
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// Close ends reading. What comes afterwards is dropped.
+func (b *body) Close() error {
+	b.mu.Lock()
+	if b.state == bodyClosed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.state = bodyClosed
+	complete := b.err == io.EOF && b.data.Len() == 0
+	b.data.Free()
+	b.mu.Unlock()
+	b.ready.Broadcast()
+	if !complete {
+		b.owner.bodyClosed()
+	}
+	return nil
+}
+
+// chainWriter is a writer that takes references.
+type chainWriter interface {
+	// writeChain writes all of c and leaves it empty, on errors too.
+	writeChain(c *tarn.Chain) error
+}

@@ -1,0 +1,97 @@
+package h2http
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// Config holds what net/http has no setting for. The zero Config, and a nil *Config,
+// are ready to use.
+type Config struct {
+	// Pool is where the memory of bodies and frames comes from; nil: tarn.Shared.
+	Pool *tarn.Pool
+	// Limits bounds what a hostile peer may do; zero fields take package h2's
+	// defaults.
+	Limits h2.Limits
+	// ExtendedConnect permits requests of method CONNECT with :protocol (RFC 8441) on
+	// a server. A browser that is told so opens its WebSockets by it rather than by
+	// HTTP/1.1's Upgrade, so it is denied by default, as in net/http. The protocol is
+	// in the request's Header[":protocol"].
+	ExtendedConnect h2.Permission
+}
+
+func (c *Config) orDefault() Config {
+	if c == nil {
+		return Config{}
+	}
+	return *c
+}
+
+// perField and typicalFields are what net/http adds to MaxHeaderBytes, in bytes:
+// HTTP/2 counts 32 for each field (RFC 9113 section 6.5.2).
+const (
+	perField      = 32
+	typicalFields = 10
+
+	defaultMaxStreams  = 250              // net/http's
+	defaultPingTimeout = 15 * time.Second // net/http's
+	minFrame           = 16 << 10         // RFC 9113 section 4.2
+	maxFrame           = 1<<24 - 1
+	startWindow        = 256 << 10
+	startConnWindow    = 1 << 20
+	minConnWindow      = 65535 // RFC 9113 section 6.9.2
+	tableSize          = 4096
+	maxHeaderList      = 16 << 20
+)
+
+// h2Config translates the settings of an http.Server or http.Transport. An error says
+// what cannot be honoured.
+func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Config, error) {
+	out := h2.Config{
+		Pool:            c.Pool,
+		Limits:          c.Limits,
+		ExtendedConnect: c.ExtendedConnect,
+		Policy:          h2.PingPolicy{MinTime: -1},
+		MaxHeaderList:   int(min(maxHeaderBytes+perField*typicalFields, maxHeaderList)),
+	}
+	if conf == nil {
+		conf = new(http.HTTP2Config)
+	}
+	switch {
+	case conf.MaxDecoderHeaderTableSize != 0 && conf.MaxDecoderHeaderTableSize != tableSize:
+		return out, fmt.Errorf("h2http: HTTP2Config.MaxDecoderHeaderTableSize is %d; only %d is possible", conf.MaxDecoderHeaderTableSize, tableSize)
+	case conf.MaxEncoderHeaderTableSize != 0 && conf.MaxEncoderHeaderTableSize < tableSize:
+		return out, fmt.Errorf("h2http: HTTP2Config.MaxEncoderHeaderTableSize is %d; the table takes %d", conf.MaxEncoderHeaderTableSize, tableSize)
+	case conf.WriteByteTimeout != 0:
+		return out, errors.New("h2http: HTTP2Config.WriteByteTimeout is not supported; SendPingTimeout ends a connection that takes nothing")
+	}
+	if conf.MaxReadFrameSize >= minFrame && conf.MaxReadFrameSize <= maxFrame {
+		out.MaxFrameSize = conf.MaxReadFrameSize
+	}
+	if n := conf.MaxReceiveBufferPerStream; n > 0 {
+		out.Window, out.MaxWindow = min(n, startWindow), n
+	}
+	if n := conf.MaxReceiveBufferPerConnection; n >= minConnWindow {
+		// Package h2 gives the connection's window back on receipt while no more than
+		// Unread bytes lie unread, so the two add up to what can be held.
+		out.ConnWindow = max(minConnWindow, min(n/2, startConnWindow))
+		out.Unread = max(n-out.ConnWindow, 1)
+		if out.Window == 0 {
+			out.Window, out.MaxWindow = startWindow, n
+		}
+		out.Window = min(out.Window, out.ConnWindow)
+		out.MaxWindow = max(out.Window, min(out.MaxWindow, out.ConnWindow/2)) // beyond it ConnWindow would grow
+	}
+	if conf.SendPingTimeout > 0 {
+		out.Keepalive = h2.Keepalive{Time: conf.SendPingTimeout, Timeout: conf.PingTimeout, WithoutCall: h2.Permit}
+		if conf.PingTimeout == 0 {
+			out.Keepalive.Timeout = defaultPingTimeout
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,239 @@
+package h2http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+// exchange is one request and its response on a server. It is allocated whole and
+// never used again, since handlers may keep its Request and its context.
+//
+// Its stream is released by serve, once the handler has returned. Callbacks for the
+// stream may come until then.
+type exchange struct {
+	conn    *serverConn
+	stream  *h2.Stream
+	request http.Request
+	ctx     streamContext
+	body    body
+	w       responseWriter
+	traits  traits
+	handler http.Handler
+	handle  h2.Handle // of stream, for timers
+
+	mu       sync.Mutex
+	ended    error       // why the stream ended early; nil: it has not
+	received http.Header // trailers
+	deadline deadlines
+
+	values [inlineValues]string // of the request's Header
+}
+
+// inlineValues is how many header values fit in an exchange.
+const inlineValues = 10
+
+// errHandlerDone is what using a body or a ResponseWriter after the handler has
+// returned gives.
+var errHandlerDone = errors.New("h2http: the handler has returned")
+
+// newExchange makes the exchange of a request. It returns nil when the request is
+// malformed; its stream is then reset and released.
+func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchange {
+	shape := shapeOf(h)
+	x := &exchange{conn: c, stream: s, handler: c.handler}
+	var header http.Header
+	header, x.traits = shape.header(h.More, x.values[:0])
+	if x.traits.bad != "" && !h.Truncated {
+		c.engine.count("stream_malformed")
+		s.Reset(h2.ProtocolError)
+		s.Release()
+		return nil
+	}
+	x.ctx.parent = c.ctx
+	x.handle = s.Handle()
+	x.body.start(x, s)
+	x.body.data.SetPool(c.engine.pool)
+	x.w.x = x
+	url := shape.url // a copy: handlers change it
+	r := http.Request{
+		Method:     shape.method,
+		URL:        &url,
+		Proto:      "HTTP/2.0",
+		ProtoMajor: 2,
+		Header:     header,
+		Host:       x.traits.host,
+		RemoteAddr: c.remoteAddr,
+		RequestURI: shape.uri,
+		TLS:        c.tls,
+		Trailer:    x.traits.trailer(),
+	}
+	if e == h2.End {
+		r.Body = http.NoBody
+		x.body.err = io.EOF
+	} else {
+		r.Body = &x.body
+		r.ContentLength = x.traits.length
+	}
+	x.request = *r.WithContext(&x.ctx)
+	if h.Truncated {
+		x.handler = http.HandlerFunc(headerTooLong)
+	}
+	return x
+}
+
+// headerTooLong answers a request whose header list is longer than permitted.
+func headerTooLong(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+	io.WriteString(w, "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>")
+}
+
+// serve runs the handler on w's goroutine and ends the exchange.
+func (x *exchange) serve(w *worker) {
+	x.w.worker = w
+	returned := false
+	defer func() {
+		if !returned {
+			x.panicked(recover())
+		}
+		x.finish()
+	}()
+	x.handler.ServeHTTP(&x.w, &x.request)
+	x.w.finish()
+	returned = true
+}
+
+// panicked resets the stream of a handler that did not return: v is what it panicked
+// with; nil: it ended its goroutine.
+func (x *exchange) panicked(v any) {
+	x.stream.Reset(h2.InternalError)
+	if v == nil || v == http.ErrAbortHandler {
+		return
+	}
+	const size = 64 << 10
+	buf := make([]byte, size)
+	buf = buf[:runtime.Stack(buf, false)]
+	x.conn.engine.logf("h2http: panic serving %v: %v\n%s", x.conn.remoteAddr, v, buf)
+}
+
+// finish ends what the handler used, and releases the stream.
+func (x *exchange) finish() {
+	x.w.close()
+	x.deadline.stop()
+	x.ctx.end(context.Canceled)
+	x.body.detach(errHandlerDone)
+	if f := x.request.MultipartForm; f != nil {
+		f.RemoveAll()
+	}
+	x.stream.Release()
+	x.conn.exchangeEnded()
+}
+
+// beforeRead sends 100 Continue when the client waits for that (RFC 9110 section
+// 10.1.1). It is called on the first read of the body.
+func (x *exchange) beforeRead() {
+	if x.traits.expects {
+		x.w.sendContinue()
+	}
+}
+
+// bodyClosed does nothing: a client may send on until the response has ended.
+func (x *exchange) bodyClosed() {}
+
+// onTrailers takes the request's trailers, of which net/http passes on those that
+// were declared.
+func (x *exchange) onTrailers(h *h2.Header) {
+	if x.request.Trailer != nil {
+		t := make(http.Header)
+		for _, f := range append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...) {
+			key := canonicalName(f.Name)
+			t[key] = append(t[key], f.Value)
+		}
+		x.body.mu.Lock()
+		x.received = t
+		x.body.atEnd = x.trailersRead
+		x.body.mu.Unlock()
+	}
+	x.body.end(io.EOF)
+}
+
+// trailersRead makes the trailers visible, on the goroutine that has read the body.
+func (x *exchange) trailersRead() {
+	for key, values := range x.received {
+		if _, declared := x.request.Trailer[key]; declared {
+			x.request.Trailer[key] = values
+		}
+	}
+}
+
+// fail ends the exchange early, for the handler to notice.
+func (x *exchange) fail(err error) {
+	x.mu.Lock()
+	if x.ended == nil {
+		x.ended = err
+	}
+	x.mu.Unlock()
+	x.body.end(err)
+	x.ctx.end(context.Canceled)
+}
+
+// why returns why the stream ended early, else err.
+func (x *exchange) why(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended != nil {
+		return x.ended
+	}
+	return err
+}
+
+// deadlines are the timers of one exchange.
+type deadlines struct {
+	mu          sync.Mutex
+	read, write *time.Timer
+	stopped     bool
+}
+
+func (d *deadlines) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = true
+	for _, t := range []*time.Timer{d.read, d.write} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// set sets one of the timers to call f at the time t; zero: never.
+func (d *deadlines) set(timer **time.Timer, t time.Time, f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if *timer != nil {
+		(*timer).Stop()
+		*timer = nil
+	}
+	if d.stopped || t.IsZero() {
+		return
+	}
+	*timer = time.AfterFunc(time.Until(t), f)
+}
+
+// readTimeout ends reading the request.
+func (x *exchange) readTimeout() {
+	x.body.end(fmt.Errorf("h2http: reading the request: %w", os.ErrDeadlineExceeded))
+}
+
+// writeTimeout resets the stream, whose handler gets os.ErrDeadlineExceeded.
+func (x *exchange) writeTimeout() {
+	x.fail(fmt.Errorf("h2http: writing the response: %w", os.ErrDeadlineExceeded))
+	x.handle.Reset(h2.InternalError) // nothing happens if the stream has been released
+}

@@ -1,0 +1,191 @@
+package h2http
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+// shape is what a request is made of that many requests share: package h2 remembers
+// header lists that come again, and keeps with each what was derived from it. A shape
+// does not change once it is complete.
+type shape struct {
+	method, uri string
+	url         url.URL
+	groups      []group
+	values      int // in all groups
+	traits
+}
+
+// group is the values of one header.
+type group struct {
+	key    string
+	values []string
+}
+
+// traits is what a request's fields say about it beyond its Header.
+type traits struct {
+	host     string
+	length   int64 // content-length; -1: none
+	expects  bool  // Expect: 100-continue
+	trailers []string
+	bad      string // why the request is malformed; "": it is not
+}
+
+// shapeOf returns the shape of h without h.More.
+func shapeOf(h *h2.Header) *shape {
+	if h.Memo != nil {
+		if s, ok := (*h.Memo).(*shape); ok {
+			return s
+		}
+	}
+	s := newShape(h)
+	if h.Memo != nil {
+		*h.Memo = s
+	}
+	return s
+}
+
+func newShape(h *h2.Header) *shape {
+	s := &shape{method: h.Method, traits: traits{host: h.Authority, length: -1}}
+	if h.Protocol != "" {
+		s.add(":protocol", h.Protocol) // as net/http passes it on
+	}
+	for _, f := range h.Fields {
+		if s.take(f) {
+			s.add(canonicalName(f.Name), f.Value)
+		}
+	}
+	s.target(h)
+	return s
+}
+
+// target derives the URL (RFC 9113 sections 8.3.1 and 8.5).
+func (s *shape) target(h *h2.Header) {
+	if h.Method == http.MethodConnect && h.Protocol == "" {
+		s.url, s.uri = url.URL{Host: h.Authority}, h.Authority
+		return
+	}
+	switch {
+	case h.Scheme != "http" && h.Scheme != "https":
+		s.bad = ":scheme other than http and https"
+		return
+	case strings.IndexByte(h.Authority, '@') >= 0:
+		s.bad = "userinfo in :authority"
+		return
+	}
+	u, err := url.ParseRequestURI(h.Path)
+	if err != nil {
+		s.bad = ":path that is no request target"
+		return
+	}
+	s.url, s.uri = *u, h.Path
+}
+
+// take notes what f says about the request and reports whether f belongs in its
+// Header, too.
+func (t *traits) take(f h2.Field) bool {
+	switch f.Name {
+	case "host":
+		if t.host == "" {
+			t.host = f.Value
+		} else if !strings.EqualFold(t.host, f.Value) {
+			t.bad = "host and :authority differ"
+		}
+		return false
+	case "content-length":
+		n, err := strconv.ParseUint(f.Value, 10, 63)
+		if err != nil || t.length >= 0 && t.length != int64(n) {
+			t.bad = "content-length fields that differ, or no number"
+			return false
+		}
+		again := t.length >= 0
+		t.length = int64(n)
+		return !again
+	case "expect":
+		if httpguts.HeaderValuesContainsToken([]string{f.Value}, "100-continue") {
+			t.expects = true
+			return false
+		}
+	case "trailer":
+		for key := range strings.SplitSeq(f.Value, ",") {
+			key = http.CanonicalHeaderKey(strings.Trim(key, " \t"))
+			switch key {
+			case "", "Transfer-Encoding", "Trailer", "Content-Length": // cannot be trailers
+			default:
+				t.trailers = append(t.trailers[:len(t.trailers):len(t.trailers)], key)
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// add adds a value to s.
+func (s *shape) add(key, value string) {
+	for i := range s.groups {
+		g := &s.groups[i]
+		if g.key == key {
+			if key == "Cookie" { // crumbs: RFC 9113 section 8.2.3
+				g.values[0] += "; " + value
+				return
+			}
+			g.values = append(g.values, value)
+			s.values++
+			return
+		}
+	}
+	s.values++
+	s.groups = append(s.groups, group{key, []string{value}})
+}
+
+// header makes the request's Header out of s and more, and returns what both say
+// about the request. values is where values go as long as they fit; it is empty.
+func (s *shape) header(more []h2.Field, values []string) (http.Header, traits) {
+	h := make(http.Header, len(s.groups)+len(more))
+	if n := s.values + len(more); n > cap(values) {
+		values = make([]string, 0, n)
+	}
+	for i := range s.groups {
+		g := &s.groups[i]
+		start := len(values)
+		values = append(values, g.values...)
+		h[g.key] = values[start:len(values):len(values)]
+	}
+	t := s.traits
+	for _, f := range more {
+		if !t.take(f) {
+			continue
+		}
+		key := canonicalName(f.Name)
+		if have, ok := h[key]; ok {
+			if key == "Cookie" {
+				have[0] += "; " + f.Value
+			} else {
+				h[key] = append(have, f.Value)
+			}
+			continue
+		}
+		start := len(values)
+		values = append(values, f.Value)
+		h[key] = values[start:len(values):len(values)]
+	}
+	return h, t
+}
+
+// trailer makes the request's Trailer: the declared keys, without values.
+func (t *traits) trailer() http.Header {
+	if len(t.trailers) == 0 {
+		return nil
+	}
+	h := make(http.Header, len(t.trailers))
+	for _, key := range t.trailers {
+		h[key] = nil
+	}
+	return h
+}

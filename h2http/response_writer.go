@@ -1,0 +1,335 @@
+package h2http
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+const (
+	// gatherSize is how many bytes of a response are gathered before its header is
+	// sent, as in net/http: a response that is no longer gets a Content-Length.
+	gatherSize = 4 << 10
+	// pieceSize is how many bytes of a handler's Write, or of a file, are copied at a
+	// time.
+	pieceSize = 64 << 10
+)
+
+// responseWriter is the http.ResponseWriter of an exchange, and part of it. As for
+// every ResponseWriter, one goroutine at a time may use it; sendContinue alone may be
+// called beside that.
+type responseWriter struct {
+	x      *exchange
+	worker *worker
+
+	header   http.Header // the handler's; made by Header
+	head     responseHead
+	gathered tarn.Buffer // gatherSize long; zero: nothing
+	n        int         // bytes in it
+	written  int64
+	closed   bool // the handler has returned
+
+	mu   sync.Mutex  // one Write on the stream at a time
+	sent atomic.Bool // the header has been sent
+}
+
+var (
+	_ http.Flusher       = (*responseWriter)(nil)
+	_ http.CloseNotifier = (*responseWriter)(nil) // as net/http's
+	_ http.Pusher        = (*responseWriter)(nil)
+	_ io.StringWriter    = (*responseWriter)(nil)
+	_ io.ReaderFrom      = (*responseWriter)(nil)
+	_ chainWriter        = (*responseWriter)(nil)
+)
+
+// inUse panics when the handler has returned.
+func (w *responseWriter) inUse(method string) {
+	if w.closed {
+		panic("h2http: " + method + " called after the handler has returned")
+	}
+}
+
+// Header returns the header map, of which the state when WriteHeader is called is sent.
+func (w *responseWriter) Header() http.Header {
+	w.inUse("Header")
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// WriteHeader takes the status and the header. Informational ones (1xx) are sent at
+// once.
+func (w *responseWriter) WriteHeader(status int) {
+	w.inUse("WriteHeader")
+	if status < 100 || status > 999 {
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
+	}
+	if w.head.status != 0 {
+		w.x.conn.engine.superfluous(status)
+		return
+	}
+	if status < 200 {
+		w.inform(status)
+		return
+	}
+	w.head.take(w, status)
+}
+
+// Write writes content.
+func (w *responseWriter) Write(p []byte) (int, error) { return writeBytes(w, p) }
+
+// WriteString writes content.
+func (w *responseWriter) WriteString(s string) (int, error) { return writeBytes(w, s) }
+
+func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
+	if err := w.admit(len(p)); err != nil {
+		return 0, err
+	}
+	total := len(p)
+	if w.n+len(p) > gatherSize {
+		var c tarn.Chain
+		for done := 0; done < total; {
+			m := min(total-done, pieceSize)
+			b := w.x.conn.engine.pool.Get(m)
+			copy(b.Bytes(), p[done:done+m])
+			c.Append(b)
+			if done += m; c.Len() < 4*pieceSize && done < total {
+				continue
+			}
+			if err := w.chunk(&c, h2.More); err != nil {
+				return done - m, err
+			}
+		}
+		return total, nil
+	}
+	if total > 0 {
+		if w.gathered.IsZero() {
+			w.gathered = w.x.conn.engine.pool.Get(gatherSize)
+		}
+		w.n += copy(w.gathered.Bytes()[w.n:], p)
+	}
+	return total, nil
+}
+
+// admit says why n more bytes cannot be written, if so.
+func (w *responseWriter) admit(n int) error {
+	w.inUse("Write")
+	if w.head.status == 0 {
+		w.head.take(w, http.StatusOK)
+	}
+	if !bodyAllowed(w.head.status) {
+		return http.ErrBodyNotAllowed
+	}
+	w.written += int64(n)
+	if w.head.length >= 0 && w.written > w.head.length {
+		return http.ErrContentLength
+	}
+	return nil
+}
+
+// writeChain writes all of c, which is left empty.
+func (w *responseWriter) writeChain(c *tarn.Chain) error {
+	n := c.Len()
+	if err := w.admit(n); err != nil {
+		c.Free()
+		return err
+	}
+	if w.n+n <= gatherSize {
+		if w.gathered.IsZero() && n > 0 {
+			w.gathered = w.x.conn.engine.pool.Get(gatherSize)
+		}
+		for c.Len() > 0 {
+			m, _ := c.Read(w.gathered.Bytes()[w.n:])
+			w.n += m
+		}
+		return nil
+	}
+	return w.chunk(c, h2.More)
+}
+
+// ReadFrom writes what src has left. A file is read into the memory that is sent.
+func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
+	if b, ok := src.(*body); ok {
+		return b.WriteTo(w)
+	}
+	size := pieceSize
+	if l, ok := src.(*io.LimitedReader); ok {
+		size = int(max(min(l.N, pieceSize), 512))
+	}
+	for {
+		b := w.x.conn.engine.pool.Get(size)
+		m, err := src.Read(b.Bytes())
+		if m > 0 {
+			n += int64(m)
+			var c tarn.Chain
+			c.Append(b.Narrow(0, m))
+			if werr := w.writeChain(&c); werr != nil {
+				return n, werr
+			}
+		} else {
+			b.Free()
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// Flush sends what has been written.
+func (w *responseWriter) Flush() { w.FlushError() }
+
+// FlushError is Flush that says why it failed.
+func (w *responseWriter) FlushError() error {
+	w.inUse("Flush")
+	if w.head.status == 0 {
+		w.head.take(w, http.StatusOK)
+	}
+	var none tarn.Chain
+	if w.n > 0 || !w.sent.Load() {
+		return w.chunk(&none, h2.More)
+	}
+	return w.x.why(nil)
+}
+
+// chunk sends what is gathered and then all of c, which is left empty, before these
+// the header and after these, with End, the trailers.
+func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := h2.Out{Rest: c, Ending: e}
+	n := w.n + c.Len()
+	if w.n > 0 {
+		o.Data = w.gathered.Narrow(0, w.n)
+	} else {
+		w.gathered.Free()
+	}
+	w.gathered, w.n = tarn.Buffer{}, 0
+	if !w.sent.Load() {
+		w.sent.Store(true)
+		if w.head.needsType && n > 0 {
+			w.head.contentType = http.DetectContentType(firstBytes(&o))
+		}
+		w.head.put(w, &o, n)
+	}
+	if w.x.request.Method == http.MethodHead {
+		o.Data.Free()
+		o.Data = tarn.Buffer{}
+		c.Free()
+	}
+	if e == h2.End && w.x.request.Method != http.MethodHead {
+		w.putTrailers(&o)
+	}
+	if err := w.x.stream.Write(nil, &o); err != nil {
+		return w.x.why(err)
+	}
+	return nil
+}
+
+// firstBytes returns the first bytes of the content of o.
+func firstBytes(o *h2.Out) []byte {
+	if o.Data.Len() > 0 {
+		return o.Data.Bytes()
+	}
+	p := make([]byte, 512)
+	return p[:o.Rest.CopyTo(p)]
+}
+
+func (w *responseWriter) drop() {
+	w.gathered.Free()
+	w.gathered, w.n = tarn.Buffer{}, 0
+}
+
+// finish ends the response after the handler has returned.
+func (w *responseWriter) finish() {
+	if w.head.status == 0 {
+		w.head.take(w, http.StatusOK)
+	}
+	var none tarn.Chain
+	w.chunk(&none, h2.End) // an error means that nobody waits for it
+}
+
+// close ends the use of w and of what it has borrowed.
+func (w *responseWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.drop()
+	w.worker.tidy()
+	w.worker = nil
+}
+
+// inform sends an informational response.
+func (w *responseWriter) inform(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fields := append(w.worker.fields[:0], statusField(status))
+	fields = appendHeader(fields, w.header)
+	w.worker.keep(fields)
+	w.x.stream.Write(nil, &h2.Out{Fields: fields}) // an error shows on the next write
+}
+
+// sendContinue sends 100 Continue unless the response has begun.
+func (w *responseWriter) sendContinue() {
+	if w.sent.Load() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.sent.Load() && !w.closed {
+		w.x.stream.Write(nil, &h2.Out{Block: continueBlock})
+	}
+}
+
+// SetReadDeadline sets when reading the request's body fails with
+// os.ErrDeadlineExceeded.
+func (w *responseWriter) SetReadDeadline(t time.Time) error {
+	w.inUse("SetReadDeadline")
+	if !t.IsZero() && !t.After(time.Now()) {
+		w.x.readTimeout()
+		return nil
+	}
+	w.x.deadline.set(&w.x.deadline.read, t, w.x.readTimeout)
+	return nil
+}
+
+// SetWriteDeadline sets when the stream is reset and writing fails with
+// os.ErrDeadlineExceeded.
+func (w *responseWriter) SetWriteDeadline(t time.Time) error {
+	w.inUse("SetWriteDeadline")
+	if !t.IsZero() && !t.After(time.Now()) {
+		w.x.writeTimeout()
+		return nil
+	}
+	w.x.deadline.set(&w.x.deadline.write, t, w.x.writeTimeout)
+	return nil
+}
+
+// EnableFullDuplex does nothing: reading and writing are independent in HTTP/2.
+func (w *responseWriter) EnableFullDuplex() error { return nil }
+
+// Push returns http.ErrNotSupported.
+func (w *responseWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
+
+// CloseNotify returns a channel that receives when the request's context ends.
+func (w *responseWriter) CloseNotify() <-chan bool {
+	w.inUse("CloseNotify")
+	ch := make(chan bool, 1)
+	w.x.ctx.AfterFunc(func() { ch <- true })
+	return ch
+}
+
+// bodyAllowed reports whether a response of this status has content (RFC 9110 section
+// 6.4.1).
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
+}

@@ -1,0 +1,134 @@
+package h2http_test
+
+import (
+	"bytes"
+	"fmt"
+	"log"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// notes is what a handler has seen.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+	done chan struct{} // closed when the handler has returned
+}
+
+func (n *notes) add(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, fmt.Sprintf(format, args...))
+}
+
+// semantics is one fact about net/http: a handler, what a client sends to it, and so
+// what the handler sees and what is sent back.
+type semantics struct {
+	name    string
+	handler func(n *notes, w http.ResponseWriter, r *http.Request)
+	client  func(p *peer)        // on stream 1; nil: GET / without content
+	server  func(s *http.Server) // settings; nil: none
+	// netHTTP is what net/http's HTTP/2 does where this package does something else,
+	// and differs says why. Empty: they are equal.
+	netHTTP, differs string
+	want             string // of this package where netHTTP is set
+}
+
+// run returns what is seen and sent with s.
+func (c *semantics) run(t *testing.T, s stack) string {
+	n := &notes{done: make(chan struct{})}
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(n.done)
+		c.handler(n, w, r)
+	})
+	var logged lockedBuffer
+	r := s.start(t, h, func(srv *http.Server) {
+		srv.ErrorLog = log.New(&logged, "", 0)
+		if c.server != nil {
+			c.server(srv)
+		}
+	})
+	p := r.dialPeer(t)
+	if c.client == nil {
+		p.request(1, end, "GET", "/")
+	} else {
+		c.client(p)
+	}
+	wire := p.transcript(1)
+	if !strings.Contains(c.name, "no handler") {
+		<-n.done
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(append(n.list, wire), "\n")
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestSemantics compares each way of serving with net/http's HTTP/2.
+func TestSemantics(t *testing.T) {
+	for _, c := range slices.Concat(responseSemantics, requestSemantics, lifeSemantics) {
+		t.Run(c.name, func(t *testing.T) {
+			var want string
+			for i, s := range stacks {
+				t.Run(s.name, func(t *testing.T) {
+					got := c.run(t, s)
+					switch {
+					case i == 0 && c.differs != "":
+						if got != c.netHTTP {
+							t.Errorf("net/http does not do what is noted as different:\n%s", clip(got))
+						}
+						want = c.want
+					case i == 0:
+						want = got
+					case !s.own && c.differs != "":
+					case got != want:
+						t.Errorf("got\n%s\nwant\n%s", clip(got), clip(want))
+					}
+				})
+			}
+		})
+	}
+}
+
+func clip(s string) string {
+	if len(s) > 1500 {
+		return s[:1500] + "…"
+	}
+	return s
+}
+
+// dump notes a request.
+func dump(n *notes, r *http.Request) {
+	n.add("%s %s %s host=%s length=%d form=%v", r.Method, r.RequestURI, r.Proto, r.Host, r.ContentLength, r.TransferEncoding)
+	n.add("url %s path=%q raw=%q query=%q host=%q", r.URL, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.URL.Host)
+	n.header("header", r.Header)
+	n.header("trailer", r.Trailer)
+	n.add("body %t close %t", r.Body != nil, r.Close)
+}
+
+func (n *notes) header(what string, h http.Header) {
+	for _, key := range slices.Sorted(maps.Keys(h)) {
+		n.add("%s %s: %q", what, key, h[key])
+	}
+}

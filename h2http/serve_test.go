@@ -1,0 +1,114 @@
+package h2http_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/testcert"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// stack is one way of serving HTTP/2.
+type stack struct {
+	name string
+	// serve serves srv on l until it is shut down; it returns its error.
+	serve func(srv *http.Server, l net.Listener) error
+	tls   bool
+	own   bool // by this package
+}
+
+func protocols(tls bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(tls)
+	p.SetUnencryptedHTTP2(!tls)
+	return p
+}
+
+// stacks are net/http's HTTP/2, which is what the others are compared with, and every
+// way in which this package serves.
+var stacks = []stack{
+	{"net/http", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, false},
+	{"net/http over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, false},
+	{"ConfigureServer", func(srv *http.Server, l net.Listener) error { return srv.Serve(l) }, false, true},
+	{"ConfigureServer over TLS", func(srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") }, true, true},
+	{"Serve", func(srv *http.Server, l net.Listener) error { return h2http.Serve(l, srv) }, false, true},
+	{"ServeTLS", func(srv *http.Server, l net.Listener) error { return h2http.ServeTLS(l, srv, "", "") }, true, true},
+}
+
+// rig is a server and a client of net/http's that speaks HTTP/2 only.
+type rig struct {
+	srv    *http.Server
+	url    string
+	addr   string
+	client *http.Client
+	done   chan error // what serve returned
+}
+
+// start serves h by s until the test ends. with changes the server before it serves.
+func (s stack) start(t testing.TB, h http.Handler, with ...func(*http.Server)) *rig {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{srv: &http.Server{Handler: h, Protocols: protocols(s.tls)}, addr: l.Addr().String(), done: make(chan error, 1)}
+	r.url = "http://" + r.addr
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(!s.tls)
+	tr.Protocols.SetHTTP2(s.tls)
+	if s.tls {
+		r.url = "https://" + r.addr
+		cert, _ := testcert.New(t)
+		r.srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+		tr.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	}
+	for _, f := range with {
+		f(r.srv)
+	}
+	if s.own {
+		if err := h2http.ConfigureServer(r.srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.client = &http.Client{Transport: tr}
+	go func() { r.done <- s.serve(r.srv, l) }()
+	t.Cleanup(func() {
+		tr.CloseIdleConnections()
+		r.srv.Shutdown(context.Background())
+	})
+	return r
+}
+
+// each runs f for every stack.
+func each(t *testing.T, f func(t *testing.T, s stack)) {
+	for _, s := range stacks {
+		t.Run(s.name, func(t *testing.T) { f(t, s) })
+	}
+}
+
+func TestHello(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "hello "+r.Proto+" "+r.Method+" "+r.URL.Path)
+		}))
+		resp, err := r.client.Post(r.url+"/path", "text/plain", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if string(b) != "hello HTTP/2.0 POST /path" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		if resp.ContentLength != int64(len(b)) {
+			t.Errorf("content-length %d", resp.ContentLength)
+		}
+	})
+}

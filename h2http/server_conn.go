@@ -1,0 +1,150 @@
+package h2http
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// serverConn is one HTTP/2 connection of a server. It is its connection's h2.Handler.
+type serverConn struct {
+	engine     *engine
+	h2         *h2.Conn
+	nc         net.Conn
+	handler    http.Handler
+	ctx        context.Context
+	remoteAddr string
+	tls        *tls.ConnectionState // nil: unencrypted
+
+	timer   *time.Timer  // for the preface, then for idleness; nil: none
+	idleAt  atomic.Int64 // when the connection became idle last, in Unix nanoseconds
+	greeted atomic.Bool  // the client's SETTINGS have come
+
+	mu     sync.Mutex
+	active int // exchanges; counted for ConnState alone
+}
+
+// prefaceTimeout is how long a client may take for its first SETTINGS, as in net/http.
+const prefaceTimeout = 10 * time.Second
+
+var (
+	_ h2.Handler     = (*serverConn)(nil)
+	_ h2.ConnHandler = (*serverConn)(nil)
+)
+
+// OnHeaders starts an exchange, or ends its request.
+func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	if x, ok := s.Value.(*exchange); ok {
+		x.onTrailers(h)
+		return
+	}
+	x := newExchange(c, s, h, e)
+	if x == nil {
+		return
+	}
+	s.Value = x
+	c.exchangeBegun()
+	c.engine.startTimers(x)
+	c.engine.workers.run(x)
+}
+
+// OnData passes content on, or drops it when its stream has been released.
+func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	if x, ok := s.Value.(*exchange); ok {
+		x.body.put(b, e)
+		return
+	}
+	b.Free()
+}
+
+// OnReset ends an exchange early.
+func (c *serverConn) OnReset(s *h2.Stream, err error) {
+	if x, ok := s.Value.(*exchange); ok {
+		var se *h2.StreamError
+		if errors.As(err, &se) && se.Fault == h2.Peer {
+			c.engine.count("stream_" + countName(se.Code))
+		}
+		x.fail(err)
+	}
+}
+
+// OnSettings ends the wait for the client's preface.
+func (c *serverConn) OnSettings(*h2.Conn) {
+	c.greeted.Store(true)
+	c.touch()
+	if d := c.engine.idle; d > 0 {
+		c.timer.Reset(d)
+	} else {
+		c.timer.Stop()
+	}
+	c.state(http.StateActive)
+	c.state(http.StateIdle)
+}
+
+// OnGoAway does nothing: streams that are open go on.
+func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}
+
+// OnIdle notes the time for IdleTimeout.
+func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
+
+func (c *serverConn) touch() {
+	if c.engine.idle > 0 {
+		c.idleAt.Store(time.Now().UnixNano())
+	}
+}
+
+// late is what c.timer runs.
+func (c *serverConn) late() {
+	d := c.engine.idle
+	switch {
+	case !c.greeted.Load():
+		c.h2.Close()
+	case d <= 0:
+	case c.h2.Streams() > 0:
+		c.timer.Reset(d)
+	default:
+		if left := d - time.Since(time.Unix(0, c.idleAt.Load())); left > 0 {
+			c.timer.Reset(left)
+			return
+		}
+		c.h2.Shutdown()
+	}
+}
+
+func (c *serverConn) state(s http.ConnState) {
+	if f := c.engine.srv.ConnState; f != nil {
+		f(c.nc, s)
+	}
+}
+
+// exchangeBegun and exchangeEnded tell the user's ConnState when the connection
+// becomes busy and idle.
+func (c *serverConn) exchangeBegun() {
+	if c.engine.srv.ConnState == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active++; c.active == 1 {
+		c.state(http.StateActive)
+	}
+}
+
+func (c *serverConn) exchangeEnded() {
+	if c.engine.srv.ConnState == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active--; c.active == 0 {
+		c.state(http.StateIdle)
+	}
+}
