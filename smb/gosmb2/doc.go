@@ -16,6 +16,8 @@
 //     io.ReaderAt demands.
 //   - Names are checked before they are sent. A component with one of :*?"<>| is refused with an
 //     error that matches fs.ErrInvalid, unless the share is mounted WithMapChars or WithMapPosix.
+//   - The file system of [Share.DirFS] keeps to io/fs: names in it, those that Glob returns too,
+//     have "/" between their components, and one with "\" is refused.
 //   - [File.Stat] does not give the FileId; listings do.
 //   - [File.ReadFrom] another File, and WriteTo one, moves the data through this client;
 //     smb.Share.Copy has the server copy.

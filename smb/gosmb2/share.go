@@ -259,6 +259,9 @@ func (s *Share) Glob(pattern string) (matches []string, err error) {
 	if err != nil {
 		return nil, ErrBadPattern
 	}
+	if matches == nil && strings.ContainsAny(pattern, `*?[`) {
+		matches = []string{} // as go-smb2
+	}
 	for i, m := range matches {
 		matches[i] = s.mapping.inbound(strings.ReplaceAll(m, "/", `\`))
 	}

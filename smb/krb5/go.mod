@@ -5,6 +5,7 @@ go 1.25.0
 replace github.com/tarn-go/tarn => ../..
 
 require (
+	github.com/cloudsoda/sddl v0.0.0-20250224235906-926454e91efc
 	github.com/jcmturner/gokrb5/v8 v8.4.4
 	github.com/tarn-go/tarn v0.0.0
 )

@@ -54,9 +54,10 @@ type Initiator struct {
 	talk   sync.Mutex
 	client *client.Client
 
-	mu      sync.Mutex // guards what follows
-	talking int        // conversations, those whose caller has gone away too
-	closed  bool       // the last conversation destroys client
+	mu       sync.Mutex // guards what follows
+	talking  int        // conversations, those whose caller has gone away too
+	closed   bool       // the last conversation destroys client, unless it is borrowed
+	borrowed bool       // client belongs to the caller of FromClient
 }
 
 var _ smb.Initiator = (*Initiator)(nil)
@@ -77,6 +78,13 @@ func New(cfg Config) (*Initiator, error) {
 		return nil, err
 	}
 	return &Initiator{client: cl, spn: cfg.SPN}, nil
+}
+
+// FromClient makes an initiator of a gokrb5 client of the caller's, which it borrows until Close
+// and does not destroy. spn is the service's principal; "" is "cifs/" and the host dialled. The
+// client must have been told not to use FAST where the KDC does not know it.
+func FromClient(cl *client.Client, spn string) *Initiator {
+	return &Initiator{client: cl, spn: spn, borrowed: true}
 }
 
 func newClient(cfg Config, realm string, conf *config.Config) (*client.Client, error) {
@@ -179,7 +187,7 @@ func (i *Initiator) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.talking--; i.closed && i.talking == 0 {
-		i.client.Destroy()
+		i.destroy()
 	}
 }
 
@@ -212,6 +220,12 @@ func (i *Initiator) Close() {
 	}
 	i.closed = true
 	if i.talking == 0 {
+		i.destroy()
+	}
+}
+
+func (i *Initiator) destroy() {
+	if !i.borrowed {
 		i.client.Destroy()
 	}
 }
