@@ -1,0 +1,54 @@
+package rclone
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// rclone's own suites, with the go-smb2 that is shipped replaced by Tarn's. What they leave out is
+// what rclone's SMB backend does not offer. Without TARN_LONG=1 the backend's suite runs alone.
+func TestSuites(t *testing.T) {
+	long := os.Getenv("TARN_LONG") == "1"
+	for _, suite := range []struct {
+		pkg    string
+		path   string // in the share
+		args   []string
+		passes int // at least
+		modes  []string
+	}{
+		{"backend/smb", "/rclone", []string{"-test.run=TestIntegration$"}, 80, []string{"plain", "signed", "encrypted"}},
+		{"fs/operations", "", nil, 200, []string{"plain"}},
+		{"fs/sync", "", nil, 130, []string{"plain", "encrypted"}},
+	} {
+		for i, mode := range suite.modes {
+			if !long && (suite.path == "" || i > 0) {
+				continue
+			}
+			t.Run(suite.pkg+" "+mode, func(t *testing.T) {
+				srv := startServer(t, mode)
+				bin := shop(t).build(t, tarns, rclone+"/"+suite.pkg, "test", "-c")
+				cmd := exec.Command(bin, append(suite.args, "-remote", srv.share+suite.path, "-test.v", "-test.timeout=15m")...)
+				cmd.Dir = filepath.Join(shop(t).rclone, filepath.FromSlash(suite.pkg))
+				cmd.Env = srv.env
+				out, err := cmd.CombinedOutput()
+				passed := len(regexp.MustCompile(`(?m)^\s*--- PASS`).FindAll(out, -1))
+				t.Logf("%d tests passed, %d left out", passed, len(regexp.MustCompile(`(?m)^\s*--- SKIP`).FindAll(out, -1)))
+				if err != nil || passed < suite.passes {
+					t.Errorf("%v\n%s", err, tail(out))
+				}
+			})
+		}
+	}
+}
+
+// tail is what a failure is looked for in.
+func tail(out []byte) []byte {
+	var failed []byte
+	for _, line := range regexp.MustCompile(`(?m)^\s*--- FAIL.*\n`).FindAll(out, -1) {
+		failed = append(failed, line...)
+	}
+	return append(failed, out[max(0, len(out)-20000):]...)
+}
