@@ -20,8 +20,9 @@
 // cancelling the context returns at once, but the conversation goes on until its own
 // time-out.
 //
-// What is proved: tickets by password, keytab and cache from a KDC of MIT Kerberos, and
-// sessions with a standalone Samba server, signed and encrypted. Not proved, for want of a
-// domain: Active Directory, its referrals between realms, and the second round of SPNEGO
-// that only a server with several mechanisms asks for.
+// What is proved: tickets by password, keytab and cache from a KDC of MIT Kerberos and from a domain
+// controller of Samba's Active Directory; sessions with a standalone Samba server and with that
+// domain controller, plain, signed and encrypted. Not proved: domain controllers of Windows,
+// referrals between realms, and the second round of SPNEGO that only a server with several
+// mechanisms asks for.
 package krb5

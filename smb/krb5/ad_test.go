@@ -1,0 +1,199 @@
+//go:build linux
+
+package krb5_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/addc"
+	"github.com/tarn-go/tarn/smb/krb5"
+	smb2 "github.com/tarn-go/tarn/smb/krb5/gosmb2"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+const alicePassword = "Alice-secret-1"
+
+// A real domain controller of Active Directory: tickets with a PAC by password, keytab and
+// credential cache; plain, signed and encrypted sessions; names of the domain, DFS.
+func TestActiveDirectory(t *testing.T) {
+	dc := addc.Start(t, addc.Config{
+		Shares: []string{"[dfs]\n  path = %DIR%/dfs\n  msdfs root = yes\n  read only = no"},
+	})
+	dc.AddUser(t, "alice", alicePassword)
+	t.Run("credentials", func(t *testing.T) { adCredentials(t, dc) })
+	t.Run("protection", func(t *testing.T) { adProtection(t, dc) })
+	t.Run("refusals", func(t *testing.T) { adRefusals(t, dc) })
+	t.Run("dfs", func(t *testing.T) { adDFS(t, dc) })
+	t.Run("go-smb2", func(t *testing.T) { adGoSMB2(t, dc) })
+	t.Run("ntlm", func(t *testing.T) {
+		roundTrip(t, dc, smb.Dialer{Initiator: smb.NTLM{User: "alice", Password: alicePassword, Domain: addc.NetBIOS}})
+	})
+}
+
+// dialer completes a Dialer for the domain.
+func dialer(t *testing.T, dc *addc.Domain, d smb.Dialer) *smb.Dialer {
+	d.DialFunc, d.Pool = dc.Dial, tarntest.NewPool(t)
+	return &d
+}
+
+func initiator(t *testing.T, cfg krb5.Config) *krb5.Initiator {
+	t.Helper()
+	i, err := krb5.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	return i
+}
+
+// roundTrip logs on, writes and reads a file, and returns what was agreed.
+func roundTrip(t *testing.T, dc *addc.Domain, d smb.Dialer) smb.SessionInfo {
+	t.Helper()
+	s, err := dialer(t, dc, d).Dial(t.Context(), addc.HostName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	share, err := s.Mount(t.Context(), "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := share.WriteFile("file", []byte(t.Name()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := share.ReadFile("file"); err != nil || string(b) != t.Name() {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := share.Remove("file"); err != nil {
+		t.Error(err)
+	}
+	return s.Info()
+}
+
+func adCredentials(t *testing.T, dc *addc.Domain) {
+	for name, cfg := range map[string]krb5.Config{
+		"password": {User: "alice", Realm: addc.Realm, Password: alicePassword},
+		"keytab":   {User: "alice", Realm: addc.Realm, Keytab: dc.Keytab(t, "alice")},
+		"ccache":   {CCache: "FILE:" + dc.CCache(t, "alice", alicePassword)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.ConfigFile = dc.KRB5Conf
+			roundTrip(t, dc, smb.Dialer{Initiator: initiator(t, cfg)})
+		})
+	}
+}
+
+func adProtection(t *testing.T, dc *addc.Domain) {
+	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf})
+	if info := roundTrip(t, dc, smb.Dialer{Initiator: i, RequireSigning: true}); !info.Signing {
+		t.Errorf("not signed: %+v", info)
+	}
+	for _, cipher := range []smb.Cipher{smb.AES128GCM, smb.AES256GCM} {
+		info := roundTrip(t, dc, smb.Dialer{Initiator: i, RequireEncryption: true, Ciphers: []smb.Cipher{cipher}})
+		if !info.Encrypted || info.Cipher != cipher {
+			t.Errorf("%v: %+v", cipher, info)
+		}
+	}
+	if info := roundTrip(t, dc, smb.Dialer{Initiator: i, MaxDialect: smb.SMB210}); info.Dialect != smb.SMB210 {
+		t.Errorf("%+v", info)
+	}
+}
+
+func adRefusals(t *testing.T, dc *addc.Domain) {
+	wrong := initiator(t, krb5.Config{User: "alice", Password: "Wrong-secret-1", ConfigFile: dc.KRB5Conf})
+	if _, err := dialer(t, dc, smb.Dialer{Initiator: wrong}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) {
+		t.Errorf("wrong password: %v", err)
+	}
+	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf, SPN: "cifs/other." + addc.DNSName})
+	if _, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) {
+		t.Errorf("a server that the domain does not know: %v", err)
+	}
+	d := dialer(t, dc, smb.Dialer{Initiator: smb.NTLM{User: "alice", Password: "Wrong-secret-1", Domain: addc.NetBIOS}})
+	if _, err := d.Dial(t.Context(), addc.HostName); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("NTLM, wrong password: %v", err)
+	}
+}
+
+// A link with two targets, of which the first does not answer.
+func adDFS(t *testing.T, dc *addc.Domain) {
+	root := filepath.Join(dc.Dir, "dfs")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := `msdfs:gone.` + addc.DNSName + `\data,` + addc.HostName + `\data`
+	if err := os.Symlink(link, filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf})
+	s, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.HostName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	share, err := s.Mount(t.Context(), "dfs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := share.WriteFile("link/file", []byte("by the second target"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dc.Dir, "data", "file")); err != nil || string(b) != "by the second target" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// onlyGoSMB2 hides that an initiator is one of package smb, too.
+type onlyGoSMB2 struct{ smb2.Initiator }
+
+// go-smb2's initiator, which has the program's own gokrb5 client: through package smb's interface,
+// and through go-smb2's alone.
+func adGoSMB2(t *testing.T, dc *addc.Domain) {
+	conf, err := config.Load(dc.KRB5Conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl := client.NewWithPassword("alice", addc.Realm, alicePassword, conf, client.DisablePAFXFAST(true))
+	defer cl.Destroy()
+	i := &smb2.Krb5Initiator{Client: cl, TargetSPN: addc.SPN}
+	for name, i := range map[string]smb2.Initiator{"both": i, "go-smb2": onlyGoSMB2{i}} {
+		t.Run(name, func(t *testing.T) {
+			d := smb2.Dialer{Initiator: i, SMB: *dialer(t, dc, smb.Dialer{RequireEncryption: true, Ciphers: []smb.Cipher{smb.AES128GCM}})}
+			s, err := d.Dial(t.Context(), addc.HostName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Logoff()
+			share, err := s.Mount("data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sd, err := share.SecurityInfo("", smb2.OwnerSecurityInformation|smb2.DACLSecurityInformation)
+			if err != nil || sd.String() == "" {
+				t.Errorf("%v, %v", sd, err)
+			}
+			f, err := share.Create("of go-smb2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString("x"); err != nil {
+				t.Error(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := (&smb2.Krb5Initiator{TargetSPN: addc.SPN}).InitSecContext(); err == nil {
+		t.Error("no Client: no error")
+	}
+	if _, err := (&smb2.Krb5Initiator{Client: cl}).InitSecContext(); err == nil {
+		t.Error("no TargetSPN: no error")
+	}
+}
