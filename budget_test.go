@@ -177,3 +177,18 @@ func TestWatermarks(t *testing.T) {
 	held[0].Free()
 	step(tarn.AboveHigh, tarn.BelowLow)
 }
+
+// A leaked buffer gives its bytes back to the budget once the garbage collector has found it.
+func TestLeakedBuffersLeaveTheBudget(t *testing.T) {
+	for _, check := range []tarn.CheckLevel{tarn.CheckOff, tarn.CheckAll} {
+		p := newPool(t, tarn.PoolConfig{Budget: 1 << 20, Check: check, Report: func(tarn.Misuse) {}})
+		func() { p.Get(1 << 20) }()
+		collect(t, "free again", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			b, err := p.Acquire(ctx, 1<<20)
+			b.Free()
+			return err == nil
+		})
+	}
+}

@@ -223,8 +223,8 @@ func TestStaleHandlesPanic(t *testing.T) {
 	}
 }
 
-// A reference freed twice while others live panics, or robs one of them, which panics instead of
-// reading or of going home early.
+// A second Free while others live panics at once as long as references are freed in order. Otherwise it
+// takes the weight of another reference, which panics instead of reading or of ending its slab early.
 func TestFreeingOneOfManyTwice(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
 	misuse := func(what string, f func()) {
@@ -235,18 +235,52 @@ func TestFreeingOneOfManyTwice(t *testing.T) {
 	}
 	first := p.Get(100)
 	one, two := first.Ref(), first.Ref()
-	first.Free()
+	first.Free() // out of order
 	misuse("the second Free of Get's reference", first.Free)
 	one.Free()
 	one.Free() // the count cannot tell
 	misuse("the use of a robbed reference", func() { two.Bytes() })
 
 	first = p.Get(100)
-	one = first.Slice(0, 10)
+	one, two = first.Slice(0, 10), first.Slice(10, 20)
+	two.Free()
+	misuse("the second Free of the last slice", two.Free)
+	misuse("the use of a freed slice", func() { two.Bytes() })
+	misuse("the Ref of a freed slice", func() { two.Ref() })
 	one.Free()
-	one.Free() // takes what is first's
+	misuse("the second Free of the first slice", one.Free)
 	first.Bytes()
-	misuse("the Free of a robbed reference", first.Free)
+	first.Free()
+
+	head, tail := p.Get(100).Split(10)
+	head.Free()
+	misuse("the second Free of a head", head.Free)
+	tail.Free()
+
+	a := tarn.NewArena(p, 1<<10)
+	defer a.Free()
+	one, two = a.Get(10), a.Get(10)
+	one.Free()
+	misuse("the second Free of a Buffer of an arena", one.Free)
+	two.Free()
+	if st := p.Stats(); st.InUseBuffers > 2 { // the robbed slab and the arena's chunk
+		t.Errorf("%d slabs in use", st.InUseBuffers)
+	}
+}
+
+// A reference made of the one before, again and again, stays a valid one.
+func TestChainOfReferences(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	b := p.Get(100)
+	for range 100_000 {
+		next := b.Ref()
+		b.Free()
+		b = next
+	}
+	b.Free()
+	if st := p.Stats(); st.InUse != 0 {
+		t.Errorf("%d bytes in use", st.InUse)
+	}
 }
 
 func TestReferencesInManyGoroutines(t *testing.T) {

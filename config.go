@@ -87,9 +87,10 @@ type PoolConfig struct {
 	Retain int64
 	// Budget bounds, in bytes of slabs, what is in use, for Acquire; 0 means no bound.
 	Budget int64
-	// HighWater and LowWater are bytes in use: OnWatermark is told once when use rises to
-	// HighWater, and once when it has fallen to LowWater after that. It is called on the goroutine
-	// that crossed the mark, with no lock held, and must not block.
+	// HighWater and LowWater are bytes in use: OnWatermark is called once when use rises to
+	// HighWater, and once when it has fallen to LowWater after that. Calls come one at a time and in
+	// order, with no lock held, on a goroutine that crossed a mark: the mark reported last is the one
+	// that holds. It must not block.
 	HighWater, LowWater int64
 	OnWatermark         func(mark Watermark, inUse int64)
 	// Zero says when memory is cleared.

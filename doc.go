@@ -1,8 +1,8 @@
 // Package tarn is buffer memory for network programs: pooled, reference-counted, zero-copy.
 //
 // A [Pool] hands out [Buffer] values. A Buffer is one reference to some bytes of a slab; slicing and
-// splitting make more references and copy nothing, and when the last one is freed the slab goes back
-// to its pool, whichever way it was cut:
+// splitting make more references and copy nothing, and when the last one is freed the slab returns to
+// its pool, however it was cut:
 //
 //	 Get(11)                 Split(5)                        slab, class 64
 //	┌──────────────┐        ┌───────┐ ┌──────┐       ┌─────┬──────┬─────────────────┐
@@ -29,17 +29,29 @@
 //
 // # What breaking them does
 //
-// A Buffer remembers the generation of its slab, and a slab that goes home moves on to the next
-// generation. So every use of a handle whose slab has gone home panics with a [*Misuse], in every
-// build and at every check level, before any byte or count of the next owner is touched. A reference
-// freed twice while others to the same slab live cannot always be seen by a count; it takes away what
-// is one of the others', which panics when it is used or freed. [CheckAll] gives each reference an identity
-// and names the culprit at the second Free itself. What no handle can see is a slice kept from
-// Bytes beyond Free; [CheckGuard] makes reading it fault.
+// A Buffer remembers the generation of its slab, and a slab whose last reference is freed moves on to
+// the next generation. So every use of a Buffer whose slab was freed panics with a [*Misuse], in every
+// build and at every check level, before any byte or count of the next owner is touched.
+//
+// A reference used after its own Free while others to the same slab live is not always found: the
+// slab's one word counts references and knows none by name. As long as references are freed in order,
+// the last made first, or pieces of a Split or an Arena from the front, every second Free and every
+// use of one freed is caught at once. A Free out of order, or a Split of a reference that Ref, Slice or
+// an Arena made, gives the order up until the slab's next Get: from then on a second Free takes away what is another's,
+// which panics when it is used or freed. Over 10,000 random wrong uses, TestShareOfWrongUsesCaught
+// finds at once:
+//
+//	                     freed last made first    freed in any order
+//	off, sampled: Pool           48 %                   27 %
+//	off, sampled: Arena          30 %                    8 %
+//	all, guard                  100 %                  100 %
+//
+// [CheckAll] gives each reference an identity and names who made and who freed it. No Buffer can
+// detect the use of a slice kept from Bytes beyond Free; [CheckGuard] makes reading it fault.
 //
 // # Limitations
 //
-// A Buffer forgotten rather than freed costs its slab, which the garbage collector takes; it is
-// counted in [Stats].Leaked. A small view keeps its whole slab from the pool until freed; see
-// [Buffer.Pinned] and [Buffer.Shrink]. A slab can have 2^24 references at once.
+// A Buffer that is never freed costs its slab, which the garbage collector takes; it is counted in
+// [Stats].Leaked. A small view keeps its whole slab from the pool until freed; see [Buffer.Pinned] and
+// [Buffer.Shrink]. A slab can have 2^24 references at once.
 package tarn

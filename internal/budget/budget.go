@@ -18,9 +18,9 @@ const (
 
 // Config configures a Budget. Figures are bytes.
 type Config struct {
-	Max       int64 // 0: no bound
-	High, Low int64 // High 0: no marks
-	Crossed   func(mark Crossing, inUse int64)
+	Max       int64                            // 0: no bound
+	High, Low int64                            // High 0: no marks
+	Crossed   func(mark Crossing, inUse int64) // called with no lock held, one call at a time and in order
 }
 
 // Budget counts the bytes in use and queues those who wait for them, first come first served. It is
@@ -30,8 +30,9 @@ type Budget struct {
 
 	mu        sync.Mutex
 	inUse     int64
-	above     bool // use has reached High and not fallen to Low since
-	crossings []crossing
+	above     bool       // use has reached High and not fallen to Low since
+	crossings []crossing // not reported yet
+	reporting bool       // a goroutine is in Crossed
 	over      uint64
 	waiting   []*waiter
 }
@@ -93,14 +94,32 @@ func (b *Budget) move(n int64) {
 	}
 }
 
-// unlock releases the lock and reports the marks crossed under it.
+// unlock releases the lock, and reports the marks crossed under it unless another goroutine, or a
+// caller further up this one, is reporting already: that one goes on with these, so that reports come
+// one at a time and in order.
 func (b *Budget) unlock() {
-	crossed := b.crossings
-	b.crossings = nil
-	b.mu.Unlock()
-	for _, c := range crossed {
-		b.config.Crossed(c.mark, c.inUse)
+	if b.reporting {
+		b.mu.Unlock()
+		return
 	}
+	b.reporting = true
+	defer func() {
+		b.reporting = false
+		b.mu.Unlock()
+	}()
+	for len(b.crossings) > 0 {
+		c := b.crossings[0]
+		b.crossings = b.crossings[1:]
+		b.report(c)
+	}
+	b.crossings = nil
+}
+
+// report calls Crossed without the lock, and holds it again when that returns or panics.
+func (b *Budget) report(c crossing) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	b.config.Crossed(c.mark, c.inUse)
 }
 
 // Acquire takes n bytes, at most Max, and waits for them until ctx is done; then it returns the

@@ -92,7 +92,7 @@ func (s *Slab) overrun(after uint64, n int) {
 // included.
 func (s *Slab) closeChunk(handed int) {
 	s.bump.Store(sealed)
-	switch drop(&s.state, Key(atomic.LoadUint64(&s.state)), getWeight+uint64(len(s.mem)-handed)) {
+	switch drop(&s.state, Key(atomic.LoadUint64(&s.state)&genMask), getWeight+uint64(len(s.mem)-handed)) {
 	case droppedLast:
 		s.class.idle.Put(s)
 	case droppedPending:

@@ -34,8 +34,12 @@ func (s *Slab) panicStale(key Key, op string) {
 	panic(s.depot.config.Fault(f))
 }
 
-// leaked reports a slab that was collected while referenced, if it was tracked. All leaks are counted.
+// leaked gives the charge of a slab back that was collected while referenced, and reports the leak if
+// the slab was tracked. All leaks are counted.
 func (d *Depot) leaked(s *Slab) {
+	if s.charge != 0 {
+		d.config.Budget.Credit(s.charge)
+	}
 	if s.pending&pendingUntrack == 0 {
 		return
 	}

@@ -14,7 +14,9 @@ func (d *Depot) hand(s *Slab, n int) (*Slab, Key) {
 	st := atomic.LoadUint64(&s.state)
 	if generation(st) == 0 { // wrapped: a stale key of its first cycles could pass for a new one
 		s.discard()
+		charge := s.charge
 		s = d.makeSlab(s.class)
+		s.charge = charge
 		st = atomic.LoadUint64(&s.state)
 	}
 	if !s.retained {

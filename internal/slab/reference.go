@@ -9,14 +9,18 @@ import "sync/atomic"
 // Stale reports whether the slab has left the key's generation.
 func (s *Slab) Stale(key Key) bool { return !current(atomic.LoadUint64(&s.state), key) }
 
-// Suspect reports whether the key is stale, or tracked and so to be looked up. If it is, call Verify.
+// Suspect reports whether the key may be stale: it is of another generation, it expects a sum above
+// the present one, or it is tracked and has to be looked up. If it is suspect, call Verify. A state is
+// above every key of a reference that lives, except where work is pending.
 func (s *Slab) Suspect(key Key) bool {
-	return !current(atomic.LoadUint64(&s.state), key) || uint64(key)&tracked != 0
+	st := atomic.LoadUint64(&s.state)
+	return !current(st, key) || uint32(st) < uint32(key)
 }
 
-// Verify panics if the key is stale, or tracked and freed before.
+// Verify panics if the key is stale: its slab was freed, or it is known that this reference was.
 func (s *Slab) Verify(key Key, op string) {
-	if s.Stale(key) {
+	st := atomic.LoadUint64(&s.state)
+	if !current(st, key) || spent(st, key) {
 		s.panicStale(key, op)
 	}
 	if key.Identity() == 0 {
@@ -31,7 +35,7 @@ func (s *Slab) Verify(key Key, op string) {
 // Unique reports whether the reference is the only one to the slab.
 func (s *Slab) Unique(key Key) bool {
 	st := atomic.LoadUint64(&s.state)
-	if !current(st, key) || uint64(key)&tracked != 0 {
+	if !current(st, key) || uint32(st) < uint32(key) {
 		s.Verify(key, "Unique")
 	}
 	return count(st) == key.weight()
@@ -46,18 +50,24 @@ func (s *Slab) Ref(key Key, op string, n int) Key {
 		return s.refTracked(key, op, n)
 	}
 	expected := uint64(key) | ordinary
-	right := expected&countMask < maxCount && atomic.CompareAndSwapUint64(&s.state, expected, expected+1)
-	if !right && !retain(&s.state, key, 1) {
+	if expected&countMask < maxCount && atomic.CompareAndSwapUint64(&s.state, expected, expected+1) {
+		return Key(expected + 1)
+	}
+	next, ok := retain(&s.state, key, 1)
+	if !ok {
 		s.panicStale(key, op)
 	}
-	return Key(expected + 1)
+	return Key(next&(genMask|countMask) | predicted)
 }
 
 // refTracked is Ref of a tracked reference: the new one gets an identity of its own.
 func (s *Slab) refTracked(key Key, op string, n int) Key {
 	s.Verify(key, op)
 	c := s.track.Load().Find(generation(uint64(key)))
-	if c == nil || !retain(&s.state, key, 1) {
+	if c == nil {
+		s.panicStale(key, op)
+	}
+	if _, ok := retain(&s.state, key, 1); !ok {
 		s.panicStale(key, op)
 	}
 	const skip = 3 // refTracked, Ref or Split, the method of tarn
@@ -72,7 +82,7 @@ func (s *Slab) Split(key Key, head, tail int) (Key, Key) {
 		return key, t
 	}
 	if !key.Divisible() {
-		if !retain(&s.state, key, getWeight-1) {
+		if _, ok := retain(&s.state, key, getWeight-1); !ok {
 			s.panicStale(key, "Split")
 		}
 		key = Key(uint64(key)&genMask | getWeight)
@@ -87,7 +97,8 @@ func (s *Slab) Split(key Key, head, tail int) (Key, Key) {
 func (s *Slab) Join(key, next Key, n int) Key {
 	if uint64(key)&tracked == 0 { // as Split shared a weight, Join adds it up
 		sum := key.weight() + next.weight()
-		if st := atomic.LoadUint64(&s.state); !current(st, key) || count(st) < sum {
+		st := atomic.LoadUint64(&s.state)
+		if !current(st, key) || count(st) < sum || spent(st, key) || spent(st, next) {
 			s.panicStale(key, "Join")
 		}
 		return Key(uint64(key)&genMask | sum)

@@ -5,24 +5,29 @@ import "sync/atomic"
 // A slab's state is one word, so that one compare-and-swap both proves that the caller's reference
 // is current and changes the count. A reference's Key has the same layout:
 //
-//	state  63            32 31       30       29  28              0
-//	      ┌────────────────┬──────────┬─────────┬──┬───────────────┐
-//	      │   generation   │ ordinary │    –    │– │ weights' sum  │
-//	      └────────────────┴──────────┴─────────┴──┴───────────────┘
-//	key   ┌────────────────┬──────────┬─────────┬──┬───────────────┐
-//	      │   generation   │predicted │ tracked │– │    weight     │  predicted: the expected sum
-//	      └────────────────┴──────────┴─────────┴──┴───────────────┘  tracked: the identity
+//	state  63            32 31       30      29          28              0
+//	      ┌────────────────┬──────────┬───────┬───────────┬───────────────┐
+//	      │   generation   │ ordinary │   0   │ unordered │ weights' sum  │
+//	      └────────────────┴──────────┴───────┴───────────┴───────────────┘
+//	key   ┌────────────────┬──────────┬───────┬───────────┬───────────────┐
+//	      │   generation   │predicted │tracked│     0     │    weight     │  predicted: the expected sum
+//	      └────────────────┴──────────┴───────┴───────────┴───────────────┘  tracked: the identity
 //
 // References have weights (Bevan, Watson and Watson, PARLE 1987): a slab's count is the sum of the
 // weights of its references. Get's reference weighs getWeight, and Split gives one of its weight away
 // without touching the count at all. Other references, predicted and tracked ones included, weigh
 // one. The sum is zero while the slab is idle.
 //
-// A predicted key is the very word that Free finds if references are freed in the order in which they
-// were made. The key of a heavier reference, with the ordinary bit set, is the word that Free finds if
-// it is freed last. A compare-and-swap with a word known beforehand costs half of a load and a
-// compare-and-swap, because the processor lets no load pass an atomic operation; one that fails costs
-// as much again.
+// A predicted key is the very word that Free finds if references are freed in order: each while the
+// sum is what the key says. The key of a heavier reference, with the ordinary bit set, is the word
+// that Free finds if it is freed last. A compare-and-swap with a word known beforehand costs half of a
+// load and a compare-and-swap, because the processor lets no load pass an atomic operation; one that
+// fails costs as much again.
+//
+// As long as all references were freed in order, no live one expects a sum above the present: such a
+// reference was freed before, and is caught at once. The first Free out of order marks the state as
+// unordered until the slab's next cycle; from then on only the sum is known, and a reference freed
+// twice takes the weight of another, which panics when its holder frees it.
 //
 // Generations start at random and never repeat: a slab whose generation reached zero is retired.
 const (
@@ -31,7 +36,8 @@ const (
 	genMask   uint64 = ^(genStep - 1)
 	countMask uint64 = 1<<29 - 1
 
-	ordinary uint64 = 1 << 31 // in a state: the last Free has nothing to do but to put the slab back
+	ordinary  uint64 = 1 << 31 // in a state: the last Free has nothing to do but to put the slab back
+	unordered uint64 = 1 << 29 // in a state: references were freed out of order
 
 	predicted uint64 = ordinary // in a key: Free probably finds the slab in this very state, of a sum of two or more
 	tracked   uint64 = 1 << 30  // in a key: the reference has an identity
@@ -45,7 +51,7 @@ const (
 const (
 	_ = uint(31 - (genShift - 1)) // predicted is bit 31
 	_ = uint(predicted>>31 - 1)
-	_ = uint(tracked - 1 - countMask)
+	_ = uint(unordered - 1 - countMask)
 	_ = uint(countMask - maxCount - 1<<24) // what a chunk takes ahead fits, too
 )
 
@@ -78,6 +84,20 @@ func (k Key) Divisible() bool { return uint64(k)&special == 0 && uint64(k)&count
 // be freed first, is predicted.
 func (k Key) Divide() (light, rest Key) { return k | Key(predicted), k - 1 }
 
+// spent reports whether a key of the state's generation is certainly of a reference that was freed: a
+// heavy one of more weight than is left, or a predicted one that expects a sum above the present
+// although everything was freed in order.
+func spent(state uint64, key Key) bool {
+	switch uint64(key) & special {
+	case 0:
+		return count(state) < uint64(key)&countMask
+	case predicted:
+		return state&unordered == 0 && count(state) < uint64(key)&countMask
+	default:
+		return false // tracked
+	}
+}
+
 // current reports whether a key is of the generation that the state word is in.
 func current(state uint64, key Key) bool { return (state^uint64(key))>>genShift == 0 }
 
@@ -95,19 +115,29 @@ func generation(word uint64) uint32 { return uint32(word >> genShift) }
 // threshold: that is how a wrapped generation is noticed for free.
 func sampleHash(gen uint32) uint32 { return gen * 0x9E3779B9 }
 
-// retain adds weight to the slab that key refers to. It reports false, having changed nothing, when
-// the slab is no longer in that generation.
-func retain(state *uint64, key Key, weight uint64) bool {
+// retained is the state after a further weight was taken on behalf of key's reference; false if that
+// reference was freed. A weight of more than one is shared by Splits, whose lights then expect
+// sums that others expect, too: the order is given up.
+func retained(st uint64, key Key, weight uint64) (next uint64, ok bool) {
+	if !current(st, key) || count(st) == 0 || spent(st, key) {
+		return st, false
+	}
+	if count(st)+weight > maxCount {
+		panic("tarn: more than 2^24 references to one slab")
+	}
+	if weight > 1 {
+		st |= unordered
+	}
+	return st + weight, true
+}
+
+// retain takes weight from the slab that key refers to and returns the new state. It reports false,
+// having changed nothing, if the reference was freed.
+func retain(state *uint64, key Key, weight uint64) (next uint64, ok bool) {
 	for {
 		st := atomic.LoadUint64(state)
-		if !current(st, key) || count(st) == 0 {
-			return false
-		}
-		if count(st)+weight > maxCount {
-			panic("tarn: more than 2^24 references to one slab")
-		}
-		if atomic.CompareAndSwapUint64(state, st, st+weight) {
-			return true
+		if next, ok = retained(st, key, weight); !ok || atomic.CompareAndSwapUint64(state, st, next) {
+			return next, ok
 		}
 	}
 }
@@ -116,29 +146,37 @@ func retain(state *uint64, key Key, weight uint64) bool {
 type dropped int
 
 const (
-	droppedStale   dropped = iota // the key is of another generation; nothing was changed
+	droppedStale   dropped = iota // the reference was freed before; nothing was changed
 	droppedOne                    // others remain
 	droppedLast                   // the slab is the caller's, to put back
 	droppedPending                // the slab is the caller's, and work is pending
 )
 
-// drop takes weight away from key's generation. When none is left the slab is in its next generation
-// with a count of zero, so that no reference reaches it any more.
+// released is the state after key's weight was given back. When none is left the slab is in its next
+// generation with a count of zero, so that no reference reaches it any more.
+func released(st uint64, key Key, weight uint64) (next uint64, outcome dropped) {
+	switch {
+	case !current(st, key) || count(st) < weight || spent(st, key):
+		return st, droppedStale
+	case count(st) > weight:
+		if uint64(key)&special != predicted || count(st) != uint64(key)&countMask {
+			st |= unordered
+		}
+		return st - weight, droppedOne
+	case st&ordinary == 0:
+		return nextGeneration(st), droppedPending
+	default:
+		return nextGeneration(st), droppedLast
+	}
+}
+
+// drop gives key's weight back.
 func drop(state *uint64, key Key, weight uint64) dropped {
 	for {
 		st := atomic.LoadUint64(state)
-		switch {
-		case !current(st, key) || count(st) < weight:
-			return droppedStale
-		case count(st) > weight:
-			if atomic.CompareAndSwapUint64(state, st, st-weight) {
-				return droppedOne
-			}
-		case atomic.CompareAndSwapUint64(state, st, nextGeneration(st)):
-			if st&ordinary == 0 {
-				return droppedPending
-			}
-			return droppedLast
+		next, outcome := released(st, key, weight)
+		if outcome == droppedStale || atomic.CompareAndSwapUint64(state, st, next) {
+			return outcome
 		}
 	}
 }

@@ -1,9 +1,13 @@
 package slab
 
 import (
+	"context"
 	"math"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/budget"
 )
 
 // testDepot is a depot without checks; what it reports fails the test.
@@ -89,5 +93,46 @@ func TestTooManyReferences(t *testing.T) {
 	s.Free(key)
 	if st := d.Stats(); st.InUse != 0 {
 		t.Errorf("%d bytes in use", st.InUse)
+	}
+}
+
+// What a key predicts is the present sum, not that of its parent's time: it must not grow with the
+// length of a chain of references, where it would carry into the flags after 2^29 of them.
+func TestPredictionsStayInBounds(t *testing.T) {
+	d := testDepot(t, Config{})
+	s, key := d.Get(100)
+	for range 1000 {
+		next := s.Ref(key, "Ref", 100)
+		s.Free(key)
+		key = next
+		if sum := uint64(key) & countMask; sum > 2*getWeight {
+			t.Fatalf("the key of one of two references predicts a sum of %d", sum)
+		}
+	}
+	s.Free(key)
+}
+
+// A slab that is retired because its generations are used up takes its charge along.
+func TestWrappedGenerationIsChargedOnce(t *testing.T) {
+	b := budget.New(budget.Config{Max: 64})
+	d := testDepot(t, Config{Classes: []int{64}, Budget: b})
+	for range 100 { // under the race detector a sync.Pool may drop the slab on the way
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := b.Acquire(ctx, 64)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, key := d.GetCharged(1, 64)
+		atomic.StoreUint64(&s.state, math.MaxUint32<<genShift|atomic.LoadUint64(&s.state)&(genStep-1))
+		s.Free(math.MaxUint32<<genShift | key&Key(genStep-1))
+	}
+	if over, _ := b.Pressure(); over != 0 {
+		t.Errorf("%d debits beyond the budget", over)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Acquire(ctx, 64); err != nil {
+		t.Errorf("nothing is in use, and yet: %v", err)
 	}
 }

@@ -1,0 +1,67 @@
+package budget
+
+import (
+	"slices"
+	"testing"
+)
+
+// Crossings are reported one at a time and in order, whichever goroutines cross: what was reported
+// last is where use stands.
+func TestCrossingsAreReportedInOrder(t *testing.T) {
+	var b *Budget
+	var reported []Crossing
+	b = New(Config{High: 10, Low: 5, Crossed: func(mark Crossing, _ int64) {
+		if mark == AboveHigh && len(reported) == 0 {
+			credited := make(chan struct{})
+			go func() {
+				b.Credit(10) // falls below Low while AboveHigh is being reported
+				close(credited)
+			}()
+			<-credited
+		}
+		reported = append(reported, mark)
+	}})
+	b.Debit(10)
+	if want := []Crossing{AboveHigh, BelowLow}; !slices.Equal(reported, want) {
+		t.Errorf("reported %v, want %v", reported, want)
+	}
+}
+
+// Crossed may itself debit and credit.
+func TestCrossedMayUseTheBudget(t *testing.T) {
+	var b *Budget
+	var reported []Crossing
+	b = New(Config{High: 10, Low: 5, Crossed: func(mark Crossing, _ int64) {
+		reported = append(reported, mark)
+		if len(reported) == 1 {
+			b.Credit(8)
+			b.Debit(20)
+		}
+	}})
+	b.Debit(10)
+	if want := []Crossing{AboveHigh, BelowLow, AboveHigh}; !slices.Equal(reported, want) {
+		t.Errorf("reported %v, want %v", reported, want)
+	}
+}
+
+// A panic of Crossed leaves the budget in working order.
+func TestCrossedMayPanic(t *testing.T) {
+	calls := 0
+	b := New(Config{High: 10, Low: 5, Crossed: func(Crossing, int64) {
+		if calls++; calls == 1 {
+			panic("mine")
+		}
+	}})
+	func() {
+		defer func() {
+			if recover() != "mine" {
+				t.Error("the panic was lost")
+			}
+		}()
+		b.Debit(10)
+	}()
+	b.Credit(10)
+	if calls != 2 {
+		t.Errorf("%d calls, want 2", calls)
+	}
+}
