@@ -95,6 +95,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	if has {
 		call.deadline = time.Now().Add(timeout)
+		s.SetDeadline(call.deadline)
 	}
 	if len(c.srv.opts.stats) > 0 {
 		call.statsBegin(h)
@@ -134,8 +135,10 @@ func hasBinary(fs []h2.Field) bool {
 	return false
 }
 
-// start hands the call, whose dispatch is handling already, to a handler.
+// start hands the call, whose dispatch is handling already, to a handler. It runs on
+// the reading goroutine.
 func (c *serverCall) start() {
+	c.st.Starting()
 	c.conn.srv.handlers.Add(1)
 	c.conn.srv.workers.run(c)
 }

@@ -12,6 +12,7 @@ import (
 
 // handle runs the handler of c to its end.
 func (c *serverCall) handle() {
+	c.st.Started()
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
 		err = c.handleUnary(m)
