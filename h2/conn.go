@@ -3,6 +3,7 @@ package h2
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,9 +51,10 @@ type Conn struct {
 	guard   guard
 	pings   pings
 
-	starting startGate
-	goAway   *GoAwayError // what the peer said last
-	recent   *recent      // nil, or streams this side reset lately: frames under way are no fault
+	starting       startGate
+	peerHeaderList atomic.Uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none
+	goAway         *GoAwayError  // what the peer said last
+	recent         *recent       // nil, or streams this side reset lately: frames under way are no fault
 }
 
 // life is how far a connection has come; it only moves on.

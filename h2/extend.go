@@ -35,6 +35,10 @@ func (c *Conn) PeerExtendedConnect() bool {
 	return c.send.extendedConnect
 }
 
+// PeerHeaderList returns the length of the header list that the peer's SETTINGS
+// permit, in bytes as RFC 9113 section 6.5.2 counts them; 0: it has named no limit.
+func (c *Conn) PeerHeaderList() int { return int(c.peerHeaderList.Load()) }
+
 // IgnoreLength ends the check of the DATA received on s against content-length. It
 // is for the answer to a HEAD request, whose content-length describes content that
 // is not sent. It must be called within the first OnHeaders for s.

@@ -177,6 +177,14 @@ func TestPeerExtendedConnect(t *testing.T) {
 	}
 }
 
+func TestPeerHeaderList(t *testing.T) {
+	r, c, _ := extendedClient(t, http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: 12345})
+	r.wait("the acknowledgement", func(s seen) bool { return s.typ == http2.FrameSettings && s.ack })
+	if n := c.PeerHeaderList(); n != 12345 {
+		t.Errorf("the peer permits header lists of 12345 bytes, the connection says %d", n)
+	}
+}
+
 // dataDropper completes an extendRecorder to a Handler.
 type dataDropper struct{ *extendRecorder }
 

@@ -15,6 +15,7 @@ func (c *Conn) onHeaders(f frame) error {
 		return err
 	}
 	derr := c.in.dec.decode(block, &c.in.hdr)
+	c.in.hdr.Length = len(block)
 	if c.in.frag != nil && cap(c.in.frag) > keepBlock {
 		c.in.frag = nil
 	}

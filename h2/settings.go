@@ -96,6 +96,8 @@ func (c *Conn) setting(id settingID, v uint32) error {
 				return c.fault(FlowControlError, "a window beyond 2^31-1")
 			}
 		}
+	case setHeaderList:
+		c.peerHeaderList.Store(v)
 	case setExtendedConnect:
 		if v > 1 || v == 0 && c.send.extendedConnect {
 			return c.fault(ProtocolError, "ENABLE_CONNECT_PROTOCOL of an impossible value")
