@@ -36,11 +36,12 @@ func (c *call) statsBegin(k kind) {
 	}
 }
 
-func (c *call) statsOutHeader(a *attempt, conn *clientConn) {
-	md := metadata.MD{}
-	for i := range a.fields {
-		md.Append(a.fields[i].Name, a.fields[i].Value)
+func (c *call) statsOutHeader(conn *clientConn) {
+	md, ok := metadata.FromOutgoingContext(c.tagged) // a copy
+	if !ok {
+		md = metadata.MD{}
 	}
+	md.Set("user-agent", c.cc.opts.userAgent+userAgent)
 	enc := ""
 	if c.info.compressor != nil {
 		enc = c.info.compressor.Name()
@@ -58,16 +59,18 @@ func (c *call) statsOutPayload(v any, info payloadInfo) {
 	}
 }
 
+// statsInHeader tells of the response's header, if one has come, once.
 func (c *call) statsInHeader(a *attempt) {
 	a.mu.Lock()
-	sh := a.header
+	sh, n, told := a.header, a.headerLen, a.toldHeader
+	a.toldHeader = sh != nil
 	a.mu.Unlock()
-	if sh == nil {
+	if sh == nil || told {
 		return
 	}
 	md := a.headerMD()
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.InHeader{Client: true, WireLength: wireLength(md), Compression: sh.encoding, Header: md})
+		h.HandleRPC(c.tagged, &stats.InHeader{Client: true, WireLength: n, Compression: sh.encoding, Header: md})
 	}
 }
 
@@ -82,22 +85,15 @@ func (c *call) statsEnd(a *attempt, err error) {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
+	c.statsInHeader(a)
+	a.mu.Lock()
+	n := a.trailerLen
+	a.mu.Unlock()
 	trailer := a.trailerMD()
 	for _, h := range c.cc.opts.stats {
 		if trailer != nil {
-			h.HandleRPC(c.tagged, &stats.InTrailer{Client: true, WireLength: wireLength(trailer), Trailer: trailer})
+			h.HandleRPC(c.tagged, &stats.InTrailer{Client: true, WireLength: n, Trailer: trailer})
 		}
 		h.HandleRPC(c.tagged, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
 	}
-}
-
-// wireLength estimates the encoded length of metadata.
-func wireLength(md metadata.MD) int {
-	n := 0
-	for k, vs := range md {
-		for _, v := range vs {
-			n += len(k) + len(v)
-		}
-	}
-	return n
 }

@@ -53,8 +53,11 @@ func (c *serverCall) handleUnary(m *method) error {
 	c.putStatus(&out, nil)
 	err = c.sendError(c.st.Write(c, &out))
 	c.sendMu.Unlock()
-	if err == nil && len(c.conn.srv.opts.stats) > 0 {
-		c.statsOutPayload(reply, info)
+	if len(c.conn.srv.opts.stats) > 0 {
+		if err == nil {
+			c.statsOutPayload(reply, info)
+		}
+		c.statsOutTrailer()
 	}
 	return err
 }

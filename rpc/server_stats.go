@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/stats"
 )
 
@@ -64,8 +62,12 @@ func (c *serverCall) statsOutPayload(v any, info payloadInfo) {
 }
 
 func (c *serverCall) statsOutHeader() {
+	enc := c.shape.encoding
+	if c.comp != nil {
+		enc = c.comp.name
+	}
 	for _, sh := range c.conn.srv.opts.stats {
-		sh.HandleRPC(c.user, &stats.OutHeader{Header: c.header.Copy(), Compression: c.shape.encoding})
+		sh.HandleRPC(c.user, &stats.OutHeader{Header: c.header.Copy(), Compression: enc})
 	}
 }
 
@@ -82,38 +84,4 @@ func (c *serverCall) statsEnd(err error) {
 	for _, sh := range c.conn.srv.opts.stats {
 		sh.HandleRPC(c.user, &stats.End{BeginTime: c.begun, EndTime: time.Now(), Error: err})
 	}
-}
-
-// sendCompressor is a compressor chosen by a handler.
-type sendCompressor struct {
-	c        encoding.Compressor
-	response *h2.Block
-}
-
-// SetSendCompressor makes the call of ctx compress its responses with the named
-// compressor; "identity" turns compression off. It stands in for
-// grpc.SetSendCompressor, which knows grpc-go's own streams only. It fails
-// outside a handler of a [Server], for an unregistered name, and once the header
-// has been sent: each is the caller's fault.
-func SetSendCompressor(ctx context.Context, name string) error {
-	c := callOf(ctx)
-	if c == nil {
-		return errors.New("rpc: caller's context is not of a Tarn server's handler")
-	}
-	sc := &sendCompressor{}
-	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(c.shape.subtype)}}
-	if !identity(name) {
-		if sc.c = encoding.GetCompressor(name); sc.c == nil {
-			return errors.New("rpc: caller's compressor is not registered: " + name)
-		}
-		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
-	}
-	sc.response = h2.NewBlock(fields...)
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.sentHeader || c.released {
-		return errHeaderSent
-	}
-	c.comp = sc
-	return nil
 }

@@ -55,8 +55,11 @@ func (c *serverCall) sendStatus(st *status.Status) {
 		c.putHeader(&out)
 	}
 	c.putStatus(&out, st)
-	// A failure means that the stream is gone: there is nobody to tell.
+	// A failure means that the stream has ended already.
 	_ = c.st.Write(nil, &out)
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutTrailer()
+	}
 }
 
 // putStatus adds the status to out: as trailers, or as a response of nothing
@@ -77,9 +80,6 @@ func (c *serverCall) putStatus(out *h2.Out, st *status.Status) {
 	}
 	if len(c.trailer) > 0 && (out.TrailerBlock != nil || out.Trailers != nil) {
 		out.Trailers = appendMetadata(out.Trailers, c.trailer)
-	}
-	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsOutTrailer()
 	}
 }
 

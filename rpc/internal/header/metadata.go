@@ -40,11 +40,11 @@ func Reserved(key string) bool {
 }
 
 // ReceivedAsMetadata reports whether a field that arrived under key is shown to
-// the application. Some reserved keys are: grpc-go shows :authority,
-// content-type and user-agent, and interceptors rely on it.
+// the application. Some reserved keys are: grpc-go shows :authority, content-type,
+// grpc-accept-encoding and user-agent, and interceptors rely on it.
 func ReceivedAsMetadata(key string) bool {
 	switch key {
-	case ":authority", "content-type", "user-agent":
+	case ":authority", "content-type", "grpc-accept-encoding", "user-agent":
 		return true
 	}
 	return !Reserved(key)
