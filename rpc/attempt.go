@@ -26,13 +26,16 @@ type attempt struct {
 	fields []h2.Field // space for the request's fields
 
 	// Under inbox.mu:
-	header    *responseShape
-	more      []h2.Field // the header's own fields
-	trailer   *responseShape
-	moreTrail []h2.Field
-	status    *status.Status // set when the inbox ends; nil: OK, or what was received tells
-	seen      progress       // with a status that is not the server's
-	writing   bool           // a Write or Open may wait for the server's window
+	header     *responseShape
+	more       []h2.Field // the header's own fields
+	headerLen  int        // in bytes, as sent
+	toldHeader bool       // the stats handlers know of it
+	trailer    *responseShape
+	moreTrail  []h2.Field
+	trailerLen int
+	status     *status.Status // set when the inbox ends; nil: OK, or what was received tells
+	seen       progress       // with a status that is not the server's
+	writing    bool           // a Write or Open may wait for the server's window
 }
 
 // errStatus ends the inbox of an attempt whose status is not OK: a message that is
@@ -56,7 +59,7 @@ func (p *attempts) put(a *attempt) {
 	a.in.Free()
 	a.source, a.ungranted = nil, 0
 	a.end, a.closed, a.placed = nil, false, false
-	a.header, a.more, a.trailer, a.moreTrail = nil, nil, nil, nil
+	a.header, a.more, a.trailer, a.moreTrail, a.toldHeader = nil, nil, nil, nil, false
 	a.status, a.seen, a.writing = nil, maybeProcessed, false
 	a.mu.Unlock()
 	a.conn, a.habit, a.st = nil, nil, nil
@@ -75,20 +78,26 @@ const maxKeptFields = 64
 func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	sh := responseShapeOf(h)
 	more := append([]h2.Field(nil), h.More...)
+	bad := sh.bad
+	if bad == nil {
+		bad = malformed(more)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed || a.end != nil {
 		return
 	}
 	switch {
+	case bad != nil:
+		a.finishWith(bad)
 	case h.Status == 0: // trailers
-		a.trailer, a.moreTrail = sh, more
+		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
 		a.finishWith(sh.status(more, endTrailers))
 	case e == h2.End: // a response of nothing else
-		a.trailer, a.moreTrail = sh, more
+		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
 		a.finishWith(sh.status(more, onlyTrailers))
 	default:
-		a.header, a.more = sh, more
+		a.header, a.more, a.headerLen = sh, more, h.Length
 		if st := sh.notGRPC(); st != nil {
 			a.finishWith(st)
 			return
@@ -279,9 +288,9 @@ func (a *attempt) trailerMD() metadata.MD {
 	return sh.metadataOf(more)
 }
 
-// compressor finds what the response is compressed with.
-func (a *attempt) compressor() (encoding.Compressor, error) {
-	if a.header == nil || a.header.encoding == "" {
+// compressor finds what r was compressed with; nil for one that is not.
+func (a *attempt) compressor(r *received) (encoding.Compressor, error) {
+	if r.kind != message.Compressed || a.header.encoding == "" {
 		return nil, nil
 	}
 	if c := encoding.GetCompressor(a.header.encoding); c != nil {

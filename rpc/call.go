@@ -126,9 +126,13 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 		freeOut(out)
 		return maybeProcessed, err
 	}
+	if limit := conn.h2c.PeerHeaderList(); limit > 0 && r.size+fieldsSize(a.fields) > limit {
+		freeOut(out)
+		return maybeProcessed, status.Errorf(codes.Internal, "header list size to send violates the maximum size (%d bytes) set by server", limit)
+	}
 	out.Fields = a.fields
 	if c.statsOn() {
-		c.statsOutHeader(a, conn)
+		c.statsOutHeader(conn)
 	}
 	a.begun()
 	st, err := conn.h2c.Open(c.ctx, a, out)

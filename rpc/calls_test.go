@@ -2,6 +2,9 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -9,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -89,5 +93,69 @@ func TestRequestCardinality(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSendCompressorIsNegotiated asks for a compressor that the client has not
+// offered.
+func TestSendCompressorIsNegotiated(t *testing.T) {
+	type answer struct {
+		supported []string
+		err       error
+	}
+	got := make(chan answer, 1)
+	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		names, err := rpc.ClientSupportedCompressors(ctx)
+		if err != nil {
+			return nil, err
+		}
+		got <- answer{names, rpc.SetSendCompressor(ctx, "gzip")}
+		return &pb.SimpleResponse{Payload: payload(100)}, nil
+	}}
+	_, addr := startTarn(t, svc)
+	for _, c := range []struct {
+		offered []string
+		want    []string
+		fails   bool
+	}{
+		{nil, nil, true},
+		{[]string{"deflate"}, []string{"deflate"}, true},
+		{[]string{"identity, gzip,deflate"}, []string{"identity", "gzip", "deflate"}, false},
+	} {
+		p := rawClient(t, addr)
+		var kv []string
+		for _, v := range c.offered {
+			kv = append(kv, "grpc-accept-encoding", v)
+		}
+		id := p.open(false, kv...)
+		p.fr.WriteData(id, true, prefixed(0, nil))
+		head := p.answer(id)
+		if head["grpc-status"] != "0" || (head["grpc-encoding"] == "gzip") == c.fails {
+			t.Errorf("offered %q: %v", c.offered, head)
+		}
+		a := <-got
+		if !slices.Equal(a.supported, c.want) || errors.Is(a.err, rpc.ErrCompressor) != c.fails {
+			t.Errorf("offered %q: %q, %v", c.offered, a.supported, a.err)
+		}
+	}
+	if _, err := rpc.ClientSupportedCompressors(context.Background()); !errors.Is(err, rpc.ErrCompressor) {
+		t.Error(err)
+	}
+}
+
+// TestHeaderListAboveTheServersLimit sends more metadata than the server takes.
+func TestHeaderListAboveTheServersLimit(t *testing.T) {
+	_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.EmptyCall(metadata.AppendToOutgoingContext(ctxFor(t), "k", strings.Repeat("v", 4000)), &pb.Empty{})
+	wantCode(t, err, codes.Internal)
+	if !strings.Contains(err.Error(), "4096") {
+		t.Errorf("the error does not name the limit: %v", err)
+	}
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
 	}
 }

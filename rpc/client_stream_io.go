@@ -145,11 +145,11 @@ func (cs *clientStream) ended(a *attempt, st *status.Status) error {
 // receive decodes a message, and for a call that has only one, the end after it.
 func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	cs.commitOnce()
-	if cs.statsOn() && !cs.gotOne {
+	if cs.statsOn() {
 		cs.statsInHeader(a)
 	}
 	cs.gotOne = true
-	comp, err := a.compressor()
+	comp, err := a.compressor(r)
 	if err != nil {
 		r.msg.Free()
 		cs.finish(err)

@@ -1,9 +1,14 @@
 package rpc
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/encoding"
 )
 
@@ -24,3 +29,71 @@ func acceptEncoding(named []string) string {
 
 // identity reports whether an encoding name means no compression.
 func identity(name string) bool { return name == "" || name == encoding.Identity }
+
+// sendCompressor is a compressor chosen by a handler.
+type sendCompressor struct {
+	c        encoding.Compressor // nil: no compression
+	name     string
+	response *h2.Block
+}
+
+// ErrCompressor is wrapped by the errors of [SetSendCompressor] and
+// [ClientSupportedCompressors]: the caller asked outside a handler, for a compressor
+// that is not registered, or for one that the client does not accept.
+var ErrCompressor = errors.New("rpc: bad compressor")
+
+// SetSendCompressor makes the call of ctx compress its responses with the named
+// compressor; "identity" turns compression off. It stands in for
+// grpc.SetSendCompressor, which knows grpc-go's own streams only. It fails outside a
+// handler of a [Server], for a name that is not registered or that the client did not
+// offer in grpc-accept-encoding, and once the header has been sent.
+func SetSendCompressor(ctx context.Context, name string) error {
+	c := callOf(ctx)
+	if c == nil {
+		return fmt.Errorf("%w: caller's context is not of a Tarn server's handler", ErrCompressor)
+	}
+	sc := &sendCompressor{}
+	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(c.shape.subtype)}}
+	if !identity(name) {
+		if sc.c, sc.name = encoding.GetCompressor(name), name; sc.c == nil {
+			return fmt.Errorf("%w: caller's %q is not registered", ErrCompressor, name)
+		}
+		if !slices.Contains(c.accepted(), name) {
+			return fmt.Errorf("%w: the client does not accept caller's %q", ErrCompressor, name)
+		}
+		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
+	}
+	sc.response = h2.NewBlock(fields...)
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.sentHeader || c.released {
+		return errHeaderSent
+	}
+	c.comp = sc
+	return nil
+}
+
+// ClientSupportedCompressors returns the names of the compressors that the client of
+// ctx's call offered in grpc-accept-encoding. It stands in for
+// grpc.ClientSupportedCompressors, which knows grpc-go's own streams only, and fails
+// outside a handler of a [Server].
+func ClientSupportedCompressors(ctx context.Context) ([]string, error) {
+	c := callOf(ctx)
+	if c == nil {
+		return nil, fmt.Errorf("%w: caller's context is not of a Tarn server's handler", ErrCompressor)
+	}
+	return c.accepted(), nil
+}
+
+// accepted returns the names in the request's grpc-accept-encoding.
+func (c *serverCall) accepted() []string {
+	var out []string
+	for _, v := range c.incoming()["grpc-accept-encoding"] {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}

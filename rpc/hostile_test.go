@@ -153,6 +153,8 @@ func TestHostileRequests(t *testing.T) {
 		{"path without method", []string{":path", "/x"}, nil, map[string]string{":status": "200", "grpc-status": "12"}},
 		{"timeout", []string{"grpc-timeout", "1s"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
 		{"long timeout", []string{"grpc-timeout", "123456789S"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+		{"no timeout at all", []string{"grpc-timeout", ""}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+		{"timeout of zero", []string{"grpc-timeout", "0S"}, empty, map[string]string{":status": "200", "grpc-status": "4"}},
 		{"huge timeout", []string{"grpc-timeout", "99999999H"}, empty, map[string]string{"grpc-status": "0"}},
 		{"binary metadata", []string{"x-bin", "*"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
 		{"encoding", []string{"grpc-encoding", "nobody"}, empty, map[string]string{"grpc-status": "12", "grpc-accept-encoding": "gzip"}},
@@ -355,6 +357,25 @@ func TestHostileResponses(t *testing.T) {
 		{"unknown encoding", func(p *rawPeer, id uint32) {
 			headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
 			p.fr.WriteData(id, false, prefixed(1, reply))
+			headers(p, id, true, "grpc-status", "0")
+		}, codes.Internal},
+		{"unknown encoding, not used", func(p *rawPeer, id uint32) {
+			headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
+			p.fr.WriteData(id, false, prefixed(0, reply))
+			headers(p, id, true, "grpc-status", "0")
+		}, codes.OK},
+		{"details not base64", func(p *rawPeer, id uint32) {
+			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "*")...)
+		}, codes.Internal},
+		{"details of another code", func(p *rawPeer, id uint32) {
+			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "CAM")...)
+		}, codes.Internal},
+		{"details that are no status", func(p *rawPeer, id uint32) {
+			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "////")...)
+		}, codes.NotFound},
+		{"metadata not base64", func(p *rawPeer, id uint32) {
+			headers(p, id, false, append(good, "x-bin", "*")...)
+			p.fr.WriteData(id, false, prefixed(0, reply))
 			headers(p, id, true, "grpc-status", "0")
 		}, codes.Internal},
 		{"too large", func(p *rawPeer, id uint32) {

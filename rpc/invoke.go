@@ -129,11 +129,11 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
 
 // unaryResult reads the outcome of an attempt that has ended.
 func (c *call) unaryResult(a *attempt, reply any) error {
-	if a.status != nil {
-		return c.failure(a.status)
-	}
 	if c.statsOn() {
 		c.statsInHeader(a)
+	}
+	if a.status != nil {
+		return c.failure(a.status)
 	}
 	a.mu.Lock()
 	r := a.only()
@@ -141,7 +141,7 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	if r.err != nil {
 		return r.status(a.limit, responseCount)
 	}
-	comp, err := a.compressor()
+	comp, err := a.compressor(&r)
 	if err != nil {
 		r.msg.Free()
 		return err

@@ -20,7 +20,18 @@ import (
 // route is what calls of a method have in common.
 type route struct {
 	block *h2.Block // the request's fields, prepared for sending
+	size  int       // of the block's fields, as a limit on header lists counts them
 	habit message.Habit
+}
+
+// fieldsSize is the size of a header list in bytes as RFC 9113 section 6.5.2 counts
+// it.
+func fieldsSize(fs []h2.Field) int {
+	n := 0
+	for i := range fs {
+		n += len(fs[i].Name) + len(fs[i].Value) + 32
+	}
+	return n
 }
 
 // routes keeps those of methods called with nothing special. It is read without
@@ -86,7 +97,7 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	if cc.accepts != "" {
 		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: cc.accepts})
 	}
-	r := &route{block: h2.NewBlock(fs...)}
+	r := &route{block: h2.NewBlock(fs...), size: fieldsSize(fs)}
 	if plain {
 		known.put(method, r)
 	}

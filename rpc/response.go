@@ -19,7 +19,8 @@ type responseShape struct {
 	grpc        bool // the content type is gRPC's
 	encoding    string
 	fields      []h2.Field
-	ok          bool // grpc-status is 0 and there is nothing else to know
+	ok          bool           // grpc-status is 0 and there is nothing else to know
+	bad         *status.Status // of binary metadata that is not base64; or nil
 }
 
 func responseShapeOf(h *h2.Header) *responseShape {
@@ -42,6 +43,7 @@ func responseShapeOf(h *h2.Header) *responseShape {
 	}
 	st, ok := find("grpc-status", h.Fields, nil)
 	sh.ok = ok && st == "0"
+	sh.bad = malformed(h.Fields)
 	if memo != nil {
 		*memo = sh
 	}
@@ -112,31 +114,49 @@ func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
 	}
 	msg, _ := find("grpc-message", sh.fields, more)
 	st := status.New(code, header.DecodeMessage(msg))
-	if d, ok := find(detailsKey, sh.fields, more); ok {
-		st = withDetails(st, d)
-	}
 	if code == codes.OK {
 		return nil
+	}
+	if d, ok := find(detailsKey, sh.fields, more); ok {
+		return withDetails(st, d)
 	}
 	return st
 }
 
-// withDetails is the status that grpc-status-details-bin carries; st when it
-// cannot be read or contradicts grpc-status.
+// withDetails is the status that grpc-status-details-bin carries. As in grpc-go, one
+// that contradicts grpc-status is the server's error, and one that is no
+// google.rpc.Status is left out.
 func withDetails(st *status.Status, field string) *status.Status {
 	vs, err := header.AppendValues(nil, detailsKey, field)
-	if err != nil || len(vs) == 0 {
-		return st
-	}
 	p := st.Proto()
-	if p == nil || proto.Unmarshal([]byte(vs[0]), p) != nil || codes.Code(p.Code) != st.Code() {
+	switch {
+	case err != nil:
+		return status.Newf(codes.Internal, "transport: malformed %s: %v", detailsKey, err)
+	case p == nil || len(vs) != 1 || proto.Unmarshal([]byte(vs[0]), p) != nil:
 		return st
+	case codes.Code(p.Code) != st.Code():
+		return status.Newf(codes.Internal, "%s mismatch: grpc-status=%v, grpc-message=%q, %[1]s=%+v", detailsKey, st.Code(), st.Message(), p)
 	}
 	return status.FromProto(p)
 }
 
-// metadataOf gathers what the application is shown of a header or trailer.
-// Binary values that are not base64 are left out.
+// malformed returns the status of a response whose binary metadata is not base64.
+func malformed(lists ...[]h2.Field) *status.Status {
+	for _, fs := range lists {
+		for i := range fs {
+			if !header.IsBin(fs[i].Name) {
+				continue
+			}
+			if _, err := header.AppendValues(nil, fs[i].Name, fs[i].Value); err != nil {
+				return status.Newf(codes.Internal, "transport: malformed %s: %v", fs[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// metadataOf gathers what the application is shown of a header or trailer. A response
+// with binary values that are not base64 has failed, and they are left out here.
 func (sh *responseShape) metadataOf(more []h2.Field) metadata.MD {
 	if sh == nil {
 		return nil

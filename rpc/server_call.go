@@ -11,6 +11,7 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -70,7 +71,11 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	more, timeout, has, err := sh.callFields(h.More)
 	if err != nil {
-		c.refuse(s, sh.subtype, &refusal{httpStatus: httpBadRequest, st: status.New(codeInternal, err.Error())})
+		c.refuse(s, sh.subtype, &refusal{httpStatus: httpBadRequest, st: status.New(codes.Internal, err.Error())})
+		return
+	}
+	if has && timeout <= 0 {
+		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: status.FromContextError(context.DeadlineExceeded)})
 		return
 	}
 	call := &serverCall{conn: c, st: s, shape: sh, more: more}

@@ -12,9 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// codeInternal saves the import where a file needs nothing else of codes.
-const codeInternal = codes.Internal
-
 var (
 	errHeaderSent = status.Error(codes.Internal, "rpc: the response header has been sent already")
 	errCallOver   = status.Error(codes.Canceled, "rpc: the handler of this call has returned")

@@ -23,7 +23,7 @@ type shape struct {
 	codec      message.Codec
 	encoding   string // grpc-encoding; empty: none
 	compressor encoding.Compressor
-	timeout    string // grpc-timeout, if it was among the shared fields
+	timeout    []string // grpc-timeout, if it was among the shared fields
 	fields     []h2.Field
 	authority  string
 	md         metadata.MD // of the shared fields; shared by calls, never changed
@@ -69,7 +69,7 @@ func (s *Server) newShape(h *h2.Header) *shape {
 	}
 	for i := range h.Fields {
 		if h.Fields[i].Name == "grpc-timeout" {
-			sh.timeout = h.Fields[i].Value
+			sh.timeout = append(sh.timeout, h.Fields[i].Value)
 		}
 	}
 	if sh.md, sh.refuse = sh.checkedMetadata(nil); sh.refuse == nil {
@@ -163,11 +163,13 @@ func addMetadata(md metadata.MD, key, value string) error {
 // callFields sorts the fields that differ from call to call: the timeout is
 // read, the rest kept for the metadata.
 func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Duration, has bool, err error) {
-	text := sh.timeout
-	n := 0
+	text, n := "", 0
+	if len(sh.timeout) > 0 {
+		text, has = sh.timeout[len(sh.timeout)-1], true
+	}
 	for i := range more {
 		if more[i].Name == "grpc-timeout" {
-			text = more[i].Value
+			text, has = more[i].Value, true
 		} else if header.ReceivedAsMetadata(more[i].Name) {
 			n++
 		}
@@ -180,9 +182,8 @@ func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Dura
 			}
 		}
 	}
-	if text == "" {
-		return keep, 0, false, nil
+	if has {
+		timeout, err = header.ParseTimeout(text)
 	}
-	timeout, err = header.ParseTimeout(text)
-	return keep, timeout, err == nil, err
+	return keep, timeout, has, err
 }
