@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/tap"
 )
 
 const (
@@ -47,6 +48,7 @@ type serverOptions struct {
 	onPanic        PanicFunc
 	idleWorkers    int
 	acceptEncoding []string
+	tap            tap.ServerInHandle
 }
 
 func defaultServerOptions() serverOptions {

@@ -86,8 +86,12 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 			return
 		}
 	}
-	s.Value = call
 	call.user = call
+	if no := call.tap(); no != nil {
+		c.refuse(s, sh.subtype, no)
+		return
+	}
+	s.Value = call
 	call.source, call.limit = s, c.srv.opts.maxRecv
 	unary := sh.method != nil && sh.method.unary != nil
 	if unary {

@@ -1,0 +1,54 @@
+package rpc
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+// InTapHandle calls h when the header of a call has come, before a handler is started
+// and before a unary request is read. An error refuses the call: its own status, or
+// PERMISSION_DENIED. h runs on the goroutine that reads the connection and must not
+// wait. It panics when set twice.
+func InTapHandle(h tap.ServerInHandle) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.tap != nil {
+			panic("rpc: caller set InTapHandle twice")
+		}
+		o.tap = h
+	})
+}
+
+// HeaderTableSize is accepted for grpc-go's sake and has no effect: the table in which
+// a connection keeps the header fields of its peer has HTTP/2's initial 4096 bytes.
+func HeaderTableSize(uint32) ServerOption { return serverOption(func(*serverOptions) {}) }
+
+// ReadBufferSize is accepted for grpc-go's sake and has no effect: a connection reads
+// into buffers of the pool, and holds none while it waits.
+func ReadBufferSize(int) ServerOption { return serverOption(func(*serverOptions) {}) }
+
+// WriteBufferSize is accepted for grpc-go's sake and has no effect: a connection
+// writes messages from where they are.
+func WriteBufferSize(int) ServerOption { return serverOption(func(*serverOptions) {}) }
+
+// SharedWriteBuffer is accepted for grpc-go's sake and has no effect: there is no
+// write buffer to share.
+func SharedWriteBuffer(val bool) ServerOption { return serverOption(func(*serverOptions) {}) }
+
+// tap asks InTapHandle's function about a call that begins.
+func (c *serverCall) tap() *refusal {
+	f := c.conn.srv.opts.tap
+	if f == nil {
+		return nil
+	}
+	ctx, err := f(c.user, &tap.Info{FullMethodName: c.shape.path, Header: c.incoming()})
+	if err == nil {
+		c.user = ctx
+		return nil
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.New(codes.PermissionDenied, err.Error())
+	}
+	return &refusal{httpStatus: httpOK, st: st}
+}
