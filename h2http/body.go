@@ -216,3 +216,11 @@ type chainWriter interface {
 	// writeChain writes all of c and leaves it empty, on errors too.
 	writeChain(c *tarn.Chain) error
 }
+
+// unbind ends b's use of its stream, which is about to be released; what was received
+// can still be read.
+func (b *body) unbind() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stream = nil
+}

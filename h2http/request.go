@@ -17,13 +17,13 @@ import (
 type shape struct {
 	method, uri string
 	url         url.URL
-	groups      []group
+	groups      []headerValues
 	values      int // in all groups
 	traits
 }
 
-// group is the values of one header.
-type group struct {
+// headerValues is the values of one header.
+type headerValues struct {
 	key    string
 	values []string
 }
@@ -141,7 +141,7 @@ func (s *shape) add(key, value string) {
 		}
 	}
 	s.values++
-	s.groups = append(s.groups, group{key, []string{value}})
+	s.groups = append(s.groups, headerValues{key, []string{value}})
 }
 
 // header makes the request's Header out of s and more, and returns what both say

@@ -1,0 +1,355 @@
+package h2http
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+// call is one request and its response on a client.
+//
+// Its stream is used by two: the one that sends, until the request is sent, and the one
+// that receives, until the peer has ended or the call has been given up. Whoever is
+// finished last releases it.
+type call struct {
+	conn    *clientConn
+	request *http.Request
+	trace   *httptrace.ClientTrace
+	gzip    bool // decompression was asked for by this package
+	head    bool // the method is HEAD
+
+	response http.Response
+	body     body // of the response
+	sending  requestBody
+
+	headed    chan struct{} // closed when the response's header has come, or the call has failed
+	continued chan struct{} // receives at 100 Continue; nil: not waited for
+
+	mu          sync.Mutex
+	stream      *h2.Stream
+	done        direction // what is finished
+	released    bool
+	got         *responseShape // of the response; nil: none yet
+	more        []h2.Field     // of the response
+	complete    bool           // the response has no content
+	err         error          // why the call failed before the header
+	unprocessed bool           // and the peer has not processed it
+	trailers    http.Header
+	informed    int         // bytes of informational responses
+	stop        func() bool // ends watching the context; nil: not watched
+
+	inlineMore [4]h2.Field
+	values     [inlineValues]string
+}
+
+// direction is one or both of what a stream is used for.
+type direction uint8
+
+const (
+	sending   direction = 1 << iota // by the goroutine that sends the request
+	receiving                       // by the connection's
+	both      = sending | receiving
+)
+
+func newCall(c *clientConn, r *http.Request) *call {
+	x := &call{conn: c, request: r, head: r.Method == http.MethodHead, headed: make(chan struct{})}
+	x.trace = httptrace.ContextClientTrace(r.Context())
+	x.body.start(x, nil)
+	x.body.data.SetPool(c.pool.mem)
+	return x
+}
+
+// errHeaderTimeout is a net.Error, as http.Transport's is.
+type timeoutError string
+
+func (e timeoutError) Error() string { return string(e) }
+
+// Timeout reports true.
+func (timeoutError) Timeout() bool { return true }
+
+// Temporary reports true.
+func (timeoutError) Temporary() bool { return true }
+
+const errHeaderTimeout = timeoutError("h2http: timeout awaiting response headers")
+
+// roundTrip sends the request and waits for the response's header. With an error the
+// request's body has been closed, unless it has not been touched.
+func (x *call) roundTrip() (*http.Response, error) {
+	r := x.request
+	ctx := r.Context()
+	out, err := x.prepare()
+	if err != nil {
+		closeBody(r)
+		return nil, err
+	}
+	if x.trace != nil && x.trace.GotConn != nil {
+		x.trace.GotConn(httptrace.GotConnInfo{Conn: x.conn.nc, Reused: x.conn.used.Load()})
+	}
+	x.conn.used.Store(true)
+	s, err := x.conn.h2.Open(ctx, x, out)
+	if err != nil {
+		x.released = true // by Open
+		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+			x.unprocessed = true
+			x.conn.group.remove(x.conn)
+		}
+		return nil, err
+	}
+	x.bind(s)
+	if x.trace != nil && x.trace.WroteHeaders != nil {
+		x.trace.WroteHeaders()
+	}
+	if x.conn.pool.singleUse || r.Close || r.Header.Get("Connection") == "close" {
+		x.conn.group.remove(x.conn)
+		x.conn.h2.Shutdown()
+	}
+	if out.Ending == h2.End {
+		x.wrote(nil)
+		x.finished(sending)
+	} else {
+		go x.send()
+	}
+	return x.await(ctx)
+}
+
+// await waits for the response's header.
+func (x *call) await(ctx context.Context) (*http.Response, error) {
+	var timeout <-chan time.Time
+	if d := x.conn.pool.headerTimeout; d > 0 {
+		// The time counts from when the request is sent; with a body that is later than
+		// now, and sending ends with the call.
+		select {
+		case <-x.sending.sent():
+		case <-x.headed:
+		case <-ctx.Done():
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-x.headed:
+	case <-ctx.Done():
+		x.abandon(ctx.Err())
+		return nil, ctx.Err()
+	case <-timeout:
+		x.abandon(errHeaderTimeout)
+		return nil, errHeaderTimeout
+	}
+	x.mu.Lock()
+	if err := x.err; err != nil {
+		x.mu.Unlock()
+		x.sending.close(x.request)
+		return nil, err
+	}
+	if ctx.Done() != nil && x.done&receiving == 0 {
+		x.stop = context.AfterFunc(ctx, func() { x.abandon(ctx.Err()) })
+	}
+	x.mu.Unlock()
+	return x.respond(), nil
+}
+
+// bind tells x its stream, which a callback may do before Open returns.
+func (x *call) bind(s *h2.Stream) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stream == nil {
+		x.stream = s
+		x.body.mu.Lock()
+		x.body.stream = s
+		x.body.mu.Unlock()
+	}
+}
+
+// finished notes that d does not use the stream any more, and releases it after both.
+func (x *call) finished(d direction) {
+	x.mu.Lock()
+	x.done |= d
+	last := x.done == both && !x.released
+	if last {
+		x.released = true
+	}
+	s, stop := x.stream, x.stop
+	if d&receiving != 0 {
+		x.stop = nil
+	}
+	x.mu.Unlock()
+	if d&receiving != 0 && stop != nil {
+		stop()
+	}
+	if last {
+		x.body.unbind()
+		s.Release()
+	}
+}
+
+// abandon gives the call up because of err: the stream is reset, and both the
+// response's body and the request's end.
+func (x *call) abandon(err error) {
+	x.mu.Lock()
+	if !x.released && x.stream != nil {
+		x.stream.Reset(h2.Cancel)
+	}
+	x.mu.Unlock()
+	x.body.end(err)
+	x.sending.close(x.request)
+	x.finished(receiving)
+}
+
+// beforeRead does nothing.
+func (x *call) beforeRead() {}
+
+// bodyClosed gives up what the caller does not want to read.
+func (x *call) bodyClosed() { x.abandon(errBodyClosed) }
+
+// onHeaders takes the response's header, or its trailers.
+func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	x.bind(s)
+	if x.head {
+		s.IgnoreLength()
+	}
+	x.mu.Lock()
+	if x.got != nil {
+		x.mu.Unlock()
+		x.onTrailers(h)
+		return
+	}
+	x.got = responseShapeOf(h)
+	x.more = append(x.inlineMore[:0], h.More...)
+	x.complete = e == h2.End
+	x.mu.Unlock()
+	if x.trace != nil && x.trace.GotFirstResponseByte != nil {
+		x.trace.GotFirstResponseByte()
+	}
+	if e == h2.End {
+		x.body.end(io.EOF)
+		x.finished(receiving)
+	}
+	close(x.headed)
+}
+
+func (x *call) onTrailers(h *h2.Header) {
+	t := make(http.Header)
+	for _, fields := range [][]h2.Field{h.Fields, h.More} {
+		for _, f := range fields {
+			key := canonicalName(f.Name)
+			t[key] = append(t[key], f.Value)
+		}
+	}
+	x.body.mu.Lock()
+	x.trailers = t
+	x.body.atEnd = x.trailersRead
+	x.body.mu.Unlock()
+	x.body.end(io.EOF)
+	x.finished(receiving)
+}
+
+// trailersRead makes the trailers visible, on the goroutine that has read the body.
+func (x *call) trailersRead() {
+	if x.response.Trailer == nil {
+		x.response.Trailer = make(http.Header, len(x.trailers))
+	}
+	for key, values := range x.trailers {
+		x.response.Trailer[key] = values
+	}
+}
+
+// onInformational passes an informational response to the request's trace.
+func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
+	x.bind(s)
+	if x.trace != nil && x.trace.Got1xxResponse != nil {
+		m := make(textproto.MIMEHeader)
+		for _, fields := range [][]h2.Field{h.Fields, h.More} {
+			for _, f := range fields {
+				m.Add(canonicalName(f.Name), f.Value)
+			}
+		}
+		if err := x.trace.Got1xxResponse(h.Status, m); err != nil {
+			s.Reset(h2.Cancel)
+			x.onReset(err)
+			return
+		}
+	} else if x.informed += informationalSize(h); x.informed > x.conn.pool.maxInformational() {
+		s.Reset(h2.Cancel)
+		x.onReset(errors.New("h2http: informational responses longer than MaxResponseHeaderBytes"))
+		return
+	}
+	if h.Status == http.StatusContinue {
+		if x.trace != nil && x.trace.Got100Continue != nil {
+			x.trace.Got100Continue()
+		}
+		select {
+		case x.continued <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func informationalSize(h *h2.Header) int {
+	n := perField
+	for _, fields := range [][]h2.Field{h.Fields, h.More} {
+		for _, f := range fields {
+			n += len(f.Name) + len(f.Value) + perField
+		}
+	}
+	return n
+}
+
+func (p *clientPool) maxInformational() int {
+	if p.maxHeader > 0 {
+		return int(min(p.maxHeader, maxHeaderList))
+	}
+	return defaultResponseHeader
+}
+
+// onReset ends the call early. It is called on the connection's goroutine, or with a
+// failure of this side.
+func (x *call) onReset(err error) {
+	x.mu.Lock()
+	waiting := x.got == nil && x.err == nil
+	if waiting {
+		x.err = err
+		x.unprocessed = unprocessed(err)
+	}
+	x.mu.Unlock()
+	x.body.end(err)
+	x.finished(receiving)
+	if x.sending.started.Load() {
+		go x.sending.close(x.request) // it may wait for its reader
+	}
+	if waiting {
+		close(x.headed)
+	}
+}
+
+// unprocessed reports whether err says that the peer has not processed the request.
+func unprocessed(err error) bool {
+	var away *h2.GoAwayError
+	var se *h2.StreamError
+	return errors.As(err, &away) || errors.As(err, &se) && se.Code == h2.RefusedStream && se.Fault == h2.Told
+}
+
+// again returns a request that can be sent after x has failed.
+func (x *call) again() (*http.Request, error) {
+	r := x.request
+	if r.Body == nil || r.Body == http.NoBody || !x.sending.started.Load() {
+		return r, nil
+	}
+	if r.GetBody == nil {
+		return nil, errors.New("h2http: the request's body has been read")
+	}
+	b, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	next := *r
+	next.Body = b
+	return &next, nil
+}

@@ -1,0 +1,123 @@
+package h2http
+
+import (
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// clientConn is one HTTP/2 connection of a client. It is its connection's h2.Handler.
+type clientConn struct {
+	pool  *clientPool
+	group *group
+	h2    *h2.Conn
+	nc    net.Conn
+	tls   *tls.ConnectionState // nil: unencrypted
+	ready chan struct{}        // closed when the server's SETTINGS are in force, or the connection has ended
+
+	announced bool        // an http.Transport has called GetConn for its first request; under group.mu
+	used      atomic.Bool // a request has been sent on it
+	readied   atomic.Bool // ready is closed
+	timer     *time.Timer // for IdleConnTimeout; nil: none
+	idleAt    atomic.Int64
+}
+
+var (
+	_ h2.Handler              = (*clientConn)(nil)
+	_ h2.ConnHandler          = (*clientConn)(nil)
+	_ h2.InformationalHandler = (*clientConn)(nil)
+)
+
+// newClientConn starts a connection.
+func newClientConn(g *group, nc net.Conn) *clientConn {
+	c := &clientConn{pool: g.pool, group: g, nc: nc, ready: make(chan struct{})}
+	if t, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		state := t.ConnectionState()
+		c.tls = &state
+	}
+	c.h2 = g.pool.maker.Make(nc, c)
+	if d := g.pool.idle; d > 0 {
+		c.idleAt.Store(time.Now().UnixNano())
+		c.timer = time.AfterFunc(d, c.late)
+	}
+	c.h2.Start(func(error) {
+		if c.timer != nil {
+			c.timer.Stop()
+		}
+		c.readyNow()
+		g.remove(c)
+	})
+	return c
+}
+
+func (c *clientConn) readyNow() {
+	if c.readied.CompareAndSwap(false, true) {
+		close(c.ready)
+	}
+}
+
+// late ends the connection when it has been idle for IdleConnTimeout.
+func (c *clientConn) late() {
+	d := c.pool.idle
+	if c.h2.Streams() > 0 {
+		c.timer.Reset(d)
+		return
+	}
+	if left := d - time.Since(time.Unix(0, c.idleAt.Load())); left > 0 {
+		c.timer.Reset(left)
+		return
+	}
+	c.group.remove(c)
+	c.h2.Shutdown()
+}
+
+// OnHeaders passes a response, or trailers, to its call.
+func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
+	if call, ok := s.Value.(*call); ok {
+		call.onHeaders(s, h, e)
+	}
+}
+
+// OnInformational passes an informational response to its call.
+func (c *clientConn) OnInformational(s *h2.Stream, h *h2.Header) {
+	if call, ok := s.Value.(*call); ok {
+		call.onInformational(s, h)
+	}
+}
+
+// OnData passes content to its call.
+func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
+	call, ok := s.Value.(*call)
+	if !ok {
+		b.Free()
+		return
+	}
+	call.body.put(b, e)
+	if e == h2.End {
+		call.finished(receiving)
+	}
+}
+
+// OnReset ends a call early.
+func (c *clientConn) OnReset(s *h2.Stream, err error) {
+	if call, ok := s.Value.(*call); ok {
+		call.onReset(err)
+	}
+}
+
+// OnSettings marks the connection ready.
+func (c *clientConn) OnSettings(*h2.Conn) { c.readyNow() }
+
+// OnGoAway takes the connection out of use for further requests.
+func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) { c.group.remove(c) }
+
+// OnIdle notes the time for IdleConnTimeout.
+func (c *clientConn) OnIdle(*h2.Conn) {
+	if c.pool.idle > 0 {
+		c.idleAt.Store(time.Now().UnixNano())
+	}
+}

@@ -1,0 +1,252 @@
+package h2http
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// clientSettings are those of a Transport or an http.Transport.
+type clientSettings struct {
+	conf            *http.HTTP2Config
+	own             Config
+	maxHeader       int64
+	idle            time.Duration
+	headerTimeout   time.Duration
+	continueTimeout time.Duration
+	plainResponses  bool // no transparent decompression
+	singleUse       bool // a connection serves one request
+	maxConns        int  // of a host; 0: no limit
+	// dial makes a connection; nil: an http.Transport does, and passes it to adopt.
+	dial func(ctx context.Context, scheme, addr string) (net.Conn, error)
+}
+
+// clientPool is the connections of one transport.
+type clientPool struct {
+	clientSettings
+	maker  *h2.Maker
+	mem    *tarn.Pool
+	strict bool // the peer's limit on streams is waited for
+	blocks blockCache
+
+	mu     sync.Mutex
+	groups map[groupKey]*group
+}
+
+// groupKey names a host.
+type groupKey struct{ scheme, addr string }
+
+func newClientPool(s clientSettings) (*clientPool, error) {
+	n := s.maxHeader
+	if n <= 0 {
+		n = defaultResponseHeader
+	}
+	cfg, err := s.own.h2Config(s.conf, n)
+	if err != nil {
+		return nil, err
+	}
+	cfg.ExtendedConnect = h2.Deny // of servers
+	maker, err := h2.Clients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &clientPool{clientSettings: s, maker: maker, mem: s.own.Pool, groups: make(map[groupKey]*group)}
+	if p.mem == nil {
+		p.mem = tarn.Shared()
+	}
+	p.strict = s.conf != nil && strictStreams(s.conf)
+	return p, nil
+}
+
+// group returns the connections of a URL's host.
+func (p *clientPool) group(scheme, host string) *group {
+	return p.groupAt(scheme, authority(scheme, host))
+}
+
+func (p *clientPool) groupAt(scheme, addr string) *group {
+	key := groupKey{scheme, addr}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.groups[key]
+	if g == nil {
+		g = &group{pool: p, groupKey: key}
+		p.groups[key] = g
+	}
+	return g
+}
+
+// CloseIdleConnections closes the connections on which no request is under way.
+func (p *clientPool) CloseIdleConnections() {
+	for _, g := range p.all() {
+		g.closeIdle()
+	}
+}
+
+func (p *clientPool) all() []*group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*group, 0, len(p.groups))
+	for _, g := range p.groups {
+		all = append(all, g)
+	}
+	return all
+}
+
+// adopt takes a connection that an http.Transport has dialled.
+func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
+	g := p.groupAt(scheme, addr)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.usable() != nil {
+		go nc.Close() // several requests have dialled at once
+		return adopted{g}
+	}
+	c := g.add(nc)
+	c.announced = true
+	return adopted{g}
+}
+
+// adopted is a group as an http.Transport has it for a connection it has dialled.
+type adopted struct{ g *group }
+
+// RoundTrip sends r on a connection of the group, or has the Transport dial another.
+func (a adopted) RoundTrip(r *http.Request) (*http.Response, error) {
+	return a.g.pool.roundTrip(r, notDialing)
+}
+
+// group is the connections of one host.
+type group struct {
+	pool *clientPool
+	groupKey
+
+	mu    sync.Mutex
+	conns []*clientConn
+	dial  *dial // under way; nil: none
+}
+
+// dial is a connection being made, which those wait for who need it.
+type dial struct {
+	done chan struct{}
+	err  error // once done
+}
+
+// usable returns a connection that can open a stream now; nil: none. g.mu is held.
+func (g *group) usable() *clientConn {
+	for _, c := range g.conns {
+		if c.h2.CanOpen() {
+			return c
+		}
+	}
+	return nil
+}
+
+// waitable returns a connection whose limit on streams can be waited for: the one with
+// the fewest; nil: none. g.mu is held.
+func (g *group) waitable() *clientConn {
+	var least *clientConn
+	n := 0
+	for _, c := range g.conns {
+		if m := c.h2.Streams(); least == nil || m < n {
+			least, n = c, m
+		}
+	}
+	return least
+}
+
+// get returns a connection for a request.
+func (g *group) get(ctx context.Context, mode dialMode) (*clientConn, error) {
+	trace := httptrace.ContextClientTrace(ctx)
+	asked := false
+	ask := func() {
+		if trace != nil && trace.GetConn != nil && !asked {
+			trace.GetConn(g.addr)
+		}
+		asked = true
+	}
+	for {
+		g.mu.Lock()
+		c := g.usable()
+		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns) >= g.pool.maxConns) {
+			c = g.waitable()
+		}
+		if c != nil {
+			asked = asked || c.announced // by the http.Transport
+			c.announced = false
+			g.mu.Unlock()
+			ask()
+			return c, nil
+		}
+		if mode == notDialing || g.pool.dial == nil {
+			g.mu.Unlock()
+			return nil, noConnError{}
+		}
+		d := g.dial
+		if d == nil {
+			d = &dial{done: make(chan struct{})}
+			g.dial = d
+			// The dial outlives the request that wants it: others wait for it, too.
+			go g.connect(context.WithoutCancel(ctx), d)
+		}
+		g.mu.Unlock()
+		ask()
+		select {
+		case <-d.done:
+			if d.err != nil {
+				return nil, d.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// maxDial bounds how long a connection may take to be made when nobody waits for it.
+const maxDial = 2 * time.Minute
+
+func (g *group) connect(ctx context.Context, d *dial) {
+	ctx, cancel := context.WithTimeout(ctx, maxDial)
+	defer cancel()
+	nc, err := g.pool.dial(ctx, g.scheme, g.addr)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d.err = err; err == nil {
+		g.add(nc)
+	}
+	g.dial = nil
+	close(d.done)
+}
+
+// add makes nc a connection of the group. g.mu is held.
+func (g *group) add(nc net.Conn) *clientConn {
+	c := newClientConn(g, nc)
+	g.conns = append(g.conns, c)
+	return c
+}
+
+// remove forgets a connection, which takes no more requests.
+func (g *group) remove(c *clientConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.conns, c); i >= 0 {
+		g.conns = slices.Delete(g.conns, i, i+1)
+	}
+}
+
+func (g *group) closeIdle() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conns = slices.DeleteFunc(g.conns, func(c *clientConn) bool {
+		if c.h2.Streams() > 0 {
+			return false
+		}
+		c.h2.Close()
+		return true
+	})
+}

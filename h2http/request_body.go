@@ -1,0 +1,238 @@
+package h2http
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// requestBody is the state of sending a request's body.
+type requestBody struct {
+	started atomic.Bool // reading the body has begun
+	once    sync.Once   // closes the body
+
+	mu     sync.Mutex
+	done   chan struct{} // made by sent
+	isSent bool
+}
+
+// errBodyTooLong and errBodyTooShort are returned when a request's body is not as long
+// as its ContentLength says.
+var (
+	errBodyTooLong  = errors.New("h2http: the request's body is longer than its ContentLength")
+	errBodyTooShort = errors.New("h2http: the request's body is shorter than its ContentLength")
+)
+
+// close closes the request's body, once.
+func (b *requestBody) close(r *http.Request) {
+	b.once.Do(func() {
+		b.started.Store(true)
+		closeBody(r)
+	})
+}
+
+// sent returns a channel that is closed when the request is sent.
+func (b *requestBody) sent() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done == nil {
+		b.done = make(chan struct{})
+		if b.isSent {
+			close(b.done)
+		}
+	}
+	return b.done
+}
+
+func (b *requestBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isSent = true; b.done != nil {
+		close(b.done)
+	}
+}
+
+// contentLength returns how long a request's body is; -1: not known.
+func contentLength(r *http.Request) int64 {
+	if r.Body == nil || r.Body == http.NoBody {
+		return 0
+	}
+	if r.ContentLength != 0 {
+		return r.ContentLength
+	}
+	return -1
+}
+
+// inlineBody is the longest body in bytes that is sent together with the header. It is
+// read before the stream is opened, so it must be at hand: GetBody says that it is.
+const inlineBody = 64 << 10
+
+// inline reads a short body for sending it with the header; false: it is to be sent by
+// send.
+func (x *call) inline(length int64) (tarn.Buffer, bool, error) {
+	r := x.request
+	if length <= 0 || length > inlineBody || r.GetBody == nil || len(r.Trailer) > 0 || r.Header["Expect"] != nil {
+		return tarn.Buffer{}, false, nil
+	}
+	x.sending.started.Store(true)
+	defer x.sending.close(r)
+	buf := x.conn.pool.mem.Get(int(length))
+	if _, err := io.ReadFull(r.Body, buf.Bytes()); err != nil {
+		buf.Free()
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = errBodyTooShort
+		}
+		return tarn.Buffer{}, false, err
+	}
+	var one [1]byte
+	if n, _ := r.Body.Read(one[:]); n > 0 {
+		buf.Free()
+		return tarn.Buffer{}, false, errBodyTooLong
+	}
+	return buf, true, nil
+}
+
+// wrote tells the trace that the request has been sent.
+func (x *call) wrote(err error) {
+	x.sending.end()
+	if x.trace != nil && x.trace.WroteRequest != nil {
+		x.trace.WroteRequest(traceWrote(err))
+	}
+}
+
+// send sends the request's body, on a goroutine of its own.
+func (x *call) send() {
+	err := x.awaitContinue()
+	if err == nil {
+		err = x.sendBody()
+	}
+	x.sending.close(x.request)
+	x.wrote(err)
+	if err != nil && !errors.Is(err, errStopped) {
+		x.mu.Lock()
+		if !x.released {
+			x.stream.Reset(h2.Cancel)
+		}
+		x.mu.Unlock()
+		x.onReset(err)
+	}
+	x.finished(sending)
+}
+
+// errStopped ends sending when the stream has ended: who ended it says why.
+var errStopped = errors.New("h2http: the stream has ended")
+
+// awaitContinue waits for 100 Continue, if the request asks for that, or until
+// ExpectContinueTimeout.
+func (x *call) awaitContinue() error {
+	if x.continued == nil {
+		return nil
+	}
+	if x.trace != nil && x.trace.Wait100Continue != nil {
+		x.trace.Wait100Continue()
+	}
+	timer := time.NewTimer(x.conn.pool.continueTimeout)
+	defer timer.Stop()
+	select {
+	case <-x.continued:
+	case <-timer.C:
+	case <-x.headed: // the final response, or the end
+	}
+	return nil
+}
+
+// expects reports whether the body waits for 100 Continue.
+func (x *call) expects() bool {
+	return x.conn.pool.continueTimeout > 0 && httpguts.HeaderValuesContainsToken(x.request.Header["Expect"], "100-continue")
+}
+
+// sendBody sends the body and the trailers.
+func (x *call) sendBody() error {
+	r := x.request
+	x.sending.started.Store(true)
+	if b, ok := r.Body.(*body); ok {
+		if err := x.sendChain(b); err != nil {
+			return err
+		}
+		return x.sendEnd()
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return x.sendEnd()
+	}
+	left := contentLength(r)
+	declared := left > 0
+	for {
+		size := int64(pieceSize)
+		if declared {
+			size = min(size, left+1) // a byte more shows a body that is too long
+		}
+		buf := x.conn.pool.mem.Get(int(size))
+		n, err := r.Body.Read(buf.Bytes())
+		if declared {
+			if left -= int64(n); left < 0 {
+				buf.Free()
+				return errBodyTooLong
+			}
+		}
+		o := h2.Out{}
+		switch {
+		case err == io.EOF && declared && left > 0:
+			buf.Free()
+			return errBodyTooShort
+		case err == io.EOF && len(r.Trailer) == 0:
+			o.Ending = h2.End
+		case err != nil && err != io.EOF:
+			buf.Free()
+			return err
+		}
+		if n > 0 {
+			o.Data = buf.Narrow(0, n)
+		} else {
+			buf.Free()
+		}
+		if n > 0 || o.Ending == h2.End {
+			if x.stream.Write(nil, &o) != nil {
+				return errStopped
+			}
+		}
+		if err == io.EOF {
+			if o.Ending == h2.End {
+				return nil
+			}
+			return x.sendEnd()
+		}
+	}
+}
+
+// sendChain sends a body that this package has received, by reference.
+func (x *call) sendChain(b *body) error {
+	var c tarn.Chain
+	defer func() { c.Free() }()
+	for {
+		if err := b.next(&c); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if x.stream.Write(nil, &h2.Out{Rest: &c}) != nil {
+			return errStopped
+		}
+	}
+}
+
+// sendEnd ends the request, with its trailers.
+func (x *call) sendEnd() error {
+	trailers := appendHeader(nil, x.request.Trailer)
+	if x.stream.Write(nil, &h2.Out{Trailers: trailers, Ending: h2.End}) != nil {
+		return errStopped
+	}
+	return nil
+}

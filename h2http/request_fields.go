@@ -1,0 +1,241 @@
+package h2http
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+// defaultUserAgent is net/http's for HTTP/2.
+const defaultUserAgent = "Go-http-client/2.0"
+
+// prepare checks the request and returns what is sent first: its header, with a short
+// body if there is one.
+func (x *call) prepare() (*h2.Out, error) {
+	r := x.request
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	fields, err := x.fields()
+	if err != nil {
+		return nil, err
+	}
+	if f := x.trace; f != nil && f.WroteHeaderField != nil {
+		for _, field := range fields {
+			f.WroteHeaderField(field.Name, []string{field.Value})
+		}
+	}
+	out := &h2.Out{Fields: fields}
+	if b := x.conn.pool.blocks.find(fields); b != nil {
+		out.Block, out.Fields = b, nil
+	}
+	length := contentLength(r)
+	if length != 0 {
+		if length > 0 {
+			out.Fields = append(out.Fields, h2.Field{Name: "content-length", Value: strconv.FormatInt(length, 10)})
+		}
+		buf, ok, err := x.inline(length)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out.Data, out.Ending = buf, h2.End
+			return out, nil
+		}
+		if x.expects() {
+			x.continued = make(chan struct{}, 1)
+		}
+		return out, nil
+	}
+	switch r.Method {
+	case "POST", "PUT", "PATCH":
+		out.Fields = append(out.Fields, h2.Field{Name: "content-length", Value: "0"})
+	}
+	if len(r.Trailer) == 0 {
+		out.Ending = h2.End
+	}
+	return out, nil
+}
+
+// check says what is wrong with the request.
+func (x *call) check() error {
+	r := x.request
+	h := r.Header
+	if v := h["Upgrade"]; len(v) > 0 && v[0] != "" && v[0] != "chunked" {
+		return fmt.Errorf("h2http: invalid Upgrade request header: %q", v)
+	}
+	if v := h["Transfer-Encoding"]; len(v) > 0 && (len(v) > 1 || v[0] != "" && v[0] != "chunked") {
+		return fmt.Errorf("h2http: invalid Transfer-Encoding request header: %q", v)
+	}
+	if v := h["Connection"]; len(v) > 0 && (len(v) > 1 || v[0] != "" && !strings.EqualFold(v[0], "close") && !strings.EqualFold(v[0], "keep-alive")) {
+		return fmt.Errorf("h2http: invalid Connection request header: %q", v)
+	}
+	if r.Method != "" && !validMethod(r.Method) {
+		return fmt.Errorf("h2http: invalid method %q", r.Method)
+	}
+	for _, m := range []http.Header{h, r.Trailer} {
+		for key, values := range m {
+			if key != ":protocol" && !httpguts.ValidHeaderFieldName(key) {
+				return fmt.Errorf("h2http: invalid header field name %q", key)
+			}
+			for _, v := range values {
+				if !httpguts.ValidHeaderFieldValue(v) {
+					return fmt.Errorf("h2http: invalid header field value for %q", key) // the value may be a secret
+				}
+			}
+		}
+	}
+	for key := range r.Trailer {
+		switch http.CanonicalHeaderKey(key) {
+		case "Transfer-Encoding", "Trailer", "Content-Length":
+			return fmt.Errorf("h2http: invalid Trailer key %q", key)
+		}
+	}
+	return nil
+}
+
+// validMethod reports whether a method is a token (RFC 9110 section 9.1).
+func validMethod(m string) bool {
+	for i := 0; i < len(m); i++ {
+		if !httpguts.IsTokenRune(rune(m[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// fields returns the request's header list but for content-length.
+func (x *call) fields() ([]h2.Field, error) {
+	r := x.request
+	host := r.Host
+	if host == "" {
+		host = r.URL.Host
+	}
+	host, err := httpguts.PunycodeHostPort(host)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" || !httpguts.ValidHostHeader(host) {
+		return nil, errors.New("h2http: the request's host is missing or invalid")
+	}
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	protocol := ""
+	if v := r.Header[":protocol"]; len(v) > 0 {
+		protocol = v[0]
+	}
+	fields := make([]h2.Field, 0, 8+len(r.Header))
+	fields = append(fields, h2.Field{Name: ":method", Value: method}, h2.Field{Name: ":authority", Value: host})
+	switch {
+	case protocol != "" && method != http.MethodConnect:
+		return nil, errors.New("h2http: :protocol in a request that is not CONNECT")
+	case protocol != "":
+		if err := x.awaitExtendedConnect(); err != nil {
+			return nil, err
+		}
+		fields = append(fields, h2.Field{Name: ":protocol", Value: protocol})
+	}
+	if method != http.MethodConnect || protocol != "" {
+		path := r.URL.RequestURI()
+		if !validPath(path) {
+			if path = strings.TrimPrefix(path, r.URL.Scheme+"://"+host); !validPath(path) {
+				return nil, fmt.Errorf("h2http: invalid request path %q", path)
+			}
+		}
+		fields = append(fields, h2.Field{Name: ":path", Value: path}, h2.Field{Name: ":scheme", Value: r.URL.Scheme})
+	}
+	return x.regular(fields), nil
+}
+
+func validPath(p string) bool { return p != "" && p[0] == '/' || p == "*" }
+
+// regular appends the fields that are no pseudo-fields, sorted by name.
+func (x *call) regular(fields []h2.Field) []h2.Field {
+	r := x.request
+	start := len(fields)
+	agent := defaultUserAgent
+	for key, values := range r.Header {
+		switch key {
+		case "Host", "Content-Length", ":protocol":
+			continue
+		case "User-Agent":
+			if agent = ""; len(values) > 0 {
+				agent = values[0]
+			}
+			continue
+		case "Cookie":
+			fields = appendCookies(fields, values)
+			continue
+		}
+		if connectionField(key) {
+			continue
+		}
+		name, ok := lowerName(key)
+		if !ok || name == "host" || name == "content-length" {
+			continue
+		}
+		for _, v := range values {
+			fields = append(fields, h2.Field{Name: name, Value: v})
+		}
+	}
+	if agent != "" {
+		fields = append(fields, h2.Field{Name: "user-agent", Value: agent})
+	}
+	if x.gzip = x.asksGzip(); x.gzip {
+		fields = append(fields, h2.Field{Name: "accept-encoding", Value: "gzip"})
+	}
+	if len(r.Trailer) > 0 {
+		keys := make([]string, 0, len(r.Trailer))
+		for key := range r.Trailer {
+			keys = append(keys, http.CanonicalHeaderKey(key))
+		}
+		slices.Sort(keys)
+		fields = append(fields, h2.Field{Name: "trailer", Value: strings.Join(keys, ",")})
+	}
+	slices.SortStableFunc(fields[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
+	return fields
+}
+
+// appendCookies splits cookies into crumbs (RFC 9113 section 8.2.3).
+func appendCookies(fields []h2.Field, values []string) []h2.Field {
+	for _, v := range values {
+		for crumb := range strings.SplitSeq(v, ";") {
+			if crumb = strings.TrimLeft(crumb, " "); crumb != "" {
+				fields = append(fields, h2.Field{Name: "cookie", Value: crumb})
+			}
+		}
+	}
+	return fields
+}
+
+// asksGzip reports whether this package asks for gzip on its own, as net/http does.
+func (x *call) asksGzip() bool {
+	h := x.request.Header
+	return !x.conn.pool.plainResponses && len(h["Accept-Encoding"]) == 0 && len(h["Range"]) == 0 && !x.head
+}
+
+// awaitExtendedConnect waits for the server's SETTINGS, which say whether it takes
+// extended CONNECT.
+func (x *call) awaitExtendedConnect() error {
+	select {
+	case <-x.conn.ready:
+	case <-x.request.Context().Done():
+		return x.request.Context().Err()
+	}
+	if !x.conn.h2.PeerExtendedConnect() {
+		return errors.New("h2http: the server does not permit extended CONNECT")
+	}
+	return nil
+}
+
+func traceWrote(err error) httptrace.WroteRequestInfo { return httptrace.WroteRequestInfo{Err: err} }

@@ -1,0 +1,331 @@
+package h2http
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Transport is an http.RoundTripper that speaks HTTP/2 only: over TLS for https, and
+// unencrypted, with prior knowledge (RFC 9113 section 3.3), for http. Its fields mean
+// what those of http.Transport and http.HTTP2Config mean. It must not be changed after
+// the first request nor copied; the zero Transport is ready to use. It uses no proxy.
+//
+// Requests to one host share connections. While the peer permits no further stream on
+// one, another is opened, unless HTTP2.StrictMaxConcurrentRequests says to wait or
+// MaxConnsPerHost is reached.
+//
+// A request that the peer has provably not processed (a stream refused, or beyond the
+// last of a GOAWAY) is sent again, if it has no body or a GetBody.
+type Transport struct {
+	// DialContext makes connections; nil: net.Dialer's. For a Unix socket, ignore the
+	// address that it is called with.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialTLSContext makes connections for https that have agreed on "h2"; nil:
+	// DialContext and TLSClientConfig.
+	DialTLSContext func(ctx context.Context, network, addr string) (net.Conn, error)
+	// TLSClientConfig is cloned; its NextProtos are replaced by "h2".
+	TLSClientConfig *tls.Config
+
+	TLSHandshakeTimeout    time.Duration // 0: 10 s
+	IdleConnTimeout        time.Duration // 0: for ever
+	ResponseHeaderTimeout  time.Duration // 0: none
+	ExpectContinueTimeout  time.Duration // 0: the body is sent at once
+	MaxResponseHeaderBytes int64         // 0: 10 MiB
+	MaxConnsPerHost        int           // 0: no limit
+	DisableCompression     bool
+	DisableKeepAlives      bool // a connection serves one request
+
+	// HTTP2 configures the protocol.
+	HTTP2 *http.HTTP2Config
+	// Config holds what net/http has no setting for.
+	Config Config
+
+	once sync.Once
+	pool *clientPool
+	err  error // why it cannot be used
+}
+
+// defaultResponseHeader is the default of MaxResponseHeaderBytes for HTTP/2, in bytes,
+// as in net/http.
+const defaultResponseHeader = 10 << 20
+
+func (t *Transport) init() {
+	t.once.Do(func() {
+		t.pool, t.err = newClientPool(clientSettings{
+			conf:            t.HTTP2,
+			own:             t.Config,
+			maxHeader:       t.MaxResponseHeaderBytes,
+			idle:            t.IdleConnTimeout,
+			headerTimeout:   t.ResponseHeaderTimeout,
+			continueTimeout: t.ExpectContinueTimeout,
+			plainResponses:  t.DisableCompression,
+			singleUse:       t.DisableKeepAlives,
+			maxConns:        t.MaxConnsPerHost,
+			dial:            t.dial,
+		})
+	})
+}
+
+// RoundTrip sends a request and returns its response; see http.RoundTripper. An error
+// is that of the request, of its context, of dialling, *h2.StreamError, *h2.ConnError,
+// *h2.GoAwayError, or the network's.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.init()
+	if t.err != nil {
+		closeBody(r)
+		return nil, t.err
+	}
+	return t.pool.roundTrip(r, dialing)
+}
+
+// CloseIdleConnections closes the connections on which no request is under way.
+func (t *Transport) CloseIdleConnections() {
+	t.init()
+	if t.err == nil {
+		t.pool.CloseIdleConnections()
+	}
+}
+
+// dial makes a connection to the host and port in addr.
+func (t *Transport) dial(ctx context.Context, scheme, addr string) (net.Conn, error) {
+	if scheme == "https" && t.DialTLSContext != nil {
+		return t.DialTLSContext(ctx, "tcp", addr)
+	}
+	dial := t.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	nc, err := dial(ctx, "tcp", addr)
+	if err != nil || scheme != "https" {
+		return nc, err
+	}
+	c, err := t.handshake(ctx, nc, addr)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (t *Transport) handshake(ctx context.Context, nc net.Conn, addr string) (net.Conn, error) {
+	config := new(tls.Config)
+	if t.TLSClientConfig != nil {
+		config = t.TLSClientConfig.Clone()
+	}
+	config.NextProtos = []string{protoTLS}
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
+	}
+	timeout := t.TLSHandshakeTimeout
+	if timeout == 0 {
+		timeout = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c := tls.Client(nc, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	if p := c.ConnectionState().NegotiatedProtocol; p != protoTLS {
+		return nil, fmt.Errorf("h2http: %s does not offer HTTP/2 (ALPN: %q)", addr, p)
+	}
+	return c, nil
+}
+
+// maxRetries is how often a request is sent again.
+const maxRetries = 6
+
+// dialMode says what a request does that finds no connection.
+type dialMode uint8
+
+const (
+	dialing    dialMode = iota
+	notDialing          // errNoConn is returned
+)
+
+// noConnError asks http.Transport to dial.
+type noConnError struct{}
+
+func (noConnError) Error() string { return "h2http: no connection" }
+
+// IsHTTP2NoCachedConnError is what http.Transport looks for.
+func (noConnError) IsHTTP2NoCachedConnError() {}
+
+// roundTrip sends r on a connection of its host, and again when the peer has not
+// processed it.
+func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, error) {
+	if r.URL == nil || r.Header == nil {
+		closeBody(r)
+		return nil, errors.New("h2http: Request.URL or Request.Header is nil")
+	}
+	scheme := r.URL.Scheme
+	if scheme != "http" && scheme != "https" {
+		closeBody(r)
+		return nil, fmt.Errorf("h2http: unsupported scheme %q", scheme)
+	}
+	g := p.group(scheme, r.URL.Host)
+	for retry := 0; ; retry++ {
+		c, err := g.get(r.Context(), mode)
+		if err != nil {
+			if retry > 0 || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
+				closeBody(r)
+			}
+			return nil, err
+		}
+		call := newCall(c, r)
+		resp, err := call.roundTrip()
+		if err == nil {
+			return resp, nil
+		}
+		if !call.unprocessed || retry == maxRetries {
+			call.sending.close(r)
+			return nil, err
+		}
+		next, rerr := call.again()
+		if rerr != nil {
+			call.sending.close(r)
+			return nil, err
+		}
+		r = next
+		if retry > 0 {
+			backoff := time.Second << (retry - 1)
+			timer := time.NewTimer(backoff + rand.N(backoff/10))
+			select {
+			case <-timer.C:
+			case <-r.Context().Done():
+				timer.Stop()
+				closeBody(r)
+				return nil, r.Context().Err()
+			}
+		}
+	}
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+}
+
+// authority returns the host and port that a URL's host means (RFC 9110 section 4.2).
+func authority(scheme, host string) string {
+	port := "443"
+	if scheme == "http" {
+		port = "80"
+	}
+	u := url.URL{Host: host}
+	if p := u.Port(); p != "" {
+		port = p
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// ConfigureTransport makes tr speak HTTP/2 by this package, over TLS and, where
+// tr.Protocols permits that without HTTP/1, unencrypted. It must be called before tr's
+// first request, and after its fields are set: it adds to tr.TLSNextProto,
+// tr.TLSClientConfig and the protocols of RegisterProtocol. A nil conf is the zero
+// Config. Dialling, proxies and HTTP/1.1 stay net/http's.
+//
+// Errors: a setting of tr.HTTP2 that cannot be honoured, or a Transport that has an
+// HTTP/2 implementation already.
+func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
+	if tr.TLSNextProto[protoTLS] != nil {
+		return errors.New("h2http: the http.Transport has an HTTP/2 implementation already")
+	}
+	pool, err := newClientPool(clientSettings{
+		conf:            tr.HTTP2,
+		own:             conf.orDefault(),
+		maxHeader:       tr.MaxResponseHeaderBytes,
+		idle:            tr.IdleConnTimeout,
+		headerTimeout:   tr.ResponseHeaderTimeout,
+		continueTimeout: tr.ExpectContinueTimeout,
+		plainResponses:  tr.DisableCompression,
+		singleUse:       tr.DisableKeepAlives,
+	})
+	if err != nil {
+		return err
+	}
+	http1 := tr.Protocols == nil || tr.Protocols.HTTP1()
+	unencrypted := tr.Protocols != nil && tr.Protocols.UnencryptedHTTP2() && !http1
+	if err := register(tr, "https", pool); err != nil {
+		return err
+	}
+	if unencrypted {
+		if err := register(tr, "http", pool); err != nil {
+			return err
+		}
+	}
+	if tr.TLSClientConfig == nil {
+		tr.TLSClientConfig = new(tls.Config)
+	}
+	protos := slices.DeleteFunc(slices.Clone(tr.TLSClientConfig.NextProtos), func(s string) bool { return s == protoTLS || s == "http/1.1" })
+	if tr.Protocols == nil || tr.Protocols.HTTP2() {
+		protos = append([]string{protoTLS}, protos...)
+	}
+	if http1 {
+		protos = append(protos, "http/1.1")
+	}
+	tr.TLSClientConfig.NextProtos = protos
+	if tr.TLSNextProto == nil {
+		tr.TLSNextProto = make(map[string]func(string, *tls.Conn) http.RoundTripper)
+	}
+	tr.TLSNextProto[protoTLS] = func(addr string, c *tls.Conn) http.RoundTripper {
+		return pool.adopt("https", addr, c)
+	}
+	tr.TLSNextProto[protoUnencrypted] = func(addr string, c *tls.Conn) http.RoundTripper {
+		if u, ok := c.NetConn().(interface{ UnencryptedNetConn() net.Conn }); ok {
+			return pool.adopt("http", addr, u.UnencryptedNetConn())
+		}
+		go c.Close()
+		return failing{errors.New("h2http: a TLS connection where an unencrypted one was expected")}
+	}
+	return nil
+}
+
+// pooled is what is registered with an http.Transport for a scheme: it serves from the
+// pool, or has the Transport dial. Its shape, a struct of one exported field, is how
+// http.Transport.CloseIdleConnections finds the pool.
+type pooled struct{ Pool *clientPool }
+
+// RoundTrip sends r if there is a connection for it.
+func (p pooled) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := p.Pool.roundTrip(r, notDialing)
+	if errors.Is(err, noConnError{}) {
+		return nil, http.ErrSkipAltProtocol
+	}
+	return resp, err
+}
+
+func register(tr *http.Transport, scheme string, pool *clientPool) (err error) {
+	defer func() {
+		if recover() != nil { // that is how RegisterProtocol says so
+			err = fmt.Errorf("h2http: the http.Transport has a RoundTripper for %s already", scheme)
+		}
+	}()
+	tr.RegisterProtocol(scheme, pooled{pool})
+	return nil
+}
+
+// failing is a RoundTripper for a connection that cannot be used.
+type failing struct{ err error }
+
+func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	closeBody(r)
+	return nil, f.err
+}
+
+// RoundTripErr is what http.Transport asks before it uses the connection.
+func (f failing) RoundTripErr() error { return f.err }
