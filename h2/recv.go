@@ -46,20 +46,33 @@ func (c *Conn) giveConn() {
 
 // Consumed says that the application has taken n bytes that were delivered on s,
 // so that the peer may send as many more. It does not block. It panics when n is
-// more than was delivered.
-func (s *Stream) Consumed(n int) {
+// more than was delivered. It is Taken and Reopen in one.
+func (s *Stream) Consumed(n int) { s.account(n, n) }
+
+// Taken says that n of the bytes that were delivered on s do not count against
+// Config.Unread any more, while the peer may not send more on s: its window stays
+// shut until Reopen. It does not block, and panics as Consumed does. The caller
+// bounds what it has taken.
+func (s *Stream) Taken(n int) { s.account(n, 0) }
+
+// Reopen lets the peer send n more bytes on s, for as many that were Taken.
+func (s *Stream) Reopen(n int) { s.account(0, n) }
+
+// account takes taken bytes off what lies unread and gives reopened bytes of the
+// stream's window back.
+func (s *Stream) account(taken, reopened int) {
 	c := s.c
 	c.mu.Lock()
 	if s.is(released) { // by another goroutine, during a callback: all is given back
 		c.mu.Unlock()
 		return
 	}
-	if n < 0 || n > s.kept {
+	if taken < 0 || taken > s.kept {
 		c.mu.Unlock()
 		panic("h2: Consumed of more than was delivered")
 	}
-	c.consumed(s, n)
-	s.owed += n
+	c.consumed(s, taken)
+	s.owed += reopened
 	c.giveStream(s)
 	c.flush(deferred)
 	c.mu.Unlock()
@@ -92,8 +105,8 @@ func (c *Conn) giveStream(s *Stream) {
 // PING. c.mu is held.
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
-	if r.window >= c.cfg.MaxWindow || r.rtt == 0 {
-		return
+	if r.window >= c.cfg.MaxWindow || r.rtt == 0 || 2*r.window > c.cfg.Unread/max(1, c.opened) {
+		return // or the peer could fill the windows of all streams with more than Unread
 	}
 	now := time.Now().UnixNano()
 	fast := s.since != 0 && time.Duration(now-s.since) < r.rtt/2

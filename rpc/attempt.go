@@ -57,7 +57,7 @@ func (p *attempts) put(a *attempt) {
 	// The reading goroutine may still be about to unlock it.
 	a.mu.Lock()
 	a.in.Free()
-	a.source, a.ungranted = nil, 0
+	a.source, a.ungranted, a.taken = nil, 0, 0
 	a.end, a.closed, a.placed = nil, false, false
 	a.header, a.more, a.trailer, a.moreTrail, a.toldHeader = nil, nil, nil, nil, false
 	a.status, a.seen, a.writing = nil, maybeProcessed, false
@@ -133,13 +133,20 @@ func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
 		a.finishWith(status.New(codes.Internal, "rpc: the server sent data before a header"))
 	}
 	a.put(b)
-	a.gotEnd(e)
+	a.took(e)
 }
 
-// gotEnd takes note of an end in DATA, which a response must not have. mu is held.
-func (a *attempt) gotEnd(e h2.Ending) {
-	if e == h2.End && !a.closed {
+// took is called when DATA has been taken. A response must not end with it. A unary
+// call's message must be able to come in whole. mu is held.
+func (a *attempt) took(e h2.Ending) {
+	switch {
+	case a.closed || a.end != nil:
+	case e == h2.End:
 		a.finishWith(status.New(codes.Internal, "server closed the stream without sending trailers"))
+	case a.mode == onlyOne:
+		if missing, _, ok := a.in.Missing(); ok && missing > 0 {
+			a.grant()
+		}
 	}
 }
 
@@ -158,7 +165,7 @@ func (a *attempt) placedData(n int, e h2.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fill(n)
-	a.gotEnd(e)
+	a.took(e)
 }
 
 // gotReset ends the attempt before its time.

@@ -59,8 +59,9 @@ func (g *gate) wait(mu *sync.Mutex, events event, done <-chan struct{}) bool {
 	return announced
 }
 
-// announce wakes everyone who waits for one of events.
-func (g *gate) announce(events event) {
+// announce wakes everyone who waits for one of events, and returns how many there
+// were.
+func (g *gate) announce(events event) (n int) {
 	for p := &g.first; *p != nil; {
 		w := *p
 		if w.events&events == 0 {
@@ -69,7 +70,9 @@ func (g *gate) announce(events event) {
 		}
 		*p, w.next = w.next, nil
 		w.woken <- struct{}{}
+		n++
 	}
+	return n
 }
 
 // awaited reports whether a goroutine waits for one of events.

@@ -23,6 +23,7 @@ type inbox struct {
 	source    *h2.Stream // gets its window back; nil before it is known and after close
 	in        message.Assembler
 	ungranted int // bytes received whose window has not been given back
+	taken     int // of these, bytes that h2 does not count as unread any more
 	// end is nil while more may come. io.EOF: the peer has sent its last, or more
 	// than will be taken. Otherwise the reason why nothing more comes.
 	end    error
@@ -66,28 +67,39 @@ func (i *inbox) put(b tarn.Buffer) {
 	i.arrived(n)
 }
 
-// arrived reacts to n more bytes in i.in. mu is held.
+// arrived reacts to n more bytes in i.in. The window of an only message is left to
+// the owner. mu is held.
 func (i *inbox) arrived(n int) {
 	i.ungranted += n
 	missing, size, ok := i.in.Missing()
 	switch {
 	case ok && i.mode == onlyOne && (size > i.limit || i.in.Len() > message.PrefixLen+size):
 		i.finish(io.EOF) // only says what is wrong
+		return
 	case ok && (missing == 0 || size > i.limit):
-		i.gate.announce(messageEvent)
-	case i.mode == onlyOne || i.gate.awaited(messageEvent):
+		if i.mode == onlyOne || i.gate.announce(messageEvent) > 0 {
+			return // it will be taken soon
+		}
+	case i.mode == oneByOne && i.gate.awaited(messageEvent):
 		// It must be possible for the whole message to come.
 		i.grant()
 	}
+	i.in.Shrink()
 }
 
 // grant gives back the window of all that has come. mu is held: only then is
 // the stream sure not to be released.
 func (i *inbox) grant() {
-	if i.ungranted > 0 && i.source != nil {
-		i.source.Consumed(i.ungranted)
-		i.ungranted = 0
+	if i.ungranted == 0 || i.source == nil {
+		return
 	}
+	if i.taken > 0 {
+		i.source.Reopen(i.taken)
+	}
+	if n := i.ungranted - i.taken; n > 0 {
+		i.source.Consumed(n)
+	}
+	i.ungranted, i.taken = 0, 0
 }
 
 // finish ends the inbox, once. What has come can still be taken. mu is held.

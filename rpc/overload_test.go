@@ -2,11 +2,21 @@ package rpc_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // TestFloodOfCalls sends many complete requests at once. The reading goroutine
@@ -42,4 +52,223 @@ func TestFloodOfCalls(t *testing.T) {
 	if n := int(most.Load()) - before; n > 2*starting+50 {
 		t.Errorf("%d goroutines for calls that end at once", n)
 	}
+}
+
+// anyPings lets a client send PINGs as it likes.
+var anyPings = rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 1, PermitWithoutStream: true})
+
+// dripper sends DATA as far as the server's windows go, on many streams.
+type dripper struct {
+	*rawPeer
+	mu     sync.Mutex
+	conn   int            // the connection's window
+	stream map[uint32]int // the streams' windows
+	window int            // what a stream starts with
+	reset  map[uint32]bool
+	pongs  chan struct{}
+	ends   atomic.Int32 // streams that the server has ended well
+}
+
+func newDripper(t *testing.T, addr string) *dripper {
+	d := &dripper{rawPeer: rawClient(t, addr), conn: 65535, window: 65535, stream: map[uint32]int{}, reset: map[uint32]bool{},
+		pongs: make(chan struct{}, 100)}
+	settings := make(chan struct{})
+	go func() {
+		for first := true; ; {
+			f, err := d.fr.ReadFrame()
+			if err != nil {
+				close(d.pongs)
+				return
+			}
+			d.mu.Lock()
+			switch f := f.(type) {
+			case *http2.SettingsFrame:
+				if v, ok := f.Value(http2.SettingInitialWindowSize); ok {
+					for id := range d.stream {
+						d.stream[id] += int(v) - d.window
+					}
+					d.window = int(v)
+				}
+				if first {
+					first = false
+					close(settings)
+				}
+			case *http2.WindowUpdateFrame:
+				if f.StreamID == 0 {
+					d.conn += int(f.Increment)
+				} else {
+					d.stream[f.StreamID] += int(f.Increment)
+				}
+			case *http2.RSTStreamFrame:
+				d.reset[f.StreamID] = true
+			case *http2.MetaHeadersFrame:
+				if f.StreamEnded() {
+					d.ends.Add(1)
+				}
+			case *http2.GoAwayFrame:
+				t.Logf("GOAWAY: %v %s", f.ErrCode, f.DebugData())
+			case *http2.PingFrame:
+				if f.IsAck() {
+					d.pongs <- struct{}{}
+				}
+			}
+			d.mu.Unlock()
+		}
+	}()
+	<-settings
+	if err := d.fr.WriteSettingsAck(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// begin opens a stream for a request.
+func (d *dripper) begin(kv ...string) uint32 {
+	id := d.open(false, kv...)
+	d.mu.Lock()
+	d.stream[id] = d.window
+	d.mu.Unlock()
+	return id
+}
+
+// sync waits until the server has taken in what was sent.
+func (d *dripper) sync() {
+	d.t.Helper()
+	if err := d.fr.WritePing(false, [8]byte{}); err != nil {
+		d.t.Fatal(err)
+	}
+	if _, ok := <-d.pongs; !ok {
+		d.t.Fatal("the server has ended the connection")
+	}
+}
+
+// send sends up to n bytes of msg on a stream, and returns how many its windows
+// let through.
+func (d *dripper) send(id uint32, msg []byte, end bool) int {
+	d.mu.Lock()
+	n := min(len(msg), 16384, d.conn, d.stream[id])
+	if d.reset[id] {
+		n = 0
+	}
+	if n > 0 {
+		d.conn -= n
+		d.stream[id] -= n
+	}
+	d.mu.Unlock()
+	if n > 0 {
+		if err := d.fr.WriteData(id, end && n == len(msg), msg[:n]); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return max(n, 0)
+}
+
+// TestOneByteHoldsLittle sends a byte on each of many streams, one read apart: a
+// byte must not hold the buffer that it was read with.
+func TestOneByteHoldsLittle(t *testing.T) {
+	const streams = 1000
+	for _, method := range []string{"UnaryCall", "FullDuplexCall"} {
+		for _, data := range [][]byte{{0}, prefixed(0, nil)} {
+			t.Run(fmt.Sprint(method, " ", len(data)), func(t *testing.T) {
+				stop := make(chan struct{})
+				pool := tarntest.NewPool(t)
+				_, addr := startTarn(t, &testService{duplex: func(pb.TestService_FullDuplexCallServer) error {
+					<-stop
+					return nil
+				}}, rpc.Pool(pool), anyPings)
+				defer close(stop)
+				d := newDripper(t, addr)
+				for range streams {
+					d.send(d.begin(":path", "/grpc.testing.TestService/"+method), data, false)
+					d.sync()
+				}
+				if n := pool.Stats().InUse; n > streams*1024 {
+					t.Errorf("%d bytes in use for %d bytes received", n, streams*len(data))
+				}
+			})
+		}
+	}
+}
+
+// TestGatheredRequests begins more large unary requests than a connection gathers
+// and sends all that the windows let through: what is held is bounded, whatever
+// the number of streams, and when the requests go on each of them completes.
+func TestGatheredRequests(t *testing.T) {
+	const size = 4<<20 - 100
+	streams := 300
+	if raceFactor > 1 || testing.Short() {
+		streams = 60
+	}
+	pool := tarntest.NewPool(t)
+	_, addr := startTarn(t, &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if len(in.Payload.Body) < size-20 {
+			return nil, status.Error(codes.DataLoss, "")
+		}
+		return &pb.SimpleResponse{}, nil
+	}}, rpc.Pool(pool), anyPings)
+	body, err := proto.Marshal(&pb.SimpleRequest{Payload: payload(size - 10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := prefixed(0, body)
+	d := newDripper(t, addr)
+	d.nc.SetDeadline(time.Now().Add(2 * time.Minute))
+	sent := map[uint32]int{}
+	for range streams {
+		sent[d.begin()] = 0
+	}
+	// Everyone sends all but the last bytes as far as possible.
+	round := func(upTo int) (progress int) {
+		for id, at := range sent {
+			n := d.send(id, msg[at:upTo], upTo == len(msg))
+			sent[id] += n
+			progress += n
+		}
+		d.sync()
+		return progress
+	}
+	for idle := 0; idle < 3; {
+		if idle++; round(len(msg)-1) > 0 {
+			idle = 0
+		}
+	}
+	if n := pool.Stats().Peak; n > 450<<20 {
+		t.Errorf("%d MiB were held for incomplete requests", n>>20)
+	}
+	for done := 0; done < streams-len(d.reset); {
+		round(len(msg))
+		done = 0
+		for _, at := range sent {
+			if at == len(msg) {
+				done++
+			}
+		}
+	}
+	for int(d.ends.Load()) < streams-len(d.reset) {
+		d.sync()
+	}
+	t.Logf("peak %d MiB, %d of %d refused", pool.Stats().Peak>>20, len(d.reset), streams)
+}
+
+// TestManyLargeRequests is what that is for grpc-go's client: no call fails.
+func TestManyLargeRequests(t *testing.T) {
+	const calls, size = 60, 4<<20 - 100
+	pool := tarntest.NewPool(t)
+	_, addr := startTarn(t, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		return &pb.SimpleResponse{}, nil
+	}}, rpc.Pool(pool))
+	c := pb.NewTestServiceClient(dialGRPC(t, addr))
+	req := &pb.SimpleRequest{Payload: payload(size)}
+	var wg sync.WaitGroup
+	for range calls {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if _, err := c.UnaryCall(context.Background(), req); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	t.Logf("peak %d MiB", pool.Stats().Peak>>20)
 }

@@ -39,6 +39,9 @@ type serverCall struct {
 	afters   []*afterFunc
 	md       metadata.MD
 	first    received // the request of a unary call
+	asked    bool     // the call has a part in its connection's admission
+
+	admitted admitted // under conn.admission.mu
 
 	recvMu sync.Mutex // held while RecvMsg uses the stream
 	gotOne bool       // a message has been received; under recvMu
@@ -172,15 +175,66 @@ func (c *serverCall) gotEnd(e h2.Ending) {
 // gather starts the handler of a unary call when its request has ended. mu is
 // held on entry and released.
 func (c *serverCall) gather() {
-	if c.dispatch != gathering || c.end == nil {
+	if c.dispatch != gathering {
 		c.mu.Unlock()
+		return
+	}
+	if c.end == nil {
+		c.askAdmission()
 		return
 	}
 	c.first = c.only()
 	c.in.Free()
+	if c.ungranted >= grantLarge {
+		c.grant() // the handler may take long
+	}
 	c.dispatch = handling
+	asked := c.asked
 	c.mu.Unlock()
+	if asked {
+		c.leaveAdmission()
+	}
 	c.start()
+}
+
+// grantLarge is the length in bytes from which a request's window is given back
+// before its stream ends.
+const grantLarge = 16 << 10
+
+// askAdmission gives an incomplete request its window back if its connection may
+// gather so much. mu is held on entry and released.
+func (c *serverCall) askAdmission() {
+	missing, _, ok := c.in.Missing()
+	if !ok || missing == 0 || c.ungranted == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.asked = true
+	v := c.conn.admission.ask(c, c.ungranted, missing)
+	var h h2.Handle
+	switch {
+	case v == admit:
+		c.grant()
+	case v == hold:
+		c.source.Taken(c.ungranted - c.taken)
+		c.taken = c.ungranted
+	case v == refuse && c.err == nil: // so the stream is not released yet
+		h = c.st.Handle()
+	}
+	c.mu.Unlock()
+	if v == refuse {
+		h.Reset(h2.RefusedStream)
+		c.cancel(context.Canceled)
+	}
+}
+
+// leaveAdmission ends the call's part in what its connection gathers. mu is not held.
+func (c *serverCall) leaveAdmission() {
+	for _, next := range c.conn.admission.release(c) {
+		next.mu.Lock()
+		next.grant()
+		next.mu.Unlock()
+	}
 }
 
 // placeData returns where DATA goes.
@@ -249,6 +303,9 @@ func (c *serverCall) cancel(err error) {
 func (c *serverCall) dropped() {
 	if !c.deadline.IsZero() {
 		c.conn.timers.Remove(&c.timer)
+	}
+	if c.asked {
+		c.leaveAdmission()
 	}
 	c.sendMu.Lock()
 	c.released = true

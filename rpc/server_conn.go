@@ -22,13 +22,14 @@ var errDispatched = credentials.ErrConnDispatched
 
 // serverConn is one connection of a server: the h2.Handler of its streams.
 type serverConn struct {
-	srv     *Server
-	h2c     *h2.Conn
-	ctx     context.Context // parent of every call's values; tagged by stats handlers
-	peer    peer.Peer
-	timers  timers.Heap
-	setup   *time.Timer // goes off when the preface is late; until OnSettings
-	placing placing
+	srv       *Server
+	h2c       *h2.Conn
+	ctx       context.Context // parent of every call's values; tagged by stats handlers
+	peer      peer.Peer
+	timers    timers.Heap
+	setup     *time.Timer // goes off when the preface is late; until OnSettings
+	placing   placing
+	admission admission
 
 	mu   sync.Mutex
 	age  *time.Timer

@@ -46,6 +46,19 @@ func (a *Assembler) Append(b tarn.Buffer) {
 	a.rest.Append(b)
 }
 
+// shrinkBelow is the part of a slab that a piece must show for the slab to be kept for
+// it: one in shrinkBelow.
+const shrinkBelow = 8
+
+// Shrink is called when what has come may have to wait for long. A piece that shows
+// little of its slab is copied to one that fits it, so that a peer cannot make this
+// side hold more than shrinkBelow times what it has sent.
+func (a *Assembler) Shrink() {
+	if n := a.one.Len(); n > 0 && n*shrinkBelow < a.one.Pinned() {
+		a.one = a.one.Shrink()
+	}
+}
+
 func (a *Assembler) spill() {
 	if a.one.Len() > 0 {
 		a.rest.Prepend(a.one)
