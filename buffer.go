@@ -77,13 +77,14 @@ func (b Buffer) Narrow(i, j int) Buffer {
 	}
 	b.off += i
 	b.n = j - i
-	return b.resized()
+	return b.moved("Narrow")
 }
 
-// resized returns b, whose length has changed, and notes it if checks track b.
-func (b Buffer) resized() Buffer {
+// moved returns b, of which the caller took ownership. Where checks track it, uses of the value that
+// the caller was given are found from now on.
+func (b Buffer) moved(op string) Buffer {
 	if b.key.Identity() != 0 {
-		b.slab.Resized(b.key, b.n)
+		b.key = b.slab.Move(b.key, op, b.n)
 	}
 	return b
 }
@@ -112,13 +113,6 @@ func (b Buffer) Join(next Buffer) (Buffer, bool) {
 	}
 	n := b.n + next.n
 	return Buffer{s, s.Join(b.key, next.key, n), b.off, n}, true
-}
-
-// verify panics if b is stale.
-func (b Buffer) verify(op string) {
-	if b.slab.Suspect(b.key) {
-		b.slab.Verify(b.key, op)
-	}
 }
 
 // owner is the pool that made b's slab.

@@ -33,7 +33,7 @@ func (b Buffer) GrowTail(n int) (Buffer, bool) {
 	}
 	b.n += n
 	b.zeroGrown(b.n-n, b.n)
-	return b.resized(), true
+	return b.moved("GrowTail"), true
 }
 
 // GrowHead is GrowTail at the other end.
@@ -47,7 +47,7 @@ func (b Buffer) GrowHead(n int) (Buffer, bool) {
 	b.off -= n
 	b.n += n
 	b.zeroGrown(0, n)
-	return b.resized(), true
+	return b.moved("GrowHead"), true
 }
 
 func (b Buffer) zeroGrown(i, j int) {
@@ -81,7 +81,7 @@ func (b Buffer) Pinned() int {
 func (b Buffer) Shrink() Buffer {
 	s := b.slab
 	if s == nil || s.Foreign() || 2*b.owner().ClassSize(max(b.n, 1)) > s.Size() {
-		return b
+		return b.moved("Shrink")
 	}
 	fit := b.Clone()
 	b.Free()

@@ -60,7 +60,9 @@ func (c *Chain) Append(b Buffer) {
 		b.Free()
 		return
 	}
-	b.verify("Append")
+	if b.slab.Suspect(b.key) {
+		b.key = b.slab.Move(b.key, "Append", b.n)
+	}
 	c.lengthen(b.n)
 	if c.n > 0 {
 		if tail := c.at(c.n - 1); tail.slab == b.slab {
@@ -104,7 +106,9 @@ func (c *Chain) Prepend(b Buffer) {
 		c.Append(b)
 		return
 	}
-	b.verify("Prepend")
+	if b.slab.Suspect(b.key) {
+		b.key = b.slab.Move(b.key, "Prepend", b.n)
+	}
 	c.lengthen(b.n)
 	first := c.at(0)
 	if joined, ok := b.Join(*first); ok {

@@ -67,7 +67,7 @@ func TestCheckedMisuseNamesTheCulprits(t *testing.T) {
 			defer tail.Free()
 			freedHere(head)
 			b.Free()
-		}, tarn.DoubleFree, []string{"double free", "freedHere"}},
+		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freed first at"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPool(t, tarn.PoolConfig{Name: "checked", Check: tarn.CheckAll})
@@ -240,7 +240,7 @@ func TestCheckFromEnvironment(t *testing.T) {
 }
 
 func TestKindsHaveWords(t *testing.T) {
-	for k := tarn.UseAfterFree; k <= tarn.Unguarded; k++ {
+	for k := tarn.UseAfterFree; k <= tarn.WriteAfterFree; k++ {
 		m := tarn.Misuse{Kind: k, Op: "Op", Size: 7}
 		if strings.Contains(k.String(), "misuse") || !strings.Contains(m.Error(), "7") {
 			t.Errorf("kind %d: %q", k, m.Error())

@@ -2,7 +2,6 @@ package tarn
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 )
 
@@ -10,11 +9,12 @@ import (
 type MisuseKind int
 
 const (
-	UseAfterFree MisuseKind = iota // a reference was used after it, or the last one to its slab, was freed
-	DoubleFree                     // a reference was freed a second time
-	Leak                           // a slab became unreachable while referenced: a Free is missing
-	ForeignFree                    // memory that did not come from the pool was to be put into it
-	Unguarded                      // no page protection was available: the slab is checked as by CheckAll
+	UseAfterFree   MisuseKind = iota // a reference was used after it, or the last one to its slab, was freed or handed over
+	DoubleFree                       // a reference was freed a second time, or after it was handed over
+	Leak                             // a slab became unreachable while referenced: a Free is missing
+	ForeignFree                      // memory that did not come from the pool was to be put into it
+	Unguarded                        // no page protection was available: the slab is checked as by CheckAll
+	WriteAfterFree                   // a slab was written to after its last Free, through a slice kept from Bytes
 )
 
 // String is the kind in words.
@@ -30,6 +30,8 @@ func (k MisuseKind) String() string {
 		return "foreign memory refused"
 	case Unguarded:
 		return "no page protection"
+	case WriteAfterFree:
+		return "write after free"
 	default:
 		return fmt.Sprintf("misuse %d", int(k))
 	}
@@ -44,7 +46,7 @@ type Misuse struct {
 	Pool     string // the pool's name
 	Size     int    // bytes of the slab
 	Acquired Stack  // where the reference was made
-	Freed    Stack  // where it was freed before
+	Freed    Stack  // where it was freed before, or handed over to a call that takes ownership
 }
 
 // Error describes the misuse, on one line and then stacks where there are any.
@@ -58,6 +60,8 @@ func (m *Misuse) Error() string {
 		fmt.Fprintf(&s, "%s of %d bytes that did not come from the pool", m.Op, m.Size)
 	case Unguarded:
 		fmt.Fprintf(&s, "a %d-byte slab comes from ordinary memory", m.Size)
+	case WriteAfterFree:
+		fmt.Fprintf(&s, "a %d-byte slab was written to after its last Free, through a slice kept from Bytes", m.Size)
 	default:
 		fmt.Fprintf(&s, "%s on a reference to a %d-byte slab that was given up before", m.Op, m.Size)
 	}
@@ -74,31 +78,4 @@ func (m *Misuse) Error() string {
 		fmt.Fprintf(&s, "\nfreed first at:\n%s", m.Freed)
 	}
 	return s.String()
-}
-
-// Stack is a call stack as program counters, innermost first, for runtime.CallersFrames.
-type Stack []uintptr
-
-// String lists the frames as a panic does, from the first one outside this package's own methods.
-func (s Stack) String() string {
-	if len(s) == 0 {
-		return ""
-	}
-	var out strings.Builder
-	frames := runtime.CallersFrames(s)
-	for {
-		f, more := frames.Next()
-		if out.Len() > 0 || !more || !ownMethod(f.Function) {
-			fmt.Fprintf(&out, "\t%s\n\t\t%s:%d\n", f.Function, f.File, f.Line)
-		}
-		if !more {
-			return out.String()
-		}
-	}
-}
-
-// ownMethod tells whether a function is a method of this package's types.
-func ownMethod(name string) bool {
-	method, ok := strings.CutPrefix(name, "github.com/tarn-go/tarn.")
-	return ok && (strings.HasPrefix(method, "(*") || strings.HasPrefix(method, "Buffer."))
 }

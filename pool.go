@@ -149,6 +149,6 @@ func (p *Pool) describe(f slab.Fault) Misuse {
 
 // MisuseKind and slab.Kind list the same kinds.
 const (
-	_ = uint(MisuseKind(slab.Unguarded) - Unguarded)
-	_ = uint(Unguarded - MisuseKind(slab.Unguarded))
+	_ = uint(MisuseKind(slab.WriteAfterFree) - WriteAfterFree)
+	_ = uint(WriteAfterFree - MisuseKind(slab.WriteAfterFree))
 )

@@ -10,7 +10,7 @@ import (
 // reporter reports what no panic can: to the config's Report, or in one line on standard error.
 type reporter struct {
 	report func(Misuse)
-	counts [Unguarded + 1]atomic.Uint64 // reports so far, by kind
+	counts [WriteAfterFree + 1]atomic.Uint64 // reports so far, by kind
 }
 
 // tell reports one misuse. Standard error gets the first of a kind, then the second, the fourth,

@@ -5,20 +5,25 @@ package tarntest
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn"
 )
 
-// NewPool returns a pool for one test, with every reference watched (tarn.CheckAll). When the test
-// and its cleanups registered later are over, the test fails for each buffer that is still out and
-// for each misuse that was reported, naming the stacks. What goroutines of the test still hold must
-// be freed before that; wait for them.
+// Grace is how long the end of a test waits for buffers that are still out: a goroutine of the test may
+// just be returning. A test that leaks takes this much longer.
+const Grace = time.Second
+
+// NewPool returns a pool for one test, with every reference tracked (tarn.CheckAll). When the test
+// and its cleanups registered later are over, the test fails for each place that made references that
+// are still out after Grace, and for each misuse that was reported, with stacks.
 func NewPool(t testing.TB) *tarn.Pool {
 	t.Helper()
 	return newPool(t, tarn.CheckAll)
 }
 
-// NewGuardedPool is NewPool with tarn.CheckGuard: reading a slice kept beyond Free faults, too.
+// NewGuardedPool is NewPool with tarn.CheckGuard: reading a slice kept beyond Free faults, too. Defer
+// ExplainFault to see whose memory it was.
 func NewGuardedPool(t testing.TB) *tarn.Pool {
 	t.Helper()
 	return newPool(t, tarn.CheckGuard)
@@ -33,9 +38,10 @@ func newPool(t testing.TB, level tarn.CheckLevel) *tarn.Pool {
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		for _, o := range p.Outstanding() {
-			t.Errorf("tarntest: never freed: %v", o)
+		for _, h := range tarn.Holders(outstanding(p)) {
+			t.Errorf("tarntest: never freed: %v", h)
 		}
+		p.Trim() // looks for writes to freed memory
 		for _, m := range found.take() {
 			t.Errorf("tarntest: %v", &m)
 		}
@@ -43,7 +49,19 @@ func newPool(t testing.TB, level tarn.CheckLevel) *tarn.Pool {
 	return p
 }
 
-// reports collects what a pool tells.
+// outstanding is what is out now, or in the end if that becomes nothing within Grace.
+func outstanding(p *tarn.Pool) []tarn.Outstanding {
+	const steps = 100
+	for range steps {
+		if len(p.Outstanding()) == 0 {
+			return nil
+		}
+		time.Sleep(Grace / steps)
+	}
+	return p.Outstanding()
+}
+
+// reports collects what a pool reports.
 type reports struct {
 	mu   sync.Mutex
 	list []tarn.Misuse
@@ -51,7 +69,7 @@ type reports struct {
 
 func (r *reports) add(m tarn.Misuse) {
 	if m.Kind == tarn.Unguarded {
-		return // the test is watched less closely, which is no fault of it
+		return // the test is checked less closely, which is no fault of it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

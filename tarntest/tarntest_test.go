@@ -2,6 +2,7 @@ package tarntest
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -61,5 +62,51 @@ func TestMisuseFails(t *testing.T) {
 	NewPool(r).Refuse(make([]byte, 10))
 	if failures := r.end(); !strings.Contains(failures, "foreign memory refused") {
 		t.Errorf("misuse gives %q", failures)
+	}
+}
+
+// A goroutine that is just returning is waited for.
+func TestGrace(t *testing.T) {
+	r := &recorder{TB: t}
+	p := NewPool(r)
+	b := p.Get(100)
+	go func() {
+		for range 1000 {
+			runtime.Gosched()
+		}
+		b.Free()
+	}()
+	if failures := r.end(); failures != "" {
+		t.Error(failures)
+	}
+}
+
+// Five hundred leaks of one place are one failure.
+func TestEqualLeaksAreOneFailure(t *testing.T) {
+	r := &recorder{TB: t}
+	p := NewPool(r)
+	var held []tarn.Buffer
+	for range 500 {
+		held = append(held, leakHere(p))
+	}
+	if failures := r.end(); len(r.failures) != 1 || !strings.Contains(failures, "500 reference(s)") {
+		t.Errorf("%d failures:\n%s", len(r.failures), failures)
+	}
+	for _, b := range held {
+		b.Free()
+	}
+}
+
+func TestWritesAfterFreeFail(t *testing.T) {
+	r := &recorder{TB: t}
+	p := NewPool(r)
+	for range 100 { // the race detector drops some slabs
+		b := p.Get(100)
+		kept := b.Bytes()
+		b.Free()
+		kept[0] = 1
+	}
+	if failures := r.end(); !strings.Contains(failures, "write after free") {
+		t.Errorf("a write after free gives %q", failures)
 	}
 }

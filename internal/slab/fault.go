@@ -4,11 +4,12 @@ package slab
 type Kind int
 
 const (
-	UseAfterFree Kind = iota // a reference was used after it was freed
-	DoubleFree               // a reference was freed a second time
-	Leak                     // a slab became unreachable while referenced
-	ForeignFree              // memory that is not of the depot was to be put into it
-	Unguarded                // a slab has no page protection, although the depot should guard it
+	UseAfterFree   Kind = iota // a reference was used after it was freed
+	DoubleFree                 // a reference was freed a second time
+	Leak                       // a slab became unreachable while referenced
+	ForeignFree                // memory that is not of the depot was to be put into it
+	Unguarded                  // a slab has no page protection, although the depot should guard it
+	WriteAfterFree             // a slab was written to after its last Free
 )
 
 // Fault is what was done wrong to which slab. The stacks are empty where checks did not track it.
@@ -45,5 +46,9 @@ func (d *Depot) leaked(s *Slab) {
 	}
 	c := s.track.Load()
 	d.config.Tracks.End(c)
-	d.config.Report(Fault{Kind: Leak, Op: "Get", Size: len(s.mem), Acquired: c.Acquired})
+	f := Fault{Kind: Leak, Op: "Get", Size: len(s.mem), Acquired: c.Acquired}
+	if live := c.Live(); len(live) > 0 {
+		f.Acquired = live[0].Acquired // the reference that is out, which need not be that of Get
+	}
+	d.config.Report(f)
 }

@@ -19,6 +19,7 @@ func (d *Depot) hand(s *Slab, n int) (*Slab, Key) {
 		s.charge = charge
 		st = atomic.LoadUint64(&s.state)
 	}
+	s.verifyPoison()
 	if !s.retained {
 		s.pending |= pendingDiscard
 	}

@@ -27,7 +27,7 @@ func (s *Slab) Verify(key Key, op string) {
 		return
 	}
 	c := s.track.Load().Find(generation(uint64(key)))
-	if c == nil || c.Ended(key.Identity()) {
+	if c == nil || c.Freed(key.Identity()) {
 		s.panicStale(key, op)
 	}
 }
@@ -78,8 +78,7 @@ func (s *Slab) refTracked(key Key, op string, n int) Key {
 func (s *Slab) Split(key Key, head, tail int) (Key, Key) {
 	if uint64(key)&tracked != 0 {
 		t := s.refTracked(key, "Split", tail)
-		s.Resized(key, head)
-		return key, t
+		return s.Move(key, "Split", head), t
 	}
 	if !key.Divisible() {
 		if _, ok := retain(&s.state, key, getWeight-1); !ok {
@@ -103,23 +102,29 @@ func (s *Slab) Join(key, next Key, n int) Key {
 		}
 		return Key(uint64(key)&genMask | sum)
 	}
-	s.Verify(key, "Join")
 	s.endTracked(next, "Join")
 	if drop(&s.state, next, 1) == droppedStale {
 		s.panicStale(next, "Join")
 	}
-	s.Resized(key, n)
-	return key
+	return s.Move(key, "Join", n)
 }
 
-// Resized notes that a reference shows n bytes now.
-func (s *Slab) Resized(key Key, n int) {
+// Move returns the key of a reference that is handed over, and shows n bytes now. Where checks track
+// it, that is a new key, so that every later use of the old one is found; a stale key panics.
+func (s *Slab) Move(key Key, op string, n int) Key {
+	if s.Suspect(key) {
+		s.Verify(key, op)
+	}
 	if key.Identity() == 0 {
-		return
+		return key
 	}
-	if c := s.track.Load().Find(generation(uint64(key))); c != nil {
-		c.Resize(key.Identity(), n)
+	const skip = 3 // Move, the method of tarn
+	c := s.track.Load().Find(generation(uint64(key)))
+	id, ok := c.Move(key.Identity(), n, skip)
+	if !ok { // two goroutines handed it over at once
+		s.panicStale(key, op)
 	}
+	return key&Key(genMask|tracked) | Key(id)
 }
 
 // Free gives a reference up; of a nil slab it does nothing. The last Free puts the slab back.

@@ -22,12 +22,13 @@ type Slab struct {
 	retained bool    // its size is reserved from Retain, and it goes back to its class
 	pending  pending // work for the last Free, besides putting it back
 
-	foreign bool         // its memory was wrapped
-	charge  int64        // bytes charged to the budget
-	born    uint64       // GC cycle of the recorded Get
-	loan    uint64       // number of its loan, if loans are observed
-	release func([]byte) // of foreign memory
-	track   atomic.Pointer[track.Cycle]
+	foreign  bool         // its memory was wrapped
+	poisoned bool         // its memory was overwritten at its last Free, and is to be found so
+	charge   int64        // bytes charged to the budget
+	born     uint64       // GC cycle of the recorded Get
+	loan     uint64       // number of its loan, if loans are observed
+	release  func([]byte) // of foreign memory
+	track    atomic.Pointer[track.Cycle]
 }
 
 // pending is the work of the last Free of a slab that is not ordinary.
@@ -86,6 +87,7 @@ func (s *Slab) cycles(state uint64) uint64 {
 // leaked.
 func (s *Slab) collected() {
 	st := atomic.LoadUint64(&s.state)
+	s.verifyPoison()
 	s.depot.forget(s, st)
 	if count(st) > 0 {
 		s.depot.leaked(s)
@@ -95,6 +97,7 @@ func (s *Slab) collected() {
 // discard gives up a slab that the caller owns and nobody references.
 func (s *Slab) discard() {
 	runtime.SetFinalizer(s, nil)
+	s.verifyPoison()
 	s.depot.forget(s, atomic.LoadUint64(&s.state))
 }
 
@@ -118,6 +121,7 @@ func (s *Slab) finish() {
 	}
 	if todo&pendingPoison != 0 {
 		poison(s.mem)
+		s.poisoned = todo&pendingDiscard == 0 // otherwise it is not looked at again
 	}
 	if todo&pendingGuard != 0 {
 		d.config.Guard.Retire(s.mem)
@@ -142,13 +146,5 @@ func (s *Slab) releaseForeign() {
 	s.release = nil
 	if release != nil {
 		release(s.mem)
-	}
-}
-
-// poison overwrites freed memory, so that a stale read is recognised.
-func poison(mem []byte) {
-	const pattern = 0xDB
-	for i := range mem {
-		mem[i] = pattern
 	}
 }

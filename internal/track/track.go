@@ -5,6 +5,7 @@ package track
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,17 +30,18 @@ type Cycle struct {
 	GC         uint64 // garbage collections counted at the Get
 	before     *Cycle // an earlier cycle of the same slab, for very stale handles
 
-	mu   sync.Mutex
-	last uint32                // the identity given last
-	refs map[uint32]*reference // live and freed alike
-	live int
+	mu    sync.Mutex
+	ended []uintptr             // where the last reference was freed
+	last  uint32                // the identity given last
+	refs  map[uint32]*reference // live and freed alike
+	live  int
 }
 
 // reference is what is known of one reference.
 type reference struct {
 	length   int // bytes it shows
 	acquired []uintptr
-	freed    []uintptr // not nil once freed
+	freed    []uintptr // not nil once freed or handed over
 }
 
 // Here is the stack of the caller, without its innermost skip frames.
@@ -77,15 +79,6 @@ func (c *Cycle) Add(length, skip int) uint32 {
 	return c.last
 }
 
-// Resize notes that a reference shows length bytes now.
-func (c *Cycle) Resize(id uint32, length int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.refs[id]; r != nil {
-		r.length = length
-	}
-}
-
 // End notes that a reference is freed by the caller less skip frames. It reports false if it was
 // freed before.
 func (c *Cycle) End(id uint32, skip int) bool {
@@ -96,9 +89,35 @@ func (c *Cycle) End(id uint32, skip int) bool {
 		return false
 	}
 	r.freed = Here(skip + 1)
-	c.live--
+	if c.live--; c.live == 0 {
+		c.ended = r.freed
+	}
 	c.prune(id)
 	return true
+}
+
+// Move gives a reference, which shows length bytes now, a new identity: it is handed over by the
+// caller less skip frames, and whatever uses the old identity is at fault. It reports false if the
+// reference was freed before.
+func (c *Cycle) Move(id uint32, length, skip int) (uint32, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.refs[id]
+	if r == nil || r.freed != nil {
+		return 0, false
+	}
+	r.freed = Here(skip + 1)
+	c.last++
+	c.refs[c.last] = &reference{length: length, acquired: r.acquired}
+	c.prune(id)
+	return c.last, true
+}
+
+// Ended is where the last reference was freed, nil while one lives.
+func (c *Cycle) Ended() []uintptr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
 }
 
 // prune bounds what is remembered of freed references.
@@ -116,8 +135,8 @@ func (c *Cycle) prune(freed uint32) {
 	}
 }
 
-// Ended reports whether a reference was freed, perhaps so long ago that it is forgotten.
-func (c *Cycle) Ended(id uint32) bool {
+// Freed reports whether a reference was freed, perhaps so long ago that it is forgotten.
+func (c *Cycle) Freed(id uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.refs[id]
@@ -134,20 +153,26 @@ func (c *Cycle) History(id uint32) (acquired, freed []uintptr) {
 	return c.Acquired, nil
 }
 
-// Newest is how many references live, how many bytes they show, Pinned at most, and where the
-// youngest of them was made.
-func (c *Cycle) Newest() (refs, seen int, made []uintptr) {
+// Reference describes a live reference.
+type Reference struct {
+	Length   int       // bytes it shows
+	Acquired []uintptr // where it was made
+}
+
+// Live returns the live references, oldest first.
+func (c *Cycle) Live() []Reference {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	youngest := uint32(0)
+	ids := make([]uint32, 0, c.live)
 	for id, r := range c.refs {
-		if r.freed != nil {
-			continue
-		}
-		seen += r.length
-		if id > youngest {
-			youngest, made = id, r.acquired
+		if r.freed == nil {
+			ids = append(ids, id)
 		}
 	}
-	return c.live, min(seen, c.Pinned), made
+	slices.Sort(ids)
+	list := make([]Reference, len(ids))
+	for i, id := range ids {
+		list[i] = Reference{c.refs[id].length, c.refs[id].acquired}
+	}
+	return list
 }

@@ -1,0 +1,96 @@
+package tarn_test
+
+import (
+	"testing"
+
+	"github.com/tarn-go/tarn"
+)
+
+//go:noinline
+func handedOverHere(f func()) { f() }
+
+// With checks on, what a call took ownership of is the caller's no more, whatever became of it: each
+// later use of the value is found, and the text names the call.
+func TestUseAfterHandOver(t *testing.T) {
+	keep := func(b tarn.Buffer) func() { return b.Free }
+	for name, give := range map[string]func(b tarn.Buffer) (free func()){
+		"Chain.Append":  func(b tarn.Buffer) func() { c := new(tarn.Chain); c.Append(b); return c.Free },
+		"Chain.Prepend": func(b tarn.Buffer) func() { c := new(tarn.Chain); c.Prepend(b); return c.Free },
+		"Chain.Append to many": func(b tarn.Buffer) func() {
+			c := new(tarn.Chain)
+			for range 10 {
+				c.Append(b.Slice(0, 1000))
+			}
+			c.Append(b)
+			return c.Free
+		},
+		"Writer.Append": func(b tarn.Buffer) func() { w := tarn.NewWriter(nil); w.Append(b); return w.Free },
+		"Narrow":        func(b tarn.Buffer) func() { return keep(b.Narrow(0, b.Len())) },
+		"Shrink":        func(b tarn.Buffer) func() { return keep(b.Shrink()) },
+		"GrowTail":      func(b tarn.Buffer) func() { g, _ := b.GrowTail(1); return keep(g) },
+		"Join": func(b tarn.Buffer) func() {
+			head, tail := b.Split(10)
+			j, _ := head.Join(tail)
+			return keep(j)
+		},
+		"Split": func(b tarn.Buffer) func() {
+			head, tail := b.Split(10)
+			return func() { head.Free(); tail.Free() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: func(m tarn.Misuse) { t.Error(&m) }})
+			b := p.Get(4000)
+			var free func()
+			handedOverHere(func() { free = give(b) })
+			for use, f := range map[string]func(){"Bytes": func() { b.Bytes() }, "Ref": func() { b.Ref() }, "Free": b.Free} {
+				m, ok := caught(f).(*tarn.Misuse)
+				if !ok || len(m.Acquired) == 0 || len(m.Freed) == 0 {
+					t.Errorf("%s after %s: %v", use, name, m)
+				}
+			}
+			free()
+			if n := len(p.Outstanding()); n != 0 {
+				t.Errorf("%d outstanding", n)
+			}
+		})
+	}
+}
+
+// A write through a slice kept beyond Free is reported when the slab is next handed out or given up,
+// with who had it and who freed it.
+func TestWriteAfterFree(t *testing.T) {
+	for name, look := range map[string]func(p *tarn.Pool){
+		"the next Get": func(p *tarn.Pool) { p.Get(100).Free() },
+		"Trim":         (*tarn.Pool).Trim,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []tarn.Misuse
+			p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: func(m tarn.Misuse) { found = append(found, m) }})
+			for range 100 { // the race detector drops slabs of a sync.Pool at random
+				b := acquiredHere(p)
+				kept := b.Bytes()
+				freedHere(b)
+				look(p)
+				if len(found) > 0 {
+					t.Fatalf("reported without a write: %v", &found[0])
+				}
+				b = acquiredHere(p)
+				kept = b.Bytes()
+				freedHere(b)
+				kept[50] = 1
+				if look(p); len(found) > 0 {
+					break
+				}
+			}
+			if len(found) != 1 || found[0].Kind != tarn.WriteAfterFree {
+				t.Fatalf("reported %v", found)
+			}
+			for _, want := range []string{"write after free", "acquiredHere", "freedHere"} {
+				if text := found[0].Error(); !contains(text, want) {
+					t.Errorf("the report lacks %q:\n%s", want, text)
+				}
+			}
+		})
+	}
+}
