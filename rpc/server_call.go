@@ -206,6 +206,7 @@ const grantLarge = 16 << 10
 func (c *serverCall) askAdmission() {
 	missing, _, ok := c.in.Missing()
 	if !ok || missing == 0 || c.ungranted == 0 {
+		c.in.Shrink() // the request's end may be long in coming
 		c.mu.Unlock()
 		return
 	}
