@@ -14,7 +14,7 @@ func TestUnaryAllocs(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
-	c, stop := benchPair(t, newHandServer(t, 2))
+	c, stop := benchPair(t, tcpWiring, newHandServer(t, 2))
 	defer stop()
 	body := make([]byte, 100)
 	w := &waiter{done: make(chan error, 1)}

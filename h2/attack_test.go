@@ -338,14 +338,14 @@ func TestDeafPeer(t *testing.T) {
 	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
 	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
 	// In the queue, under way, and one body in the hands of each writer.
-	bounded(t, s, 16, 2*(queueHigh+int64(len(body)))+10*int64(len(body))+1<<20, func() {
+	bounded(t, s, 16, 2*(batchLimit+minFill)+10*int64(len(body))+1<<20, func() {
 		for i := range 10 {
 			r.request(uint32(2*i+1), End)
 		}
 		full := func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.send.turns.first != nil && s.send.out.Len() >= queueHigh
+			return s.send.ready.first != nil && s.send.state == sending
 		}
 		for end := time.Now().Add(20 * time.Second); !full(); {
 			if time.Now().After(end) {

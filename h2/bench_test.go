@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -108,8 +110,8 @@ func (quickClient) OnData(s *Stream, b tarn.Buffer, e Ending) {
 }
 func (quickClient) OnReset(s *Stream, err error) { s.Value.(*waiter).done <- err }
 
-func benchPair(b testing.TB, sh Handler) (*Conn, func()) {
-	a, z := tcpWiring(b)
+func benchPair(b testing.TB, w wiring, sh Handler) (*Conn, func()) {
+	a, z := w(b)
 	pool := tarn.Shared()
 	c, err := NewClient(a, quickClient{}, Config{Pool: pool})
 	if err != nil {
@@ -143,21 +145,39 @@ func BenchmarkUnary(b *testing.B) {
 		for _, callers := range []int{1, 8, 64} {
 			name := fmt.Sprintf("size=%d/callers=%d", size, callers)
 			if size <= 1000 {
-				b.Run("tarn-inline/"+name, func(b *testing.B) { benchTarn(b, &quickServer{}, size, callers) })
+				b.Run("tarn-inline/"+name, func(b *testing.B) { benchTarn(b, tcpWiring, &quickServer{}, size, callers) })
 			}
-			b.Run("tarn-worker/"+name, func(b *testing.B) { benchTarn(b, newHandServer(b, 8), size, callers) })
+			b.Run("tarn-worker/"+name, func(b *testing.B) { benchTarn(b, tcpWiring, newHandServer(b, 8), size, callers) })
+			b.Run("tarn-tls/"+name, func(b *testing.B) { benchTarn(b, tlsWiring, newHandServer(b, 8), size, callers) })
+			b.Run("tarn-wrapped/"+name, func(b *testing.B) { benchTarn(b, opaqueWiring, newHandServer(b, 8), size, callers) })
 			b.Run("xnet/"+name, func(b *testing.B) { benchXNet(b, size, callers) })
 		}
 	}
 }
 
-func benchTarn(b *testing.B, h Handler, size, callers int) {
-	c, stop := benchPair(b, h)
+// opaqueWiring is TCP that cannot be recognised as such.
+func opaqueWiring(t testing.TB) (net.Conn, net.Conn) {
+	a, b := tcpWiring(t)
+	return struct{ net.Conn }{a}, struct{ net.Conn }{b}
+}
+
+// processorTime returns the user and system time of this process so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func benchTarn(b *testing.B, w wiring, h Handler, size, callers int) {
+	c, stop := benchPair(b, w, h)
 	defer stop()
 	body := make([]byte, size)
 	b.ReportAllocs()
 	b.SetBytes(int64(2 * size))
 	b.ResetTimer()
+	before := processorTime()
 	var wg sync.WaitGroup
 	for i := range callers {
 		n := b.N / callers
@@ -168,7 +188,8 @@ func benchTarn(b *testing.B, h Handler, size, callers int) {
 		go func() {
 			defer wg.Done()
 			w := &waiter{done: make(chan error, 1)}
-			ctx := context.Background()
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
 			for range n {
 				if err := callOnce(c, w, ctx, body); err != nil {
 					b.Error(err)
@@ -179,6 +200,7 @@ func benchTarn(b *testing.B, h Handler, size, callers int) {
 	}
 	wg.Wait()
 	b.StopTimer()
+	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
 func benchXNet(b *testing.B, size, callers int) {
@@ -207,6 +229,7 @@ func benchXNet(b *testing.B, size, callers int) {
 	b.ReportAllocs()
 	b.SetBytes(int64(2 * size))
 	b.ResetTimer()
+	before := processorTime()
 	var wg sync.WaitGroup
 	for i := range callers {
 		n := b.N / callers
@@ -231,4 +254,5 @@ func benchXNet(b *testing.B, size, callers int) {
 	}
 	wg.Wait()
 	b.StopTimer()
+	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }

@@ -31,25 +31,25 @@ type Conn struct {
 	onEnd       func(error) // of Start; nil: Run
 	rests       bool        // the connection rests while it is idle
 	prefaceRead bool        // the caller has read the client's preface
-	calm        uint8       // deadlines in a row that found streams open and nothing going on; under mu
+	quiet       uint8       // deadlines in a row that found streams open and nothing going on; under mu
 
-	mu      sync.Mutex
-	streams map[uint32]*Stream
-	cur     *Stream // in a callback, or was last: not to be reused yet
-	free    *Stream // spare streams, linked by next
-	held    int     // streams open or not yet released
-	opened  int     // streams that count against the limit
-	nextID  uint32  // client: of the next stream to open
-	lastID  uint32  // server: the highest that the peer opened
-	life    life
-	nfree   int32       // spare streams
-	partBy  *time.Timer // server: sends the second GOAWAY if no answer to PING does
-	err     error       // why the connection ended
-	enc     encoder
-	send    sending
-	recv    receiving
-	guard   guard
-	pings   pings
+	mu           sync.Mutex
+	streams      map[uint32]*Stream
+	current      *Stream // in a callback, or was last: not to be reused yet
+	free         *Stream // spare streams, linked by next
+	held         int     // streams open or not yet released
+	opened       int     // streams that count against the limit
+	nextID       uint32  // client: of the next stream to open
+	lastID       uint32  // server: the highest that the peer opened
+	life         life
+	nfree        int32       // spare streams
+	secondGoAway *time.Timer // server: sends it if no answer to PING comes
+	err          error       // why the connection ended
+	enc          encoder
+	send         sender
+	recv         receiving
+	guard        guard
+	pings        pings
 
 	starting       startGate
 	peerHeaderList atomic.Uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none
@@ -61,11 +61,11 @@ type Conn struct {
 type life uint8
 
 const (
-	alive    life = iota
-	parting       // server: the first of two GOAWAYs is sent
-	draining      // no new streams; ends with the last one
-	dead          // nothing is read or written any more
-	over          // and everyone has been told
+	alive     life = iota
+	announced      // server: the first of two GOAWAYs is sent
+	draining       // no new streams; ends with the last one
+	dead           // nothing is read or written any more
+	over           // and every stream has been told
 )
 
 // greet queues what either side sends first: it leaves with the first write.
@@ -110,7 +110,7 @@ func (c *Conn) Run() error {
 func (c *Conn) begin() {
 	c.mu.Lock()
 	c.recv.asked = time.Now()
-	c.flush(immediate)
+	c.kickNow()
 	c.mu.Unlock()
 	c.startKeepalive()
 }

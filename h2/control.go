@@ -30,7 +30,6 @@ func (c *Conn) onWindow(f frame) error {
 		if c.send.conn += n; c.send.conn > maxWindow {
 			return c.fault(FlowControlError, "a window beyond 2^31-1")
 		}
-		c.wakeWaiters()
 		return nil
 	}
 	s := c.streams[f.id]
@@ -43,7 +42,7 @@ func (c *Conn) onWindow(f frame) error {
 	if s.out += n; s.out > maxWindow {
 		return &StreamError{Code: FlowControlError, Fault: Peer, Reason: "a window beyond 2^31-1"}
 	}
-	c.offer(s)
+	c.relist(s)
 	return nil
 }
 
@@ -86,12 +85,9 @@ func (c *Conn) onReset(f frame) error {
 		defer c.mu.Unlock()
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
-	c.setCur(s)
+	c.setCurrent(s)
 	why := &StreamError{Code: code, Fault: Told}
-	s.err = why
-	s.state |= wasReset
-	c.closeStream(s)
-	tell := !s.is(released)
+	tell := c.advance(s, recvReset, &ending{err: why})
 	c.mu.Unlock()
 	if tell {
 		c.h.OnReset(s, why)

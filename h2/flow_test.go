@@ -88,7 +88,7 @@ func grant(r *raw, rnd *rand.Rand, want map[uint32]int) {
 				}
 			}
 		}
-		if left > 0 && stuck && conn > 0 && open(win, got, want) {
+		if left > 0 && stuck && conn > 0 && anyOpen(win, got, want) {
 			n := len(r.seen)
 			for len(r.seen) == n && !r.closed {
 				r.cond.Wait() // something may still be sent
@@ -127,8 +127,8 @@ func grant(r *raw, rnd *rand.Rand, want map[uint32]int) {
 	}
 }
 
-// open reports whether any unfinished stream may send.
-func open(win, got, want map[uint32]int) bool {
+// anyOpen reports whether any unfinished stream may send.
+func anyOpen(win, got, want map[uint32]int) bool {
 	for id, w := range win {
 		if got[id] < want[id] && w > 0 {
 			return true

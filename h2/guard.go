@@ -18,6 +18,8 @@ type guard struct {
 const (
 	resetRate = 500
 	wasteRate = 100
+	// streamsPerFrame is how many streams may be looked at for the price of a frame.
+	streamsPerFrame = 32
 )
 
 func (g *guard) init(lim *Limits) {
@@ -39,6 +41,17 @@ func (g *guard) finished() { g.resets.level = min(g.resets.level+1, g.lim.Resets
 
 // empty is asked for each frame that carries nothing.
 func (g *guard) empty() bool { return g.waste.take(g.lim.Useless, wasteRate) }
+
+// walked is asked before a frame makes this side look at n streams: beyond the first
+// few they count like frames that carry nothing.
+func (g *guard) walked(n int) bool {
+	for range n / streamsPerFrame {
+		if !g.empty() {
+			return false
+		}
+	}
+	return true
+}
 
 // useful forgives empty frames: one that came carried something.
 func (g *guard) useful() { g.waste.level = g.lim.Useless }

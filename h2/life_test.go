@@ -74,7 +74,7 @@ func TestShutdownServer(t *testing.T) {
 		t.Fatalf("first GOAWAY %+v", g)
 	}
 	r.request(3, End) // on its way when the first GOAWAY was sent
-	r.fr.WritePing(true, partPing)
+	r.fr.WritePing(true, goAwayPing)
 	g, _ = r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id != maxStreamID })
 	if g.id != 3 {
 		t.Fatalf("second GOAWAY %+v", g)

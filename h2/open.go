@@ -26,11 +26,11 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	c.mu.Lock()
 	s, err := c.open(ctx, v, o)
 	if err == nil {
-		c.yield()
 		if ctx == nil {
-			c.flush(deferred)
+			c.kickSoon()
 		} else {
-			c.flush(mayBlock)
+			c.gather()
+			c.kick()
 		}
 	}
 	c.mu.Unlock()
@@ -48,8 +48,12 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		if err := c.openable(); err != nil {
 			return nil, err
 		}
-		if c.opened < c.send.maxStreams {
+		full := c.queued() >= batchLimit
+		if c.opened < c.send.maxStreams && !full {
 			break
+		}
+		if ctx == nil && full {
+			return nil, ErrWouldBlock
 		}
 		if ctx == nil {
 			return nil, ErrStreamLimit
@@ -72,12 +76,13 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		return s, nil
 	}
 	if err := c.write(ctx, s, o); err != nil {
-		if !s.is(closed) {
-			c.resetStream(s, Cancel)
+		s.flags |= released
+		if s.state == closed {
+			c.retire(s)
+		} else {
+			c.resetByUser(s, Cancel)
 		}
-		s.state |= released
-		c.through(s)
-		c.flush(mayBlock)
+		c.kick()
 		return nil, err
 	}
 	return s, nil
@@ -116,4 +121,25 @@ func (c *Conn) waitOpen(ctx context.Context) error {
 		}
 		return ctx.Err()
 	}
+}
+
+// wakeOpeners lets as many Opens that wait look again as there is room for. c.mu is
+// held.
+func (c *Conn) wakeOpeners() {
+	if c.queued() >= batchLimit {
+		return
+	}
+	for n := c.send.maxStreams - c.opened; n > 0 && len(c.send.openers) > 0; n-- {
+		close(c.send.openers[0])
+		c.send.openers[0] = nil
+		c.send.openers = c.send.openers[1:]
+	}
+}
+
+// wakeAllOpeners makes every waiting Open fail. c.mu is held.
+func (c *Conn) wakeAllOpeners() {
+	for _, w := range c.send.openers {
+		close(w)
+	}
+	c.send.openers = nil
 }

@@ -17,9 +17,9 @@ type pings struct {
 }
 
 var (
-	partPing  = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
-	alivePing = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
-	pingFirst = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
+	goAwayPing = [8]byte{'g', 'o', 'a', 'w', 'a', 'y'}                   // between a server's two GOAWAYs
+	alivePing  = [8]byte{'a', 'l', 'i', 'v', 'e', '?'}                   // keepalive's
+	pingFirst  = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
 )
 
 // Ping asks the peer for a sign of life and returns how long it took. It fails
@@ -41,7 +41,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	var data [8]byte
 	binary.BigEndian.PutUint64(data[:], key)
 	c.putPing(0, data)
-	c.flush(immediate)
+	c.kickNow()
 	c.mu.Unlock()
 	select {
 	case <-back:
@@ -59,8 +59,8 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 
 // pong takes the answer to a PING. c.mu is held.
 func (c *Conn) pong(data [8]byte) {
-	if data == partPing {
-		c.part()
+	if data == goAwayPing {
+		c.goAwayLast()
 		return
 	}
 	key := binary.BigEndian.Uint64(data[:])
@@ -150,6 +150,6 @@ func (c *Conn) keepalive() {
 		c.pings.sent = now
 		c.putPing(0, alivePing)
 		c.pings.timer.Reset(k.Timeout)
-		c.flush(immediate)
+		c.kickNow()
 	}
 }

@@ -101,18 +101,22 @@ func (s *Stream) SendPriority(p Priority) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.is(closed) || c.err != nil {
+	if s.state == closed || c.err != nil {
 		return
 	}
 	v := p.String()
 	payload := c.put(frame{typ: framePriorityUpdate, length: 4 + len(v)})
 	binary.BigEndian.PutUint32(payload, s.id)
 	copy(payload[4:], v)
-	c.flush(deferred)
+	c.kickSoon()
 }
 
 func (c *Conn) setPriority(s *Stream, p Priority) {
 	p.Urgency = min(p.Urgency, maxUrgency)
+	if w := s.wait; w != nil {
+		c.unlist(w)
+		defer c.list(w)
+	}
 	s.priority = p
 }
 

@@ -150,9 +150,9 @@ func (c *Conn) pause() {
 	}
 	c.in.busy = false
 	c.mu.Lock()
-	c.recv.amid = false
-	c.setCur(nil)
-	c.flush(immediate)
+	c.recv.handling = false
+	c.setCurrent(nil)
+	c.kickNow()
 	c.mu.Unlock()
 }
 
@@ -160,7 +160,7 @@ func (c *Conn) pause() {
 // end it will send what is queued.
 func (c *Conn) lock() {
 	c.mu.Lock()
-	c.recv.amid = true
+	c.recv.handling = true
 	c.in.busy = true
 }
 
@@ -177,16 +177,14 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		return c.fault(EnhanceYourCalm, "too many broken streams")
 	}
 	s := c.streams[id]
-	c.setCur(s)
+	c.setCurrent(s)
 	if s == nil {
 		c.putReset(id, se.Code)
 		c.remember(id)
 		c.mu.Unlock()
 		return nil
 	}
-	tell := !s.is(released)
-	c.resetStream(s, se.Code)
-	s.err = se
+	tell := c.advance(s, peerFault, &ending{se, se.Code})
 	c.mu.Unlock()
 	if tell {
 		c.h.OnReset(s, se)
@@ -201,8 +199,8 @@ func (c *Conn) pauseIn() {
 	}
 	c.in.busy = false
 	c.mu.Lock()
-	c.recv.amid = false
-	c.flush(immediate)
+	c.recv.handling = false
+	c.kickNow()
 	c.mu.Unlock()
 }
 

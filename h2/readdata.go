@@ -77,10 +77,10 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 		c.giveConn()
 		return nil, c.strayData(f)
 	}
-	c.setCur(s)
+	c.setCurrent(s)
 	var err error
 	switch {
-	case s.is(gotEnd):
+	case s.peerDone():
 		err = &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA after the end"}
 	case !s.gotHeaders:
 		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "DATA before HEADERS"}
@@ -221,10 +221,10 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 func (c *Conn) deliverable(s *Stream, e Ending) bool {
 	c.lock()
 	defer c.mu.Unlock()
-	if s.is(closed) && !s.is(gotEnd) || s.is(released) {
+	if s.state == closed || s.is(released) {
 		return false
 	}
-	if e == End && !s.is(closed) {
+	if e == End {
 		c.peerEnded(s)
 	}
 	return true

@@ -47,7 +47,7 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 		_, err = c.in.r.Discard(f.length)
 		return p, err // the view stays: it is used before more is read
 	}
-	if err := c.gather(f.length); err != nil {
+	if err := c.readFragment(f.length); err != nil {
 		return nil, err
 	}
 	p, err := c.strip(f, c.in.frag)
@@ -73,7 +73,7 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 		if _, err := c.in.r.Discard(frameHeaderLen); err != nil {
 			return nil, err
 		}
-		if err := c.gather(g.length); err != nil {
+		if err := c.readFragment(g.length); err != nil {
 			return nil, err
 		}
 	}
@@ -81,8 +81,8 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 	return c.in.frag, nil
 }
 
-// gather appends the next n bytes to c.in.frag as they arrive.
-func (c *Conn) gather(n int) error {
+// readFragment appends the next n bytes to c.in.frag as they arrive.
+func (c *Conn) readFragment(n int) error {
 	for n > 0 {
 		m := min(n, peekBlock)
 		p, err := c.peek(m)
@@ -136,10 +136,10 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		}
 		fresh = true
 	}
-	c.setCur(s)
+	c.setCurrent(s)
 	if err = c.checkHeaders(s, f, bad); err != nil {
 		if fresh { // the layer above has not seen it: nothing to tell or release
-			s.state |= released
+			s.flags |= released
 		}
 		c.mu.Unlock()
 		return err
@@ -199,7 +199,7 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 	reason := ""
 	trailers := s.gotHeaders
 	switch {
-	case s.is(gotEnd):
+	case s.peerDone():
 		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "HEADERS after the end"}
 	case bad != nil && bad.tooLong && c.cfg.LongHeaders == DeliverLong && c.side == server && !trailers && h.Method != "":
 		h.Truncated = true // malformed or not: the handler is to answer 431
@@ -247,9 +247,5 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 
 // peerEnded notes that the peer has ended its side of s. c.mu is held.
 func (c *Conn) peerEnded(s *Stream) {
-	s.state |= gotEnd
-	if s.is(sentEnd) {
-		c.guard.finished()
-		c.closeStream(s)
-	}
+	c.advance(s, recvEnd, nil)
 }

@@ -6,15 +6,15 @@ import "time"
 // connection's window is given back on receipt, unless too much lies unconsumed;
 // a stream's when the application has consumed.
 type receiving struct {
-	window  int           // what a stream may hold now; grows to MaxWindow
-	conn    int           // what the peer may send on the connection
-	size    int           // the connection's whole window
-	owed    int           // received on the connection and not given back
-	kept    int           // received and not consumed, all streams together
-	unacked int           // SETTINGS sent and not acknowledged
-	asked   time.Time     // when the last of them left
-	rtt     time.Duration // what the acknowledgement took; 0: not known
-	amid    bool          // Run is amid a batch of frames and will flush
+	window   int           // what a stream may hold now; grows to MaxWindow
+	conn     int           // what the peer may send on the connection
+	size     int           // the connection's whole window
+	owed     int           // received on the connection and not given back
+	kept     int           // received and not consumed, all streams together
+	unacked  int           // SETTINGS sent and not acknowledged
+	asked    time.Time     // when the last of them left
+	rtt      time.Duration // what the acknowledgement took; 0: not known
+	handling bool          // Run handles frames it has read, and kicks when it has
 }
 
 func (r *receiving) init(cfg *Config) {
@@ -74,7 +74,7 @@ func (s *Stream) account(taken, reopened int) {
 	c.consumed(s, taken)
 	s.owed += reopened
 	c.giveStream(s)
-	c.flush(deferred)
+	c.kickSoon()
 	c.mu.Unlock()
 }
 
@@ -90,7 +90,7 @@ func (c *Conn) consumed(s *Stream, n int) {
 
 // giveStream gives the window of s back once a quarter of it is owed. c.mu is held.
 func (c *Conn) giveStream(s *Stream) {
-	if s.owed < c.recv.window/4 || s.state&(gotEnd|closed) != 0 || c.life >= dead {
+	if s.owed < c.recv.window/4 || s.peerDone() || c.life >= dead {
 		return
 	}
 	c.grow(s)

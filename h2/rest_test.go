@@ -88,7 +88,7 @@ func TestQuietStreams(t *testing.T) {
 	calm := func(c *Conn, is func(uint8) bool) {
 		for {
 			c.mu.Lock()
-			ok := is(c.calm)
+			ok := is(c.quiet)
 			c.mu.Unlock()
 			if ok {
 				return
@@ -103,7 +103,7 @@ func TestQuietStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []*Conn{p.c, p.s} {
-		calm(c, func(n uint8) bool { return n == maxCalm })
+		calm(c, func(n uint8) bool { return n == maxQuiet })
 	}
 	if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestRestingConnEnds(t *testing.T) {
 				<-p.s.Done()
 				p.s.mu.Lock()
 				defer p.s.mu.Unlock()
-				if p.s.partBy != nil && p.s.partBy.Stop() {
+				if p.s.secondGoAway != nil && p.s.secondGoAway.Stop() {
 					t.Error("a timer is left")
 				}
 			})

@@ -56,15 +56,43 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		c.send.maxStreams = c.limitStreams(math.MaxInt)
 		c.watch()
 	}
+	window := c.send.window
 	for ; len(p) > 0; p = p[settingLen:] {
-		if err := c.setting(settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])); err != nil {
+		id, v := settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])
+		if id == setWindow && v <= maxWindow {
+			window = int64(v) // only the last one takes effect: each would walk all streams
+			continue
+		}
+		if err := c.setting(id, v); err != nil {
 			return false, err
 		}
 	}
+	if err := c.setStreamWindows(window); err != nil {
+		return false, err
+	}
 	c.put(frame{typ: frameSettings, flags: flagAck})
 	c.wakeOpeners()
-	c.wakeWaiters()
 	return first, nil
+}
+
+// setStreamWindows changes the window of every stream as the peer's
+// INITIAL_WINDOW_SIZE has changed (RFC 9113 section 6.9.2). c.mu is held.
+func (c *Conn) setStreamWindows(window int64) error {
+	d := window - c.send.window
+	if d == 0 {
+		return nil
+	}
+	if !c.guard.walked(len(c.streams)) {
+		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
+	}
+	c.send.window = window
+	for _, s := range c.streams {
+		if s.out += d; s.out > maxWindow {
+			return c.fault(FlowControlError, "a window beyond 2^31-1")
+		}
+		c.relist(s)
+	}
+	return nil
 }
 
 // limitStreams applies this side's own limit to the peer's.
@@ -86,16 +114,7 @@ func (c *Conn) setting(id settingID, v uint32) error {
 	case setMaxStreams:
 		c.send.maxStreams = c.limitStreams(int(min(v, math.MaxInt32)))
 	case setWindow:
-		if v > maxWindow {
-			return c.fault(FlowControlError, "INITIAL_WINDOW_SIZE beyond 2^31-1")
-		}
-		d := int64(v) - c.send.window
-		c.send.window = int64(v)
-		for _, s := range c.streams {
-			if s.out += d; s.out > maxWindow {
-				return c.fault(FlowControlError, "a window beyond 2^31-1")
-			}
-		}
+		return c.fault(FlowControlError, "INITIAL_WINDOW_SIZE beyond 2^31-1")
 	case setHeaderList:
 		c.peerHeaderList.Store(v)
 	case setExtendedConnect:

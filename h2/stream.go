@@ -16,6 +16,7 @@ type Stream struct {
 
 	// Under c.mu:
 	state state
+	flags streamFlags
 	err   error // why it ended early
 	out   int64 // what the peer's window lets this side send; may be negative
 	in    int64 // what this side's window lets the peer send
@@ -23,11 +24,8 @@ type Stream struct {
 	kept  int   // received, not yet consumed
 	since int64 // when the last window was given, for its growth
 
-	wake       chan struct{} // made when a Write first waits; kept
-	waiting    bool
-	want       int     // what the Write that waits has left
-	promised   int64   // what it was woken with
-	next, prev *Stream // list of waiters, or of spare streams
+	wait *waiting // nil: no Write has waited yet
+	next *Stream  // list of spare streams
 
 	priority Priority
 	start    atomic.Uint32 // a start
@@ -38,18 +36,15 @@ type Stream struct {
 	length     int64 // what content-length has yet to bring; -1: not declared
 }
 
-type state uint8
+// streamFlags are what the layer above and the limit know of a stream.
+type streamFlags uint8
 
 const (
-	sentEnd  state = 1 << iota // this side has ended
-	gotEnd                     // the peer has ended
-	closed                     // not in c.streams any more
-	released                   // the layer above is through
-	wasReset                   // ended early: the layer above was or need not be told
-	counted                    // counts against the limit on concurrent streams
+	released streamFlags = 1 << iota // the layer above has called Release
+	counted                          // counts against the limit on concurrent streams
 )
 
-func (s *Stream) is(x state) bool { return s.state&x != 0 }
+func (s *Stream) is(x streamFlags) bool { return s.flags&x != 0 }
 
 // ID returns the stream's number, odd and above zero.
 func (s *Stream) ID() uint32 { return s.id }
@@ -77,18 +72,20 @@ func (h Handle) Reset(code Code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.s.gen.Load() == h.gen && !h.s.is(released) {
-		c.resetStream(h.s, code)
-		c.flush(deferred)
+		c.resetByUser(h.s, code)
+		c.kickSoon()
 	}
 }
 
-// Reset ends the stream with RST_STREAM and wakes a waiting Write. It does not
-// block. On a stream that has ended it does nothing. OnReset is not called.
+// Reset ends the stream with RST_STREAM and ends a waiting Write. It does not
+// block. On a stream that has ended it does nothing. OnReset is not called, unless
+// the connection has failed before: then Reset does nothing, and OnReset tells of
+// that, once, as it does every stream.
 func (s *Stream) Reset(code Code) {
 	c := s.c
 	c.mu.Lock()
-	c.resetStream(s, code)
-	c.flush(deferred)
+	c.resetByUser(s, code)
+	c.kickSoon()
 	c.mu.Unlock()
 }
 
@@ -103,81 +100,18 @@ func (s *Stream) Release() {
 		c.mu.Unlock()
 		panic("h2: Stream released twice")
 	}
-	if !s.is(closed) {
-		c.resetStream(s, Cancel)
-	}
 	s.Started()
-	s.state |= released
-	c.through(s)
-	c.flush(deferred)
+	s.flags |= released
+	if s.state == closed {
+		c.retire(s)
+	} else {
+		c.resetByUser(s, Cancel)
+	}
+	c.kickSoon()
 	idle := c.held == 0
 	c.mu.Unlock()
 	if idle && c.events != nil {
 		c.events.OnIdle(c)
-	}
-}
-
-// resetStream ends s early on this side's account. c.mu is held.
-func (c *Conn) resetStream(s *Stream, code Code) {
-	if s.is(closed) {
-		return
-	}
-	if c.life < dead {
-		c.putReset(s.id, code)
-		c.remember(s.id)
-	}
-	s.state |= wasReset
-	s.err = ErrStreamDone
-	c.closeStream(s)
-}
-
-// closeStream takes s off the books. c.mu is held.
-func (c *Conn) closeStream(s *Stream) {
-	if s.is(closed) {
-		return
-	}
-	s.state |= closed
-	delete(c.streams, s.id)
-	if s.err == nil {
-		s.err = ErrStreamDone
-	}
-	c.wakeStream(s)
-	if c.side == client || s.is(sentEnd) {
-		c.uncount(s)
-	}
-	if s.is(released) {
-		c.through(s)
-	}
-}
-
-// uncount makes room for another stream. On a server one that ended early keeps
-// its place until it is released, or a peer that opens and resets streams would
-// run up handlers. c.mu is held.
-func (c *Conn) uncount(s *Stream) {
-	if s.is(counted) {
-		s.state &^= counted
-		c.opened--
-		c.wakeOpeners()
-	}
-}
-
-// through is called when s may have become both closed and released: then it no
-// longer counts, and is kept for another call. c.mu is held.
-func (c *Conn) through(s *Stream) {
-	if s.state&(closed|released) != closed|released {
-		return
-	}
-	c.held--
-	c.uncount(s)
-	c.consumed(s, s.kept)
-	if s != c.cur {
-		c.recycle(s)
-	}
-	if c.held == 0 {
-		c.stir()
-		if c.life == draining {
-			c.finish()
-		}
 	}
 }
 
@@ -203,14 +137,10 @@ func (c *Conn) newStream(id uint32) *Stream {
 	if s != nil {
 		c.free, s.next = s.next, nil
 		c.nfree--
-		select {
-		case <-s.wake: // a wake-up that nobody waited for
-		default:
-		}
 	} else {
 		s = &Stream{c: c}
 	}
-	s.id, s.state = id, counted
+	s.id, s.state, s.flags = id, open, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.owed, s.kept, s.since = 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
@@ -225,11 +155,11 @@ func (c *Conn) newStream(id uint32) *Stream {
 	return s
 }
 
-// setCur says that Run is about to call back for s (or for none). c.mu is held.
-func (c *Conn) setCur(s *Stream) {
-	if old := c.cur; old != s {
-		c.cur = s
-		if old != nil && old.state&(closed|released) == closed|released {
+// setCurrent says that Run is about to call back for s (or for none). c.mu is held.
+func (c *Conn) setCurrent(s *Stream) {
+	if old := c.current; old != s {
+		c.current = s
+		if old != nil && old.state == closed && old.is(released) {
 			c.recycle(old)
 		}
 	}

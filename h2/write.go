@@ -44,11 +44,13 @@ func (o *Out) free() {
 	}
 }
 
-// Write sends o. It waits while the peer's flow-control windows, or more than
-// 1 MiB queued on the connection, keep the DATA back, until ctx is done (nil: as
-// long as it takes); the stream is then still open, part of the DATA may have been
-// sent, and Reset is in order. Frames may still be queued when Write returns: that
-// the connection broke shows on the next call and by OnReset.
+// Write sends o. It waits while the peer's flow-control windows, or a connection
+// that does not take the bytes, keep the DATA back, until ctx is done (nil: as long
+// as it takes); the stream is then still open, part of the DATA may have been sent,
+// and Reset is in order. It never waits for the network in any other way, so that
+// ctx ends it on every kind of connection. Frames may still be queued (up to
+// 512 KiB on a connection) when Write returns: that the connection broke shows on
+// the next call and by OnReset.
 //
 // Errors: ErrStreamDone when this side has ended or reset the stream, what OnReset
 // says when the peer or the connection has ended it, or ctx's error.
@@ -57,8 +59,8 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	c.mu.Lock()
 	err := c.write(ctx, s, o)
 	if err == nil {
-		c.yield()
-		c.flush(mayBlock)
+		c.gather()
+		c.kick()
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -82,16 +84,16 @@ func (s *Stream) Post(o *Out) error {
 		return err
 	}
 	c.putOut(s, o)
-	c.flush(deferred)
+	c.kickSoon()
 	return nil
 }
 
 // sendable returns why nothing can be sent on s, if so.
 func (s *Stream) sendable() error {
-	if s.is(closed) {
+	switch {
+	case s.state == closed:
 		return s.err
-	}
-	if s.is(sentEnd) {
+	case s.state == halfClosedLocal:
 		return ErrStreamDone
 	}
 	return s.c.err
@@ -102,30 +104,22 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
-	if left := o.left(); left == 0 || left == c.share(s, left) {
+	if left := o.left(); left == 0 || c.fits(s, left) {
 		c.putOut(s, o)
 		return nil
 	}
 	if o.hasHeader() {
 		c.putHeaders(s, o.Block, o.Fields, More)
 	}
-	at := atBack
-	for {
-		left := o.left()
-		n := c.share(s, left)
-		if n == left {
-			c.putTail(s, o)
-			return nil
-		}
-		if n > 0 {
-			c.putData(s, o, n, More)
-			continue
-		}
-		if err := c.wait(ctx, s, left, at); err != nil {
-			return err
-		}
-		at = atFront
-	}
+	return c.waitSent(ctx, s, o)
+}
+
+// fits reports whether left bytes of DATA on s may be queued now: windows and batch
+// have room for all of them, and no longer DATA waits for its turn. c.mu is held.
+func (c *Conn) fits(s *Stream, left int) bool {
+	n := int64(left)
+	return n <= s.out && n <= c.send.conn && c.queued() < batchLimit &&
+		(left <= passing || c.send.ready.first == nil && c.queued()+left <= batchLimit)
 }
 
 // putOut queues all of o. c.mu is held.
@@ -203,18 +197,5 @@ func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	}
 }
 
-// ended notes that this side of s has ended. A server that ends first asks the
-// client to stop sending (RFC 9113 section 8.1). c.mu is held.
-func (c *Conn) ended(s *Stream) {
-	s.state |= sentEnd
-	switch {
-	case s.is(gotEnd):
-		c.guard.finished()
-		c.closeStream(s)
-	case c.side == server:
-		c.putReset(s.id, NoError)
-		c.remember(s.id)
-		c.guard.finished()
-		c.closeStream(s)
-	}
-}
+// ended notes that the last frame of this side of s is queued. c.mu is held.
+func (c *Conn) ended(s *Stream) { c.advance(s, sendEnd, nil) }

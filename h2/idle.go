@@ -64,8 +64,8 @@ func (c *Conn) rest() {
 	go c.work()
 }
 
-// maxCalm bounds calm: it makes a minute of restAfter.
-const maxCalm = 7
+// maxQuiet bounds Conn.quiet: it makes a minute of restAfter.
+const maxQuiet = 7
 
 // watch sets the deadline at which Run looks whether the connection may rest. A
 // busy connection meets one each restAfter, one with quiet streams fewer and fewer;
@@ -73,14 +73,15 @@ const maxCalm = 7
 // not survive one amid its handshake. c.mu is held.
 func (c *Conn) watch() {
 	if c.rests && c.send.greeted && c.send.limit.IsZero() {
-		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter << c.calm))
+		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter << c.quiet))
 	}
 }
 
-// stir ends the calm when the last stream has ended. c.mu is held.
-func (c *Conn) stir() {
-	if c.calm > 0 && c.err == nil {
-		c.calm = 0
+// endQuiet is called when the last stream has ended: soon the connection may be idle.
+// c.mu is held.
+func (c *Conn) endQuiet() {
+	if c.quiet > 0 && c.err == nil {
+		c.quiet = 0
 		c.watch()
 	}
 }
@@ -101,9 +102,9 @@ func (c *Conn) late() error {
 		return errResting
 	}
 	if in.stirred || c.held == 0 {
-		c.calm = 0
+		c.quiet = 0
 	} else {
-		c.calm = min(c.calm+1, maxCalm)
+		c.quiet = min(c.quiet+1, maxQuiet)
 	}
 	in.stirred = false
 	c.watch()
@@ -116,7 +117,7 @@ func (c *Conn) mayRest() bool {
 	if c.asked() {
 		return false
 	}
-	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && !s.busy && !s.yielding &&
+	return c.life == alive && c.err == nil && c.held == 0 && c.queued() == 0 && s.state == notWriting &&
 		s.greeted && c.recv.unacked == 0 && len(s.openers) == 0 && len(c.pings.wait) == 0
 }
 
@@ -131,16 +132,10 @@ func (c *Conn) layDown() {
 		}
 	}
 	c.nc.SetReadDeadline(wake)
-	c.setCur(nil)
+	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.send.w, c.send.out, c.send.spare = nil, nil, nil
 	c.enc.layDown()
-}
-
-// wakeSend makes what sending takes. c.mu is held.
-func (c *Conn) wakeSend() {
-	w := wire.NewWriter(c.nc, c.cfg.Pool)
-	c.send.w, c.send.out, c.send.spare = w, w.NewBatch(), w.NewBatch()
 }
 
 // layDown keeps what the peer's table holds, and nothing that can be encoded

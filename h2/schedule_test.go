@@ -32,7 +32,7 @@ func TestTurns(t *testing.T) {
 	waits := func(s *Stream) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return s.waiting
+		return s.wait != nil && s.wait.active
 	}
 	type result struct {
 		s   *Stream
@@ -101,8 +101,8 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	c.mu.Lock()
-	if c.send.turns != (turns{}) {
-		t.Errorf("left: %+v", c.send.turns)
+	if c.send.ready != (schedule{}) {
+		t.Errorf("left: %+v", c.send.ready)
 	}
 	c.mu.Unlock()
 	for _, s := range streams {

@@ -2,14 +2,20 @@ package h2
 
 import (
 	"encoding/binary"
-	"errors"
-	"io"
-	"os"
 	"time"
 )
 
-// partTimeout is how long a server waits for the answer between its two GOAWAYs.
-const partTimeout = 5 * time.Second
+const (
+	// goAwayTimeout is how long a server waits for the answer to its PING between
+	// its two GOAWAYs.
+	goAwayTimeout = 5 * time.Second
+	// abortTimeout is how long a connection that is aborted may take to send its
+	// GOAWAY.
+	abortTimeout = 250 * time.Millisecond
+	// closeTimeout is how long one that ends in order waits for the peer to close,
+	// once everything is sent.
+	closeTimeout = 5 * time.Second
+)
 
 // Shutdown ends the connection once its streams have ended and been released. A
 // server says so with two GOAWAYs, a round trip apart, so that no request under
@@ -29,22 +35,22 @@ func (c *Conn) Shutdown() {
 		}
 		return
 	}
-	c.life = parting
+	c.life = announced
 	c.putGoAway(maxStreamID, NoError, "")
-	c.putPing(0, partPing)
-	c.flush(deferred)
-	c.partBy = time.AfterFunc(partTimeout, func() {
+	c.putPing(0, goAwayPing)
+	c.kickSoon()
+	c.secondGoAway = time.AfterFunc(goAwayTimeout, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.part()
-		c.flush(deferred)
+		c.goAwayLast()
+		c.kickSoon()
 	})
 }
 
-// part sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
+// goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
 // held.
-func (c *Conn) part() {
-	if c.life != parting {
+func (c *Conn) goAwayLast() {
+	if c.life != announced {
 		return
 	}
 	c.life = draining
@@ -64,22 +70,22 @@ func (c *Conn) finish() {
 	if c.side == client {
 		c.putGoAway(0, NoError, "")
 	}
-	c.lastWords()
+	c.sendLast()
 }
 
-// hurry bounds how long the rest of a connection's life may take. c.mu is held.
-func (c *Conn) hurry() {
-	c.send.hurried = true
-	c.send.limit = time.Now().Add(farewell)
+// limitEnd bounds how long the connection may still take. c.mu is held.
+func (c *Conn) limitEnd() {
+	c.send.aborted = true
+	c.send.limit = time.Now().Add(abortTimeout)
 	c.nc.SetDeadline(c.send.limit)
 }
 
-// lastWords sends what is queued and then nothing more; Run goes on reading until
-// the peer hangs up or loses patience. c.mu is held.
-func (c *Conn) lastWords() {
+// sendLast sends what is queued and then nothing more. Run goes on reading until the
+// peer closes, or the time for that is over. c.mu is held.
+func (c *Conn) sendLast() {
 	c.send.closing = true
 	c.wakeAllOpeners()
-	c.flush(immediate)
+	c.kickNow()
 }
 
 // Abort ends the connection with a GOAWAY of code and debug (at most 1 KiB of it
@@ -100,13 +106,13 @@ func (c *Conn) abort(code Code, debug string, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		c.hurry() // what was to end in order
+		c.limitEnd() // it was to end in order
 		return
 	}
 	c.err = why
 	c.putGoAway(c.lastID, code, debug)
-	c.lastWords()
-	c.hurry()
+	c.sendLast()
+	c.limitEnd()
 }
 
 // onGoAway takes a GOAWAY (RFC 9113 section 6.8): streams beyond its last were not
@@ -149,8 +155,6 @@ func (c *Conn) onGoAway(f frame) error {
 		}
 		for id, s := range c.streams {
 			if id > why.Last {
-				s.err = why
-				s.state |= wasReset
 				lost = append(lost, s)
 			}
 		}
@@ -160,7 +164,7 @@ func (c *Conn) onGoAway(f frame) error {
 		c.events.OnGoAway(c, why)
 	}
 	for _, s := range lost {
-		c.fail(s, why)
+		c.fail(s, refused, why)
 	}
 	c.lock()
 	if c.life == draining && c.held == 0 {
@@ -168,98 +172,4 @@ func (c *Conn) onGoAway(f frame) error {
 	}
 	c.mu.Unlock()
 	return nil
-}
-
-// fail ends s because of err and tells the layer above.
-func (c *Conn) fail(s *Stream, err error) {
-	c.lock()
-	if s.is(closed) {
-		c.mu.Unlock()
-		return
-	}
-	c.setCur(s)
-	s.err = err
-	s.state |= wasReset
-	c.closeStream(s)
-	tell := !s.is(released)
-	c.mu.Unlock()
-	if tell {
-		c.h.OnReset(s, err)
-	}
-}
-
-// teardown ends a connection whose reading ended with err.
-func (c *Conn) teardown(err error) error {
-	var ce *ConnError
-	c.mu.Lock()
-	if c.err == nil {
-		c.err = err
-		if errors.As(err, &ce) {
-			c.putGoAway(c.lastID, ce.Code, ce.Reason)
-			c.hurry()
-			c.lastWords()
-		}
-	}
-	why := c.err
-	waits := c.send.closing
-	c.mu.Unlock()
-	if waits && !justEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.linger()
-	}
-	c.nc.Close()
-	c.in.r.Release()
-
-	c.mu.Lock()
-	c.life = dead
-	c.recv.amid = true // nobody sends any more
-	orphans := make([]*Stream, 0, len(c.streams))
-	for _, s := range c.streams {
-		orphans = append(orphans, s)
-	}
-	if why == io.EOF && len(orphans) > 0 {
-		why = io.ErrUnexpectedEOF
-		c.err = why
-	}
-	if c.send.busy { // whoever sends meets the closed connection and gives up
-		idle := make(chan struct{})
-		c.send.idle = idle
-		c.mu.Unlock()
-		<-idle
-		c.mu.Lock()
-	}
-	c.dropQueued()
-	c.wakeAllOpeners()
-	c.dropPings()
-	if c.partBy != nil {
-		c.partBy.Stop()
-	}
-	c.mu.Unlock()
-	c.stopKeepalive()
-	for _, s := range orphans {
-		c.fail(s, why)
-	}
-	c.mu.Lock()
-	c.setCur(nil)
-	c.life = over
-	if c.done != nil {
-		close(c.done)
-	}
-	c.mu.Unlock()
-	if why == ErrClosed || why == io.EOF {
-		return nil
-	}
-	return why
-}
-
-// linger reads on for a moment and throws away what comes: closing with bytes
-// unread would reset the connection and with it the GOAWAY on its way.
-func (c *Conn) linger() {
-	for left := 1 << 20; left > 0; {
-		if _, err := c.in.r.Peek(1); err != nil {
-			return
-		}
-		b := c.in.r.NextBuffered(left)
-		left -= b.Len()
-		b.Free()
-	}
 }

@@ -1,0 +1,209 @@
+package h2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// forEachKind runs f on a link of every kind of connection.
+func forEachKind(t *testing.T, f func(t *testing.T, k faultnet.Kind)) {
+	for _, k := range faultnet.Kinds {
+		t.Run(k.String(), func(t *testing.T) { t.Parallel(); f(t, k) })
+	}
+}
+
+// linkPair is a pair over a faultnet link, after the exchange of settings.
+func linkPair(t *testing.T, k faultnet.Kind, ccfg, scfg Config) (*pair, *faultnet.Link) {
+	t.Helper()
+	l := faultnet.New(t, k)
+	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return l.Client, l.Server }, ccfg, scfg)
+	<-p.ch.settled
+	<-p.sh.settled
+	return p, l
+}
+
+// within fails the test when done is not closed soon: a hang, by any measure.
+func within(t *testing.T, what string, done <-chan struct{}) bool {
+	t.Helper()
+	select {
+	case <-done:
+		return true
+	case <-time.After(20 * time.Second):
+		t.Errorf("%s: still waiting after 20 s", what)
+		return false
+	}
+}
+
+// big are windows that do not hold a Write back, so that the socket does.
+var big = Config{Window: 64 << 20, MaxWindow: 64 << 20, ConnWindow: 256 << 20}
+
+// TestWriteIntoFullSocket: a Write that the socket keeps back ends with its context,
+// on either side and on every kind of connection.
+func TestWriteIntoFullSocket(t *testing.T) {
+	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
+		t.Run("client", func(t *testing.T) {
+			p, l := linkPair(t, k, big, big)
+			l.Stall()
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for {
+					s, err := p.c.Open(ctx, newCall(), &Out{Block: testRequest, Data: p.pool.Get(1 << 20), Ending: End})
+					if err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("Open: %v", err)
+						}
+						return
+					}
+					defer s.Release()
+				}
+			}()
+			within(t, "Open", done)
+			l.Break(faultnet.RST)
+		})
+		t.Run("server", func(t *testing.T) {
+			p, l := linkPair(t, k, big, big)
+			done := make(chan struct{})
+			p.sh.serve = func(s *Stream, _ *call) {
+				defer close(done)
+				l.Stall()
+				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+				defer cancel()
+				for {
+					if err := s.Write(ctx, &Out{Data: p.pool.Get(1 << 20)}); err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("Write: %v", err)
+						}
+						return
+					}
+				}
+			}
+			s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+			if err != nil {
+				t.Fatal(err)
+			}
+			within(t, "Write", done)
+			l.Break(faultnet.RST)
+			s.Release()
+		})
+	})
+}
+
+// TestNothingBlocksOnFullSocket: what promises not to block does not, while the
+// socket is full.
+func TestNothingBlocksOnFullSocket(t *testing.T) {
+	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
+		p, l := linkPair(t, k, big, big)
+		p.sh.serve = func(*Stream, *call) {}
+		s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Stall()
+		fill, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		for s.Write(fill, &Out{Data: p.pool.Get(1 << 20)}) == nil {
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			p.c.Ping(ctx)
+			s.Post(&Out{Block: testRequest})
+			s.Reset(Cancel)
+			s.Release()
+			p.c.Open(nil, newCall(), &Out{Block: testRequest})
+			p.c.Shutdown()
+			p.c.Close()
+		}()
+		within(t, "calls that do not block", done)
+		within(t, "the connection's end", p.c.Done())
+		l.Break(faultnet.RST)
+	})
+}
+
+// TestStreamsToldOfBreak: when the connection breaks while streams are being
+// written, each stream learns of its end, exactly once, though its user resets it
+// when a Write fails.
+func TestStreamsToldOfBreak(t *testing.T) {
+	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
+		for _, how := range []faultnet.Ending{faultnet.FIN, faultnet.RST} {
+			t.Run(fmt.Sprint([]string{"FIN", "RST"}[how]), func(t *testing.T) {
+				const streams = 20
+				l := faultnet.New(t, k)
+				told := newTeller()
+				pool := tarntest.NewPool(t)
+				cfg := big
+				cfg.Pool = pool
+				c, err := NewClient(l.Client, told, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg.MaxStreams = streams
+				sh := newRecorder(t)
+				srv, err := NewServer(l.Server, sh, cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				runs := make(chan struct{}, 2)
+				go func() { c.Run(); runs <- struct{}{} }()
+				go func() { srv.Run(); runs <- struct{}{} }()
+				ended := make(chan struct{})
+				l.ToServer.CutAfter(100_000, how)
+				for range streams {
+					go func() {
+						defer func() { ended <- struct{}{} }()
+						reset := make(chan error, 4)
+						s, err := c.Open(context.Background(), reset, &Out{Block: testRequest})
+						if err != nil {
+							return
+						}
+						for err == nil {
+							err = s.Write(context.Background(), &Out{Data: pool.Get(5000)})
+						}
+						s.Reset(Cancel)
+						select {
+						case <-reset:
+						case <-time.After(20 * time.Second):
+							t.Error("a stream was not told of its end")
+						}
+						s.Release()
+						<-c.Done()
+						if len(reset) > 0 {
+							t.Error("a stream was told of its end twice")
+						}
+					}()
+				}
+				for range streams {
+					<-ended
+				}
+				if n := c.Streams(); n != 0 {
+					t.Errorf("%d streams left", n)
+				}
+				l.Break(faultnet.RST)
+				<-runs
+				<-runs
+				sh.calls.Wait()
+			})
+		}
+	})
+}
+
+// teller is a client's handler that passes on what OnReset says.
+type teller struct{}
+
+func newTeller() *teller                                  { return new(teller) }
+func (*teller) OnHeaders(*Stream, *Header, Ending)        {}
+func (*teller) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (*teller) OnReset(s *Stream, err error)              { s.Value.(chan error) <- err }

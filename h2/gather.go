@@ -1,0 +1,54 @@
+package h2
+
+import (
+	"runtime"
+	"time"
+)
+
+const (
+	// gatherFrom is how many streams must be held for a caller to expect frames of
+	// others.
+	gatherFrom = 2
+	// maxYields is how often the goroutine that is to write yields, as long as each
+	// time another one queues something.
+	maxYields = 4
+	// goodBatch is how many bytes are worth a system call without waiting for more.
+	goodBatch = 16 << 10
+	// maxYield is how long it yields: where processors are scarce, each time may take
+	// long.
+	maxYield = 50 * time.Microsecond
+)
+
+// gather lets other callers queue their frames before this one kicks, so that they
+// leave together. Meanwhile no other caller sends: with 64 callers that makes a
+// tenth of the writes and a third of the time. c.mu is held, and given up
+// meanwhile.
+func (c *Conn) gather() {
+	s := &c.send
+	if s.state != notWriting || c.held < gatherFrom || s.w != nil && !s.w.CanTry() {
+		return // the writer goroutine gathers where nothing can be tried
+	}
+	s.state = gathering
+	c.letOthersQueue()
+	if s.state == gathering {
+		s.state = notWriting
+	}
+}
+
+// letOthersQueue yields while others queue frames. c.mu is held, and given up
+// meanwhile.
+func (c *Conn) letOthersQueue() {
+	if c.held < gatherFrom {
+		return
+	}
+	start := time.Now()
+	for range maxYields {
+		before := c.queued()
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+		if now := c.queued(); now == before || now >= goodBatch || time.Since(start) > maxYield {
+			return
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package h2
+
+import (
+	"net"
+	"time"
+
+	"github.com/tarn-go/tarn/wire"
+)
+
+const (
+	// batchLimit is how many bytes of DATA and small frames one batch carries before
+	// further DATA waits for the next: what a PING or a small call waits for at most
+	// is one batch under way and one ahead of it.
+	batchLimit = 256 << 10
+	// minFill is how much DATA of waiting streams joins a batch that is full already,
+	// so that small frames cannot keep it back for ever.
+	minFill = 16 << 10
+	// refuseAbove is how many bytes may wait to be sent before a server refuses
+	// further streams: the peer asks and does not read.
+	refuseAbove = 1 << 20
+	// callerBatches is how many batches a caller sends, of other callers as well,
+	// before a writer goroutine takes over.
+	callerBatches = 6
+)
+
+// sender owns writing. Frames are encoded into a batch by the goroutine that makes
+// them (put.go). DATA that must wait, for a window or because the batch is full,
+// stays with its stream (schedule.go). kick has both sent: by its caller as far as
+// the socket takes it without waiting, otherwise by a writer goroutine, which
+// exists only while bytes wait. So no caller ever waits for the network; a Write
+// whose DATA is not in a batch yet waits for that, on its context as well.
+//
+// It is guarded by Conn.mu, except that w and the batch under way belong to the
+// goroutine that writes.
+type sender struct {
+	w     *wire.Writer // nil, like the batches, until needed and while the connection is idle
+	out   *wire.Batch  // gathers what is to be sent
+	spare *wire.Batch  // the other batch: empty, or nil while it is under way
+	state writing
+
+	ready           schedule
+	window          int64 // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn            int64 // what the connection may send
+	maxFrame        int   // the peer's MAX_FRAME_SIZE
+	maxStreams      int   // client: how many streams may be open
+	maxHeaderList   int64 // the peer's MAX_HEADER_LIST_SIZE; 0: not stated
+	greeted         bool  // the peer's first SETTINGS have come
+	extendedConnect bool  // the peer permits extended CONNECT
+	openers         []chan struct{}
+
+	closing bool          // when everything is sent, the writing half is closed
+	shut    bool          // nothing is sent any more
+	aborted bool          // the peer is not waited for
+	limit   time.Time     // when reading ends; zero: not decided
+	quiet   chan struct{} // closed when sending ends; nil: nobody waits
+}
+
+// writing is who writes.
+type writing uint8
+
+const (
+	notWriting writing = iota
+	gathering          // a caller lets others queue frames, and then kicks
+	sending            // a caller in kick, or the writer goroutine
+)
+
+func (s *sender) init() {
+	s.window, s.conn = initialWindow, initialWindow
+	s.maxFrame = minMaxFrame
+	s.maxStreams = assumedStreams
+}
+
+// kick has sent what is queued. It does not wait. c.mu is held, but not throughout:
+// state may have changed when kick returns.
+func (c *Conn) kick() {
+	if c.send.state == notWriting {
+		c.transmit()
+	}
+}
+
+// kickNow is kick for what other callers' frames must not delay.
+func (c *Conn) kickNow() {
+	if c.send.state != sending {
+		c.transmit()
+	}
+}
+
+// kickSoon is kick that may be left to Run while it handles frames.
+func (c *Conn) kickSoon() {
+	if !c.recv.handling {
+		c.kick()
+	}
+}
+
+// transmit sends what the connection takes without waiting, and starts the writer
+// goroutine for the rest. c.mu is held, but not throughout.
+func (c *Conn) transmit() {
+	s := &c.send
+	if s.shut {
+		c.dropQueued()
+	}
+	if !c.pending() {
+		c.closeWriting()
+		return
+	}
+	s.state = sending
+	c.outgoing() // with DATA alone there may be no writer yet
+	if !s.w.CanTry() {
+		go c.writer(nil)
+		return
+	}
+	for range callerBatches {
+		b := c.nextBatch()
+		if b == nil {
+			c.stopWriting()
+			return
+		}
+		c.mu.Unlock()
+		outcome, err := s.w.TrySend(b)
+		c.mu.Lock()
+		if outcome == wire.Unsent {
+			go c.writer(b)
+			return
+		}
+		c.batchDone(b, err)
+	}
+	go c.writer(nil)
+}
+
+// writer sends b, if it is not nil, and then whatever waits, on a goroutine of its
+// own.
+func (c *Conn) writer(b *wire.Batch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b == nil {
+		c.letOthersQueue()
+		b = c.nextBatch()
+	}
+	for ; b != nil; b = c.nextBatch() {
+		c.mu.Unlock()
+		err := c.send.w.Send(b)
+		c.mu.Lock()
+		c.batchDone(b, err)
+	}
+	c.stopWriting()
+}
+
+// pending reports whether there is anything to send. c.mu is held.
+func (c *Conn) pending() bool {
+	return c.queued() > 0 || c.send.ready.first != nil && c.send.conn > 0 && c.err == nil
+}
+
+// nextBatch takes what is to be sent next; nil: nothing. c.mu is held.
+func (c *Conn) nextBatch() *wire.Batch {
+	s := &c.send
+	if s.shut {
+		c.dropQueued()
+		return nil
+	}
+	c.fill()
+	if c.queued() == 0 {
+		return nil
+	}
+	b := s.out
+	s.out, s.spare = s.spare, nil
+	c.guard.replies = 0
+	c.wakeOpeners() // there is room again
+	return b
+}
+
+// batchDone takes a batch back after sending. c.mu is held.
+func (c *Conn) batchDone(b *wire.Batch, err error) {
+	c.send.spare = b
+	if err != nil {
+		c.breakOff(err)
+	}
+}
+
+// stopWriting is called when nothing is left to send. c.mu is held.
+func (c *Conn) stopWriting() {
+	s := &c.send
+	s.state = notWriting
+	if s.quiet != nil {
+		close(s.quiet)
+		s.quiet = nil
+	}
+	c.closeWriting()
+}
+
+// closeWriting closes the writing half of a connection that is to end, now that
+// everything is sent. c.mu is held.
+func (c *Conn) closeWriting() {
+	s := &c.send
+	if !s.closing || s.shut {
+		return
+	}
+	s.shut = true
+	if c.err == ErrClosed && !s.aborted {
+		s.limit = time.Now().Add(closeTimeout)
+		c.nc.SetReadDeadline(s.limit)
+	}
+	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		// Not Close: the peer's last frames would reset what it has yet to read.
+		c.aside(h.CloseWrite)
+		return
+	}
+	c.aside(c.nc.Close)
+}
+
+// awaitQuiet waits until no goroutine sends. c.mu is held, but not throughout.
+func (c *Conn) awaitQuiet() {
+	for c.send.state == sending {
+		if c.send.quiet == nil {
+			c.send.quiet = make(chan struct{})
+		}
+		quiet := c.send.quiet
+		c.mu.Unlock()
+		<-quiet
+		c.mu.Lock()
+	}
+}
+
+// aside calls what ends a connection. A plain socket does so at once; others (TLS
+// sends an alert) may wait for the peer, which must not happen under c.mu.
+func (c *Conn) aside(end func() error) {
+	switch c.nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		end()
+	default:
+		go end()
+	}
+}
+
+// breakOff ends the connection because of err. Run's read fails then, and it tells
+// every stream. c.mu is held.
+func (c *Conn) breakOff(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.send.shut = true
+	c.dropQueued()
+	c.aside(c.nc.Close)
+}
+
+// outgoing returns the batch that gathers what is to be sent. c.mu is held.
+func (c *Conn) outgoing() *wire.Batch {
+	s := &c.send
+	if s.out == nil {
+		s.w = wire.NewWriter(c.nc, c.cfg.Pool)
+		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
+	}
+	return s.out
+}
+
+// queued returns how many bytes wait to be sent, apart from the streams' DATA that
+// waits. c.mu is held.
+func (c *Conn) queued() int {
+	if c.send.out == nil {
+		return 0
+	}
+	return c.send.out.Len()
+}
+
+// dropQueued forgets them. c.mu is held.
+func (c *Conn) dropQueued() {
+	if c.send.out != nil {
+		c.send.out.Reset()
+	}
+}

@@ -1,0 +1,204 @@
+package h2
+
+// state is where a stream stands (RFC 9113 section 5.1). Idle streams do not exist
+// here, and nothing is reserved.
+type state uint8
+
+const (
+	open             state = iota
+	halfClosedLocal        // this side has sent END_STREAM
+	halfClosedRemote       // the peer has
+	closed                 // not in Conn.streams any more
+	states
+)
+
+// event is what changes the state of a stream.
+type event uint8
+
+const (
+	sendEnd    event = iota // END_STREAM was queued
+	recvEnd                 // END_STREAM came
+	sendReset               // the layer above resets or releases the stream
+	recvReset               // RST_STREAM came
+	peerFault               // the peer broke the protocol or a limit on the stream
+	refused                 // GOAWAY came, and the stream is beyond its last
+	connFailed              // the connection is over
+	events
+)
+
+// effect is what a transition does besides.
+type effect uint8
+
+const (
+	resetPeer  effect = 1 << iota // RST_STREAM is sent
+	tellUser                      // OnReset is called, unless the stream was released
+	inOrder                       // both sides have ended as they should
+	leavesRoom                    // the stream does not count against the limit any more
+)
+
+// transition is one cell of the table: where an event leads, and what it does.
+type transition struct {
+	to state
+	do effect
+}
+
+// transitions is the table of all of them. A closed stream stays closed whatever
+// happens, so that a stream leaves the table once and its end is told once.
+//
+// A server that has ended first asks the client to stop sending (RFC 9113 section
+// 8.1). On a server a stream that ends early counts against the limit until it is
+// released, or a peer that opens and resets streams would run up handlers.
+var transitions = [2][states][events]transition{
+	client: {
+		open: {
+			sendEnd:    {halfClosedLocal, 0},
+			recvEnd:    {halfClosedRemote, 0},
+			sendReset:  {closed, resetPeer | leavesRoom},
+			recvReset:  {closed, tellUser | leavesRoom},
+			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
+			refused:    {closed, tellUser | leavesRoom},
+			connFailed: {closed, tellUser | leavesRoom},
+		},
+		halfClosedLocal: {
+			sendEnd:    {halfClosedLocal, 0},
+			recvEnd:    {closed, inOrder | leavesRoom},
+			sendReset:  {closed, resetPeer | leavesRoom},
+			recvReset:  {closed, tellUser | leavesRoom},
+			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
+			refused:    {closed, tellUser | leavesRoom},
+			connFailed: {closed, tellUser | leavesRoom},
+		},
+		halfClosedRemote: {
+			sendEnd:    {closed, inOrder | leavesRoom},
+			recvEnd:    {halfClosedRemote, 0},
+			sendReset:  {closed, resetPeer | leavesRoom},
+			recvReset:  {closed, tellUser | leavesRoom},
+			peerFault:  {closed, resetPeer | tellUser | leavesRoom},
+			refused:    {closed, tellUser | leavesRoom},
+			connFailed: {closed, tellUser | leavesRoom},
+		},
+		closed: stays,
+	},
+	server: {
+		open: {
+			sendEnd:    {closed, resetPeer | inOrder | leavesRoom},
+			recvEnd:    {halfClosedRemote, 0},
+			sendReset:  {closed, resetPeer},
+			recvReset:  {closed, tellUser},
+			peerFault:  {closed, resetPeer | tellUser},
+			refused:    {open, 0},
+			connFailed: {closed, tellUser},
+		},
+		halfClosedLocal: stays, // a server does not get there
+		halfClosedRemote: {
+			sendEnd:    {closed, inOrder | leavesRoom},
+			recvEnd:    {halfClosedRemote, 0},
+			sendReset:  {closed, resetPeer},
+			recvReset:  {closed, tellUser},
+			peerFault:  {closed, resetPeer | tellUser},
+			refused:    {halfClosedRemote, 0},
+			connFailed: {closed, tellUser},
+		},
+		closed: stays,
+	},
+}
+
+var stays = [events]transition{
+	sendEnd: {closed, 0}, recvEnd: {closed, 0}, sendReset: {closed, 0}, recvReset: {closed, 0},
+	peerFault: {closed, 0}, refused: {closed, 0}, connFailed: {closed, 0},
+}
+
+// ending says why a stream ends early: what OnReset and Write say, and the code of
+// the RST_STREAM that is sent, if any.
+type ending struct {
+	err  error
+	code Code
+}
+
+// advance applies ev to s; why is nil for sendEnd and recvEnd. It reports whether
+// the caller has to call OnReset. c.mu is held.
+func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
+	if ev == sendReset && c.err != nil && !s.is(released) {
+		return false // left to the end of the connection, which tells every stream
+	}
+	t := transitions[c.side][s.state][ev]
+	if t.to == s.state {
+		return false
+	}
+	s.state = t.to
+	if t.do&inOrder != 0 {
+		c.guard.finished()
+	}
+	if t.to != closed {
+		return false
+	}
+	code := NoError
+	s.err = ErrStreamDone
+	if why != nil {
+		s.err, code = why.err, why.code
+	}
+	if t.do&resetPeer != 0 && c.life < dead {
+		c.putReset(s.id, code)
+		c.remember(s.id)
+	}
+	delete(c.streams, s.id)
+	if s.wait != nil {
+		c.endWait(s.wait, s.err)
+	}
+	if t.do&leavesRoom != 0 {
+		c.leaveRoom(s)
+	}
+	tell = t.do&tellUser != 0 && !s.is(released)
+	if s.is(released) {
+		c.retire(s)
+	}
+	return tell
+}
+
+// peerDone reports whether the peer has ended its side of s, or s as a whole.
+func (s *Stream) peerDone() bool { return s.state == halfClosedRemote || s.state == closed }
+
+// resetByUser ends s because the layer above wants so. c.mu is held.
+func (c *Conn) resetByUser(s *Stream, code Code) {
+	c.advance(s, sendReset, &ending{ErrStreamDone, code})
+}
+
+// fail ends s because of err, which was ev, and tells the layer above.
+func (c *Conn) fail(s *Stream, ev event, err error) {
+	c.lock()
+	c.setCurrent(s)
+	tell := c.advance(s, ev, &ending{err: err})
+	c.mu.Unlock()
+	if tell {
+		c.h.OnReset(s, err)
+	}
+}
+
+// leaveRoom makes room for another stream. c.mu is held.
+func (c *Conn) leaveRoom(s *Stream) {
+	if s.is(counted) {
+		s.flags &^= counted
+		c.opened--
+		c.wakeOpeners()
+	}
+}
+
+// retire is called when s may have become both closed and released: then it no
+// longer counts, and is kept for another call. c.mu is held.
+func (c *Conn) retire(s *Stream) {
+	if s.state != closed || !s.is(released) {
+		return
+	}
+	c.held--
+	c.leaveRoom(s)
+	c.consumed(s, s.kept)
+	if s != c.current {
+		c.recycle(s)
+	}
+	if c.held == 0 {
+		c.endQuiet()
+		if c.life == draining {
+			c.finish()
+		}
+	}
+}
