@@ -134,7 +134,8 @@ func (c *Conn) layDown() {
 	c.nc.SetReadDeadline(wake)
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
-	c.send.w, c.send.out, c.send.spare = nil, nil, nil
+	c.dropWriter()
+	c.send.w, c.send.out, c.send.spare, c.send.run = nil, nil, nil, nil
 	c.enc.layDown()
 }
 

@@ -48,7 +48,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		if err := c.openable(); err != nil {
 			return nil, err
 		}
-		full := c.queued() >= batchLimit
+		full := c.queued() >= queueLimit
 		if c.opened < c.send.maxStreams && !full {
 			break
 		}
@@ -126,7 +126,7 @@ func (c *Conn) waitOpen(ctx context.Context) error {
 // wakeOpeners lets as many Opens that wait look again as there is room for. c.mu is
 // held.
 func (c *Conn) wakeOpeners() {
-	if c.queued() >= batchLimit {
+	if c.queued() >= queueLimit {
 		return
 	}
 	for n := c.send.maxStreams - c.opened; n > 0 && len(c.send.openers) > 0; n-- {

@@ -186,6 +186,9 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		// RFC 9113 section 5.1.2: the sender may try again.
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
 	}
+	if c.queued() >= refuseAbove {
+		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "the peer does not read"}
+	}
 	c.guard.useful()
 	s := c.newStream(f.id)
 	s.priority = c.earlyPriority(f.id)

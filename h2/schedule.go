@@ -93,13 +93,21 @@ func (l *schedule) link(a, b *waiting) {
 	}
 }
 
+// fillLimit is how many bytes a batch has before long DATA waits. c.mu is held.
+func (c *Conn) fillLimit() int {
+	if c.held <= 1 {
+		return aloneLimit
+	}
+	return batchLimit
+}
+
 // fill queues DATA of the streams that are ready, as far as the windows and the
 // batch allow. c.mu is held.
 func (c *Conn) fill() {
 	if c.err != nil {
 		return
 	}
-	for room := max(batchLimit-c.queued(), minFill); room > 0 && c.send.conn > 0; {
+	for room := max(c.fillLimit()-c.queued(), minFill); room > 0 && c.send.conn > 0; {
 		w := c.send.ready.first
 		if w == nil {
 			return

@@ -8,10 +8,12 @@ import (
 )
 
 const (
-	// batchLimit is how many bytes of DATA and small frames one batch carries before
-	// further DATA waits for the next: what a PING or a small call waits for at most
-	// is one batch under way and one ahead of it.
+	// batchLimit is how many bytes a batch has before DATA of long messages waits for
+	// the next one: a PING or a small call waits for that much of them at most.
 	batchLimit = 256 << 10
+	// queueLimit is how many bytes a batch has before short DATA and new streams wait,
+	// too.
+	queueLimit = 1 << 20
 	// minFill is how much DATA of waiting streams joins a batch that is full already,
 	// so that small frames cannot keep it back for ever.
 	minFill = 16 << 10
@@ -21,6 +23,13 @@ const (
 	// callerBatches is how many batches a caller sends, of other callers as well,
 	// before a writer goroutine takes over.
 	callerBatches = 6
+	// aloneLimit is batchLimit while there is one stream, whose DATA nothing but PINGs
+	// and the like can wait for.
+	aloneLimit = 1 << 20
+	// lingerTime is how long the writer goroutine of a connection on which nothing can
+	// be tried is kept, at least, when it has nothing to send: a new one would have to
+	// grow its stack for each batch. It is kept for twice that at most.
+	lingerTime = 50 * time.Millisecond
 )
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
@@ -37,6 +46,13 @@ type sender struct {
 	out   *wire.Batch  // gathers what is to be sent
 	spare *wire.Batch  // the other batch: empty, or nil while it is under way
 	state writing
+
+	unsent    *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
+	run       func()      // Conn.writer, bound once
+	parked    bool        // a writer goroutine lingers
+	wake      chan bool   // has it go on, or end
+	used      bool        // since lingering was last looked at
+	lingering *time.Timer // nil: no writer goroutine has lingered
 
 	ready           schedule
 	window          int64 // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
@@ -106,7 +122,7 @@ func (c *Conn) transmit() {
 	s.state = sending
 	c.outgoing() // with DATA alone there may be no writer yet
 	if !s.w.CanTry() {
-		go c.writer(nil)
+		c.startWriter()
 		return
 	}
 	for range callerBatches {
@@ -119,30 +135,101 @@ func (c *Conn) transmit() {
 		outcome, err := s.w.TrySend(b)
 		c.mu.Lock()
 		if outcome == wire.Unsent {
-			go c.writer(b)
+			s.unsent = b
+			c.startWriter()
 			return
 		}
 		c.batchDone(b, err)
 	}
-	go c.writer(nil)
+	c.startWriter()
 }
 
-// writer sends b, if it is not nil, and then whatever waits, on a goroutine of its
-// own.
-func (c *Conn) writer(b *wire.Batch) {
+// startWriter has a writer goroutine send what waits. c.mu is held.
+func (c *Conn) startWriter() {
+	s := &c.send
+	if s.parked {
+		s.parked, s.used = false, true
+		s.wake <- true
+		return
+	}
+	go s.run()
+}
+
+// writer is the writer goroutine: it sends what waits and ends.
+func (c *Conn) writer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b == nil {
-		c.letOthersQueue()
-		b = c.nextBatch()
+	s := &c.send
+	for {
+		b := s.unsent
+		s.unsent = nil
+		if b == nil {
+			c.letOthersQueue()
+			b = c.nextBatch()
+		}
+		for ; b != nil; b = c.nextBatch() {
+			w := s.w
+			c.mu.Unlock()
+			err := w.Send(b)
+			c.mu.Lock()
+			c.batchDone(b, err)
+		}
+		c.stopWriting()
+		if !c.linger() {
+			return
+		}
 	}
-	for ; b != nil; b = c.nextBatch() {
-		c.mu.Unlock()
-		err := c.send.w.Send(b)
-		c.mu.Lock()
-		c.batchDone(b, err)
+}
+
+// linger waits for more to send and reports whether there is. c.mu is held, but not
+// throughout.
+func (c *Conn) linger() bool {
+	s := &c.send
+	if s.shut || s.closing || s.w.CanTry() {
+		return false
 	}
-	c.stopWriting()
+	if s.wake == nil {
+		s.wake = make(chan bool, 1)
+	}
+	if s.lingering == nil {
+		s.lingering = time.AfterFunc(lingerTime, c.endLingering)
+	}
+	s.parked = true
+	wake := s.wake
+	c.mu.Unlock()
+	more := <-wake
+	c.mu.Lock()
+	return more
+}
+
+// endLingering ends a writer goroutine that has had nothing to do for a while.
+func (c *Conn) endLingering() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.send
+	if s.lingering == nil {
+		return
+	}
+	if s.used || !s.parked {
+		s.used = false
+		s.lingering.Reset(lingerTime)
+		return
+	}
+	c.dropWriter()
+}
+
+// dropWriter ends the writer goroutine if it lingers. c.mu is held.
+func (c *Conn) dropWriter() {
+	s := &c.send
+	if s.lingering != nil {
+		s.lingering.Stop()
+		s.lingering = nil
+	}
+	if s.parked {
+		s.parked = false
+		s.wake <- false
+	}
+	s.wake = nil
 }
 
 // pending reports whether there is anything to send. c.mu is held.
@@ -248,6 +335,7 @@ func (c *Conn) outgoing() *wire.Batch {
 	if s.out == nil {
 		s.w = wire.NewWriter(c.nc, c.cfg.Pool)
 		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
+		s.run = c.writer
 	}
 	return s.out
 }

@@ -22,7 +22,7 @@ func (c *Conn) teardown(err error) error {
 	waits := c.send.closing
 	c.mu.Unlock()
 	if waits && !justEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.linger()
+		c.discardInput()
 	}
 	c.nc.Close()
 	c.in.r.Release()
@@ -40,6 +40,7 @@ func (c *Conn) teardown(err error) error {
 	}
 	c.awaitQuiet() // who writes meets the closed connection and gives up
 	c.dropQueued()
+	c.dropWriter()
 	c.wakeAllOpeners()
 	c.dropPings()
 	if c.secondGoAway != nil {
@@ -63,9 +64,9 @@ func (c *Conn) teardown(err error) error {
 	return why
 }
 
-// linger reads on for a moment and throws away what comes: closing with bytes
+// discardInput reads on for a moment and throws away what comes: closing with bytes
 // unread would reset the connection and with it the GOAWAY on its way.
-func (c *Conn) linger() {
+func (c *Conn) discardInput() {
 	for left := 1 << 20; left > 0; {
 		if _, err := c.in.r.Peek(1); err != nil {
 			return

@@ -49,7 +49,7 @@ func (o *Out) free() {
 // as it takes); the stream is then still open, part of the DATA may have been sent,
 // and Reset is in order. It never waits for the network in any other way, so that
 // ctx ends it on every kind of connection. Frames may still be queued (up to
-// 512 KiB on a connection) when Write returns: that the connection broke shows on
+// 2 MiB on a connection) when Write returns: that the connection broke shows on
 // the next call and by OnReset.
 //
 // Errors: ErrStreamDone when this side has ended or reset the stream, what OnReset
@@ -117,9 +117,13 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 // fits reports whether left bytes of DATA on s may be queued now: windows and batch
 // have room for all of them, and no longer DATA waits for its turn. c.mu is held.
 func (c *Conn) fits(s *Stream, left int) bool {
-	n := int64(left)
-	return n <= s.out && n <= c.send.conn && c.queued() < batchLimit &&
-		(left <= passing || c.send.ready.first == nil && c.queued()+left <= batchLimit)
+	if n := int64(left); n > s.out || n > c.send.conn {
+		return false
+	}
+	if left <= passing {
+		return c.queued() < queueLimit
+	}
+	return c.send.ready.first == nil && c.queued()+left <= c.fillLimit()
 }
 
 // putOut queues all of o. c.mu is held.
