@@ -49,6 +49,7 @@ type serverOptions struct {
 	idleWorkers    int
 	acceptEncoding []string
 	tap            tap.ServerInHandle
+	cors           *cors
 }
 
 func defaultServerOptions() serverOptions {

@@ -1,0 +1,157 @@
+package rpc
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ServeHTTP serves one call that came over net/http, so that a Server can be the handler of an
+// http.Server, of httptest, or of a mux beside other handlers. The content type says in which protocol:
+//
+//   - gRPC (application/grpc), over HTTP/2 only;
+//   - gRPC-Web, binary and text (application/grpc-web, application/grpc-web-text);
+//   - Connect (https://connectrpc.com/docs/protocol): unary calls (application/json, application/proto),
+//     streams (application/connect+json, application/connect+proto), and GET for methods whose
+//     idempotency_level is NO_SIDE_EFFECTS.
+//
+// Handlers, interceptors, statistics handlers, limits, compressors, codecs and the pool are those of
+// calls that Serve takes. Streams in both directions need HTTP/2; over HTTP/1.1 they are refused with 505.
+// Transport credentials, keepalive and connection limits are the http.Server's business. Stop does not
+// end calls that ServeHTTP is serving: the http.Server's Shutdown and Close do; GracefulStop waits for
+// them. After Stop or GracefulStop calls are refused with 503. It may be called before, beside and
+// without Serve, by many goroutines at once.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enterHTTP() {
+		http.Error(w, "the server has been stopped", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.handlers.Done()
+	if s.opts.cors.answer(w, r) {
+		return
+	}
+	c := &webCall{srv: s, w: w, r: r}
+	if no := c.open(); no != nil {
+		c.refuse(no)
+		return
+	}
+	c.serve()
+}
+
+// enterHTTP books a handler unless the server has been stopped. From the first call on nothing more can
+// be registered.
+func (s *Server) enterHTTP() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping != running {
+		return false
+	}
+	s.serving = true
+	s.handlers.Add(1)
+	return true
+}
+
+// webRefusal answers a request that does not become a call.
+type webRefusal struct {
+	httpStatus int
+	header     http.Header // more response fields; nil: none
+	st         *status.Status
+}
+
+// webProtocol is how one protocol puts a response on the wire. Its methods are called with
+// webCall.sendMu held.
+type webProtocol interface {
+	// header sets the response's fields, before anything is written.
+	header(h http.Header)
+	// message writes one message, which it takes ownership of. It is not compressed yet.
+	message(m message.Message) (payloadInfo, error)
+	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written.
+	end(st *status.Status, begun headerState)
+}
+
+// headerState says whether a response's header has been written.
+type headerState uint8
+
+const (
+	headerPending headerState = iota
+	headerWritten
+)
+
+// open reads the request's header: protocol, method, codec, compression, deadline and metadata.
+func (c *webCall) open() *webRefusal {
+	if c.r.Method == http.MethodGet {
+		return c.openGet()
+	}
+	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return c.unsupported()
+	}
+	if c.r.Method != http.MethodPost {
+		return &webRefusal{httpStatus: http.StatusMethodNotAllowed, header: http.Header{"Allow": {http.MethodPost}},
+			st: status.Newf(codes.Unimplemented, "calls are made with POST, not %s", c.r.Method)}
+	}
+	sub, ok := strings.CutPrefix(mediaType, "application/")
+	if !ok {
+		return c.unsupported()
+	}
+	base, codec, _ := strings.Cut(sub, "+")
+	switch base {
+	case "grpc":
+		if c.r.ProtoMajor < 2 {
+			return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported,
+				st: status.New(codes.Unimplemented, "gRPC needs HTTP/2; gRPC-Web and Connect do not")}
+		}
+		return c.openGRPC(&webGRPC{call: c}, codec)
+	case "grpc-web":
+		return c.openGRPC(&webFrames{call: c}, codec)
+	case "grpc-web-text":
+		return c.openGRPC(&webFrames{call: c, text: base64Text}, codec)
+	case "connect":
+		return c.openConnectStream(codec)
+	}
+	if strings.Contains(sub, "+") {
+		return c.unsupported()
+	}
+	return c.openConnectUnary(sub)
+}
+
+// unsupported refuses a content type, and names those there are.
+func (c *webCall) unsupported() *webRefusal {
+	return &webRefusal{httpStatus: http.StatusUnsupportedMediaType,
+		header: http.Header{"Accept-Post": {"application/grpc, application/grpc-web, application/grpc-web-text, application/json, application/proto, application/connect+json, application/connect+proto"}},
+		st:     status.Newf(codes.Unimplemented, "content type %q is of no protocol of this server", c.r.Header.Get("Content-Type"))}
+}
+
+// find looks the method up.
+func (c *webCall) find() *webRefusal {
+	sh := shape{path: c.r.URL.Path}
+	sh.find(c.srv)
+	if sh.refuse != nil {
+		return &webRefusal{httpStatus: http.StatusNotFound, st: sh.refuse.st}
+	}
+	c.method, c.path = sh.method, sh.path
+	if c.r.ProtoMajor < 2 && c.clientStreams() && c.serverStreams() {
+		return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported,
+			st: status.New(codes.Unimplemented, "a stream in both directions needs HTTP/2")}
+	}
+	return nil
+}
+
+// codecFor finds the codec of a content subtype; JSON is protojson unless a codec of that name is
+// registered.
+func (c *webCall) codecFor(subtype string) bool {
+	if forced := c.srv.opts.codec; forced != nil {
+		c.codec = forced
+		return true
+	}
+	codec, ok := message.ForSubtype(strings.ToLower(subtype))
+	if !ok && subtype == (message.JSON{}).Name() {
+		codec, ok = message.JSON{}, true
+	}
+	c.codec = codec
+	return ok
+}

@@ -1,0 +1,151 @@
+package rpc
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+)
+
+// webRead is how many bytes of a request body are read at once where its messages are small.
+const webRead = 16 << 10
+
+// webBody reads the messages of a request's body: each with a prefix, or, for Connect's unary calls, one
+// without. It is used under webCall.recvMu, or before the handler runs.
+type webBody struct {
+	r     io.Reader
+	pool  *tarn.Pool
+	limit int // of a message, in bytes
+	kind  message.Kind
+	plain bool // the body is one message without a prefix
+	in    message.Assembler
+	end   error
+}
+
+// next returns the next message; io.EOF at the end of the body.
+func (b *webBody) next() received {
+	if b.plain {
+		return b.whole()
+	}
+	for {
+		m, kind, size, ok, err := b.in.Next(b.limit)
+		switch {
+		case ok:
+			return received{m, kind, size, nil}
+		case err != nil:
+			return received{size: size, err: err}
+		case b.end != nil && b.in.Len() > 0 && errors.Is(b.end, io.EOF):
+			return received{err: message.ErrTruncated}
+		case b.end != nil:
+			return received{err: b.end}
+		}
+		b.read()
+	}
+}
+
+// read takes in what the body has next: straight into a large message's memory, or into a buffer whose
+// parts become messages without being copied.
+func (b *webBody) read() {
+	if space := b.in.Land(b.pool, b.limit, nil, nil); len(space) > 0 {
+		n, err := b.r.Read(space)
+		b.in.Landed(n)
+		b.end = webEnd(err)
+		return
+	}
+	buf := b.pool.Get(webRead)
+	n, err := b.r.Read(buf.Bytes())
+	if n > 0 {
+		b.in.Append(buf.Narrow(0, n))
+	} else {
+		buf.Free()
+	}
+	b.end = webEnd(err)
+}
+
+// webEnd is the body's end for an error of its Read.
+func webEnd(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return message.ErrTooLarge
+	}
+	return err
+}
+
+// whole returns a body that is one message, once. Memory follows what arrives, whatever was declared.
+func (b *webBody) whole() received {
+	if b.end != nil {
+		return received{err: b.end}
+	}
+	var c tarn.Chain
+	for size := webRead; ; size = min(2*size, 1<<20) {
+		buf := b.pool.Get(size)
+		n, err := io.ReadFull(b.r, buf.Bytes())
+		if n > 0 {
+			c.Append(buf.Narrow(0, n))
+		} else {
+			buf.Free()
+		}
+		switch {
+		case c.Len() > b.limit:
+			n := c.Len()
+			c.Free()
+			b.end = message.ErrTooLarge
+			return received{size: n, err: b.end}
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			b.end = io.EOF
+			return received{msg: message.Message{Chain: &c}, kind: b.kind, size: c.Len()}
+		}
+		c.Free()
+		b.end = webEnd(err)
+		return received{err: b.end}
+	}
+}
+
+// only returns the single message of the body.
+func (b *webBody) only() received {
+	first := b.next()
+	if errors.Is(first.err, io.EOF) {
+		return received{err: errNoMessage}
+	}
+	if first.err != nil {
+		return first
+	}
+	switch second := b.next(); {
+	case errors.Is(second.err, io.EOF):
+		return first
+	case second.err == nil:
+		second.msg.Free()
+		first.msg.Free()
+		return received{err: errTwoMessages}
+	default:
+		first.msg.Free()
+		return second
+	}
+}
+
+// close frees what was read and not taken. If a goroutine that the handler left behind is still reading,
+// that is done when its read ends, at the latest when net/http closes the body.
+func (b *webBody) close(mu *sync.Mutex) {
+	if !mu.TryLock() {
+		go func() {
+			mu.Lock()
+			defer mu.Unlock()
+			b.free()
+		}()
+		return
+	}
+	defer mu.Unlock()
+	b.free()
+}
+
+func (b *webBody) free() {
+	b.in.Free()
+	if b.end == nil {
+		b.end = errOver
+	}
+}

@@ -1,0 +1,503 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// webCall is one call that ServeHTTP serves, in any protocol.
+type webCall struct {
+	srv *Server
+	w   http.ResponseWriter
+	r   *http.Request
+
+	// open sets these.
+	proto    webProtocol
+	method   *method // nil: the handler of unknown services
+	path     string
+	codec    message.Codec
+	incoming encoding.Compressor // of the request's messages; nil: none
+	outgoing encoding.Compressor // of the response's messages; nil: none
+	timeout  time.Duration
+	bounded  bool // there is a timeout
+	body     webBody
+
+	ctx   context.Context
+	stats webStats
+
+	recvMu sync.Mutex
+	gotOne bool
+
+	sendMu   sync.Mutex
+	header   metadata.MD
+	trailer  metadata.MD
+	state    headerState
+	finished bool
+}
+
+func (c *webCall) clientStreams() bool {
+	return c.method == nil || c.method.stream != nil && c.method.stream.ClientStreams
+}
+
+func (c *webCall) serverStreams() bool {
+	return c.method == nil || c.method.stream != nil && c.method.stream.ServerStreams
+}
+
+// serve runs the handler to its end and sends the status.
+func (c *webCall) serve() {
+	ctx := c.r.Context()
+	if c.bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	md, err := c.metadata()
+	if err != nil {
+		c.refuse(&webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())})
+		return
+	}
+	ctx = metadata.NewIncomingContext(ctx, md)
+	ctx = peer.NewContext(ctx, c.peer())
+	ctx = grpc.NewContextWithServerTransportStream(ctx, (*webTransport)(c))
+	c.ctx = ctx
+	if c.bounded {
+		defer c.unblock()()
+	}
+	c.stats.begin(c, md)
+	// The body's memory is freed when nobody can be in RecvMsg any more.
+	defer c.body.close(&c.recvMu)
+	var st *status.Status
+	if c.method != nil && c.method.unary != nil {
+		st = c.unary()
+	} else {
+		st = statusOf(c.stream())
+	}
+	if st.Code() == codes.OK {
+		st = nil
+	}
+	// A handler that was cut short by the deadline or the client says so in whatever way; the context knows.
+	if cause := ctx.Err(); cause != nil && st != nil && st.Code() == codes.Canceled {
+		st = status.FromContextError(cause)
+	}
+	c.end(st)
+	c.stats.end(st.Err())
+}
+
+// lastWrite is how long the status may take to be written after the call's deadline has passed.
+const lastWrite = time.Second
+
+// unblock makes reads and writes of the handler end when the call's context does, which net/http's do
+// not by themselves. The function that it returns ends that.
+func (c *webCall) unblock() (stop func() bool) {
+	return context.AfterFunc(c.ctx, func() {
+		control := http.NewResponseController(c.w)
+		// A writer without deadlines blocks until its client reads or goes away.
+		_ = control.SetReadDeadline(time.Now())
+		_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
+	})
+}
+
+// unary runs a unary handler and sends its reply.
+func (c *webCall) unary() *status.Status {
+	first := c.body.only()
+	if first.err != nil {
+		return statusOf(first.status(c.srv.opts.maxRecv, requestCount))
+	}
+	request := &boundRequest{call: c, first: first}
+	reply, err := c.callUnary(request)
+	if err != nil {
+		return statusOf(err)
+	}
+	if err := c.send(reply); err != nil {
+		return statusOf(err)
+	}
+	return nil
+}
+
+// boundRequest is the request of a unary call until its handler has returned.
+type boundRequest struct {
+	call  *webCall
+	mu    sync.Mutex
+	first received
+}
+
+func (b *boundRequest) decode(v any) error {
+	b.mu.Lock()
+	r := b.first
+	b.first = received{err: errDecoded}
+	b.mu.Unlock()
+	return b.call.decode(&r, v)
+}
+
+func (b *boundRequest) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.first.msg.Free()
+	b.first = received{err: errDecoded}
+}
+
+func (c *webCall) callUnary(request *boundRequest) (reply any, err error) {
+	defer request.drop()
+	defer c.recover(&err)
+	return c.method.unary.Handler(c.method.impl, c.ctx, request.decode, c.srv.unary)
+}
+
+func (c *webCall) stream() (err error) {
+	defer c.recover(&err)
+	handler, impl, info := c.srv.opts.unknown, any(nil), (*grpc.StreamServerInfo)(nil)
+	if c.method != nil {
+		handler, impl, info = c.method.stream.Handler, c.method.impl, c.method.info
+	} else {
+		info = &grpc.StreamServerInfo{FullMethod: c.path, IsClientStream: true, IsServerStream: true}
+	}
+	ss := (*webStream)(c)
+	if c.srv.stream == nil {
+		return handler(impl, ss)
+	}
+	return c.srv.stream(impl, ss, info, handler)
+}
+
+// recover ends a call whose handler panicked with INTERNAL, and tells the hook. http.ErrAbortHandler
+// is passed on: net/http cuts the response then.
+func (c *webCall) recover(err *error) {
+	v := recover()
+	switch v {
+	case nil:
+		return
+	case http.ErrAbortHandler:
+		panic(v)
+	}
+	*err = status.Error(codes.Internal, "the handler panicked")
+	stack := debug.Stack()
+	if hook := c.srv.opts.onPanic; hook != nil {
+		hook(c.path, v, stack)
+		return
+	}
+	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.path, v, stack)
+}
+
+// metadata builds what the handler sees of the request's fields.
+func (c *webCall) metadata() (metadata.MD, error) {
+	md := make(metadata.MD, len(c.r.Header)+1)
+	if c.r.Host != "" {
+		md[":authority"] = []string{c.r.Host}
+	}
+	for name, values := range c.r.Header {
+		key := strings.ToLower(name)
+		if webReserved(key) {
+			continue
+		}
+		for _, v := range values {
+			if err := addMetadata(md, key, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return md, nil
+}
+
+// webReserved reports whether a field of a request belongs to HTTP or to a protocol, beyond those that
+// package header knows of.
+func webReserved(key string) bool {
+	switch key {
+	case "accept", "accept-encoding", "connection", "content-encoding", "content-length", "host", "keep-alive",
+		"transfer-encoding", "x-grpc-web":
+		return true
+	}
+	return strings.HasPrefix(key, "connect-")
+}
+
+// peer is what package peer tells the handler of the client.
+func (c *webCall) peer() *peer.Peer {
+	p := &peer.Peer{Addr: webAddr(c.r.RemoteAddr)}
+	if local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		p.LocalAddr = local
+	}
+	if c.r.TLS != nil {
+		p.AuthInfo = credentials.TLSInfo{State: *c.r.TLS,
+			CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+	}
+	return p
+}
+
+// webAddr is a client's address as net/http has it.
+type webAddr string
+
+func (webAddr) Network() string  { return "tcp" }
+func (a webAddr) String() string { return string(a) }
+
+// send sends one message of the response.
+func (c *webCall) send(v any) error {
+	m, raw := takeRaw(v)
+	if !raw && v != nil {
+		var err error
+		if m, err = c.codec.Marshal(c.srv.opts.pool, v); err != nil {
+			return status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)
+		}
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.finished {
+		m.Free()
+		return errCallOver
+	}
+	if n := m.Len(); n > c.srv.opts.maxSend {
+		m.Free()
+		return status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", n, c.srv.opts.maxSend)
+	}
+	c.putHeader()
+	info, err := c.proto.message(m)
+	if err != nil {
+		if cause := c.ctx.Err(); cause != nil {
+			return status.FromContextError(cause).Err()
+		}
+		if _, ok := status.FromError(err); ok {
+			return err
+		}
+		return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
+	}
+	c.stats.outPayload(v, info)
+	return nil
+}
+
+// compress takes ownership of m and compresses it if the response is compressed.
+func (c *webCall) compress(m message.Message) (message.Message, message.Kind, error) {
+	if c.outgoing == nil || m.Len() == 0 {
+		return m, message.Plain, nil
+	}
+	m, err := message.Compress(c.srv.opts.pool, c.outgoing, m)
+	if err != nil {
+		return m, message.Plain, status.Errorf(codes.Internal, "grpc: error while compressing: %v", err)
+	}
+	return m, message.Compressed, nil
+}
+
+// putHeader sets the response's header fields once. sendMu is held.
+func (c *webCall) putHeader() {
+	if c.state == headerWritten {
+		return
+	}
+	c.state = headerWritten
+	c.proto.header(c.w.Header())
+	c.addFields("", c.header)
+	c.stats.outHeader(c.header)
+}
+
+// addFields adds metadata to the response's header, each name with a prefix.
+func (c *webCall) addFields(prefix string, md metadata.MD) {
+	h := c.w.Header()
+	for k, vs := range md {
+		k = strings.ToLower(k)
+		if header.Reserved(k) {
+			continue
+		}
+		for _, v := range vs {
+			h.Add(prefix+k, header.EncodeValue(k, v))
+		}
+	}
+}
+
+// end sends the status; nil is OK.
+func (c *webCall) end(st *status.Status) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	begun := c.state
+	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
+		c.w.Header().Set("Connection", "close") // its deadlines have been used up
+	}
+	if begun == headerPending && (st == nil || len(c.header) > 0) {
+		c.putHeader()
+	}
+	c.finished = true
+	c.proto.end(st, begun)
+	c.stats.outTrailer(c.trailer)
+}
+
+// refuse answers a request that is no call.
+func (c *webCall) refuse(no *webRefusal) {
+	for k, vs := range no.header {
+		c.w.Header()[k] = vs
+	}
+	if refuser, ok := c.proto.(interface{ refuse(*webRefusal) }); ok {
+		refuser.refuse(no)
+		return
+	}
+	// What has no protocol gets Connect's JSON, which a person can read.
+	writeConnectError(c.w, no.httpStatus, no.st)
+}
+
+// flush hands what was written to the client.
+func (c *webCall) flush() {
+	// An error shows at the next write.
+	_ = http.NewResponseController(c.w).Flush()
+}
+
+// decode fills v from r and frees r's message.
+func (c *webCall) decode(r *received, v any) error {
+	if r.err != nil {
+		return r.status(c.srv.opts.maxRecv, requestCount)
+	}
+	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, v)
+	if err != nil {
+		return err
+	}
+	c.stats.inPayload(v, size, r.size)
+	return nil
+}
+
+// webStream is a webCall as a handler of a stream sees it.
+type webStream webCall
+
+var _ grpc.ServerStream = (*webStream)(nil)
+
+func (s *webStream) call() *webCall { return (*webCall)(s) }
+
+// Context is the call's context.
+func (s *webStream) Context() context.Context { return s.ctx }
+
+// SetHeader adds to the response header.
+func (s *webStream) SetHeader(md metadata.MD) error { return s.call().setHeader(md) }
+
+// SendHeader sends the response header.
+func (s *webStream) SendHeader(md metadata.MD) error { return s.call().sendHeader(md) }
+
+// SetTrailer adds to the trailer.
+func (s *webStream) SetTrailer(md metadata.MD) { s.call().setTrailer(md) }
+
+// SendMsg sends one message and flushes it. *tarn.Chain and *tarn.Buffer are sent as they are and
+// emptied.
+func (s *webStream) SendMsg(v any) error {
+	c := s.call()
+	if err := c.send(v); err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if !c.finished {
+		c.flush()
+	}
+	return nil
+}
+
+// RecvMsg waits for one message; io.EOF says that the client has sent its last.
+func (s *webStream) RecvMsg(v any) error {
+	c := s.call()
+	c.recvMu.Lock()
+	defer c.recvMu.Unlock()
+	r := c.nextMessage()
+	single := !c.clientStreams()
+	if errors.Is(r.err, io.EOF) && (!single || c.gotOne) {
+		return io.EOF
+	}
+	if errors.Is(r.err, io.EOF) {
+		r.err = errNoMessage
+	}
+	if err := c.decode(&r, v); err != nil || !single {
+		return err
+	}
+	c.gotOne = true
+	switch after := c.nextMessage(); {
+	case errors.Is(after.err, io.EOF):
+		return nil
+	case after.err == nil:
+		after.msg.Free()
+		return (&received{err: errTwoMessages}).status(c.srv.opts.maxRecv, requestCount)
+	default:
+		return after.status(c.srv.opts.maxRecv, requestCount)
+	}
+}
+
+// nextMessage reads the next message; a body that failed because the call ended says so. recvMu is held.
+func (c *webCall) nextMessage() received {
+	r := c.body.next()
+	if r.err != nil && !errors.Is(r.err, io.EOF) {
+		if cause := c.ctx.Err(); cause != nil {
+			r.err = cause
+		}
+	}
+	return r
+}
+
+func (c *webCall) setHeader(md metadata.MD) error {
+	if len(md) == 0 {
+		return nil
+	}
+	if err := checkMetadata(md); err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.state == headerWritten || c.finished {
+		return errHeaderSent
+	}
+	c.header = metadata.Join(c.header, md)
+	return nil
+}
+
+func (c *webCall) sendHeader(md metadata.MD) error {
+	if err := checkMetadata(md); err != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.finished {
+		return errCallOver
+	}
+	if c.state == headerWritten {
+		return errHeaderSent
+	}
+	c.header = metadata.Join(c.header, md)
+	if c.method != nil && c.method.unary != nil {
+		// The header of a unary call leaves with its message: Connect does not know the status before.
+		return nil
+	}
+	c.putHeader()
+	c.w.WriteHeader(http.StatusOK)
+	c.flush()
+	return nil
+}
+
+func (c *webCall) setTrailer(md metadata.MD) {
+	if len(md) == 0 || checkMetadata(md) != nil {
+		return
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	c.trailer = metadata.Join(c.trailer, md)
+}
+
+// webTransport is a webCall as grpc.SetHeader and its like see it.
+type webTransport webCall
+
+// Method is the full method name.
+func (t *webTransport) Method() string { return t.path }
+
+// SetHeader adds to the response header.
+func (t *webTransport) SetHeader(md metadata.MD) error { return (*webCall)(t).setHeader(md) }
+
+// SendHeader sends the response header.
+func (t *webTransport) SendHeader(md metadata.MD) error { return (*webCall)(t).sendHeader(md) }
+
+// SetTrailer adds to the trailer.
+func (t *webTransport) SetTrailer(md metadata.MD) error {
+	(*webCall)(t).setTrailer(md)
+	return nil
+}

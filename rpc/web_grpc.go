@@ -1,0 +1,263 @@
+package rpc
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/status"
+)
+
+// openGRPC reads the header of a gRPC or gRPC-Web request, which are the same but for the content type.
+func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
+	c.proto = p
+	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	if f, ok := p.(*webFrames); ok && f.text == base64Text {
+		c.body.r = &textReader{r: c.r.Body}
+	}
+	if no := c.find(); no != nil {
+		no.httpStatus = http.StatusOK // gRPC says it in grpc-status
+		return no
+	}
+	if !c.codecFor(codec) {
+		c.codec = message.Proto{} // as grpc-go does: an unknown subtype is taken for protobuf
+	}
+	if name := c.r.Header.Get("Grpc-Encoding"); !identity(name) {
+		if c.incoming = encoding.GetCompressor(name); c.incoming == nil {
+			return &webRefusal{httpStatus: http.StatusOK, header: http.Header{"Grpc-Accept-Encoding": {c.srv.accepts}},
+				st: status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", name)}
+		}
+		if accepts(c.r.Header.Get("Grpc-Accept-Encoding"), name) {
+			c.outgoing = c.incoming
+		}
+	}
+	if text := c.r.Header.Get("Grpc-Timeout"); text != "" {
+		d, err := header.ParseTimeout(text)
+		if err != nil {
+			return &webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())}
+		}
+		c.timeout, c.bounded = d, true
+	}
+	return nil
+}
+
+// accepts reports whether a list of encodings admits one; a client that sends no list takes what it sends.
+func accepts(list, name string) bool {
+	if list == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		if part, _, _ = strings.Cut(part, ";"); strings.TrimSpace(part) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// setGRPCHeader sets the response's fields that gRPC and gRPC-Web share. The content type is the
+// request's.
+func (c *webCall) setGRPCHeader(h http.Header) {
+	h.Set("Content-Type", c.r.Header.Get("Content-Type"))
+	if c.outgoing != nil {
+		h.Set("Grpc-Encoding", c.outgoing.Name())
+	}
+	if c.srv.accepts != "" {
+		h.Set("Grpc-Accept-Encoding", c.srv.accepts)
+	}
+}
+
+// writeFramed compresses and frames m and writes it.
+func (c *webCall) writeFramed(w io.Writer, m message.Message) (payloadInfo, error) {
+	info := payloadInfo{plain: m.Len()}
+	m, kind, err := c.compress(m)
+	if err != nil {
+		return info, err
+	}
+	info.packed = m.Len()
+	m.Frame(c.srv.opts.pool, kind)
+	info.wire = m.Len()
+	return info, writeMessage(w, m)
+}
+
+// writeMessage takes ownership of m and writes it, piece by piece.
+func writeMessage(w io.Writer, m message.Message) error {
+	defer m.Free()
+	if m.Chain != nil {
+		_, err := m.Chain.WriteTo(w)
+		return err
+	}
+	_, err := w.Write(m.Buf.Bytes())
+	return err
+}
+
+// webGRPC is gRPC over net/http's HTTP/2.
+type webGRPC struct{ call *webCall }
+
+func (p *webGRPC) header(h http.Header) { p.call.setGRPCHeader(h) }
+
+func (p *webGRPC) message(m message.Message) (payloadInfo, error) {
+	return p.call.writeFramed(p.call.w, m)
+}
+
+func (p *webGRPC) end(st *status.Status, begun headerState) {
+	prefix := http.TrailerPrefix
+	if p.call.state == headerPending { // a response of nothing but the status
+		p.header(p.call.w.Header())
+		prefix = ""
+	}
+	putStatusFields(p.call.w.Header(), prefix, st)
+	p.call.addFields(prefix, p.call.trailer)
+	if prefix == "" {
+		p.call.w.WriteHeader(http.StatusOK)
+	}
+}
+
+func (p *webGRPC) refuse(no *webRefusal) {
+	p.call.setGRPCHeader(p.call.w.Header())
+	putStatusFields(p.call.w.Header(), "", no.st)
+	p.call.w.WriteHeader(no.httpStatus)
+}
+
+// putStatusFields adds grpc-status and what belongs to it.
+func putStatusFields(h http.Header, prefix string, st *status.Status) {
+	if st == nil {
+		h.Set(prefix+"Grpc-Status", "0")
+		return
+	}
+	for _, f := range appendStatus(nil, st) {
+		h.Set(prefix+f.Name, f.Value)
+	}
+}
+
+// webText says in what form gRPC-Web's bytes are.
+type webText uint8
+
+const (
+	binaryFrames webText = iota
+	base64Text           // application/grpc-web-text
+)
+
+// webFrames is gRPC-Web: gRPC with its trailer as a last frame of the body
+// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md).
+type webFrames struct {
+	call *webCall
+	text webText
+}
+
+// trailerFlag marks the frame that is the trailer.
+const trailerFlag = 0x80
+
+func (p *webFrames) header(h http.Header) { p.call.setGRPCHeader(h) }
+
+func (p *webFrames) message(m message.Message) (payloadInfo, error) {
+	return p.call.writeFramed(p.writer(), m)
+}
+
+// writer is the response's body in the form that the client asked for.
+func (p *webFrames) writer() io.Writer {
+	if p.text == binaryFrames {
+		return p.call.w
+	}
+	return textWriter{p.call.w}
+}
+
+func (p *webFrames) end(st *status.Status, begun headerState) {
+	if p.call.state == headerPending {
+		p.header(p.call.w.Header())
+	}
+	trailer := http.Header{}
+	putStatusFields(trailer, "", st)
+	var b strings.Builder
+	for name, values := range trailer {
+		for _, v := range values {
+			b.WriteString(strings.ToLower(name) + ": " + v + "\r\n")
+		}
+	}
+	for _, f := range appendMetadata(nil, p.call.trailer) {
+		b.WriteString(f.Name + ": " + f.Value + "\r\n")
+	}
+	frame := make([]byte, message.PrefixLen, message.PrefixLen+b.Len())
+	frame[0] = trailerFlag
+	binary.BigEndian.PutUint32(frame[1:], uint32(b.Len()))
+	// A failure means that the client has gone.
+	_, _ = p.writer().Write(append(frame, b.String()...))
+}
+
+func (p *webFrames) refuse(no *webRefusal) {
+	p.call.setGRPCHeader(p.call.w.Header())
+	putStatusFields(p.call.w.Header(), "", no.st)
+	p.call.w.WriteHeader(no.httpStatus)
+}
+
+// textWriter writes each Write as base64 of its own, padded: a browser then has the end of each message.
+type textWriter struct{ w io.Writer }
+
+func (t textWriter) Write(p []byte) (int, error) {
+	if _, err := t.w.Write(base64.StdEncoding.AppendEncode(nil, p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// textReader decodes base64 that may consist of several padded parts, one after another.
+type textReader struct {
+	r    io.Reader
+	raw  [4096]byte // undecoded text is raw[:have]
+	have int
+	out  [3072]byte // decoded and not read: out[from:to]
+	from int
+	to   int
+	err  error
+}
+
+func (t *textReader) Read(p []byte) (int, error) {
+	for t.from == t.to {
+		if t.err != nil {
+			return 0, t.err
+		}
+		t.fill()
+	}
+	n := copy(p, t.out[t.from:t.to])
+	t.from += n
+	return n, nil
+}
+
+// fill reads text and decodes as many groups of four characters as are there.
+func (t *textReader) fill() {
+	n, err := t.r.Read(t.raw[t.have:])
+	for _, b := range t.raw[t.have : t.have+n] {
+		if b != '\r' && b != '\n' {
+			t.raw[t.have] = b
+			t.have++
+		}
+	}
+	t.from, t.to = 0, 0
+	at := 0
+	for at+4 <= t.have {
+		// Up to the next padding, groups are decoded together.
+		upTo := t.have &^ 3
+		if i := strings.IndexByte(string(t.raw[at:t.have]), '='); i >= 0 {
+			upTo = min(upTo, at+i&^3+4)
+		}
+		k, derr := base64.StdEncoding.Decode(t.out[t.to:], t.raw[at:upTo])
+		t.to += k
+		at = upTo
+		if derr != nil {
+			t.err = message.ErrTruncated
+			return
+		}
+	}
+	t.have = copy(t.raw[:], t.raw[at:t.have])
+	if err != nil {
+		t.err = err
+		if err == io.EOF && t.have > 0 {
+			t.err = message.ErrTruncated
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+// webStats tells the server's statistics handlers of a call that ServeHTTP serves, with the events of a
+// call that Serve takes.
+type webStats struct {
+	handlers []stats.Handler // none: nothing is told
+	ctx      context.Context
+	begun    time.Time
+	encoding string
+}
+
+// begin tags the call's context and tells of its header.
+func (s *webStats) begin(c *webCall, md metadata.MD) {
+	s.handlers = c.srv.opts.stats
+	if len(s.handlers) == 0 {
+		return
+	}
+	s.begun = time.Now()
+	if c.incoming != nil {
+		s.encoding = c.incoming.Name()
+	}
+	for _, h := range s.handlers {
+		c.ctx = h.TagRPC(c.ctx, &stats.RPCTagInfo{FullMethodName: c.path})
+	}
+	s.ctx = c.ctx
+	wire := 0
+	for name, values := range c.r.Header {
+		for _, v := range values {
+			wire += len(name) + len(v)
+		}
+	}
+	p := c.peer()
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.InHeader{FullMethod: c.path, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr,
+			Compression: s.encoding, WireLength: wire, Header: md.Copy()})
+		h.HandleRPC(s.ctx, &stats.Begin{BeginTime: s.begun, IsClientStream: c.clientStreams(), IsServerStream: c.serverStreams()})
+	}
+}
+
+func (s *webStats) inPayload(v any, size, wire int) {
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.InPayload{Payload: v, Length: size, CompressedLength: wire, WireLength: wire, RecvTime: time.Now()})
+	}
+}
+
+func (s *webStats) outPayload(v any, info payloadInfo) {
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.OutPayload{Payload: v, Length: info.plain, CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
+	}
+}
+
+func (s *webStats) outHeader(md metadata.MD) {
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.OutHeader{Header: md.Copy(), Compression: s.encoding})
+	}
+}
+
+func (s *webStats) outTrailer(md metadata.MD) {
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.OutTrailer{Trailer: md.Copy()})
+	}
+}
+
+func (s *webStats) end(err error) {
+	for _, h := range s.handlers {
+		h.HandleRPC(s.ctx, &stats.End{BeginTime: s.begun, EndTime: time.Now(), Error: err})
+	}
+}
