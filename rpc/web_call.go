@@ -105,14 +105,28 @@ func (c *webCall) serve() {
 const lastWrite = time.Second
 
 // unblock makes reads and writes of the handler end when the call's context does, which net/http's do
-// not by themselves. The function that it returns ends that.
-func (c *webCall) unblock() (stop func() bool) {
-	return context.AfterFunc(c.ctx, func() {
+// not by themselves. The function that it returns ends that: net/http's response must not be touched
+// when ServeHTTP has returned.
+func (c *webCall) unblock() (stop func()) {
+	var mu sync.Mutex
+	over := false
+	cancel := context.AfterFunc(c.ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
 		control := http.NewResponseController(c.w)
 		// A writer without deadlines blocks until its client reads or goes away.
 		_ = control.SetReadDeadline(time.Now())
 		_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
 	})
+	return func() {
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	}
 }
 
 // unary runs a unary handler and sends its reply.
