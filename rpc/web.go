@@ -134,6 +134,11 @@ func (c *webCall) find() *webRefusal {
 		return &webRefusal{httpStatus: http.StatusNotFound, st: sh.refuse.st}
 	}
 	c.method, c.path = sh.method, sh.path
+	return nil
+}
+
+// duplex refuses a stream in both directions over HTTP/1.1.
+func (c *webCall) duplex() *webRefusal {
 	if c.r.ProtoMajor < 2 && c.clientStreams() && c.serverStreams() {
 		return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported,
 			st: status.New(codes.Unimplemented, "a stream in both directions needs HTTP/2")}

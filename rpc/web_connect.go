@@ -113,6 +113,9 @@ func (c *webCall) openConnectStream(codec string) *webRefusal {
 		}
 		return no
 	}
+	if no := c.duplex(); no != nil {
+		return no
+	}
 	if c.method != nil && c.method.unary != nil || !c.codecFor(codec) {
 		c.proto = &webConnectUnary{call: c}
 		return c.unsupported()

@@ -25,6 +25,9 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		no.httpStatus = http.StatusOK // gRPC says it in grpc-status
 		return no
 	}
+	if no := c.duplex(); no != nil {
+		return no
+	}
 	if !c.codecFor(codec) {
 		c.codec = message.Proto{} // as grpc-go does: an unknown subtype is taken for protobuf
 	}
