@@ -33,6 +33,12 @@ func WriteChain(w http.ResponseWriter, c *tarn.Chain) error {
 	return sink.writeChain(c)
 }
 
+// CanWriteChain reports whether w is a ResponseWriter that [WriteChain] writes to.
+func CanWriteChain(w http.ResponseWriter) bool {
+	_, ok := w.(chainWriter)
+	return ok
+}
+
 func bodyChain(r any, dst *tarn.Chain) error {
 	if b, ok := r.(*body); ok {
 		return b.next(dst)

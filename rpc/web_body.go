@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 
@@ -17,6 +18,7 @@ const webRead = 16 << 10
 // without. It is used under webCall.recvMu, or before the handler runs.
 type webBody struct {
 	r     io.Reader
+	req   *http.Request // not nil: its body may be had as references (h2http)
 	pool  *tarn.Pool
 	limit int // of a message, in bytes
 	kind  message.Kind
@@ -49,6 +51,9 @@ func (b *webBody) next() received {
 // read takes in what the body has next: straight into a large message's memory, or into a buffer whose
 // parts become messages without being copied.
 func (b *webBody) read() {
+	if b.req != nil && b.chain() {
+		return
+	}
 	if space := b.in.Land(b.pool, b.limit, nil, nil); len(space) > 0 {
 		n, err := b.r.Read(space)
 		b.in.Landed(n)
@@ -63,6 +68,23 @@ func (b *webBody) read() {
 		buf.Free()
 	}
 	b.end = webEnd(err)
+}
+
+// chain takes in what has come as the references that package h2http received; false for a body of
+// another package.
+func (b *webBody) chain() bool {
+	var c tarn.Chain
+	err := h2http.BodyChain(b.req, &c)
+	if errors.Is(err, h2http.ErrNotOurs) {
+		b.req = nil
+		return false
+	}
+	for c.Len() > 0 {
+		b.in.Append(c.NextSegment())
+	}
+	c.Free()
+	b.end = webEnd(err)
+	return true
 }
 
 // webEnd is the body's end for an error of its Read.

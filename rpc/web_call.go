@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 )
 
 // webCall is one call that ServeHTTP serves, in any protocol.
@@ -78,6 +79,10 @@ func (c *webCall) serve() {
 	ctx = peer.NewContext(ctx, c.peer())
 	ctx = grpc.NewContextWithServerTransportStream(ctx, (*webTransport)(c))
 	c.ctx = ctx
+	if st := c.tap(md); st != nil {
+		c.refuse(&webRefusal{httpStatus: connectHTTPStatus(st.Code()), st: st})
+		return
+	}
 	if c.bounded {
 		defer c.unblock()()
 	}
@@ -99,6 +104,23 @@ func (c *webCall) serve() {
 	}
 	c.end(st)
 	c.stats.end(st.Err())
+}
+
+// tap asks InTapHandle's function about the call.
+func (c *webCall) tap(md metadata.MD) *status.Status {
+	if c.srv.opts.tap == nil {
+		return nil
+	}
+	ctx, err := c.srv.opts.tap(c.ctx, &tap.Info{FullMethodName: c.path, Header: md})
+	if err == nil {
+		c.ctx = ctx
+		return nil
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.New(codes.PermissionDenied, err.Error())
+	}
+	return st
 }
 
 // lastWrite is how long the status may take to be written after the call's deadline has passed.

@@ -106,7 +106,7 @@ func sideEffectFree(path string) bool {
 // openConnectStream reads the header of a stream's request.
 func (c *webCall) openConnectStream(codec string) *webRefusal {
 	c.proto = &webConnectStream{call: c}
-	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, req: c.r, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if no := c.find(); no != nil {
 		if no.httpStatus == http.StatusNotFound {
 			no.httpStatus = http.StatusOK // the stream's end says it

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
@@ -17,9 +19,9 @@ import (
 // openGRPC reads the header of a gRPC or gRPC-Web request, which are the same but for the content type.
 func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
-	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, req: c.r, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if f, ok := p.(*webFrames); ok && f.text == base64Text {
-		c.body.r = &textReader{r: c.r.Body}
+		c.body.r, c.body.req = &textReader{r: c.r.Body}, nil
 	}
 	if no := c.find(); no != nil {
 		no.httpStatus = http.StatusOK // gRPC says it in grpc-status
@@ -90,6 +92,11 @@ func (c *webCall) writeFramed(w io.Writer, m message.Message) (payloadInfo, erro
 
 // writeMessage takes ownership of m and writes it, piece by piece.
 func writeMessage(w io.Writer, m message.Message) error {
+	if rw, ok := w.(http.ResponseWriter); ok && h2http.CanWriteChain(rw) {
+		var c tarn.Chain
+		m.IntoChain(&c)
+		return h2http.WriteChain(rw, &c)
+	}
 	defer m.Free()
 	if m.Chain != nil {
 		_, err := m.Chain.WriteTo(w)

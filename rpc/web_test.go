@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -183,6 +185,21 @@ func TestWebInterceptorsAndPanics(t *testing.T) {
 	res, text = exchange(t, "POST", url+"UnaryCall", `{"payload":{"body":"`+strings.Repeat("A", 400)+`"}}`, "Content-Type", "application/json")
 	if res.StatusCode != 429 || !strings.Contains(text, "resource_exhausted") {
 		t.Errorf("a message above the limit: %d %s", res.StatusCode, text)
+	}
+}
+
+func TestWebTap(t *testing.T) {
+	_, url := startWeb(t, &testService{}, rpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
+		if len(info.Header.Get("x-banned")) > 0 {
+			return nil, errors.New("no")
+		}
+		return ctx, nil
+	}))
+	if res, text := exchange(t, "POST", url+"UnaryCall", "{}", "Content-Type", "application/json", "X-Banned", "1"); res.StatusCode != 403 || !strings.Contains(text, "permission_denied") {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+	if res, text := exchange(t, "POST", url+"UnaryCall", "{}", "Content-Type", "application/json"); res.StatusCode != 200 {
+		t.Errorf("%d %s", res.StatusCode, text)
 	}
 }
 
