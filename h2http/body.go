@@ -33,6 +33,7 @@ type body struct {
 	data   tarn.Chain   // received and not read
 	err    error        // what follows data: io.EOF or a failure; nil: more may come
 	atEnd  func()       // called before io.EOF is first returned; nil: nothing
+	left   int64        // what content-length has yet to bring; -1: not declared, or not checked here
 	state  bodyProgress // of the reader
 }
 
@@ -46,7 +47,7 @@ const (
 
 // start makes b ready for s. b must not be copied afterwards.
 func (b *body) start(owner bodyOwner, s *h2.Stream) {
-	b.owner, b.stream = owner, s
+	b.owner, b.stream, b.left = owner, s, -1
 	b.ready.L = &b.mu
 }
 
@@ -58,16 +59,38 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 		buf.Free() // nobody reads it; its window is given back when the stream is released
 		return
 	}
-	if buf.Len() > 0 {
+	n := int64(buf.Len())
+	if b.left >= 0 {
+		if n > b.left {
+			b.mu.Unlock()
+			buf.Free()
+			b.end(errLongContent)
+			return
+		}
+		b.left -= n
+	}
+	if n > 0 {
 		b.data.Append(buf)
 	} else {
 		buf.Free()
 	}
-	if e == h2.End {
-		b.err = io.EOF
-	}
 	b.mu.Unlock()
+	if e == h2.End {
+		b.end(io.EOF)
+		return
+	}
 	b.ready.Broadcast()
+}
+
+// errLongContent is what reading a response gives that is longer than its
+// content-length.
+var errLongContent = errors.New("h2http: content longer than the peer's content-length")
+
+// expect has the content checked against its declared length.
+func (b *body) expect(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = n
 }
 
 // end says that nothing more comes. err is io.EOF or why it ended; the first call
@@ -75,7 +98,9 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 func (b *body) end(err error) {
 	b.mu.Lock()
 	if b.err == nil {
-		b.err = err
+		if b.err = err; err == io.EOF && b.left > 0 {
+			b.err = io.ErrUnexpectedEOF
+		}
 	}
 	b.mu.Unlock()
 	b.ready.Broadcast()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type call struct {
 	unprocessed bool           // and the peer has not processed it
 	trailers    http.Header
 	informed    int         // bytes of informational responses
+	heard       bool        // a header list has come; the connection's goroutine's
 	stop        func() bool // ends watching the context; nil: not watched
 
 	inlineMore [4]h2.Field
@@ -212,22 +214,23 @@ func (x *call) bodyClosed() { x.abandon(errBodyClosed) }
 // onHeaders takes the response's header, or its trailers.
 func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	x.bind(s)
-	if x.head {
-		s.IgnoreLength()
-	}
 	x.mu.Lock()
 	if x.got != nil {
 		x.mu.Unlock()
 		x.onTrailers(h)
 		return
 	}
+	s.IgnoreLength() // the body says what is missing, after what has come
+	if n, ok := h.Get("content-length"); ok && !x.head && e != h2.End {
+		if n, err := strconv.ParseUint(n, 10, 63); err == nil {
+			x.body.expect(int64(n))
+		}
+	}
 	x.got = responseShapeOf(h)
 	x.more = append(x.inlineMore[:0], h.More...)
 	x.complete = e == h2.End
 	x.mu.Unlock()
-	if x.trace != nil && x.trace.GotFirstResponseByte != nil {
-		x.trace.GotFirstResponseByte()
-	}
+	x.firstByte()
 	if e == h2.End {
 		x.body.end(io.EOF)
 		x.finished(receiving)
@@ -261,9 +264,19 @@ func (x *call) trailersRead() {
 	}
 }
 
+// firstByte tells the trace of the first header list that comes. It is called on the
+// connection's goroutine.
+func (x *call) firstByte() {
+	if !x.heard && x.trace != nil && x.trace.GotFirstResponseByte != nil {
+		x.trace.GotFirstResponseByte()
+	}
+	x.heard = true
+}
+
 // onInformational passes an informational response to the request's trace.
 func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 	x.bind(s)
+	x.firstByte()
 	if x.trace != nil && x.trace.Got1xxResponse != nil {
 		m := make(textproto.MIMEHeader)
 		for _, fields := range [][]h2.Field{h.Fields, h.More} {
