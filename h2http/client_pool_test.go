@@ -1,0 +1,356 @@
+package h2http_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// script answers requests on one connection: request is called with each request's
+// stream when its header has come, and end when the request has ended.
+type script struct {
+	mu       sync.Mutex
+	fr       *http2.Framer
+	settings []http2.Setting
+	request  func(s *script, id uint32)
+	end      func(s *script, id uint32)
+}
+
+func (s *script) serve(fr *http2.Framer) {
+	s.fr = fr
+	fr.WriteSettings(s.settings...)
+	for {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				s.do(func() { fr.WriteSettingsAck() })
+			}
+		case *http2.PingFrame:
+			if !f.IsAck() {
+				s.do(func() { fr.WritePing(true, f.Data) })
+			}
+		case *http2.HeadersFrame:
+			if s.request != nil {
+				s.request(s, f.StreamID)
+			}
+			if f.StreamEnded() && s.end != nil {
+				s.end(s, f.StreamID)
+			}
+		case *http2.DataFrame:
+			if f.StreamEnded() && s.end != nil {
+				s.end(s, f.StreamID)
+			}
+		}
+	}
+}
+
+func (s *script) do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// answer sends a response without content.
+func (s *script) answer(id uint32, status string) {
+	var b bytes.Buffer
+	hpack.NewEncoder(&b).WriteField(hpack.HeaderField{Name: ":status", Value: status})
+	s.do(func() {
+		s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: true})
+	})
+}
+
+func ok(s *script, id uint32) { s.answer(id, "200") }
+
+// scripted starts an origin whose i-th connection follows script(i).
+func scripted(t *testing.T, overTLS bool, script func(i int) *script) (url string, conns *atomic.Int32) {
+	conns = new(atomic.Int32)
+	url = rawOrigin(t, overTLS, func(i int, _ io.ReadWriteCloser, fr *http2.Framer) {
+		conns.Add(1)
+		script(i).serve(fr)
+	})
+	return url, conns
+}
+
+// eachOwn runs f for the clients of this package.
+func eachOwn(t *testing.T, f func(t *testing.T, s clientStack)) {
+	for _, s := range clientStacks {
+		if s.own {
+			t.Run(s.name, func(t *testing.T) { f(t, s) })
+		}
+	}
+}
+
+func mustRoundTrip(t *testing.T, rt http.RoundTripper, req *http.Request) {
+	t.Helper()
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+func TestRefusedStreamIsSentAgain(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		var refused atomic.Bool
+		url, conns := scripted(t, s.tls, func(int) *script {
+			return &script{end: func(s *script, id uint32) {
+				if refused.CompareAndSwap(false, true) {
+					s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) })
+					return
+				}
+				s.answer(id, "200")
+			}}
+		})
+		req, _ := http.NewRequest("POST", url, strings.NewReader("hello"))
+		mustRoundTrip(t, s.make(t, new(clientSetup)), req)
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+func TestRefusedBodyThatCannotBeSentAgain(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		url, _ := scripted(t, s.tls, func(int) *script {
+			return &script{end: func(s *script, id uint32) {
+				s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) })
+			}}
+		})
+		req, _ := http.NewRequest("POST", url, plain{strings.NewReader("hello")})
+		_, err := s.make(t, new(clientSetup)).RoundTrip(req)
+		var se *h2.StreamError
+		if !errors.As(err, &se) || se.Code != h2.RefusedStream {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestGoAwayMovesRequests(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		url, conns := scripted(t, s.tls, func(i int) *script {
+			if i > 0 {
+				return &script{end: ok}
+			}
+			return &script{end: func(s *script, id uint32) {
+				if id == 1 {
+					s.answer(id, "200")
+					return
+				}
+				s.do(func() { s.fr.WriteGoAway(1, http2.ErrCodeNo, nil) })
+			}}
+		})
+		rt := s.make(t, new(clientSetup))
+		for range 3 {
+			req, _ := http.NewRequest("POST", url, strings.NewReader("hello"))
+			mustRoundTrip(t, rt, req)
+		}
+		if n := conns.Load(); n != 2 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+func TestLostConnectionIsReplaced(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		gone := make(chan struct{})
+		var once sync.Once
+		url := rawOrigin(t, s.tls, func(i int, nc io.ReadWriteCloser, fr *http2.Framer) {
+			sc := &script{end: ok}
+			if i == 0 {
+				sc.end = func(s *script, id uint32) {
+					s.answer(id, "200")
+					s.do(func() { s.fr.WriteGoAway(id, http2.ErrCodeNo, nil) })
+					nc.Close()
+				}
+			}
+			sc.serve(fr)
+			once.Do(func() { close(gone) })
+		})
+		rt := s.make(t, new(clientSetup))
+		req, _ := http.NewRequest("GET", url, nil)
+		mustRoundTrip(t, rt, req)
+		<-gone
+		mustRoundTrip(t, rt, req)
+	})
+}
+
+func TestStreamLimitOpensAnother(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		held := make(chan struct{})
+		arrived := make(chan uint32, 8)
+		url, conns := scripted(t, s.tls, func(int) *script {
+			return &script{settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 1}}, end: func(s *script, id uint32) {
+				if id == 1 {
+					s.answer(id, "200") // so that the limit is known
+					return
+				}
+				arrived <- id
+				go func() { <-held; s.answer(id, "200") }()
+			}}
+		})
+		rt := s.make(t, new(clientSetup))
+		req, _ := http.NewRequest("GET", url, nil)
+		mustRoundTrip(t, rt, req)
+		done := make(chan error, 1)
+		go func() {
+			resp, err := rt.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			done <- err
+		}()
+		<-arrived
+		mustRoundTrip(t, rt, req) // the first of another connection
+		if n := conns.Load(); n != 2 {
+			t.Errorf("%d connections", n)
+		}
+		close(held)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStreamLimitIsWaitedFor(t *testing.T) {
+	held := make(chan struct{})
+	arrived := make(chan uint32, 8)
+	url, conns := scripted(t, false, func(int) *script {
+		return &script{settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 1}}, end: func(s *script, id uint32) {
+			if id == 1 {
+				s.answer(id, "200")
+				return
+			}
+			arrived <- id
+			go func() { <-held; s.answer(id, "200") }()
+		}}
+	})
+	rt := &h2http.Transport{MaxConnsPerHost: 1, Config: h2http.Config{Pool: drainedPool(t)}}
+	t.Cleanup(rt.CloseIdleConnections)
+	req, _ := http.NewRequest("GET", url, nil)
+	mustRoundTrip(t, rt, req)
+	done := make(chan error, 2)
+	for range 2 {
+		go func() {
+			resp, err := rt.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			done <- err
+		}()
+	}
+	<-arrived
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := rt.RoundTrip(req.WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a request beyond the limit ended with %v", err)
+	}
+	close(held)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestSilentConnectionIsReplaced(t *testing.T) {
+	var silent atomic.Bool
+	silent.Store(true)
+	url := rawOrigin(t, false, func(i int, _ io.ReadWriteCloser, fr *http2.Framer) {
+		if i > 0 {
+			(&script{end: ok}).serve(fr)
+			return
+		}
+		fr.WriteSettings()
+		for { // no answer to anything
+			if _, err := fr.ReadFrame(); err != nil {
+				return
+			}
+		}
+	})
+	rt := &h2http.Transport{
+		HTTP2:  &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 20 * time.Millisecond},
+		Config: h2http.Config{Pool: drainedPool(t)},
+	}
+	t.Cleanup(rt.CloseIdleConnections)
+	req, _ := http.NewRequest("GET", url, nil)
+	_, err := rt.RoundTrip(req)
+	var ce *h2.ConnError
+	if !errors.As(err, &ce) {
+		t.Errorf("the request on a silent connection ended with %v", err)
+	}
+	mustRoundTrip(t, rt, req)
+}
+
+func TestIdleConnTimeout(t *testing.T) {
+	closed := make(chan struct{})
+	url := rawOrigin(t, false, func(i int, _ io.ReadWriteCloser, fr *http2.Framer) {
+		(&script{end: ok}).serve(fr)
+		close(closed)
+	})
+	rt := &h2http.Transport{IdleConnTimeout: 50 * time.Millisecond, Config: h2http.Config{Pool: drainedPool(t)}}
+	req, _ := http.NewRequest("GET", url, nil)
+	mustRoundTrip(t, rt, req)
+	<-closed
+}
+
+func TestTransportSettingsThatCannotBeHonoured(t *testing.T) {
+	for name, conf := range map[string]*http.HTTP2Config{
+		"MaxDecoderHeaderTableSize": {MaxDecoderHeaderTableSize: 100},
+		"MaxEncoderHeaderTableSize": {MaxEncoderHeaderTableSize: 100},
+		"WriteByteTimeout":          {WriteByteTimeout: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := h2http.ConfigureTransport(&http.Transport{HTTP2: conf}, nil); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("ConfigureTransport: %v", err)
+			}
+			if err := h2http.ConfigureServer(&http.Server{HTTP2: conf}, nil); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("ConfigureServer: %v", err)
+			}
+			rt := &h2http.Transport{HTTP2: conf}
+			req, _ := http.NewRequest("GET", "http://127.0.0.1:1", nil)
+			if _, err := rt.RoundTrip(req); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("Transport: %v", err)
+			}
+		})
+	}
+}
+
+func TestConfiguredTwice(t *testing.T) {
+	tr := new(http.Transport)
+	if err := h2http.ConfigureTransport(tr, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h2http.ConfigureTransport(tr, nil); err == nil {
+		t.Error("an http.Transport was configured twice")
+	}
+	srv := new(http.Server)
+	if err := h2http.ConfigureServer(srv, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h2http.ConfigureServer(srv, nil); err == nil {
+		t.Error("an http.Server was configured twice")
+	}
+}
