@@ -29,12 +29,18 @@ curl curl
 npm npm
 "
 
-# The accessibility checker that the debug page's tests run in the browser.
-axe() {
-	local at=bin/npm/node_modules/axe-core/axe.min.js
-	if [ -f "$at" ] || [ "${TARN_NO_INSTALL:-}" = 1 ]; then return; fi
-	npm install --silent --no-fund --no-audit --no-save --prefix bin/npm axe-core@4.10.3 > /dev/null 2>&1 && [ -f "$at" ] ||
-		echo "axe-core could not be installed from npm; its test is left out"
+# What tests load from npm: the accessibility checker for the debug page, and clients of Connect and
+# gRPC-Web.
+modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1"
+npm_modules() {
+	local name absent=
+	for name in $modules; do
+		[ -d "bin/npm/node_modules/${name%@*}" ] || absent=1
+	done
+	if [ -z "$absent" ] || [ "${TARN_NO_INSTALL:-}" = 1 ]; then return; fi
+	# shellcheck disable=SC2086 # one argument a module
+	npm install --silent --no-fund --no-audit --no-save --prefix bin/npm $modules > /dev/null 2>&1 ||
+		echo "could not be installed from npm: $modules; tests that need them are left out"
 }
 
 missing=()
@@ -42,7 +48,7 @@ while read -r program package; do
 	[ -n "$program" ] || continue
 	command -v "$program" > /dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || compgen -G "$program" > /dev/null || missing+=("$package")
 done <<< "$needs"
-[ ${#missing[@]} -eq 0 ] && { axe; exit 0; }
+[ ${#missing[@]} -eq 0 ] && { npm_modules; exit 0; }
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 leave() {
@@ -69,4 +75,4 @@ if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${m
 	leave "could not be installed"
 fi
 rm -f "$log"
-axe
+npm_modules
