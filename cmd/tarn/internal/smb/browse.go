@@ -3,51 +3,110 @@ package smb
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"time"
 
 	client "github.com/tarn-go/tarn/smb"
 )
 
-// at finds the share and the path that a URL names.
-func (a *app) at(ctx context.Context, arg string) (*client.Share, location, error) {
-	l, err := parseLocation(arg)
-	if err != nil {
-		return nil, l, err
-	}
-	share, err := a.share(ctx, l)
-	return share, l, err
+// spot is a place on a server with its share mounted.
+type spot struct {
+	location
+	share *client.Share
 }
 
-// runList lists a directory, a file, or the shares of a server.
+// at finds the share and the path that a URL names.
+func (a *app) at(ctx context.Context, arg string) (spot, error) {
+	l, err := parseLocation(arg)
+	if err != nil {
+		return spot{}, err
+	}
+	share, err := a.share(ctx, l)
+	return spot{l, share}, err
+}
+
+// expand finds what a URL names: one place, or those whose names match the path.
+func (a *app) expand(ctx context.Context, arg string) ([]spot, error) {
+	p, err := a.at(ctx, arg)
+	if err != nil {
+		return nil, err
+	}
+	if !hasMeta(p.path) {
+		return []spot{p}, nil
+	}
+	if _, err := p.share.Lstat(p.path); err == nil {
+		return []spot{p}, nil // "[" may be in a name
+	}
+	names, err := p.share.Glob(p.path)
+	if errors.Is(err, path.ErrBadPattern) {
+		return nil, usageError("%s: malformed pattern", p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: nothing matches", p)
+	}
+	var spots []spot
+	for _, name := range names {
+		l := p.location
+		l.path = name
+		spots = append(spots, spot{l, p.share})
+	}
+	return spots, nil
+}
+
+// runList lists directories, files, or the shares of a server.
 func runList(ctx context.Context, a *app, args []string) error {
-	l, err := parseLocation(args[0])
+	out := bufio.NewWriter(a.std.Out)
+	defer out.Flush()
+	t := trouble{app: a}
+	for _, arg := range args {
+		if err := t.report(ctx, a.list(ctx, out, arg)); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return t.result()
+}
+
+func (a *app) list(ctx context.Context, out io.Writer, arg string) error {
+	l, err := parseLocation(arg)
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(a.std.Out)
-	defer out.Flush()
 	if l.share == "" {
 		return a.listShares(ctx, out, l)
 	}
-	share, err := a.share(ctx, l)
+	places, err := a.expand(ctx, arg)
 	if err != nil {
 		return err
 	}
-	info, err := share.Stat(l.path)
-	if err != nil {
-		return err
+	for _, p := range places {
+		info, err := p.share.Stat(p.path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() || len(places) > 1 && !a.opts.recursive {
+			a.entry(out, p.base(), p.location, info)
+			continue
+		}
+		prefix := ""
+		if len(places) > 1 {
+			prefix = p.base() + "/"
+		}
+		if err := a.listDir(ctx, out, p, prefix); err != nil {
+			return err
+		}
 	}
-	if !info.IsDir() {
-		a.line(out, l.base(), info)
-		return out.Flush()
-	}
-	if err := a.listDir(ctx, out, share, l.path, ""); err != nil {
-		return err
-	}
-	return out.Flush()
+	return nil
 }
 
 func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
@@ -60,9 +119,12 @@ func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
 		return fmt.Errorf("%s: %w", l, err)
 	}
 	for _, share := range shares {
-		if a.opts.long {
+		switch {
+		case a.opts.json:
+			writeJSON(out, shareObject{share.Name, share.Comment, uint32(share.Type)})
+		case a.opts.long:
 			fmt.Fprintf(out, "%-24s %s\n", printable(share.Name), printable(share.Comment))
-		} else {
+		default:
 			fmt.Fprintln(out, printable(share.Name))
 		}
 	}
@@ -70,11 +132,11 @@ func (a *app) listShares(ctx context.Context, out io.Writer, l location) error {
 }
 
 // listDir writes the entries of a directory, each with prefix before its name.
-func (a *app) listDir(ctx context.Context, out io.Writer, share *client.Share, dir, prefix string) error {
+func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := share.ReadDir(dir)
+	entries, err := dir.share.ReadDir(dir.path)
 	if err != nil {
 		return err
 	}
@@ -83,9 +145,11 @@ func (a *app) listDir(ctx context.Context, out io.Writer, share *client.Share, d
 		if err != nil {
 			return err
 		}
-		a.line(out, prefix+e.Name(), info)
+		inner := dir
+		inner.path = path.Join(dir.path, e.Name())
+		a.entry(out, prefix+e.Name(), inner.location, info)
 		if e.IsDir() && a.opts.recursive && plainName(e.Name()) {
-			if err := a.listDir(ctx, out, share, path.Join(dir, e.Name()), prefix+e.Name()+"/"); err != nil {
+			if err := a.listDir(ctx, out, inner, prefix+e.Name()+"/"); err != nil {
 				return err
 			}
 		}
@@ -93,7 +157,12 @@ func (a *app) listDir(ctx context.Context, out io.Writer, share *client.Share, d
 	return nil
 }
 
-func (a *app) line(out io.Writer, name string, info fs.FileInfo) {
+// entry writes one file, called name for a person and with its URL in JSON.
+func (a *app) entry(out io.Writer, name string, l location, info fs.FileInfo) {
+	if a.opts.json {
+		writeJSON(out, fileObject{l.String(), kind(info.Mode()), info.Size(), info.ModTime().UTC()})
+		return
+	}
 	if info.IsDir() {
 		name += "/"
 	}
@@ -101,6 +170,49 @@ func (a *app) line(out io.Writer, name string, info fs.FileInfo) {
 		fmt.Fprintf(out, "%s %12d %s ", info.Mode(), info.Size(), info.ModTime().Local().Format("2006-01-02 15:04:05"))
 	}
 	fmt.Fprintln(out, printable(name))
+}
+
+// Objects of -json, one a line.
+type (
+	shareObject struct {
+		Share   string `json:"share"`
+		Comment string `json:"comment"`
+		Type    uint32 `json:"type"` // MS-SRVS 2.2.2.4
+	}
+	fileObject struct {
+		URL      string    `json:"url"`
+		Type     string    `json:"type"`
+		Bytes    int64     `json:"bytes"`
+		Modified time.Time `json:"modified"`
+	}
+	usageObject struct {
+		URL   string `json:"url"`
+		Bytes int64  `json:"bytes"`
+		Files int64  `json:"files"`
+	}
+)
+
+// kind is a file's type in one word.
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "directory"
+	case mode.IsRegular():
+		return "file"
+	case mode.Type() == fs.ModeSymlink:
+		return "symlink"
+	}
+	return "other"
+}
+
+// writeJSON writes v on a line of its own. Names of servers cannot drive a terminal in it:
+// control characters are escaped.
+func writeJSON(out io.Writer, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of strings, numbers and times of this package's
+	}
+	out.Write(append(b, '\n')) // an error shows at the Flush behind it
 }
 
 // printable replaces control characters, which a server could drive a terminal with.
@@ -117,81 +229,58 @@ func printable(s string) string {
 // runCat writes files to standard output.
 func runCat(ctx context.Context, a *app, args []string) error {
 	for _, arg := range args {
-		share, l, err := a.at(ctx, arg)
+		places, err := a.expand(ctx, arg)
 		if err != nil {
 			return err
 		}
-		f, err := share.Open(l.path)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteTo(a.std.Out)
-		f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runRemove removes files and, with -r, directories.
-func runRemove(ctx context.Context, a *app, args []string) error {
-	bad := false
-	for _, arg := range args {
-		share, l, err := a.at(ctx, arg)
-		if err != nil {
-			return err
-		}
-		if l.path == "." {
-			return usageError("%s is a whole share; its files have to be named", l)
-		}
-		if a.opts.recursive {
-			if _, err = share.Lstat(l.path); err == nil {
-				err = share.RemoveAll(l.path)
-			}
-		} else {
-			err = share.Remove(l.path)
-		}
-		if err != nil {
-			if ctx.Err() != nil {
+		for _, p := range places {
+			f, err := p.share.Open(p.path)
+			if err != nil {
 				return err
 			}
-			bad = true
-			a.complain("%s", explain(err))
+			_, err = f.WriteTo(a.std.Out)
+			f.Close()
+			if err != nil {
+				return err
+			}
 		}
-	}
-	if bad {
-		return errReported
 	}
 	return nil
 }
 
 // runUsage adds up sizes.
 func runUsage(ctx context.Context, a *app, args []string) error {
+	t := trouble{app: a}
 	for _, arg := range args {
-		share, l, err := a.at(ctx, arg)
+		places, err := a.expand(ctx, arg)
 		if err != nil {
 			return err
 		}
-		var bytes, files int64
-		err = share.WalkDir(l.path, func(name string, e fs.DirEntry, err error) error {
-			if err != nil {
+		for _, p := range places {
+			var bytes, files int64
+			err = p.share.WalkDir(p.path, func(name string, e fs.DirEntry, err error) error {
+				if err != nil {
+					return t.report(ctx, err)
+				}
+				if e.Type().IsRegular() {
+					info, err := e.Info()
+					if err != nil {
+						return t.report(ctx, err)
+					}
+					bytes += info.Size()
+					files++
+				}
+				return nil
+			})
+			if err = t.report(ctx, err); err != nil {
 				return err
 			}
-			if e.Type().IsRegular() {
-				info, err := e.Info()
-				if err != nil {
-					return err
-				}
-				bytes += info.Size()
-				files++
+			if a.opts.json {
+				writeJSON(a.std.Out, usageObject{p.String(), bytes, files})
+			} else {
+				fmt.Fprintf(a.std.Out, "%d\t%s in %d files\t%s\n", bytes, size(bytes), files, p)
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-		fmt.Fprintf(a.std.Out, "%d\t%s in %d files\t%s\n", bytes, size(bytes), files, l)
 	}
-	return nil
+	return t.result()
 }

@@ -60,6 +60,10 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 		return err
 	}
 	defer to.close()
+	sources, err = a.matching(ctx, sources)
+	if err != nil {
+		return err
+	}
 	if len(sources) > 1 && !isDir {
 		return usageError("several files can only be copied into a directory, and %s is none", target)
 	}
@@ -79,6 +83,25 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 		}
 	}
 	return a.carryOut(ctx, &p)
+}
+
+// matching replaces URLs with * ? or [ in them by those that they match.
+func (a *app) matching(ctx context.Context, sources []string) ([]string, error) {
+	var out []string
+	for _, s := range sources {
+		if !isURL(s) || !hasMeta(s) {
+			out = append(out, s)
+			continue
+		}
+		places, err := a.expand(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range places {
+			out = append(out, p.url())
+		}
+	}
+	return out, nil
 }
 
 // becomes reports whether a source is a directory alone, to become the target.

@@ -21,8 +21,15 @@ func parseLocation(s string) (location, error) {
 	if !ok {
 		return location{}, usageError("%q is not of the form smb://host/share/path", s)
 	}
-	// "#" and "?" may be in names; the parser is not to see them as more than that
-	u, err := url.Parse("smb://" + strings.NewReplacer("#", "%23", "?", "%3F").Replace(rest))
+	// "#" may be in names, "?" and "[" match others, and DOMAIN\user is how Windows writes a user: the
+	// parser is to see them as nothing else.
+	host, rest, slash := strings.Cut(rest, "/")
+	host = strings.ReplaceAll(host, `\`, "%5C")
+	rest = strings.NewReplacer("#", "%23", "?", "%3F").Replace(rest)
+	if slash {
+		host += "/"
+	}
+	u, err := url.Parse("smb://" + host + rest)
 	if err != nil {
 		return location{}, usageError("%q is not a URL (write %% as %%25)", s)
 	}
@@ -68,6 +75,19 @@ func (l location) String() string {
 		s += "/" + l.path
 	}
 	return s
+}
+
+// url is a URL that parseLocation reads as l.
+func (l location) url() string {
+	u := url.URL{Scheme: "smb", Host: l.addr, Path: "/" + l.share + "/" + l.path}
+	user := l.user
+	if l.domain != "" {
+		user = l.domain + ";" + user
+	}
+	if user != "" {
+		u.User = url.User(user)
+	}
+	return u.String()
 }
 
 // base is the last name of the location: that of its share for the root of one.

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type app struct {
 	shares   map[string]*client.Share
 	kerberos *krb5.Initiator
 	meter    *meter // writes to std.Err while it runs
+	traffic  traffic
 }
 
 func newApp(name string, opts options, std cli.Streams) *app {
@@ -64,11 +66,14 @@ func (a *app) session(ctx context.Context, l location) (*client.Session, error) 
 	if s := a.sessions[key]; s != nil {
 		return s, nil
 	}
-	initiator, err := a.initiator(l)
+	initiator, err := a.initiator(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt}
+	if a.opts.stats {
+		d.DialFunc = a.traffic.dial
+	}
 	s, err := d.Dial(ctx, l.addr)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.addr, err)
@@ -99,7 +104,7 @@ func (a *app) share(ctx context.Context, l location) (*client.Share, error) {
 	return m, nil
 }
 
-func (a *app) initiator(l location) (client.Initiator, error) {
+func (a *app) initiator(ctx context.Context, l location) (client.Initiator, error) {
 	if a.opts.kerberos {
 		return a.ticketInitiator()
 	}
@@ -110,7 +115,14 @@ func (a *app) initiator(l location) (client.Initiator, error) {
 	if l.user == "" {
 		return client.NTLM{}, nil
 	}
-	password, err := a.password(l)
+	hash, err := a.hash()
+	if err != nil {
+		return nil, err
+	}
+	if hash != nil {
+		return client.NTLM{User: l.user, Hash: hash, Domain: domain}, nil
+	}
+	password, err := a.password(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -133,23 +145,51 @@ func (a *app) ticketInitiator() (client.Initiator, error) {
 	return i, nil
 }
 
-// maxPassword bounds, in bytes, what is read of a password file.
-const maxPassword = 4096
+// maxSecret bounds, in bytes, what is read of a file with a password or a hash.
+const maxSecret = 4096
+
+// secretLine is the first line of a file.
+func secretLine(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSecret))
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSuffix(line, "\r"), nil
+}
+
+// hash is the NT hash that stands in for a password, nil when none is given.
+func (a *app) hash() ([]byte, error) {
+	digits, from := os.Getenv("SMB_NT_HASH"), "SMB_NT_HASH"
+	if a.opts.hashFile != "" {
+		var err error
+		if digits, err = secretLine(a.opts.hashFile); err != nil {
+			return nil, fmt.Errorf("NT hash: %w", err)
+		}
+		from = a.opts.hashFile
+	} else if digits == "" || a.opts.passwordFile != "" {
+		return nil, nil
+	}
+	hash, err := hex.DecodeString(strings.TrimSpace(digits))
+	if err != nil || len(hash) != 16 {
+		return nil, usageError("%s has no NT hash: 32 hexadecimal digits", from)
+	}
+	return hash, nil
+}
 
 // password is that of the location's user: from a file, the environment or the prompt.
-func (a *app) password(l location) (string, error) {
+func (a *app) password(ctx context.Context, l location) (string, error) {
 	if a.opts.passwordFile != "" {
-		f, err := os.Open(a.opts.passwordFile)
+		p, err := secretLine(a.opts.passwordFile)
 		if err != nil {
 			return "", fmt.Errorf("password file: %w", err)
 		}
-		defer f.Close()
-		b, err := io.ReadAll(io.LimitReader(f, maxPassword))
-		if err != nil {
-			return "", fmt.Errorf("password file: %w", err)
-		}
-		line, _, _ := strings.Cut(string(b), "\n")
-		return strings.TrimSuffix(line, "\r"), nil
+		return p, nil
 	}
 	if p, ok := os.LookupEnv("SMB_PASSWORD"); ok {
 		return p, nil
@@ -158,13 +198,40 @@ func (a *app) password(l location) (string, error) {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return "", errors.New("no password: set SMB_PASSWORD or -password-file, or run it in a terminal")
 	}
-	fmt.Fprintf(a.std.Err, "Password of %s at %s: ", l.user, l.addr)
-	b, err := term.ReadPassword(int(in.Fd()))
-	fmt.Fprintln(a.std.Err)
+	return a.prompt(ctx, in, fmt.Sprintf("Password of %s at %s: ", l.user, l.addr))
+}
+
+// prompt reads a password from a terminal. A read of a terminal cannot be interrupted: when ctx
+// ends, as Ctrl-C has it, the terminal shows again what is typed, and the read is abandoned with
+// the process.
+func (a *app) prompt(ctx context.Context, in *os.File, text string) (string, error) {
+	fd := int(in.Fd())
+	before, err := term.GetState(fd)
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
-	return string(b), nil
+	fmt.Fprint(a.std.Err, text)
+	type answer struct {
+		password []byte
+		err      error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		b, err := term.ReadPassword(fd)
+		done <- answer{b, err}
+	}()
+	select {
+	case got := <-done:
+		fmt.Fprintln(a.std.Err)
+		if got.err != nil {
+			return "", fmt.Errorf("reading the password: %w", got.err)
+		}
+		return string(got.password), nil
+	case <-ctx.Done():
+		term.Restore(fd, before) // where it fails there is nothing left to do about it
+		fmt.Fprintln(a.std.Err)
+		return "", ctx.Err()
+	}
 }
 
 // explain turns the errors people meet into words; others speak for themselves.
@@ -178,6 +245,11 @@ func explain(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return fmt.Sprintf("%s: no such host", dns.Name)
+	}
+	// A connection that was never made cannot have been lost.
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Sprintf("cannot connect to %s: %v", op.Addr, op.Err)
 	}
 	return err.Error()
 }

@@ -42,7 +42,7 @@ func TestServerGone(t *testing.T) {
 	}
 	var total atomic.Int64
 	kill := sync.OnceFunc(s.stop)
-	err = a.each(t.Context(), &p, "copied", func(ctx context.Context, j *job, count func(int64)) error {
+	err = a.each(t.Context(), &p, "copy", func(ctx context.Context, j *job, count func(int64)) error {
 		return a.copyFile(ctx, j, func(n int64) {
 			if total.Add(n) > 5<<20 {
 				kill()
@@ -84,7 +84,7 @@ func TestConnectionBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries := 0
-	err = a.each(t.Context(), &p, "copied", func(ctx context.Context, j *job, count func(int64)) error {
+	err = a.each(t.Context(), &p, "copy", func(ctx context.Context, j *job, count func(int64)) error {
 		tries++
 		if tries == 1 { // as far as the middle
 			ctx, cancel := context.WithCancel(ctx)

@@ -19,7 +19,9 @@ type meter struct {
 	verb  string
 	total int64
 	files int
-	begun time.Time
+	// present is how many of the files are in their place already; their bytes are not counted.
+	present int
+	begun   time.Time
 
 	bytes atomic.Int64
 	done  atomic.Int64 // files
@@ -38,10 +40,18 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// startMeter begins to show a copy of so many bytes and files.
-func (a *app) startMeter(total int64, files int, verb string) *meter {
-	m := &meter{app: a, out: a.std.Err, fd: -1, verb: verb, total: total, files: files,
+// startMeter begins to show how an action on the plan's files goes.
+func (a *app) startMeter(p *plan, action string) *meter {
+	m := &meter{app: a, out: a.std.Err, fd: -1, verb: past[action], total: p.total, files: len(p.jobs),
 		begun: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
+	if action == "copy" {
+		for _, j := range p.jobs {
+			if j.present {
+				m.present++
+				m.total -= j.size
+			}
+		}
+	}
 	m.lastTime = m.begun
 	if f, ok := a.std.Err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		m.fd = int(f.Fd())
@@ -66,9 +76,16 @@ func (a *app) stopMeter(m *meter) {
 	a.meter = nil
 	spent := time.Since(m.begun)
 	bytes := m.bytes.Load()
-	fmt.Fprintf(m.out, "%s %d of %d files, %s in %s, %s/s\n", m.verb, m.done.Load(), m.files,
+	there := ""
+	if m.present > 0 {
+		there = fmt.Sprintf(" (%d already there)", m.present)
+	}
+	fmt.Fprintf(m.out, "%s %d of %d files%s, %s in %s, %s/s\n", m.verb, m.done.Load(), m.files, there,
 		size(bytes), clock(spent), size(int64(float64(bytes)/max(spent.Seconds(), 1e-3))))
 }
+
+// past are the verbs of the summary.
+var past = map[string]string{"copy": "copied", "verify": "verified"}
 
 // add counts bytes. Any goroutine.
 func (m *meter) add(n int64) { m.bytes.Add(n) }
@@ -135,6 +152,9 @@ func (m *meter) measure(bytes int64, now time.Time) {
 // text is how far it is, in words.
 func (m *meter) text(bytes int64) string {
 	s := fmt.Sprintf("%3d%%  %s of %s  %s/s", percent(bytes, m.total), size(bytes), size(m.total), size(int64(m.rate)))
+	if m.files > 1 {
+		s += fmt.Sprintf("  %d of %d files", m.done.Load(), m.files)
+	}
 	if m.rate >= 1 && bytes < m.total {
 		left := float64(m.total-bytes) / m.rate
 		s += "  " + clock(time.Duration(min(left, 1e6)*float64(time.Second))) + " left"

@@ -3,31 +3,47 @@ package smb
 import (
 	"errors"
 	"flag"
+	"path"
+	"time"
 )
 
 // options are the flags of all commands; those a command does not have stay zero.
 type options struct {
 	passwordFile string
+	hashFile     string
 	domain       string
 	kerberos     bool
 	sign         bool
 	encrypt      bool
+	guest        bool
+	stats        bool
 
 	long      bool
 	recursive bool
+	json      bool
+	parents   bool
 
-	jobs   int
-	verify bool
-	anew   bool
-	quiet  bool
+	jobs     int
+	verify   bool
+	anew     bool
+	quiet    bool
+	progress bool
+	window   time.Duration
+	delete   bool
+	dryRun   bool
+
+	find criteria
 }
 
 func (o *options) add(set *flag.FlagSet) {
 	set.StringVar(&o.passwordFile, "password-file", "", "read the password from the first line of `FILE`")
+	set.StringVar(&o.hashFile, "nt-hash-file", "", "read the password's NT hash, 32 hexadecimal digits, from the first line of `FILE`")
 	set.StringVar(&o.domain, "domain", "", "domain of the user")
 	set.BoolVar(&o.kerberos, "kerberos", false, "log on with the tickets of kinit ($KRB5CCNAME)")
 	set.BoolVar(&o.sign, "sign", false, "refuse servers that do not sign")
 	set.BoolVar(&o.encrypt, "encrypt", false, "refuse servers that do not encrypt")
+	set.BoolVar(&o.guest, "guest", false, "let a server that does not know the user log him on as a guest, unprotected")
+	set.BoolVar(&o.stats, "stats", false, "show at the end how many bytes and round trips it took")
 }
 
 func noFlags(*flag.FlagSet, *options) {}
@@ -36,17 +52,51 @@ func recursiveFlag(set *flag.FlagSet, o *options) {
 	set.BoolVar(&o.recursive, "r", false, "directories and all that is in them")
 }
 
+func jsonFlag(set *flag.FlagSet, o *options) {
+	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
+}
+
 func listFlags(set *flag.FlagSet, o *options) {
 	recursiveFlag(set, o)
+	jsonFlag(set, o)
 	set.BoolVar(&o.long, "l", false, "with mode, size and time")
+}
+
+func mkdirFlags(set *flag.FlagSet, o *options) {
+	set.BoolVar(&o.parents, "p", false, "those above it too; one that is there is no error")
+}
+
+func findFlags(set *flag.FlagSet, o *options) {
+	jsonFlag(set, o)
+	set.BoolVar(&o.long, "l", false, "with mode, size and time")
+	set.StringVar(&o.find.name, "name", "", "names that match `PATTERN` (* ? [ ])")
+	set.StringVar(&o.find.kind, "type", "", "f: files, d: directories, l: symbolic links")
+	set.Func("larger", "files larger than `SIZE` bytes; K, M, G, T for units of 1024", sizeFlag(&o.find.larger))
+	set.Func("smaller", "files smaller than `SIZE` bytes", sizeFlag(&o.find.smaller))
+	set.DurationVar(&o.find.newer, "newer", 0, "changed within `TIME`, such as 36h")
+	set.DurationVar(&o.find.older, "older", 0, "not changed within `TIME`")
+}
+
+func transferFlags(set *flag.FlagSet, o *options) {
+	jsonFlag(set, o)
+	set.IntVar(&o.jobs, "j", 4, "how many files of more than 1 MiB to copy at a `time`, at most 64; of others eight times as many, at most 64")
+	set.BoolVar(&o.verify, "verify", false, "read both sides again and compare their SHA-256")
+	set.BoolVar(&o.anew, "anew", false, "copy everything again, also what is there already")
+	set.BoolVar(&o.quiet, "q", false, "show no progress")
+	set.BoolVar(&o.progress, "P", false, "show each file when it is copied")
+	set.DurationVar(&o.window, "time-window", 0, "files of one size are equal when their times differ by less than `TIME`, for servers that store times coarsely")
 }
 
 func copyFlags(set *flag.FlagSet, o *options) {
 	recursiveFlag(set, o)
-	set.IntVar(&o.jobs, "j", 4, "how many files to copy at a `time`, at most 64")
-	set.BoolVar(&o.verify, "verify", false, "read both sides again and compare their SHA-256")
-	set.BoolVar(&o.anew, "anew", false, "copy everything again, also what is there already")
-	set.BoolVar(&o.quiet, "q", false, "show no progress")
+	transferFlags(set, o)
+}
+
+func syncFlags(set *flag.FlagSet, o *options) {
+	transferFlags(set, o)
+	o.recursive = true
+	set.BoolVar(&o.delete, "delete", false, "remove from the target what the source does not have")
+	set.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
 
 func (o *options) check() error {
@@ -54,5 +104,19 @@ func (o *options) check() error {
 		return errors.New("-j takes a number from 1 to 64")
 	}
 	o.jobs = max(o.jobs, 1)
+	if o.passwordFile != "" && o.hashFile != "" {
+		return errors.New("-password-file and -nt-hash-file exclude each other")
+	}
+	if o.window < 0 {
+		return errors.New("-time-window takes no negative time")
+	}
+	switch o.find.kind {
+	case "", "f", "d", "l":
+	default:
+		return errors.New("-type takes f, d or l")
+	}
+	if _, err := path.Match(o.find.name, ""); err != nil {
+		return errors.New("-name: malformed pattern")
+	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"path"
 	"strings"
@@ -17,10 +16,11 @@ type job struct {
 	fromName, toName string
 	size             int64
 	modified         time.Time
-	present          bool   // it is there already, as it should be
-	part             string // of toName's directory: what it is called while it grows
-	partThere        bool   // there is such a file already
-	partSize         int64  // how much of it is of use
+	changed          time.Time // of anything about the file, where the source says so
+	present          bool      // it is there already, as it should be
+	part             string    // of toName's directory: what it is called while it grows
+	partThere        bool      // there is such a file already
+	partSize         int64     // how much of it is of use
 }
 
 // plan is what a copy has to do.
@@ -28,19 +28,15 @@ type plan struct {
 	jobs    []*job
 	total   int64 // bytes of all jobs, also of those that are done already
 	skipped int   // symbolic links and other things that are no files
+	// extra are what the target has and the source has not, in directories that both have.
+	extra []extra
 }
 
-// partPrefix begins the names of unfinished files. Such files are never copied.
-const partPrefix = ".tarn-part-"
-
-// partName is what a file is called while it is being copied: its own name and the state
-// of its source are in it, so that a part is gone on with only if it is one of the same.
-func partName(j *job) (name, prefix string) {
-	own, source := fnv.New64a(), fnv.New64a()
-	own.Write([]byte(path.Base(j.toName)))
-	fmt.Fprintf(source, "%s %d %d", j.from.label(j.fromName), j.size, j.modified.UnixNano())
-	prefix = fmt.Sprintf("%s%016x-", partPrefix, own.Sum64())
-	return fmt.Sprintf("%s%016x", prefix, source.Sum64()), prefix
+// extra is something for sync -delete to remove.
+type extra struct {
+	tree tree
+	name string
+	dir  bool
 }
 
 // add plans to copy what is called fromName in from to toName in to.
@@ -63,7 +59,7 @@ func (a *app) add(ctx context.Context, p *plan, from tree, fromName string, to t
 	return a.directory(ctx, p, from, fromName, to, toName)
 }
 
-// directory plans a directory, and makes it, parents before children.
+// directory plans a directory, and makes it unless this is a dry run, parents before children.
 func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string, to tree, toName string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -72,19 +68,28 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 	if err != nil {
 		return err
 	}
-	if toName != "." {
-		if err := to.Mkdir(toName); err != nil {
+	if toName != "." && !a.opts.dryRun {
+		if err := a.makeDir(to, toName); err != nil {
 			return err
 		}
 	}
-	there, err := list(to, toName)
-	if err != nil {
-		return err
+	there := map[string]fs.FileInfo{}
+	if info, err := to.Lstat(toName); !a.opts.dryRun || err == nil && info.IsDir() {
+		if there, err = list(to, toName); err != nil {
+			return err
+		}
 	}
+	wanted := map[string]string{}
 	for _, e := range entries {
 		if !plainName(e.Name()) {
 			return fmt.Errorf("%s: refused: it has a file called %q", from.label(fromName), e.Name())
 		}
+		if twin, taken := wanted[to.fold(e.Name())]; taken {
+			p.skipped++
+			a.complain("left out, differs from %s in case alone: %s", twin, from.label(path.Join(fromName, e.Name())))
+			continue
+		}
+		wanted[to.fold(e.Name())] = e.Name()
 		source, target := path.Join(fromName, e.Name()), path.Join(toName, e.Name())
 		if e.IsDir() {
 			if err := a.directory(ctx, p, from, source, to, target); err != nil {
@@ -94,14 +99,40 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
+			continue // removed since
 		}
 		if err != nil {
 			return err
 		}
 		a.file(p, from, source, to, target, info, there)
 	}
+	for name, info := range there {
+		if _, ok := wanted[to.fold(name)]; !ok && !strings.HasPrefix(name, partPrefix) && plainName(name) {
+			p.extra = append(p.extra, extra{to, path.Join(toName, name), info.IsDir()})
+		}
+	}
 	return nil
+}
+
+// makeDir makes a directory of the target. With -delete a file in its place is removed.
+func (a *app) makeDir(to tree, name string) error {
+	err := to.Mkdir(name)
+	if err == nil {
+		return nil
+	}
+	info, serr := to.Lstat(name)
+	switch {
+	case serr != nil || !errors.Is(err, fs.ErrExist):
+		return err
+	case info.IsDir():
+		return nil
+	case !a.opts.delete:
+		return fmt.Errorf("%s is there and no directory", to.label(name))
+	}
+	if err := to.Remove(name); err != nil {
+		return err
+	}
+	return to.Mkdir(name)
 }
 
 // file plans one file. there is what the target's directory has.
@@ -114,20 +145,21 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 		a.complain("left out, not a file: %s", from.label(fromName))
 		return
 	}
-	j := &job{from: from, to: to, fromName: fromName, toName: toName, size: info.Size(), modified: info.ModTime()}
+	j := &job{from: from, to: to, fromName: fromName, toName: toName,
+		size: info.Size(), modified: info.ModTime(), changed: changeTime(info)}
 	if old := there[path.Base(toName)]; old != nil && !a.opts.anew {
-		j.present = old.Mode().IsRegular() && old.Size() == j.size && sameTime(old.ModTime(), j.modified)
+		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}
 	var prefix string
-	j.part, prefix = partName(j)
+	j.part, prefix = partName(partKey(), j)
 	for name, old := range there {
 		switch {
 		case name == j.part:
-			j.partThere = true
-			if !a.opts.anew {
+			j.partThere = old.Mode().IsRegular()
+			if j.partThere && !a.opts.anew {
 				j.partSize = min(old.Size(), j.size)
 			}
-		case strings.HasPrefix(name, prefix):
+		case strings.HasPrefix(name, prefix) && !a.opts.dryRun:
 			to.Remove(path.Join(path.Dir(toName), name)) // of another state of the source: no use
 		}
 	}
@@ -135,10 +167,16 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 	p.total += j.size
 }
 
-// sameTime compares two times as coarsely as the coarsest filesystem keeps them.
-func sameTime(a, b time.Time) bool {
-	d := a.Sub(b)
-	return d > -2*time.Second && d < 2*time.Second
+// timeUnit is how finely SMB stores times (MS-DTYP 2.3.3).
+const timeUnit = 100 * time.Nanosecond
+
+// sameTime compares two times as finely as SMB stores them, or as -time-window says. Two files of
+// one size whose times differ by less are taken for the same: in doubt a file is copied again.
+func (a *app) sameTime(x, y time.Time) bool {
+	if a.opts.window > 0 {
+		return x.Sub(y).Abs() < a.opts.window
+	}
+	return x.Truncate(timeUnit).Equal(y.Truncate(timeUnit))
 }
 
 // list is what a directory has, by name.

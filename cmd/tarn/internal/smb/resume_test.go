@@ -36,7 +36,7 @@ func interrupt(t *testing.T, source, target string, after int64) {
 		t.Fatal(err)
 	}
 	var total atomic.Int64
-	err = a.each(ctx, &p, "copied", func(ctx context.Context, j *job, count func(int64)) error {
+	err = a.each(ctx, &p, "copy", func(ctx context.Context, j *job, count func(int64)) error {
 		return a.copyFile(ctx, j, func(n int64) {
 			if total.Add(n) > after {
 				cancel()

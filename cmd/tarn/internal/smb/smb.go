@@ -1,5 +1,5 @@
-// Package smb is the command "tarn smb": it lists, copies and removes what is on SMB
-// servers, for a person at a terminal or a script.
+// Package smb is the command "tarn smb": it lists, copies and removes what is on SMB servers, for
+// a person at a terminal or a script.
 package smb
 
 import (
@@ -8,26 +8,36 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
 const usage = `usage: tarn smb COMMAND [flags] ARGUMENTS
 
-  ls   [-l] [-r] URL                 list a directory, or the shares of a server
-  cat  URL...                        write files to standard output
-  get  [-r] URL... [DIRECTORY|FILE]  copy from a server
-  put  [-r] FILE... URL              copy to a server
-  cp   [-r] URL... URL               copy between servers, or within one
-  rm   [-r] URL...                   remove files, with -r directories and what is in them
-  du   URL...                        add up the sizes of files
+  ls    [-l] [-r] URL...              list a directory, or the shares of a server
+  find  [flags] URL...                list what has a name, type, size or age, at any depth
+  du    URL...                        add up the sizes of files
+  cat   URL...                        write files to standard output
+  get   [-r] URL... [DIRECTORY|FILE]  copy from a server
+  put   [-r] FILE... URL              copy to a server
+  cp    [-r] URL... URL               copy between servers, or within one
+  sync  [-delete] SOURCE TARGET       make a directory's copy equal to it, one way
+  mv    URL... URL                    rename, within a share
+  mkdir [-p] URL...                   make directories
+  rm    [-r] URL...                   remove files, with -r directories and what is in them
 
-A URL is smb://[DOMAIN;][user@]host[:port]/share/path. Without a user the logon is anonymous.
-The password is asked for, or comes from SMB_PASSWORD or -password-file; -kerberos uses
-the tickets of kinit instead. An interrupted copy goes on where it was when it is repeated.
-A directory copied alone becomes the target; a "/" at the target's end puts it inside.
+A URL is smb://[DOMAIN;][user@]host[:port]/share/path. In the last parts of a path * ? and [ ]
+match names. Without a user the logon is anonymous. The password is asked for, or comes from
+SMB_PASSWORD or -password-file; SMB_NT_HASH or -nt-hash-file has the password's NT hash instead;
+-kerberos uses the tickets of kinit. A server that does not know the user is refused unless
+-guest allows it to let the user in as a guest.
 
-"tarn smb COMMAND -h" lists the flags.
+An interrupted copy continues where it was when it is repeated. A directory copied alone becomes
+the target; a "/" at the target's end puts it inside. What is left out, because it is no regular
+file, is named, and makes the exit status 1, as an error does.
+
+Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.
 `
 
 // command is one of the subcommands.
@@ -42,13 +52,17 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"ls", 1, 1, listFlags, runList},
+		{"ls", 1, 0, listFlags, runList},
+		{"find", 1, 0, findFlags, runFind},
 		{"cat", 1, 0, noFlags, runCat},
 		{"get", 1, 0, copyFlags, runGet},
 		{"put", 2, 0, copyFlags, runPut},
 		{"cp", 2, 0, copyFlags, runCopy},
+		{"sync", 2, 2, syncFlags, runSync},
+		{"mv", 2, 0, noFlags, runMove},
+		{"mkdir", 1, 0, mkdirFlags, runMkdir},
 		{"rm", 1, 0, recursiveFlag, runRemove},
-		{"du", 1, 0, noFlags, runUsage},
+		{"du", 1, 0, jsonFlag, runUsage},
 	}
 }
 
@@ -85,20 +99,28 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 func runCommand(ctx context.Context, c command, args []string, std cli.Streams) int {
 	opts := options{}
 	set := flag.NewFlagSet("tarn smb "+c.name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
 	opts.add(set)
 	c.flags(set, &opts)
-	err := set.Parse(args)
+	literal := 0 // of args, from the end: those behind "--"
+	for i, arg := range args {
+		if arg == "--" {
+			literal = len(args) - i - 1
+			break
+		}
+	}
+	flags := args[:len(args)-literal]
+	if literal > 0 || len(flags) > 0 && flags[len(flags)-1] == "--" {
+		flags = flags[:len(flags)-1]
+	}
+	rest, err := cli.Parse(set, flags, fmt.Sprintf("flags of tarn smb %s:\n", c.name), std.Out)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(std.Out, "flags of tarn smb %s:\n", c.name)
-		set.SetOutput(std.Out)
-		set.PrintDefaults()
 		return cli.OK
 	}
+	rest = append(rest, args[len(args)-literal:]...)
 	if err == nil {
 		err = opts.check()
 	}
-	if err == nil && (set.NArg() < c.least || c.most > 0 && set.NArg() > c.most) {
+	if err == nil && (len(rest) < c.least || c.most > 0 && len(rest) > c.most) {
 		err = fmt.Errorf("wrong number of arguments; \"tarn smb help\" shows what it takes")
 	}
 	if err != nil {
@@ -106,8 +128,10 @@ func runCommand(ctx context.Context, c command, args []string, std cli.Streams) 
 		return cli.Usage
 	}
 	a := newApp(c.name, opts, std)
-	defer a.close()
-	return a.status(ctx, c.run(ctx, a, set.Args()))
+	status := a.status(ctx, c.run(ctx, a, rest))
+	a.close()
+	a.reportTraffic()
+	return status
 }
 
 // status reports err in one line and turns it into an exit status.
@@ -127,3 +151,34 @@ func (a *app) status(ctx context.Context, err error) int {
 	a.complain("%s", explain(err))
 	return cli.Failed
 }
+
+// trouble reports the error of one of several things to do, and remembers that there was one.
+type trouble struct {
+	app *app
+	bad bool
+}
+
+// report reports err and returns nil, so that the others are done; it returns err where the
+// command is to end: it was interrupted, or used wrongly.
+func (t *trouble) report(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil || errors.Is(err, errUsage) {
+		return err
+	}
+	t.bad = true
+	t.app.complain("%s", explain(err))
+	return nil
+}
+
+// result is errReported when something was reported.
+func (t *trouble) result() error {
+	if t.bad {
+		return errReported
+	}
+	return nil
+}
+
+// hasMeta reports whether a path has characters that match others.
+func hasMeta(name string) bool { return strings.ContainsAny(name, "*?[") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -20,35 +21,61 @@ var errChanged = errors.New("changed while it was being copied")
 // carryOut does the plan, several files at a time. Files that fail are reported and do
 // not stop the others.
 func (a *app) carryOut(ctx context.Context, p *plan) error {
-	err := a.each(ctx, p, "copied", a.copyFile)
+	err := a.each(ctx, p, "copy", a.copyFile)
 	if err == nil && a.opts.verify {
-		err = a.each(ctx, p, "verified", a.verifyFile)
+		err = a.each(ctx, p, "verify", a.verifyFile)
+	}
+	if err == nil {
+		err = p.leftOut()
 	}
 	return err
 }
 
+// leftOut is the error of a copy that leaves out what is no regular file.
+func (p *plan) leftOut() error {
+	if p.skipped > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// smallFile is up to how many bytes of a file its round trips take longer than its data: of such
+// files more are copied at a time.
+const smallFile = 1 << 20
+
+// workers is how many files are copied at a time.
+func (a *app) workers(p *plan) int { return min(8*a.opts.jobs, 64, max(len(p.jobs), 1)) }
+
 // each runs do over the jobs and shows how it goes. do reports the bytes it has done to
 // count. When the server is gone for good, what is left is not tried.
-func (a *app) each(ctx context.Context, p *plan, done string, do func(ctx context.Context, j *job, count func(int64)) error) error {
-	m := a.startMeter(p.total, len(p.jobs), done)
+func (a *app) each(ctx context.Context, p *plan, action string, do func(ctx context.Context, j *job, count func(int64)) error) error {
+	m := a.startMeter(p, action)
 	inner, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	queue := make(chan *job)
+	large := make(chan struct{}, a.opts.jobs)
 	var wg sync.WaitGroup
 	var bad atomic.Bool
-	for range min(a.opts.jobs, max(len(p.jobs), 1)) {
+	for range a.workers(p) {
 		wg.Go(func() {
 			for j := range queue {
+				if j.size > smallFile {
+					large <- struct{}{}
+				}
 				err := a.attempt(inner, j, m, do)
+				if j.size > smallFile {
+					<-large
+				}
 				switch {
 				case err == nil:
 					m.file()
-				case inner.Err() != nil: // it has been said, or will be
+					a.tell(action, j, nil)
+				case inner.Err() != nil: // reported where it ended
 				case lost(err):
 					giveUp(err)
 				default:
 					bad.Store(true)
-					a.complain("%s: %s", j.from.label(j.fromName), explain(err))
+					a.tell(action, j, err)
 				}
 			}
 		})
@@ -73,6 +100,21 @@ feed:
 		return errReported
 	}
 	return nil
+}
+
+// tell reports one file, that err kept from being copied when it is not nil.
+func (a *app) tell(action string, j *job, err error) {
+	e := event{Action: action, Source: j.from.label(j.fromName), Target: j.to.label(j.toName), Bytes: j.size}
+	switch {
+	case err != nil:
+		a.complain("%s: %s", e.Source, explain(err))
+		e.Error = err.Error()
+	case j.present && action == "copy":
+		e.Action = "skip"
+	}
+	if a.opts.json || a.opts.progress && err == nil && e.Action != "skip" {
+		a.event(e)
+	}
 }
 
 // attempt does a job and, when the connection breaks, does it again after a while: the
@@ -102,21 +144,56 @@ func lost(err error) bool {
 	return errors.Is(err, client.ErrConnLost) || errors.Is(err, client.ErrHandleLost)
 }
 
-// copyFile copies one file into a part and gives it its name when it is whole.
+// copyFile copies one file into a part, and gives it its name when all of it is there, on stable
+// storage, and the source is what it was. A part that cannot become the file is removed; one that
+// an interruption or a lost connection leaves is continued with next time.
 func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 	if j.present {
-		count(j.size)
+		count(0)
 		return nil
 	}
 	part := path.Join(path.Dir(j.toName), j.part)
-	whole, err := a.serverSide(j, part, count)
-	if err == nil && !whole {
+	copied, err := a.serverSide(j, part, count)
+	if err == nil && !copied {
 		err = a.fill(ctx, j, part, count)
 	}
+	if err == nil {
+		err = j.unchanged()
+	}
+	if err == nil {
+		err = j.to.Chtimes(part, j.modified)
+	}
+	if err == nil {
+		err = a.finish(j, part)
+	}
+	if err != nil && ctx.Err() == nil && !lost(err) {
+		j.to.Remove(part) // where that fails too, there is nothing else to try
+	}
+	return err
+}
+
+// unchanged compares the source with what it was when the copy was planned.
+func (j *job) unchanged() error {
+	info, err := j.from.Lstat(j.fromName)
 	if err != nil {
 		return err
 	}
-	if err := j.to.Chtimes(part, j.modified); err != nil {
+	if !info.Mode().IsRegular() || info.Size() != j.size || !info.ModTime().Equal(j.modified) || !changeTime(info).Equal(j.changed) {
+		return errChanged
+	}
+	return nil
+}
+
+// finish gives the part the file's name. With sync -delete a directory of that name is removed.
+func (a *app) finish(j *job, part string) error {
+	err := j.to.Rename(part, j.toName)
+	if err == nil || !a.opts.delete {
+		return err
+	}
+	if info, serr := j.to.Lstat(j.toName); serr != nil || !info.IsDir() {
+		return err
+	}
+	if err := j.to.RemoveAll(j.toName); err != nil {
 		return err
 	}
 	return j.to.Rename(part, j.toName)
@@ -132,6 +209,7 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (bool, error) {
 	}
 	n, err := from.share.Copy(to.full(part), from.full(j.fromName))
 	if errors.Is(err, errors.ErrUnsupported) {
+		j.partThere, j.partSize = false, 0
 		return false, nil
 	}
 	if err == nil && n != j.size {
@@ -143,14 +221,27 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (bool, error) {
 	return err == nil, err
 }
 
-// fill brings the part to the length of the source, from where it was left.
+// openPart opens the part to continue, or makes it. One that is there unexpectedly is this user's,
+// as nobody else can know its name: another attempt of this copy has left it.
+func (j *job) openPart(part string) (sink, error) {
+	if !j.partThere {
+		out, err := j.to.CreatePart(part)
+		if !errors.Is(err, fs.ErrExist) {
+			return out, err
+		}
+		j.partThere, j.partSize = true, 0
+	}
+	return j.to.ReopenPart(part)
+}
+
+// fill brings the part to the length of the source, from where it was left, and to stable storage.
 func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) (err error) {
 	in, err := j.from.Open(j.fromName)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := j.to.OpenPart(part)
+	out, err := j.openPart(part)
 	if err != nil {
 		return err
 	}
@@ -165,16 +256,21 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 			return err
 		}
 	}
-	if _, err := in.Seek(start, io.SeekStart); err != nil {
-		return err
+	if start > 0 {
+		if _, err := in.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := out.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		count(start)
 	}
-	if _, err := out.Seek(start, io.SeekStart); err != nil {
-		return err
-	}
-	count(start)
 	n, err := a.pour(ctx, out, in, count)
 	if err == nil && start+n != j.size {
 		err = errChanged
+	}
+	if err == nil {
+		err = out.Sync()
 	}
 	return err
 }

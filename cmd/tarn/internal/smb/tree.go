@@ -20,17 +20,21 @@ type tree interface {
 	Lstat(name string) (fs.FileInfo, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Open(name string) (source, error)
-	// OpenPart opens a file to write on, and makes it when it is not there.
-	OpenPart(name string) (sink, error)
-	// Mkdir makes a directory; one that is there already is well.
+	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does.
+	CreatePart(name string) (sink, error)
+	ReopenPart(name string) (sink, error)
+	// Mkdir makes a directory. The error matches fs.ErrExist when the name is taken.
 	Mkdir(name string) error
 	// Rename moves a file, over another if need be.
 	Rename(from, to string) error
 	Remove(name string) error
+	RemoveAll(name string) error
 	Chtimes(name string, modified time.Time) error
 	// label is the name as it is shown.
 	label(name string) string
-	// rewind is how many bytes before the end of a part written in haste may be missing.
+	// fold is the same for two names when they are names of one file.
+	fold(name string) string
+	// rewind is how many bytes before the end of an unfinished part may be missing.
 	rewind() int64
 }
 
@@ -47,6 +51,15 @@ type sink interface {
 	io.ReaderFrom
 	io.Closer
 	Truncate(size int64) error
+	Sync() error
+}
+
+// changeTime is when anything about a file changed, where the file's server says so.
+func changeTime(info fs.FileInfo) time.Time {
+	if st, ok := info.Sys().(*client.FileStat); ok {
+		return st.ChangeTime
+	}
+	return time.Time{}
 }
 
 // remote is a directory of a share.
@@ -59,7 +72,9 @@ func (r *remote) full(name string) string { return path.Join(r.at.path, name) }
 
 func (r *remote) Lstat(name string) (fs.FileInfo, error)     { return r.share.Lstat(r.full(name)) }
 func (r *remote) ReadDir(name string) ([]fs.DirEntry, error) { return r.share.ReadDir(r.full(name)) }
+func (r *remote) Mkdir(name string) error                    { return r.share.Mkdir(r.full(name), 0o777) }
 func (r *remote) Remove(name string) error                   { return r.share.Remove(r.full(name)) }
+func (r *remote) RemoveAll(name string) error                { return r.share.RemoveAll(r.full(name)) }
 func (r *remote) Rename(from, to string) error               { return r.share.Rename(r.full(from), r.full(to)) }
 
 func (r *remote) Open(name string) (source, error) {
@@ -70,20 +85,18 @@ func (r *remote) Open(name string) (source, error) {
 	return f, nil
 }
 
-func (r *remote) OpenPart(name string) (sink, error) {
-	f, err := r.share.OpenFile(r.full(name), os.O_RDWR|os.O_CREATE, 0o666)
+func (r *remote) CreatePart(name string) (sink, error) {
+	return r.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (r *remote) ReopenPart(name string) (sink, error) { return r.openPart(name, os.O_RDWR) }
+
+func (r *remote) openPart(name string, flag int) (sink, error) {
+	f, err := r.share.OpenFile(r.full(name), flag, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-func (r *remote) Mkdir(name string) error {
-	err := r.share.Mkdir(r.full(name), 0o777)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
 }
 
 func (r *remote) Chtimes(name string, modified time.Time) error {
@@ -96,9 +109,13 @@ func (r *remote) label(name string) string {
 	return l.String()
 }
 
+// fold: servers of SMB take names that differ in case alone for one, but for those that are told
+// otherwise.
+func (r *remote) fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+
 // rewind: writes overtake each other on the way to a server, by what one call keeps in
 // flight, so a part that ends at n may have holes in what is before n.
-func (r *remote) rewind() int64 { return 16 << 20 }
+func (r *remote) rewind() int64 { return client.DefaultPipeline }
 
 // local is a directory here. Nothing in it, whatever a server calls its files, can lead
 // out of it.
@@ -110,7 +127,9 @@ type local struct {
 func (l *local) Lstat(name string) (fs.FileInfo, error) {
 	return l.root.Lstat(filepath.FromSlash(name))
 }
-func (l *local) Remove(name string) error { return l.root.Remove(filepath.FromSlash(name)) }
+func (l *local) Mkdir(name string) error     { return l.root.Mkdir(filepath.FromSlash(name), 0o777) }
+func (l *local) Remove(name string) error    { return l.root.Remove(filepath.FromSlash(name)) }
+func (l *local) RemoveAll(name string) error { return l.root.RemoveAll(filepath.FromSlash(name)) }
 
 func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
 	f, err := l.root.Open(filepath.FromSlash(name))
@@ -133,20 +152,27 @@ func (l *local) Open(name string) (source, error) {
 	return f, nil
 }
 
-func (l *local) OpenPart(name string) (sink, error) {
-	f, err := l.root.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, 0o666)
+func (l *local) CreatePart(name string) (sink, error) {
+	return l.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (l *local) ReopenPart(name string) (sink, error) {
+	info, err := l.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("not a regular file")}
+	}
+	return l.openPart(name, os.O_RDWR)
+}
+
+func (l *local) openPart(name string, flag int) (sink, error) {
+	f, err := l.root.OpenFile(filepath.FromSlash(name), flag, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-func (l *local) Mkdir(name string) error {
-	err := l.root.Mkdir(filepath.FromSlash(name), 0o777)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
 }
 
 func (l *local) Chtimes(name string, modified time.Time) error {
@@ -154,6 +180,7 @@ func (l *local) Chtimes(name string, modified time.Time) error {
 }
 
 func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
+func (l *local) fold(name string) string  { return name }
 func (l *local) rewind() int64            { return 0 }
 
 // plainName reports whether a name that a directory lists is one name and no path: a

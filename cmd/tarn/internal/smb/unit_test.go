@@ -99,7 +99,7 @@ func TestLocalStaysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	if f, err := p.tree.OpenPart("link/file"); err == nil {
+	if f, err := p.tree.CreatePart("link/file"); err == nil {
 		f.Close()
 		t.Error("wrote outside")
 	}

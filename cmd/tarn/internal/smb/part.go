@@ -1,0 +1,100 @@
+package smb
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+)
+
+// partPrefix begins the names of unfinished files. Such files are never copied.
+const partPrefix = ".tarn-part-"
+
+// partKey makes the names of unfinished files known to this user alone: who may write to a
+// directory must not be able to lay a file there that a copy then continues with. It is kept, so
+// that a copy continues after an interruption; where it cannot be kept it lasts as long as the
+// process.
+var partKey = sync.OnceValue(func() []byte {
+	dir, err := os.UserCacheDir()
+	if err == nil {
+		var key []byte
+		if key, err = keptKey(filepath.Join(dir, "tarn")); err == nil {
+			return key
+		}
+	}
+	return newKey()
+})
+
+const keyBytes = 32
+
+func newKey() []byte {
+	key := make([]byte, keyBytes)
+	rand.Read(key) // never fails: the runtime ends the process instead
+	return key
+}
+
+// keptKey reads the key in dir, and makes it when there is none.
+func keptKey(dir string) ([]byte, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, "part-key")
+	if key, err := readKey(name); !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	// Under a name of its own first: a process that runs beside this one reads a whole key or none.
+	f, err := os.CreateTemp(dir, "part-key-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(newKey())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return readKey(name)
+}
+
+func readKey(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() != keyBytes || info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s is no key of this user's alone", name)
+	}
+	key := make([]byte, keyBytes)
+	_, err = io.ReadFull(f, key)
+	return key, err
+}
+
+// partName is what a file is called while it is being copied: its own name and the state of its
+// source are in it, so that a copy continues only with a part of the same. prefix is what the
+// parts of all states have in common.
+func partName(key []byte, j *job) (name, prefix string) {
+	prefix = fmt.Sprintf("%s%x-", partPrefix, digest(key, path.Base(j.toName)))
+	state := fmt.Sprintf("%s\x00%d\x00%d", j.from.label(j.fromName), j.size, j.modified.UnixNano())
+	return fmt.Sprintf("%s%x", prefix, digest(key, state)), prefix
+}
+
+// digest is 64 bits that cannot be guessed without the key.
+func digest(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	io.WriteString(mac, text)
+	return mac.Sum(nil)[:8]
+}

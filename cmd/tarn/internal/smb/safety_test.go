@@ -1,0 +1,278 @@
+package smb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+)
+
+// copyWhile copies source to target and runs meddle when the first bytes have been counted.
+func copyWhile(t *testing.T, source, target string, meddle func()) (error, string) {
+	t.Helper()
+	var errs bytes.Buffer
+	a := newApp("test", options{jobs: 1, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+	defer a.close()
+	to, _, err := a.target(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.close()
+	from, err := a.source(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.close()
+	var p plan
+	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, to.name); err != nil {
+		t.Fatal(err)
+	}
+	once := false
+	err = a.each(t.Context(), &p, "copy", func(ctx context.Context, j *job, count func(int64)) error {
+		return a.copyFile(ctx, j, func(n int64) {
+			if count(n); !once && n > 0 {
+				once = true
+				meddle()
+			}
+		})
+	})
+	return err, errs.String()
+}
+
+// overwrite changes a file in place, its length and its first bytes' places kept.
+func overwrite(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []int64{0, info.Size() - 8} {
+		if _, err := f.WriteAt([]byte("MEDDLED!"), off); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A source that is rewritten in place while it is copied gives no torn file: the copy fails,
+// leaves nothing, and succeeds when it is repeated.
+func TestSourceChangesWhileCopied(t *testing.T) {
+	for _, mode := range []string{"plain", "signed", "encrypted"} {
+		t.Run("put "+mode, func(t *testing.T) {
+			s := startServer(t, "-mode", mode)
+			name, _ := bigFile(t)
+			err, said := copyWhile(t, name, s.url("target"), func() { overwrite(t, name) })
+			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
+				t.Errorf("%v: %s", err, said)
+			}
+			if _, err := os.Stat(filepath.Join(s.dir, "target")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the target: %v", err)
+			}
+			if left := parts(t, s.dir); len(left) != 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			must(t, "put", "-verify", name, s.url("target"))
+		})
+		t.Run("get "+mode, func(t *testing.T) {
+			s := startServer(t, "-mode", mode)
+			name, _ := bigFile(t)
+			must(t, "put", name, s.url("source"))
+			target := filepath.Join(t.TempDir(), "target")
+			err, said := copyWhile(t, s.url("source"), target, func() { overwrite(t, filepath.Join(s.dir, "source")) })
+			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
+				t.Errorf("%v: %s", err, said)
+			}
+			if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the target: %v", err)
+			}
+			if left := parts(t, filepath.Dir(target)); len(left) != 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			must(t, "get", "-verify", s.url("source"), target)
+		})
+	}
+}
+
+// A file of the same size that is rewritten within two seconds is copied again, both ways, and one
+// that is not is not.
+func TestRewrittenAtOnce(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	name, back := filepath.Join(dir, "file"), filepath.Join(dir, "back")
+	when := time.Now().Truncate(time.Second)
+	for i, text := range []string{"first", "other", "third"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		later := when.Add(time.Duration(i) * 100 * time.Nanosecond)
+		if err := os.Chtimes(name, later, later); err != nil {
+			t.Fatal(err)
+		}
+		must(t, "put", name, s.url("file"))
+		must(t, "get", s.url("file"), back)
+		for _, copied := range []string{filepath.Join(s.dir, "file"), back} {
+			if b, err := os.ReadFile(copied); err != nil || string(b) != text {
+				t.Errorf("%s has %q, not %q, %v", copied, b, text, err)
+			}
+		}
+		if r := must(t, "put", name, s.url("file")); !strings.Contains(r.err, "1 already there") || !strings.Contains(r.err, "0 B in") {
+			t.Errorf("copied again: %s", r.err)
+		}
+	}
+	if err := os.WriteFile(name, []byte("drift"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	later := when.Add(time.Second)
+	if err := os.Chtimes(name, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if r := must(t, "put", "-time-window", "2s", name, s.url("file")); !strings.Contains(r.err, "1 already there") {
+		t.Errorf("-time-window: %s", r.err)
+	}
+}
+
+// What is left out makes the exit status 1.
+func TestLeftOut(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t.Context(), "put", "-r", dir, s.url("there"))
+	if r.status != cli.Failed || !strings.Contains(r.err, "left out, not a file") || !strings.Contains(r.err, "copied 1 of 1") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A flag behind the arguments counts, and a word that looks like one and is none is an error, so
+// that nothing is copied unencrypted into a file called -encrypt.
+func TestFlagsAnywhere(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile(filepath.Join(s.dir, "file"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "get", s.url("file"), "-encrypt")
+	if r := run(t.Context(), "get", s.url("file"), "-encrpyt"); r.status != cli.Usage || !strings.Contains(r.err, "-encrpyt") {
+		t.Errorf("%+v", r)
+	}
+	must(t, "get", s.url("file"), "--", "-encrypt")
+	for name, want := range map[string]bool{"file": true, "-encrypt": true, "-encrpyt": false} {
+		if _, err := os.Stat(name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	plain := startServer(t, "-global", "server smb encrypt = off")
+	if err := os.WriteFile(filepath.Join(plain.dir, "file"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t.Context(), "get", plain.url("file"), "-encrypt"); r.status != cli.Failed {
+		t.Errorf("a server that does not encrypt: %+v", r)
+	}
+}
+
+// A name that the server refuses leaves no part on it.
+func TestNoPartOfRefusedName(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bad:name"), bytes.Repeat([]byte("x"), 3<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t.Context(), "put", filepath.Join(dir, "bad:name"), s.url("")); r.status != cli.Failed {
+		t.Errorf("%+v", r)
+	}
+	if left := parts(t, s.dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Nobody who lays files into the target's directory chooses what a copy continues with.
+func TestPartNamesAreSecret(t *testing.T) {
+	a, b := newKey(), newKey()
+	j := &job{from: &local{name: "/x"}, fromName: "f", toName: "d/f", size: 5, modified: time.Unix(1, 2)}
+	name, prefix := partName(a, j)
+	if other, _ := partName(b, j); other == name {
+		t.Error("two keys, one name")
+	}
+	if again, _ := partName(a, j); again != name || !strings.HasPrefix(name, prefix) {
+		t.Errorf("%s, %s, prefix %s", name, again, prefix)
+	}
+	j.size++
+	if other, p := partName(a, j); other == name || p != prefix {
+		t.Errorf("another state has the name %s, prefix %s", other, p)
+	}
+}
+
+func TestPartKeyIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	first, err := keptKey(dir)
+	if err != nil || len(first) != keyBytes {
+		t.Fatal(first, err)
+	}
+	if again, err := keptKey(dir); err != nil || !bytes.Equal(first, again) {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("%v", left)
+	}
+	if err := os.Chmod(filepath.Join(dir, "part-key"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keptKey(dir); err == nil {
+		t.Error("a key that others can read was taken")
+	}
+}
+
+// A part that is no regular file is not written to.
+func TestPartIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("whole"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, err := openLocal(dir, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if err := os.Symlink("victim", filepath.Join(dir, "part")); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{to: p.tree}
+	if out, err := j.openPart("part"); err == nil {
+		out.Close()
+		t.Error("opened a symbolic link")
+	}
+	if b, _ := os.ReadFile(victim); string(b) != "whole" {
+		t.Errorf("%q", b)
+	}
+}
+
+func TestRefusedDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	r := run(t.Context(), "ls", "smb://"+l.Addr().String()+"/x")
+	if r.status != cli.Failed || strings.Contains(r.err, "lost") || !strings.Contains(r.err, "cannot connect to "+l.Addr().String()) {
+		t.Errorf("%+v", r)
+	}
+}
