@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,7 +75,11 @@ var breaks = []struct {
 // fast as the server reads, some waiting for its window. No call has a deadline:
 // every SendMsg and every RecvMsg must end because the connection has.
 func TestBreakWhileSending(t *testing.T) {
-	const streams = 40
+	streams := 1000
+	if raceFactor > 1 || testing.Short() {
+		streams = 200
+	}
+	m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}
 	for _, tr := range transports {
 		for _, br := range breaks {
 			t.Run(tr.name+"/"+br.name, func(t *testing.T) {
@@ -82,7 +87,7 @@ func TestBreakWhileSending(t *testing.T) {
 				s := rpc.NewServer(rpc.WaitForHandlers(true))
 				var read atomic.Int64
 				pb.RegisterTestServiceServer(s, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
-					for read.Add(1)%200 != 0 {
+					for read.Add(1)%10 != 0 {
 						if _, err := stream.Recv(); err != nil {
 							return err
 						}
@@ -112,7 +117,6 @@ func TestBreakWhileSending(t *testing.T) {
 					ended.Add(2)
 					go func() {
 						defer ended.Done()
-						m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}
 						err := st.Send(m)
 						started.Done()
 						for err == nil {
@@ -296,5 +300,91 @@ func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 	}
 	if n := requests.Load(); n > 20 {
 		t.Fatalf("20 calls made %d requests", n)
+	}
+}
+
+// TestConcurrentMethods calls each two methods of a client stream at the same time,
+// on a server that answers, one that ends early and one that does nothing until the
+// call is cancelled. Each call ends, and nothing is left of it.
+func TestConcurrentMethods(t *testing.T) {
+	type stream = pb.TestService_FullDuplexCallClient
+	methods := []struct {
+		name string
+		do   func(stream)
+	}{
+		{"Header", func(s stream) { s.Header() }},
+		{"Context", func(s stream) { s.Context() }},
+		{"Trailer", func(s stream) { s.Trailer() }},
+		{"SendMsg", func(s stream) {
+			for range 3 {
+				if s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100_000)}) != nil {
+					return
+				}
+			}
+		}},
+		{"CloseSend", func(s stream) { s.CloseSend() }},
+		{"RecvMsg", func(s stream) {
+			for {
+				if _, err := s.Recv(); err != nil {
+					return
+				}
+			}
+		}},
+	}
+	servers := []struct {
+		name string
+		do   func(s pb.TestService_FullDuplexCallServer) error
+	}{
+		{"answers", nil},
+		{"ends early", func(s pb.TestService_FullDuplexCallServer) error {
+			s.Recv()
+			return status.Error(codes.Aborted, "")
+		}},
+		{"does nothing", func(s pb.TestService_FullDuplexCallServer) error {
+			<-s.Context().Done()
+			return nil
+		}},
+	}
+	for _, sv := range servers {
+		_, addr := startTarn(t, &testService{duplex: sv.do})
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		for i, a := range methods {
+			for _, b := range methods[:i+1] {
+				if a.name == b.name && (a.name == "SendMsg" || a.name == "CloseSend" || a.name == "RecvMsg") {
+					continue // grpc's contract: one goroutine each
+				}
+				if a.name == "CloseSend" && b.name == "SendMsg" { // nor these
+					continue
+				}
+				t.Run(sv.name+"/"+a.name+" "+b.name, func(t *testing.T) {
+					for range 5 {
+						ctx, cancel := context.WithCancel(context.Background())
+						s, err := c.FullDuplexCall(ctx)
+						if err != nil {
+							t.Fatal(err)
+						}
+						var wg sync.WaitGroup
+						for _, m := range []func(stream){a.do, b.do} {
+							wg.Add(1)
+							go func() {
+								defer wg.Done()
+								m(s)
+							}()
+						}
+						if sv.do == nil && a.name != "SendMsg" && b.name != "SendMsg" {
+							s.CloseSend()
+						}
+						runtime.Gosched()
+						cancel()
+						within(t, a.name+" beside "+b.name, wg.Wait)
+						within(t, "the end", func() {
+							for err == nil {
+								_, err = s.Recv()
+							}
+						})
+					}
+				})
+			}
+		}
 	}
 }

@@ -63,12 +63,27 @@ func (k *killer) kill() {
 // outcome, every buffer comes home (the pools see to that), and no goroutine is
 // left.
 func TestSoak(t *testing.T) {
+	soakKind(t, oneCall)
+}
+
+// TestSoakWithoutDeadlines is TestSoak with calls that nothing of their own ends: each
+// must end because its server answers or its connection breaks.
+func TestSoakWithoutDeadlines(t *testing.T) {
+	soakKind(t, oneEndlessCall)
+}
+
+// caller makes one call.
+type caller func(ctx context.Context, t *testing.T, c pb.TestServiceClient) codes.Code
+
+func soakKind(t *testing.T, call caller) {
 	long := soakFor
 	if testing.Short() {
 		long = time.Second
 	}
 	before := runtime.NumGoroutine()
-	t.Run("run", func(t *testing.T) { soak(t, long) })
+	t.Run("run", func(t *testing.T) {
+		within(t, "calls", func() { soak(t, long, call) })
+	})
 	waitGoroutines(t, before)
 }
 
@@ -86,7 +101,7 @@ func waitGoroutines(t *testing.T, before int) {
 	}
 }
 
-func soak(t *testing.T, long time.Duration) {
+func soak(t *testing.T, long time.Duration, call caller) {
 	pool := tarntest.NewPool(t)
 	lis := listen(t)
 	addr := lis.Addr().String()
@@ -118,7 +133,7 @@ func soak(t *testing.T, long time.Duration) {
 		go func() {
 			defer wg.Done()
 			for ctx.Err() == nil {
-				code := oneCall(ctx, t, pb.NewTestServiceClient(cc))
+				code := call(ctx, t, pb.NewTestServiceClient(cc))
 				if int(code) < len(outcomes) {
 					outcomes[code].Add(1)
 				}
@@ -201,6 +216,16 @@ func oneCall(parent context.Context, t *testing.T, c pb.TestServiceClient) codes
 	if rand.IntN(3) == 0 {
 		opts = append(opts, grpc.WaitForReady(true))
 	}
+	return anyCall(ctx, t, c, opts)
+}
+
+// oneEndlessCall makes a call without a deadline that is never cancelled.
+func oneEndlessCall(_ context.Context, t *testing.T, c pb.TestServiceClient) codes.Code {
+	return anyCall(context.Background(), t, c, nil)
+}
+
+// anyCall makes a call of a random kind and size.
+func anyCall(ctx context.Context, t *testing.T, c pb.TestServiceClient, opts []grpc.CallOption) codes.Code {
 	if rand.IntN(5) == 0 {
 		opts = append(opts, grpc.UseCompressor("gzip"))
 	}
@@ -237,10 +262,14 @@ func oneCall(parent context.Context, t *testing.T, c pb.TestServiceClient) codes
 
 // soakDuplex sends and receives at once, and sometimes leaves early.
 func soakDuplex(t *testing.T, ctx context.Context, c pb.TestServiceClient, n int, opts []grpc.CallOption) codes.Code {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	var cancel context.CancelFunc = func() {}
+	early := ctx.Done() != nil && rand.IntN(3) == 0
+	if early {
+		ctx, cancel = context.WithCancel(ctx)
+	}
 	s, err := c.FullDuplexCall(ctx, opts...)
 	if err != nil {
+		cancel()
 		return outcome(t, err)
 	}
 	var wg sync.WaitGroup
@@ -256,7 +285,6 @@ func soakDuplex(t *testing.T, ctx context.Context, c pb.TestServiceClient, n int
 		}
 		s.CloseSend()
 	}()
-	early := rand.IntN(3) == 0
 	for i := 0; ; i++ {
 		out, err := s.Recv()
 		if err != nil {
