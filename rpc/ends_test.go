@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // hang is how long a wait takes that is taken for one without end.
@@ -38,55 +40,106 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// transport is a kind of connection that tests run over.
-type transport struct {
-	name   string
-	listen func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error))
+// faulty is a server and a client with faultnet between them.
+type faulty struct {
+	server *rpc.Server
+	client *rpc.ClientConn
+	calls  pb.TestServiceClient
+
+	kind  faultnet.Kind
+	conns chan net.Conn // for the server to accept
+	done  chan struct{}
+	once  sync.Once
+	mu    sync.Mutex
+	links []*faultnet.Link
 }
 
-var transports = []transport{
-	{"tcp", func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error)) {
-		lis := listen(t)
-		return lis, func(ctx context.Context, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", lis.Addr().String())
-		}
-	}},
-	{"bufconn", func(t testing.TB) (net.Listener, func(context.Context, string) (net.Conn, error)) {
-		lis := bufconn.Listen(1 << 16)
-		return lis, func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
-	}},
+func newFaulty(t *testing.T, kind faultnet.Kind, svc pb.TestServiceServer, opts ...rpc.ServerOption) *faulty {
+	t.Helper()
+	f := &faulty{kind: kind, conns: make(chan net.Conn), done: make(chan struct{})}
+	f.server = rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}, opts...)...)
+	pb.RegisterTestServiceServer(f.server, svc)
+	go f.server.Serve(f)
+	t.Cleanup(func() { within(t, "Stop", f.server.Stop) })
+	f.client = dialTarn(t, "passthrough:///x", rpc.WithContextDialer(f.dial(t)), fastBackoff())
+	t.Cleanup(func() { within(t, "Close", func() { f.client.Close() }) })
+	f.calls = pb.NewTestServiceClient(f.client)
+	return f
 }
 
-// breaks are the ways in which a connection ends.
-var breaks = []struct {
-	name string
-	do   func(net.Conn)
-}{
-	{"FIN", func(nc net.Conn) { nc.Close() }},
-	{"RST", func(nc net.Conn) {
-		if t, ok := nc.(*net.TCPConn); ok {
-			t.SetLinger(0)
+// dial makes a link, and hands the other end to the server.
+func (f *faulty) dial(t *testing.T) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, _ string) (net.Conn, error) {
+		l := faultnet.New(t, f.kind)
+		select {
+		case f.conns <- l.Server:
+		case <-f.done:
+			return nil, errors.New("the server has stopped")
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		nc.Close()
-	}},
+		f.mu.Lock()
+		f.links = append(f.links, l)
+		f.mu.Unlock()
+		return l.Client, nil
+	}
 }
+
+// Accept implements net.Listener.
+func (f *faulty) Accept() (net.Conn, error) {
+	select {
+	case nc := <-f.conns:
+		return nc, nil
+	case <-f.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (f *faulty) Close() error {
+	f.once.Do(func() { close(f.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (f *faulty) Addr() net.Addr { return &net.TCPAddr{} }
+
+// each calls do for every connection made so far.
+func (f *faulty) each(do func(*faultnet.Link)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.links {
+		do(l)
+	}
+}
+
+// eachKind runs f over every kind of connection.
+func eachKind(t *testing.T, f func(t *testing.T, kind faultnet.Kind)) {
+	for _, kind := range faultnet.Kinds {
+		t.Run(kind.String(), func(t *testing.T) { f(t, kind) })
+	}
+}
+
+// endings are the ways in which a connection ends.
+var endings = map[string]faultnet.Ending{"FIN": faultnet.FIN, "RST": faultnet.RST}
 
 // TestBreakWhileSending breaks the connection under streams that send, some as
 // fast as the server reads, some waiting for its window. No call has a deadline:
-// every SendMsg and every RecvMsg must end because the connection has.
+// every SendMsg and every RecvMsg must end because the connection has, and so must
+// every handler.
 func TestBreakWhileSending(t *testing.T) {
 	streams := 1000
 	if raceFactor > 1 || testing.Short() {
-		streams = 200
+		streams = 100
 	}
 	m := &pb.StreamingOutputCallRequest{Payload: payload(200_000)}
-	for _, tr := range transports {
-		for _, br := range breaks {
-			t.Run(tr.name+"/"+br.name, func(t *testing.T) {
-				lis, dial := tr.listen(t)
-				s := rpc.NewServer(rpc.WaitForHandlers(true))
-				var read atomic.Int64
-				pb.RegisterTestServiceServer(s, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		for name, how := range endings {
+			t.Run(name, func(t *testing.T) {
+				var read, handlers atomic.Int64
+				f := newFaulty(t, kind, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+					handlers.Add(1)
+					defer handlers.Add(-1)
 					for read.Add(1)%10 != 0 {
 						if _, err := stream.Recv(); err != nil {
 							return err
@@ -95,21 +148,9 @@ func TestBreakWhileSending(t *testing.T) {
 					<-stream.Context().Done()
 					return nil
 				}})
-				go s.Serve(lis)
-				defer s.Stop()
-				var mu sync.Mutex
-				var conns []net.Conn
-				cc := dialTarn(t, "passthrough:///x", rpc.WithContextDialer(func(ctx context.Context, a string) (net.Conn, error) {
-					nc, err := dial(ctx, a)
-					mu.Lock()
-					conns = append(conns, nc)
-					mu.Unlock()
-					return nc, err
-				}), fastBackoff())
-				c := pb.NewTestServiceClient(cc)
 				var started, ended sync.WaitGroup
 				for range streams {
-					st, err := c.FullDuplexCall(context.Background())
+					st, err := f.calls.FullDuplexCall(context.Background())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -134,16 +175,131 @@ func TestBreakWhileSending(t *testing.T) {
 						}
 					}()
 				}
-				within(t, "first messages", started.Wait)
-				mu.Lock()
-				for _, nc := range conns {
-					br.do(nc)
+				if kind != faultnet.Pipe { // one at a time: that would take long
+					within(t, "first messages", started.Wait)
 				}
-				mu.Unlock()
+				f.each(func(l *faultnet.Link) { l.Break(how) })
 				within(t, "the end of all streams", ended.Wait)
+				within(t, "Stop", f.server.Stop)
+				if n := handlers.Load(); n != 0 {
+					t.Errorf("%d handlers are left", n)
+				}
 			})
 		}
-	}
+	})
+}
+
+// wideWindows lets a client send far more than sockets hold.
+var wideWindows = []rpc.ServerOption{rpc.InitialWindowSize(64 << 20), rpc.InitialConnWindowSize(256 << 20), rpc.MaxRecvMsgSize(64 << 20)}
+
+// TestEndUnderAFullSocket stalls the connection, so that what is sent fills sockets
+// and queues. Calls end with their deadline or cancellation all the same, while the
+// stall lasts; and then Close does.
+func TestEndUnderAFullSocket(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		f := newFaulty(t, kind, &testService{}, wideWindows...)
+		if _, err := f.calls.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		f.each(func(l *faultnet.Link) { l.ToServer.Stall() })
+		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+			var wg sync.WaitGroup
+			for range 10 {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				if want == codes.Canceled {
+					ctx, cancel = context.WithCancel(context.Background())
+					time.AfterFunc(100*time.Millisecond, cancel)
+				}
+				defer cancel()
+				wg.Add(3)
+				go func() {
+					defer wg.Done()
+					_, err := f.calls.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(1 << 20)})
+					if status.Code(err) != want {
+						t.Errorf("a unary call: %v, want %v", err, want)
+					}
+				}()
+				go func() {
+					defer wg.Done()
+					_, err := f.calls.EmptyCall(ctx, &pb.Empty{})
+					if status.Code(err) != want {
+						t.Errorf("a small unary call: %v, want %v", err, want)
+					}
+				}()
+				go func() {
+					defer wg.Done()
+					s, err := f.calls.FullDuplexCall(ctx)
+					for err == nil {
+						err = s.Send(&pb.StreamingOutputCallRequest{Payload: payload(1 << 20)})
+					}
+					if err == io.EOF {
+						_, err = s.Recv()
+					}
+					if status.Code(err) != want {
+						t.Errorf("a stream: %v, want %v", err, want)
+					}
+				}()
+			}
+			within(t, want.String(), wg.Wait)
+		}
+		within(t, "Close", func() { f.client.Close() })
+	})
+}
+
+// TestHandlerEndsUnderAFullSocket is the other side: a handler leaves Send with its
+// call's deadline, or when the client cancels, though nothing drains.
+func TestHandlerEndsUnderAFullSocket(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+			t.Run(want.String(), func(t *testing.T) {
+				const handlers = 5
+				left := make(chan error, handlers)
+				sent := make(chan struct{}, 1000)
+				f := newFaulty(t, kind, &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+					for {
+						if err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(1 << 20)}); err != nil {
+							left <- err
+							return err
+						}
+						sent <- struct{}{}
+					}
+				}})
+				f.client = dialAgain(t, f, rpc.WithInitialWindowSize(64<<20), rpc.WithInitialConnWindowSize(256<<20), rpc.WithMaxHeaderListSize(1<<20))
+				c := pb.NewTestServiceClient(f.client)
+				if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+					t.Fatal(err)
+				}
+				f.each(func(l *faultnet.Link) { l.ToClient.Stall() })
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				if want == codes.Canceled {
+					ctx, cancel = context.WithCancel(context.Background())
+					time.AfterFunc(100*time.Millisecond, cancel)
+				}
+				defer cancel()
+				for range handlers {
+					s, err := c.FullDuplexCall(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					go s.Recv()
+				}
+				within(t, "the handlers", func() {
+					for range handlers {
+						if err := <-left; status.Code(err) != want && status.Code(err) != codes.Canceled {
+							t.Errorf("Send: %v", err)
+						}
+					}
+				})
+			})
+		}
+	})
+}
+
+// dialAgain replaces f's client by one with options of its own.
+func dialAgain(t *testing.T, f *faulty, opts ...rpc.DialOption) *rpc.ClientConn {
+	t.Helper()
+	f.client.Close()
+	return dialTarn(t, "passthrough:///x", append(opts, rpc.WithContextDialer(f.dial(t)), fastBackoff())...)
 }
 
 // TestHeaderBesideRecv has Header and RecvMsg wait at the same time, on a
