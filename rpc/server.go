@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )
@@ -26,6 +27,7 @@ type Server struct {
 	workers  *workers
 	accepts  string // grpc-accept-encoding
 	maker    *h2.Maker
+	web      *webPort
 	makerErr error // why there is none
 	unary    grpc.UnaryServerInterceptor
 	stream   grpc.StreamServerInterceptor
@@ -81,7 +83,7 @@ func NewServer(opts ...ServerOption) *Server {
 		o.stream = append([]grpc.StreamServerInterceptor{o.streamOne}, o.stream...)
 	}
 	maker, err := h2.Servers(o.h2())
-	return &Server{
+	s := &Server{
 		maker: maker, makerErr: err,
 		opts: o, workers: newWorkers(o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
@@ -89,6 +91,8 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
 		raw: make(map[net.Conn]struct{}),
 	}
+	s.web = newWebPort(s)
+	return s
 }
 
 // RegisterService adds a service, as generated code does. It panics when the
@@ -214,7 +218,22 @@ func (s *Server) admit(nc net.Conn) bool {
 
 // serveConn sets one connection up. It is over when loops is told.
 func (s *Server) serveConn(nc net.Conn) {
-	c, err := newServerConn(context.Background(), s, nc)
+	conn, greeting, err := nc, h2http.HTTP2, error(nil)
+	if s.opts.creds == nil {
+		conn, greeting, err = sniff(nc, s.opts.connTimeout)
+	}
+	if err == nil && greeting == h2http.HTTP1 {
+		s.mu.Lock()
+		delete(s.raw, nc)
+		s.mu.Unlock()
+		s.loops.Done()
+		s.web.serve(conn)
+		return
+	}
+	var c *serverConn
+	if err == nil {
+		c, err = newServerConn(context.Background(), s, conn, greeting)
+	}
 	s.mu.Lock()
 	delete(s.raw, nc)
 	if err == nil {
@@ -250,6 +269,7 @@ func (s *Server) Stop() {
 	}
 	conns := s.snapshot()
 	s.mu.Unlock()
+	s.web.stop()
 	for _, c := range conns {
 		c.h2c.Close()
 	}
@@ -266,11 +286,17 @@ func (s *Server) GracefulStop() {
 	s.mu.Lock()
 	s.stopping = max(s.stopping, draining)
 	s.closeListeners()
+	if s.opts.creds == nil { // they have not sent a byte
+		for nc := range s.raw {
+			nc.Close()
+		}
+	}
 	conns := s.snapshot()
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.h2c.Shutdown()
 	}
+	s.web.drain()
 	s.loops.Wait()
 	s.handlers.Wait()
 	s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
@@ -24,6 +25,8 @@ var errDispatched = credentials.ErrConnDispatched
 type serverConn struct {
 	srv       *Server
 	h2c       *h2.Conn
+	nc        net.Conn
+	web       h2.Handler      // of streams that are not gRPC's; nil before the first. The reading goroutine's
 	ctx       context.Context // parent of every call's values; tagged by stats handlers
 	peer      peer.Peer
 	timers    timers.Heap
@@ -42,7 +45,7 @@ type serverConn struct {
 
 // newServerConn does the handshake and the bookkeeping. The error leaves nc to
 // the caller.
-func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, error) {
+func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.Greeting) (*serverConn, error) {
 	c := &serverConn{srv: s, ctx: ctx}
 	deadline := time.Now().Add(s.opts.connTimeout)
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
@@ -63,7 +66,10 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn) (*serverConn, er
 		return nil, s.makerErr
 	}
 	h2c := s.maker.Make(nc, c)
-	c.h2c = h2c
+	c.h2c, c.nc = h2c, nc
+	if greeting == h2http.HTTP2Read {
+		h2c.PrefaceRead()
+	}
 	restTLS(h2c, c.peer.AuthInfo)
 	for _, h := range s.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
@@ -194,6 +200,11 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		call.gotData(tarn.Buffer{}, e)
 		return
 	}
+	if s.Value != nil || !speaksGRPC(h) {
+		c.touch()
+		c.other().OnHeaders(s, h, e)
+		return
+	}
 	c.begin(s, h, e)
 }
 
@@ -201,11 +212,14 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	c.placing.cancel()
 	call, ok := s.Value.(*serverCall)
-	if !ok { // refused in OnHeaders, and its body was under way
+	switch {
+	case ok:
+		call.gotData(b, e)
+	case c.web != nil:
+		c.web.OnData(s, b, e)
+	default: // refused in OnHeaders, and its body was under way
 		b.Free()
-		return
 	}
-	call.gotData(b, e)
 }
 
 // OnReset cancels the call.
@@ -213,6 +227,8 @@ func (c *serverConn) OnReset(s *h2.Stream, err error) {
 	c.placing.cancel()
 	if call, ok := s.Value.(*serverCall); ok {
 		call.reset()
+	} else if c.web != nil {
+		c.web.OnReset(s, err)
 	}
 }
 

@@ -1,0 +1,125 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/rpc/internal/header"
+	"google.golang.org/grpc/credentials"
+)
+
+// webPort is what lets the port that Serve serves gRPC on speak the other protocols, too: streams of
+// HTTP/2 whose content type is not gRPC's, and connections of HTTP/1.1, go to ServeHTTP.
+type webPort struct {
+	streams *h2http.Streams
+	http1   http.Server
+	others  handed
+}
+
+func newWebPort(s *Server) *webPort {
+	w := &webPort{others: handed{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	w.http1.Handler = s
+	w.http1.ReadHeaderTimeout = s.opts.connTimeout
+	w.http1.MaxHeaderBytes = s.opts.maxHeaderList
+	w.http1.IdleTimeout = s.opts.keepalive.MaxConnectionIdle
+	w.streams = h2http.NewStreams(&http.Server{Handler: s}, s.opts.pool)
+	return w
+}
+
+// sniff reports whether nc, which has no TLS, speaks HTTP/2. The connection it returns is to be used in
+// nc's place.
+func sniff(nc net.Conn, timeout time.Duration) (net.Conn, h2http.Greeting, error) {
+	// A connection that has no deadlines waits as long as its peer does.
+	_ = nc.SetReadDeadline(time.Now().Add(timeout))
+	conn, greeting, err := h2http.Sniff(nc)
+	_ = nc.SetReadDeadline(time.Time{})
+	return conn, greeting, err
+}
+
+// serve hands a connection of HTTP/1.1 to net/http, which closes it.
+func (w *webPort) serve(nc net.Conn) {
+	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
+	if !w.others.hand(nc) {
+		nc.Close()
+	}
+}
+
+// handed is the listener from which net/http accepts the connections that another has accepted.
+type handed struct {
+	conns  chan net.Conn
+	once   sync.Once // starts net/http
+	end    sync.Once
+	closed chan struct{}
+}
+
+// hand passes nc on; false: net/http does not accept any more.
+func (l *handed) hand(nc net.Conn) bool {
+	select {
+	case l.conns <- nc:
+		return true
+	case <-l.closed:
+		return false
+	}
+}
+
+// Accept returns a connection that was handed over.
+func (l *handed) Accept() (net.Conn, error) {
+	select {
+	case nc := <-l.conns:
+		return nc, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends accepting.
+func (l *handed) Close() error {
+	l.end.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr has no address of its own: the connections have theirs.
+func (l *handed) Addr() net.Addr { return webAddr("") }
+
+// stop closes all connections of HTTP/1.1.
+func (w *webPort) stop() {
+	w.others.Close()
+	w.http1.Close()
+}
+
+// drain closes those that are idle, and waits for the others.
+func (w *webPort) drain() {
+	w.others.Close()
+	// Without a deadline its context, Shutdown fails for nothing but the listener.
+	_ = w.http1.Shutdown(context.Background())
+}
+
+// speaksGRPC reports whether the request of a header list is gRPC's to answer.
+func speaksGRPC(h *h2.Header) bool {
+	if h.Memo != nil {
+		if _, ok := (*h.Memo).(*shape); ok {
+			return true
+		}
+	}
+	ct, _ := h.Get("content-type")
+	_, ok := header.Subtype(ct)
+	return ok
+}
+
+// other is the handler of the connection's streams that are not gRPC's.
+func (c *serverConn) other() h2.Handler {
+	if c.web == nil {
+		var state *tls.ConnectionState
+		if info, ok := c.peer.AuthInfo.(credentials.TLSInfo); ok {
+			state = &info.State
+		}
+		c.web = c.srv.web.streams.Of(c.ctx, c.h2c, c.nc, state)
+	}
+	return c.web
+}
