@@ -1,0 +1,139 @@
+package bigtable
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"cloud.google.com/go/bigtable/bttest"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// emulator is a Bigtable in this process, served by grpc-go.
+func emulator(t testing.TB) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := lis.Addr().String()
+	lis.Close()
+	s, err := bttest.NewServer(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s.Addr
+}
+
+func overTarn(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return rpc.AsGRPC(cc)
+}
+
+func stock(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	cc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+const rows = 200
+
+// table makes a table of rows of 100 bytes and opens it, all over conn.
+func table(t testing.TB, conn *grpc.ClientConn) *bigtable.Table {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin, err := bigtable.NewAdminClient(ctx, "p", "i", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.CreateTable(ctx, "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.CreateColumnFamily(ctx, "t", "f"); err != nil {
+		t.Fatal(err)
+	}
+	client, err := bigtable.NewClientWithConfig(ctx, "p", "i", bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tbl := client.Open("t")
+	var keys []string
+	var muts []*bigtable.Mutation
+	for i := range rows {
+		m := bigtable.NewMutation()
+		m.Set("f", "c", bigtable.Now(), make([]byte, 100))
+		keys, muts = append(keys, fmt.Sprintf("r%04d", i)), append(muts, m)
+	}
+	if errs, err := tbl.ApplyBulk(ctx, keys, muts); err != nil || errs != nil {
+		t.Fatal(errs, err)
+	}
+	return tbl
+}
+
+// TestClient writes and reads rows over AsGRPC, which the library connects itself.
+func TestClient(t *testing.T) {
+	conn := overTarn(t, emulator(t))
+	tbl := table(t, conn)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	n := 0
+	if err := tbl.ReadRows(ctx, bigtable.InfiniteRange(""), func(bigtable.Row) bool { n++; return true }); err != nil || n != rows {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	m := bigtable.NewMutation()
+	m.Set("f", "c", bigtable.Now(), []byte("then"))
+	cond := bigtable.NewCondMutation(bigtable.ValueFilter("nothing"), nil, m)
+	if err := tbl.Apply(ctx, "r0000", cond); err != nil {
+		t.Fatal(err)
+	}
+	r, err := tbl.ReadRow(ctx, "r0000", bigtable.RowFilter(bigtable.LatestNFilter(1)))
+	if err != nil || string(r["f"][0].Value) != "then" {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if s := conn.GetState(); s != connectivity.Ready {
+		t.Errorf("the state is %v", s)
+	}
+	if _, err := tbl.ReadRow(ctx, "r0000", bigtable.RowFilter(bigtable.FamilyFilter("["))); err == nil {
+		t.Error("a bad filter was taken")
+	}
+}
+
+// BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each. The allocations
+// are of client and emulator together.
+func BenchmarkReadRows(b *testing.B) {
+	for name, dial := range map[string]func(testing.TB, string) *grpc.ClientConn{"grpc-go": stock, "tarn": overTarn} {
+		tbl := table(b, dial(b, emulator(b)))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					n := 0
+					if err := tbl.ReadRows(context.Background(), bigtable.InfiniteRange(""), func(bigtable.Row) bool { n++; return true }); err != nil || n != rows {
+						b.Errorf("%d rows, %v", n, err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
