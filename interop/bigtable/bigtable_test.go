@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -35,9 +36,19 @@ func emulator(t testing.TB) string {
 	return s.Addr
 }
 
-func overTarn(t testing.TB, addr string) *grpc.ClientConn {
+func checked(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
-	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	return over(t, addr, tarntest.NewPool(t))
+}
+
+func shared(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	return over(t, addr, tarn.Shared())
+}
+
+func over(t testing.TB, addr string, pool *tarn.Pool) *grpc.ClientConn {
+	t.Helper()
+	cc, err := rpc.NewClient(addr, rpc.WithPool(pool), rpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +103,7 @@ func table(t testing.TB, conn *grpc.ClientConn) *bigtable.Table {
 
 // TestClient writes and reads rows over AsGRPC, which the library connects itself.
 func TestClient(t *testing.T) {
-	conn := overTarn(t, emulator(t))
+	conn := checked(t, emulator(t))
 	tbl := table(t, conn)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -121,7 +132,7 @@ func TestClient(t *testing.T) {
 // BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each. The allocations
 // are of client and emulator together.
 func BenchmarkReadRows(b *testing.B) {
-	for name, dial := range map[string]func(testing.TB, string) *grpc.ClientConn{"grpc-go": stock, "tarn": overTarn} {
+	for name, dial := range map[string]func(testing.TB, string) *grpc.ClientConn{"grpc-go": stock, "tarn": shared} {
 		tbl := table(b, dial(b, emulator(b)))
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

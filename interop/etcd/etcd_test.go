@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"sync"
@@ -13,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"go.etcd.io/etcd/api/v3/etcdserverpb/gw"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/naming/endpoints"
 	etcdresolver "go.etcd.io/etcd/client/v3/naming/resolver"
@@ -23,6 +27,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
@@ -73,7 +78,7 @@ func freeAddr(t testing.TB) string {
 }
 
 // over is an etcd client whose calls are made by a Tarn client that knows both members.
-func (c *cluster) over(t testing.TB) (*clientv3.Client, *rpc.ClientConn) {
+func (c *cluster) over(t testing.TB, pool *tarn.Pool) (*clientv3.Client, *rpc.ClientConn) {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("members")
 	var s resolver.State
@@ -81,7 +86,7 @@ func (c *cluster) over(t testing.TB) (*clientv3.Client, *rpc.ClientConn) {
 		s.Endpoints = append(s.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
 	}
 	r.InitialState(s)
-	cc, err := rpc.NewClient("members:///etcd", rpc.WithResolvers(r), rpc.WithPool(tarntest.NewPool(t)),
+	cc, err := rpc.NewClient("members:///etcd", rpc.WithResolvers(r), rpc.WithPool(pool),
 		rpc.WithTransportCredentials(insecure.NewCredentials()),
 		rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	if err != nil {
@@ -128,7 +133,7 @@ func ready(t testing.TB, cl *clientv3.Client) {
 // TestClient makes each kind of request that etcd's client has.
 func TestClient(t *testing.T) {
 	c := start(t)
-	cl, cc := c.over(t)
+	cl, cc := c.over(t, tarntest.NewPool(t))
 	ready(t, cl)
 	ctx := bounded(t)
 	t.Run("put and get", func(t *testing.T) {
@@ -307,7 +312,7 @@ func BenchmarkPutGet(b *testing.B) {
 		})
 	}
 	run("grpc-go", c.client(b))
-	over, _ := c.over(b)
+	over, _ := c.over(b, tarn.Shared())
 	run("tarn", over)
 }
 
@@ -318,4 +323,34 @@ func processorTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestGateway serves JSON over HTTP with grpc-gateway's generated handlers for etcd, whose
+// backend is etcd itself, over AsGRPC.
+func TestGateway(t *testing.T) {
+	c := start(t)
+	cl, cc := c.over(t, tarntest.NewPool(t))
+	ready(t, cl)
+	mux := runtime.NewServeMux()
+	if err := gw.RegisterKVHandler(bounded(t), mux, rpc.AsGRPC(cc)); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	post := func(path, body string) string {
+		r, err := http.Post(s.URL+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s, %s, %v", path, r.Status, b, err)
+		}
+		return string(b)
+	}
+	post("/v3/kv/put", `{"key":"Zm9v","value":"YmFy"}`)
+	if got := post("/v3/kv/range", `{"key":"Zm9v"}`); !strings.Contains(got, `"YmFy"`) {
+		t.Error(got)
+	}
 }
