@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"sync"
@@ -23,6 +24,7 @@ type exchange struct {
 	conn    *serverConn
 	stream  *h2.Stream
 	request http.Request
+	url     url.URL // the request's
 	ctx     streamContext
 	body    body
 	w       responseWriter
@@ -63,10 +65,10 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 	x.body.start(x, s)
 	x.body.data.SetPool(c.engine.pool)
 	x.w.x = x
-	url := shape.url // a copy: handlers change it
+	x.url = shape.url // a copy: handlers change it
 	r := http.Request{
 		Method:     shape.method,
-		URL:        &url,
+		URL:        &x.url,
 		Proto:      "HTTP/2.0",
 		ProtoMajor: 2,
 		Header:     header,

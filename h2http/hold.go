@@ -42,7 +42,12 @@ func newHold(empty chan struct{}, abort func()) (net.Conn, error) {
 		}
 		b.Close()
 	}()
-	return tls.Server(h, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protoTLS}}), nil
+	c := tls.Server(h, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protoTLS}})
+	if err := c.Handshake(); err != nil { // here, since net/http would log that Close ends it
+		a.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // isHold reports whether c is a hold, of which users are not told.

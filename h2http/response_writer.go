@@ -94,7 +94,7 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 	}
 	total := len(p)
 	if w.n+len(p) > gatherSize {
-		var c tarn.Chain
+		c := &w.worker.chain
 		for done := 0; done < total; {
 			m := min(total-done, pieceSize)
 			b := w.x.conn.engine.pool.Get(m)
@@ -103,7 +103,7 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 			if done += m; c.Len() < 4*pieceSize && done < total {
 				continue
 			}
-			if err := w.chunk(&c, h2.More); err != nil {
+			if err := w.chunk(c, h2.More); err != nil {
 				return done - m, err
 			}
 		}
@@ -168,9 +168,9 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		m, err := src.Read(b.Bytes())
 		if m > 0 {
 			n += int64(m)
-			var c tarn.Chain
+			c := &w.worker.chain
 			c.Append(b.Narrow(0, m))
-			if werr := w.writeChain(&c); werr != nil {
+			if werr := w.writeChain(c); werr != nil {
 				return n, werr
 			}
 		} else {
@@ -194,20 +194,22 @@ func (w *responseWriter) FlushError() error {
 	if w.head.status == 0 {
 		w.head.take(w, http.StatusOK)
 	}
-	var none tarn.Chain
 	if w.n > 0 || !w.sent.Load() {
-		return w.chunk(&none, h2.More)
+		return w.chunk(nil, h2.More)
 	}
 	return w.x.why(nil)
 }
 
-// chunk sends what is gathered and then all of c, which is left empty, before these
+// chunk sends what is gathered and then all of c (nil: nothing), which is left empty, before these
 // the header and after these, with End, the trailers.
 func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := h2.Out{Rest: c, Ending: e}
-	n := w.n + c.Len()
+	n := w.n
+	if c != nil {
+		n += c.Len()
+	}
 	if w.n > 0 {
 		o.Data = w.gathered.Narrow(0, w.n)
 	} else {
@@ -224,7 +226,9 @@ func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
 	if w.x.request.Method == http.MethodHead {
 		o.Data.Free()
 		o.Data = tarn.Buffer{}
-		c.Free()
+		if c != nil {
+			c.Free()
+		}
 	}
 	if e == h2.End && w.x.request.Method != http.MethodHead {
 		w.putTrailers(&o)
@@ -254,8 +258,7 @@ func (w *responseWriter) finish() {
 	if w.head.status == 0 {
 		w.head.take(w, http.StatusOK)
 	}
-	var none tarn.Chain
-	w.chunk(&none, h2.End) // an error means that nobody waits for it
+	w.chunk(nil, h2.End) // an error means that nobody waits for it
 }
 
 // close ends the use of w and of what it has borrowed.

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 )
 
@@ -32,6 +33,7 @@ type worker struct {
 	next   chan *exchange // holds one; closed: the worker ends
 	since  time.Time      // idle since; under workers.mu
 	fields []h2.Field     // header lists on their way out
+	chain  tarn.Chain     // content on its way out; empty between writes
 	length cachedLength
 }
 

@@ -1,0 +1,130 @@
+package h2http_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// rawGetter sends the same GET again and again and allocates nothing.
+type rawGetter struct {
+	t    testing.TB
+	nc   net.Conn
+	req  []byte // a HEADERS frame
+	id   uint32
+	head [9]byte
+	body []byte
+}
+
+func newRawGetter(t testing.TB, addr string) *rawGetter {
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	g := &rawGetter{t: t, nc: nc, body: make([]byte, 1<<20), id: 1}
+	io.WriteString(nc, http2.ClientPreface)
+	http2.NewFramer(nc, nil).WriteSettings()
+	var b bytes.Buffer
+	enc := hpack.NewEncoder(&b)
+	for range 2 { // the second time everything is in the table
+		b.Reset()
+		for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/path"}, {Name: ":authority", Value: "example.com"}, {Name: "user-agent", Value: "test"}, {Name: "accept", Value: "*/*"}} {
+			enc.WriteField(f)
+		}
+		g.req = append([]byte{0, 0, byte(b.Len()), byte(http2.FrameHeaders), byte(http2.FlagHeadersEndHeaders | http2.FlagHeadersEndStream), 0, 0, 0, 0}, b.Bytes()...)
+		g.get()
+	}
+	return g
+}
+
+// get sends one request and reads its answer.
+func (g *rawGetter) get() {
+	binary.BigEndian.PutUint32(g.req[5:], g.id)
+	if _, err := g.nc.Write(g.req); err != nil {
+		g.t.Fatal(err)
+	}
+	for {
+		if _, err := io.ReadFull(g.nc, g.head[:]); err != nil {
+			g.t.Fatal(err)
+		}
+		n := int(g.head[0])<<16 | int(g.head[1])<<8 | int(g.head[2])
+		if _, err := io.ReadFull(g.nc, g.body[:n]); err != nil {
+			g.t.Fatal(err)
+		}
+		typ, id := http2.FrameType(g.head[3]), binary.BigEndian.Uint32(g.head[5:])
+		if id == g.id && (typ == http2.FrameData || typ == http2.FrameHeaders) && g.head[4]&1 != 0 {
+			g.id += 2
+			return
+		}
+	}
+}
+
+// mallocs returns how many allocations a call of f takes.
+func mallocs(f func()) float64 {
+	const n = 500
+	for range 50 {
+		f()
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / n
+}
+
+// TestAllocations bounds what a GET without content costs the server.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	answer := []byte("0123456789")
+	for _, c := range []struct {
+		name    string
+		most    float64
+		handler http.HandlerFunc
+	}{
+		{"content only", 3, func(w http.ResponseWriter, r *http.Request) { w.Write(answer) }},
+		{"with a header", 6, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Write(answer)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool, err := tarn.NewPool(tarn.PoolConfig{Name: t.Name()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := &http.Server{Handler: c.handler}
+			if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: pool}); err != nil {
+				t.Fatal(err)
+			}
+			go h2http.Serve(l, srv)
+			t.Cleanup(func() { srv.Close() })
+			g := newRawGetter(t, l.Addr().String())
+			if n := mallocs(g.get); n > c.most+0.5 {
+				t.Errorf("%.2f allocations a request; at most %v", n, c.most)
+			} else {
+				t.Logf("%.2f allocations a request", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package h2http_test
+
+const raceEnabled = false
