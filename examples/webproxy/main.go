@@ -1,0 +1,57 @@
+// Command webproxy is a reverse proxy for HTTP/2 that forwards bodies without copying
+// them: what it has received for one side it hands to the other by reference. With
+// -copy it is net/http's httputil.ReverseProxy on the same server and client, for
+// comparison.
+//
+//	webproxy -listen 127.0.0.1:8080 -backend http://127.0.0.1:8081
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/signal"
+
+	"github.com/tarn-go/tarn/h2http"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "address to serve on")
+	backend := flag.String("backend", "", "URL to forward to")
+	copying := flag.Bool("copy", false, "use httputil.ReverseProxy")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	target, err := url.Parse(*backend)
+	if err == nil {
+		h := forwardTo(target, new(h2http.Transport))
+		if *copying {
+			h = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: new(h2http.Transport)}
+		}
+		err = run(ctx, *listen, h)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "webproxy:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves h until ctx ends.
+func run(ctx context.Context, listen string, h http.Handler) error {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: h}
+	done := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() { done <- srv.Shutdown(context.Background()) })()
+	if err := h2http.Serve(l, srv); err != http.ErrServerClosed {
+		return err
+	}
+	return <-done
+}

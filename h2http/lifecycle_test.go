@@ -1,0 +1,335 @@
+package h2http_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+func TestShutdownWaitsForHandlers(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		inside, release := make(chan struct{}), make(chan struct{})
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(inside)
+			<-release
+			io.WriteString(w, "late")
+		}))
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		<-inside
+		short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		if err := r.srv.Shutdown(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown with a handler running: %v", err)
+		}
+		if err := <-r.done; err != http.ErrServerClosed {
+			t.Errorf("serving ended with %v", err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- r.srv.Shutdown(context.Background()) }()
+		close(release)
+		if got := p.transcript(1); !strings.HasSuffix(got, "DATA late") {
+			t.Errorf("%s", got)
+		}
+		p.until("GOAWAY", func() bool { return p.goAway != nil })
+		p.nc.Close()
+		if err := <-done; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+}
+
+func TestShutdownOfIdleConnections(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+		resp, err := r.client.Get(r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := r.srv.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		var logged lockedBuffer
+		ended := make(chan error, 1)
+		inside := make(chan struct{})
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(inside)
+			<-r.Context().Done()
+			ended <- r.Context().Err()
+		}), func(srv *http.Server) { srv.ErrorLog = log.New(&logged, "", 0) })
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		<-inside
+		if err := r.srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("the handler's context ended with %v", err)
+		}
+		if err := <-r.done; err != http.ErrServerClosed {
+			t.Errorf("serving ended with %v", err)
+		}
+		if s := logged.String(); s != "" {
+			t.Errorf("logged: %s", s)
+		}
+	})
+}
+
+// TestConnState compares the states that are reported.
+func TestConnState(t *testing.T) {
+	var want []http.ConnState
+	each(t, func(t *testing.T, s stack) {
+		var mu sync.Mutex
+		var got []http.ConnState
+		closed := make(chan struct{})
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
+			srv.ConnState = func(_ net.Conn, s http.ConnState) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, s)
+				if s == http.StateClosed {
+					close(closed)
+				}
+			}
+		})
+		p := r.dialPeer(t)
+		for id := uint32(1); id < 5; id += 2 {
+			p.request(id, end, "GET", "/")
+			p.transcript(id)
+			// Its end is reported after the response.
+			p.until("idle state", func() bool {
+				p.fr.WritePing(false, [8]byte{byte(id)})
+				mu.Lock()
+				defer mu.Unlock()
+				return got[len(got)-1] == http.StateIdle
+			})
+		}
+		p.nc.Close()
+		<-closed
+		mu.Lock()
+		defer mu.Unlock()
+		if !s.own && !s.tls {
+			want = got
+		} else if !slices.Equal(got, want) {
+			t.Errorf("states %v; want %v", got, want)
+		}
+	})
+}
+
+// TestHoldIsHidden shuts down with a connection open and hooks set: they must not be
+// called for anything but the connections that clients have made.
+func TestHoldIsHidden(t *testing.T) {
+	for _, s := range stacks {
+		if !s.own {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			var mu sync.Mutex
+			seen := make(map[string]int)
+			count := func(c net.Conn) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[c.RemoteAddr().String()]++
+			}
+			inside, release := make(chan struct{}), make(chan struct{})
+			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				close(inside)
+				<-release
+			}), func(srv *http.Server) {
+				srv.ConnState = func(c net.Conn, _ http.ConnState) { count(c) }
+				srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+					count(c)
+					return ctx
+				}
+			})
+			p := r.dialPeer(t)
+			p.request(1, end, "GET", "/")
+			<-inside
+			done := make(chan error, 1)
+			go func() { done <- r.srv.Shutdown(context.Background()) }()
+			<-r.done
+			close(release)
+			p.until("GOAWAY", func() bool { return p.goAway != nil })
+			p.nc.Close()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(seen) != 1 || seen[p.nc.LocalAddr().String()] == 0 {
+				t.Errorf("hooks were called for %v", seen)
+			}
+		})
+	}
+}
+
+func TestIdleTimeout(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
+			srv.IdleTimeout = 100 * time.Millisecond
+		})
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		p.transcript(1)
+		p.until("GOAWAY", func() bool { return p.goAway != nil })
+	})
+}
+
+// TestConnectionCloseEndsTheConnection is what a handler's "Connection: close" does.
+func TestConnectionCloseEndsTheConnection(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Connection", "close") }))
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		p.transcript(1)
+		p.until("GOAWAY", func() bool { return p.goAway != nil })
+	})
+}
+
+func TestHTTP1OnTheSamePort(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP1(true)
+		defer tr.CloseIdleConnections()
+		for range 2 {
+			resp, err := (&http.Client{Transport: tr}).Get(r.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if string(b) != "HTTP/1.1" {
+				t.Errorf("%q", b)
+			}
+		}
+	})
+}
+
+// TestFirstBytesInPieces sends what tells the protocols apart a byte at a time.
+func TestFirstBytesInPieces(t *testing.T) {
+	for _, s := range stacks {
+		if s.tls {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+			t.Run("HTTP/1.1", func(t *testing.T) {
+				nc, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				for _, b := range []byte("PRICE / HTTP/1.1\r\nHost: x\r\n\r\n") {
+					nc.Write([]byte{b})
+				}
+				resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b, _ := io.ReadAll(resp.Body); string(b) != "HTTP/1.1" {
+					t.Errorf("%q", b)
+				}
+			})
+			t.Run("HTTP/2", func(t *testing.T) {
+				nc, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				for _, b := range []byte(http2.ClientPreface) {
+					nc.Write([]byte{b})
+				}
+				var b bytes.Buffer
+				http2.NewFramer(&b, nil).WriteSettings()
+				nc.Write(b.Bytes())
+				if f, err := http2.NewFramer(nil, nc).ReadFrame(); err != nil || f.Header().Type != http2.FrameSettings {
+					t.Errorf("%v, %v", f, err)
+				}
+			})
+		})
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) })}
+	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	go h2http.Serve(l, srv)
+	rt := &h2http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+		Config: h2http.Config{Pool: drainedPool(t)},
+	}
+	t.Cleanup(func() {
+		rt.CloseIdleConnections()
+		srv.Shutdown(context.Background())
+	})
+	resp, err := (&http.Client{Transport: rt}).Get("http://anything/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, _ := io.ReadAll(resp.Body); string(b) != "HTTP/2.0" {
+		t.Errorf("%q", b)
+	}
+}
+
+func TestServeErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := new(http.Server)
+	go srv.Shutdown(context.Background())
+	l.Close()
+	if err := h2http.Serve(l, srv); err == nil {
+		t.Error("Serve on a closed listener returned nil")
+	}
+	l, err = net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h2http.ServeTLS(l, new(http.Server), "no-such-file", "no-such-file"); err == nil {
+		t.Error("ServeTLS without a certificate returned nil")
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("the listener is still open")
+	}
+	srv = &http.Server{TLSConfig: &tls.Config{CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}}
+	if err := h2http.ConfigureServer(srv, nil); err == nil {
+		t.Error("a list of cipher suites without HTTP/2's was taken")
+	}
+}
