@@ -25,6 +25,7 @@ chromium chromium
 h2load nghttp2-client
 nghttp nghttp2-client
 nginx nginx-light
+litmus litmus
 curl curl
 npm npm
 "

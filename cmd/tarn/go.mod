@@ -6,13 +6,16 @@ replace (
 	github.com/tarn-go/tarn => ../..
 	github.com/tarn-go/tarn/rpc => ../../rpc
 	github.com/tarn-go/tarn/smb/krb5 => ../../smb/krb5
+	github.com/tarn-go/tarn/smb/webdav => ../../smb/webdav
 )
 
 require (
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
 	github.com/tarn-go/tarn/smb/krb5 v0.0.0
+	github.com/tarn-go/tarn/smb/webdav v0.0.0-00010101000000-000000000000
 	golang.org/x/crypto v0.54.0
+	golang.org/x/net v0.57.0
 	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.45.0
 	google.golang.org/grpc v1.84.0
@@ -25,7 +28,6 @@ require (
 	github.com/jcmturner/gofork v1.7.6 // indirect
 	github.com/jcmturner/gokrb5/v8 v8.4.4 // indirect
 	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
-	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect

@@ -32,7 +32,8 @@ type options struct {
 	delete   bool
 	dryRun   bool
 
-	find criteria
+	find    criteria
+	serving serving
 }
 
 func (o *options) add(set *flag.FlagSet) {

@@ -26,6 +26,7 @@ const usage = `usage: tarn smb COMMAND [flags] ARGUMENTS
   mv    URL... URL                    rename, within a share
   mkdir [-p] URL...                   make directories
   rm    [-r] URL...                   remove files, with -r directories and what is in them
+  serve -webdav URL                   give a directory to WebDAV clients and browsers
 
 A URL is smb://[DOMAIN;][user@]host[:port]/share/path. In the last parts of a path * ? and [ ]
 match names. Without a user the logon is anonymous. The password is asked for, or comes from
@@ -63,6 +64,7 @@ func commands() []command {
 		{"mkdir", 1, 0, mkdirFlags, runMkdir},
 		{"rm", 1, 0, recursiveFlag, runRemove},
 		{"du", 1, 0, jsonFlag, runUsage},
+		{"serve", 1, 1, serveFlags, runServe},
 	}
 }
 

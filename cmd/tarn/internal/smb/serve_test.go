@@ -1,0 +1,147 @@
+//go:build unix
+
+package smb
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+)
+
+// serveURL runs serve with the arguments until the test ends, and returns what it wrote first.
+func serveURL(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		status := Run(ctx, append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: w})
+		w.Close()
+		ended <- status
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	go io.Copy(io.Discard, r)
+	t.Cleanup(func() {
+		cancel()
+		if status := <-ended; status != cli.OK {
+			t.Errorf("status %d", status)
+		}
+	})
+	return line
+}
+
+func TestServe(t *testing.T) {
+	s := startServer(t)
+	write(t, s.dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x"})
+	if err := chownTree(s, s.dir); err != nil {
+		t.Fatal(err)
+	}
+	said := serveURL(t, "-webdav", "-listen", "127.0.0.1:0", s.url("pub"))
+	m := regexp.MustCompile(`at (http://127\.0\.0\.1:\d+)/ for user (\w+) with password (\w+)`).FindStringSubmatch(said)
+	if m == nil {
+		t.Fatalf("%q", said)
+	}
+	do := func(method, path, password string, header ...string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, m[1]+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth(m[2], password)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	for _, c := range []struct {
+		method, path, password string
+		header                 []string
+		status                 int
+		says                   string
+	}{
+		{"GET", "/page.html", m[3], nil, 200, "<p>0123456789"},
+		{"GET", "/page.html", m[3], []string{"Range", "bytes=4-6"}, 206, "123"},
+		{"GET", "/page.html", "wrong", nil, 401, "login"},
+		{"GET", "/secret", m[3], nil, 404, ""},
+		{"GET", "/..%5Csecret", m[3], nil, 404, ""},
+		{"GET", "/..%2Fsecret", m[3], nil, 404, ""},
+		{"PROPFIND", "/", m[3], []string{"Depth", "1"}, 207, "page.html"},
+		{"MKCOL", "/new", m[3], nil, 201, ""},
+		{"MOVE", "/page.html", m[3], []string{"Destination", m[1] + "/new/page.html"}, 201, ""},
+		{"DELETE", "/sub", m[3], nil, 204, ""},
+		{"DELETE", "/", m[3], nil, 405, ""},
+	} {
+		if status, body := do(c.method, c.path, c.password, c.header...); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %s: %d, %.200q", c.method, c.path, status, body)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(s.dir, "pub/new/page.html")); err != nil || len(b) != 13 {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestServeReadOnly(t *testing.T) {
+	s := startServer(t)
+	write(t, s.dir, map[string]string{"file": "x"})
+	login := filepath.Join(t.TempDir(), "login")
+	if err := os.WriteFile(login, []byte("me:pass:word\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := serveURL(t, "-webdav", "-read-only", "-login-file", login, "-listen", "127.0.0.1:0", s.url(""))
+	base := regexp.MustCompile(`http://[^/]*`).FindString(said)
+	if strings.Contains(said, "password") {
+		t.Errorf("%q", said)
+	}
+	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 200, "DELETE": 403, "PUT": 403, "LOCK": 403} {
+		r, err := http.NewRequestWithContext(t.Context(), method, base+"/file", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("me", "pass:word")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", method, resp.StatusCode)
+		}
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	s := startServer(t)
+	write(t, s.dir, map[string]string{"file": "x"})
+	for name, args := range map[string][]string{
+		"no -webdav":      {s.url("")},
+		"all addresses":   {"-webdav", "-listen", "0.0.0.0:0", s.url("")},
+		"a file":          {"-webdav", s.url("file")},
+		"half of TLS":     {"-webdav", "-tls-cert", "x", s.url("")},
+		"no address":      {"-webdav", "-listen", "x", s.url("")},
+		"two directories": {"-webdav", s.url(""), s.url("")},
+		"an empty login":  {"-webdav", "-login-file", os.DevNull, s.url("")},
+	} {
+		if r := run(t.Context(), append([]string{"serve"}, args...)...); r.status != cli.Usage {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

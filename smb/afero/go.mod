@@ -1,0 +1,16 @@
+module github.com/tarn-go/tarn/smb/afero
+
+go 1.25.0
+
+replace github.com/tarn-go/tarn => ../..
+
+require (
+	github.com/spf13/afero v1.15.0
+	github.com/tarn-go/tarn v0.0.0-00010101000000-000000000000
+)
+
+require (
+	golang.org/x/crypto v0.45.0 // indirect
+	golang.org/x/sys v0.38.0 // indirect
+	golang.org/x/text v0.31.0 // indirect
+)

@@ -1,0 +1,100 @@
+// Package webdav makes a webdav.FileSystem (golang.org/x/net/webdav) of a share of package smb,
+// for a WebDAV server that has its files on an SMB server:
+//
+//	share, err := session.Mount(ctx, "photos")
+//	...
+//	http.ListenAndServe("localhost:8080", &webdav.Handler{
+//		FileSystem: smbdav.New(share),
+//		LockSystem: webdav.NewMemLS(),
+//	})
+//
+// Each request's context bounds what is done for it on the SMB server.
+package webdav
+
+import (
+	"context"
+	"io/fs"
+	"mime"
+	"os"
+	"path"
+
+	"golang.org/x/net/webdav"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/oserr"
+)
+
+// New makes a webdav.FileSystem of share, which it borrows: unmounting it ends the file system.
+// It is safe for concurrent use.
+func New(share *smb.Share) webdav.FileSystem { return &fileSystem{share} }
+
+type fileSystem struct{ share *smb.Share }
+
+// isRoot reports whether a name is the share's root, which is neither removed nor moved.
+func isRoot(name string) bool { return path.Clean("/"+name) == "/" }
+
+func (f *fileSystem) Mkdir(ctx context.Context, name string, perm os.FileMode) error {
+	return oserr.From(f.share.WithContext(ctx).Mkdir(name, perm))
+}
+
+func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm os.FileMode) (webdav.File, error) {
+	opened, err := f.share.WithContext(ctx).OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, oserr.From(err)
+	}
+	return &file{opened}, nil
+}
+
+func (f *fileSystem) RemoveAll(ctx context.Context, name string) error {
+	if isRoot(name) {
+		return os.ErrInvalid
+	}
+	return oserr.From(f.share.WithContext(ctx).RemoveAll(name))
+}
+
+func (f *fileSystem) Rename(ctx context.Context, oldName, newName string) error {
+	if isRoot(oldName) || isRoot(newName) {
+		return os.ErrInvalid
+	}
+	return oserr.From(f.share.WithContext(ctx).Rename(oldName, newName))
+}
+
+func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error) {
+	fi, err := f.share.WithContext(ctx).Stat(name)
+	if err != nil {
+		return nil, oserr.From(err)
+	}
+	return info{fi}, nil
+}
+
+// file is an open file whose descriptions have a content type.
+type file struct{ *smb.File }
+
+func (f *file) Stat() (fs.FileInfo, error) {
+	fi, err := f.File.Stat()
+	if err != nil {
+		return nil, oserr.From(err)
+	}
+	return info{fi}, nil
+}
+
+func (f *file) Readdir(n int) ([]fs.FileInfo, error) {
+	list, err := f.File.Readdir(n)
+	for i, fi := range list {
+		list[i] = info{fi}
+	}
+	return list, oserr.From(err)
+}
+
+// info knows its content type by its name. Without it the handler would open and read each file
+// of a directory that it lists.
+type info struct{ fs.FileInfo }
+
+var _ webdav.ContentTyper = info{}
+
+func (i info) ContentType(context.Context) (string, error) {
+	if t := mime.TypeByExtension(path.Ext(i.Name())); t != "" {
+		return t, nil
+	}
+	return "application/octet-stream", nil
+}
