@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // bounded runs attack and checks that meanwhile neither goroutines nor the
@@ -109,6 +110,139 @@ func TestMadeYouReset(t *testing.T) {
 	r.wantGoAway(EnhanceYourCalm)
 }
 
+// TestRefusedReset is the rapid reset of streams that are refused, since handlers of
+// earlier ones take all the room.
+func TestRefusedReset(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { s.Started(); <-gate })
+	defer close(gate)
+	bounded(t, s, 16, 1<<20, func() {
+		sent := r.flood(1_000_000, func(i int) error {
+			id := uint32(2*i + 1)
+			if err := r.request(id, End); err != nil {
+				return err
+			}
+			return r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		})
+		if sent == 1_000_000 {
+			t.Error("all resets were taken")
+		}
+	})
+	r.wantGoAway(EnhanceYourCalm)
+}
+
+// TestBrownOut: calls that time out while the server is slow do not cost the
+// connection, however many: their handlers were started, or they were answered
+// meanwhile.
+func TestBrownOut(t *testing.T) {
+	for name, serve := range map[string]func(s *Stream, k *call){
+		"started":  func(s *Stream, k *call) { s.Started(); <-k.reset },
+		"answered": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, rec := rawServer(t, Config{Limits: Limits{Resets: 10}}, serve)
+			for i := range 1000 {
+				id := uint32(2*i + 1)
+				r.request(id, End)
+				if serve == nil {
+					r.wait("answer", func(s seen) bool { return s.id == id && s.end })
+				} else {
+					s.awaitStarted()
+				}
+				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+				for s.Streams() > 0 {
+					runtime.Gosched()
+				}
+			}
+			rec.mu.Lock()
+			rec.serve = echo(t, s.cfg.Pool)
+			rec.mu.Unlock()
+			r.lives(2001)
+		})
+	}
+}
+
+// TestRefusedWithinRights: a peer that keeps to the limit, while handlers of streams
+// that it has reset still run, is refused and keeps its connection.
+func TestRefusedWithinRights(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, rec := rawServer(t, Config{MaxStreams: 1, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
+	r.request(1, End)
+	s.awaitStarted()
+	r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+	for i := 1; i <= 1000; i++ {
+		r.request(uint32(2*i+1), End)
+		r.wantReset(uint32(2*i+1), RefusedStream)
+	}
+	rec.mu.Lock()
+	rec.serve = echo(t, s.cfg.Pool)
+	rec.mu.Unlock()
+	close(gate)
+	for s.Streams() > 0 {
+		runtime.Gosched()
+	}
+	r.lives(2003)
+}
+
+// awaitStarted waits until there is a stream and every one is started.
+func (c *Conn) awaitStarted() {
+	for {
+		c.mu.Lock()
+		n := 0
+		for _, s := range c.streams {
+			if s.start.Load() == started {
+				n++
+			}
+		}
+		all := n > 0 && n == len(c.streams)
+		c.mu.Unlock()
+		if all {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestResetAfterDeadline: the reset of a stream whose own deadline has passed is not
+// counted, though its handler was never started; before the deadline it is.
+func TestResetAfterDeadline(t *testing.T) {
+	for _, past := range []bool{true, false} {
+		a, b := tcpWiring(t)
+		h := &deadlineHandler{at: time.Now().Add(time.Hour)}
+		if past {
+			h.at = time.Now().Add(-time.Millisecond)
+		}
+		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t), Limits: Limits{Resets: 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Run()
+		r := newRaw(t, a)
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings()
+		go r.listen()
+		for i := range 100 {
+			r.request(uint32(2*i+1), End)
+			r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		}
+		if past {
+			r.fr.WritePing(false, [8]byte{1})
+			r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		} else {
+			r.wantGoAway(EnhanceYourCalm)
+		}
+		a.Close()
+		<-s.Done()
+	}
+}
+
+// deadlineHandler releases each stream when it is reset.
+type deadlineHandler struct{ at time.Time }
+
+func (h *deadlineHandler) OnHeaders(s *Stream, _ *Header, _ Ending)  { s.SetDeadline(h.at) }
+func (h *deadlineHandler) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (h *deadlineHandler) OnReset(s *Stream, _ error)                { s.Release() }
+
 // TestContinuationFlood is CVE-2023-45288.
 func TestContinuationFlood(t *testing.T) {
 	for name, n := range map[string]int{"long": 8000, "empty": 0} {
@@ -178,8 +312,8 @@ func TestTooManyPings(t *testing.T) {
 	for range 2 {
 		r.fr.WritePing(false, [8]byte{2})
 	}
-	r.lives(1) // HEADERS and DATA sent forgive
-	for range 3 {
+	r.lives(1)    // HEADERS and DATA sent forgive
+	for range 4 { // the first is not checked
 		r.fr.WritePing(false, [8]byte{3})
 	}
 	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })

@@ -56,11 +56,11 @@ type Keepalive struct {
 	WithoutCall Permission    // whether to ping while no stream is open
 }
 
-// PingPolicy polices the peer's PINGs as gRPC does: each one that comes sooner
-// than MinTime after the last, or without a stream open unless permitted, is a
-// strike; a HEADERS or DATA frame sent forgives all; the third strike ends the
-// connection with ENHANCE_YOUR_CALM and "too_many_pings". Negative MinTime: no
-// policing; 0: 5 minutes.
+// PingPolicy polices the peer's PINGs as gRPC servers do: each one that comes sooner
+// than MinTime after the last, or without a stream open unless permitted (then: two
+// hours), is a strike. A HEADERS or DATA frame sent clears the strikes, and the PING
+// that follows is not checked. The third strike ends the connection with
+// ENHANCE_YOUR_CALM and "too_many_pings". Negative MinTime: no policing; 0: 5 minutes.
 type PingPolicy struct {
 	MinTime     time.Duration
 	WithoutCall Permission
@@ -78,8 +78,10 @@ const (
 // A connection that crosses one ends with GOAWAY ENHANCE_YOUR_CALM.
 type Limits struct {
 	// Resets is how many streams more than it finishes properly a peer may reset
-	// or have reset by its own fault, and then 500 a second (CVE-2023-44487,
-	// CVE-2025-8671); 0: 1000.
+	// before anything came of them, or have reset by its own fault, and then 500 a
+	// second (CVE-2023-44487, CVE-2025-8671); 0: 1000. The reset of a stream after
+	// [Stream.Started], or after the time given to [Stream.SetDeadline], does not
+	// count.
 	Resets int
 	// Replies is how many frames that the peer provoked (acknowledgements, resets)
 	// may wait to be written; 0: 1000.
@@ -91,6 +93,13 @@ type Limits struct {
 	// (CVE-2023-45288); 0: 32. Its compressed length is bounded by twice
 	// MaxHeaderList in any case.
 	Continuations int
+	// Fields is how many fields a header list may have, pseudo-fields not counted;
+	// 0: 512. A longer one is treated like one beyond MaxHeaderList.
+	Fields int
+	// HeaderMemory bounds the header lists of all streams that have not been released,
+	// in bytes as MaxHeaderList counts them: a server refuses further streams, and a
+	// client resets those whose lists do not fit; 0: 16 MiB.
+	HeaderMemory int
 	// Starting is how many streams may be between [Stream.Starting] and
 	// [Stream.Started] before the connection is read further; 0: 128.
 	Starting int
@@ -132,6 +141,8 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Useless, 10000)
 	def(&c.Limits.Continuations, 32)
 	def(&c.Limits.Starting, 128)
+	def(&c.Limits.Fields, 512)
+	def(&c.Limits.HeaderMemory, 16<<20)
 	if c.restAfter == 0 {
 		c.restAfter = restAfter
 	}
@@ -156,6 +167,8 @@ func (c Config) normal() (Config, error) {
 		{"Limits.Replies", c.Limits.Replies, 1, maxWindow},
 		{"Limits.Useless", c.Limits.Useless, 1, maxWindow},
 		{"Limits.Continuations", c.Limits.Continuations, 1, maxWindow},
+		{"Limits.Fields", c.Limits.Fields, 1, maxWindow},
+		{"Limits.HeaderMemory", c.Limits.HeaderMemory, 1, math.MaxInt},
 		{"Limits.Starting", c.Limits.Starting, 1, maxWindow},
 	} {
 		if f.v < f.lo || f.v > f.hi {

@@ -24,9 +24,10 @@ type call struct {
 	end     bool
 	err     error
 	done    chan struct{}
+	reset   chan struct{} // closed by OnReset
 }
 
-func newCall() *call { return &call{done: make(chan struct{})} }
+func newCall() *call { return &call{done: make(chan struct{}), reset: make(chan struct{})} }
 
 // recorder is a handler that records, and echoes on servers.
 type recorder struct {
@@ -95,6 +96,7 @@ func (r *recorder) OnReset(s *Stream, err error) {
 		r.t.Error("OnReset for a stream that was never delivered")
 		return
 	}
+	close(k.reset)
 	r.ended(s, k, err)
 }
 
@@ -109,14 +111,17 @@ func (r *recorder) ended(s *Stream, k *call, err error) {
 	if already {
 		return
 	}
-	if r.serve != nil && err == nil {
+	r.mu.Lock()
+	serve := r.serve
+	r.mu.Unlock()
+	if serve != nil && err == nil {
 		r.calls.Add(1)
 		go func() {
 			defer r.calls.Done()
-			r.serve(s, k)
+			serve(s, k)
 			s.Release()
 		}()
-	} else if r.serve != nil {
+	} else if serve != nil {
 		s.Release()
 	}
 	close(k.done)

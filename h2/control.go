@@ -76,13 +76,16 @@ func (c *Conn) onReset(f frame) error {
 		return c.fault(ProtocolError, "RST_STREAM on stream 0")
 	}
 	c.lock()
-	if c.side == server && !c.guard.broke() {
+	s := c.streams[f.id]
+	if c.side == server && c.wasteful(s, f.id) && !c.guard.broke() {
 		c.mu.Unlock()
 		return c.fault(EnhanceYourCalm, "too many resets")
 	}
-	s := c.streams[f.id]
 	if s == nil {
 		defer c.mu.Unlock()
+		if !c.guard.empty() {
+			return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
+		}
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
 	c.setCurrent(s)
@@ -94,6 +97,25 @@ func (c *Conn) onReset(f frame) error {
 	}
 	return nil
 }
+
+// wasteful reports whether the peer's reset of s, which is nil when it is not open,
+// is one of a stream that nothing came of: the server refused it, or has not started
+// its handler yet and the call's own deadline has not passed. An attack makes such
+// resets. A client whose calls time out while the server is slow does not. c.mu is
+// held.
+func (c *Conn) wasteful(s *Stream, id uint32) bool {
+	if s == nil {
+		return c.recent.has(id) == refusedStream
+	}
+	if s.start.Load() == started {
+		return false
+	}
+	return s.deadline == 0 || time.Now().UnixNano()+int64(deadlineSlack) < s.deadline
+}
+
+// deadlineSlack is how much earlier than this side computed it a call's deadline may
+// pass at the peer.
+const deadlineSlack = 10 * time.Millisecond
 
 // onPing takes a PING (RFC 9113 section 6.7).
 func (c *Conn) onPing(f frame) error {

@@ -1,6 +1,9 @@
 package h2
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 const (
 	rememberedBlocks = 16
@@ -14,11 +17,13 @@ const (
 // is decoded: literals, such as a deadline that differs from call to call. Any
 // change of the table forgets everything. Run's own.
 type decoder struct {
-	table table
-	limit int
-	known [rememberedBlocks]*remembered
-	nknow int
-	turn  int
+	table     table
+	limit     int    // of a list, in bytes as RFC 9113 section 6.5.2 counts them
+	maxFields int    // and in fields
+	blanks    blanks // around field values
+	known     [rememberedBlocks]*remembered
+	nknow     int
+	turn      int
 
 	// Of the block being decoded:
 	h             *Header
@@ -28,8 +33,9 @@ type decoder struct {
 	fields        []Field // scratch
 	more          []Field // scratch
 	into          *[]Field
+	nfields       int // of them all
 	seen          pseudo
-	amid          bool // not at its beginning, where alone the table's size may change
+	inside        bool // not at its beginning, where alone the table's size may change
 	selfDependent bool
 }
 
@@ -64,12 +70,12 @@ const (
 func (d *decoder) init(limit int, packed string) {
 	d.table.limit = tableSize
 	d.parse([]byte(packed)) // for the table alone: beyond the limit, which is 0 yet
-	d.limit = limit
+	d.limit, d.maxFields = limit, math.MaxInt
 }
 
 // decode decodes block into h. The result is nil if the list is well-formed.
 func (d *decoder) decode(block []byte, h *Header) *badHeader {
-	d.h, d.bad, d.amid = h, badHeader{}, false
+	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
 	for i, k := range d.known[:d.nknow] {
@@ -90,7 +96,7 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		}
 		*h = k.h
 		h.Memo = &k.memo
-		d.size, d.seen, d.regular = k.size, k.seen, k.regular
+		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
 		if len(tail) == 0 {
 			return nil
 		}
@@ -109,8 +115,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
 	}
 	if changes {
-		clear(d.known[:])
-		d.nknow, d.turn = 0, 0
+		d.forget()
 		n = len(block)
 	}
 	d.into = &d.fields
@@ -148,6 +153,43 @@ func (d *decoder) finish(tail []byte) *badHeader {
 	return nil
 }
 
+// startLong begins a block that is too long to be gathered. Its parts are decoded by
+// decodeLong as they come: what fits the limits goes to h, and the table is kept in
+// step, so that only the stream is lost.
+func (d *decoder) startLong(h *Header) {
+	*h = Header{}
+	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
+	d.fields, d.more = d.fields[:0], d.more[:0]
+	d.size, d.seen, d.regular = 0, 0, false
+	d.into = &d.fields
+	d.forget()
+}
+
+// decodeLong decodes what p has of complete representations and returns the rest.
+func (d *decoder) decodeLong(p []byte) (rest []byte, bad *badHeader) {
+	n := completePart(p)
+	if reason := d.parse(p[:n]); reason != "" {
+		return nil, &badHeader{conn: true, reason: reason}
+	}
+	return p[n:], nil
+}
+
+// endLong ends the block, of which rest is left.
+func (d *decoder) endLong(rest []byte) *badHeader {
+	defer d.tidy()
+	if len(rest) > 0 {
+		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
+	}
+	d.h.Fields = append([]Field(nil), d.fields...)
+	return &badHeader{tooLong: true, reason: "a header list beyond the limit"}
+}
+
+// forget drops what was remembered of blocks.
+func (d *decoder) forget() {
+	clear(d.known[:])
+	d.nknow, d.turn = 0, 0
+}
+
 // tidy keeps the scratch space within bounds.
 func (d *decoder) tidy() {
 	if cap(d.fields) > 256 {
@@ -172,7 +214,11 @@ func (d *decoder) emit(f Field) {
 		return
 	}
 	d.regular = true
-	if reason := checkField(f.Name, f.Value); reason != "" {
+	if d.nfields++; d.nfields > d.maxFields {
+		d.bad = badHeader{tooLong: true, reason: "more fields than the limit"}
+		return
+	}
+	if reason := checkField(f.Name, f.Value, d.blanks); reason != "" {
 		d.bad.reason = reason
 		return
 	}

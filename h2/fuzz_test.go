@@ -70,7 +70,7 @@ func (h *fuzzHandler) OnHeaders(s *Stream, hd *Header, e Ending) {
 		h.t.Errorf("delivered without pseudo-fields: %+v", hd)
 	}
 	for _, f := range append(append([]Field(nil), hd.Fields...), hd.More...) {
-		if checkField(f.Name, f.Value) != "" || f.Name[0] == ':' {
+		if checkField(f.Name, f.Value, blanksRefused) != "" || f.Name[0] == ':' {
 			h.t.Errorf("delivered %+v", f)
 		}
 	}

@@ -10,7 +10,8 @@ type guard struct {
 	replies int    // provoked and not yet taken for writing
 	resets  bucket // streams broken or reset
 	waste   bucket // frames that carried nothing
-	strikes int    // PINGs out of turn
+	strikes int    // PINGs that came too early
+	forgive bool   // the next PING is not checked
 	ping    time.Time
 }
 
@@ -59,12 +60,16 @@ func (g *guard) useful() { g.waste.level = g.lim.Useless }
 // wrote forgives empty frames and early PINGs: this side sent HEADERS or DATA.
 func (g *guard) wrote() {
 	g.waste.level = g.lim.Useless
-	g.strikes = 0
+	g.forgive = true
 }
 
 // pinged polices the time between PINGs (gRPC's keepalive enforcement).
 func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
 	if p.MinTime < 0 {
+		return true
+	}
+	if g.forgive {
+		g.ping, g.forgive, g.strikes = now, false, 0
 		return true
 	}
 	gap := p.MinTime

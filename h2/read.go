@@ -31,6 +31,10 @@ func (c *Conn) wakeRead() {
 	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
 	c.in.lander, _ = c.h.(Lander)
 	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
+	c.in.dec.maxFields, c.in.dec.blanks = c.cfg.Limits.Fields, blanksRefused
+	if c.side == client {
+		c.in.dec.blanks = blanksKept
+	}
 	c.packed = ""
 }
 
@@ -172,7 +176,13 @@ func (c *Conn) fault(code Code, reason string) error {
 // streamFault resets a stream that the peer has broken and tells the handler.
 func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	c.lock()
-	if !c.guard.broke() || !c.guard.reply() {
+	ok := c.guard.reply()
+	if se.Fault == Peer {
+		ok = c.guard.broke() && ok
+	} else {
+		ok = c.guard.empty() && ok
+	}
+	if !ok {
 		c.mu.Unlock()
 		return c.fault(EnhanceYourCalm, "too many broken streams")
 	}
@@ -180,7 +190,11 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	c.setCurrent(s)
 	if s == nil {
 		c.putReset(id, se.Code)
-		c.remember(id)
+		kind := resetStream
+		if se.Code == RefusedStream {
+			kind = refusedStream
+		}
+		c.remember(id, kind)
 		c.mu.Unlock()
 		return nil
 	}

@@ -122,7 +122,7 @@ func (c *Conn) strayData(f frame) error {
 	switch {
 	case f.id&1 == 0 || idle && c.life < draining:
 		return c.fault(ProtocolError, "DATA on an idle stream")
-	case c.side == client || c.recent.has(f.id) || c.life >= draining:
+	case c.side == client || c.recent.has(f.id) != notRecent || c.life >= draining:
 		return c.useless()
 	}
 	return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}

@@ -10,32 +10,27 @@ func (c *Conn) onHeaders(f frame) error {
 	if f.id == 0 || f.id&1 == 0 {
 		return c.fault(ProtocolError, "HEADERS on a stream that clients do not open")
 	}
-	block, err := c.readBlock(f)
+	bad, err := c.readBlock(f)
 	if err != nil {
 		return err
 	}
-	derr := c.in.dec.decode(block, &c.in.hdr)
-	c.in.hdr.Length = len(block)
-	if c.in.frag != nil && cap(c.in.frag) > keepBlock {
-		c.in.frag = nil
+	if bad != nil && bad.conn {
+		return c.fault(CompressionError, bad.reason)
 	}
-	if derr != nil && derr.conn {
-		return c.fault(CompressionError, derr.reason)
-	}
-	return c.deliverHeaders(f, derr)
+	return c.deliverHeaders(f, bad)
 }
 
 // peekBlock is the longest HEADERS frame, in bytes, that is decoded where it was
 // read; a longer one is copied together first.
 const peekBlock = 32 << 10
 
-// readBlock returns the header block that f starts, borrowed until the next read.
-func (c *Conn) readBlock(f frame) ([]byte, error) {
-	limit := 2*c.cfg.MaxHeaderList + 1<<10
-	if f.length > limit {
-		return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
-	}
-	c.in.frag = c.in.frag[:0]
+// longFactor is how many times longer than what is gathered a header block may be
+// before the connection, not the stream alone, is ended.
+const longFactor = 8
+
+// readBlock reads the header block that f starts and decodes it. The error ends the
+// connection; bad is what is wrong with the list.
+func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 	if f.has(flagEndHeaders) && f.length <= peekBlock {
 		p, err := c.peek(f.length)
 		if err != nil {
@@ -44,48 +39,76 @@ func (c *Conn) readBlock(f frame) ([]byte, error) {
 		if p, err = c.strip(f, p); err != nil {
 			return nil, err
 		}
+		bad = c.in.dec.decode(p, &c.in.hdr)
 		_, err = c.in.r.Discard(f.length)
-		return p, err // the view stays: it is used before more is read
+		return bad, err
 	}
-	if err := c.readFragment(f.length); err != nil {
-		return nil, err
-	}
-	p, err := c.strip(f, c.in.frag)
+	b := blockReader{limit: 2*c.cfg.MaxHeaderList + 1<<10}
+	defer func() {
+		if cap(c.in.frag) > keepBlock {
+			c.in.frag = nil
+		}
+	}()
+	c.in.frag = c.in.frag[:0]
+	pad, err := c.readPrefix(&f)
 	if err != nil {
 		return nil, err
 	}
-	c.in.frag = c.in.frag[:copy(c.in.frag, p)]
-	for g := f; !g.has(flagEndHeaders); {
+	if err := c.readFragment(&b, f.length-pad); err != nil {
+		return nil, err
+	}
+	if err := c.discard(pad); err != nil {
+		return nil, promised(err)
+	}
+	for n, g := 0, f; !g.has(flagEndHeaders); {
 		h, err := c.peek(frameHeaderLen)
 		if err != nil {
 			return nil, promised(err)
 		}
 		g = parseFrame(h)
-		c.in.parts++
+		n++
 		switch {
 		case g.typ != frameContinuation || g.id != f.id:
 			return nil, c.fault(ProtocolError, "a header block interrupted")
 		case g.length > c.cfg.MaxFrameSize:
 			return nil, c.fault(FrameSizeError, "a frame longer than offered")
-		case c.in.parts > c.cfg.Limits.Continuations || len(c.in.frag)+g.length > limit:
-			return nil, c.fault(EnhanceYourCalm, "a header block beyond the limit")
+		case n > c.cfg.Limits.Continuations:
+			return nil, c.fault(EnhanceYourCalm, "too many CONTINUATION frames")
 		}
 		if _, err := c.in.r.Discard(frameHeaderLen); err != nil {
 			return nil, err
 		}
-		if err := c.readFragment(g.length); err != nil {
+		if err := c.readFragment(&b, g.length); err != nil {
 			return nil, err
 		}
 	}
-	c.in.parts = 0
-	return c.in.frag, nil
+	if b.long {
+		return c.in.dec.endLong(c.in.frag), nil
+	}
+	return c.in.dec.decode(c.in.frag, &c.in.hdr), nil
 }
 
-// readFragment appends the next n bytes to c.in.frag as they arrive.
-func (c *Conn) readFragment(n int) error {
+// blockReader is the state of a header block that takes several frames, or one that is
+// too long for the receive buffer. What has come is in reading.frag.
+type blockReader struct {
+	limit int  // how many bytes are gathered
+	long  bool // it is longer than that, and decoded part by part
+	total int  // bytes so far
+}
+
+// readFragment takes the next n bytes of a header block as they arrive.
+func (c *Conn) readFragment(b *blockReader, n int) error {
+	if b.total += n; b.total > longFactor*b.limit {
+		return c.fault(EnhanceYourCalm, "a header block beyond the limit")
+	}
 	for n > 0 {
-		m := min(n, peekBlock)
-		p, err := c.peek(m)
+		if c.in.r.Buffered() == 0 {
+			if _, err := c.peek(1); err != nil {
+				return promised(err)
+			}
+		}
+		m := min(n, c.in.r.Buffered(), peekBlock)
+		p, err := c.in.r.Peek(m)
 		if err != nil {
 			return promised(err)
 		}
@@ -94,8 +117,53 @@ func (c *Conn) readFragment(n int) error {
 			return err
 		}
 		n -= m
+		if len(c.in.frag) <= b.limit {
+			continue
+		}
+		if !b.long {
+			b.long = true
+			c.in.dec.startLong(&c.in.hdr)
+		}
+		rest, bad := c.in.dec.decodeLong(c.in.frag)
+		if bad != nil {
+			return c.fault(CompressionError, bad.reason)
+		}
+		if len(rest) > b.limit {
+			return c.fault(EnhanceYourCalm, "a header field beyond the limit")
+		}
+		c.in.frag = c.in.frag[:copy(c.in.frag, rest)]
 	}
 	return nil
+}
+
+// readPrefix takes what stands before the header block in a HEADERS frame: the
+// padding's length, which it returns, and the priority. f.length is then what follows.
+func (c *Conn) readPrefix(f *frame) (pad int, err error) {
+	n := 0
+	if f.has(flagPadded) {
+		n++
+	}
+	if f.has(flagPriority) {
+		n += 5
+	}
+	if n > f.length {
+		return 0, c.fault(FrameSizeError, "HEADERS without its padding's length or its priority")
+	}
+	p, err := c.peek(n)
+	if err != nil {
+		return 0, promised(err)
+	}
+	if f.has(flagPadded) {
+		pad, p = int(p[0]), p[1:]
+	}
+	c.in.dec.selfDependent = f.has(flagPriority) && binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
+	if _, err := c.in.r.Discard(n); err != nil {
+		return 0, err
+	}
+	if f.length -= n; pad > f.length {
+		return 0, c.fault(ProtocolError, "HEADERS with more padding than frame")
+	}
+	return pad, nil
 }
 
 // strip takes padding and priority off the payload of a HEADERS frame.
@@ -153,6 +221,8 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		return nil
 	}
 	s.gotHeaders = true
+	s.headers += c.in.dec.size
+	c.recv.headers += c.in.dec.size
 	e := f.ending()
 	if e == End {
 		c.peerEnded(s)
@@ -173,7 +243,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		if c.side == client && f.id >= c.nextID {
 			return nil, c.fault(ProtocolError, "HEADERS on an idle stream")
 		}
-		if c.side == client || c.recent.has(f.id) {
+		if c.side == client || c.recent.has(f.id) != notRecent {
 			return nil, c.useless()
 		}
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
@@ -183,8 +253,16 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	c.lastID = f.id
 	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.opened >= c.cfg.MaxStreams {
-		// RFC 9113 section 5.1.2: the sender may try again.
-		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "too many streams"}
+		// RFC 9113 section 5.1.2: the sender may try again. The peer is within its
+		// rights when handlers of streams that have ended take the room.
+		fault := Peer
+		if len(c.streams) < c.cfg.MaxStreams {
+			fault = Local
+		}
+		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}
+	}
+	if c.recv.headers+c.in.dec.size > c.cfg.Limits.HeaderMemory {
+		return nil, &StreamError{Code: RefusedStream, Fault: Local, Reason: "too much memory in header lists"}
 	}
 	if c.queued() >= refuseAbove {
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "the peer does not read"}
@@ -211,6 +289,8 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		return &StreamError{Code: EnhanceYourCalm, Fault: Peer, Reason: "a header list beyond the limit"}
 	case bad != nil:
 		reason = bad.reason
+	case c.recv.headers+c.in.dec.size > c.cfg.Limits.HeaderMemory:
+		return &StreamError{Code: EnhanceYourCalm, Fault: Local, Reason: "too much memory in header lists"}
 	case self:
 		reason = "a stream that depends on itself"
 	case trailers && !f.has(flagEndStream):
@@ -230,13 +310,20 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		reason = "status 101, which HTTP/2 does not have"
 	}
 	if reason == "" && !trailers {
-		if v, ok := h.Get("content-length"); ok && h.Status != 304 {
-			n, err := strconv.ParseUint(v, 10, 62)
+		if v, n, same := single(h, "content-length"); !same {
+			reason = "content-length twice, with different values"
+		} else if n > 0 && h.Status != 304 {
+			length, err := strconv.ParseUint(v, 10, 62)
 			if err != nil {
 				reason = "content-length that is no number"
-			} else if s.length = int64(n); n > 0 && f.has(flagEndStream) && c.side == server {
+			} else if s.length = int64(length); length > 0 && f.has(flagEndStream) && c.side == server {
 				reason = "content-length without content"
 			}
+		}
+	}
+	if reason == "" && !trailers && c.side == server {
+		if _, n, _ := single(h, "host"); n > 1 {
+			reason = "host twice"
 		}
 	}
 	if reason == "" && trailers && s.length > 0 {
@@ -251,4 +338,22 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 // peerEnded notes that the peer has ended its side of s. c.mu is held.
 func (c *Conn) peerEnded(s *Stream) {
 	c.advance(s, recvEnd, nil)
+}
+
+// single returns the value of the first field called name, how many there are, and
+// whether all have the same value.
+func single(h *Header, name string) (value string, n int, same bool) {
+	same = true
+	for _, fields := range [2][]Field{h.Fields, h.More} {
+		for i := range fields {
+			if fields[i].Name != name {
+				continue
+			}
+			if n++; n == 1 {
+				value = fields[i].Value
+			}
+			same = same && value == fields[i].Value
+		}
+	}
+	return value, n, same
 }

@@ -3,14 +3,26 @@ package h2
 // recentMax is how many streams that this side reset are remembered.
 const recentMax = 1024
 
-// recent remembers streams this side reset lately, the oldest going first: the
+// recent remembers streams that this side reset lately, the oldest going first: the
 // peer may have sent frames for them before it knew (RFC 9113 section 5.1).
 type recent struct {
-	ids  []uint32
+	ids  []uint32 // stream numbers are odd: one less is a stream that was refused
 	next int
 }
 
-func (r *recent) add(id uint32) {
+// recentKind is why a stream is remembered.
+type recentKind uint8
+
+const (
+	notRecent     recentKind = iota
+	resetStream              // this side reset it, having served it
+	refusedStream            // it was never served
+)
+
+func (r *recent) add(id uint32, kind recentKind) {
+	if kind == refusedStream {
+		id--
+	}
 	if len(r.ids) < recentMax {
 		r.ids = append(r.ids, id)
 		return
@@ -19,22 +31,26 @@ func (r *recent) add(id uint32) {
 	r.next = (r.next + 1) % recentMax
 }
 
-func (r *recent) has(id uint32) bool {
+// has returns why stream id is remembered.
+func (r *recent) has(id uint32) recentKind {
 	if r == nil {
-		return false
+		return notRecent
 	}
 	for _, x := range r.ids {
-		if x == id {
-			return true
+		switch x {
+		case id:
+			return resetStream
+		case id - 1:
+			return refusedStream
 		}
 	}
-	return false
+	return notRecent
 }
 
 // remember notes that this side has reset stream id. c.mu is held.
-func (c *Conn) remember(id uint32) {
+func (c *Conn) remember(id uint32, kind recentKind) {
 	if c.recent == nil {
 		c.recent = new(recent)
 	}
-	c.recent.add(id)
+	c.recent.add(id, kind)
 }

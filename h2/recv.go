@@ -11,6 +11,7 @@ type receiving struct {
 	size     int           // the connection's whole window
 	owed     int           // received on the connection and not given back
 	kept     int           // received and not consumed, all streams together
+	headers  int           // size of the header lists of streams that have not been released
 	unacked  int           // SETTINGS sent and not acknowledged
 	asked    time.Time     // when the last of them left
 	rtt      time.Duration // what the acknowledgement took; 0: not known

@@ -45,7 +45,7 @@ func scan(p []byte) (indexedEnd int, changes, ok bool) {
 }
 
 // scanInt reads the integer at p[i] with a prefix of n bits and returns where it
-// ends; -1 if it does not, or is absurd.
+// ends; -1 if it does not, or exceeds 35 bits.
 func scanInt(p []byte, i int, n uint) (v uint64, end int) {
 	limit := byte(1)<<n - 1
 	v = uint64(p[i] & limit)
@@ -65,4 +65,50 @@ func scanInt(p []byte, i int, n uint) (v uint64, end int) {
 		}
 	}
 	return 0, -1
+}
+
+// completePart returns how many bytes of p are complete representations.
+func completePart(p []byte) int {
+	for i := 0; ; {
+		n := representationLen(p[i:])
+		if n == 0 {
+			return i
+		}
+		i += n
+	}
+}
+
+// representationLen returns the length of the representation that p begins with; 0 if
+// it is incomplete.
+func representationLen(p []byte) int {
+	if len(p) == 0 {
+		return 0
+	}
+	prefix, strings := uint(4), 1 // literal
+	switch b := p[0]; {
+	case b&0x80 != 0: // indexed
+		prefix, strings = 7, 0
+	case b&0x40 != 0: // literal, to be indexed
+		prefix = 6
+	case b&0x20 != 0: // table size update
+		prefix, strings = 5, 0
+	}
+	v, i := scanInt(p, 0, prefix)
+	if i < 0 {
+		return 0
+	}
+	if strings == 1 && v == 0 {
+		strings = 2
+	}
+	for ; strings > 0; strings-- {
+		if i >= len(p) {
+			return 0
+		}
+		var n uint64
+		if n, i = scanInt(p, i, 7); i < 0 || n > uint64(len(p)-i) {
+			return 0
+		}
+		i += int(n)
+	}
+	return i
 }

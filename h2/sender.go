@@ -59,7 +59,6 @@ type sender struct {
 	conn            int64 // what the connection may send
 	maxFrame        int   // the peer's MAX_FRAME_SIZE
 	maxStreams      int   // client: how many streams may be open
-	maxHeaderList   int64 // the peer's MAX_HEADER_LIST_SIZE; 0: not stated
 	greeted         bool  // the peer's first SETTINGS have come
 	extendedConnect bool  // the peer permits extended CONNECT
 	openers         []chan struct{}

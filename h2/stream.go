@@ -22,7 +22,9 @@ type Stream struct {
 	in    int64 // what this side's window lets the peer send
 	owed  int   // consumed, not yet given back
 	kept  int   // received, not yet consumed
-	since int64 // when the last window was given, for its growth
+
+	headers int   // size of the header lists received
+	since   int64 // when the last window was given, for its growth
 
 	wait *waiting // nil: no Write has waited yet
 	next *Stream  // list of spare streams
@@ -142,7 +144,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	}
 	s.id, s.state, s.flags = id, open, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
-	s.owed, s.kept, s.since = 0, 0, 0
+	s.owed, s.kept, s.since, s.headers = 0, 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority = DefaultPriority()
 	s.start.Store(notStarted)

@@ -139,7 +139,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	}
 	if t.do&resetPeer != 0 && c.life < dead {
 		c.putReset(s.id, code)
-		c.remember(s.id)
+		c.remember(s.id, resetStream)
 	}
 	delete(c.streams, s.id)
 	if s.wait != nil {
@@ -192,6 +192,8 @@ func (c *Conn) retire(s *Stream) {
 	c.held--
 	c.leaveRoom(s)
 	c.consumed(s, s.kept)
+	c.recv.headers -= s.headers
+	s.headers = 0
 	if s != c.current {
 		c.recycle(s)
 	}

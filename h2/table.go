@@ -76,8 +76,8 @@ func (d *decoder) parse(p []byte) (reason string) {
 			p, reason = d.parseLiteral(p, 6)
 		case b&0x20 == 0:
 			p, reason = d.parseLiteral(p, 4)
-		case d.amid && d.table.size > 0:
-			return "a change of the table's size amid a block"
+		case d.inside && d.table.size > 0:
+			return "a change of the table's size inside a block"
 		default:
 			v, n := scanInt(p, 0, 5)
 			if n < 0 || v > tableSize {
@@ -86,14 +86,14 @@ func (d *decoder) parse(p []byte) (reason string) {
 			d.table.resize(int(v))
 			p = p[n:]
 		}
-		d.amid = true
+		d.inside = true
 	}
 	return reason
 }
 
 const (
 	badIndex   = "an index beyond the table"
-	badString  = "a string that is not whole"
+	badString  = "an incomplete string"
 	badHuffman = "a string that is not Huffman-coded as it says"
 )
 
@@ -158,7 +158,7 @@ func parseString(p []byte) (s string, rest []byte, reason string) {
 	return s, rest, ""
 }
 
-// skipString is parseString of one that nobody wants.
+// skipString is parseString of one that is not wanted.
 func skipString(p []byte) (s string, rest []byte, reason string) {
 	if _, rest, _, ok := cutString(p); ok {
 		return "", rest, ""

@@ -1,8 +1,19 @@
 package h2
 
+// blanks says what becomes of spaces and tabs around field values, which RFC 9113
+// section 8.2.1 forbids.
+type blanks uint8
+
+const (
+	// blanksRefused makes the list malformed.
+	blanksRefused blanks = iota
+	// blanksKept takes them as they are: servers send grpc-message with them.
+	blanksKept
+)
+
 // checkField says what is wrong with a regular field (RFC 9113 section 8.2);
 // nothing: "".
-func checkField(name, value string) string {
+func checkField(name, value string, around blanks) string {
 	if name == "" {
 		return "a field without a name"
 	}
@@ -13,6 +24,9 @@ func checkField(name, value string) string {
 	}
 	if !validValue(value) {
 		return "a field value with control characters"
+	}
+	if n := len(value); around == blanksRefused && n > 0 && (isBlank(value[0]) || isBlank(value[n-1])) {
+		return "a field value that begins or ends with a blank"
 	}
 	switch name {
 	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
@@ -25,9 +39,13 @@ func checkField(name, value string) string {
 	return ""
 }
 
+func isBlank(b byte) bool { return b == ' ' || b == '\t' }
+
+// validValue reports whether v has no control characters other than tabs (RFC 9110
+// section 5.5).
 func validValue(v string) bool {
 	for i := 0; i < len(v); i++ {
-		if b := v[i]; b == 0 || b == '\r' || b == '\n' {
+		if b := v[i]; b < ' ' && b != '\t' || b == 0x7f {
 			return false
 		}
 	}
