@@ -174,9 +174,13 @@ func (d *decoder) decodeLong(p []byte) (rest []byte, bad *badHeader) {
 	return p[n:], nil
 }
 
-// endLong ends the block, of which rest is left.
-func (d *decoder) endLong(rest []byte) *badHeader {
+// endLong ends the block, of which p is left.
+func (d *decoder) endLong(p []byte) *badHeader {
 	defer d.tidy()
+	rest, bad := d.decodeLong(p)
+	if bad != nil {
+		return bad
+	}
 	if len(rest) > 0 {
 		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
 	}

@@ -102,7 +102,11 @@ func (r *Reader) room(need, size int) {
 	if r.w == r.r && r.mem != nil && r.buf.Unique() {
 		r.r, r.w = 0, 0 // nobody looks at it: start over
 	}
-	if r.mem != nil && len(r.mem)-r.r >= need && len(r.mem)-r.w >= max(len(r.mem)/4, need-(r.w-r.r)) {
+	if r.mem != nil && len(r.mem)-r.r >= need && r.w < len(r.mem) &&
+		(len(r.mem)-r.w >= len(r.mem)/4 || r.r < r.w-r.r) {
+		// There is room for need bytes. A nearly full buffer is only left when more
+		// was taken out of it than would have to be copied, so that a peer that sends
+		// byte by byte cannot make each read copy what came before.
 		return
 	}
 	b := r.pool.Get(max(need, size))
