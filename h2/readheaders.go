@@ -40,6 +40,7 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 			return nil, err
 		}
 		bad = c.in.dec.decode(p, &c.in.hdr)
+		c.in.hdr.Length = len(p)
 		_, err = c.in.r.Discard(f.length)
 		return bad, err
 	}
@@ -83,9 +84,12 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 		}
 	}
 	if b.long {
-		return c.in.dec.endLong(c.in.frag), nil
+		bad = c.in.dec.endLong(c.in.frag)
+	} else {
+		bad = c.in.dec.decode(c.in.frag, &c.in.hdr)
 	}
-	return c.in.dec.decode(c.in.frag, &c.in.hdr), nil
+	c.in.hdr.Length = b.total
+	return bad, nil
 }
 
 // blockReader is the state of a header block that takes several frames, or one that is
