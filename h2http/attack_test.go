@@ -1,0 +1,353 @@
+package h2http_test
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// The attacks of docs/h2.md, each mounted on a handler. Package h2's tests measure the
+// bounds; these show that h2http passes them on, and that others are served meanwhile.
+
+// attacked are the ways of serving that are attacked.
+func attacked(t *testing.T, f func(t *testing.T, s stack)) {
+	for _, s := range stacks {
+		if s.own {
+			t.Run(s.name, func(t *testing.T) { f(t, s) })
+		}
+	}
+}
+
+// survives checks that another client is served.
+func survives(t *testing.T, r *rig) {
+	t.Helper()
+	resp, err := r.client.Get(r.url + "/alive")
+	if err != nil {
+		t.Errorf("another client is not served: %v", err)
+		return
+	}
+	resp.Body.Close()
+}
+
+// blocked is a handler that runs until it is let go or its stream has ended; /alive is
+// answered at once.
+type blocked struct {
+	running, most atomic.Int32
+	release       chan struct{}
+}
+
+func (b *blocked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/alive" {
+		return
+	}
+	n := b.running.Add(1)
+	defer b.running.Add(-1)
+	for {
+		most := b.most.Load()
+		if n <= most || b.most.CompareAndSwap(most, n) {
+			break
+		}
+	}
+	<-b.release
+}
+
+// flood calls send until the peer hangs up or n times.
+func (p *peer) flood(n int, send func(i int) error) {
+	p.nc.SetWriteDeadline(time.Now().Add(20 * time.Second))
+	for i := range n {
+		p.mu.Lock()
+		err := send(i)
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *peer) wantGoAway(code http2.ErrCode) {
+	p.t.Helper()
+	p.until("GOAWAY", func() bool { return p.goAway != nil })
+	if p.goAway.ErrCode != code {
+		p.t.Errorf("GOAWAY of %v, not %v", p.goAway.ErrCode, code)
+	}
+}
+
+func TestAttackRapidReset(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		h := &blocked{release: make(chan struct{})}
+		r := s.start(t, h, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
+		defer close(h.release)
+		p := r.dialPeer(t)
+		for i := range 5000 {
+			id := uint32(2*i + 1)
+			p.request(id, end, "GET", "/")
+			p.reset(id, http2.ErrCodeCancel)
+			p.mu.Lock()
+			over := p.goAway != nil || p.err != nil
+			p.mu.Unlock()
+			if over {
+				break
+			}
+		}
+		p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+		if n := h.most.Load(); n > 20 {
+			t.Errorf("%d handlers ran at once; the limit is 20", n)
+		}
+		survives(t, r)
+	})
+}
+
+func TestAttackMadeYouReset(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		p := r.dialPeer(t)
+		for i := range 5000 {
+			id := uint32(2*i + 1)
+			p.request(id, more, "POST", "/")
+			p.window(id, 0) // a stream error
+			p.mu.Lock()
+			over := p.goAway != nil || p.err != nil
+			p.mu.Unlock()
+			if over {
+				break
+			}
+		}
+		p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+	})
+}
+
+func TestAttackContinuationFlood(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		h := &blocked{release: make(chan struct{})}
+		defer close(h.release)
+		r := s.start(t, h)
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/alive")
+		p.transcript(1) // no frame of the handshake's comes between those that follow
+		p.mu.Lock()
+		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x82}})
+		p.mu.Unlock()
+		p.flood(10000, func(int) error { return p.fr.WriteContinuation(3, false, []byte{0x82}) })
+		p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+		survives(t, r)
+	})
+}
+
+func TestAttackControlFloods(t *testing.T) {
+	for name, send := range map[string]func(p *peer, i int) error{
+		"PING":          func(p *peer, i int) error { return p.fr.WritePing(false, [8]byte{}) },
+		"SETTINGS":      func(p *peer, i int) error { return p.fr.WriteSettings() },
+		"PRIORITY":      func(p *peer, i int) error { return p.fr.WritePriority(1, http2.PriorityParam{StreamDep: 3}) },
+		"WINDOW_UPDATE": func(p *peer, i int) error { return p.fr.WriteWindowUpdate(0, 1) },
+		"unknown":       func(p *peer, i int) error { return p.fr.WriteRawFrame(0xbe, 0, 0, nil) },
+		"empty DATA":    func(p *peer, i int) error { return p.fr.WriteData(1, false, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &blocked{release: make(chan struct{})}
+			r := stacks[4].start(t, h)
+			defer close(h.release)
+			p := r.dialPeer(t)
+			p.request(1, more, "POST", "/")
+			p.flood(100000, func(i int) error { return send(p, i) })
+			p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+			survives(t, r)
+		})
+	}
+}
+
+// TestAttackStalledReader has peers ask for much and read nothing: other streams of
+// the same connection, other connections, deadlines and Shutdown go on.
+func TestAttackStalledReader(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		wrote := make(chan error, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/alive" {
+				io.WriteString(w, "yes")
+				return
+			}
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+			_, err := w.Write(make([]byte, 8<<20))
+			wrote <- err
+		}))
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/") // no window is given back
+		p.wait(1, 1)
+		p.window(0, 1<<20) // but the connection's, for other streams
+		p.request(3, end, "GET", "/alive")
+		p.transcript(3)
+		survives(t, r)
+		if err := <-wrote; err == nil {
+			t.Error("8 MiB were written to a peer that reads 64 KiB")
+		}
+	})
+}
+
+// TestAttackDeafSocket is a peer whose socket takes nothing.
+func TestAttackDeafSocket(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		wrote := make(chan error, 8)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/alive" {
+				return
+			}
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+			_, err := w.Write(make([]byte, 64<<20))
+			wrote <- err
+		}))
+		p := r.dialPeer(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
+		p.window(0, 1<<30)
+		p.mu.Lock() // listen stops at the next frame
+		p.out.Reset()
+		p.enc.SetMaxDynamicTableSize(0)
+		p.mu.Unlock()
+		for id := uint32(1); id < 8; id += 2 {
+			p.request(id, end, "GET", "/")
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for range 4 {
+			if err := <-wrote; err == nil {
+				t.Error("64 MiB were written to a peer that reads nothing")
+			}
+		}
+		survives(t, r)
+	})
+}
+
+// TestAttackSlowHeader is a client that does not say which protocol it speaks.
+func TestAttackSlowHeader(t *testing.T) {
+	for _, s := range stacks {
+		if !s.own {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
+				srv.ReadHeaderTimeout = 300 * time.Millisecond
+				srv.ErrorLog = log.New(io.Discard, "", 0)
+			})
+			nc, err := net.Dial("tcp", r.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			io.WriteString(nc, "PRI")
+			nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.Copy(io.Discard, nc); err != nil {
+				if ne, ok := err.(net.Error); ok && ne.Timeout() {
+					t.Error("the connection was not closed")
+				}
+			}
+		})
+	}
+}
+
+// TestAttackSlowBody is a client that sends its body a byte at a time: ReadTimeout
+// ends that, and not the other streams.
+func TestAttackSlowBody(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		failed := make(chan error, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/alive" {
+				return
+			}
+			_, err := io.Copy(io.Discard, r.Body)
+			failed <- err
+		}), func(srv *http.Server) { srv.ReadTimeout = 500 * time.Millisecond })
+		p := r.dialPeer(t)
+		p.request(1, more, "POST", "/")
+		p.data(1, more, "x")
+		if err := <-failed; err == nil {
+			t.Error("a body without an end was read")
+		}
+		p.request(3, end, "GET", "/alive")
+		p.transcript(3)
+	})
+}
+
+// TestAttackLeavesNothing connects, asks and goes, many times: no goroutine is left.
+func TestAttackLeavesNothing(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(srv *http.Server) {
+			srv.ErrorLog = log.New(io.Discard, "", 0)
+		})
+		before := runtime.NumGoroutine()
+		for range 30 {
+			p := r.dialPeer(t)
+			p.request(1, more, "POST", "/")
+			p.data(1, more, "x")
+			p.nc.Close()
+		}
+		deadline := time.After(20 * time.Second)
+		for runtime.NumGoroutine() > before+5 {
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-deadline:
+				t.Fatalf("%d goroutines; before it were %d", runtime.NumGoroutine(), before)
+			}
+		}
+	})
+}
+
+// TestMalformedRequests sends what RFC 9113 sections 8.1 to 8.3 calls malformed: the
+// stream is reset, the handler is not called, and the connection lives.
+func TestMalformedRequests(t *testing.T) {
+	request := func(extra ...string) []string {
+		return append([]string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "example.com"}, extra...)
+	}
+	for name, fields := range map[string][]string{
+		"no method":                    {":scheme", "http", ":path", "/", ":authority", "example.com"},
+		"no scheme":                    {":method", "GET", ":path", "/", ":authority", "example.com"},
+		"no path":                      {":method", "GET", ":scheme", "http", ":authority", "example.com"},
+		"empty path":                   {":method", "GET", ":scheme", "http", ":path", "", ":authority", "example.com"},
+		"method twice":                 {":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/"},
+		"path twice":                   {":method", "GET", ":scheme", "http", ":path", "/", ":path", "/"},
+		"pseudo-field after others":    {":method", "GET", ":scheme", "http", "a", "b", ":path", "/"},
+		"unknown pseudo-field":         request(":x", "y"),
+		"response's pseudo-field":      request(":status", "200"),
+		"upper case":                   request("Upper", "x"),
+		"connection":                   request("connection", "close"),
+		"keep-alive":                   request("keep-alive", "5"),
+		"proxy-connection":             request("proxy-connection", "x"),
+		"transfer-encoding":            request("transfer-encoding", "chunked"),
+		"upgrade":                      request("upgrade", "h2c"),
+		"te":                           request("te", "gzip"),
+		"newline in a value":           request("a", "b\nc"),
+		"NUL in a value":               request("a", "b\x00c"),
+		"blank in a name":              request("a b", "c"),
+		"empty name":                   request("", "c"),
+		"host that differs":            request("host", "other.example"),
+		"content-length that differs":  request("content-length", "0", "content-length", "1"),
+		"content-length of no number":  request("content-length", "x"),
+		"content-length without DATA":  request("content-length", "5"),
+		"CONNECT with a path":          {":method", "CONNECT", ":path", "/", ":authority", "example.com"},
+		"extended CONNECT, not wanted": {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			called := make(chan struct{}, 1)
+			r := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/alive" {
+					called <- struct{}{}
+				}
+			}))
+			p := r.dialPeer(t)
+			p.headers(1, end, fields...)
+			if got := p.transcript(1); got != "RST_STREAM PROTOCOL_ERROR" {
+				t.Errorf("%s", got)
+			}
+			p.request(3, end, "GET", "/alive")
+			p.transcript(3)
+			select {
+			case <-called:
+				t.Error("the handler was called")
+			default:
+			}
+		})
+	}
+}
