@@ -84,12 +84,25 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 		*v = m.Buf
 		return size, nil
 	}
-	err := codec.Unmarshal(&m, v)
-	m.Free()
+	err := unmarshal(codec, m, v)
 	if err != nil {
 		return size, status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
 	}
 	return size, nil
+}
+
+// unmarshal takes ownership of m. A protobuf message does not reach the heap: only
+// what is called through the interface does.
+func unmarshal(codec message.Codec, m message.Message, v any) error {
+	if p, ok := codec.(message.Proto); ok {
+		err := p.Unmarshal(&m, v)
+		m.Free()
+		return err
+	}
+	other := m
+	err := codec.Unmarshal(&other, v)
+	other.Free()
+	return err
 }
 
 // count words the violations of how many messages one side may send, as grpc-go
