@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
@@ -35,7 +36,11 @@ type attempt struct {
 	trailerLen int
 	status     *status.Status // set when the inbox ends; nil: OK, or what was received tells
 	seen       progress       // with a status that is not the server's
-	writing    bool           // a Write or Open may wait for the server's window
+
+	// writing and ended are set in opposite order by the two goroutines that must not
+	// miss each other: the one that writes and the one that takes the server's end.
+	writing atomic.Bool // a Write or Open may wait for the server's window
+	ended   atomic.Bool // the inbox has ended
 }
 
 // errStatus ends the inbox of an attempt whose status is not OK: a message that is
@@ -60,7 +65,9 @@ func (p *attempts) put(a *attempt) {
 	a.source, a.ungranted, a.taken = nil, 0, 0
 	a.end, a.closed, a.placed = nil, false, false
 	a.header, a.more, a.trailer, a.moreTrail, a.toldHeader = nil, nil, nil, nil, false
-	a.status, a.seen, a.writing = nil, maybeProcessed, false
+	a.status, a.seen = nil, maybeProcessed
+	a.writing.Store(false)
+	a.ended.Store(false)
 	a.mu.Unlock()
 	a.conn, a.habit, a.st = nil, nil, nil
 	if cap(a.fields) > maxKeptFields {
@@ -105,7 +112,7 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		a.gate.announce(headerEvent)
 		return
 	}
-	if a.writing {
+	if a.writing.Load() {
 		// The server has answered without reading the request to its end. Nothing
 		// will open its window again.
 		s.Reset(h2.NoError)
@@ -118,6 +125,7 @@ func (a *attempt) finishWith(st *status.Status) {
 		return
 	}
 	a.status = st
+	a.ended.Store(true)
 	if st == nil {
 		a.finish(io.EOF)
 		return
@@ -183,18 +191,14 @@ func (a *attempt) gotReset(err error) {
 }
 
 // begun is called before the stream is opened: from here on callbacks may come.
-func (a *attempt) begun() {
-	a.mu.Lock()
-	a.writing = true
-	a.mu.Unlock()
-}
+func (a *attempt) begun() { a.writing.Store(true) }
 
 // opened notes the stream, and gives back the window of what came before that was
 // known.
 func (a *attempt) opened(st *h2.Stream) {
 	a.st = st
+	a.writing.Store(false)
 	a.mu.Lock()
-	a.writing = false
 	a.source = st
 	if a.mode == onlyOne && a.end == nil {
 		a.grant()
@@ -204,19 +208,13 @@ func (a *attempt) opened(st *h2.Stream) {
 
 // write sends out. Its memory is taken on every path (rule 2).
 func (a *attempt) write(ctx context.Context, out *h2.Out) error {
-	a.mu.Lock()
-	if a.end != nil {
-		a.mu.Unlock()
+	a.writing.Store(true)
+	defer a.writing.Store(false)
+	if a.ended.Load() {
 		freeOut(out)
 		return h2.ErrStreamDone
 	}
-	a.writing = true
-	a.mu.Unlock()
-	err := a.st.Write(ctx, out)
-	a.mu.Lock()
-	a.writing = false
-	a.mu.Unlock()
-	return err
+	return a.st.Write(ctx, out)
 }
 
 func freeOut(out *h2.Out) {

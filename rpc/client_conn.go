@@ -192,6 +192,9 @@ func (c *clientConn) OnReset(s *h2.Stream, err error) {
 // Land returns where the next DATA of s goes.
 func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 	c.placing.cancel()
+	if n < placeFrom {
+		return nil
+	}
 	a, ok := s.Value.(*attempt)
 	if !ok {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -31,10 +32,11 @@ type clientStream struct {
 	cleaned   bool // everything has been released
 	broken    bool // part of a message may have been sent: nothing may follow it
 
+	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
+	over atomic.Bool
+
 	mu     sync.Mutex
-	a      *attempt // nil until opened
-	over   bool
-	result error // how it ended; io.EOF for well
+	result error // how it ended, once over; nil for well
 
 	gotOne bool // a message has been received; RecvMsg's own
 }
@@ -122,9 +124,7 @@ func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 	}
 	// If the call was cancelled meanwhile, the goroutine that did it waits for
 	// sendMu and will release this attempt.
-	cs.mu.Lock()
-	cs.a = a
-	cs.mu.Unlock()
+	cs.a.Store(a)
 	return a, maybeProcessed, nil
 }
 
@@ -138,17 +138,9 @@ func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
 	return v.again && cs.wait(v.wait)
 }
 
-func (cs *clientStream) isOver() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.over
-}
+func (cs *clientStream) isOver() bool { return cs.over.Load() }
 
-func (cs *clientStream) current() *attempt {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.a
-}
+func (cs *clientStream) current() *attempt { return cs.a.Load() }
 
 // again replaces an attempt that has ended by another and sends it what has been
 // sent; it reports whether there is one to go on with.
@@ -183,9 +175,7 @@ func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 		cs.statsEnd(ended, err)
 	}
 	cs.attemptEnded(ended, err)
-	cs.mu.Lock()
-	cs.a = nil
-	cs.mu.Unlock()
+	cs.a.Store(nil)
 	cs.replayAll()
 	return true
 }
@@ -200,9 +190,7 @@ func (cs *clientStream) replayAll() {
 			return
 		}
 		if !cs.mayRetry(a, err, seen) {
-			cs.mu.Lock()
-			cs.a = a
-			cs.mu.Unlock()
+			cs.a.Store(a)
 			a.mu.Lock()
 			a.finishWith(status.Convert(err))
 			a.mu.Unlock()
@@ -312,11 +300,11 @@ var errClosed = status.Error(codes.Internal, "SendMsg called after CloseSend")
 
 // outcome is how the stream ended, once it has.
 func (cs *clientStream) outcome() error {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if !cs.over {
+	if !cs.isOver() {
 		return nil
 	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	if cs.result == nil {
 		return io.EOF
 	}

@@ -217,17 +217,18 @@ func (cs *clientStream) finishLocked(err error) {
 // markOver notes the result and wakes RecvMsg, unless that has been done.
 func (cs *clientStream) markOver(err error) {
 	cs.mu.Lock()
-	if cs.over {
+	if cs.isOver() {
 		cs.mu.Unlock()
 		return
 	}
-	cs.over, cs.result = true, err
-	a, stop := cs.a, cs.stop
+	cs.result = err
+	cs.over.Store(true)
+	stop := cs.stop
 	cs.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
-	if a != nil {
+	if a := cs.current(); a != nil {
 		st := status.Convert(err)
 		if err == nil {
 			st = status.New(codes.Canceled, "rpc: the call has been finished")

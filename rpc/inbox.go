@@ -102,6 +102,19 @@ func (i *inbox) grant() {
 	i.ungranted, i.taken = 0, 0
 }
 
+// grantFrom is how many bytes of messages are taken before their window is given
+// back: far less than any window, so that the connection's lock is not taken for each
+// small message.
+const grantFrom = 4 << 10
+
+// grantTaken gives back the window of the messages that have been taken. mu is held.
+func (i *inbox) grantTaken() {
+	if n := i.ungranted - i.in.Len(); n >= grantFrom && i.source != nil {
+		i.ungranted -= n
+		i.source.Consumed(n)
+	}
+}
+
 // finish ends the inbox, once. What has come can still be taken. mu is held.
 func (i *inbox) finish(why error) {
 	if i.end == nil {
@@ -126,10 +139,7 @@ func (i *inbox) next() received {
 		m, kind, size, ok, err := i.in.Next(i.limit)
 		switch {
 		case ok:
-			if n := min(i.ungranted, message.PrefixLen+size); n > 0 && i.source != nil {
-				i.ungranted -= n
-				i.source.Consumed(n)
-			}
+			i.grantTaken()
 			return received{m, kind, size, nil}
 		case err != nil:
 			return received{size: size, err: err}
@@ -140,7 +150,9 @@ func (i *inbox) next() received {
 		case i.closed:
 			return received{err: errOver}
 		}
-		i.grant()
+		if i.in.Len() > 0 { // an incomplete message that must be able to come in whole
+			i.grant()
+		}
 		i.gate.wait(&i.mu, messageEvent|endEvent, nil)
 	}
 }
@@ -190,6 +202,10 @@ func (i *inbox) closeLocked() {
 	}
 	i.gate.announce(headerEvent | messageEvent | endEvent)
 }
+
+// placeFrom is the length in bytes of DATA below which it is taken by put: copying it
+// costs less than finding out where it belongs.
+const placeFrom = 2 << 10
 
 // place returns where the next bytes go, and keeps that memory until fill or
 // unplace; nil to have them by put. mu is held.

@@ -235,6 +235,9 @@ func (c *serverConn) OnReset(s *h2.Stream, err error) {
 // Land returns where the next DATA of s goes.
 func (c *serverConn) Land(s *h2.Stream, n int) []byte {
 	c.placing.cancel()
+	if n < placeFrom {
+		return nil
+	}
 	call, ok := s.Value.(*serverCall)
 	if !ok {
 		return nil
