@@ -40,7 +40,11 @@ const (
 // call is a request slot: one request, its reply, and the way to wait for it. Slots are
 // recycled by their connection. A slot belongs to its caller, save for the fields under
 // the connection's lock while it is registered.
+//
+// A call knows its connection: it is finished, verified, judged and released with that
+// connection's keys and tables, whichever connection its caller uses meanwhile.
 type call struct {
+	c       *conn // never changes
 	cmd     proto.Command
 	tree    uint32
 	guard   protection
@@ -70,7 +74,7 @@ type call struct {
 
 	// late is run, in a goroutine of its own, on the reply of an abandoned call that
 	// succeeded: it undoes what nobody waits for.
-	late func(*conn, *call)
+	late func(*call)
 	// preauth takes in the request as it is sent (3.1.4.4.1 of 3.1.1).
 	preauth *crypt.Preauth
 
@@ -89,24 +93,32 @@ type call struct {
 // reset prepares a slot for its next use and drops what it pinned.
 func (cl *call) reset() {
 	cl.reply.Free()
-	done, wait := cl.done, cl.wait
-	*cl = call{done: done, wait: wait}
+	*cl = call{c: cl.c, done: cl.done, wait: cl.wait}
 }
 
 // message is the reply's message, header included; valid until the call is released.
 func (cl *call) message() []byte { return cl.reply.Bytes() }
 
+// malformed ends the connection over the reply in cl, which a decoder refused, and
+// releases cl.
+func (cl *call) malformed(err error) error {
+	err = lost(err)
+	cl.c.fail(err)
+	cl.release()
+	return err
+}
+
 // failure is the error that the reply's status stands for, nil for success. Warnings
 // are failures to all but those who expect them.
-func (c *conn) failure(cl *call) error {
+func (cl *call) failure() error {
 	if cl.status == proto.StatusSuccess {
 		return nil
 	}
-	err := &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: c.detourOf(cl)}
+	err := &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: detourOf(cl)}
 	if cl.status == proto.StatusNetworkSessionExpired || cl.status == proto.StatusUserSessionDeleted {
 		// The server wants the user to log in again, which is what a new connection does.
 		gone := &connError{ErrConnLost, err}
-		c.fail(gone)
+		cl.c.fail(gone)
 		return gone
 	}
 	return err

@@ -94,7 +94,8 @@ func (c *conn) fail(err error) {
 	c.nc.Close()
 	c.credits.fail(err)
 	c.ring.mu.Lock()
-	c.ring.each(func(cl *call) {
+	// The ring is empty afterwards: a call that is over belongs to its caller alone.
+	c.ring.clear(func(cl *call) {
 		if cl.state == callPending {
 			cl.state = callDone
 			cl.err = err
@@ -138,13 +139,13 @@ func lost(err error) error {
 
 // newCall takes an idle slot.
 func (c *conn) newCall(cmd proto.Command, tree uint32) *call {
-	cl := c.ring.acquire()
+	cl := c.ring.acquire(c)
 	cl.cmd, cl.tree = cmd, tree
 	return cl
 }
 
 // release recycles a slot whose reply is not needed any more.
-func (c *conn) release(cl *call) { c.ring.release(cl) }
+func (cl *call) release() { cl.c.ring.release(cl) }
 
 // charged is the number of credits that moving n bytes costs (3.2.4.1.5).
 func (c *conn) charged(n int) int {

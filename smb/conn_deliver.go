@@ -40,10 +40,14 @@ func (c *conn) deliver(msg tarn.Buffer, came protection) error {
 	}
 	c.ring.mu.Lock()
 	cl := c.ring.find(h.MessageID)
-	if cl == nil {
+	if cl == nil || h.Command == proto.CommandCancel {
+		known := c.ring.gone.has(h.MessageID)
 		c.ring.mu.Unlock()
 		msg.Free()
-		return protocolError("reply to nothing that was asked")
+		if known {
+			return nil // another answer to a request that was cancelled, or one to the CANCEL
+		}
+		return protocolError("reply to a request that was not sent")
 	}
 	if err := c.accept(cl, &h, came); err != nil {
 		c.ring.mu.Unlock()
@@ -122,14 +126,14 @@ func (c *conn) interim(cl *call, h *proto.Header) error {
 func (c *conn) orphaned(cl *call) {
 	if cl.late != nil && cl.status == proto.StatusSuccess {
 		c.work.run(func() {
-			if c.verify(cl) == nil {
-				cl.late(c, cl)
+			if cl.verify() == nil {
+				cl.late(cl)
 			}
-			c.release(cl)
+			cl.release()
 		})
 		return
 	}
-	c.release(cl)
+	cl.release()
 }
 
 // unsolicited handles what answers no request: an oplock or lease break. It is never
@@ -149,7 +153,8 @@ var errSignature = errors.New("a reply's signature does not verify")
 
 // verify checks the signature of the reply in cl, in the goroutine of who waits for it.
 // One that is wrong ends the connection.
-func (c *conn) verify(cl *call) error {
+func (cl *call) verify() error {
+	c := cl.c
 	if cl.opened {
 		return nil // the encryption's own tag was checked
 	}

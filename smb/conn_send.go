@@ -17,7 +17,7 @@ func (c *conn) start(ctx context.Context, cl *call, req request, least protectio
 	want := c.charged(max(len(cl.payload), cl.expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
-		c.release(cl)
+		cl.release()
 		return err
 	}
 	return c.startWith(ctx, cl, req, least, mid, got)
@@ -30,7 +30,7 @@ func (c *conn) startWith(ctx context.Context, cl *call, req request, least prote
 	sec := c.protect(cl, least)
 	f, err := c.encode(sec, cl, req)
 	if err != nil {
-		c.release(cl)
+		cl.release()
 		c.fail(&connError{ErrSecurity, err}) // the sealer's nonces are used up
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *conn) startWith(ctx context.Context, cl *call, req request, least prote
 	}
 	if err := c.ring.add(cl); err != nil {
 		f.free()
-		c.release(cl)
+		cl.release()
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
@@ -66,17 +66,17 @@ func (c *conn) foresee(expect int) {
 // writeFailed sorts out what became of a registered call whose write returned err.
 func (c *conn) writeFailed(ctx context.Context, cl *call, err error) error {
 	if errors.As(err, new(*contextError)) { // the stream is whole
-		if gone := c.abandon(ctx, cl); gone != nil {
+		if gone := cl.abandon(ctx); gone != nil {
 			return gone
 		}
 		<-cl.done // it was over all the same
-		c.release(cl)
+		cl.release()
 		return err
 	}
 	c.fail(lost(err))
 	err = c.err() // what closed the connection under the writer, if that was it
 	<-cl.done     // by fail, or by the receiver when a reply came first
-	c.release(cl)
+	cl.release()
 	return err
 }
 
@@ -87,7 +87,7 @@ func (c *conn) neverSent(cl *call) {
 	if cl.state != callPending {
 		c.ring.mu.Unlock()
 		<-cl.done
-		c.release(cl)
+		cl.release()
 		return
 	}
 	cl.state = callAbandoned
@@ -161,7 +161,7 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 	mid, _, err := c.credits.acquire(ctx, parts[0].cl, want, want)
 	if err != nil {
 		for _, p := range parts {
-			c.release(p.cl)
+			p.cl.release()
 		}
 		return err
 	}
@@ -185,7 +185,7 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 	}
 	if err != nil {
 		for _, p := range parts {
-			c.release(p.cl)
+			p.cl.release()
 		}
 		c.fail(lost(err))
 		return err
@@ -208,9 +208,9 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 // abandonAll gives up every part of a compound and returns err.
 func (c *conn) abandonAll(ctx context.Context, parts []part, err error) error {
 	for _, p := range parts {
-		if c.abandon(ctx, p.cl) == nil {
+		if p.cl.abandon(ctx) == nil {
 			<-p.cl.done
-			c.release(p.cl)
+			p.cl.release()
 		}
 	}
 	return err

@@ -19,35 +19,36 @@ func longAgo() time.Time { return time.Unix(1, 0) }
 //
 // Meanwhile the caller lends a hand: it opens encrypted frames as they come, be they
 // its own or not, so that decryption runs in the callers' goroutines.
-func (c *conn) finish(ctx context.Context, cl *call) error {
+func (cl *call) finish(ctx context.Context) error {
+	c := cl.c
 	if ctx.Err() == nil && c.lead(cl) {
 		c.readFor(cl)
 	}
 	for {
 		select {
 		case <-cl.done:
-			return c.finished(cl)
+			return cl.finished()
 		case buf := <-c.helpers:
 			if err := c.openFrame(buf); err != nil {
 				c.fail(lost(err))
 			}
 		case <-ctx.Done():
-			if err := c.abandon(ctx, cl); err != nil {
+			if err := cl.abandon(ctx); err != nil {
 				return err
 			}
 			<-cl.done
-			return c.finished(cl)
+			return cl.finished()
 		}
 	}
 }
 
-func (c *conn) finished(cl *call) error {
+func (cl *call) finished() error {
 	err := cl.err
 	if err == nil {
-		err = c.verify(cl)
+		err = cl.verify()
 	}
 	if err != nil {
-		c.release(cl)
+		cl.release()
 	}
 	return err
 }
@@ -55,12 +56,14 @@ func (c *conn) finished(cl *call) error {
 // abandon gives up a registered call and returns the context's error; cl and what it
 // borrowed are out of use then. It returns nil when the call is over already, and
 // leaves done signalled.
-func (c *conn) abandon(ctx context.Context, cl *call) error {
+func (cl *call) abandon(ctx context.Context) error {
+	c := cl.c
 	c.ring.mu.Lock()
 	switch cl.state {
 	case callPending:
 		cl.state, cl.dst, cl.payload = callAbandoned, nil, nil
 		mid, async, guard := cl.mid, cl.async, cl.guard
+		c.ring.gone.add(mid)
 		c.ring.turn.delegate()
 		c.ring.mu.Unlock()
 		c.work.run(func() { c.sendCancel(mid, async, guard) })
@@ -70,7 +73,7 @@ func (c *conn) abandon(ctx context.Context, cl *call) error {
 		c.nc.SetReadDeadline(longAgo()) // kicks the receiver; it takes the deadline off again
 		c.ring.mu.Unlock()
 		<-cl.done
-		c.release(cl)
+		cl.release()
 		return ctxError(ctx)
 	}
 	c.ring.mu.Unlock()
@@ -84,14 +87,14 @@ func (c *conn) roundTrip(ctx context.Context, cl *call, req request, least prote
 	if err := c.start(ctx, cl, req, least); err != nil {
 		return err
 	}
-	if err := c.finish(ctx, cl); err != nil {
+	if err := cl.finish(ctx); err != nil {
 		return err
 	}
-	return c.judge(cl, expected)
+	return cl.judge(expected)
 }
 
 // judge turns a refusal into an error and releases cl with it.
-func (c *conn) judge(cl *call, expected []proto.Status) error {
+func (cl *call) judge(expected []proto.Status) error {
 	if cl.status == proto.StatusSuccess {
 		return nil
 	}
@@ -100,8 +103,8 @@ func (c *conn) judge(cl *call, expected []proto.Status) error {
 			return nil
 		}
 	}
-	err := c.failure(cl)
-	c.release(cl)
+	err := cl.failure()
+	cl.release()
 	return err
 }
 
@@ -114,7 +117,7 @@ func (c *conn) compound(ctx context.Context, parts []part, least protection) err
 	}
 	var failed error
 	for i, p := range parts {
-		err := c.finish(ctx, p.cl)
+		err := p.cl.finish(ctx)
 		if err == nil {
 			continue
 		}
@@ -125,7 +128,7 @@ func (c *conn) compound(ctx context.Context, parts []part, least protection) err
 	}
 	if failed == nil {
 		for _, p := range parts {
-			if failed = c.failure(p.cl); failed != nil {
+			if failed = p.cl.failure(); failed != nil {
 				break
 			}
 		}
@@ -140,7 +143,7 @@ func (c *conn) compound(ctx context.Context, parts []part, least protection) err
 func (c *conn) releaseAll(parts []part) {
 	for _, p := range parts {
 		if p.cl != nil {
-			c.release(p.cl)
+			p.cl.release()
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 	if err := t.roundTrip(ctx, cl, &req); err != nil {
 		return key, err
 	}
-	defer t.c.release(cl)
+	defer cl.release()
 	r, err := proto.DecodeIoctlResponse(cl.message())
 	if err == nil {
 		key, err = proto.DecodeResumeKey(r.Output)
@@ -117,7 +117,7 @@ func (t *tree) copyChunks(ctx context.Context, target proto.FileID, key proto.Re
 	if err != nil {
 		return 0, err
 	}
-	defer t.c.release(cl)
+	defer cl.release()
 	r, err := proto.DecodeIoctlResponse(cl.message())
 	if err != nil {
 		return 0, t.malformed(err)

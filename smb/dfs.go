@@ -24,7 +24,7 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 		return nil, "", err
 	}
 	targets, rest, err := referrals(cl, path)
-	t.c.release(cl)
+	cl.release()
 	if err != nil {
 		return nil, "", t.malformed(err)
 	}

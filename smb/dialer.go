@@ -14,12 +14,16 @@ const DefaultPort = "445"
 
 // Defaults of [Limits].
 const (
-	DefaultMaxIO       = 8 << 20
-	DefaultMaxTransact = 1 << 20
-	DefaultPipeline    = 16 << 20
-	DefaultCredits     = 8192
-	DefaultDialTimeout = 30 * time.Second
-	DefaultKeepAlive   = time.Minute
+	DefaultMaxIO         = 8 << 20
+	DefaultMaxTransact   = 1 << 20
+	DefaultPipeline      = 16 << 20
+	DefaultCredits       = 8192
+	DefaultDialTimeout   = 30 * time.Second
+	DefaultKeepAlive     = time.Minute
+	DefaultRedialTimeout = 5 * time.Second
+	DefaultCloseTimeout  = 10 * time.Second
+	DefaultReadAhead     = 64 << 20
+	DefaultMaxEntries    = 4 << 20
 )
 
 // Dialer says how to reach a server and on which terms. Its fields must not change
@@ -63,11 +67,25 @@ type Limits struct {
 	MaxRead, MaxWrite, MaxTransact int
 	// Pipeline bounds the bytes that one call keeps in flight; zero: DefaultPipeline.
 	Pipeline int
+	// ReadAhead bounds the bytes that all files of the session together have asked for
+	// ahead of their readers; zero: DefaultReadAhead; negative: nothing is read ahead.
+	// A file that is not read gives its share back after one to two seconds.
+	ReadAhead int
+	// MaxEntries bounds the entries of one directory: a listing that goes on beyond fails
+	// with ErrTooMany. Zero: DefaultMaxEntries.
+	MaxEntries int
 	// Credits is how many credits (64 KiB of transfer each) to ask the server for;
 	// zero: DefaultCredits.
 	Credits int
 	// DialTimeout bounds connecting and logging in together; zero: DefaultDialTimeout.
 	DialTimeout time.Duration
+	// RedialTimeout bounds the attempts to replace a lost connection: they are repeated
+	// with pauses of 20 ms that double up to 1 s. The operation that needed the connection
+	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
+	RedialTimeout time.Duration
+	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount; zero:
+	// DefaultCloseTimeout.
+	CloseTimeout time.Duration
 	// RequestTimeout bounds every operation on files and shares but waiting for a lock
 	// or a change; zero: none. The error matches os.ErrDeadlineExceeded.
 	RequestTimeout time.Duration
@@ -109,6 +127,16 @@ func (d Dialer) withDefaults() Dialer {
 	l.MaxWrite = positive(l.MaxWrite, DefaultMaxIO)
 	l.MaxTransact = positive(l.MaxTransact, DefaultMaxTransact)
 	l.Pipeline = positive(l.Pipeline, DefaultPipeline)
+	l.MaxEntries = positive(l.MaxEntries, DefaultMaxEntries)
+	if l.ReadAhead == 0 {
+		l.ReadAhead = DefaultReadAhead
+	}
+	if l.RedialTimeout == 0 {
+		l.RedialTimeout = DefaultRedialTimeout
+	}
+	if l.CloseTimeout <= 0 {
+		l.CloseTimeout = DefaultCloseTimeout
+	}
 	l.Credits = min(positive(l.Credits, DefaultCredits), 65535)
 	if l.DialTimeout <= 0 {
 		l.DialTimeout = DefaultDialTimeout

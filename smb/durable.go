@@ -59,34 +59,39 @@ func (h *handle) grant(d durability) {
 	}
 }
 
-// mayRevive reports that err is the loss of a connection that is dialled again.
-func (h *handle) mayRevive(err error) bool {
-	return errors.Is(err, ErrConnLost) && !h.m.s.cfg.NoReconnect
-}
-
-// revived reports that err is the loss of a connection and that the file has been
-// opened again on another, so that what failed can be tried again.
-func (h *handle) revived(ctx context.Context, err error) bool {
-	if err == nil || !h.mayRevive(err) || ctx.Err() != nil {
-		return false
-	}
-	_, _, err = h.live(ctx)
-	return err == nil
+// again runs op on the file, and again on a connection that replaces one it lost. op does
+// no harm when it is done twice.
+func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) error) error {
+	return h.m.s.again(ctx, func() error {
+		t, id, err := h.live(ctx)
+		if err != nil {
+			return err
+		}
+		return op(t, id)
+	})
 }
 
 // reopen gets the file back on a new connection, or tells why it is lost.
-func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
-	var none proto.FileID
+func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err error) {
 	select {
-	case <-h.revive:
+	case <-h.reopening:
 	case <-ctx.Done():
-		return nil, none, ctxError(ctx)
+		return nil, id, ctxError(ctx)
 	}
-	defer func() { h.revive <- struct{}{} }()
+	defer func() { h.reopening <- struct{}{} }()
+	err = h.m.s.again(ctx, func() (err error) {
+		t, id, err = h.reopenOnce(ctx)
+		return err
+	})
+	return t, id, err
+}
+
+func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
+	var none proto.FileID
 	h.mu.Lock()
 	t, id, closed, gone, d := h.t, h.id, h.closed, h.gone, h.durable
 	h.mu.Unlock()
-	switch { // somebody else may have done it meanwhile
+	switch { // another caller may have done it meanwhile
 	case closed:
 		return nil, none, ErrClosed
 	case gone != nil:
@@ -94,38 +99,52 @@ func (h *handle) reopen(ctx context.Context) (*tree, proto.FileID, error) {
 	case t.c.alive():
 		return t, id, nil
 	}
+	cause := t.c.err()
 	t, err := h.m.tree(ctx)
 	if err != nil {
 		return nil, none, err
 	}
 	if !d.granted {
-		return nil, none, h.lose(ErrHandleLost)
+		return nil, none, h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, cause))
 	}
 	req := d.request
+	// It is the open file that is wanted, not another one by its name: what would make or
+	// empty a file may do so once, and that was when it was opened first.
+	req.Disposition = proto.DispositionOpen
 	req.Contexts.Durable = proto.Durable{Kind: proto.DurableReconnectV2, FileID: id, CreateGUID: d.create}
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
 	cl := t.call(proto.CommandCreate)
+	cl.late = t.closeOpened
 	if err := t.roundTrip(ctx, cl, &req); err != nil {
 		if errors.As(err, new(*ResponseError)) {
-			err = h.lose(fmt.Errorf("%w: %w", ErrHandleLost, err))
+			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))
 		}
 		return nil, none, err
 	}
 	r, err := proto.DecodeCreateResponse(cl.message())
-	t.c.release(cl)
 	if err != nil {
-		return nil, none, t.malformed(err)
+		return nil, none, cl.malformed(err)
+	}
+	cl.release()
+	if r.Action != proto.ActionOpened || r.FileID.Persistent != id.Persistent {
+		// The server passed over what asked for the open file and opened one anew, which may
+		// be another by now.
+		t.closeID(ctx, r.FileID)
+		return nil, none, h.giveUp(fmt.Errorf("%w: the server opened another file instead", ErrHandleLost))
 	}
 	h.mu.Lock()
 	h.t, h.id = t, r.FileID
+	// Without its lease or oplock the server will not keep the file open another time.
+	h.durable.granted = r.Oplock == proto.OplockBatch ||
+		r.Oplock == proto.OplockLease && r.Contexts.Lease.State&proto.LeaseHandle != 0
 	h.mu.Unlock()
 	return t, r.FileID, nil
 }
 
-// lose makes err the answer to every later use.
-func (h *handle) lose(err error) error {
+// giveUp makes err the answer to every later use.
+func (h *handle) giveUp(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gone = err

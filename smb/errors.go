@@ -10,8 +10,9 @@ import (
 )
 
 var (
-	// ErrConnLost is matched when the connection broke (the network's fault, or the
-	// server went away). What was under way may or may not have been done.
+	// ErrConnLost is matched when the connection broke, or none could be made (the
+	// network's fault, or the server went away). What was under way may or may not have been
+	// done.
 	ErrConnLost = errors.New("smb: connection lost")
 	// ErrHandleLost is matched by operations on a file that was open when its connection
 	// broke and that the server did not keep (no durable handle): open it again.
@@ -113,6 +114,12 @@ type connError struct {
 
 func (e *connError) Error() string   { return e.class.Error() + ": " + e.cause.Error() }
 func (e *connError) Unwrap() []error { return []error{e.class, e.cause} }
+
+// dialError is a connection that could not be made. It matches ErrConnLost.
+type dialError struct{ cause error }
+
+func (e *dialError) Error() string   { return "smb: cannot connect: " + e.cause.Error() }
+func (e *dialError) Unwrap() []error { return []error{ErrConnLost, e.cause} }
 
 func protocolError(text string) error { return &connError{ErrProtocol, errors.New(text)} }
 func securityError(text string) error { return &connError{ErrSecurity, errors.New(text)} }

@@ -62,12 +62,7 @@ func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	n, err = f.h.readAt(ctx, p, off)
-	if f.h.revived(ctx, err) {
-		var m int
-		m, err = f.h.readAt(ctx, p[n:], off+int64(n))
-		n += m
-	}
+	n, err = f.h.transfer(ctx, reading, p, off)
 	return n, f.wrap("read", err)
 }
 
@@ -84,23 +79,13 @@ func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	n, err = f.writeAt(ctx, p, off)
+	n, err = f.h.transfer(ctx, writing, p, off)
+	f.h.grown(off + int64(n))
+	f.h.changed()
 	return n, f.wrap("write", err)
 }
 
 var errAppend = errors.New("WriteAt on a file opened with O_APPEND")
-
-// writeAt is WriteAt, begun anew on a connection that replaced a broken one: writing
-// the same bytes to the same place twice does no harm.
-func (f *File) writeAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := f.h.writeAt(ctx, p, off)
-	if f.h.revived(ctx, err) {
-		var m int
-		m, err = f.h.writeAt(ctx, p[n:], off+int64(n))
-		n += m
-	}
-	return n, err
-}
 
 // ReadBuffer reads up to n bytes at offset off, as much as one request may move, and
 // hands out the receive buffer itself, uncopied. The caller frees it (rule 1). At the
@@ -115,10 +100,11 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 	}
 	ctx, cancel := f.h.m.s.bounded(ctx)
 	defer cancel()
-	b, err := f.h.readBuffer(ctx, off, n)
-	if f.h.revived(ctx, err) {
-		b, err = f.h.readBuffer(ctx, off, n)
-	}
+	var b tarn.Buffer
+	err := f.h.again(ctx, func(t *tree, id proto.FileID) (err error) {
+		b, err = t.readBuffer(ctx, id, off, n)
+		return err
+	})
 	return b, f.wrap("read", err)
 }
 
@@ -126,20 +112,17 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 func (f *File) Sync() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	t, id, err := f.h.live(ctx)
-	if err == nil {
-		cl := t.call(proto.CommandFlush)
-		if err = t.roundTrip(ctx, cl, &proto.FlushRequest{FileID: id}); err == nil {
-			t.c.release(cl)
-		}
-	}
+	err := f.h.again(ctx, func(t *tree, id proto.FileID) error {
+		return t.do(ctx, t.call(proto.CommandFlush), &proto.FlushRequest{FileID: id})
+	})
 	return f.wrap("sync", err)
 }
 
 // Close gives the file up. It is closed whatever the error; a second Close fails with
-// ErrClosed.
+// ErrClosed. The server is told even when the file's context has ended, and has
+// Limits.CloseTimeout to answer.
 func (f *File) Close() error {
-	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	ctx, cancel := f.h.m.s.closing(f.ctx)
 	defer cancel()
 	return f.wrap("close", f.h.close(ctx))
 }

@@ -15,7 +15,7 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 	if err := t.roundTrip(ctx, cl, req); err != nil {
 		return err
 	}
-	defer t.c.release(cl)
+	defer cl.release()
 	b, err := proto.DecodeQueryInfoResponse(cl.message())
 	if err == nil {
 		err = use(b)
@@ -28,30 +28,24 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 
 // set changes something of an open file.
 func (t *tree) set(ctx context.Context, id proto.FileID, class proto.InfoClass, body []byte) error {
-	cl := t.call(proto.CommandSetInfo)
 	req := proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
-	if err := t.roundTrip(ctx, cl, &req); err != nil {
-		return err
-	}
-	t.c.release(cl)
-	return nil
+	return t.do(ctx, t.call(proto.CommandSetInfo), &req)
 }
 
 func (h *handle) stat(ctx context.Context) (*info, error) {
-	t, id, err := h.live(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var r proto.CreateResponse
-	req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
-	err = t.query(ctx, &req, func(b []byte) error {
-		i, err := proto.DecodeNetworkOpenInfo(b)
-		r.Times, r.Allocation, r.EndOfFile, r.Attributes = i.Times, i.Allocation, i.EndOfFile, i.Attributes
-		return err
+	err := h.again(ctx, func(t *tree, id proto.FileID) error {
+		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassNetworkOpen, Output: 56, FileID: id}
+		return t.query(ctx, &req, func(b []byte) error {
+			i, err := proto.DecodeNetworkOpenInfo(b)
+			r.Times, r.Allocation, r.EndOfFile, r.Attributes = i.Times, i.Allocation, i.EndOfFile, i.Attributes
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
+	h.length.Store(int64(r.EndOfFile))
 	return statOf(h.remote, &r), nil
 }
 
@@ -79,10 +73,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 func (f *File) change(op string, class proto.InfoClass, body []byte) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	t, id, err := f.h.live(ctx)
-	if err == nil {
-		err = t.set(ctx, id, class, body)
-	}
+	err := f.h.again(ctx, func(t *tree, id proto.FileID) error { return t.set(ctx, id, class, body) })
 	return f.wrap(op, err)
 }
 
@@ -91,7 +82,12 @@ func (f *File) Truncate(size int64) error {
 	if size < 0 {
 		return f.wrap("truncate", errNegative)
 	}
-	return f.change("truncate", proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
+	err := f.change("truncate", proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
+	if err == nil {
+		f.h.length.Store(size)
+	}
+	f.h.changed()
+	return err
 }
 
 // Chtimes sets the times of the last access and the last write. A zero time stays as it is.

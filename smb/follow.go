@@ -22,11 +22,11 @@ type detour struct {
 }
 
 // detourOf reads the link out of a refusal; nil when there is none.
-func (c *conn) detourOf(cl *call) *detour {
+func detourOf(cl *call) *detour {
 	if cl.status != proto.StatusStoppedOnSymlink {
 		return nil
 	}
-	r, err := proto.DecodeErrorResponse(cl.message(), cl.status, c.agreed.dialect)
+	r, err := proto.DecodeErrorResponse(cl.message(), cl.status, cl.c.agreed.dialect)
 	if err != nil || !r.HasSymlink {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
@@ -25,21 +26,26 @@ type handle struct {
 	grants  proto.CreateGrants
 	oplock  proto.OplockLevel
 
-	revive chan struct{} // capacity 1, full when free: whoever reopens holds it
-	turn   chan struct{} // capacity 1, full when free: whoever moves the position holds it
-	off    int64
-	ahead  readAhead
-	dir    *listing
+	length  atomic.Int64  // as last heard from the server or written here; a hint
+	version atomic.Uint64 // counts changes made through this session
+	ended   atomic.Bool   // closed, for who gives the turn back
+
+	reopening chan struct{} // capacity 1, full when free: whoever reopens holds it
+	turn      chan struct{} // capacity 1, full when free: whoever moves the position holds it
+	off       int64
+	stream    readAhead
+	dir       *listing
 }
 
 func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
 		m: t.m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
-		isDir:  r.Attributes&proto.AttrDirectory != 0,
-		turn:   make(chan struct{}, 1),
-		revive: make(chan struct{}, 1),
+		isDir:     r.Attributes&proto.AttrDirectory != 0,
+		turn:      make(chan struct{}, 1),
+		reopening: make(chan struct{}, 1),
 	}
-	h.revive <- struct{}{}
+	h.length.Store(int64(r.EndOfFile))
+	h.reopening <- struct{}{}
 	h.turn <- struct{}{}
 	return h
 }
@@ -76,11 +82,57 @@ func (h *handle) take(ctx context.Context) error {
 	}
 }
 
-func (h *handle) give() { h.turn <- struct{}{} }
+// give gives the turn back. What was read ahead does not outlive the file or the session.
+func (h *handle) give() {
+	if h.over() {
+		h.dropStreams()
+	}
+	h.turn <- struct{}{}
+	if h.over() {
+		h.tryDrop() // it may have been closed since
+	}
+}
+
+// over reports whether the position is not going to be used any more.
+func (h *handle) over() bool { return h.ended.Load() || h.m.s.streams.closed.Load() }
+
+// tryDrop drops what reading the file in order has buffered, unless a call under way has
+// the turn: that call does it then.
+func (h *handle) tryDrop() {
+	select {
+	case <-h.turn:
+		h.dropStreams()
+		h.turn <- struct{}{}
+	default:
+	}
+}
+
+// dropStreams drops what was read ahead, for whoever has the turn.
+func (h *handle) dropStreams() {
+	h.dropAhead()
+	h.dropListing()
+}
+
+func (h *handle) dropListing() {
+	if h.dir != nil {
+		h.dir.drop()
+		h.dir = nil
+	}
+}
+
+// grown notes that the file has at least n bytes.
+func (h *handle) grown(n int64) {
+	for {
+		old := h.length.Load()
+		if old >= n || h.length.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
 
 // close gives the file up on the server.
 func (h *handle) close(ctx context.Context) error {
-	if h.kept() {
+	if h.keptByServer() {
 		h.live(ctx) // or the server would keep it open for nobody
 	}
 	h.mu.Lock()
@@ -91,13 +143,8 @@ func (h *handle) close(ctx context.Context) error {
 	h.closed = true
 	t, id, gone := h.t, h.id, h.gone
 	h.mu.Unlock()
-	if err := h.take(ctx); err == nil {
-		h.ahead.stop(t.c)
-		if h.dir != nil {
-			h.dir.drop()
-		}
-		h.give()
-	}
+	h.ended.Store(true)
+	h.tryDrop()
 	h.m.s.leases.forget(h)
 	if gone != nil {
 		return gone
@@ -109,8 +156,9 @@ func (h *handle) close(ctx context.Context) error {
 	return t.closeID(ctx, id)
 }
 
-// kept reports whether the server may still have the file open after its connection broke.
-func (h *handle) kept() bool {
+// keptByServer reports whether the server may still have the file open after its
+// connection broke.
+func (h *handle) keptByServer() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closed && h.gone == nil && h.durable.granted && !h.t.c.alive()
@@ -118,10 +166,5 @@ func (h *handle) kept() bool {
 
 // closeID sends CLOSE.
 func (t *tree) closeID(ctx context.Context, id proto.FileID) error {
-	cl := t.call(proto.CommandClose)
-	if err := t.roundTrip(ctx, cl, &proto.CloseRequest{FileID: id}); err != nil {
-		return err
-	}
-	t.c.release(cl)
-	return nil
+	return t.do(ctx, t.call(proto.CommandClose), &proto.CloseRequest{FileID: id})
 }

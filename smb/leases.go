@@ -89,7 +89,7 @@ func (l *leaseTable) broken(c *conn, msg []byte) error {
 	c.work.run(func() {
 		cl := t.call(proto.CommandOplockBreak)
 		if t.roundTrip(context.Background(), cl, req) == nil {
-			c.release(cl)
+			cl.release()
 		}
 	})
 	return nil

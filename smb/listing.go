@@ -95,7 +95,7 @@ func (l *listing) fetch(ctx context.Context) error {
 	l.begun = true
 	entries, err := proto.DecodeQueryDirectoryResponse(cl.message())
 	if err != nil {
-		l.t.c.release(cl)
+		cl.release()
 		return l.t.malformed(err)
 	}
 	l.cl, l.entries = cl, entries
@@ -105,7 +105,7 @@ func (l *listing) fetch(ctx context.Context) error {
 // drop gives the reply back.
 func (l *listing) drop() {
 	if l.cl != nil {
-		l.t.c.release(l.cl)
+		l.cl.release()
 	}
 	l.cl, l.entries = nil, proto.DirEntries{}
 }

@@ -51,7 +51,7 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 	if err == nil {
 		cl := t.call(proto.CommandLock)
 		// Granted to a caller who has gone away: given back.
-		cl.late = func(c *conn, cl *call) {
+		cl.late = func(cl *call) {
 			if flags&proto.LockUnlock == 0 {
 				t.lock(context.Background(), t.call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
 			}
@@ -66,6 +66,6 @@ func (t *tree) lock(ctx context.Context, cl *call, id proto.FileID, off, n uint6
 	if err := t.roundTrip(ctx, cl, &req); err != nil {
 		return err
 	}
-	t.c.release(cl)
+	cl.release()
 	return nil
 }

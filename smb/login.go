@@ -55,10 +55,10 @@ func (c *conn) login(ctx context.Context, host string, previous uint64) error {
 		}
 		if err == nil && !more {
 			err = c.secure(cl, &r, auth, session, &preauth)
-			c.release(cl)
+			cl.release()
 			return err
 		}
-		c.release(cl)
+		cl.release()
 		if err != nil {
 			return fmt.Errorf("smb: authentication: %w", err)
 		}
@@ -111,7 +111,7 @@ func (c *conn) secure(cl *call, r *proto.SessionSetupResponse, auth *spnego.Clie
 	if !isSigned && (sec.signAll || a.dialect >= proto.Dialect311) {
 		return securityError("unsigned end of SESSION_SETUP")
 	}
-	return c.verify(cl)
+	return cl.verify()
 }
 
 // logoff ends the session on the server, so that it does not linger there.
@@ -120,7 +120,7 @@ func (c *conn) logoff(ctx context.Context) error {
 	if err := c.roundTrip(ctx, cl, simple{}, inClear); err != nil {
 		return err
 	}
-	c.release(cl)
+	cl.release()
 	return nil
 }
 
@@ -130,6 +130,6 @@ func (c *conn) echo(ctx context.Context) error {
 	if err := c.roundTrip(ctx, cl, simple{}, inClear); err != nil {
 		return err
 	}
-	c.release(cl)
+	cl.release()
 	return nil
 }

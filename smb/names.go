@@ -103,6 +103,10 @@ func shareName(name string) (string, error) {
 	return rest, nil
 }
 
+// sameName reports whether two remote names name the same file, as far as names tell:
+// servers compare them without regard to case.
+func sameName(a, b string) bool { return strings.EqualFold(a, b) }
+
 // split cuts a remote name into its directory and its last part.
 func split(remote string) (dir, base string) {
 	if i := strings.LastIndexByte(remote, '\\'); i >= 0 {

@@ -71,7 +71,7 @@ func (c *conn) negotiate(ctx context.Context, host string) error {
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
 		return err
 	}
-	defer c.release(cl)
+	defer cl.release()
 	a.preauth.Update(cl.message())
 	r, err := proto.DecodeNegotiateResponse(cl.message())
 	if err != nil {

@@ -109,20 +109,23 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 // open sends CREATE. A caller who goes away before the reply leaves no file open.
 func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *proto.CreateRequest) (*handle, error) {
 	cl := t.call(proto.CommandCreate)
-	cl.late = func(c *conn, cl *call) {
-		if r, err := proto.DecodeCreateResponse(cl.message()); err == nil {
-			t.closeID(context.Background(), r.FileID)
-		}
-	}
+	cl.late = t.closeOpened
 	if err := t.roundTrip(ctx, cl, req); err != nil {
 		return nil, err
 	}
 	r, err := proto.DecodeCreateResponse(cl.message())
-	t.c.release(cl)
 	if err != nil {
-		return nil, t.malformed(err)
+		return nil, cl.malformed(err)
 	}
+	cl.release()
 	return newHandle(t, name, remote, &r), nil
+}
+
+// closeOpened closes what a CREATE opened whose caller has gone away.
+func (t *tree) closeOpened(cl *call) {
+	if r, err := proto.DecodeCreateResponse(cl.message()); err == nil {
+		t.closeID(context.Background(), r.FileID)
+	}
 }
 
 var errNotDirectory = errors.New("not a directory")

@@ -27,7 +27,7 @@ func (p *pipe) Transact(ctx context.Context, request, dst []byte) ([]byte, error
 	if err := p.t.roundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
 		return dst, err
 	}
-	defer p.t.c.release(cl)
+	defer cl.release()
 	r, err := proto.DecodeIoctlResponse(cl.message())
 	if err != nil {
 		return dst, p.t.malformed(err)
@@ -44,7 +44,7 @@ func (p *pipe) Read(ctx context.Context, dst []byte) ([]byte, error) {
 	if err := p.t.roundTrip(ctx, cl, &cl.read, proto.StatusBufferOverflow); err != nil {
 		return dst, err
 	}
-	defer p.t.c.release(cl)
+	defer cl.release()
 	r, err := proto.DecodeReadResponse(cl.message())
 	if err != nil {
 		return dst, p.t.malformed(err)

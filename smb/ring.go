@@ -19,10 +19,11 @@ type ring struct {
 	free  *call
 	err   error // why the connection ended
 	turn  turn
+	gone  cancelled
 }
 
 // acquire returns an idle slot.
-func (r *ring) acquire() *call {
+func (r *ring) acquire(c *conn) *call {
 	r.mu.Lock()
 	cl := r.free
 	if cl != nil {
@@ -30,7 +31,7 @@ func (r *ring) acquire() *call {
 	}
 	r.mu.Unlock()
 	if cl == nil {
-		cl = &call{done: make(chan struct{}, 1)}
+		cl = &call{c: c, done: make(chan struct{}, 1)}
 	}
 	return cl
 }
@@ -104,6 +105,9 @@ func (r *ring) find(mid uint64) *call {
 
 // remove ends the registration of cl. r.mu is held.
 func (r *ring) remove(cl *call) {
+	if len(r.slots) == 0 {
+		return
+	}
 	at := &r.slots[cl.mid&uint64(len(r.slots)-1)]
 	switch {
 	case *at == cl:
@@ -116,14 +120,43 @@ func (r *ring) remove(cl *call) {
 	r.count--
 }
 
-// each visits every registered call. r.mu is held.
-func (r *ring) each(visit func(*call)) {
-	for _, cl := range r.slots {
+// clear ends all registrations and visits the calls. r.mu is held.
+func (r *ring) clear(visit func(*call)) {
+	slots, over := r.slots, r.over
+	r.slots, r.over, r.count = nil, nil, 0
+	for _, cl := range slots {
 		if cl != nil {
 			visit(cl)
 		}
 	}
-	for _, cl := range r.over {
+	for _, cl := range over {
 		visit(cl)
 	}
+}
+
+// memory is how many cancelled requests a connection remembers.
+const memory = 1024
+
+// cancelled remembers the ids of the requests that were cancelled last: servers have been
+// seen to answer such a request twice, or to answer the CANCEL itself.
+type cancelled struct {
+	ids []uint64 // a ring, made for the first
+	n   uint64   // how many there have been
+}
+
+func (m *cancelled) add(mid uint64) {
+	if m.ids == nil {
+		m.ids = make([]uint64, memory)
+	}
+	m.ids[m.n%memory] = mid
+	m.n++
+}
+
+func (m *cancelled) has(mid uint64) bool {
+	for i := range min(m.n, memory) {
+		if m.ids[i] == mid {
+			return true
+		}
+	}
+	return false
 }

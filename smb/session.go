@@ -19,16 +19,26 @@ type Session struct {
 	guid [16]byte // ClientGuid, the same on every connection
 
 	lock   chan struct{} // capacity 1, full when free: whoever dials holds it
+	done   chan struct{} // closed by Close
 	mu     sync.Mutex
 	cur    *conn
 	closed bool
+	failed dialFailure // of the last attempts to dial
 	mounts []*mount
 	others map[string]*Session // DFS: servers referred to, by address
 	leases leaseTable
+
+	streams streams
+}
+
+// dialFailure is why the last attempts to replace a connection failed.
+type dialFailure struct {
+	series int // counts them
+	err    error
 }
 
 func newSession(cfg Dialer, addr string) *Session {
-	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1)}
+	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1), done: make(chan struct{})}
 	s.lock <- struct{}{}
 	if s.guid = cfg.ClientGUID; s.guid == [16]byte{} {
 		rand.Read(s.guid[:]) // never fails (crypto/rand)
@@ -59,20 +69,66 @@ func (s *Session) conn(ctx context.Context) (*conn, error) {
 	case c != nil && c.alive():
 		return c, nil
 	case c != nil && (s.cfg.NoReconnect || errors.Is(c.err(), ErrSecurity)):
-		return nil, c.err() // somebody may be in between: not to be passed over in silence
+		return nil, c.err() // someone may be in between: not to be passed over in silence
 	}
+	s.mu.Lock()
+	series := s.failed.series
+	s.mu.Unlock()
 	select {
 	case <-s.lock:
 	case <-ctx.Done():
 		return nil, ctxError(ctx)
 	}
 	defer func() { s.lock <- struct{}{} }()
-	if c, closed := s.current(); closed || c != nil && c.alive() { // somebody was faster
-		if closed {
+	s.mu.Lock()
+	c, closed, failed := s.cur, s.closed, s.failed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case c != nil && c.alive(): // another caller was faster
+		return c, nil
+	case failed.series != series: // or has just failed
+		return nil, failed.err
+	case c == nil:
+		return s.dial(ctx)
+	}
+	return s.redial(ctx)
+}
+
+// Pauses between the attempts to replace a lost connection.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// redial replaces a lost connection. A server that is being restarted refuses for a while:
+// attempts are repeated, with growing pauses, within Limits.RedialTimeout.
+func (s *Session) redial(ctx context.Context) (*conn, error) {
+	begun := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		c, err := s.dial(ctx)
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		if !errors.Is(err, ErrConnLost) || time.Since(begun)+pause > s.cfg.Limits.RedialTimeout {
+			s.mu.Lock()
+			s.failed = dialFailure{s.failed.series + 1, err}
+			s.mu.Unlock()
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctxError(ctx)
+		case <-s.done:
 			return nil, ErrClosed
 		}
-		return c, nil
 	}
+}
+
+// dial makes a connection and logs in.
+func (s *Session) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
 	nc, err := s.cfg.DialFunc(ctx, "tcp", s.addr)
@@ -80,9 +136,37 @@ func (s *Session) conn(ctx context.Context) (*conn, error) {
 		if ctx.Err() != nil {
 			return nil, ctxError(ctx)
 		}
-		return nil, &connError{ErrConnLost, err}
+		return nil, &dialError{err}
 	}
-	return s.setUp(ctx, nc)
+	c, err := s.setUp(ctx, nc)
+	if err != nil && errors.Is(err, ErrConnLost) {
+		err = &dialError{err}
+	}
+	return c, err
+}
+
+// maxRepeats is how often an operation is repeated that lost its connection.
+const maxRepeats = 4
+
+// again runs op, which does no harm when it is done twice, and again when it lost its
+// connection.
+func (s *Session) again(ctx context.Context, op func() error) error {
+	for n := 0; ; n++ {
+		err := op()
+		if n == maxRepeats || !s.replaces(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// replaces reports whether err is the loss of a connection that another may replace.
+func (s *Session) replaces(err error) bool {
+	if err == nil || s.cfg.NoReconnect || !errors.Is(err, ErrConnLost) ||
+		errors.Is(err, ErrHandleLost) || errors.As(err, new(*dialError)) {
+		return false
+	}
+	_, closed := s.current()
+	return !closed
 }
 
 // adopt is conn on a connection of the caller's.
@@ -191,12 +275,14 @@ func (s *Session) Close() error {
 		return ErrClosed
 	}
 	s.closed = true
+	close(s.done)
 	c, others := s.cur, s.others
 	s.others = nil
 	s.mu.Unlock()
 	if c != nil {
 		c.end(ErrClosed)
 	}
+	s.streams.close()
 	for _, o := range others {
 		o.Close()
 	}

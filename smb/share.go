@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 
@@ -47,7 +46,7 @@ func (s *Share) Unmount() error {
 	if t == nil || !t.c.alive() {
 		return nil
 	}
-	ctx, cancel := s.m.s.bounded(s.ctx)
+	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
 	return t.disconnect(ctx)
 }
@@ -62,11 +61,28 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return ctx, nothing
 }
 
+// closing is the context to close or disconnect something with: the server is told of it
+// although ctx has ended, but not waited for longer than Limits.CloseTimeout.
+func (s *Session) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	bound := s.cfg.Limits.CloseTimeout
+	if d := s.cfg.Limits.RequestTimeout; d > 0 {
+		bound = min(bound, d)
+	}
+	return context.WithTimeout(ctx, bound)
+}
+
 // once runs op on a live tree. op is not repeated: it may have been carried out when
 // the connection broke.
 func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
 	ctx, cancel := s.m.s.bounded(s.ctx)
 	defer cancel()
+	return s.onTree(ctx, op)
+}
+
+func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree) error) error {
 	t, err := s.m.tree(ctx)
 	if err != nil {
 		return err
@@ -84,13 +100,9 @@ func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
 // again is once for an op that does no harm when done twice: it is, when the
 // connection broke under it.
 func (s *Share) again(op func(ctx context.Context, t *tree) error) error {
-	err := s.once(op)
-	if errors.Is(err, ErrConnLost) && !s.m.s.cfg.NoReconnect && s.ctx.Err() == nil {
-		if _, closed := s.m.s.current(); !closed {
-			err = s.once(op)
-		}
-	}
-	return err
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	return s.m.s.again(ctx, func() error { return s.onTree(ctx, op) })
 }
 
 // pathError wraps err the way package os does.

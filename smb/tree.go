@@ -29,7 +29,7 @@ func (c *conn) connectTree(ctx context.Context, host, share string) (*tree, erro
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
 		return nil, err
 	}
-	defer c.release(cl)
+	defer cl.release()
 	r, err := proto.DecodeTreeConnectResponse(cl.message())
 	if err != nil {
 		c.fail(lost(err))
@@ -59,7 +59,7 @@ func (t *tree) disconnect(ctx context.Context) error {
 	if err := t.c.roundTrip(ctx, cl, simple{}, t.guard); err != nil {
 		return err
 	}
-	t.c.release(cl)
+	cl.release()
 	return nil
 }
 
@@ -69,6 +69,15 @@ func (t *tree) call(cmd proto.Command) *call { return t.c.newCall(cmd, t.id) }
 // roundTrip is the connection's, encrypted as the share demands.
 func (t *tree) roundTrip(ctx context.Context, cl *call, req request, expected ...proto.Status) error {
 	return t.c.roundTrip(ctx, cl, req, t.guard, expected...)
+}
+
+// do is roundTrip for a request whose reply says nothing but success.
+func (t *tree) do(ctx context.Context, cl *call, req request) error {
+	if err := t.roundTrip(ctx, cl, req); err != nil {
+		return err
+	}
+	cl.release()
+	return nil
 }
 
 // malformed ends the connection over a reply that a decoder refused.

@@ -22,10 +22,10 @@ import (
 //	caller -> nobody     cede, nothing being under way that it does not wait for next
 //	caller -> receiver   cede, otherwise
 //	receiver -> nobody   idle, nothing being under way
-type reading uint8
+type readerKind uint8
 
 const (
-	byReceiver reading = iota
+	byReceiver readerKind = iota
 	byCaller
 	byNobody
 )
@@ -36,7 +36,7 @@ const moment = 5 * time.Millisecond
 
 // turn is whose turn it is to read from a connection.
 type turn struct {
-	who    reading
+	who    readerKind
 	since  uint64        // counts the changes
 	kicked bool          // the caller whose turn it is was told to stop
 	wake   chan struct{} // capacity 1: signalled when the turn was made the receiver's
@@ -50,7 +50,7 @@ func (t *turn) init(nc net.Conn) {
 }
 
 // pass gives the turn to who. ring.mu is held.
-func (t *turn) pass(who reading) {
+func (t *turn) pass(who readerKind) {
 	t.who = who
 	t.since++
 }

@@ -29,7 +29,7 @@ func (t *tree) validate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.release(cl)
+	defer cl.release()
 	if cl.status != proto.StatusSuccess {
 		if a.dialect >= proto.Dialect300 {
 			return t.tampered("it does not know VALIDATE_NEGOTIATE_INFO")

@@ -116,7 +116,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 	if err := t.roundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
 		return nil, err
 	}
-	defer t.c.release(cl)
+	defer cl.release()
 	switch cl.status {
 	case proto.StatusNotifyEnumDir:
 		return nil, ErrMissed

@@ -5,26 +5,6 @@ import (
 	"io"
 )
 
-// Read reads up to len(p) bytes at the file's position and moves it. Reading one part
-// after the other is noticed: the parts to come are then asked for ahead of time, so
-// that the bytes may be as old as the last few reads.
-func (f *File) Read(p []byte) (int, error) {
-	if f.h.isDir {
-		return 0, f.wrap("read", errIsDirectory)
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	ctx, cancel := f.h.m.s.bounded(f.ctx)
-	defer cancel()
-	if err := f.h.take(ctx); err != nil {
-		return 0, f.wrap("read", err)
-	}
-	defer f.h.give()
-	n, err := f.h.readNext(ctx, p)
-	return n, f.wrap("read", err)
-}
-
 // Write writes p at the file's position and moves it, or at the file's end when it was
 // opened with os.O_APPEND (the server is asked where that is, so two who append at once
 // should lock). n counts what the server has acknowledged.
@@ -43,11 +23,13 @@ func (f *File) Write(p []byte) (int, error) {
 func (f *File) write(ctx context.Context, p []byte) (n int, err error) {
 	h := f.h
 	h.dropAhead()
+	defer h.changed()
 	if h.append {
 		return h.appendAll(ctx, p)
 	}
-	n, err = f.writeAt(ctx, p, h.off)
+	n, err = h.transfer(ctx, writing, p, h.off)
 	h.off += int64(n)
+	h.grown(h.off)
 	return n, err
 }
 
@@ -81,9 +63,8 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	if at < 0 {
 		return h.off, f.wrap("seek", errNegative)
 	}
-	if h.isDir && at == 0 && h.dir != nil {
-		h.dir.drop()
-		h.dir = nil
+	if h.isDir && at == 0 {
+		h.dropListing()
 	}
 	h.off = at
 	return at, nil

@@ -1,0 +1,562 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+var (
+	errIsDirectory = errors.New("is a directory")
+	errWhence      = errors.New("bad whence")
+)
+
+// streamSize is the length of one request that reads ahead, or that ReadFrom makes.
+const streamSize = 512 << 10
+
+// maxAhead bounds the bytes that are read ahead in one file.
+const maxAhead = 8 << 20
+
+// smallFile is the length up to which a file read from its start is asked for whole,
+// whatever the reader's slice: one request.
+const smallFile = 64 << 10
+
+// readAhead holds what was asked for ahead of the reader of a file read in order. It
+// belongs to whoever has the handle's turn.
+type readAhead struct {
+	pipeline
+	cur     segment // the one being consumed, landed
+	used    int     // bytes of cur that the reader has
+	err     error   // what follows cur, instead of the next segment
+	next    int64   // offset behind the last segment asked for
+	end     int64   // offset behind the last read: the next one in order begins there
+	run     int     // reads in order so far
+	depth   int     // bytes to keep in flight
+	version uint64  // the handle's when the first segment was asked for
+	reads   uint64  // counts reads, for the sweep of idle files
+	listed  bool    // among the session's streams
+}
+
+// holding reports whether there is memory in a.
+func (a *readAhead) holding() bool { return !a.empty() || a.cur.data != nil }
+
+// Read reads up to len(p) bytes at the file's position and moves it. Reading one part
+// after the other is noticed: the parts to come are then asked for ahead of time, within
+// Limits.ReadAhead, so that the bytes may be as old as the last few reads. What is written
+// through the same session is seen at once.
+func (f *File) Read(p []byte) (int, error) {
+	h := f.h
+	if h.isDir {
+		return 0, f.wrap("read", errIsDirectory)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	ctx, cancel := h.m.s.bounded(f.ctx)
+	defer cancel()
+	if err := h.take(ctx); err != nil {
+		return 0, f.wrap("read", err)
+	}
+	defer h.give()
+	n, err := h.readNext(ctx, p)
+	return n, f.wrap("read", err)
+}
+
+// readNext is Read with the turn taken.
+func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
+	if ctx.Err() != nil {
+		return 0, ctxError(ctx)
+	}
+	a := &h.stream
+	inOrder := h.inOrder(len(p))
+	if a.err == io.EOF && !a.holding() {
+		a.err = nil // said once; the next read asks the server
+		return 0, io.EOF
+	}
+	if inOrder {
+		if err := h.ahead(ctx); err != nil {
+			return 0, err
+		}
+		if a.holding() {
+			if n, err := h.consume(ctx, p); n > 0 || err != nil {
+				return n, err
+			}
+		}
+	}
+	n, err := h.transfer(ctx, reading, p, h.off)
+	h.advance(n)
+	if n > 0 && err == io.EOF {
+		a.err, err = err, nil
+	}
+	return n, err
+}
+
+func (h *handle) advance(n int) {
+	h.off += int64(n)
+	h.stream.end = h.off
+}
+
+// inOrder notes a read of n bytes at the position and reports whether to read ahead. What
+// was read ahead for another position, or before the file was changed, is dropped.
+func (h *handle) inOrder(n int) bool {
+	a := &h.stream
+	if h.off != a.end || a.version != h.version.Load() {
+		h.dropAhead()
+		a.run = 0
+	}
+	a.run++
+	a.reads++
+	small := h.off == 0 && h.length.Load() <= smallFile && int64(n) <= h.length.Load()
+	return a.holding() || (a.run >= 3 || small) && h.m.s.cfg.Limits.Pipeline >= streamSize
+}
+
+// ahead asks for segments until enough of them is in flight: up to the depth, to the
+// session's budget, and to where the file is known to end.
+func (h *handle) ahead(ctx context.Context) error {
+	a, s := &h.stream, h.m.s
+	if a.err != nil {
+		return nil
+	}
+	if !a.holding() {
+		if a.segs == nil {
+			a.segs = make([]segment, maxAhead/streamSize)
+		}
+		a.next, a.version, a.used = h.off, h.version.Load(), 0
+		a.depth = 2 * streamSize
+		if !a.listed {
+			a.listed = true
+			s.streams.add(h)
+		}
+	}
+	a.bound = min(a.depth, s.cfg.Limits.Pipeline, maxAhead)
+	for a.room() {
+		// One byte more than is known to be there: a short answer is the end of the file.
+		left := h.length.Load() - a.next
+		if left <= 0 && a.holding() {
+			break // whether there is more is asked when the reader gets there
+		}
+		size := streamSize
+		if left < streamSize {
+			size = int(max(left, 4095)) + 1
+		}
+		if !s.streams.reserve(size, s.cfg.Limits.ReadAhead) {
+			break
+		}
+		buf := s.cfg.Pool.Get(size)
+		err := a.push(ctx, h, segment{dir: reading, off: a.next, data: buf.Bytes(), buf: buf}, nil)
+		if err != nil {
+			buf.Free()
+			s.streams.unreserve(size)
+			if err == errNoCredits {
+				break
+			}
+			return err
+		}
+		a.next += int64(size)
+	}
+	a.depth = min(2*a.depth, maxAhead)
+	return nil
+}
+
+// consume copies to p what has landed, and waits only for the first byte.
+func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		part, err := h.landed(ctx, done > 0)
+		if len(part) == 0 {
+			if done > 0 && (err == nil || err == io.EOF) {
+				break
+			}
+			return done, err
+		}
+		n := copy(p[done:], part)
+		done += n
+		h.took(n)
+	}
+	return done, nil
+}
+
+// landed is what is there to consume, valid until took has taken it all. It waits for the
+// next segment, unless only what has come is wanted. Nothing and nil: there is no more yet.
+func (h *handle) landed(ctx context.Context, onlyReady bool) ([]byte, error) {
+	a := &h.stream
+	for a.used == a.cur.done {
+		h.freeCurrent()
+		if a.err != nil || a.empty() {
+			err := a.err
+			h.dropAhead() // the next read asks again: the file may have grown
+			if err == nil && !onlyReady {
+				if err = h.ahead(ctx); err == nil && !a.empty() {
+					continue
+				}
+			}
+			return nil, err
+		}
+		if onlyReady && !a.oldest().cl.ready() {
+			return nil, nil
+		}
+		a.cur, a.err = a.pop(ctx, h)
+		a.used = 0
+		if a.err != nil && a.err != io.EOF && a.cur.done == 0 {
+			err := a.err
+			h.dropAhead()
+			return nil, err
+		}
+		if a.err == nil {
+			if err := h.ahead(ctx); err != nil {
+				a.err = err // after what has landed
+			}
+		}
+	}
+	return a.cur.data[a.used:a.cur.done], nil
+}
+
+// took moves the position over n bytes of what landed returned.
+func (h *handle) took(n int) {
+	h.stream.used += n
+	h.advance(n)
+}
+
+func (h *handle) freeCurrent() {
+	a := &h.stream
+	if a.cur.data != nil {
+		h.m.s.streams.unreserve(len(a.cur.data))
+		a.cur.drop()
+	}
+	a.cur, a.used = segment{}, 0
+}
+
+// dropAhead drops all that was read ahead, for whoever has the turn.
+func (h *handle) dropAhead() {
+	a := &h.stream
+	if a.holding() {
+		h.m.s.streams.unreserve(a.inFlight)
+		a.drop()
+		h.freeCurrent()
+	}
+	if a.listed {
+		a.listed = false
+		h.m.s.streams.remove(h)
+	}
+	a.err = nil
+	a.version = h.version.Load()
+}
+
+// ready reports whether the call's reply has been signalled.
+func (cl *call) ready() bool { return cl != nil && len(cl.done) > 0 }
+
+// WriteTo writes the file from its position on to w, as io.WriterTo, with requests in
+// flight ahead of what w takes. The slices given to w are receive buffers: w must not
+// keep or change them. The file's context ends it between any two slices.
+func (f *File) WriteTo(w io.Writer) (int64, error) {
+	h := f.h
+	ctx, cancel := h.m.s.bounded(f.ctx)
+	defer cancel()
+	if h.isDir {
+		return 0, f.wrap("read", errIsDirectory)
+	}
+	if err := h.take(ctx); err != nil {
+		return 0, f.wrap("read", err)
+	}
+	defer h.give()
+	h.stream.end, h.stream.run = h.off, max(h.stream.run, 2) // it is going to be read in order
+	var total int64
+	for {
+		n, err := h.writeNext(ctx, w)
+		total += n
+		if err == io.EOF {
+			return total, nil
+		}
+		var sink *sinkError
+		if errors.As(err, &sink) {
+			return total, sink.err
+		}
+		if err != nil {
+			return total, f.wrap("read", err)
+		}
+	}
+}
+
+// sinkError marks the error of a writer, to tell it from those of the file.
+type sinkError struct{ err error }
+
+func (e *sinkError) Error() string { return e.err.Error() }
+
+// writeNext writes to w what comes next in the file.
+func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
+	if ctx.Err() != nil {
+		return 0, ctxError(ctx)
+	}
+	if h.inOrder(streamSize) {
+		if err := h.ahead(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if h.stream.holding() {
+		part, err := h.landed(ctx, false)
+		if err != nil {
+			return 0, err
+		}
+		if len(part) > 0 {
+			n, werr := w.Write(part)
+			h.took(n)
+			return int64(n), sinkErr(n, len(part), werr)
+		}
+	}
+	// Without a budget or a pipeline: one part after the other.
+	buf := h.m.s.cfg.Pool.Get(streamSize)
+	defer buf.Free()
+	n, err := h.transfer(ctx, reading, buf.Bytes(), h.off)
+	if n > 0 {
+		m, werr := w.Write(buf.Bytes()[:n])
+		h.advance(m)
+		if werr = sinkErr(m, n, werr); werr != nil {
+			return int64(m), werr
+		}
+	}
+	return int64(n), err
+}
+
+func sinkErr(n, want int, err error) error {
+	if err == nil && n < want {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return &sinkError{err}
+	}
+	return nil
+}
+
+// ReadFrom writes all that r has at the file's position, as io.ReaderFrom, with requests
+// in flight while r is read. The count is what the server has acknowledged; r may have
+// been read further when there is an error. The file's context is looked at between two
+// reads of r.
+func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	h := f.h
+	ctx, cancel := h.m.s.bounded(f.ctx)
+	defer cancel()
+	if err := h.take(ctx); err != nil {
+		return 0, f.wrap("write", err)
+	}
+	defer h.give()
+	h.dropAhead()
+	defer h.changed()
+	var source *sinkError
+	n, err := h.readFrom(ctx, r)
+	if errors.As(err, &source) {
+		return n, source.err
+	}
+	return n, f.wrap("write", err)
+}
+
+func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err error) {
+	bound := h.m.s.cfg.Limits.Pipeline
+	p := pipeline{segs: make([]segment, max(1, min(window, bound/streamSize))), bound: bound}
+	defer p.drop()
+	land := func() error {
+		s, err := p.pop(ctx, h)
+		s.buf.Free()
+		total += int64(s.done)
+		h.off += int64(s.done)
+		return err
+	}
+	next := h.off
+	for {
+		if ctx.Err() != nil {
+			return total, ctxError(ctx)
+		}
+		buf := h.m.s.cfg.Pool.Get(streamSize)
+		n, rerr := io.ReadFull(r, buf.Bytes())
+		if n == 0 {
+			buf.Free()
+		} else if err := h.send(ctx, &p, buf.Narrow(0, n), next, &total, land); err != nil {
+			return total, err
+		}
+		next += int64(n)
+		if rerr == nil {
+			continue
+		}
+		for !p.empty() {
+			if err := land(); err != nil {
+				return total, err
+			}
+		}
+		if rerr == io.EOF || rerr == io.ErrUnexpectedEOF {
+			return total, nil
+		}
+		return total, &sinkError{rerr}
+	}
+}
+
+// send writes buf at off, in flight if it may be, or at the end of a file opened to
+// append. It takes ownership of buf.
+func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int64, total *int64, land func() error) error {
+	if h.append {
+		defer buf.Free()
+		n, err := h.appendAll(ctx, buf.Bytes())
+		*total += int64(n)
+		return err
+	}
+	for {
+		err := errNoCredits
+		if p.room() {
+			err = p.push(ctx, h, segment{dir: writing, off: off, data: buf.Bytes(), buf: buf}, nil)
+		}
+		if err == errNoCredits {
+			err = land()
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			buf.Free()
+		}
+		return err
+	}
+}
+
+// appendAll writes p at the end of the file as it is now. Where the server does not
+// append by itself (the handle may do nothing else), two who append at once may meet.
+func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
+	end, err := h.size(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return h.transfer(ctx, writing, p, end)
+}
+
+// idleAhead is how long a file keeps what was read ahead without being read.
+const idleAhead = time.Second
+
+// streams are the files of a session that hold what was read ahead. Together they stay
+// within a budget; those that are not read for a moment give theirs back.
+type streams struct {
+	bytes atomic.Int64
+	count atomic.Int32
+
+	closed atomic.Bool
+
+	mu    sync.Mutex
+	files map[*handle]uint64 // with the count of reads at the last sweep
+	timer *time.Timer
+}
+
+// reserve takes n bytes of the budget.
+func (s *streams) reserve(n, budget int) bool {
+	if s.bytes.Add(int64(n)) > int64(budget) {
+		s.bytes.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+func (s *streams) unreserve(n int) { s.bytes.Add(-int64(n)) }
+
+// add notes that h, whose turn the caller has, is going to hold memory.
+func (s *streams) add(h *handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil {
+		s.files = make(map[*handle]uint64)
+	}
+	if len(s.files) == 0 && !s.closed.Load() {
+		if s.timer == nil {
+			s.timer = time.AfterFunc(idleAhead, s.sweep)
+		} else {
+			s.timer.Reset(idleAhead)
+		}
+	}
+	s.files[h] = h.stream.reads
+	s.count.Store(int32(len(s.files)))
+}
+
+func (s *streams) remove(h *handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.files, h)
+	s.count.Store(int32(len(s.files)))
+	if len(s.files) == 0 && s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// sweep drops what was read ahead in files that were not read since the last sweep. A
+// file whose turn is taken is being used.
+func (s *streams) sweep() {
+	for _, h := range s.list() {
+		select {
+		case <-h.turn:
+		default:
+			continue
+		}
+		s.mu.Lock()
+		seen, ok := s.files[h]
+		idle := ok && seen == h.stream.reads
+		if ok {
+			s.files[h] = h.stream.reads
+		}
+		s.mu.Unlock()
+		if idle {
+			h.dropAhead()
+			h.stream.run = 0
+		}
+		h.give()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.files) > 0 && !s.closed.Load() {
+		s.timer.Reset(idleAhead)
+	}
+}
+
+func (s *streams) list() []*handle {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*handle, 0, len(s.files))
+	for h := range s.files {
+		list = append(list, h)
+	}
+	return list
+}
+
+// close drops everything at the end of the session, save for what calls under way hold:
+// they drop it when they give their turn back.
+func (s *streams) close() {
+	s.closed.Store(true)
+	s.mu.Lock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+	for _, h := range s.list() {
+		h.tryDrop()
+	}
+}
+
+// changed tells the files of the session that hold bytes of the file h that they are old.
+func (h *handle) changed() {
+	h.version.Add(1)
+	if h.m.s.streams.count.Load() == 0 {
+		return
+	}
+	h.m.s.streams.changed(h.m, h.remote)
+}
+
+// changed is the same for a file by its name on a mount.
+func (s *streams) changed(m *mount, remote string) {
+	if s.count.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.files {
+		if h.m == m && sameName(h.remote, remote) {
+			h.version.Add(1)
+		}
+	}
+}
