@@ -32,7 +32,13 @@ func TestLogin(t *testing.T) {
 			if name == "upper case" && srv.User != "tarnsmb" {
 				return // the user is whoever runs the test
 			}
-			sess := dial(t, srv, smb.Dialer{Initiator: n})
+			if name == "unknown user" {
+				d := smb.Dialer{Initiator: n, Pool: newPool(t)}
+				if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) {
+					t.Errorf("let in as a guest: %v", err)
+				}
+			}
+			sess := dial(t, srv, smb.Dialer{Initiator: n, AllowGuest: name == "unknown user"})
 			i := sess.Info()
 			if want := name == "unknown user"; i.Guest != want {
 				t.Errorf("guest: %v", i.Guest)

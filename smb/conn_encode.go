@@ -105,8 +105,9 @@ func (c *conn) finishFrame(sec *security, guard protection, f frame, end int) (f
 
 // part is one message of a compound.
 type part struct {
-	cl  *call
-	req request
+	cl   *call
+	req  request
+	also proto.Status // a status that is no failure, besides success
 }
 
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.

@@ -158,7 +158,7 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 		want += p.cl.charge
 		expect += p.cl.expect + replyRoom
 	}
-	mid, _, err := c.credits.acquire(ctx, parts[0].cl, want, want)
+	mid, err := c.credits.acquireAll(ctx, parts[0].cl, want)
 	if err != nil {
 		for _, p := range parts {
 			p.cl.release()

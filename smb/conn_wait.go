@@ -109,8 +109,8 @@ func (cl *call) judge(expected []proto.Status) error {
 }
 
 // compound sends related requests in one frame and waits for all replies. It returns
-// the first refusal, and the calls, all of them the caller's to release, whenever
-// every part was answered.
+// the first refusal. With a nil error the calls are the caller's to release. With too few
+// credits for all of them together it fails with errNoCredits, and nothing was sent.
 func (c *conn) compound(ctx context.Context, parts []part, least protection) error {
 	if err := c.startCompound(ctx, parts, least); err != nil {
 		return err
@@ -128,19 +128,22 @@ func (c *conn) compound(ctx context.Context, parts []part, least protection) err
 	}
 	if failed == nil {
 		for _, p := range parts {
+			if p.also != 0 && p.cl.status == p.also {
+				continue
+			}
 			if failed = p.cl.failure(); failed != nil {
 				break
 			}
 		}
 	}
 	if failed != nil {
-		c.releaseAll(parts)
+		releaseAll(parts)
 	}
 	return failed
 }
 
 // releaseAll releases the calls of a compound.
-func (c *conn) releaseAll(parts []part) {
+func releaseAll(parts []part) {
 	for _, p := range parts {
 		if p.cl != nil {
 			p.cl.release()

@@ -2,8 +2,10 @@ package smb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
@@ -16,8 +18,10 @@ const (
 )
 
 // Copy copies the file src to dst on the server (FSCTL_SRV_COPYCHUNK): the data does
-// not travel. dst is made, or emptied first. It returns how many bytes were copied. A
-// server that cannot copy gives an error matching ErrUnsupported, with dst left empty.
+// not travel. dst is made, or overwritten in place and cut to the length of src at the end.
+// It returns how many bytes were copied. When both names lead to the same file, the error
+// matches ErrSameFile and the file is unchanged. A server that cannot copy gives an error matching
+// ErrUnsupported; dst is unchanged then, or empty if it did not exist.
 func (s *Share) Copy(dst, src string) (int64, error) {
 	n, err := s.copy(dst, src)
 	return n, linkError("copy", src, dst, err)
@@ -36,20 +40,112 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	if fi.IsDir() {
 		return 0, errIsDirectory
 	}
-	// COPYCHUNK demands read access to the target too.
-	to, err := s.openFile(dst, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+	// COPYCHUNK demands read access to the target too. The target is not emptied here: it
+	// may be the source, by another name.
+	to, err := s.openFile(dst, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return 0, err
 	}
-	n, err := to.h.copyFrom(s.ctx, from.h, fi.Size())
+	var n int64
+	switch same, known, err := sameFile(s.ctx, from.h, to.h); {
+	case err != nil:
+		to.Close()
+		return 0, err
+	case same:
+		to.Close()
+		return 0, ErrSameFile
+	case !known:
+		to.Close()
+		return s.copyBeside(dst, from, fi.Size())
+	}
+	n, err = to.h.copyFrom(s.ctx, from.h, fi.Size())
+	if err == nil && to.h.length.Load() > fi.Size() {
+		err = to.Truncate(fi.Size())
+	}
 	if cerr := to.Close(); err == nil {
 		err = cerr
 	}
 	return n, err
 }
 
+// sameFile compares the files of two handles. Not known: the server tells no file ids.
+func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
+	if b.created {
+		return false, true, nil // it was not there when a was opened
+	}
+	ida, err := a.fileID(ctx)
+	if err == nil && ida != 0 {
+		var idb uint64
+		if idb, err = b.fileID(ctx); err == nil && idb != 0 && ida != idb {
+			return false, true, nil
+		}
+		known = idb != 0
+	}
+	if err != nil {
+		if errors.As(err, new(*ResponseError)) {
+			return false, false, nil
+		}
+		return false, false, err
+	}
+	if !known {
+		return false, false, nil
+	}
+	// Ids are unique on a volume, and a share may have several.
+	ia, err := a.stat(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	ib, err := b.stat(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	same = ia.st.EndOfFile == ib.st.EndOfFile && ia.st.CreationTime.Equal(ib.st.CreationTime) &&
+		ia.st.LastWriteTime.Equal(ib.st.LastWriteTime)
+	return same, true, nil
+}
+
+// fileID asks for the file's id on its volume, zero when it has none.
+func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
+	err = h.again(ctx, func(t *tree, file proto.FileID) error {
+		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8, FileID: file}
+		return t.query(ctx, &req, func(b []byte) error {
+			id, err = proto.DecodeInternalInfo(b)
+			return err
+		})
+	})
+	return id, err
+}
+
+// copyBeside copies to a new file beside dst and renames it then: nothing is lost when
+// dst is the source.
+func (s *Share) copyBeside(dst string, from *File, size int64) (int64, error) {
+	beside := besideName(dst)
+	to, err := s.openFile(beside, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return 0, err
+	}
+	n, err := to.h.copyFrom(s.ctx, from.h, size)
+	if cerr := to.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = s.rename(beside, proto.RenameInfo{Name: dst, Replace: true})
+	}
+	if err != nil {
+		s.delete(beside)
+	}
+	return n, err
+}
+
+// besideName is a name in the directory of name that others cannot guess.
+func besideName(name string) string {
+	cut := strings.LastIndexAny(name, `/\`) + 1
+	return name[:cut] + ".tarn-" + rand.Text()
+}
+
 // copyFrom asks the server to copy size bytes of from to h.
 func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64, error) {
+	defer h.changed()
 	t, id, err := from.live(ctx)
 	if err != nil {
 		return 0, err
@@ -68,6 +164,9 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64,
 	var done int64
 	chunks := make([]proto.Chunk, 0, chunkCount)
 	for done < size {
+		if ctx.Err() != nil {
+			return done, ctxError(ctx)
+		}
 		chunks = chunks[:0]
 		for at := done; at < size && len(chunks) < chunkCount; at += chunkBytes {
 			chunks = append(chunks, proto.Chunk{

@@ -25,6 +25,7 @@ type creditWait struct {
 	got         int
 	mid         uint64
 	err         error
+	together    bool // of no use unless all of them are to be had
 	prev, next  *call
 	queued      bool
 }
@@ -88,18 +89,29 @@ func (k *credits) try(want, least int) (mid uint64, got int, ok bool) {
 // acquire takes credits for cl, waiting for them. The done channel of cl, which is not
 // registered yet, wakes it.
 func (k *credits) acquire(ctx context.Context, cl *call, want, least int) (mid uint64, got int, err error) {
+	return k.acquireFor(ctx, cl, creditWait{want: want, least: least})
+}
+
+// acquireAll is acquire for requests that travel together. It fails with errNoCredits as
+// soon as the server does not grant as many: then they must be sent one by one.
+func (k *credits) acquireAll(ctx context.Context, cl *call, want int) (mid uint64, err error) {
+	mid, _, err = k.acquireFor(ctx, cl, creditWait{want: want, least: want, together: true})
+	return mid, err
+}
+
+func (k *credits) acquireFor(ctx context.Context, cl *call, w creditWait) (mid uint64, got int, err error) {
 	k.mu.Lock()
 	if k.err != nil {
 		k.mu.Unlock()
 		return 0, 0, k.err
 	}
 	if k.waiting.head == nil {
-		if mid, got, ok := k.take(want, least); ok {
+		if mid, got, ok := k.take(w.want, w.least); ok {
 			k.mu.Unlock()
 			return mid, got, nil
 		}
 	}
-	cl.wait = creditWait{want: want, least: least}
+	cl.wait = w
 	k.waiting.push(cl)
 	k.serve()
 	k.mu.Unlock()
@@ -125,7 +137,11 @@ func (k *credits) serve() {
 		cl := k.waiting.head
 		w := &cl.wait
 		mid, got, ok := k.take(w.want, w.least)
-		if !ok {
+		switch {
+		case ok:
+		case w.together && k.avail+k.lent < w.want:
+			w.err = errNoCredits
+		default:
 			if k.lent > 0 || k.parked > 0 {
 				return
 			}

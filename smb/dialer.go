@@ -38,6 +38,10 @@ type Dialer struct {
 	RequireSigning bool
 	// RequireEncryption encrypts every message and refuses a session that cannot.
 	RequireEncryption bool
+	// AllowGuest accepts a session as guest, or as nobody, although the Initiator has
+	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
+	// a session is refused with ErrSecurity.
+	AllowGuest bool
 	// Ciphers and Signers are offered in this order of preference; nil: all of them,
 	// the fastest first. 3.1.1 only: see Cipher and Signer for the others.
 	Ciphers []Cipher

@@ -104,6 +104,9 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	if err != nil {
 		return nil, none, err
 	}
+	if !d.granted && h.isDir {
+		return h.reopenDir(ctx, t)
+	}
 	if !d.granted {
 		return nil, none, h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, cause))
 	}
@@ -115,19 +118,13 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
 	}
-	cl := t.call(proto.CommandCreate)
-	cl.late = t.closeOpened
-	if err := t.roundTrip(ctx, cl, &req); err != nil {
+	r, err := t.create(ctx, &req)
+	if err != nil {
 		if errors.As(err, new(*ResponseError)) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))
 		}
 		return nil, none, err
 	}
-	r, err := proto.DecodeCreateResponse(cl.message())
-	if err != nil {
-		return nil, none, cl.malformed(err)
-	}
-	cl.release()
 	if r.Action != proto.ActionOpened || r.FileID.Persistent != id.Persistent {
 		// The server passed over what asked for the open file and opened one anew, which may
 		// be another by now.
@@ -139,6 +136,27 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	// Without its lease or oplock the server will not keep the file open another time.
 	h.durable.granted = r.Oplock == proto.OplockBatch ||
 		r.Oplock == proto.OplockLease && r.Contexts.Lease.State&proto.LeaseHandle != 0
+	h.mu.Unlock()
+	return t, r.FileID, nil
+}
+
+// reopenDir opens a directory again by its name, on another connection: an open directory
+// has no state but how far it was listed.
+func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
+	var none proto.FileID
+	r, err := t.create(ctx, listRequest(h.remote))
+	if err != nil {
+		if errors.As(err, new(*ResponseError)) {
+			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))
+		}
+		return nil, none, err
+	}
+	if r.Times.Creation != h.born {
+		t.closeID(ctx, r.FileID)
+		return nil, none, h.giveUp(fmt.Errorf("%w: another directory has its name", ErrHandleLost))
+	}
+	h.mu.Lock()
+	h.t, h.id = t, r.FileID
 	h.mu.Unlock()
 	return t, r.FileID, nil
 }

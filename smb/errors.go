@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
@@ -32,6 +33,13 @@ var (
 	ErrName error = &classError{"smb: invalid name", fs.ErrInvalid}
 	// ErrLocked is matched when a range is locked by another.
 	ErrLocked = errors.New("smb: range is locked by another")
+	// ErrSameFile is matched when a file would be copied to itself (the caller's fault).
+	ErrSameFile = errors.New("smb: source and target are the same file")
+	// ErrChanged is matched when a file was written to while it was read as a whole.
+	ErrChanged = errors.New("smb: the file changed while it was read")
+	// ErrTooMany is matched when a directory has more entries than Limits.MaxEntries, or is
+	// nested deeper than any server's paths allow (the peer's fault).
+	ErrTooMany = errors.New("smb: more directory entries than the limit")
 	// ErrUnsupported is matched when the server, or the dialect agreed, cannot do it. It
 	// matches errors.ErrUnsupported too.
 	ErrUnsupported error = &classError{"smb: not supported by the server", errors.ErrUnsupported}
@@ -53,7 +61,7 @@ type Status uint32
 func (s Status) Error() string { return proto.Status(s).String() }
 
 // Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded,
-// ErrLocked and ErrUnsupported where it means that.
+// syscall.ENOSPC, syscall.EDQUOT, ErrLocked and ErrUnsupported where it means that.
 func (s Status) Is(target error) bool {
 	switch target {
 	case fs.ErrNotExist:
@@ -76,6 +84,10 @@ func (s Status) Is(target error) bool {
 			proto.StatusPasswordExpired, proto.StatusLogonTypeNotGranted:
 			return true
 		}
+	case syscall.ENOSPC:
+		return proto.Status(s) == proto.StatusDiskFull
+	case syscall.EDQUOT:
+		return proto.Status(s) == proto.StatusQuotaExceeded
 	case os.ErrDeadlineExceeded:
 		return proto.Status(s) == proto.StatusIOTimeout
 	case ErrLocked:

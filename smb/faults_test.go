@@ -209,7 +209,7 @@ func TestHandleLost(t *testing.T) {
 // TestKilled kills the server amid writes: what was acknowledged is there.
 func TestKilled(t *testing.T) {
 	srv := rig.Start(t, rig.Config{})
-	share := mount(t, srv, smb.Dialer{})
+	share := mount(t, srv, smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}})
 	f, err := share.Create("f")
 	must(t, err)
 	want := random(64 << 20)

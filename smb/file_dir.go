@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// read gives up to n entries of a directory, all that are left when n <= 0.
+// readDir returns up to n entries of a directory, all that are left when n <= 0.
 func (f *File) readDir(n int) ([]*info, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -17,12 +17,8 @@ func (f *File) readDir(n int) ([]*info, error) {
 		return nil, err
 	}
 	defer h.give()
-	t, id, err := h.live(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if h.dir == nil {
-		h.dir = &listing{t: t, id: id}
+		h.dir = newListing(h.m.s.cfg.Limits.MaxEntries, h.live)
 	}
 	var list []*info
 	for n <= 0 || len(list) < n {

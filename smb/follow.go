@@ -43,18 +43,22 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 	for range maxLinks {
 		err := op(ctx, t, remote)
 		var refused *ResponseError
+		var final *finalError
+		if errors.As(err, &final) {
+			return final.err
+		}
 		if !errors.As(err, &refused) {
 			return err
 		}
 		switch {
 		case refused.link != nil:
-			next, e := refused.link.apply(s.m.s.host, s.m.name, remote)
+			next, e := refused.link.apply(t.m.s.host, t.m.name, remote)
 			if e != nil {
 				return errors.Join(err, e)
 			}
 			remote = next
 		case refused.Status == Status(proto.StatusPathNotCovered):
-			t2, next, e := s.m.referred(ctx, t, remote)
+			t2, next, e := t.m.referred(ctx, t, remote)
 			if e != nil {
 				return errors.Join(err, e)
 			}
@@ -64,6 +68,16 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 		}
 	}
 	return errLinks
+}
+
+// finalError is an error of an operation that is not about the name it was given.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string { return e.err.Error() }
+
+// redirects reports whether the server refused because a name leads over a link.
+func (e *ResponseError) redirects() bool {
+	return e.link != nil || e.Status == Status(proto.StatusStoppedOnSymlink) || e.Status == Status(proto.StatusPathNotCovered)
 }
 
 // apply is where the name remote leads by way of the link.
@@ -107,12 +121,12 @@ func cutUnits(s string, n int) (string, string) {
 // Readlink returns where the named symbolic link leads, with "/".
 func (s *Share) Readlink(name string) (string, error) {
 	var target string
-	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, FileID: proto.RelatedFileID(), Output: 16 << 10}
+	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, Output: 16 << 10}
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Options = proto.OptionOpenReparsePoint
-		return t.chain(ctx, create, func(calls []part) error {
-			r, err := proto.DecodeIoctlResponse(calls[1].cl.message())
+		return t.chain(ctx, create, func(calls []*call) error {
+			r, err := proto.DecodeIoctlResponse(calls[1].message())
 			if err != nil {
 				return t.malformed(err)
 			}
@@ -125,7 +139,7 @@ func (s *Share) Readlink(name string) (string, error) {
 			}
 			target = strings.ReplaceAll(strings.TrimPrefix(proto.DecodeUTF16(p.Substitute), `\??\`), `\`, "/")
 			return nil
-		}, step{proto.CommandIoctl, &req, 16 << 10})
+		}, ioctlStep(req))
 	})
 	return target, pathError("readlink", name, err)
 }
@@ -154,14 +168,14 @@ func (s *Share) symlink(oldname, newname string) error {
 		options |= proto.OptionDirectory
 	}
 	ioctl := proto.IoctlRequest{
-		Code: proto.FsctlSetReparsePoint, FileID: proto.RelatedFileID(), Input: proto.AppendSymlink(nil, target, flags),
+		Code: proto.FsctlSetReparsePoint, Input: proto.AppendSymlink(nil, target, flags),
 	}
 	made := false
 	err = s.resolveOnce(newname, func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.chain(ctx, create, nil, step{proto.CommandIoctl, &ioctl, 0})
+		err := t.chain(ctx, create, nil, ioctlStep(ioctl))
 		var refused *ResponseError
 		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
 		return err

@@ -1,8 +1,10 @@
 package smb
 
 import (
+	"errors"
 	"io/fs"
 	"path"
+	"slices"
 )
 
 // FS is the directory dir of the share as an [fs.FS], which also has the methods
@@ -102,7 +104,64 @@ func (f anyFS) Stat(name string) (fs.FileInfo, error)      { return f.s.Lstat(na
 func (s *Share) Glob(pattern string) ([]string, error) { return fs.Glob(anyFS{s}, pattern) }
 
 // WalkDir walks the tree under root, as [fs.WalkDir]: in order of names, not following
-// symbolic links. Names given to fn are root with "/" and the rest.
+// symbolic links. Names given to fn are root with "/" and the rest. A directory that
+// contains itself, by the file ids the server reports, is given to fn with an error and not entered.
 func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
-	return fs.WalkDir(anyFS{s}, root, fn)
+	fi, err := s.Lstat(root)
+	if err != nil {
+		err = fn(root, nil, err)
+	} else {
+		err = s.walk(root, fs.FileInfoToDirEntry(fi), fn, nil)
+	}
+	if err == fs.SkipDir || err == fs.SkipAll {
+		return nil
+	}
+	return err
+}
+
+var errLoop = errors.New("the directory contains itself")
+
+// walk visits name and what is below; above are the ids of the directories it is in.
+func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint64) error {
+	err := fn(name, d, nil)
+	if err != nil || !d.IsDir() {
+		if err == fs.SkipDir && d.IsDir() {
+			err = nil
+		}
+		return err
+	}
+	var list []fs.DirEntry
+	if id := idOf(d); id != 0 && slices.Contains(above, id) {
+		err = pathError("readdir", name, errLoop)
+	} else if len(above) == maxDepth {
+		err = pathError("readdir", name, ErrTooMany)
+	} else {
+		above = append(above, id)
+		list, err = s.ReadDir(name)
+	}
+	if err != nil {
+		if err = fn(name, d, err); err != nil {
+			if err == fs.SkipDir {
+				err = nil
+			}
+			return err
+		}
+	}
+	for _, e := range list {
+		if err := s.walk(path.Join(name, e.Name()), e, fn, above); err != nil {
+			if err == fs.SkipDir {
+				break
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// idOf is the file id of an entry of a listing, zero when it is not known.
+func idOf(d fs.DirEntry) uint64 {
+	if i, ok := d.(*info); ok {
+		return i.st.FileID
+	}
+	return 0
 }

@@ -5,17 +5,21 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // handle is an open file, shared by the Files of one Open.
 type handle struct {
-	m      *mount
-	name   string // as the user gave it
-	remote string
-	append bool
-	isDir  bool
+	m       *mount
+	name    string // as the user gave it
+	remote  string
+	append  bool
+	isDir   bool
+	created bool           // by the CREATE that opened it
+	born    proto.Filetime // when the file was made
+	opened  time.Time      // its time of last write when it was opened
 
 	mu      sync.Mutex
 	t       *tree
@@ -41,6 +45,9 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
 		m: t.m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:     r.Attributes&proto.AttrDirectory != 0,
+		created:   r.Action == proto.ActionCreated,
+		born:      r.Times.Creation,
+		opened:    r.Times.LastWrite.Time(),
 		turn:      make(chan struct{}, 1),
 		reopening: make(chan struct{}, 1),
 	}
@@ -150,6 +157,9 @@ func (h *handle) close(ctx context.Context) error {
 		return gone
 	}
 	if !t.c.alive() {
+		if h.isDir {
+			return nil // nothing was lost with it
+		}
 		// The server closes it, or keeps it for a while, by itself.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.c.err())
 	}

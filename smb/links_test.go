@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf16"
 
@@ -42,6 +44,88 @@ func TestDFS(t *testing.T) {
 	}
 	if _, err := share.Stat("local/missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestRenameOverDFS moves files within, into and out of a link of DFS.
+func TestRenameOverDFS(t *testing.T) {
+	here := rig.Start(t, rig.Config{
+		Global: []string{"host msdfs = yes"},
+		Shares: []string{"[dfs]\n  path = %DIR%/root\n  msdfs root = yes\n  read only = no"},
+	})
+	must(t, os.MkdirAll(filepath.Join(here.Dir, "root", "sub"), 0o777))
+	must(t, os.Chmod(filepath.Join(here.Dir, "root"), 0o777))
+	must(t, os.Chmod(filepath.Join(here.Dir, "root", "sub"), 0o777))
+	must(t, os.Mkdir(filepath.Join(here.Dir, "local"), 0o777)) // a trap: the link's name, in its target
+	must(t, os.Chmod(filepath.Join(here.Dir, "local"), 0o777))
+	must(t, os.Symlink(`msdfs:127.0.0.1\share`, filepath.Join(here.Dir, "root", "local")))
+	sess := dial(t, here, smb.Dialer{})
+	share, err := sess.Mount(t.Context(), "dfs")
+	must(t, err)
+	must(t, share.WriteFile("local/a", []byte("a"), 0o666))
+	must(t, share.Rename("local/a", "local/b"))
+	if got := onDisk(t, here, "b"); string(got) != "a" {
+		t.Errorf("%q", got)
+	}
+	for _, names := range [][2]string{{"local/b", "sub/b"}, {"local/b", "c"}} {
+		if err := share.Rename(names[0], names[1]); !errors.Is(err, syscall.EXDEV) {
+			t.Errorf("out of the link, %v: %v", names, err)
+		}
+	}
+	must(t, share.WriteFile("sub/x", []byte("x"), 0o666))
+	if err := share.Rename("sub/x", "local/x"); err == nil {
+		t.Error("into the link: no error")
+	}
+	if got := onDisk(t, here, "root/sub/x"); string(got) != "x" {
+		t.Errorf("%q", got)
+	}
+	if got := onDisk(t, here, "b"); string(got) != "a" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRenameOverLinks has the client follow the links of both names.
+func TestRenameOverLinks(t *testing.T) {
+	var created, renamed []string
+	refused := false
+	s := &script.Server{}
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		over := func(name string) bool {
+			if rest, ok := strings.CutPrefix(name, "link"); ok {
+				c.Reply(m, proto.StatusStoppedOnSymlink, symlinkError("real", 1, len(rest)), script.AsAsked)
+				return true
+			}
+			return false
+		}
+		switch m.Command {
+		case proto.CommandCreate:
+			created = append(created, script.NameOf(m))
+			refused = over(script.NameOf(m))
+			return refused
+		case proto.CommandSetInfo:
+			if refused {
+				c.Refuse(m, proto.StatusStoppedOnSymlink)
+				return true
+			}
+			info := m.Body[32:]
+			name := proto.DecodeUTF16(info[20:][:le.Uint32(info[16:])])
+			if over(name) {
+				return true
+			}
+			renamed = append(renamed, name)
+		}
+		return false
+	}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	for names, want := range map[[2]string]string{
+		{"link/a", "link/b"}: `real\b`, {"link/a", "b"}: "b", {"a", "link/b"}: `real\b`, {"a", "d/b"}: `d\b`,
+	} {
+		created, renamed = nil, nil
+		err := f.Share().Rename(names[0], names[1])
+		if err != nil || len(renamed) != 1 || renamed[0] != want {
+			t.Errorf("%v: opened %q, renamed to %q, %v", names, created, renamed, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"iter"
@@ -14,14 +15,27 @@ import (
 // listRoom is how many bytes of entries one QUERY_DIRECTORY asks for.
 const listRoom = 256 << 10
 
-// listing is a directory being read: one reply's worth of entries at a time.
+// listing is a directory being read: one reply's worth of entries at a time. When its
+// connection is lost it begins again on another, and leaves out what it has returned.
 type listing struct {
+	open    func(ctx context.Context) (*tree, proto.FileID, error) // on its connection, or a new one
+	limit   int                                                    // of entries
 	t       *tree
 	id      proto.FileID
 	cl      *call // whose reply entries alias
 	entries proto.DirEntries
 	begun   bool
 	ended   bool
+	first   string // the first name of the last reply
+
+	seed     maphash.Seed
+	returned []uint64            // hashes of the names returned, 8 bytes an entry
+	skip     map[uint64]struct{} // the same after a loss: what comes again
+	losses   int                 // connections lost since the last new entry
+}
+
+func newListing(limit int, open func(ctx context.Context) (*tree, proto.FileID, error)) *listing {
+	return &listing{open: open, limit: limit, seed: maphash.MakeSeed()}
 }
 
 // next returns the next entry, "." and ".." left out; io.EOF ends it.
@@ -37,7 +51,13 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
 				return nil, l.t.malformed(protocolError("directory entry with a path for a name"))
 			}
-			return entryInfo(name, &e), nil
+			fresh, err := l.count(name)
+			if err != nil {
+				return nil, err
+			}
+			if fresh {
+				return entryInfo(name, &e), nil
+			}
 		}
 		if err := l.entries.Err(); err != nil {
 			return nil, l.t.malformed(err)
@@ -50,6 +70,22 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			return nil, err
 		}
 	}
+}
+
+// count notes that name has come and reports whether it is new. Only after a loss do
+// names come again: a server that repeats itself would have no end otherwise.
+func (l *listing) count(name string) (fresh bool, err error) {
+	hash := maphash.String(l.seed, name)
+	if _, again := l.skip[hash]; again {
+		delete(l.skip, hash)
+		return false, nil
+	}
+	if len(l.returned) == l.limit {
+		return false, ErrTooMany
+	}
+	l.returned = append(l.returned, hash)
+	l.losses = 0
+	return true, nil
 }
 
 func entryInfo(name string, e *proto.DirEntry) *info {
@@ -70,19 +106,46 @@ func entryInfo(name string, e *proto.DirEntry) *info {
 	return i
 }
 
-// fetch asks for more entries.
+// fetch asks for more entries, on another connection where the one before was lost.
 func (l *listing) fetch(ctx context.Context) error {
+	for {
+		if ctx.Err() != nil {
+			return ctxError(ctx)
+		}
+		t, id, err := l.open(ctx)
+		if err != nil {
+			return err
+		}
+		if t != l.t || id != l.id {
+			l.restart(t, id)
+		}
+		err = l.ask(ctx)
+		if err == nil || !t.m.s.replaces(err) || l.losses >= maxLosses {
+			return err
+		}
+		l.losses++
+	}
+}
+
+// restart begins to list from the first entry.
+func (l *listing) restart(t *tree, id proto.FileID) {
+	l.t, l.id, l.begun, l.first = t, id, false, ""
+	l.skip = make(map[uint64]struct{}, len(l.returned))
+	for _, hash := range l.returned {
+		l.skip[hash] = struct{}{}
+	}
+}
+
+func (l *listing) ask(ctx context.Context) error {
 	room := min(listRoom, l.t.c.agreed.maxTransact)
 	if l.t.c.charged(room) > l.t.c.credits.total() {
 		room = min(room, 65536)
 	}
 	cl := l.t.call(proto.CommandQueryDirectory)
 	cl.expect = room
-	req := proto.QueryDirectoryRequest{
-		Class: proto.FileIDBothDirectoryInformation, FileID: l.id, Pattern: "*", Output: uint32(room),
-	}
-	if !l.begun {
-		req.Flags = proto.QueryRestart
+	req := queryDirectory(l.id, room)
+	if l.begun {
+		req.Flags = 0
 	}
 	err := l.t.roundTrip(ctx, cl, &req)
 	if hasStatus(err, proto.StatusNoMoreFiles) || hasStatus(err, proto.StatusNoSuchFile) {
@@ -92,11 +155,30 @@ func (l *listing) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return l.take(cl)
+}
+
+func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
+	return proto.QueryDirectoryRequest{
+		Class: proto.FileIDBothDirectoryInformation, Flags: proto.QueryRestart,
+		FileID: id, Pattern: "*", Output: uint32(room),
+	}
+}
+
+// take makes cl the reply whose entries come next.
+func (l *listing) take(cl *call) error {
 	l.begun = true
 	entries, err := proto.DecodeQueryDirectoryResponse(cl.message())
 	if err != nil {
-		cl.release()
-		return l.t.malformed(err)
+		return cl.malformed(err)
+	}
+	if peek := entries; peek.Next() {
+		e := peek.Entry()
+		first := proto.DecodeUTF16(e.Name)
+		if first == l.first {
+			return cl.malformed(protocolError("a listing that repeats itself"))
+		}
+		l.first = first
 	}
 	l.cl, l.entries = cl, entries
 	return nil
@@ -121,7 +203,8 @@ func listRequest(remote string) *proto.CreateRequest {
 	}
 }
 
-// ReadDir reads the named directory, all of it, sorted by name.
+// ReadDir reads the named directory, all of it, sorted by name. More than
+// Limits.MaxEntries are an error matching ErrTooMany.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
 	for e, err := range s.Entries(name) {
@@ -135,29 +218,17 @@ func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // Entries streams the named directory in the server's order, holding one reply of it at
-// a time however large it is. An error ends the sequence and comes with a nil entry.
-// Info of an entry asks nothing more of the server.
+// a time however large it is, and 8 bytes for each entry returned. A listing whose
+// connection is lost goes on, without repeating an entry, on the next one. An error ends
+// the sequence and comes with a nil entry. Info of an entry asks nothing more of the server.
 func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
 		defer cancel()
-		var l *listing
-		err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
-			h, err := s.open(ctx, t, name, remote, listRequest(remote))
-			if err != nil {
-				return err
-			}
-			l = &listing{t: t, id: h.id}
-			return nil
-		})
-		if err != nil {
-			yield(nil, pathError("readdir", name, err))
-			return
-		}
-		defer func() {
-			l.drop()
-			l.t.closeID(ctx, l.id)
-		}()
+		d := directory{s: s, name: name}
+		l := newListing(s.m.s.cfg.Limits.MaxEntries, d.open)
+		defer d.close(ctx)
+		defer l.drop()
 		for {
 			e, err := l.next(ctx)
 			if err == io.EOF {
@@ -172,4 +243,36 @@ func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 			}
 		}
 	}
+}
+
+// directory is a directory open for a listing.
+type directory struct {
+	s    *Share
+	name string
+	t    *tree // nil before it is open
+	id   proto.FileID
+}
+
+// open opens the directory unless it is open on a live connection.
+func (d *directory) open(ctx context.Context) (*tree, proto.FileID, error) {
+	if d.t != nil && d.t.c.alive() {
+		return d.t, d.id, nil
+	}
+	err := d.s.resolveIn(ctx, d.name, func(ctx context.Context, t *tree, remote string) error {
+		h, err := d.s.open(ctx, t, d.name, remote, listRequest(remote))
+		if err == nil {
+			d.t, d.id = t, h.id
+		}
+		return err
+	})
+	return d.t, d.id, err
+}
+
+func (d *directory) close(ctx context.Context) {
+	if d.t == nil || !d.t.c.alive() {
+		return
+	}
+	ctx, cancel := d.s.m.s.closing(ctx)
+	defer cancel()
+	d.t.closeID(ctx, d.id)
 }

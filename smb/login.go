@@ -76,6 +76,9 @@ func (c *conn) secure(cl *call, r *proto.SessionSetupResponse, auth *spnego.Clie
 		anonymous: r.Flags&proto.SessionNull != 0,
 	}
 	key := auth.SessionKey()
+	if len(key) > 0 && (sec.guest || sec.anonymous) && !cfg.AllowGuest {
+		return securityError("the server let the user in as a guest, without checking the password; Dialer.AllowGuest accepts that")
+	}
 	keyed := len(key) > 0 && !sec.guest && !sec.anonymous
 	if keyed && !auth.Done() {
 		return securityError("the server ended the authentication early")

@@ -106,19 +106,27 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 	return req
 }
 
-// open sends CREATE. A caller who goes away before the reply leaves no file open.
+// open opens a file.
 func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *proto.CreateRequest) (*handle, error) {
-	cl := t.call(proto.CommandCreate)
-	cl.late = t.closeOpened
-	if err := t.roundTrip(ctx, cl, req); err != nil {
+	r, err := t.create(ctx, req)
+	if err != nil {
 		return nil, err
 	}
-	r, err := proto.DecodeCreateResponse(cl.message())
-	if err != nil {
-		return nil, cl.malformed(err)
+	return newHandle(t, name, remote, &r), nil
+}
+
+// create sends CREATE. A caller who goes away before the reply leaves no file open.
+func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
+	cl := t.call(proto.CommandCreate)
+	cl.late = t.closeOpened
+	if err = t.roundTrip(ctx, cl, req); err != nil {
+		return r, err
+	}
+	if r, err = proto.DecodeCreateResponse(cl.message()); err != nil {
+		return r, cl.malformed(err)
 	}
 	cl.release()
-	return newHandle(t, name, remote, &r), nil
+	return r, nil
 }
 
 // closeOpened closes what a CREATE opened whose caller has gone away.

@@ -62,6 +62,19 @@ func (s *Session) current() (c *conn, closed bool) {
 
 // conn is a live connection with the user logged in, made anew where necessary.
 func (s *Session) conn(ctx context.Context) (*conn, error) {
+	return s.connSince(ctx, s.failures())
+}
+
+// failures counts the series of attempts to replace a connection that have failed.
+func (s *Session) failures() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed.series
+}
+
+// connSince is conn for a caller that has waited since there were so many failures: it
+// shares the outcome of a series that ended meanwhile.
+func (s *Session) connSince(ctx context.Context, failures int) (*conn, error) {
 	c, closed := s.current()
 	switch {
 	case closed:
@@ -71,9 +84,6 @@ func (s *Session) conn(ctx context.Context) (*conn, error) {
 	case c != nil && (s.cfg.NoReconnect || errors.Is(c.err(), ErrSecurity)):
 		return nil, c.err() // someone may be in between: not to be passed over in silence
 	}
-	s.mu.Lock()
-	series := s.failed.series
-	s.mu.Unlock()
 	select {
 	case <-s.lock:
 	case <-ctx.Done():
@@ -88,7 +98,7 @@ func (s *Session) conn(ctx context.Context) (*conn, error) {
 		return nil, ErrClosed
 	case c != nil && c.alive(): // another caller was faster
 		return c, nil
-	case failed.series != series: // or has just failed
+	case failed.series != failures: // or has just failed
 		return nil, failed.err
 	case c == nil:
 		return s.dial(ctx)
@@ -359,6 +369,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if t != nil && t.c.alive() {
 		return t, nil
 	}
+	failures := m.s.failures()
 	select {
 	case <-m.lock:
 	case <-ctx.Done():
@@ -368,7 +379,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if t, closed := m.current(); !closed && t != nil && t.c.alive() {
 		return t, nil
 	}
-	c, err := m.s.conn(ctx)
+	c, err := m.s.connSince(ctx, failures)
 	if err != nil {
 		return nil, err
 	}

@@ -120,32 +120,3 @@ func linkError(op, from, to string, err error) error {
 	}
 	return &os.LinkError{Op: op, Old: from, New: to, Err: err}
 }
-
-// chain runs CREATE, the given requests on the file it opened, and CLOSE, as one frame
-// (MS-SMB2 3.2.4.1.4). expects is the room for the replies of reqs. use looks at the
-// replies: calls[0] is the CREATE. Whatever fails, the file does not stay open.
-func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []part) error, steps ...step) error {
-	parts := make([]part, 0, 4)
-	parts = append(parts, part{t.call(proto.CommandCreate), create})
-	for _, st := range steps {
-		cl := t.call(st.cmd)
-		cl.expect = st.expect
-		parts = append(parts, part{cl, st.req})
-	}
-	parts = append(parts, part{t.call(proto.CommandClose), &proto.CloseRequest{FileID: proto.RelatedFileID()}})
-	if err := t.c.compound(ctx, parts, t.guard); err != nil {
-		return err
-	}
-	defer t.c.releaseAll(parts)
-	if use == nil {
-		return nil
-	}
-	return use(parts)
-}
-
-// step is one request of a chain.
-type step struct {
-	cmd    proto.Command
-	req    request
-	expect int
-}

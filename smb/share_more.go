@@ -19,11 +19,11 @@ type Statfs struct {
 func (s *Share) Statfs() (Statfs, error) {
 	var st Statfs
 	req := proto.QueryInfoRequest{
-		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32, FileID: proto.RelatedFileID(),
+		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32,
 	}
 	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
-		return t.chain(ctx, statRequest(remote), func(calls []part) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].cl.message())
+		return t.chain(ctx, statRequest(remote), func(calls []*call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
 			if err != nil {
 				return t.malformed(err)
 			}
@@ -37,7 +37,7 @@ func (s *Share) Statfs() (Statfs, error) {
 				FreeBytes: saturate(i.FreeUnits, unit), AvailableBytes: saturate(i.AvailableUnits, unit),
 			}
 			return nil
-		}, step{proto.CommandQueryInfo, &req, 32})
+		}, queryStep(req))
 	})
 	return st, pathError("statfs", s.m.name, err)
 }
@@ -71,7 +71,7 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 	var sd []byte
 	req := proto.QueryInfoRequest{
 		Type: proto.InfoSecurity, Output: maxDescriptor,
-		Security: proto.SecurityInformation(parts), FileID: proto.RelatedFileID(),
+		Security: proto.SecurityInformation(parts),
 	}
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
@@ -79,14 +79,14 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 		if parts&SACLSecurity != 0 {
 			create.Access |= proto.AccessSystemSecurity
 		}
-		return t.chain(ctx, create, func(calls []part) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].cl.message())
+		return t.chain(ctx, create, func(calls []*call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
 			if err != nil {
 				return t.malformed(err)
 			}
 			sd = append([]byte(nil), b...)
 			return nil
-		}, step{proto.CommandQueryInfo, &req, maxDescriptor})
+		}, queryStep(req))
 	})
 	return sd, pathError("security", name, err)
 }
@@ -96,10 +96,6 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte) error {
 	if len(sd) > maxDescriptor {
 		return pathError("security", name, fs.ErrInvalid)
-	}
-	req := proto.SetInfoRequest{
-		Type: proto.InfoSecurity, Security: proto.SecurityInformation(parts),
-		FileID: proto.RelatedFileID(), Info: sd,
 	}
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
@@ -112,7 +108,11 @@ func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte
 		if parts&SACLSecurity != 0 {
 			create.Access |= proto.AccessSystemSecurity
 		}
-		return t.chain(ctx, create, nil, step{proto.CommandSetInfo, &req, 0})
+		return t.chain(ctx, create, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) request {
+			return &proto.SetInfoRequest{
+				Type: proto.InfoSecurity, Security: proto.SecurityInformation(parts), FileID: id, Info: sd,
+			}
+		}})
 	})
 	return pathError("security", name, err)
 }

@@ -3,9 +3,8 @@ package smb
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
+	"syscall"
 	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -80,19 +79,21 @@ func (s *Share) delete(name string) error {
 	})
 }
 
-// setStep is a SET_INFO in a chain.
-func setStep(class proto.InfoClass, body []byte) step {
-	return step{cmd: proto.CommandSetInfo, req: &proto.SetInfoRequest{
-		Type: proto.InfoFile, Class: class, FileID: proto.RelatedFileID(), Info: body,
-	}}
-}
-
 // RemoveAll removes the named file or directory and all that is in it. One that does
-// not exist is no error. Symbolic links are removed, not followed.
+// not exist is no error. Symbolic links are removed, not followed. What cannot be removed
+// is passed over, and the first such error returned.
 func (s *Share) RemoveAll(name string) error {
 	if remote, err := remoteName(name); err != nil || remote == "" {
 		return pathError("removeall", name, ErrName)
 	}
+	return s.removeTree(name, 0)
+}
+
+// maxDepth bounds how deep directories are nested: a path has at most 32,767 characters
+// (MS-FSCC 2.1.5), and no server's own filesystem takes more than 4,096 bytes or so.
+const maxDepth = 2048
+
+func (s *Share) removeTree(name string, depth int) error {
 	err := s.remove(name)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -100,19 +101,24 @@ func (s *Share) RemoveAll(name string) error {
 	if !hasStatus(err, proto.StatusDirectoryNotEmpty) {
 		return pathError("removeall", name, err)
 	}
-	for e, lerr := range s.Entries(name) {
-		if lerr != nil {
-			if errors.Is(lerr, fs.ErrNotExist) {
-				return nil
-			}
-			return lerr
-		}
-		if rerr := s.RemoveAll(name + `\` + e.Name()); rerr != nil {
-			return rerr
+	if depth == maxDepth {
+		return pathError("removeall", name, ErrTooMany)
+	}
+	// All entries first: servers lose their place in a directory that changes.
+	list, first := s.ReadDir(name)
+	if errors.Is(first, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		if err := s.removeTree(name+`\`+e.Name(), depth+1); err != nil && first == nil {
+			first = err
 		}
 	}
-	if err = s.remove(name); errors.Is(err, fs.ErrNotExist) {
+	if err = s.remove(name); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if first != nil {
+		return first
 	}
 	return pathError("removeall", name, err)
 }
@@ -132,13 +138,49 @@ func (s *Share) rename(oldname string, to proto.RenameInfo) error {
 	if err != nil {
 		return err
 	}
-	to.Name = remote
+	var start *tree
 	return s.resolveOnce(oldname, func(ctx context.Context, t *tree, from string) error {
-		req := statRequest(from)
-		req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
-		req.Options = proto.OptionOpenReparsePoint
-		return t.chain(ctx, req, nil, setStep(proto.ClassRename, to.Append(nil)))
+		located := start != nil // a link has led to another place: the new name has to follow
+		if !located {
+			start, to.Name = t, remote
+		} else if to.Name, err = s.locate(ctx, start, t, remote); err != nil {
+			return err
+		}
+		err := t.rename(ctx, from, &to)
+		var refused *ResponseError
+		if !errors.As(err, &refused) || refused.Command != proto.CommandSetInfo.String() || !refused.redirects() {
+			return err
+		}
+		// It is the new name that leads over a link.
+		if !located {
+			if to.Name, err = s.locate(ctx, start, t, remote); err == nil {
+				err = t.rename(ctx, from, &to)
+			}
+		}
+		return &finalError{err}
 	})
+}
+
+func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) error {
+	req := statRequest(from)
+	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
+	req.Options = proto.OptionOpenReparsePoint
+	return t.chain(ctx, req, nil, setStep(proto.ClassRename, to.Append(nil)))
+}
+
+// locate follows the links that lead to the directory of remote, as seen from the tree
+// start, and returns the name's form on the tree on. Elsewhere a file cannot be moved to.
+func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (string, error) {
+	dir, base := split(remote)
+	var there *tree
+	err := s.follow(ctx, start, dir, func(ctx context.Context, t *tree, dir string) error {
+		there, remote = t, join(dir, base)
+		return t.chain(ctx, statRequest(dir), nil)
+	})
+	if err == nil && there != on {
+		err = syscall.EXDEV
+	}
+	return remote, err
 }
 
 // modify sets one structure of the named file, following links. Twice does no harm.
@@ -149,6 +191,7 @@ func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
 		if class == proto.ClassEndOfFile {
 			req.Access |= proto.AccessWriteData
 		}
+		defer t.m.s.streams.changed(t.m, remote)
 		return t.chain(ctx, req, nil, setStep(class, body))
 	})
 }
@@ -175,51 +218,4 @@ func (s *Share) Chmod(name string, mode fs.FileMode) error {
 		err = s.modify(name, proto.ClassBasic, modeInfo(fi, mode))
 	}
 	return pathError("chmod", name, err)
-}
-
-// ReadFile reads the whole named file.
-func (s *Share) ReadFile(name string) ([]byte, error) {
-	f, err := s.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if fi.IsDir() {
-		return nil, pathError("read", name, errIsDirectory)
-	}
-	// The size is the server's word: memory is taken as bytes arrive.
-	const trust = 8 << 20
-	b := make([]byte, 0, min(fi.Size(), trust)+1)
-	for {
-		n, err := f.ReadAt(b[len(b):cap(b)], int64(len(b)))
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-		if len(b) == cap(b) {
-			grown := make([]byte, len(b), min(int64(2*cap(b)), max(fi.Size()+1, int64(cap(b)+trust))))
-			copy(grown, b)
-			b = grown
-		}
-	}
-}
-
-// WriteFile writes data to the named file, making it or emptying it first.
-func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
-	f, err := s.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

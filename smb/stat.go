@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"time"
 
@@ -22,9 +23,6 @@ type FileStat struct {
 	FileID         uint64 // unique on its volume; zero: not known
 }
 
-// symlinkTag is IO_REPARSE_TAG_SYMLINK (MS-FSCC 2.1.2.1).
-const symlinkTag = 0xA000000C
-
 // info is fs.FileInfo and fs.DirEntry over a FileStat.
 type info struct{ st FileStat }
 
@@ -42,17 +40,28 @@ func (i *info) Type() fs.FileMode          { return i.Mode().Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }
 
-// Mode makes the best of the server's attributes: they know "read only" alone.
+// Mode makes the best of the server's attributes, of which "read only" is the only
+// permission. Reparse points are what package os makes of them on Windows: symbolic links; irregular, as
+// are mount points; sockets; and, where only the way the data is stored differs, files and
+// directories like any other.
 func (i *info) Mode() fs.FileMode {
-	attrs := proto.Attributes(i.st.FileAttributes)
+	attrs, tag := proto.Attributes(i.st.FileAttributes), i.st.ReparseTag
 	mode := fs.FileMode(0o666)
-	switch {
-	case attrs&proto.AttrReparsePoint != 0 && i.st.ReparseTag == symlinkTag:
+	if attrs&proto.AttrReparsePoint == 0 {
+		tag = 0
+	}
+	if tag == proto.ReparseTagSymlink {
 		return fs.ModeSymlink | 0o777
-	case attrs&proto.AttrReparsePoint != 0 && i.st.ReparseTag != 0:
-		mode |= fs.ModeIrregular
-	case attrs&proto.AttrDirectory != 0:
+	}
+	if attrs&proto.AttrDirectory != 0 && !proto.IsNameSurrogate(tag) {
 		mode |= fs.ModeDir | 0o111
+	}
+	switch {
+	case tag == 0 || proto.IsTransparent(tag):
+	case tag == proto.ReparseTagAFUnix:
+		mode |= fs.ModeSocket
+	default:
+		mode |= fs.ModeIrregular
 	}
 	if attrs&proto.AttrReadOnly != 0 && attrs&proto.AttrDirectory == 0 {
 		mode &^= 0o222
@@ -113,22 +122,44 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Options = options
-		return t.chain(ctx, req, func(calls []part) error {
-			r, err := proto.DecodeCreateResponse(calls[0].cl.message())
+		return t.chain(ctx, req, func(calls []*call) error {
+			r, err := proto.DecodeCreateResponse(calls[0].message())
 			if err != nil {
 				return t.malformed(err)
 			}
 			fi = statOf(remote, &r)
-			if r.Attributes&proto.AttrReparsePoint != 0 && options != 0 {
-				fi.st.ReparseTag = symlinkTag // refined by Readlink; the CREATE reply has no tag
-			}
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return fi, nil
+	if fi.st.FileAttributes&uint32(proto.AttrReparsePoint) != 0 && options&proto.OptionOpenReparsePoint != 0 {
+		fi.st.ReparseTag, err = s.reparseTag(name)
+	}
+	return fi, err
+}
+
+// reparseTag asks what kind of reparse point the named file is: a CREATE reply does not tell.
+func (s *Share) reparseTag(name string) (tag uint32, err error) {
+	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		req := statRequest(remote)
+		req.Options = proto.OptionOpenReparsePoint
+		return t.chain(ctx, req, func(calls []*call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+			if err == nil {
+				_, tag, err = proto.DecodeAttributeTagInfo(b)
+			}
+			if err != nil {
+				return t.malformed(err)
+			}
+			return nil
+		}, queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
+	})
+	if errors.Is(err, ErrUnsupported) { // the links are what a server that has no more to say means
+		return proto.ReparseTagSymlink, nil
+	}
+	return tag, err
 }
 
 // resolve runs op, which may safely be repeated, on the remote form of name, following
@@ -139,6 +170,17 @@ func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remot
 		return err
 	}
 	return s.again(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
+}
+
+// resolveIn is resolve with a context that has its bound already.
+func (s *Share) resolveIn(ctx context.Context, name string, op func(ctx context.Context, t *tree, remote string) error) error {
+	remote, err := remoteName(name)
+	if err != nil {
+		return err
+	}
+	return s.m.s.again(ctx, func() error {
+		return s.onTree(ctx, func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
+	})
 }
 
 // resolveOnce is resolve for an op that must not be repeated.

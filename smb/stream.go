@@ -43,7 +43,7 @@ type readAhead struct {
 }
 
 // holding reports whether there is memory in a.
-func (a *readAhead) holding() bool { return !a.empty() || a.cur.data != nil }
+func (a *readAhead) holding() bool { return !a.empty() || a.cur.n > 0 }
 
 // Read reads up to len(p) bytes at the file's position and moves it. Reading one part
 // after the other is noticed: the parts to come are then asked for ahead of time, within
@@ -74,9 +74,9 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	}
 	a := &h.stream
 	inOrder := h.inOrder(len(p))
-	if a.err == io.EOF && !a.holding() {
-		a.err = nil // said once; the next read asks the server
-		return 0, io.EOF
+	if err := a.err; err != nil && !a.holding() {
+		h.dropAhead() // said once; the next read asks the server
+		return 0, err
 	}
 	if inOrder {
 		if err := h.ahead(ctx); err != nil {
@@ -147,10 +147,8 @@ func (h *handle) ahead(ctx context.Context) error {
 		if !s.streams.reserve(size, s.cfg.Limits.ReadAhead) {
 			break
 		}
-		buf := s.cfg.Pool.Get(size)
-		err := a.push(ctx, h, segment{dir: reading, off: a.next, data: buf.Bytes(), buf: buf}, nil)
+		err := a.push(ctx, h, segment{dir: reading, off: a.next, n: size}, nil)
 		if err != nil {
-			buf.Free()
 			s.streams.unreserve(size)
 			if err == errNoCredits {
 				break
@@ -165,9 +163,9 @@ func (h *handle) ahead(ctx context.Context) error {
 
 // consume copies to p what has landed, and waits only for the first byte.
 func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
-	done := 0
+	done, wait := 0, untilLanded
 	for done < len(p) {
-		part, err := h.landed(ctx, done > 0)
+		part, err := h.landed(ctx, wait)
 		if len(part) == 0 {
 			if done > 0 && (err == nil || err == io.EOF) {
 				break
@@ -177,27 +175,39 @@ func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
 		n := copy(p[done:], part)
 		done += n
 		h.took(n)
+		wait = ifLanded
 	}
 	return done, nil
 }
 
+// landing says whether to wait for the next segment.
+type landing uint8
+
+const (
+	untilLanded landing = iota
+	ifLanded
+)
+
 // landed is what is there to consume, valid until took has taken it all. It waits for the
-// next segment, unless only what has come is wanted. Nothing and nil: there is no more yet.
-func (h *handle) landed(ctx context.Context, onlyReady bool) ([]byte, error) {
+// next segment if told to. Nothing and nil: there is no more yet.
+func (h *handle) landed(ctx context.Context, wait landing) ([]byte, error) {
 	a := &h.stream
 	for a.used == a.cur.done {
 		h.freeCurrent()
+		if wait == ifLanded && (a.err != nil || a.empty()) {
+			return nil, nil // the next call says so
+		}
 		if a.err != nil || a.empty() {
 			err := a.err
 			h.dropAhead() // the next read asks again: the file may have grown
-			if err == nil && !onlyReady {
+			if err == nil {
 				if err = h.ahead(ctx); err == nil && !a.empty() {
 					continue
 				}
 			}
 			return nil, err
 		}
-		if onlyReady && !a.oldest().cl.ready() {
+		if wait == ifLanded && !a.oldest().cl.ready() {
 			return nil, nil
 		}
 		a.cur, a.err = a.pop(ctx, h)
@@ -224,8 +234,8 @@ func (h *handle) took(n int) {
 
 func (h *handle) freeCurrent() {
 	a := &h.stream
-	if a.cur.data != nil {
-		h.m.s.streams.unreserve(len(a.cur.data))
+	if a.cur.n > 0 {
+		h.m.s.streams.unreserve(a.cur.n)
 		a.cur.drop()
 	}
 	a.cur, a.used = segment{}, 0
@@ -298,7 +308,7 @@ func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 		}
 	}
 	if h.stream.holding() {
-		part, err := h.landed(ctx, false)
+		part, err := h.landed(ctx, untilLanded)
 		if err != nil {
 			return 0, err
 		}
@@ -405,7 +415,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	for {
 		err := errNoCredits
 		if p.room() {
-			err = p.push(ctx, h, segment{dir: writing, off: off, data: buf.Bytes(), buf: buf}, nil)
+			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf}, nil)
 		}
 		if err == errNoCredits {
 			err = land()

@@ -39,8 +39,9 @@ const (
 // again, on the connection that replaced it.
 type segment struct {
 	dir    direction
-	off    int64       // of data in the file
-	data   []byte      // where the bytes go or come from; borrowed until the segment is done
+	off    int64       // in the file
+	n      int         // bytes to move
+	data   []byte      // where they go or come from; borrowed until the segment is done
 	buf    tarn.Buffer // what data is part of, when the transfer owns it
 	done   int         // bytes of data that were moved
 	asked  int         // bytes that the request in flight moves
@@ -77,29 +78,44 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 	return true
 }
 
-// move sends one request for the rest of s.
+// sealed reports whether what the tree sends and receives is encrypted.
+func (t *tree) sealed() bool {
+	sec := t.c.sec.Load()
+	return t.guard == sealed || sec != nil && sec.encryptAll
+}
+
+// move sends one request for the rest of s. A read without a slice gets memory here: a
+// buffer to receive into, or, where replies are encrypted, later the buffer that the reply was
+// decrypted in.
 func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy creditPolicy, after *call) error {
 	if after != nil && after.c != t.c {
 		after = nil
 	}
-	rest, cmd, limit := s.data[s.done:], proto.CommandRead, t.c.agreed.maxRead
+	cmd, limit := proto.CommandRead, t.c.agreed.maxRead
 	if s.dir == writing {
 		cmd, limit = proto.CommandWrite, t.c.agreed.maxWrite
 	}
 	cl := t.call(cmd)
 	cl.follows = after != nil
-	mid, charge, n, err := t.book(ctx, cl, min(len(rest), limit), policy)
+	mid, charge, n, err := t.book(ctx, cl, min(s.n-s.done, limit), policy)
 	if err != nil {
 		return err
 	}
 	off := uint64(s.off + int64(s.done))
 	var req request
 	if s.dir == writing {
-		cl.payload = rest[:n]
+		cl.payload = s.data[s.done:][:n]
 		cl.write = proto.WriteRequest{Length: uint32(n), Offset: off, FileID: id}
 		req = &cl.write
 	} else {
-		cl.dst, cl.expect = rest[:n], n
+		if s.data == nil && !t.sealed() {
+			s.buf = t.c.pool.Get(s.n)
+			s.data = s.buf.Bytes()
+		}
+		if s.data != nil {
+			cl.dst = s.data[s.done:][:n]
+		}
+		cl.expect = n
 		cl.read = proto.ReadRequest{Length: uint32(n), Offset: off, FileID: id}
 		req = &cl.read
 	}
@@ -151,13 +167,14 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 			if !h.repeats(ctx, s, err) {
 				return err
 			}
-		case s.done == len(s.data):
+		case s.done == s.n:
 			return nil
 		case n == 0 && s.dir == writing:
 			return io.ErrShortWrite
 		case n == 0, s.dir == reading && n < s.asked && s.off+int64(s.done) == h.length.Load():
 			return io.EOF
 		}
+		s.widen(h.m.s.cfg.Pool)
 		if err := h.issue(ctx, s, waitForCredits, nil); err != nil {
 			return err
 		}
@@ -169,12 +186,31 @@ func (cl *call) moved(ctx context.Context, s *segment) (int, error) {
 	if s.dir == writing {
 		return cl.wrote(ctx, s.asked)
 	}
-	return cl.read1(ctx)
+	if s.data == nil {
+		b, err := cl.readOut(ctx, s.asked)
+		if err == nil {
+			s.buf, s.data = b, b.Bytes()
+		}
+		return b.Len(), err
+	}
+	return cl.readInto(ctx)
 }
 
-// read1 waits for a READ and returns how many bytes are in its slice. The end of the
+// widen gives a segment that was answered in part, in the buffer of its reply, memory for
+// the rest.
+func (s *segment) widen(pool *tarn.Pool) {
+	if s.data == nil || len(s.data) == s.n {
+		return
+	}
+	buf := pool.Get(s.n)
+	copy(buf.Bytes(), s.data)
+	s.buf.Free()
+	s.buf, s.data = buf, buf.Bytes()
+}
+
+// readInto waits for a READ and returns how many bytes are in its slice. The end of the
 // file is io.EOF. cl is released.
-func (cl *call) read1(ctx context.Context) (int, error) {
+func (cl *call) readInto(ctx context.Context) (int, error) {
 	if err := cl.finish(ctx); err != nil {
 		return 0, err
 	}
@@ -271,11 +307,14 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment, after *call) 
 	at := &p.segs[p.tail%len(p.segs)]
 	*at = s
 	if err := h.issue(ctx, at, policy, after); err != nil {
+		if s.data == nil {
+			at.buf.Free()
+		}
 		*at = segment{}
 		return err
 	}
 	p.tail++
-	p.inFlight += len(s.data)
+	p.inFlight += s.n
 	return nil
 }
 
@@ -287,7 +326,7 @@ func (p *pipeline) pop(ctx context.Context, h *handle) (segment, error) {
 	s := *at
 	*at = segment{}
 	p.head++
-	p.inFlight -= len(s.data)
+	p.inFlight -= s.n
 	return s, err
 }
 
@@ -345,7 +384,7 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	if len(p) > size {
 		return h.transferMany(ctx, dir, p, off, size)
 	}
-	s := segment{dir: dir, off: off, data: p}
+	s := segment{dir: dir, off: off, n: len(p), data: p}
 	if err := h.issue(ctx, &s, waitForCredits, nil); err != nil {
 		return 0, err
 	}
@@ -368,7 +407,7 @@ func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off 
 				after = readsFor(p.oldest().cl)
 			}
 			part := b[asked:min(asked+size, len(b))]
-			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), data: part}, after)
+			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part}, after)
 			if err == errNoCredits {
 				break
 			}
@@ -421,6 +460,12 @@ func (t *tree) readBuffer(ctx context.Context, id proto.FileID, off int64, n int
 	if err := t.c.startWith(ctx, cl, &cl.read, t.guard, mid, charge); err != nil {
 		return tarn.Buffer{}, err
 	}
+	return cl.readOut(ctx, n)
+}
+
+// readOut waits for a READ of n bytes and returns them in the buffer of its reply, which
+// is the caller's to free. The end of the file is io.EOF. cl is released.
+func (cl *call) readOut(ctx context.Context, n int) (tarn.Buffer, error) {
 	if err := cl.finish(ctx); err != nil {
 		return tarn.Buffer{}, err
 	}

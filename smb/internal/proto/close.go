@@ -35,6 +35,9 @@ func DecodeCloseResponse(msg []byte) (CloseResponse, error) {
 	if err != nil {
 		return CloseResponse{}, err
 	}
+	if !isSize(le.Uint64(b[48:])) {
+		return CloseResponse{}, malformed("CLOSE response", reasonLength)
+	}
 	return CloseResponse{
 		Flags:      le.Uint16(b[2:]),
 		Times:      decodeFileTimes(b[8:]),

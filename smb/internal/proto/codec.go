@@ -39,6 +39,9 @@ func body(msg []byte, message string, size uint16, fixed int) ([]byte, error) {
 	return b, nil
 }
 
+// isSize reports whether n can be the length of a file: lengths are signed (MS-FSCC 2.4).
+func isSize(n uint64) bool { return n < 1<<63 }
+
 // pad appends zeros until len(dst)-base is a multiple of 8.
 func pad(dst []byte, base int) []byte {
 	for (len(dst)-base)&7 != 0 {

@@ -120,6 +120,9 @@ func DecodeCreateResponse(msg []byte) (CreateResponse, error) {
 		Attributes: Attributes(le.Uint32(b[56:])),
 		FileID:     decodeFileID(b[64:]),
 	}
+	if !isSize(r.EndOfFile) {
+		return CreateResponse{}, malformed(name, reasonLength)
+	}
 	list, ok := variable(msg, le.Uint32(b[80:]), le.Uint32(b[84:]), HeaderSize+88)
 	if !ok {
 		return CreateResponse{}, malformed(name, reasonBounds)

@@ -22,6 +22,7 @@ func (e *FormatError) Is(target error) bool { return target == ErrMalformed }
 const (
 	reasonShort  = "shorter than its fixed part"
 	reasonSize   = "wrong structure size"
+	reasonLength = "length of 2^63 bytes or more"
 	reasonBounds = "offset or length outside the message"
 )
 

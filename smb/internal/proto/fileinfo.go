@@ -38,6 +38,9 @@ func DecodeStandardInfo(b []byte) (StandardInfo, error) {
 	if len(b) < 22 {
 		return StandardInfo{}, malformed("FileStandardInformation", reasonShort)
 	}
+	if !isSize(le.Uint64(b[8:])) {
+		return StandardInfo{}, malformed("FileStandardInformation", reasonLength)
+	}
 	return StandardInfo{
 		Allocation:    le.Uint64(b),
 		EndOfFile:     le.Uint64(b[8:]),
@@ -59,6 +62,9 @@ type NetworkOpenInfo struct {
 func DecodeNetworkOpenInfo(b []byte) (NetworkOpenInfo, error) {
 	if len(b) < 52 {
 		return NetworkOpenInfo{}, malformed("FileNetworkOpenInformation", reasonShort)
+	}
+	if !isSize(le.Uint64(b[40:])) {
+		return NetworkOpenInfo{}, malformed("FileNetworkOpenInformation", reasonLength)
 	}
 	return NetworkOpenInfo{
 		Times:      decodeFileTimes(b),
@@ -94,12 +100,24 @@ func DecodeAllInfo(b []byte) (AllInfo, error) {
 		Mode:     CreateOptions(le.Uint32(b[88:])),
 	}
 	i.Basic, _ = DecodeBasicInfo(b)
-	i.Standard, _ = DecodeStandardInfo(b[40:])
+	var err error
+	if i.Standard, err = DecodeStandardInfo(b[40:]); err != nil {
+		return AllInfo{}, err
+	}
 	i.Name = b[100:]
 	if n := le.Uint32(b[96:]); uint64(n) < uint64(len(i.Name)) {
 		i.Name = i.Name[:n]
 	}
 	return i, nil
+}
+
+// DecodeAttributeTagInfo reads a structure of ClassAttributeTag: the attributes and the
+// reparse tag, which is valid with AttrReparsePoint (MS-FSCC 2.4.6).
+func DecodeAttributeTagInfo(b []byte) (Attributes, uint32, error) {
+	if len(b) < 8 {
+		return 0, 0, malformed("FileAttributeTagInformation", reasonShort)
+	}
+	return Attributes(le.Uint32(b)), le.Uint32(b[4:]), nil
 }
 
 // DecodeInternalInfo reads a structure of ClassInternal: the file's id (MS-FSCC 2.4.27).

@@ -26,6 +26,7 @@ const (
 	ClassEndOfFile     InfoClass = 20
 	ClassStream        InfoClass = 22
 	ClassNetworkOpen   InfoClass = 34
+	ClassAttributeTag  InfoClass = 35
 	ClassDispositionEx InfoClass = 64
 	ClassRenameEx      InfoClass = 65
 

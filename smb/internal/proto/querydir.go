@@ -82,6 +82,10 @@ func (e *DirEntries) Next() bool {
 		e.err = malformed(name, reasonBounds)
 		return false
 	}
+	if !isSize(le.Uint64(b[40:])) {
+		e.err = malformed(name, reasonLength)
+		return false
+	}
 	e.cur = DirEntry{
 		Times:      decodeFileTimes(b[8:]),
 		EndOfFile:  le.Uint64(b[40:]),

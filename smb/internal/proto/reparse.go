@@ -6,7 +6,35 @@ const (
 	ReparseTagMountPoint uint32 = 0xa0000003
 	ReparseTagNFS        uint32 = 0x80000014
 	ReparseTagLXSymlink  uint32 = 0xa000001d
+	ReparseTagAFUnix     uint32 = 0x80000023
+	ReparseTagDedup      uint32 = 0x80000013
+	ReparseTagWOF        uint32 = 0x80000017
+	ReparseTagHSM        uint32 = 0xc0000004
+	ReparseTagHSM2       uint32 = 0x80000006
+	ReparseTagSIS        uint32 = 0x80000007
+	ReparseTagWIM        uint32 = 0x80000008
+	ReparseTagDFS        uint32 = 0x8000000a
+	ReparseTagDFSR       uint32 = 0x80000012
+	ReparseTagSync       uint32 = 0x8000001e
+	ReparseTagOneDrive   uint32 = 0x80000021
+	ReparseTagCloud      uint32 = 0x9000001a // sixteen tags that differ in bits 12 to 15
 )
+
+// IsNameSurrogate reports whether the file or directory that has the tag stands for
+// another one (MS-FSCC 2.1.2.1): what is read under its name is not its own.
+func IsNameSurrogate(tag uint32) bool { return tag&0x20000000 != 0 }
+
+// IsTransparent reports whether a file or directory with the tag behaves like one
+// without: its data is stored otherwise, deduplicated, compressed or in a remote tier, and the server
+// fetches it when it is read.
+func IsTransparent(tag uint32) bool {
+	switch tag {
+	case ReparseTagDedup, ReparseTagWOF, ReparseTagHSM, ReparseTagHSM2, ReparseTagSIS, ReparseTagWIM,
+		ReparseTagDFS, ReparseTagDFSR, ReparseTagSync, ReparseTagOneDrive:
+		return true
+	}
+	return tag&^0xf000 == ReparseTagCloud
+}
 
 // SymlinkRelative says that a link's target counts from the directory it is in (MS-FSCC 2.1.2.4).
 const SymlinkRelative uint32 = 1

@@ -1,0 +1,120 @@
+package smb
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// step is one request of a chain, on the file that the chain opens.
+type step struct {
+	cmd     proto.Command
+	request func(id proto.FileID) request
+	expect  int          // bytes of data its reply may carry
+	payload []byte       // of a WRITE; borrowed until the chain is over
+	also    proto.Status // a status that is no failure, besides success
+}
+
+// setStep is a SET_INFO in a chain.
+func setStep(class proto.InfoClass, body []byte) step {
+	return step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) request {
+		return &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
+	}}
+}
+
+// queryStep is a QUERY_INFO in a chain; req lacks the FileID alone.
+func queryStep(req proto.QueryInfoRequest) step {
+	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) request {
+		r := req
+		r.FileID = id
+		return &r
+	}}
+}
+
+// ioctlStep is an IOCTL in a chain; req lacks the FileID alone.
+func ioctlStep(req proto.IoctlRequest) step {
+	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) request {
+		r := req
+		r.FileID = id
+		return &r
+	}}
+}
+
+// chain runs CREATE, the given steps on the file it opened, and CLOSE, as one frame
+// (MS-SMB2 3.2.4.1.4), or one after the other where the server grants too few credits for
+// that. use looks at the replies: calls[0] is the CREATE, the last one the CLOSE. Whatever
+// fails, the file does not stay open.
+func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*call) error, steps ...step) error {
+	parts := make([]part, 0, 6)
+	parts = append(parts, part{cl: t.call(proto.CommandCreate), req: create})
+	for i := range steps {
+		parts = append(parts, t.part(&steps[i], proto.RelatedFileID()))
+	}
+	parts = append(parts, part{cl: t.call(proto.CommandClose), req: closeRequest(proto.RelatedFileID())})
+	err := t.c.compound(ctx, parts, t.guard)
+	if err == errNoCredits {
+		return t.chainSingly(ctx, create, use, steps)
+	}
+	if err != nil {
+		return err
+	}
+	return useReplies(parts, use)
+}
+
+// closeRequest asks for the file's state at its end, too.
+func closeRequest(id proto.FileID) request {
+	return &proto.CloseRequest{Flags: proto.ClosePostQuery, FileID: id}
+}
+
+func (t *tree) part(st *step, id proto.FileID) part {
+	cl := t.call(st.cmd)
+	cl.expect, cl.payload = st.expect, st.payload
+	return part{cl: cl, req: st.request(id), also: st.also}
+}
+
+func useReplies(parts []part, use func(calls []*call) error) error {
+	defer releaseAll(parts)
+	if use == nil {
+		return nil
+	}
+	calls := make([]*call, len(parts))
+	for i := range parts {
+		calls[i] = parts[i].cl
+	}
+	return use(calls)
+}
+
+// chainSingly is chain with a round trip for each request.
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, use func(calls []*call) error, steps []step) error {
+	var done []part
+	cl := t.call(proto.CommandCreate)
+	cl.late = t.closeOpened
+	if err := t.roundTrip(ctx, cl, create); err != nil {
+		return err
+	}
+	done = append(done, part{cl: cl})
+	r, err := proto.DecodeCreateResponse(cl.message())
+	if err != nil {
+		return cl.malformed(err)
+	}
+	for i := range steps {
+		p := t.part(&steps[i], r.FileID)
+		if err = t.roundTrip(ctx, p.cl, p.req, p.also); err != nil {
+			break
+		}
+		done = append(done, p)
+	}
+	closing, cancel := t.m.s.closing(ctx)
+	defer cancel()
+	last := t.call(proto.CommandClose)
+	if cerr := t.roundTrip(closing, last, closeRequest(r.FileID)); cerr == nil {
+		done = append(done, part{cl: last})
+	} else if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		releaseAll(done)
+		return err
+	}
+	return useReplies(done, use)
+}

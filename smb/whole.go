@@ -1,0 +1,282 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// smallIO is how many bytes of a file travel in one frame with the requests that open and
+// close it: what one credit pays for.
+const smallIO = 64 << 10
+
+// ReadFile reads the whole named file. One of up to 64 KiB takes one round trip.
+func (s *Share) ReadFile(name string) ([]byte, error) {
+	b, _, err := s.readSmall(name)
+	switch err {
+	case ErrChanged:
+		err = nil // as os.ReadFile
+	case errLarge:
+		b, _, err = s.readLarge(name, readOnly)
+	}
+	return b, pathError("read", name, err)
+}
+
+// ReadFileInfo is ReadFile, and describes the file as it was after the last byte was read.
+// ErrChanged says that it was written to in between, as far as its length and its
+// time of last write show: the bytes may be those of no single state of the file.
+func (s *Share) ReadFileInfo(name string) ([]byte, fs.FileInfo, error) {
+	b, fi, err := s.readSmall(name)
+	if err == errLarge {
+		b, fi, err = s.readLarge(name, (*handle).stillAsOpened)
+	}
+	if fi == nil {
+		return b, nil, pathError("read", name, err)
+	}
+	return b, fi, pathError("read", name, err)
+}
+
+// errLarge says that a file does not fit in one frame.
+var errLarge = errors.New("smb: the file is larger than one frame")
+
+// readSmall reads a file with CREATE, READ and CLOSE in one frame.
+func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
+	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		n := min(smallIO, t.c.agreed.maxRead)
+		create := openRequest(remote, os.O_RDONLY, 0)
+		create.Options |= proto.OptionNonDirectory
+		read := step{
+			cmd: proto.CommandRead, expect: n, also: proto.StatusEndOfFile,
+			request: func(id proto.FileID) request {
+				return &proto.ReadRequest{Length: uint32(n), FileID: id}
+			},
+		}
+		return t.chain(ctx, create, func(calls []*call) error {
+			opened, err := proto.DecodeCreateResponse(calls[0].message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			var got []byte
+			if calls[1].status == proto.StatusSuccess {
+				r, err := proto.DecodeReadResponse(calls[1].message())
+				if err == nil && len(r.Data) > n {
+					err = protocolError("more data than was asked for")
+				}
+				if err != nil {
+					return t.malformed(err)
+				}
+				got = r.Data
+			}
+			if len(got) == n || uint64(len(got)) < opened.EndOfFile {
+				return errLarge
+			}
+			data = append(make([]byte, 0, len(got)), got...)
+			fi = statOf(remote, &opened)
+			return t.after(calls[2], fi, int64(len(got)))
+		}, read)
+	})
+	if hasStatus(err, proto.StatusFileIsADirectory) {
+		err = errIsDirectory
+	}
+	return data, fi, err
+}
+
+// after compares a file as it was opened with what its CLOSE says, where the server says it,
+// and makes fi what it was at the end.
+func (t *tree) after(cl *call, fi *info, read int64) error {
+	closed, err := proto.DecodeCloseResponse(cl.message())
+	if err != nil {
+		return t.malformed(err)
+	}
+	if closed.Flags&proto.ClosePostQuery == 0 || closed.Times.LastWrite == 0 {
+		if fi.st.EndOfFile != read {
+			return ErrChanged
+		}
+		return nil
+	}
+	before := fi.st
+	fi.st.EndOfFile, fi.st.AllocationSize = int64(closed.EndOfFile), int64(closed.Allocation)
+	fi.st.LastWriteTime, fi.st.ChangeTime = closed.Times.LastWrite.Time(), closed.Times.Change.Time()
+	if fi.st.EndOfFile != read || before.EndOfFile != read || !before.LastWriteTime.Equal(fi.st.LastWriteTime) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// readLarge reads a file of any length. check looks at it before it is closed.
+func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) ([]byte, *info, error) {
+	f, err := s.openFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	b, err := f.h.readAll(ctx)
+	var fi *info
+	if err == nil {
+		fi, err = check(f.h, ctx, len(b))
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return b, fi, err
+}
+
+// readOnly checks nothing.
+func readOnly(*handle, context.Context, int) (*info, error) { return nil, nil }
+
+// stillAsOpened describes a file of which n bytes were read, and says whether it was
+// written to since it was opened.
+func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
+	fi, err := h.stat(ctx)
+	if err == nil && (fi.st.EndOfFile != int64(n) || !fi.st.LastWriteTime.Equal(h.opened)) {
+		err = ErrChanged
+	}
+	return fi, err
+}
+
+// readAll reads from the start of the file to its end.
+func (h *handle) readAll(ctx context.Context) ([]byte, error) {
+	// The length is the server's word: memory is taken as bytes arrive.
+	const trust = 8 << 20
+	size := h.length.Load()
+	b := make([]byte, 0, min(size, trust)+1)
+	for {
+		n, err := h.transfer(ctx, reading, b[len(b):cap(b)], int64(len(b)))
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+		if len(b) == cap(b) {
+			grown := make([]byte, len(b), min(int64(2*cap(b)), max(size+1, int64(cap(b)+trust))))
+			copy(grown, b)
+			b = grown
+		}
+	}
+}
+
+// WriteFile writes data to the named file, making it or emptying it first. Up to 64 KiB
+// take one round trip.
+func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if len(data) <= smallIO {
+		return pathError("write", name, s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+			if len(data) > t.c.agreed.maxWrite {
+				return errLarge
+			}
+			defer t.m.s.streams.changed(t.m, remote)
+			return t.writeSmall(ctx, openRequest(remote, flags, perm), data)
+		}))
+	}
+	f, err := s.OpenFile(name, flags, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// writeSmall makes a file with CREATE, WRITE, further steps and CLOSE in one frame.
+func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, more ...step) error {
+	steps := make([]step, 0, 1+len(more))
+	if len(data) > 0 {
+		steps = append(steps, step{
+			cmd: proto.CommandWrite, payload: data,
+			request: func(id proto.FileID) request {
+				return &proto.WriteRequest{Length: uint32(len(data)), FileID: id}
+			},
+		})
+	}
+	steps = append(steps, more...)
+	return t.chain(ctx, create, func(calls []*call) error {
+		if len(data) == 0 {
+			return nil
+		}
+		r, err := proto.DecodeWriteResponse(calls[1].message())
+		if err == nil && int64(r.Count) > int64(len(data)) {
+			err = protocolError("it wrote more than it was given")
+		}
+		if err != nil {
+			return t.malformed(err)
+		}
+		if int(r.Count) < len(data) {
+			return io.ErrShortWrite
+		}
+		return nil
+	}, steps...)
+}
+
+// ReplaceFile writes data to a new file beside the named one, gives it the time of last
+// write mtime unless that is zero, and renames it to name, in place of a file that has
+// that name: others see the old file or the new one, never a part. Up to 64 KiB take one round
+// trip. When it fails, name is as it was; the new file is removed again.
+func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
+	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
+}
+
+func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
+	remote, err := remoteName(name)
+	if err != nil {
+		return err
+	}
+	beside := besideName(remote)
+	if len(data) > smallIO {
+		err = s.writeBeside(beside, data, perm, mtime)
+		if err == nil {
+			err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
+		}
+	} else {
+		err = s.resolveOnce(beside, func(ctx context.Context, t *tree, there string) error {
+			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
+		})
+	}
+	if err != nil && !errors.Is(err, ErrConnLost) {
+		s.delete(beside)
+	}
+	return err
+}
+
+// replaceSmall makes the file there and renames it to the last part of remote in one frame.
+func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
+	if len(data) > t.c.agreed.maxWrite {
+		return errLarge
+	}
+	create := openRequest(there, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	create.Access |= proto.AccessDelete | proto.AccessWriteAttributes
+	dir, _ := split(there)
+	_, base := split(remote)
+	to := proto.RenameInfo{Name: join(dir, base), Replace: true}
+	var more []step
+	if !mtime.IsZero() {
+		more = append(more, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
+	}
+	more = append(more, setStep(proto.ClassRename, to.Append(nil)))
+	defer t.m.s.streams.changed(t.m, to.Name)
+	return t.writeSmall(ctx, create, data, more...)
+}
+
+func (s *Share) writeBeside(beside string, data []byte, perm fs.FileMode, mtime time.Time) error {
+	f, err := s.openFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil && !mtime.IsZero() {
+		err = f.Chtimes(time.Time{}, mtime)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

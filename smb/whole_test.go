@@ -1,0 +1,243 @@
+package smb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestRoundTrips counts the requests of small files: what the CREATE reports and a short
+// reply say is not asked for again.
+func TestRoundTrips(t *testing.T) {
+	for _, kind := range kinds() {
+		for _, size := range []int64{0, 6, 4096, 40_000} {
+			want := make([]byte, size)
+			for i := range want {
+				want[i] = script.At(int64(i))
+			}
+			var mu sync.Mutex
+			count := map[proto.Command]int{}
+			s := protections()[kind]
+			s.Size = size
+			if size == 0 {
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					mu.Lock()
+					count[m.Command]++
+					mu.Unlock()
+					switch m.Command {
+					case proto.CommandCreate:
+						c.Opened(m, nil, func(b []byte) { le.PutUint64(b[48:], 0) })
+						return true
+					case proto.CommandRead:
+						c.Refuse(m, proto.StatusEndOfFile)
+						return true
+					}
+					return false
+				}
+			} else {
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					mu.Lock()
+					defer mu.Unlock()
+					count[m.Command]++
+					return false
+				}
+			}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			share := f.Share()
+			read := func(use func(f *smb.File) ([]byte, error)) func() ([]byte, error) {
+				return func() ([]byte, error) {
+					f, err := share.Open("file")
+					if err != nil {
+						return nil, err
+					}
+					b, err := use(f)
+					return b, errors.Join(err, f.Close())
+				}
+			}
+			for name, use := range map[string]func() ([]byte, error){
+				"ReadFile": func() ([]byte, error) { return share.ReadFile("file") },
+				"ReadAll":  read(func(f *smb.File) ([]byte, error) { return io.ReadAll(f) }),
+				"WriteTo": read(func(f *smb.File) ([]byte, error) {
+					var b bytes.Buffer
+					_, err := f.WriteTo(&b)
+					return b.Bytes(), err
+				}),
+			} {
+				mu.Lock()
+				clear(count)
+				mu.Unlock()
+				got, err := use()
+				mu.Lock()
+				asked := maps.Clone(count)
+				mu.Unlock()
+				if err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("%s, %s of %d bytes: %d bytes, %v", kind, name, size, len(got), err)
+				}
+				if asked[proto.CommandCreate] != 1 || asked[proto.CommandRead] != 1 || asked[proto.CommandClose] != 1 || len(asked) != 3 {
+					t.Errorf("%s, %s of %d bytes: %v", kind, name, size, asked)
+				}
+			}
+			mu.Lock()
+			clear(count)
+			mu.Unlock()
+			must(t, share.WriteFile("file", want, 0o666))
+			must(t, share.ReplaceFile("file", want, 0o666, time.Now()))
+			mu.Lock()
+			if n := min(1, int(size)); count[proto.CommandCreate] != 2 || count[proto.CommandWrite] != 2*n || count[proto.CommandClose] != 2 || count[proto.CommandSetInfo] != 2 {
+				t.Errorf("%s, writing %d bytes: %v", kind, size, count)
+			}
+			mu.Unlock()
+		}
+	}
+}
+
+// TestWholeFiles writes and reads whole files of every length about the bounds.
+func TestWholeFiles(t *testing.T) {
+	for _, mode := range modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rig.Start(t, rig.Config{Mode: mode})
+			share := mount(t, srv, smb.Dialer{})
+			when := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+			for _, size := range []int{0, 1, 4096, 65535, 65536, 65537, 1 << 20, 3<<20 + 1} {
+				for name, write := range map[string]func(string, []byte) error{
+					"WriteFile":   func(n string, b []byte) error { return share.WriteFile(n, b, 0o666) },
+					"ReplaceFile": func(n string, b []byte) error { return share.ReplaceFile(n, b, 0o666, when) },
+				} {
+					want := random(size)
+					must(t, write("w", want))
+					if !bytes.Equal(onDisk(t, srv, "w"), want) {
+						t.Fatalf("%s of %d bytes: the disk has something else", name, size)
+					}
+					b, err := share.ReadFile("w")
+					if err != nil || !bytes.Equal(b, want) {
+						t.Fatalf("ReadFile of %d bytes: %d, %v", size, len(b), err)
+					}
+					b, fi, err := share.ReadFileInfo("w")
+					if err != nil || !bytes.Equal(b, want) || fi.Size() != int64(size) || name == "ReplaceFile" && !fi.ModTime().Equal(when) {
+						t.Fatalf("ReadFileInfo of %d bytes: %d, %v, %v", size, len(b), fi, err)
+					}
+				}
+			}
+			must(t, share.Mkdir("dir", 0o777))
+			for _, err := range []error{
+				func() error { _, err := share.ReadFile("dir"); return err }(),
+				share.WriteFile("dir", []byte("x"), 0o666),
+				share.ReplaceFile("dir", []byte("x"), 0o666, when),
+			} {
+				if err == nil {
+					t.Error("a directory was taken for a file")
+				}
+			}
+			if _, err := share.ReadFile("missing"); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			if err := share.ReplaceFile("missing/w", []byte("x"), 0o666, when); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			list, err := os.ReadDir(srv.Dir)
+			must(t, err)
+			if len(list) != 2 {
+				t.Errorf("left behind: %v", list)
+			}
+		})
+	}
+}
+
+// TestReplaceFullDisk fills the disk under ReplaceFile: the error says so, the old file is
+// there, and nothing else.
+func TestReplaceFullDisk(t *testing.T) {
+	var removed []string
+	opened := ""
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		switch m.Command {
+		case proto.CommandCreate:
+			opened = script.NameOf(m)
+		case proto.CommandWrite:
+			c.Refuse(m, proto.StatusDiskFull)
+			return true
+		case proto.CommandSetInfo:
+			switch proto.InfoClass(m.Body[3]) {
+			case proto.ClassRename: // a server goes on with the frame
+				c.Refuse(m, proto.StatusDiskFull)
+				return true
+			case proto.ClassDisposition:
+				removed = append(removed, opened)
+			}
+		}
+		return false
+	}}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	for _, size := range []int{100, 100_000} {
+		removed = nil
+		err := f.Share().ReplaceFile("d/f", make([]byte, size), 0o666, time.Time{})
+		if !errors.Is(err, syscall.ENOSPC) || len(removed) != 1 {
+			t.Errorf("%d bytes: %v, removed %q", size, err, removed)
+		}
+	}
+}
+
+// TestReadFileInfoChanged changes a file between its CREATE and its CLOSE.
+func TestReadFileInfoChanged(t *testing.T) {
+	for _, size := range []int64{1000, 1 << 20} {
+		s := &script.Server{Size: size}
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch m.Command {
+			case proto.CommandClose:
+				b := make([]byte, 60)
+				b[0], b[2] = 60, 1
+				le.PutUint64(b[24:], 777) // another time of last write
+				le.PutUint64(b[48:], uint64(size))
+				c.Reply(m, 0, b, script.AsAsked)
+				return true
+			case proto.CommandQueryInfo:
+				b := append([]byte{9, 0, 72, 0, 56, 0, 0, 0}, make([]byte, 56)...)
+				le.PutUint64(b[8+16:], 777)
+				le.PutUint64(b[8+40:], uint64(size))
+				c.Reply(m, 0, b, script.AsAsked)
+				return true
+			}
+			return false
+		}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		if b, _, err := f.Share().ReadFileInfo("file"); len(b) != int(size) || !errors.Is(err, smb.ErrChanged) {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+		if b, err := f.Share().ReadFile("file"); len(b) != int(size) || err != nil {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+	}
+}
+
+// TestIdleReader reads a small file with the context ended in between.
+func TestIdleReader(t *testing.T) {
+	f, err := scripted(t, &script.Server{Size: 6}, smb.Dialer{})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	g := f.WithContext(ctx)
+	if n, err := g.Read(make([]byte, 2)); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	cancel()
+	if _, err := g.Read(make([]byte, 2)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if b, err := io.ReadAll(f); len(b) != 4 || err != nil {
+		t.Error(b, err)
+	}
+}
