@@ -1,0 +1,16 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc/balancer"
+)
+
+// Picker is what a call does to find its connection.
+func Picker(cc *ClientConn) func(balancer.PickInfo) (any, error) {
+	ci := &callInfo{}
+	return func(info balancer.PickInfo) (any, error) {
+		p, err := cc.pick(context.Background(), info.FullMethodName, ci)
+		return p.conn, err
+	}
+}
