@@ -27,10 +27,11 @@ type callInfo struct {
 	compressor   encoding.Compressor
 	replay       int
 	creds        []credentials.PerRPCCredentials
-	special      bool        // the request's fixed fields are not the method's usual ones
-	after        bool        // some option wants to know of the end
-	agent        *agent      // user agent of a library; nil: the client's
-	only         *clientConn // what the call must use; nil: what the balancer picks
+	special      bool           // the request's fixed fields are not the method's usual ones
+	after        bool           // some option wants to know of the end
+	agent        *agent         // user agent of a library; nil: the client's
+	only         *clientConn    // what the call must use; nil: what the balancer picks
+	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
 }
 
 func defaultCallInfo() callInfo {
@@ -50,6 +51,8 @@ func (ci *callInfo) apply(opts []grpc.CallOption) error {
 
 func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	switch o := opt.(type) {
+	case lendResponse:
+		ci.lease = o.lease()
 	case grpc.FailFastCallOption:
 		ci.waitForReady = !o.FailFast
 	case grpc.MaxRecvMsgSizeCallOption:

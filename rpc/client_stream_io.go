@@ -155,7 +155,10 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		cs.finish(err)
 		return err
 	}
-	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, v)
+	if cs.info.lease != nil {
+		cs.info.lease.Release() // the message before this one
+	}
+	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, cs.info.lease, v)
 	if err != nil {
 		cs.finish(err)
 		return err

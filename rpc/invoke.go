@@ -146,7 +146,7 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 		r.msg.Free()
 		return err
 	}
-	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, reply)
+	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease, reply)
 	if err == nil && c.statsOn() {
 		c.statsInPayload(reply, n, &r)
 	}

@@ -50,6 +50,8 @@ type serverOptions struct {
 	acceptEncoding []string
 	tap            tap.ServerInHandle
 	cors           *cors
+	lendAll        bool
+	lendOf         []string
 }
 
 func defaultServerOptions() serverOptions {

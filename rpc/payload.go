@@ -57,8 +57,9 @@ func takeRaw(v any) (m message.Message, ok bool) {
 }
 
 // decodeMessage decompresses r's message if need be, fills v, and frees the
-// message. It returns the length of the plain message.
-func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, v any) (int, error) {
+// message, or, if lease is not nil, leaves it to lease. It returns the length of the
+// plain message.
+func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, lease *message.Lease, v any) (int, error) {
 	m := r.msg
 	r.msg = message.Message{}
 	if r.kind == message.Compressed {
@@ -84,7 +85,12 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 		*v = m.Buf
 		return size, nil
 	}
-	err := unmarshal(codec, m, v)
+	var err error
+	if lease != nil {
+		err = lease.Decode(pool, codec, m, v)
+	} else {
+		err = unmarshal(codec, m, v)
+	}
 	if err != nil {
 		return size, status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
 	}

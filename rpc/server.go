@@ -67,6 +67,7 @@ type method struct {
 	unary  *grpc.MethodDesc
 	stream *grpc.StreamDesc
 	info   *grpc.StreamServerInfo
+	lends  bool          // its requests are lent to handlers
 	habit  message.Habit // of its requests
 }
 
@@ -117,12 +118,12 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	for i := range desc.Methods {
 		d := &desc.Methods[i]
 		path := "/" + desc.ServiceName + "/" + d.MethodName
-		s.methods[path] = &method{path: path, impl: impl, unary: d}
+		s.methods[path] = &method{path: path, impl: impl, unary: d, lends: s.opts.lends(path)}
 	}
 	for i := range desc.Streams {
 		d := &desc.Streams[i]
 		path := "/" + desc.ServiceName + "/" + d.StreamName
-		s.methods[path] = &method{path: path, impl: impl, stream: d, info: &grpc.StreamServerInfo{
+		s.methods[path] = &method{path: path, impl: impl, stream: d, lends: s.opts.lends(path), info: &grpc.StreamServerInfo{
 			FullMethod: path, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams}}
 	}
 }

@@ -43,8 +43,9 @@ type serverCall struct {
 
 	admitted admitted // under conn.admission.mu
 
-	recvMu sync.Mutex // held while RecvMsg uses the stream
-	gotOne bool       // a message has been received; under recvMu
+	recvMu sync.Mutex    // held while RecvMsg uses the stream
+	gotOne bool          // a message has been received; under recvMu
+	lease  message.Lease // of lent requests; under recvMu
 
 	sendMu     sync.Mutex // held while anything is sent
 	header     metadata.MD
@@ -334,6 +335,7 @@ func (c *serverCall) release() {
 		c.sendMu.Lock()
 	}
 	c.released = true
+	c.lease.Release()
 	c.mu.Lock()
 	c.closeLocked()
 	c.mu.Unlock()

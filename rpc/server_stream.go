@@ -162,6 +162,7 @@ func (s *serverStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()
+	c.lease.Release() // the message before this one
 	r := c.next()
 	single := c.shape.method != nil && !c.shape.method.stream.ClientStreams
 	if r.err == io.EOF && (!single || c.gotOne) {
@@ -192,6 +193,10 @@ func (c *serverCall) decodeUnary(v any) error {
 	r := c.first
 	c.first = received{err: errDecoded}
 	c.mu.Unlock()
+	if c.lent() != nil { // release waits for this
+		c.recvMu.Lock()
+		defer c.recvMu.Unlock()
+	}
 	return c.decode(&r, v)
 }
 
@@ -209,7 +214,7 @@ func (c *serverCall) decode(r *received, v any) error {
 		return r.status(c.limit, requestCount)
 	}
 	o := &c.conn.srv.opts
-	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, c.limit, r, v)
+	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, c.limit, r, c.lent(), v)
 	if err != nil {
 		return err
 	}

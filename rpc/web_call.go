@@ -391,7 +391,7 @@ func (c *webCall) decode(r *received, v any) error {
 	if r.err != nil {
 		return r.status(c.srv.opts.maxRecv, requestCount)
 	}
-	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, v)
+	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, nil, v)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,198 @@
+package message
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// node is a message type with every place where a bytes field can be: singular, with presence, in a
+// oneof, repeated, in a map, in messages that are singular and repeated, recursively.
+func node(t testing.TB) protoreflect.MessageDescriptor {
+	t.Helper()
+	field := func(name string, n int32, typ descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label) *descriptorpb.FieldDescriptorProto {
+		f := &descriptorpb.FieldDescriptorProto{Name: &name, Number: &n, Type: &typ, Label: &label}
+		if typ == descriptorpb.FieldDescriptorProto_TYPE_MESSAGE {
+			f.TypeName = proto.String(".lend.Node")
+		}
+		return f
+	}
+	const (
+		optional = descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
+		repeated = descriptorpb.FieldDescriptorProto_LABEL_REPEATED
+		bytesT   = descriptorpb.FieldDescriptorProto_TYPE_BYTES
+		stringT  = descriptorpb.FieldDescriptorProto_TYPE_STRING
+		intT     = descriptorpb.FieldDescriptorProto_TYPE_INT64
+		messageT = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
+	)
+	one := field("one", 6, bytesT, optional)
+	two := field("two", 7, bytesT, optional)
+	one.OneofIndex, two.OneofIndex = proto.Int32(0), proto.Int32(0)
+	file := &descriptorpb.FileDescriptorProto{
+		Name: proto.String("lend.proto"), Package: proto.String("lend"), Syntax: proto.String("proto2"),
+		MessageType: []*descriptorpb.DescriptorProto{{
+			Name: proto.String("Node"),
+			Field: []*descriptorpb.FieldDescriptorProto{
+				field("data", 1, bytesT, optional), field("list", 2, bytesT, repeated), field("text", 3, stringT, optional),
+				field("number", 4, intT, optional), field("child", 5, messageT, optional), one, two, field("children", 8, messageT, repeated),
+			},
+			OneofDecl: []*descriptorpb.OneofDescriptorProto{{Name: proto.String("choice")}},
+		}},
+	}
+	fd, err := protodesc.NewFile(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd.Messages().ByName("Node")
+}
+
+// grow fills a message at random.
+func grow(rng *rand.Rand, md protoreflect.MessageDescriptor, depth int) protoreflect.Message {
+	m := dynamicpb.NewMessage(md)
+	blob := func() protoreflect.Value {
+		n := []int{0, 1, LendFrom - 1, LendFrom, LendFrom + 1, 5000, 20000}[rng.IntN(7)]
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		return protoreflect.ValueOfBytes(b)
+	}
+	fields := md.Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if rng.IntN(3) == 0 {
+			continue
+		}
+		switch {
+		case fd.Kind() == protoreflect.MessageKind && depth == 0:
+		case fd.Kind() == protoreflect.MessageKind && fd.IsList():
+			list := m.Mutable(fd).List()
+			for range rng.IntN(4) {
+				list.Append(protoreflect.ValueOfMessage(grow(rng, md, depth-1)))
+			}
+		case fd.Kind() == protoreflect.MessageKind:
+			m.Set(fd, protoreflect.ValueOfMessage(grow(rng, md, depth-1)))
+		case fd.IsList():
+			list := m.Mutable(fd).List()
+			for range rng.IntN(4) {
+				list.Append(blob())
+			}
+		case fd.Kind() == protoreflect.BytesKind:
+			m.Set(fd, blob())
+		case fd.Kind() == protoreflect.StringKind:
+			m.Set(fd, protoreflect.ValueOfString(fmt.Sprint(rng.Uint64())))
+		default:
+			m.Set(fd, protoreflect.ValueOfInt64(rng.Int64()))
+		}
+	}
+	return m
+}
+
+// lent decodes data as lent and calls use before the lease is released.
+func lent(t *testing.T, pool *tarn.Pool, data []byte, v proto.Message, use func()) error {
+	t.Helper()
+	var l Lease
+	err := l.Unmarshal(pool, Message{Buf: pool.Copy(data)}, v)
+	use()
+	l.Release()
+	return err
+}
+
+// What is decoded as lent is what the parser makes of the same bytes, whatever they are.
+func TestLentIsWhatTheParserMakes(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	md := node(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 400 {
+		data, err := proto.Marshal(grow(rng, md, 3).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i % 4 {
+		case 1: // two encodings one after the other are merged
+			more, err := proto.Marshal(grow(rng, md, 2).Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = append(data, more...)
+		case 2: // cut short
+			data = data[:rng.IntN(len(data)+1)]
+		case 3: // a byte changed
+			if len(data) > 0 {
+				data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+			}
+		}
+		want, got := dynamicpb.NewMessage(md), dynamicpb.NewMessage(md)
+		werr := proto.Unmarshal(data, want)
+		var same bool
+		gerr := lent(t, pool, data, got, func() { same = proto.Equal(want, got) })
+		if (werr == nil) != (gerr == nil) || werr == nil && !same {
+			t.Fatalf("message %d: %v and %v, equal %v", i, werr, gerr, same)
+		}
+	}
+}
+
+func FuzzLent(f *testing.F) {
+	md := node(f)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 10 {
+		data, err := proto.Marshal(grow(rng, md, 2).Interface())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pool := tarntest.NewPool(t)
+		want, got := dynamicpb.NewMessage(md), dynamicpb.NewMessage(md)
+		werr := proto.Unmarshal(data, want)
+		var same bool
+		gerr := lent(t, pool, data, got, func() { same = proto.Equal(want, got) })
+		if (werr == nil) != (gerr == nil) || werr == nil && !same {
+			t.Errorf("%v and %v, equal %v", werr, gerr, same)
+		}
+	})
+}
+
+// Long fields are views, and short ones are not.
+func TestLentFieldsAreViews(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	md := node(t)
+	src := dynamicpb.NewMessage(md)
+	data, list := md.Fields().ByName("data"), md.Fields().ByName("list")
+	src.Set(data, protoreflect.ValueOfBytes(fill(LendFrom)))
+	src.Mutable(list).List().Append(protoreflect.ValueOfBytes(fill(LendFrom - 1)))
+	encoded, err := proto.Marshal(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := pool.Copy(encoded)
+	memory := buf.Bytes()
+	var l Lease
+	got := dynamicpb.NewMessage(md)
+	if err := l.Unmarshal(pool, Message{Buf: buf}, got); err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(memory, fill(LendFrom))
+	memory[at] ^= 0xff
+	if got.Get(data).Bytes()[0] != memory[at] {
+		t.Error("a long field is a copy")
+	}
+	memory[at] ^= 0xff
+	at = bytes.LastIndex(memory, fill(LendFrom-1))
+	memory[at] ^= 0xff
+	if got.Get(list).List().Get(0).Bytes()[0] == memory[at] {
+		t.Error("a short field is a view")
+	}
+	l.Release()
+	l.Release() // nothing is freed twice
+}

@@ -1,0 +1,57 @@
+package rpc
+
+import (
+	"slices"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+)
+
+// LendRequests lends requests to handlers: a bytes field of 1 KiB or more, nested and repeated ones
+// included, is a view of the memory it was received in, and no garbage is made of it. Such a field is valid
+// until the response of a unary handler has been encoded, and in a stream until its next RecvMsg or the
+// handler's return; then another request may be there. A handler that keeps a message, passes it to a
+// goroutine or to a cache copies the field first. With checks on (see tarn.CheckLevel) a pool poisons or
+// guards the memory, so that a handler which keeps a view is found in tests.
+//
+// methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything
+// but long bytes fields is copied as ever; so are fields of maps and extensions, messages of codecs other
+// than protobuf, and requests that [Server.ServeHTTP] serves. It is given before services are registered,
+// as every option is. Interceptors and statistics handlers that keep messages are bound by the same rule.
+func LendRequests(methods ...string) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		o.lendAll = o.lendAll || len(methods) == 0
+		o.lendOf = append(o.lendOf, methods...)
+	})
+}
+
+func (o *serverOptions) lends(path string) bool {
+	return o.lendAll || slices.Contains(o.lendOf, path)
+}
+
+// lent is where lent requests are held; nil where requests are not lent.
+func (c *serverCall) lent() *message.Lease {
+	if m := c.shape.method; m == nil || !m.lends {
+		return nil
+	}
+	return &c.lease
+}
+
+// LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
+// repeated ones included, are views of received memory, and no garbage is made of them. They are valid
+// until *release is called, and in a stream until the next RecvMsg as well. *release is set when the call
+// begins; the caller calls it when it is through with the response, whatever became of the call, and not
+// beside RecvMsg. Calling it again does nothing. Without the call the memory is lost to its pool.
+func LendResponse(release *func()) grpc.CallOption { return lendResponse{release: release} }
+
+type lendResponse struct {
+	grpc.EmptyCallOption
+	release *func()
+}
+
+// lease makes the lease that *release ends.
+func (o lendResponse) lease() *message.Lease {
+	l := new(message.Lease)
+	*o.release = l.Release
+	return l
+}
