@@ -82,8 +82,11 @@ type PoolConfig struct {
 	// Retain bounds, in bytes, the slabs that the pool keeps for reuse; 0 means DefaultRetain, and
 	// RetainNothing keeps none. It is exact: a slab counts from when it is made until the garbage collector
 	// has taken it, whether in use or idle. A Get beyond the bound is served by a slab that is
-	// dropped when freed, so Retain should cover what is usually in use at once. What lies idle
-	// goes back to the garbage collector within three cycles.
+	// dropped when freed, so Retain should cover what is usually in use at once. What is not used
+	// for three garbage collections, or for four to eight seconds, is given up; all that is idle is
+	// given up at a collection that finds the process within a tenth of its memory limit
+	// (GOMEMLIMIT). In a process without collections of its own the pool then calls
+	// debug.FreeOSMemory once, if what it gave up is more than a quarter of the live memory.
 	Retain int64
 	// Budget bounds, in bytes of slabs, what is in use, for Acquire; 0 means no bound.
 	Budget int64

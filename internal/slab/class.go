@@ -9,10 +9,13 @@ import (
 
 // class is one size of slabs: the idle ones, and the books about all of them.
 //
-// Idle slabs lie in a sync.Pool: one per processor is reached without a lock, a slab last used here is
-// probably still in this processor's cache, slabs used since the last garbage collection survive it
-// and others do not. A sync.Pool cannot say how much it holds. The slabs can: each counts its own
-// cycles in its generation, which costs Get and Free nothing.
+// Idle slabs lie in a sync.Pool at first: one per processor is reached without a lock, and a slab last
+// used here is probably still in this processor's cache. A sync.Pool drops what was not used between
+// two garbage collections; so after each collection the class takes its slabs out of it and shelves
+// them, from where Get takes them when the sync.Pool is empty, until they are given up (see age.go).
+//
+// A sync.Pool cannot say how much it holds. The slabs can: each counts its own cycles in its
+// generation, which costs Get and Free nothing.
 type class struct {
 	idle  sync.Pool
 	size  int
@@ -20,9 +23,11 @@ type class struct {
 	tally
 
 	mu    sync.Mutex
-	young []*Slab              // the retained slabs made since the last garbage collection
-	old   []weak.Pointer[Slab] // the retained slabs that have seen one
+	shelf []*Slab              // idle slabs that are not in the sync.Pool, longest idle first
+	young []*Slab              // retained slabs that were idle at each garbage collection that they saw
+	old   []weak.Pointer[Slab] // the other retained slabs: these have finalizers
 	gone  int                  // how many of old are collected or discarded
+	slabs int                  // how many retained slabs there are
 	past  books                // of retained slabs that are gone
 	shown books                // what Stats returned last: counters never run backwards
 }
@@ -43,37 +48,46 @@ type tally struct {
 }
 
 // register adds a retained slab to the books. Weak pointers and finalizers cost more than the slab
-// itself, so a new slab gets them after its first garbage collection; until then its class refers to
-// it. That retains nothing for longer: a sync.Pool drops nothing before its second collection.
+// itself, so the class refers to a new slab until a garbage collection finds it in use.
 func (c *class) register(s *Slab) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.young = append(c.young, s)
+	c.slabs++
 }
 
-// age lets the garbage collector have the young slabs, a batch each time the lock is held.
-func (c *class) age() {
+// watch lets the garbage collector find the young slabs that are in use, should they leak, and those
+// that the sync.Pool has dropped: it has been emptied onto the shelf. It holds the lock for a batch.
+func (c *class) watch() {
 	const batch = 8
-	for more := true; more; {
+	for i := 0; ; {
 		c.mu.Lock()
 		if c.gone > len(c.old)/2 {
 			c.compact()
 		}
-		n := min(len(c.young), batch)
-		for _, s := range c.young[len(c.young)-n:] {
-			if s.retained {
+		for n := 0; n < batch && i < len(c.young); n++ {
+			switch s := c.young[i]; {
+			case !s.retained:
+			case s.shelved:
+				i++
+				continue
+			default:
 				runtime.SetFinalizer(s, (*Slab).collected)
+				s.finalized = true
 				c.old = append(c.old, weak.Make(s))
-			} else {
-				c.gone-- // unregister counted it as one of old
 			}
+			last := len(c.young) - 1
+			c.young[i], c.young[last] = c.young[last], nil
+			c.young = c.young[:last]
 		}
-		clear(c.young[len(c.young)-n:])
-		c.young = c.young[:len(c.young)-n]
-		if more = len(c.young) > 0; !more {
+		done := i >= len(c.young)
+		if len(c.young) == 0 {
 			c.young = nil
 		}
 		c.mu.Unlock()
+		if done {
+			return
+		}
 	}
 }
 
@@ -99,8 +113,11 @@ func (c *class) unregister(s *Slab, state uint64) {
 		c.past.gets++
 		c.past.leaked++
 	}
-	c.gone++
+	if s.finalized {
+		c.gone++
+	}
 	s.retained = false
+	c.slabs--
 }
 
 // count adds up the books, how many slabs are in use and how many are idle.
@@ -138,15 +155,4 @@ func (t *tally) addTo(b *books) {
 	b.frees += t.frees.Load() // first: a slab freed meanwhile must not seem freed but never got
 	b.leaked += t.leaked.Load()
 	b.gets += t.gets.Load()
-}
-
-// drain gives up the idle slabs of every processor.
-func (c *class) drain() {
-	for {
-		s, _ := c.idle.Get().(*Slab)
-		if s == nil {
-			return
-		}
-		s.discard()
-	}
 }

@@ -65,11 +65,18 @@ type Depot struct {
 
 	config Config
 
-	reserved atomic.Int64 // bytes of retained slabs
-	owned    atomic.Int64 // bytes of all slabs
-	peak     atomic.Int64 // the maximum of owned
-	large    atomic.Int64 // bytes of slabs above the largest class
-	cycle    atomic.Uint64
+	reserved atomic.Int64  // bytes of retained slabs
+	owned    atomic.Int64  // bytes of all slabs
+	peak     atomic.Int64  // the maximum of owned
+	large    atomic.Int64  // bytes of slabs above the largest class
+	cycle    atomic.Uint64 // garbage collections seen
+	period   atomic.Uint64 // periods of the trim timer
+	trimming atomic.Bool   // the timer runs
+
+	// Of the timer alone, which goes off one at a time.
+	trimmedAt uint64 // the cycle in which it went off last
+	quiet     int    // how many periods nothing was idle
+
 	loans    atomic.Uint64
 	oversize tally // slabs above the largest class
 	foreign  tally // wrapped memory
@@ -123,7 +130,9 @@ func (d *Depot) Get(n int) (*Slab, Key) {
 	c := l.Find(n).Class
 	s, _ := c.idle.Get().(*Slab)
 	if s == nil {
-		return d.hand(d.makeSlab(c), n)
+		if s = c.take(); s == nil {
+			return d.hand(d.makeSlab(c), n)
+		}
 	}
 	st := atomic.LoadUint64(&s.state)
 	if sampleHash(generation(st)) <= d.watch {
@@ -160,6 +169,9 @@ func (d *Depot) take(n int) *Slab {
 	}
 	c := l.Find(n).Class
 	if s, _ := c.idle.Get().(*Slab); s != nil {
+		return s
+	}
+	if s := c.take(); s != nil {
 		return s
 	}
 	return d.makeSlab(c)
@@ -199,25 +211,43 @@ func (d *Depot) Classes() []int { return d.ladder.Load().Sizes() }
 
 // SetClasses changes the ladder, and gives up the idle slabs of sizes that are not in the new one.
 func (d *Depot) SetClasses(sizes []int) {
+	for _, c := range d.changeClasses(sizes) {
+		c.drain()
+	}
+}
+
+// changeClasses puts a ladder in force and returns the classes that are not in it any more.
+func (d *Depot) changeClasses(sizes []int) (removed []*class) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.ladder.Load().Sizes()
 	if slices.Equal(sizes, old) {
-		return
+		return nil
 	}
 	d.ladder.Store(ladder.New(sizes, d.class))
 	for _, size := range old {
 		if _, stays := slices.BinarySearch(sizes, size); !stays {
-			d.classes[size].drain()
+			removed = append(removed, d.classes[size])
 		}
 	}
+	return removed
+}
+
+// allClasses returns every class the depot ever had. Giving slabs up may call Config.Report, which may
+// use the depot: no lock is held then.
+func (d *Depot) allClasses() []*class {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]*class, 0, len(d.classes))
+	for _, c := range d.classes {
+		list = append(list, c)
+	}
+	return list
 }
 
 // Trim gives all idle memory up to the garbage collector.
 func (d *Depot) Trim() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.classes {
+	for _, c := range d.allClasses() {
 		c.drain()
 	}
 }

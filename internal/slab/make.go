@@ -89,6 +89,7 @@ func (d *Depot) makeSlab(c *class) *Slab {
 	s := newSlab(d, c, make([]byte, c.size))
 	s.retained = true
 	c.register(s)
+	d.startTrimming()
 	return s
 }
 

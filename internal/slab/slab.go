@@ -22,6 +22,11 @@ type Slab struct {
 	retained bool    // its size is reserved from Retain, and it goes back to its class
 	pending  pending // work for the last Free, besides putting it back
 
+	finalized bool   // it is among the old ones of its class, and has a finalizer
+	shelved   bool   // it is on its class's shelf, since:
+	atCycle   uint64 // the garbage collection
+	atPeriod  uint64 // the period of the trim timer
+
 	foreign  bool         // its memory was wrapped
 	poisoned bool         // its memory was overwritten at its last Free, and is to be found so
 	charge   int64        // bytes charged to the budget
@@ -83,10 +88,14 @@ func (s *Slab) cycles(state uint64) uint64 {
 	return gen - uint64(s.first)
 }
 
-// collected runs when the garbage collector found the slab unreachable: dropped by its idle list, or
-// leaked.
+// collected runs when the garbage collector found the slab unreachable: dropped by the sync.Pool, and
+// then it is shelved for a while, or leaked.
 func (s *Slab) collected() {
 	st := atomic.LoadUint64(&s.state)
+	if s.retained && count(st) == 0 {
+		s.class.recover(s)
+		return
+	}
 	s.verifyPoison()
 	s.depot.forget(s, st)
 	if count(st) > 0 {
@@ -96,9 +105,12 @@ func (s *Slab) collected() {
 
 // discard gives up a slab that the caller owns and nobody references.
 func (s *Slab) discard() {
-	runtime.SetFinalizer(s, nil)
 	s.verifyPoison()
+	finalized := !s.retained
 	s.depot.forget(s, atomic.LoadUint64(&s.state))
+	if finalized || s.finalized { // once it is out of the books its class does not give it one any more
+		runtime.SetFinalizer(s, nil)
+	}
 }
 
 // finish is the last Free of a slab that is not ordinary: it does the pending work, then returns the

@@ -1,0 +1,120 @@
+package tarn_test
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn"
+)
+
+// cycle runs the garbage collector until the pool has counted one collection more, and no others.
+func cycle(t *testing.T, p *tarn.Pool) {
+	t.Helper()
+	before := p.Stats().Cycles
+	runtime.GC()
+	for range 1_000_000 {
+		if p.Stats().Cycles > before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("the pool does not count collections")
+}
+
+// apart is how many idle slabs may be out of reach: one for each processor, which keeps it to itself.
+var apart = uint64(runtime.GOMAXPROCS(0))
+
+// burst takes n buffers of 32 KiB and gives them back, and returns how many were allocated.
+func burst(p *tarn.Pool, n int) (misses uint64) {
+	before := p.Stats().Misses
+	var held []tarn.Buffer
+	for range n {
+		held = append(held, p.Get(32<<10))
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	return p.Stats().Misses - before
+}
+
+// What a burst used is there for the next one within three collections, and gone not long after.
+func TestBurstsWithinThreeCollectionsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector drops items of every sync.Pool at random: only that nothing breaks is tested")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collections are run by hand
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Record: tarn.RecordOff})
+	const n = 64
+	burst(p, n)
+	for cycles := 1; cycles <= 3; cycles++ {
+		for range cycles {
+			cycle(t, p)
+		}
+		if misses := burst(p, n); misses > apart && !raceEnabled {
+			t.Errorf("after %d collections %d of %d buffers are allocated", cycles, misses, n)
+		}
+	}
+	for range 4 {
+		cycle(t, p)
+	}
+	if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled {
+		t.Errorf("%d bytes idle after four collections", st.Idle)
+	}
+}
+
+// Without any collection, idle memory is given up by the clock, and what is in use is not.
+func TestIdleMemoryIsTrimmedByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Record: tarn.RecordOff})
+		held := p.Get(1 << 20)
+		burst(p, 64)
+		if st := p.Stats(); st.Idle == 0 {
+			t.Fatal("nothing idle after a burst")
+		}
+		<-time.After(9 * time.Second)
+		synctest.Wait()
+		if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled || st.InUse == 0 {
+			t.Errorf("after nine seconds %d bytes are idle and %d in use", st.Idle, st.InUse)
+		}
+		held.Free()
+		<-time.After(9 * time.Second)
+		synctest.Wait()
+		if st := p.Stats(); uint64(st.Idle) > 2*apart<<20 && !raceEnabled || st.Leaked != 0 {
+			t.Errorf("at the end %d bytes are idle", st.Idle)
+		}
+		<-time.After(time.Hour) // the timer ends
+	})
+}
+
+// What is in use all the time survives the timer.
+func TestBusySlabsAreNotTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Record: tarn.RecordOff})
+		burst(p, 16)
+		<-time.After(time.Second / 2) // never at the moment in which the timer goes off
+		for range 60 {
+			<-time.After(time.Second)
+			if misses := burst(p, 16); misses > apart && !raceEnabled {
+				t.Fatalf("%d of 16 buffers were given up between two bursts", misses)
+			}
+		}
+	})
+}
+
+// Near the process's memory limit a collection leaves nothing idle.
+func TestMemoryLimitEmptiesThePool(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	burst(p, 64)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+	debug.SetMemoryLimit(1 << 20)
+	for range 6 { // what a sync.Pool has dropped meanwhile is found by its finalizers
+		cycle(t, p)
+	}
+	if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled {
+		t.Errorf("%d bytes idle beyond the memory limit", st.Idle)
+	}
+}
