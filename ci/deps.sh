@@ -28,6 +28,9 @@ nginx nginx-light
 litmus litmus
 curl curl
 npm npm
+node nodejs
+/usr/lib/python3/dist-packages/httpx python3-httpx
+/usr/lib/python3/dist-packages/h2 python3-h2
 "
 
 # What tests load from npm: the accessibility checker for the debug page, and clients of Connect and

@@ -30,6 +30,7 @@ func Serve(l net.Listener, srv *http.Server) error {
 	}
 	a := newAcceptor(l, e, nil)
 	a.http2 = srv.Protocols == nil || srv.Protocols.UnencryptedHTTP2()
+	a.http1 = srv.Protocols == nil || srv.Protocols.HTTP1()
 	return a.serve()
 }
 
@@ -85,6 +86,7 @@ type acceptor struct {
 	engine *engine
 	tls    *tls.Config // nil: unencrypted
 	http2  bool        // is offered
+	http1  bool        // is served, unencrypted
 	base   context.Context
 	others chan accepted
 
@@ -167,7 +169,7 @@ func (a *acceptor) tell(nc net.Conn) {
 		return
 	}
 	nc.SetDeadline(time.Time{})
-	if found == http1 {
+	if found == http1 && a.http1 { // without HTTP/1.1 it is a bad preface
 		a.other(nc, conn)
 		return
 	}

@@ -1,0 +1,58 @@
+package h2http
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestNodeServer sends requests to Node.js.
+func TestNodeServer(t *testing.T) {
+	node := need(t, "node")
+	cmd := exec.Command(node, "-e", `
+const http2 = require('http2');
+const server = http2.createServer({ settings: { maxConcurrentStreams: 5 } });
+server.on('stream', (stream, headers) => {
+  stream.additionalHeaders({ ':status': 103, link: '</x>' });
+  stream.respond({ ':status': 200, 'x-path': headers[':path'] }, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ sum: 'yes' }));
+  stream.pipe(stream);
+});
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	port, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://127.0.0.1:" + strings.TrimSpace(port)
+	c := client(t)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			n := 4000 * i
+			resp, err := c.Post(url+"/echo", "", bytes.NewReader(make([]byte, n)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			if len(b) != n || err != nil || resp.Header.Get("X-Path") != "/echo" || resp.Trailer.Get("Sum") != "yes" {
+				t.Errorf("%d bytes of %d, %v, %v %v", len(b), n, err, resp.Header, resp.Trailer)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,123 @@
+package h2http
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/testcert"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// leftOut counts the tests that a missing program has left out.
+var leftOut atomic.Int64
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if n := leftOut.Load(); n > 0 {
+		fmt.Printf("LEFT OUT for want of programs that ci/deps.sh installs: %d tests\n", n)
+	}
+	os.Exit(code)
+}
+
+// need returns the path of a program, or leaves the test out; with CI=true it fails.
+func need(t *testing.T, name string) string {
+	t.Helper()
+	for _, p := range []string{name, "/usr/sbin/" + name} {
+		if path, err := exec.LookPath(p); err == nil {
+			return path
+		}
+	}
+	leave(t, name)
+	return ""
+}
+
+func leave(t *testing.T, name string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing; see ci/deps.sh", name)
+	}
+	leftOut.Add(1)
+	t.Skipf("LEFT OUT: %s is missing; see ci/deps.sh", name)
+}
+
+// run runs a program to its end and returns what it printed.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, errs.String(), out.String())
+	}
+	return out.String()
+}
+
+// security says whether a server speaks TLS.
+type security uint8
+
+const (
+	plain security = iota
+	overTLS
+)
+
+func both(t *testing.T, f func(t *testing.T, s security)) {
+	t.Run("unencrypted", func(t *testing.T) { f(t, plain) })
+	t.Run("TLS", func(t *testing.T) { f(t, overTLS) })
+}
+
+// serve serves h by h2http until the test ends and returns its URL.
+func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: h}
+	for _, f := range with {
+		f(srv)
+	}
+	if s == overTLS {
+		cert, _ := testcert.New(t)
+		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+	}
+	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	url := "http://" + l.Addr().String()
+	if s == overTLS {
+		url = "https://" + l.Addr().String()
+		go func() { defer close(ended); h2http.ServeTLS(l, srv, "", "") }()
+	} else {
+		go func() { defer close(ended); h2http.Serve(l, srv) }()
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if srv.Shutdown(ctx) != nil {
+			srv.Close()
+		}
+		<-ended
+	})
+	return url
+}
+
+// client returns a client of h2http.
+func client(t testing.TB) *http.Client {
+	rt := &h2http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	t.Cleanup(rt.CloseIdleConnections)
+	return &http.Client{Transport: rt}
+}
