@@ -27,6 +27,9 @@ func TestLendRequests(t *testing.T) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
+	if raceFactor > 1 {
+		return // the memory has another owner, which the detector would say
+	}
 	for _, b := range kept {
 		if len(b) >= 1<<10 && bytes.Equal(b, body(len(b))) {
 			t.Errorf("a request of %d bytes outlives its handler", len(b))
@@ -84,7 +87,7 @@ func TestLendResponse(t *testing.T) {
 		}
 		release()
 		release()
-		if n >= 1<<10 && bytes.Equal(out.Payload.GetBody(), body(n)) {
+		if raceFactor == 1 && n >= 1<<10 && bytes.Equal(out.Payload.GetBody(), body(n)) {
 			t.Errorf("a response of %d bytes outlives its release", n)
 		}
 	}
