@@ -274,6 +274,9 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 		return 0, f.wrap("read", err)
 	}
 	defer h.give()
+	if h.stream.end != h.off {
+		h.dropAhead() // it was read ahead for another position
+	}
 	h.stream.end, h.stream.run = h.off, max(h.stream.run, 2) // it is going to be read in order
 	var total int64
 	for {

@@ -123,6 +123,41 @@ func TestReadAfterChange(t *testing.T) {
 	}
 }
 
+// TestSeekAmidReading moves the position while there is something read ahead for another.
+func TestSeekAmidReading(t *testing.T) {
+	for _, kind := range kinds() {
+		s := protections()[kind]
+		s.Size = 4 << 20
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		p := make([]byte, 10_000)
+		for name, use := range map[string]func() []byte{
+			"Read": func() []byte { n, _ := io.ReadFull(f, p); return p[:n] },
+			"WriteTo": func() []byte {
+				var b bytes.Buffer
+				f.WriteTo(&b)
+				return b.Bytes()
+			},
+		} {
+			for _, to := range []int64{0, 777, 3 << 20} {
+				for range 6 {
+					_, err := io.ReadFull(f, p)
+					must(t, err)
+				}
+				_, err := f.Seek(to, io.SeekStart)
+				must(t, err)
+				for i, b := range use() {
+					if b != script.At(to+int64(i)) {
+						t.Fatalf("%s, %s after Seek(%d): wrong byte at %d", kind, name, to, i)
+					}
+				}
+				_, err = f.Seek(0, io.SeekStart)
+				must(t, err)
+			}
+		}
+	}
+}
+
 // cancellingWriter ends a context in its first write.
 type cancellingWriter struct {
 	cancel func()
