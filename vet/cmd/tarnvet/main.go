@@ -1,0 +1,160 @@
+// Command tarnvet finds mistakes in the ownership of Tarn's buffers before the program runs: leaks, uses
+// after free, double frees, bytes that outlive their buffer. See docs/vet.md for each kind and its
+// cure.
+//
+//	tarnvet [flags] [packages]             by itself
+//	go vet -vettool=$(which tarnvet) ./... under go vet, which caches results
+//
+// By itself it exits with 0 when nothing is found, 1 when it could not run, and 3 when there are findings.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/tools/go/analysis/unitchecker"
+
+	"github.com/tarn-go/tarn/vet"
+	"github.com/tarn-go/tarn/vet/internal/driver"
+)
+
+func main() {
+	if underGoVet(os.Args[1:]) {
+		unitchecker.Main(vet.Analyzer)
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// underGoVet reports whether go vet is the caller: it asks for the version and the flags, then passes
+// the name of a configuration file.
+func underGoVet(args []string) bool {
+	return len(args) > 0 && (strings.HasPrefix(args[0], "-V=") || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
+}
+
+type options struct {
+	config  driver.Config
+	json    bool
+	fix     bool
+	explain bool
+	allowed bool
+}
+
+func run(args []string, out, complaints io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("tarnvet", flag.ContinueOnError)
+	flags.SetOutput(complaints)
+	flags.StringVar(&o.config.Dir, "C", "", "change to this `directory` first")
+	flags.StringVar(&o.config.Tags, "tags", "", "build `tags`, comma-separated")
+	flags.BoolVar(&o.config.Tests, "test", true, "analyse test files, too")
+	flags.BoolVar(&o.json, "json", false, "print findings as a JSON array")
+	flags.BoolVar(&o.fix, "fix", false, "apply the fixes that are mechanical")
+	flags.BoolVar(&o.explain, "path", false, "print the decisions on the path to each mistake")
+	flags.BoolVar(&o.allowed, "directives", false, "count the //tarn: directives, and list them")
+	flags.Usage = func() {
+		fmt.Fprintf(complaints, "usage: tarnvet [flags] [packages]\n\nFinds ownership mistakes with Tarn's buffers. Flags:\n")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return 1
+	}
+	o.config.Patterns = flags.Args()
+	if len(o.config.Patterns) == 0 {
+		o.config.Patterns = []string{"."}
+	}
+	units, err := driver.Load(o.config)
+	if err != nil {
+		fmt.Fprintln(complaints, "tarnvet:", err)
+		return 1
+	}
+	if o.allowed {
+		return list(units, out)
+	}
+	findings, err := driver.Run(vet.Analyzer, units, driver.NewFacts())
+	if err != nil {
+		fmt.Fprintln(complaints, "tarnvet:", err)
+		return 1
+	}
+	if o.fix {
+		if findings, err = applyFixes(findings, out); err != nil {
+			fmt.Fprintln(complaints, "tarnvet:", err)
+			return 1
+		}
+	}
+	if o.json {
+		err = printJSON(out, findings)
+	} else {
+		o.print(out, findings)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(complaints, "tarnvet:", err)
+		return 1
+	case len(findings) > 0:
+		return 3
+	}
+	return 0
+}
+
+func (o *options) print(out io.Writer, findings []driver.Finding) {
+	for _, f := range findings {
+		fmt.Fprintf(out, "%s\n", f)
+		if !o.explain {
+			continue
+		}
+		for _, r := range f.Related {
+			fmt.Fprintf(out, "\t%s: %s\n", f.Fset.Position(r.Pos), r.Message)
+		}
+	}
+}
+
+// A report is a finding as -json prints it.
+type report struct {
+	Package  string `json:"package"`
+	Kind     string `json:"kind"` // leak, use, double, escape, copy, write, contract, comment or directive
+	Position string `json:"position"`
+	Message  string `json:"message"`
+	Path     []at   `json:"path,omitempty"` // where the reference was taken, and the decisions on the way
+	Fixable  bool   `json:"fixable,omitempty"`
+}
+
+type at struct {
+	Position string `json:"position"`
+	Message  string `json:"message"`
+}
+
+func printJSON(out io.Writer, findings []driver.Finding) error {
+	reports := []report{}
+	for _, f := range findings {
+		r := report{Package: f.Package, Kind: f.Category, Position: f.Position.String(), Message: f.Message, Fixable: len(f.SuggestedFixes) > 0}
+		for _, rel := range f.Related {
+			r.Path = append(r.Path, at{f.Fset.Position(rel.Pos).String(), rel.Message})
+		}
+		reports = append(reports, r)
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "\t")
+	return enc.Encode(reports)
+}
+
+// list prints the directives of the packages that are asked about.
+func list(units []*driver.Unit, out io.Writer) int {
+	n := 0
+	for _, u := range units {
+		if !u.Reported {
+			continue
+		}
+		for _, file := range u.Syntax {
+			for _, d := range vet.Directives(file) {
+				n++
+				fmt.Fprintf(out, "%s: %s\n", u.Fset.Position(d.Pos()), d.Text)
+			}
+		}
+	}
+	fmt.Fprintf(out, "%d directives\n", n)
+	return 0
+}

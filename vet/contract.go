@@ -1,0 +1,171 @@
+package vet
+
+import (
+	"fmt"
+	"go/types"
+	"strings"
+)
+
+// effect says what a call does to an argument that holds a reference.
+type effect uint8
+
+const (
+	effectUnknown effect = iota // nothing is known: the reference is not tracked any further
+	effectNone                  // allowed even when the reference has ended
+	effectBorrow                // used for the call only
+	effectTake                  // ownership moves to the callee
+	effectFree                  // as effectTake; the callee's whole purpose
+	effectFill                  // a container may hold references afterwards
+	effectEmpty                 // a container holds nothing afterwards
+	effectDrop                  // a container is emptied and views of it end
+	effectDrain                 // some bytes leave a container: it may be empty afterwards
+)
+
+func (e effect) String() string {
+	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains"}[e]
+}
+
+// when says for which outcome of a call an effect or result holds.
+type when uint8
+
+const (
+	always  when = iota
+	ifNil        // the result At, an error, is nil
+	ifTrue       // the result At, a bool, is true
+	ifFalse      // the result At, a bool, is false
+)
+
+// source says what a result is.
+type source uint8
+
+const (
+	resultUnknown  source = iota
+	resultOwned           // a reference for the caller to free
+	resultSame            // a reference that the argument Of was, when When holds; the argument itself otherwise
+	resultBorrowed        // a reference that is not the caller's
+	resultMaybe           // a reference to free, or none, for reasons that are not seen
+	resultView            // bytes of the argument Of
+	resultHolder          // a pointer to a container of the caller's, empty
+	resultHolding         // a pointer to a container of the caller's that is to be freed
+)
+
+type param struct {
+	Effect effect
+	When   when
+	At     int8 // the result that When is about
+}
+
+type result struct {
+	Source source
+	When   when
+	At     int8 // the result that When is about
+	Of     int8 // an argument; the receiver is argument 0
+	Shared bool // shares the memory of argument Of
+}
+
+// contract is what a call does with references. Arguments are numbered as in package ssa: the
+// receiver first. It is exported between packages as a fact.
+type contract struct {
+	Params  []param
+	Results []result
+	// NoReturn is set for a function that never returns.
+	NoReturn bool
+	// NilErr has bit i set if argument i, an error, is nil when the function has returned.
+	NilErr uint64
+	// Recovers is set for a function that recovers from panics: what is passed to it to be called may
+	// be meant to panic.
+	Recovers bool
+	// NonNil is set if the last result, an error, is never nil.
+	NonNil bool
+	// Declared has bit i set if the doc comment names argument i's effect.
+	Declared uint64
+}
+
+// AFact makes a contract an analysis.Fact.
+func (*contract) AFact() {}
+
+func (c *contract) String() string {
+	var s []string
+	for i, p := range c.Params {
+		if p.Effect != effectUnknown {
+			s = append(s, fmt.Sprintf("%d:%v", i, p.Effect))
+		}
+	}
+	for i, r := range c.Results {
+		if r.Source == resultOwned {
+			s = append(s, fmt.Sprintf("result %d:owned", i))
+		}
+	}
+	if c.NoReturn {
+		s = append(s, "never returns")
+	}
+	return strings.Join(s, " ")
+}
+
+// param returns the effect on argument i; the last parameter's for variadic ones.
+func (c *contract) param(i int) param {
+	if c == nil || i >= len(c.Params) {
+		return param{}
+	}
+	return c.Params[i]
+}
+
+func (c *contract) result(i int) result {
+	if c == nil || i >= len(c.Results) {
+		return result{}
+	}
+	return c.Results[i]
+}
+
+// says reports whether the contract is worth exporting.
+func (c *contract) says() bool {
+	if c.NoReturn || c.NilErr != 0 || c.NonNil || c.Recovers {
+		return true
+	}
+	for _, p := range c.Params {
+		if p.Effect != effectUnknown {
+			return true
+		}
+	}
+	for _, r := range c.Results {
+		if r.Source != resultUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// arguments lists the parameters of sig as package ssa numbers them.
+func arguments(sig *types.Signature) []*types.Var {
+	var vars []*types.Var
+	if r := sig.Recv(); r != nil {
+		vars = append(vars, r)
+	}
+	for v := range sig.Params().Variables() {
+		vars = append(vars, v)
+	}
+	return vars
+}
+
+// outcome is a condition on a result.
+type outcome struct {
+	when when
+	at   int8
+}
+
+// outcomes lists the results of sig that tell success from failure: errors first, as rule 4 is about
+// them.
+func outcomes(sig *types.Signature) []outcome {
+	var list []outcome
+	for i := sig.Results().Len() - 1; i >= 0; i-- {
+		if isError(sig.Results().At(i).Type()) {
+			list = append(list, outcome{ifNil, int8(i)})
+		}
+	}
+	for i := sig.Results().Len() - 1; i >= 0; i-- {
+		if isBool(sig.Results().At(i).Type()) {
+			list = append(list, outcome{ifTrue, int8(i)})
+		}
+	}
+	return list
+}

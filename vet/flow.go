@@ -1,0 +1,551 @@
+package vet
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// Bounds of the search through one function. Beyond them paths are left out, which misses
+// mistakes and reports none that are not there.
+const (
+	maxVisits      = 6000 // of all blocks together
+	maxBlockStates = 160  // of one block
+)
+
+// flow follows references through one function, path by path.
+type flow struct {
+	*checker
+	fn      *ssa.Function
+	numbers map[ssa.Value]int
+	refs    map[any]*ref
+	live    []map[ssa.Value]bool // values used in or after a block, by its index
+	tests   []map[string]bool    // conditions looked at in or after a block
+	kills   map[ssa.Value][]string
+	back    map[[2]int]bool // edges to a block that dominates
+	entry   *contract       // what is declared of the parameters
+	exits   []exit
+	visits  int
+	cut     bool // not all paths were followed
+	quiet   bool // nothing is reported
+	returns bool // a path reaches a return
+	// now is the instruction that runs; deferring the defer statement whose call runs.
+	now, deferring token.Pos
+	pointers       map[ssa.Value]int // that are roots of places
+	takesOut       *bool             // see emptied
+}
+
+// exit is one way out of the function.
+type exit struct {
+	s    *state
+	ret  *ssa.Return
+	args []binding // of the results
+}
+
+type refKey struct {
+	v     ssa.Value
+	index int
+	path  string
+}
+
+func (f *flow) number(v ssa.Value) int {
+	n, ok := f.numbers[v]
+	if !ok {
+		n = len(f.numbers)
+		f.numbers[v] = n
+	}
+	return n
+}
+
+// refAt is the ref of a site.
+func (f *flow) refAt(key refKey, k kind, pos token.Pos) *ref {
+	r, ok := f.refs[key]
+	if !ok {
+		r = &ref{id: len(f.refs), kind: k, site: key.v, index: key.index, pos: pos, param: -1}
+		f.refs[key] = r
+	}
+	return r
+}
+
+func (f *flow) olderOf(r *ref) *ref {
+	if r.older == nil {
+		older := *r
+		older.id = 1<<20 + r.id
+		r.older = &older
+	}
+	return r.older
+}
+
+// newFlow prepares the search through fn.
+func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
+	f := &flow{
+		checker: c, fn: fn, entry: entry,
+		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, pointers: map[ssa.Value]int{},
+	}
+	f.liveness()
+	f.conditions()
+	for _, b := range fn.Blocks {
+		for _, succ := range b.Succs {
+			if succ.Dominates(b) {
+				f.back[[2]int{b.Index, succ.Index}] = true
+			}
+		}
+	}
+	return f
+}
+
+// liveness finds the values that each block or one after it uses.
+func (f *flow) liveness() {
+	f.live = make([]map[ssa.Value]bool, len(f.fn.Blocks))
+	for i := range f.live {
+		f.live[i] = map[ssa.Value]bool{}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, b := range slices.Backward(f.fn.Blocks) {
+			in := f.live[b.Index]
+			before := len(in)
+			defined := map[ssa.Value]bool{}
+			for _, instr := range b.Instrs {
+				if v, ok := instr.(ssa.Value); ok {
+					defined[v] = true
+				}
+			}
+			for _, succ := range b.Succs {
+				for v := range f.live[succ.Index] {
+					if !defined[v] {
+						in[v] = true
+					}
+				}
+				at := slices.Index(succ.Preds, b)
+				for _, instr := range succ.Instrs {
+					phi, ok := instr.(*ssa.Phi)
+					if !ok {
+						break
+					}
+					if v := phi.Edges[at]; !defined[v] {
+						in[v] = true
+					}
+				}
+			}
+			var ops [16]*ssa.Value
+			for _, instr := range b.Instrs {
+				if _, ok := instr.(*ssa.Phi); ok {
+					continue
+				}
+				for _, op := range instr.Operands(ops[:0]) {
+					if *op != nil && !defined[*op] {
+						in[*op] = true
+					}
+				}
+			}
+			changed = changed || len(in) > before
+		}
+	}
+}
+
+// conditions finds which conditions each block or one after it tests, and which values end what
+// is known of them.
+func (f *flow) conditions() {
+	f.tests = make([]map[string]bool, len(f.fn.Blocks))
+	note := func(at map[string]bool, key string, subjects []ssa.Value) {
+		at[strings.TrimPrefix(key, "!")] = true
+		for _, v := range subjects {
+			if !slices.Contains(f.kills[v], key) {
+				f.kills[v] = append(f.kills[v], strings.TrimPrefix(key, "!"))
+			}
+		}
+	}
+	matters := func(v ssa.Value) bool { return isError(v.Type()) || isBool(v.Type()) }
+	for i, b := range f.fn.Blocks {
+		f.tests[i] = map[string]bool{}
+		for _, instr := range b.Instrs {
+			switch instr := instr.(type) {
+			case *ssa.If:
+				c := f.condition(instr.Cond)
+				note(f.tests[i], c.key, c.subjects)
+			case *ssa.Phi:
+				if matters(instr) {
+					for _, e := range append([]ssa.Value{instr}, instr.Edges...) {
+						note(f.tests[i], f.factKey(e), f.subjects(e))
+					}
+				}
+			case *ssa.Return:
+				for _, r := range instr.Results {
+					if matters(r) {
+						note(f.tests[i], f.factKey(r), f.subjects(r))
+					}
+				}
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, b := range slices.Backward(f.fn.Blocks) {
+			at := f.tests[b.Index]
+			before := len(at)
+			for _, succ := range b.Succs {
+				for k := range f.tests[succ.Index] {
+					at[k] = true
+				}
+				// A phi's edges are conditions of this block.
+			}
+			changed = changed || len(at) > before
+		}
+	}
+}
+
+type visit struct {
+	block *ssa.BasicBlock
+	s     *state
+}
+
+// run follows all paths.
+func (f *flow) run() {
+	if len(f.fn.Blocks) == 0 {
+		return
+	}
+	s := newState()
+	f.enter(s)
+	seen := make([]map[string]bool, len(f.fn.Blocks))
+	work := []visit{{f.fn.Blocks[0], s}}
+	for len(work) > 0 {
+		v := work[len(work)-1]
+		work = work[:len(work)-1]
+		at := seen[v.block.Index]
+		if at == nil {
+			at = map[string]bool{}
+			seen[v.block.Index] = at
+		}
+		f.prune(v.s, v.block)
+		key := v.s.key(f)
+		if at[key] {
+			continue
+		}
+		if len(at) >= maxBlockStates || f.visits >= maxVisits {
+			f.cut = true
+			continue
+		}
+		at[key] = true
+		f.visits++
+		work = append(work, f.block(v.block, v.s)...)
+	}
+}
+
+// block runs the instructions of b on s and returns what comes next, the likelier last.
+func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
+	for _, instr := range b.Instrs {
+		if pos := instr.Pos(); pos.IsValid() {
+			f.now = pos
+		}
+		if v, ok := instr.(ssa.Value); ok {
+			for _, key := range f.kills[v] {
+				if _, phi := instr.(*ssa.Phi); !phi {
+					delete(s.facts, key)
+					delete(s.alias, key)
+				}
+			}
+			f.redefine(s, v)
+		}
+		switch instr := instr.(type) {
+		case *ssa.Phi:
+		case *ssa.If:
+			return f.branch(b, s, instr)
+		case *ssa.Return:
+			f.leave(s, instr)
+			return nil
+		case *ssa.Panic:
+			return nil
+		case *ssa.Jump:
+			return []visit{{b.Succs[0], f.edge(s, b, b.Succs[0])}}
+		default:
+			if !f.step(s, instr) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// redefine forgets the memory that an earlier value of v led to.
+func (f *flow) redefine(s *state, v ssa.Value) {
+	if _, ok := v.(*ssa.Alloc); ok {
+		return
+	}
+	index := ""
+	if n, ok := f.numbers[v]; ok && !isBool(v.Type()) {
+		index = "[v" + strconv.Itoa(n) + "]"
+	}
+	for p := range s.places {
+		if p.root == v || index != "" && strings.Contains(p.path, index) {
+			delete(s.places, p)
+		}
+	}
+}
+
+func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
+	known, ok := f.valueOf(s, instr.Cond)
+	c := f.condition(instr.Cond)
+	var next []visit
+	for i := 1; i >= 0; i-- { // the true branch is followed first
+		taken := i == 0
+		if ok && known != taken {
+			continue
+		}
+		t := s
+		if !ok {
+			t = s.clone()
+			t.learn(c.key, taken == c.positive)
+			f.implied(t, instr.Cond, taken)
+			t.trail = &step{instr.Cond.Pos(), taken, s.trail}
+			if !t.trail.pos.IsValid() {
+				t.trail = s.trail
+			}
+		} else {
+			t = s.clone()
+			f.implied(t, instr.Cond, taken)
+		}
+		next = append(next, visit{b.Succs[i], f.edge(t, b, b.Succs[i])})
+	}
+	return next
+}
+
+// edge gives the phis of the next block their values. It may change s.
+func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
+	if f.back[[2]int{from.Index, to.Index}] {
+		// What was loaded from memory may have changed when the loop comes round.
+		for k := range s.facts {
+			if strings.Contains(k, "*") || strings.Contains(k, "Unique(") || strings.Contains(k, "room(") {
+				delete(s.facts, k)
+			}
+		}
+	}
+	at := slices.Index(to.Preds, from)
+	type change struct {
+		phi   *ssa.Phi
+		b     binding
+		value bool
+		known bool
+		alias string
+	}
+	var changes []change
+	carried := map[string]bool{}
+	for _, instr := range to.Instrs {
+		phi, ok := instr.(*ssa.Phi)
+		if !ok {
+			break
+		}
+		c := change{phi: phi, b: f.refsOf(s, phi.Edges[at])}
+		if isNil(phi.Edges[at]) && f.kinds.elements(phi.Type()) {
+			r := f.refAt(refKey{phi, -6, ""}, bag, phi.Pos())
+			s.lives[r] = life{st: void}
+			c.b = binding{refs: []*ref{r}}
+		}
+		if isError(phi.Type()) || isBool(phi.Type()) {
+			c.value, c.known = f.valueOf(s, phi.Edges[at])
+			if !c.known {
+				key := f.factKey(phi.Edges[at])
+				if !strings.HasPrefix(key, "!") {
+					c.alias = s.root(key)
+				}
+			}
+		}
+		f.carry(s, phi.Edges[at], phi, carried)
+		changes = append(changes, c)
+	}
+	for _, c := range changes {
+		for _, key := range f.kills[c.phi] {
+			delete(s.facts, key)
+			delete(s.alias, key)
+		}
+		// What is an alias of this phi's former value is so no more.
+		own := f.factKey(c.phi)
+		for k, v := range s.alias {
+			if v == own {
+				delete(s.alias, k)
+			}
+		}
+	}
+	for _, c := range changes {
+		f.redefine(s, c.phi)
+		delete(s.vals, slot{c.phi, -1})
+		if !c.b.empty() {
+			s.vals[slot{c.phi, -1}] = c.b
+		}
+		own := f.factKey(c.phi)
+		for k, v := range carried {
+			s.facts[k] = v
+		}
+		switch {
+		case c.known:
+			s.facts[own] = c.value
+		case c.alias != "" && c.alias != own:
+			s.alias[own] = c.alias
+		}
+	}
+	return s
+}
+
+// carry lets comparisons that are known of a value be known of the phi that takes it on.
+func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[string]bool) {
+	old, now := f.canon(from), f.canon(to)
+	for k, v := range s.facts {
+		for _, op := range [2]string{"<", "=="} {
+			x, y, ok := strings.Cut(k, op)
+			if !ok {
+				continue
+			}
+			if x == old {
+				carried[now+op+y] = v
+			}
+			if y == old {
+				carried[x+op+now] = v
+			}
+		}
+	}
+}
+
+// prune drops what can make no difference any more, so that paths meet.
+func (f *flow) prune(s *state, b *ssa.BasicBlock) {
+	live := f.live[b.Index]
+	phis := map[ssa.Value]bool{}
+	for _, instr := range b.Instrs {
+		phi, ok := instr.(*ssa.Phi)
+		if !ok {
+			break
+		}
+		phis[phi] = true
+	}
+	for v := range s.vals {
+		if !live[v.v] && !phis[v.v] {
+			delete(s.vals, v)
+		}
+	}
+	tests := f.tests[b.Index]
+	needed := map[string]bool{}
+	for _, l := range s.lives {
+		if l.key != "" {
+			needed[l.key] = true
+		}
+		if l.failure != "" {
+			needed[l.failure] = true
+		}
+	}
+	for k, to := range s.alias {
+		if tests[k] {
+			needed[to] = true
+		} else {
+			delete(s.alias, k)
+		}
+	}
+	for k := range s.facts {
+		if !tests[k] && !needed[k] {
+			delete(s.facts, k)
+		}
+	}
+	for r, l := range s.lives {
+		if l.st == held && l.key == "" {
+			continue
+		}
+		if !s.bound(r, slot{}) && r.param < 0 && (l.st != held || l.key == "") && !s.viewed(r) {
+			delete(s.lives, r)
+		}
+	}
+}
+
+// viewed reports whether bytes of r are still to be seen, or r matters to another ref.
+func (s *state) viewed(r *ref) bool {
+	for _, b := range s.vals {
+		for _, v := range b.views {
+			if v.of == r {
+				return true
+			}
+		}
+	}
+	for _, b := range s.places {
+		for _, v := range b.views {
+			if v.of == r {
+				return true
+			}
+		}
+	}
+	for _, l := range s.lives {
+		if slices.Contains(l.with, r.id) || l.same == r {
+			return true
+		}
+	}
+	return false
+}
+
+// enter binds the parameters.
+func (f *flow) enter(s *state) {
+	for i, p := range f.fn.Params {
+		k := f.kinds.kindOf(p.Type())
+		ptr := f.kinds.pointee(p.Type())
+		if k == untracked && ptr == untracked {
+			continue
+		}
+		r := f.refAt(refKey{p, -1, ""}, max(k, ptr), p.Pos())
+		r.param, r.field = i, p.Name()
+		l := life{st: foreign}
+		switch e := f.entry.param(i); {
+		case e.Effect == effectTake && e.When == always && k != untracked:
+			l.st = held
+		case e.Effect == effectBorrow && k != untracked:
+			l.st = lent
+		}
+		s.lives[r] = l
+		b := binding{refs: []*ref{r}}
+		if k != untracked {
+			s.vals[slot{p, -1}] = b
+		} else {
+			s.places[place{p, ""}] = b
+		}
+	}
+}
+
+// placeOf names the memory that a pointer leads to.
+func (f *flow) placeOf(v ssa.Value) (place, bool) {
+	switch v := v.(type) {
+	case *ssa.FieldAddr:
+		if p, ok := f.placeOf(v.X); ok {
+			return place{p.root, p.path + "." + strconv.Itoa(v.Field)}, true
+		}
+		return place{}, false
+	case *ssa.IndexAddr:
+		index := "[v" + strconv.Itoa(f.number(v.Index)) + "]"
+		if c, ok := v.Index.(*ssa.Const); ok {
+			index = "[" + c.Value.ExactString() + "]"
+		}
+		if _, array := v.X.Type().Underlying().(*types.Pointer); array {
+			if p, ok := f.placeOf(v.X); ok {
+				return place{p.root, p.path + index}, true
+			}
+			return place{}, false
+		}
+		if load, ok := v.X.(*ssa.UnOp); ok && load.Op == token.MUL {
+			if p, ok := f.placeOf(load.X); ok {
+				return place{p.root, p.path + "*" + index}, true
+			}
+		}
+		f.pointers[v.X]++
+		return place{v.X, "*" + index}, true
+	case *ssa.UnOp:
+		if v.Op == token.MUL {
+			if p, ok := f.placeOf(v.X); ok {
+				return place{p.root, p.path + "*"}, true
+			}
+		}
+	case *ssa.ChangeType:
+		return f.placeOf(v.X)
+	}
+	if _, ok := v.Type().Underlying().(*types.Pointer); !ok {
+		return place{}, false
+	}
+	f.pointers[v]++
+	return place{v, ""}, true
+}

@@ -1,0 +1,412 @@
+package vet
+
+import (
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// infer reads off what a function does with its arguments and results on all its paths.
+func (f *flow) infer() *contract {
+	sig := f.fn.Signature
+	nFree := len(f.fn.FreeVars)
+	c := &contract{Params: make([]param, len(f.fn.Params)+nFree), Results: make([]result, sig.Results().Len())}
+	if f.cut {
+		return c
+	}
+	c.Recovers = f.recovers()
+	if passed := slices.DeleteFunc(slices.Clone(f.exits), func(e exit) bool { return e.s.failed }); len(passed) > 0 {
+		f.exits = passed // a test that has failed may break its promises
+	}
+	if !f.returns {
+		c.NoReturn = len(f.fn.Blocks) > 0
+		return c
+	}
+	for i, p := range f.fn.Params {
+		switch k := f.kinds.kindOf(p.Type()); {
+		case k != untracked:
+			c.Params[i] = f.inferParam(f.refs[refKey{p, -1, ""}])
+		case f.kinds.pointee(p.Type()) != untracked:
+			c.Params[i] = f.inferPointer(p)
+		case isError(p.Type()):
+			if f.everyExit(func(e exit) bool {
+				null, ok := f.valueOf(e.s, p)
+				return ok && null
+			}) && i < 64 {
+				c.NilErr |= 1 << i
+			}
+		default:
+			c.Params[i] = param{}
+		}
+	}
+	for i, v := range f.fn.FreeVars {
+		if f.kinds.pointee(v.Type()) != untracked {
+			c.Params[len(f.fn.Params)+i] = f.inferPointer(v)
+		}
+	}
+	for i := range c.Results {
+		c.Results[i] = f.inferResult(i)
+	}
+	if n := len(c.Results); n > 0 && isError(sig.Results().At(n-1).Type()) {
+		c.NonNil = f.everyExit(func(e exit) bool {
+			null, ok := f.valueOf(e.s, e.ret.Results[n-1])
+			return ok && !null
+		})
+	}
+	return c
+}
+
+// recovers reports whether a deferred function literal calls recover, or a parameter is passed to a
+// function that recovers.
+func (f *flow) recovers() bool {
+	for _, b := range f.fn.Blocks {
+		for _, instr := range b.Instrs {
+			if call, ok := instr.(*ssa.Call); ok {
+				for _, a := range call.Call.Args {
+					if p, ok := a.(*ssa.Parameter); ok && isFunc(p.Type()) && f.catches(&call.Call) {
+						return true
+					}
+				}
+			}
+			d, ok := instr.(*ssa.Defer)
+			if !ok {
+				continue
+			}
+			fn := d.Call.StaticCallee()
+			if fn == nil {
+				continue
+			}
+			for _, b := range fn.Blocks {
+				for _, instr := range b.Instrs {
+					if c, ok := instr.(*ssa.Call); ok {
+						if bi, ok := c.Call.Value.(*ssa.Builtin); ok && bi.Name() == "recover" {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// catches reports whether a call is to a function that recovers.
+func (f *flow) catches(c *ssa.CallCommon) bool {
+	con := f.contractOf(c)
+	return con != nil && con.Recovers
+}
+
+func isFunc(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Signature)
+	return ok
+}
+
+func (f *flow) everyExit(holds func(exit) bool) bool {
+	for _, e := range f.exits {
+		if !holds(e) {
+			return false
+		}
+	}
+	return len(f.exits) > 0
+}
+
+// gone says what became of a ref by an exit: given up, kept by the caller, or unknown.
+func (e exit) gone(r *ref) (done, kept bool) {
+	for _, b := range e.args {
+		if b.has(r) && !b.part {
+			return true, false // returned
+		}
+	}
+	l, ok := e.s.lives[r]
+	if !ok {
+		return false, false
+	}
+	switch l.st {
+	case freed, given:
+		if l.key == "" {
+			return true, false
+		}
+	case foreign, lent, held:
+		if l.key == "" {
+			return false, true
+		}
+	case void:
+		return true, true
+	}
+	return false, false
+}
+
+func (f *flow) inferParam(r *ref) param {
+	if r == nil {
+		return param{}
+	}
+	all, none, freedAll := true, true, true
+	for _, e := range f.exits {
+		done, kept := e.gone(r)
+		if !done && !kept {
+			return param{}
+		}
+		all, none = all && done, none && kept
+		if l := e.s.lives[r]; l.st != freed && l.st != void {
+			freedAll = false
+		}
+	}
+	switch {
+	case none:
+		return borrowed
+	case all && freedAll:
+		return param{Effect: effectFree}
+	case all:
+		return taken
+	}
+	for _, o := range outcomes(f.fn.Signature) {
+		if p, ok := f.dependent(r, o); ok {
+			return p
+		}
+	}
+	return param{}
+}
+
+// dependent finds that a parameter is taken exactly when a result says so.
+func (f *flow) dependent(r *ref, o outcome) (param, bool) {
+	effects := map[bool]effect{}
+	for _, e := range f.exits {
+		done, kept := e.gone(r)
+		if done && kept {
+			continue
+		}
+		value, ok := f.valueOf(e.s, e.ret.Results[o.at])
+		if !ok {
+			return param{}, false
+		}
+		now := effectBorrow
+		if done {
+			now = effectTake
+		}
+		if before, ok := effects[value]; ok && before != now {
+			return param{}, false
+		}
+		effects[value] = now
+	}
+	switch {
+	case effects[true] == effectTake && effects[false] != effectTake:
+		return param{effectTake, o.when, o.at}, true
+	case effects[false] == effectTake && effects[true] != effectTake && o.when == ifTrue:
+		return param{effectTake, ifFalse, o.at}, true
+	}
+	return param{}, false
+}
+
+// inferPointer says what becomes of what a pointer leads to.
+func (f *flow) inferPointer(v ssa.Value) param {
+	var r *ref
+	for key, known := range f.refs {
+		if k, ok := key.(refKey); ok && k.v == v && k.path == "" && (k.index == -1 || k.index == -2) {
+			r = known
+		}
+	}
+	root := place{v, ""}
+	untouched, freedAll, filled := true, true, false
+	for _, e := range f.exits {
+		if e.s.escaped[v] {
+			return param{}
+		}
+		for p, b := range e.s.places {
+			if !p.within(root) {
+				continue
+			}
+			for _, q := range b.refs {
+				l := e.s.lives[q]
+				if q.param < 0 && q.site != nil || l.key != "" {
+					return param{} // something else lies there now
+				}
+				filled = filled || l.filled
+				switch l.st {
+				case foreign, lent:
+					freedAll = false
+					if l.changes > 0 {
+						untouched = false
+					}
+				case freed, void:
+					untouched = false
+				default:
+					return param{}
+				}
+			}
+		}
+		if r != nil {
+			if b, ok := e.s.places[root]; !ok || !b.has(r) {
+				return param{}
+			}
+		}
+		if f.stored(v) {
+			return param{}
+		}
+	}
+	switch {
+	case untouched && !f.leaks(v) && filled && f.kinds.pointee(v.Type()) == container:
+		return param{Effect: effectFill}
+	case untouched && !f.leaks(v):
+		return borrowed
+	case freedAll && r != nil:
+		return param{Effect: effectDrop}
+	}
+	return param{}
+}
+
+// stored reports whether the function writes fields that hold references in what v points to.
+func (f *flow) stored(v ssa.Value) bool { return f.anyUse(v, ofContent) }
+
+// leaks reports whether the pointer v itself goes where this function does not see it.
+func (f *flow) leaks(v ssa.Value) bool { return f.anyUse(v, ofPointer) }
+
+// useOf says which uses of a pointer are asked for.
+type useOf uint8
+
+const (
+	ofContent useOf = iota // stores to what it leads to
+	ofPointer              // places where the pointer itself goes
+)
+
+func (f *flow) anyUse(v ssa.Value, of useOf) bool {
+	pointer := of == ofPointer
+	seen := map[ssa.Value]bool{}
+	var walk func(v ssa.Value) bool
+	walk = func(v ssa.Value) bool {
+		if seen[v] || v.Referrers() == nil {
+			return false
+		}
+		seen[v] = true
+		for _, u := range *v.Referrers() {
+			switch u := u.(type) {
+			case *ssa.Store:
+				if u.Addr == v && !pointer && f.kinds.holds(u.Val.Type()) {
+					return true
+				}
+				if u.Val == v && pointer {
+					return true
+				}
+			case *ssa.FieldAddr:
+				if walk(u) {
+					return true
+				}
+			case *ssa.IndexAddr:
+				if walk(u) {
+					return true
+				}
+			case *ssa.Phi, *ssa.MakeInterface, *ssa.Send, *ssa.MapUpdate, *ssa.Return, *ssa.MakeClosure, *ssa.ChangeType:
+				if pointer && f.kinds.pointee(v.Type()) != untracked {
+					return true
+				}
+			case ssa.CallInstruction:
+				if !pointer || f.kinds.pointee(v.Type()) == untracked {
+					continue
+				}
+				con := f.contractOf(u.Common())
+				for i, a := range operands(u.Common()) {
+					if a == v && con.param(i).Effect != effectBorrow && con.param(i).Effect != effectFill && con.param(i).Effect != effectNone {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	return walk(v)
+}
+
+// inferResult says whether the caller gets a reference to free, and when.
+func (f *flow) inferResult(i int) result {
+	if f.kinds.kindOf(f.fn.Signature.Results().At(i).Type()) == untracked {
+		return result{}
+	}
+	something, nothing := 0, 0
+	for _, e := range f.exits {
+		switch f.returned(e, i) {
+		case held:
+			something++
+		case void:
+			nothing++
+		default:
+			return result{}
+		}
+	}
+	if something == 0 {
+		return result{}
+	}
+	res := result{Source: resultOwned}
+	conditional := nothing > 0
+	for _, e := range f.exits {
+		for _, r := range e.args[i].refs {
+			conditional = conditional || e.s.lives[r].key != ""
+		}
+	}
+	if !conditional {
+		return res
+	}
+	for _, o := range outcomes(f.fn.Signature) {
+		if f.everyExit(func(e exit) bool { return f.explains(e, i, o) }) {
+			res.When, res.At = o.when, o.at
+			return res
+		}
+	}
+	return result{Source: resultMaybe}
+}
+
+// returned says what a result is at one exit: held, void or unknown.
+func (f *flow) returned(e exit, i int) status {
+	b := e.args[i]
+	if b.part || len(b.views) > 0 {
+		return unknown
+	}
+	if len(b.refs) == 0 {
+		if c, ok := e.ret.Results[i].(*ssa.Const); ok && c.Value == nil {
+			return void // the zero Buffer
+		}
+		if f.zeroLoad(e, e.ret.Results[i]) {
+			return void
+		}
+		return unknown
+	}
+	st := void
+	for _, r := range b.refs {
+		l := e.s.lives[r]
+		if l.key != "" && (l.st != held || l.alt != void) {
+			return unknown
+		}
+		switch {
+		case l.st == held, l.st == foreign && r.param >= 0 && f.kinds.kindOf(f.fn.Params[r.param].Type()) != untracked:
+			st = held
+		case l.st == void:
+		default:
+			return unknown
+		}
+	}
+	return st
+}
+
+// explains reports whether at an exit the outcome o tells if the result i is a reference.
+func (f *flow) explains(e exit, i int, o outcome) bool {
+	v := e.ret.Results[o.at]
+	value, known := f.valueOf(e.s, v)
+	if f.returned(e, i) == void {
+		return known && !value || !known && o.when == ifNil
+	}
+	for _, r := range e.args[i].refs {
+		if l := e.s.lives[r]; l.key != "" {
+			return !known && (l.key == f.factKey(v) || l.key == e.s.root(f.factKey(v)))
+		}
+	}
+	return !known && o.when == ifTrue || known && value || !known && o.when == ifNil
+}
+
+// zeroLoad reports whether a result is a local variable with nothing in it.
+func (f *flow) zeroLoad(e exit, v ssa.Value) bool {
+	u, ok := v.(*ssa.UnOp)
+	if !ok {
+		return false
+	}
+	p, ok := f.placeOf(u.X)
+	return ok && p.local() && !e.s.escaped[p.root]
+}

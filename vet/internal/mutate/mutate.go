@@ -1,0 +1,308 @@
+// Package mutate plants ownership mistakes into correct code, to count how many of them the analyser
+// finds: a Free removed, doubled, or moved before a use of what it frees.
+package mutate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/tarn-go/tarn/vet/internal/driver"
+)
+
+// Kind is what was done to a Free.
+type Kind string
+
+// The mutations.
+const (
+	Remove Kind = "remove"
+	Double Kind = "double"
+	Early  Kind = "early"  // the Free stands before the last use
+	Forget Kind = "forget" // a call that takes ownership is left out
+	After  Kind = "after"  // a Free follows a call that takes ownership
+)
+
+// A Mutant is one mistake planted in one file.
+type Mutant struct {
+	Kind Kind
+	Unit *driver.Unit
+	File int // index of the file in the unit
+	Pos  token.Position
+	What string // what is freed
+	text []edit
+}
+
+type edit struct {
+	from, to int
+	with     string
+}
+
+func (m Mutant) String() string { return fmt.Sprintf("%s: %s %s", m.Pos, m.Kind, m.What) }
+
+// types that hold references: Free of a Buffer ends it for good, the others' may be repeated.
+func freed(info *types.Info, x ast.Expr) (isBuffer, ok bool) {
+	t := info.TypeOf(x)
+	if t == nil {
+		return false, false
+	}
+	if p, isPtr := t.Underlying().(*types.Pointer); isPtr {
+		t = p.Elem()
+	}
+	return holds(t, 0)
+}
+
+func holds(t types.Type, depth int) (isBuffer, ok bool) {
+	if depth > 6 {
+		return false, false
+	}
+	if named, isNamed := types.Unalias(t).(*types.Named); isNamed && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "github.com/tarn-go/tarn" {
+		switch named.Obj().Name() {
+		case "Buffer":
+			return true, true
+		case "Chain", "Writer", "Arena":
+			return false, true
+		}
+	}
+	if s, isStruct := t.Underlying().(*types.Struct); isStruct {
+		for f := range s.Fields() {
+			ft := f.Type()
+			if p, isPtr := ft.Underlying().(*types.Pointer); isPtr {
+				ft = p.Elem()
+				if named, isNamed := types.Unalias(ft).(*types.Named); !isNamed || named.Obj().Name() != "Chain" {
+					continue
+				}
+			}
+			if _, ok := holds(ft, depth+1); ok {
+				return false, true
+			}
+		}
+	}
+	return false, false
+}
+
+// free matches x.Free().
+func free(info *types.Info, call *ast.CallExpr) (x ast.Expr, isBuffer, ok bool) {
+	sel, isSel := call.Fun.(*ast.SelectorExpr)
+	if !isSel || len(call.Args) > 0 || sel.Sel.Name != "Free" && sel.Sel.Name != "free" {
+		return nil, false, false
+	}
+	isBuffer, ok = freed(info, sel.X)
+	return sel.X, isBuffer, ok
+}
+
+// handedOver matches c.Append(b) and its like, on Chain, Writer and wire's Batch and Writer, for a variable b.
+func handedOver(info *types.Info, call *ast.CallExpr) ast.Expr {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) != 1 || sel.Sel.Name != "Append" && sel.Sel.Name != "Prepend" {
+		return nil
+	}
+	fn, ok := info.Uses[sel.Sel].(*types.Func)
+	if !ok || fn.Pkg() == nil || fn.Pkg().Path() != "github.com/tarn-go/tarn" && fn.Pkg().Path() != "github.com/tarn-go/tarn/wire" {
+		return nil
+	}
+	if _, ok := call.Args[0].(*ast.Ident); !ok {
+		return nil
+	}
+	if isBuffer, _ := freed(info, call.Args[0]); !isBuffer {
+		return nil
+	}
+	return call.Args[0]
+}
+
+// All lists the mutants of a package, except at the positions to skip.
+func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) []Mutant {
+	var list []Mutant
+	for i, file := range u.Syntax {
+		name := u.Fset.Position(file.Pos()).Filename
+		if _, ok := src[name]; !ok {
+			continue
+		}
+		at := func(p token.Pos) int { return u.Fset.Position(p).Offset }
+		text := func(n ast.Node) string { return string(src[name][at(n.Pos()):at(n.End())]) }
+		block := func(stmts []ast.Stmt) {
+			for k, stmt := range stmts {
+				var call *ast.CallExpr
+				deferred := false
+				switch s := stmt.(type) {
+				case *ast.ExprStmt:
+					call, _ = s.X.(*ast.CallExpr)
+				case *ast.DeferStmt:
+					call, deferred = s.Call, true
+				}
+				if call == nil || skip(u.Fset.Position(stmt.Pos())) {
+					continue
+				}
+				if arg := handedOver(u.TypesInfo, call); arg != nil && !deferred {
+					m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(arg)}
+					m.Kind, m.text = Forget, []edit{{at(stmt.Pos()), at(stmt.End()), "_ = 0"}}
+					list = append(list, m)
+					m.Kind, m.text = After, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(arg) + ".Free()"}}
+					list = append(list, m)
+				}
+				x, isBuffer, ok := free(u.TypesInfo, call)
+				if !ok {
+					continue
+				}
+				m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x)}
+				m.Kind, m.text = Remove, []edit{{at(stmt.Pos()), at(stmt.End()), gone(x, text(x))}}
+				list = append(list, m)
+				if _, isCall := x.(*ast.CallExpr); !isBuffer || isCall {
+					continue
+				}
+				m.Kind, m.text = Double, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(stmt)}}
+				list = append(list, m)
+				if deferred {
+					continue
+				}
+				if use := lastUse(u.TypesInfo, stmts[:k], x); use != nil {
+					m.Kind, m.text = Early, []edit{
+						{at(stmt.Pos()), at(stmt.End()), "_ = 0"},
+						{at(use.Pos()), at(use.Pos()), text(x) + ".Free(); "},
+					}
+					list = append(list, m)
+				}
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BlockStmt:
+				block(n.List)
+			case *ast.CaseClause:
+				block(n.Body)
+			case *ast.CommClause:
+				block(n.Body)
+			}
+			return true
+		})
+	}
+	return list
+}
+
+// gone replaces a Free so that the variable stays used.
+func gone(x ast.Expr, text string) string {
+	if _, ok := x.(*ast.CallExpr); ok {
+		return text // the call stays, its result is ignored
+	}
+	if _, ok := ast.Unparen(x).(*ast.CompositeLit); ok {
+		return "_ = 0"
+	}
+	return "_ = 0"
+}
+
+// lastUse finds the last statement that uses x in a way that needs its memory, and neither assigns
+// nor frees it.
+func lastUse(info *types.Info, stmts []ast.Stmt, x ast.Expr) ast.Stmt {
+	want := types.ExprString(x)
+	for _, stmt := range slices.Backward(stmts) {
+		if changes(info, stmt, want) {
+			return nil
+		}
+		if _, ok := stmt.(*ast.DeferStmt); ok {
+			continue
+		}
+		uses := false
+		ast.Inspect(stmt, func(n ast.Node) bool {
+			if _, ok := n.(*ast.FuncLit); ok {
+				return false
+			}
+			if call, ok := n.(*ast.CallExpr); ok {
+				if sel, ok := call.Fun.(*ast.SelectorExpr); ok && types.ExprString(sel.X) == want && sel.Sel.Name != "Len" && sel.Sel.Name != "IsZero" {
+					uses = true
+				}
+				for _, a := range call.Args {
+					uses = uses || types.ExprString(a) == want
+				}
+			}
+			return true
+		})
+		if uses {
+			return stmt
+		}
+	}
+	return nil
+}
+
+// changes reports whether a statement declares, assigns or frees what expr names.
+func changes(info *types.Info, stmt ast.Stmt, expr string) bool {
+	found := false
+	root, _, _ := strings.Cut(expr, ".")
+	ast.Inspect(stmt, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, l := range n.Lhs {
+				text := types.ExprString(l)
+				found = found || text == expr || text == root
+			}
+		case *ast.ValueSpec:
+			for _, l := range n.Names {
+				found = found || l.Name == root
+			}
+		case *ast.CallExpr:
+			if x, _, ok := free(info, n); ok && types.ExprString(x) == expr {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// Run plants the mutant and returns what the analyser says of the package then. It returns an error
+// when the mutant does not compile.
+func (m Mutant) Run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte) ([]driver.Finding, error) {
+	u := m.Unit
+	name := u.Fset.Position(u.Syntax[m.File].Pos()).Filename
+	text := slices.Clone(src[name])
+	edits := slices.Clone(m.text)
+	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
+	for _, e := range edits {
+		text = slices.Replace(text, e.from, e.to, []byte(e.with)...)
+	}
+	fset := u.Fset // type-checking changes neither it nor the files that stay
+	parsed, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	files := slices.Clone(u.Syntax)
+	files[m.File] = parsed
+	info := &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Instances: map[*ast.Ident]types.Instance{}, Defs: map[*ast.Ident]types.Object{},
+		Uses: map[*ast.Ident]types.Object{}, Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
+		Scopes: map[ast.Node]*types.Scope{}, FileVersions: map[*ast.File]string{},
+	}
+	conf := types.Config{Importer: importer{u}, Sizes: u.Sizes()}
+	if u.Module != nil {
+		conf.GoVersion = "go" + u.Module.GoVersion
+	}
+	pkg, err := conf.Check(u.PkgPath, fset, files, info)
+	if err != nil && (m.Kind == Remove || m.Kind == Forget) && m.text[0].with == "_ = 0" {
+		m.text = []edit{m.text[0]}
+		m.text[0].with = "_ = " + m.What // the variable is used nowhere else
+		return m.Run(a, facts, src)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := *u.Package
+	p.Fset, p.Syntax, p.Types, p.TypesInfo = fset, files, pkg, info
+	return driver.One(a, &driver.Unit{Package: &p, Reported: true}, facts)
+}
+
+// importer hands out the packages that were loaded with the unit.
+type importer struct{ u *driver.Unit }
+
+func (i importer) Import(path string) (*types.Package, error) {
+	if path == "unsafe" {
+		return types.Unsafe, nil
+	}
+	if p, ok := i.u.Imports[path]; ok && p.Types != nil {
+		return p.Types, nil
+	}
+	return nil, fmt.Errorf("%s does not import %s", i.u.PkgPath, path)
+}

@@ -1,0 +1,161 @@
+package mutate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/vet"
+	"github.com/tarn-go/tarn/vet/internal/driver"
+)
+
+// Of the mistakes that can be planted in the repository's own code, at least leastFound are found. The short
+// form plants one in shortEvery; TARN_LONG=1 plants all.
+const (
+	leastFound = 0.60
+	leastCount = 500
+	shortEvery = 12
+)
+
+func TestPlantedMistakesAreFound(t *testing.T) {
+	t.Setenv("GOWORK", "")
+	units, err := driver.Load(driver.Config{Dir: "../../..", Patterns: []string{"github.com/tarn-go/tarn/..."}, Tests: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := driver.NewFacts()
+	before, err := driver.Run(vet.Analyzer, units, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, f := range before {
+		known[signature(f)] = true
+	}
+	src := map[string][]byte{}
+	var mutants []Mutant
+	for _, u := range units {
+		if !u.Reported || strings.HasPrefix(u.PkgPath, "github.com/tarn-go/tarn/vet") {
+			continue
+		}
+		for _, f := range u.Syntax {
+			name := u.Fset.Position(f.Pos()).Filename
+			if src[name], err = os.ReadFile(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mutants = append(mutants, All(u, src, deliberate(u, before))...)
+	}
+	if len(mutants) < leastCount {
+		t.Errorf("only %d mistakes can be planted", len(mutants))
+	}
+	if only := os.Getenv("TARNVET_ONLY"); only != "" {
+		mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !strings.Contains(m.Pos.String(), only) })
+	} else if os.Getenv("TARN_LONG") == "" {
+		var some []Mutant
+		for i := 0; i < len(mutants); i += shortEvery {
+			some = append(some, mutants[i])
+		}
+		mutants = some
+	}
+	type tally struct{ found, all int }
+	var mu sync.Mutex
+	counts := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
+	invalid := 0
+	work := make(chan Mutant)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for m := range work {
+				after, err := m.Run(vet.Analyzer, facts, src)
+				mu.Lock()
+				if err != nil {
+					invalid++
+					t.Logf("%v: not planted: %v", m, err)
+				} else {
+					c := counts[m.Kind]
+					c.all++
+					found := false
+					for _, f := range after {
+						found = found || !known[signature(f)]
+					}
+					if found {
+						c.found++
+					} else {
+						t.Logf("not found: %v", m)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		work <- m
+	}
+	close(work)
+	wg.Wait()
+	var all tally
+	var text []string
+	for _, k := range []Kind{Remove, Double, Early, Forget, After} {
+		c := counts[k]
+		all.found += c.found
+		all.all += c.all
+		text = append(text, fmt.Sprintf("%s %d of %d", k, c.found, c.all))
+	}
+	share := float64(all.found) / float64(all.all)
+	t.Logf("found %d of %d planted mistakes, %.1f %% (%s); %d could not be planted", all.found, all.all, 100*share, strings.Join(text, ", "), invalid)
+	if share < leastFound {
+		t.Errorf("%.1f %% found, at least %.0f %% should be", 100*share, 100*leastFound)
+	}
+}
+
+// signature identifies a finding whatever else is on its line.
+func signature(f driver.Finding) string {
+	return fmt.Sprintf("%s:%d:%s", f.Position.Filename, f.Position.Line, f.Category)
+}
+
+// deliberate reports positions in functions with a directive or a finding: a mistake planted into code
+// that makes mistakes on purpose shows nothing.
+func deliberate(u *driver.Unit, found []driver.Finding) func(token.Position) bool {
+	type span struct {
+		file     string
+		from, to int
+	}
+	var spans []span
+	for _, file := range u.Syntax {
+		var marks []token.Pos
+		for _, d := range vet.Directives(file) {
+			marks = append(marks, d.Pos())
+		}
+		for _, f := range found {
+			if f.Fset == u.Fset {
+				marks = append(marks, f.Pos)
+			}
+		}
+		for _, decl := range file.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from := fn.Pos()
+			if fn.Doc != nil {
+				from = fn.Doc.Pos()
+			}
+			for _, m := range marks {
+				if from <= m && m < fn.End() {
+					p := u.Fset.Position(from)
+					spans = append(spans, span{p.Filename, p.Line, u.Fset.Position(fn.End()).Line})
+				}
+			}
+		}
+	}
+	return func(p token.Position) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return s.file == p.Filename && s.from <= p.Line && p.Line <= s.to })
+	}
+}

@@ -1,0 +1,451 @@
+package vet
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// refsOf is what a value is bound to: a handle to its ref, a pointer to what lies there.
+func (f *flow) refsOf(s *state, v ssa.Value) binding {
+	if b, ok := s.vals[slot{v, -1}]; ok {
+		return b
+	}
+	switch v := v.(type) {
+	case *ssa.Const, *ssa.Function, *ssa.Global, *ssa.Builtin:
+		return binding{}
+	case *ssa.ChangeType:
+		return f.refsOf(s, v.X)
+	}
+	if f.kinds.pointee(v.Type()) == untracked {
+		return binding{}
+	}
+	if b := f.element(s, v); len(b.refs) > 0 {
+		return b
+	}
+	p, ok := f.placeOf(v)
+	if !ok {
+		return binding{}
+	}
+	return f.content(s, p, v.Type().Underlying().(*types.Pointer).Elem())
+}
+
+// element is what a pointer to an element of a slice, or to a field of one, leads to: some of what
+// the slice holds.
+func (f *flow) element(s *state, v ssa.Value) binding {
+	switch v := v.(type) {
+	case *ssa.IndexAddr:
+		b := f.refsOf(s, v.X)
+		return binding{refs: b.refs, part: len(b.refs) > 0}
+	case *ssa.FieldAddr:
+		return f.element(s, v.X)
+	}
+	return binding{}
+}
+
+// content is what lies at a place, all of its parts included.
+func (f *flow) content(s *state, p place, typ types.Type) binding {
+	if b, ok := s.places[p]; ok {
+		return b
+	}
+	var b binding
+	for q, c := range s.places {
+		if q.within(p) {
+			b = b.join(c)
+		}
+	}
+	if !b.empty() {
+		slices.SortFunc(b.refs, func(x, y *ref) int { return x.id - y.id })
+		return b
+	}
+	if up, c, ok := f.around(s, p); ok {
+		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path {
+			return c
+		}
+		if !f.foreignWhole(s, up, c) || f.kinds.kindOf(typ) == untracked {
+			c.part = true
+			return c
+		}
+	}
+	if k := f.kinds.kindOf(typ); k != untracked {
+		if p.local() && !s.escaped[p.root] {
+			if k != container {
+				return binding{}
+			}
+			r := f.refAt(refKey{p.root, -2, p.path}, k, f.now)
+			r.site, r.field = p.root, f.nameOf(p)
+			s.lives[r] = life{st: void}
+			b = binding{refs: []*ref{r}}
+			s.places[p] = b
+			return b
+		}
+		// First seen: it has been there before.
+		r := f.refAt(refKey{p.root, -2, p.path}, k, f.now)
+		r.site, r.field = nil, f.nameOf(p)
+		if _, ok := s.lives[r]; ok {
+			// It was forgotten in between, and something else may lie there now.
+			older := f.olderOf(r)
+			delete(s.lives, older)
+			s.rename(r, older)
+			s.forget(older)
+		}
+		s.lives[r] = life{st: foreign}
+		if s.escaped[p.root] {
+			s.lives[r] = life{}
+		}
+		b = binding{refs: []*ref{r}}
+		s.places[p] = b
+	}
+	return b
+}
+
+// foreignWhole reports whether a composite is not this function's: then its parts are followed one
+// by one.
+func (f *flow) foreignWhole(s *state, p place, b binding) bool {
+	return len(b.refs) == 1 && (b.refs[0].kind == composite || b.refs[0].kind == container) && s.lives[b.refs[0]].st == foreign && !p.local()
+}
+
+// around finds the composite whose part p is.
+func (f *flow) around(s *state, p place) (place, binding, bool) {
+	for i := len(p.path) - 1; i >= 0; i-- {
+		if strings.IndexByte(".[", p.path[i]) < 0 {
+			if p.path[i] == '*' {
+				return place{}, binding{}, false
+			}
+			continue
+		}
+		up := place{p.root, p.path[:i]}
+		if b, ok := s.places[up]; ok {
+			return up, b, true
+		}
+	}
+	return place{}, binding{}, false
+}
+
+// load reads a variable.
+func (f *flow) load(s *state, v *ssa.UnOp) {
+	delete(s.vals, slot{v, -1})
+	p, ok := f.placeOf(v.X)
+	if f.kinds.kindOf(v.Type()) != untracked {
+		if b := f.element(s, v.X); len(b.refs) > 0 {
+			f.look(s, b, v.Pos(), "used")
+			s.vals[slot{v, -1}] = b
+			return
+		}
+	}
+	if ia, isIndex := v.X.(*ssa.IndexAddr); !ok || isIndex && len(f.refsOf(s, ia.X).views) > 0 {
+		// An element of a slice: of a slice of views it is a view.
+		if ia, ok := v.X.(*ssa.IndexAddr); ok {
+			if b := f.refsOf(s, ia.X); len(b.views) > 0 {
+				f.look(s, binding{views: b.views}, v.Pos(), "read")
+				if isBytes(v.Type()) {
+					s.vals[slot{v, -1}] = binding{views: b.views}
+				}
+			}
+		}
+		return
+	}
+	switch k := f.kinds.kindOf(v.Type()); {
+	case k != untracked:
+		b := f.content(s, p, v.Type())
+		if k == container {
+			f.notMoved(s, b, v.Pos())
+			for _, r := range b.refs {
+				if l := s.lives[r]; !b.part && (l.st == held || l.st == foreign || l.st == lent) {
+					l.moved = v.Pos()
+					s.lives[r] = l
+				}
+			}
+		}
+		if !b.empty() {
+			s.vals[slot{v, -1}] = b
+		}
+	default:
+		if b, ok := s.places[p]; ok && (p.local() && !s.escaped[p.root] || !f.kinds.elements(v.Type())) {
+			s.vals[slot{v, -1}] = b
+		}
+	}
+}
+
+// store writes a variable.
+func (f *flow) store(s *state, st *ssa.Store) {
+	b := f.refsOf(s, st.Val)
+	if ia, isIndex := st.Addr.(*ssa.IndexAddr); isIndex {
+		if f.storeElement(s, st, ia, b) {
+			return
+		}
+	}
+	p, ok := f.placeOf(st.Addr)
+	if !ok {
+		f.escape(s, b, st.Pos(), "stored")
+		return
+	}
+	f.storeFact(s, p, st.Val)
+	val := st.Val.Type()
+	k := f.kinds.kindOf(val)
+	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
+		if old, ok := s.places[p]; ok && len(old.views) > 0 {
+			delete(s.places, p)
+		}
+		f.unkeep(s, p)
+		return
+	}
+	f.overwrite(s, p, st, b)
+	for q := range s.places {
+		if q.within(p) {
+			delete(s.places, q)
+		}
+	}
+	if up, c, ok := f.around(s, p); ok && k != untracked {
+		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path {
+			delete(s.places, up)
+		} else if len(c.refs) > 0 {
+			for _, r := range c.refs {
+				s.forget(r)
+			}
+		}
+	}
+	if !p.local() || s.escaped[p.root] {
+		f.unkeep(s, p)
+		f.keep(s, b, st.Pos(), "stored in "+f.nameOf(p))
+		f.giveAway(s, binding{refs: b.refs, part: b.part})
+		if k != untracked && len(b.refs) == 0 {
+			return
+		}
+	}
+	if len(b.refs) == 0 && len(b.views) == 0 {
+		return
+	}
+	if k == container {
+		// The content has moved here; the variable that it was copied from is not it any more.
+		for _, r := range b.refs {
+			if l := s.lives[r]; l.moved.IsValid() {
+				f.moveContent(s, r, p)
+				return
+			}
+		}
+	}
+	s.places[p] = b
+}
+
+// storeElement writes an element of bytes, or of a slice that this function made.
+func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b binding) bool {
+	over := f.refsOf(s, ia.X)
+	if len(over.views) > 0 {
+		f.write(s, over, st.Pos())
+		return true
+	}
+	if len(over.refs) == 1 && over.refs[0].kind == bag && len(b.refs) > 0 && !b.part {
+		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
+		if l := s.lives[over.refs[0]]; l.st == void || l.st == held {
+			for _, r := range b.refs {
+				if s.lives[r].st == held {
+					s.lives[over.refs[0]] = life{st: held, pos: st.Pos()}
+				}
+				s.lives[r] = life{}
+			}
+			return true
+		}
+	}
+	// Another index may name the same element.
+	for p := range s.places {
+		if strings.Contains(p.path, "[") && !p.local() {
+			delete(s.places, p)
+		}
+	}
+	return false
+}
+
+// moveContent lets a container's content live on in another variable, and marks the one it was in.
+func (f *flow) moveContent(s *state, r *ref, to place) {
+	l := s.lives[r]
+	here := f.refAt(refKey{to.root, -4, to.path}, r.kind, r.pos)
+	here.field = f.nameOf(to)
+	s.lives[here] = life{st: l.st, pos: l.pos, by: l.by, key: l.key, alt: l.alt}
+	s.places[to] = binding{refs: []*ref{here}}
+	s.lives[r] = life{st: given, pos: l.moved, by: copiedBy, moved: l.moved}
+}
+
+// copiedBy marks a container that was copied by value.
+const copiedBy = "\x00copied"
+
+// overwrite looks at what a store replaces.
+func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
+	zero := false
+	if c, ok := st.Val.(*ssa.Const); ok && c.Value == nil {
+		k := f.kinds.kindOf(c.Type())
+		zero = k == handle || k == container
+	}
+	switch p.root.(type) {
+	case *ssa.Parameter, *ssa.FreeVar:
+		if zero {
+			f.content(s, p, st.Val.Type())
+		}
+	default:
+		zero = false // two calls may return one pointer
+	}
+	old, ok := s.places[p]
+	if !ok || old.part {
+		return
+	}
+	for _, r := range old.refs {
+		l := s.lives[r]
+		if b.has(r) || l.st != foreign || r.kind == composite || r.param >= 0 {
+			continue
+		}
+		if p.local() {
+			continue
+		}
+		if f.inUse(s, r, p, st) {
+			// Taken out of the place: whoever took it has it to free.
+			l.st = held
+			s.lives[r] = l
+		} else if zero {
+			f.report(s, leak, r, st.Pos(), "overwritten")
+		}
+	}
+}
+
+// inUse reports whether a value that was loaded from p is used after the store.
+func (f *flow) inUse(s *state, r *ref, p place, st *ssa.Store) bool {
+	b := st.Block()
+	after := map[ssa.Value]bool{}
+	var ops [16]*ssa.Value
+	for _, instr := range b.Instrs[slices.Index(b.Instrs, ssa.Instruction(st))+1:] {
+		for _, op := range instr.Operands(ops[:0]) {
+			if *op != nil {
+				after[*op] = true
+			}
+		}
+	}
+	for _, succ := range b.Succs {
+		for v := range f.live[succ.Index] {
+			after[v] = true
+		}
+		at := slices.Index(succ.Preds, b)
+		for _, instr := range succ.Instrs {
+			if phi, ok := instr.(*ssa.Phi); ok {
+				after[phi.Edges[at]] = true
+			}
+		}
+	}
+	for v, c := range s.vals {
+		if c.has(r) && after[v.v] {
+			return true
+		}
+	}
+	for q, c := range s.places {
+		if q != p && c.has(r) {
+			return true
+		}
+	}
+	for _, d := range s.defers {
+		for _, c := range d.args {
+			if c.has(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// storeFact lets what is known of a bool or an error be known of the variable that it is stored in.
+func (f *flow) storeFact(s *state, p place, v ssa.Value) {
+	known, value, from := false, false, ""
+	test := isBool(v.Type())
+	if test || isError(v.Type()) {
+		if value, known = f.valueOf(s, v); !known {
+			from = s.root(f.factKey(v))
+		}
+	}
+	f.forgetLoads(s, p)
+	key := "nil(" + f.canonPlace(p) + ")"
+	if test {
+		key = "is(" + f.canonPlace(p) + ")"
+	}
+	switch {
+	case known:
+		s.facts[key] = value
+	case from != "" && from != key && !strings.HasPrefix(from, "!"):
+		s.alias[key] = from
+	}
+}
+
+// forgetLoads ends what is known of the values loaded from p.
+func (f *flow) forgetLoads(s *state, p place) {
+	name := f.canonPlace(p)
+	for k := range s.facts {
+		if i := strings.Index(k, name); i >= 0 && (i+len(name) == len(k) || strings.IndexByte(").[*=<", k[i+len(name)]) >= 0) {
+			delete(s.facts, k)
+			delete(s.alias, k)
+		}
+	}
+}
+
+// escapePointer ends the tracking of what a pointer leads to: others may change it from here on.
+func (f *flow) escapePointer(s *state, v ssa.Value) {
+	p, ok := f.placeOf(v)
+	if !ok {
+		return
+	}
+	for q, b := range s.places {
+		if q.within(p) {
+			f.giveAway(s, b)
+		}
+	}
+	if _, ok := p.root.(*ssa.Alloc); ok && p.path == "" {
+		s.escaped[p.root] = true
+	}
+}
+
+// forgetMemory drops what is known of memory that a call may have changed.
+func (f *flow) forgetMemory(s *state) {
+	for p := range s.places {
+		if !p.local() || s.escaped[p.root] {
+			if _, param := p.root.(*ssa.Parameter); (param || f.refs[refKey{p.root, -3, ""}] != nil) && p.path == "" {
+				continue
+			}
+			delete(s.places, p)
+		}
+	}
+}
+
+// escape is a store, send or capture: whoever receives the references may free them.
+func (f *flow) escape(s *state, b binding, pos token.Pos, how string) {
+	f.look(s, binding{refs: b.refs}, pos, how)
+	f.keep(s, b, pos, how)
+	f.giveAway(s, b)
+}
+
+// giveAway stops tracking refs.
+func (f *flow) giveAway(s *state, b binding) {
+	for _, r := range b.refs {
+		if l := s.lives[r]; l.st != freed && l.st != given {
+			s.forget(r)
+		}
+	}
+}
+
+// keep notes that views were put where they outlive the function.
+func (f *flow) keep(s *state, b binding, pos token.Pos, in string) {
+	for _, v := range b.views {
+		if l, ok := s.lives[v.of]; ok && v.of.kind == handle && (l.st == held) {
+			l.kept, l.keptIn = pos, in
+			s.lives[v.of] = l
+		}
+	}
+}
+
+// unkeep notes that a place was overwritten, and with it the view that it may have had.
+func (f *flow) unkeep(s *state, p place) {
+	in := "stored in " + f.nameOf(p)
+	for r, l := range s.lives {
+		if l.keptIn == in {
+			l.kept, l.keptIn = token.NoPos, ""
+			s.lives[r] = l
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// site is a call in the source.
+type site struct {
+	call *ast.CallExpr
+	lhs  []ast.Expr // what its results are assigned to
+	stmt ast.Stmt   // the statement that does nothing but call, or assign
+}
+
+// index finds the calls of the files, by the position that package ssa gives them.
+func index(files []*ast.File) map[token.Pos]site {
+	sites := map[token.Pos]site{}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if _, ok := sites[n.Lparen]; !ok {
+					sites[n.Lparen] = site{call: n}
+				}
+			case *ast.AssignStmt:
+				if len(n.Rhs) == 1 {
+					if c, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr); ok {
+						sites[c.Lparen] = site{c, n.Lhs, n}
+					}
+				} else if len(n.Rhs) == len(n.Lhs) {
+					for i, e := range n.Rhs {
+						if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+							sites[c.Lparen] = site{c, n.Lhs[i : i+1], n}
+						}
+					}
+				}
+			case *ast.ValueSpec:
+				for i, e := range n.Values {
+					if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+						var lhs []ast.Expr
+						for _, name := range n.Names {
+							lhs = append(lhs, name)
+						}
+						if len(n.Values) > 1 {
+							lhs = lhs[i : i+1]
+						}
+						sites[c.Lparen] = site{call: c, lhs: lhs}
+					}
+				}
+			case *ast.ExprStmt:
+				if c, ok := ast.Unparen(n.X).(*ast.CallExpr); ok {
+					sites[c.Lparen] = site{call: c, stmt: n}
+				}
+			}
+			return true
+		})
+	}
+	return sites
+}
+
+// callText is how the source writes what a call calls, such as p.Get.
+func (f *flow) callText(c *ssa.CallCommon) string {
+	if s, ok := f.sites[c.Pos()]; ok {
+		return funText(s.call)
+	}
+	return calleeName(c)
+}
+
+func funText(call *ast.CallExpr) string {
+	if _, ok := ast.Unparen(call.Fun).(*ast.FuncLit); ok {
+		return "the function literal"
+	}
+	text := types.ExprString(call.Fun)
+	if len(text) > 40 {
+		if i := strings.LastIndexByte(text, '.'); i >= 0 {
+			text = "…" + text[i:]
+		}
+	}
+	return text
+}
+
+// variable is the name of the variable that a ref was first assigned to; "" when there is none.
+func (f *flow) variable(r *ref) string {
+	if r.field != "" {
+		return r.field
+	}
+	s, ok := f.sites[r.pos]
+	if !ok {
+		return ""
+	}
+	i := max(r.index, 0)
+	if i < len(s.lhs) {
+		if text := types.ExprString(s.lhs[i]); text != "_" {
+			return text
+		}
+	}
+	return ""
+}
+
+// nameOf is the source's name of a place, as far as it has one.
+func (f *flow) nameOf(p place) string {
+	var name string
+	typ := p.root.Type()
+	switch v := p.root.(type) {
+	case *ssa.Alloc:
+		name = v.Comment
+		if name == "complit" || name == "new" || name == "varargs" || strings.ContainsRune(name, ' ') {
+			name = ""
+		}
+	case *ssa.Parameter, *ssa.FreeVar:
+		name = v.Name()
+	case *ssa.Global:
+		name = v.Name()
+	}
+	if ptr, ok := typ.Underlying().(*types.Pointer); ok {
+		typ = ptr.Elem()
+	}
+	rest := p.path
+	for rest != "" && typ != nil {
+		end := strings.IndexAny(rest[1:], ".[*") + 1
+		if end == 0 {
+			end = len(rest)
+		}
+		token := rest[:end]
+		rest = rest[end:]
+		switch token[0] {
+		case '.':
+			st, ok := typ.Underlying().(*types.Struct)
+			i, err := strconv.Atoi(token[1:])
+			if !ok || err != nil || i >= st.NumFields() {
+				return name
+			}
+			if name != "" {
+				name += "."
+			}
+			name += st.Field(i).Name()
+			typ = st.Field(i).Type()
+		case '[':
+			name += token
+			arr, ok := typ.Underlying().(*types.Array)
+			if !ok {
+				return name
+			}
+			typ = arr.Elem()
+		case '*':
+			ptr, ok := typ.Underlying().(*types.Pointer)
+			if !ok {
+				return name
+			}
+			typ = ptr.Elem()
+		}
+	}
+	return name
+}
+
+// typeAt is the type of what lies at a place.
+func (f *flow) typeAt(p place) types.Type {
+	ptr, ok := p.root.Type().Underlying().(*types.Pointer)
+	if !ok {
+		return types.Typ[types.Invalid]
+	}
+	typ := ptr.Elem()
+	rest := p.path
+	for rest != "" {
+		end := strings.IndexAny(rest[1:], ".[*") + 1
+		if end == 0 {
+			end = len(rest)
+		}
+		token := rest[:end]
+		rest = rest[end:]
+		switch u := typ.Underlying().(type) {
+		case *types.Struct:
+			i, err := strconv.Atoi(token[1:])
+			if err != nil || i >= u.NumFields() {
+				return types.Typ[types.Invalid]
+			}
+			typ = u.Field(i).Type()
+		case *types.Array:
+			typ = u.Elem()
+		case *types.Pointer:
+			typ = u.Elem()
+		default:
+			return types.Typ[types.Invalid]
+		}
+	}
+	return typ
+}
+
+// canonPlace is how conditions name what is loaded from a place.
+func (f *flow) canonPlace(p place) string {
+	return "*" + strconv.Itoa(f.number(p.root)) + p.path
+}

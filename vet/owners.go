@@ -1,0 +1,76 @@
+package vet
+
+import (
+	"fmt"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// checkFree reports the fields that a type's Free does not free: a method of that name ends all that
+// the value owns.
+func (c *checker) checkFree(f *flow) {
+	fn := f.fn
+	if fn.Name() != "Free" && fn.Name() != "free" || fn.Signature.Recv() == nil || len(fn.Params) != 1 {
+		return
+	}
+	recv := fn.Params[0]
+	ptr, ok := recv.Type().Underlying().(*types.Pointer)
+	if !ok || c.kinds.kindOf(ptr.Elem()) == handle {
+		return
+	}
+	st, ok := ptr.Elem().Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	freed := map[int]bool{}
+	if !c.released(f, fn, recv, freed, map[*ssa.Function]bool{}) {
+		return // the whole is handed to somebody
+	}
+	for i := range st.NumFields() {
+		v := st.Field(i)
+		if freed[i] || c.kinds.kindOf(v.Type()) == untracked && !c.kinds.elements(v.Type()) {
+			continue
+		}
+		c.emit(analysis.Diagnostic{
+			Pos: fn.Pos(), Category: string(leak),
+			Message: fmt.Sprintf("leak: %s does not free the field %s, which holds references", fn.Name(), v.Name()),
+		}, v.Pos())
+	}
+}
+
+// released notes the fields of what recv points to that are freed or moved in fn or in the methods that
+// it calls. It reports false when recv goes elsewhere as a whole.
+func (c *checker) released(f *flow, fn *ssa.Function, recv ssa.Value, freed map[int]bool, seen map[*ssa.Function]bool) bool {
+	if seen[fn] {
+		return true
+	}
+	seen[fn] = true
+	for _, u := range *recv.Referrers() {
+		switch u := u.(type) {
+		case *ssa.FieldAddr:
+			if f.released(u) {
+				freed[u.Field] = true
+			}
+		case ssa.CallInstruction:
+			to := u.Common().StaticCallee()
+			if to == nil || len(to.Params) == 0 || u.Common().Args[0] != recv || len(to.Blocks) == 0 {
+				return false
+			}
+			if !c.released(f, to, to.Params[0], freed, seen) {
+				return false
+			}
+		case *ssa.UnOp, *ssa.Store, *ssa.DebugRef:
+			if st, ok := u.(*ssa.Store); ok && st.Val == recv {
+				return false
+			}
+			if _, ok := u.(*ssa.UnOp); ok {
+				return false // copied
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,249 @@
+package vet
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// mistake is a kind of finding; its text is the diagnostic's category and the word that a directive
+// names it by.
+type mistake string
+
+const (
+	leak          mistake = "leak"
+	use           mistake = "use"
+	double        mistake = "double"
+	escape        mistake = "escape"
+	copied        mistake = "copy"
+	sharedWrite   mistake = "write"
+	contradiction mistake = "contract"
+	comment       mistake = "comment"
+	directive     mistake = "directive"
+)
+
+func (f *flow) line(pos token.Pos) int { return f.pass.Fset.Position(pos).Line }
+
+// where is a line, with its file's name when it is not that of near.
+func (f *flow) where(pos, near token.Pos) string {
+	p, q := f.pass.Fset.Position(pos), f.pass.Fset.Position(near)
+	if p.Filename != q.Filename {
+		return fmt.Sprintf("%s:%d", filepath.Base(p.Filename), p.Line)
+	}
+	return fmt.Sprintf("line %d", p.Line)
+}
+
+// report notes a finding about r, which becomes evident at pos. It returns true.
+func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) bool {
+	if f.quiet || s.failed {
+		return true
+	}
+	if !pos.IsValid() {
+		pos = f.fn.Pos()
+	}
+	l := s.lives[r]
+	d := analysis.Diagnostic{Pos: pos, Category: string(kind)}
+	name := f.variable(r)
+	subject := name
+	if subject == "" {
+		subject = "the reference"
+	}
+	switch kind {
+	case leak:
+		if r.kind == bag && f.emptied() {
+			return true
+		}
+		f.leak(s, r, l, &d, pos, how)
+	case use:
+		switch {
+		case how == "bytes" && l.st == freed:
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was freed at %s", subject, f.where(l.pos, pos))
+		case how == "bytes":
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which %s took over at %s", subject, l.by, f.where(l.pos, pos))
+		case how == "views":
+			d.Message = fmt.Sprintf("use after free: these views of %s ended when bytes were taken out of it", subject)
+		case l.st == freed:
+			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
+		default:
+			d.Message = fmt.Sprintf("use after free: %s took ownership of %s at %s, and it is %s here; use what it returned, or take a Ref before",
+				l.by, subject, f.where(l.pos, pos), how)
+		}
+		f.related(&d, l.pos, "ownership ended here")
+	case double:
+		if f.deferring.IsValid() && l.deferer != f.deferring {
+			d.Message = fmt.Sprintf("double free: %s is freed at %s, and again by this defer when the function returns", subject, f.where(l.pos, pos))
+		} else {
+			d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.where(l.pos, pos))
+		}
+		f.related(&d, l.pos, "freed here first")
+	case escape:
+		switch how {
+		case "append":
+			d.Message = "append to Bytes()[:0] leaves the buffer when the bytes do not fit; copy into Bytes(), or append to a tarn.Writer"
+		case "returned":
+			d.Message = fmt.Sprintf("escape: bytes of %s are returned, but it was freed at %s; return the Buffer, or a copy of the bytes", subject, f.where(l.pos, pos))
+		default:
+			d.Message = fmt.Sprintf("escape: bytes of %s are %s here and outlive it, as it is freed later in this function; keep the Buffer, or a copy of the bytes", subject, how)
+		}
+	case copied:
+		d.Message = fmt.Sprintf("copy: %s was copied by value at %s and is used again here; the two own the same memory: use a pointer, or AppendChain to move the bytes", subject, f.where(l.moved, pos))
+		f.related(&d, l.moved, "copied here")
+	case sharedWrite:
+		d.Message = fmt.Sprintf("write: bytes of %s are written while another reference to them is alive (rule 3); write before Ref or Slice, or check Unique", subject)
+	case contradiction:
+		d.Message = fmt.Sprintf("contract: the comment says that %s borrows %s, but it is %s here", f.fn.Name(), subject, f.verb(how))
+	}
+	if d.Pos != r.pos && r.pos.IsValid() {
+		f.related(&d, r.pos, subject+" was taken here")
+	}
+	for _, step := range s.path() {
+		f.related(&d, step.pos, fmt.Sprintf("this condition is %v", step.taken))
+	}
+	f.emit(d, r.pos)
+	return true
+}
+
+func (f *flow) verb(how string) string {
+	if how == "freed" {
+		return how
+	}
+	return "given to " + how
+}
+
+// leak words a leak. It is reported where the reference was taken: that line stays when the rest
+// of the function changes, and it is where a directive goes.
+func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.Pos, how string) {
+	name := f.variable(r)
+	origin := r.pos
+	if (r.kind == container || r.kind == bag) && l.pos.IsValid() {
+		origin = l.pos
+	}
+	if origin.IsValid() {
+		d.Pos = origin
+	}
+	at, hasSite := f.sites[r.pos]
+	from := ""
+	if hasSite {
+		from = " from " + funText(at.call)
+	}
+	what := "the reference" + from
+	if name != "" {
+		what = name + from
+	}
+	cure := "free it there, or give it to a function that takes ownership"
+	if r.kind != composite && name != "" && !strings.ContainsAny(name, " (") {
+		cure = fmt.Sprintf("call %s.Free() there, or defer it, or give %s to a function that takes ownership", name, name)
+	}
+	switch {
+	case how == "overwritten":
+		d.Pos = pos
+		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s", what, f.pathText(s, pos))
+	case r.param >= 0:
+		d.Message = fmt.Sprintf("leak: %s takes ownership of %s, as its comment says, but does not free it %s (rule 2: on every path)", f.fn.Name(), name, f.wayOut(s, pos))
+	case r.kind == bag:
+		d.Message = fmt.Sprintf("leak: the references collected in %s are not freed %s; range over it and free each", or(name, "the slice"), f.wayOut(s, pos))
+	case r.kind == container && l.pos.IsValid():
+		d.Message = fmt.Sprintf("leak: %s holds what this call put in, and is not freed %s; free it, or move its content on", or(name, "the container"), f.wayOut(s, pos))
+	case hasSite && at.stmt != nil && len(at.lhs) == 0:
+		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", funText(at.call))
+	case how == "loop":
+		d.Message = fmt.Sprintf("leak: %s is not freed before the loop comes round and takes the next%s", what, f.pathText(s, origin))
+	default:
+		d.Message = fmt.Sprintf("leak: %s is not freed %s; %s", what, f.wayOut(s, pos), cure)
+		if over := f.overwriter(r); over != nil {
+			f.narrow(d, over, name, from)
+		}
+	}
+	if d.Pos != pos {
+		f.related(d, pos, "it is lost here")
+	}
+}
+
+// wayOut words the path to a return.
+func (f *flow) wayOut(s *state, pos token.Pos) string {
+	if pos == f.fn.Pos() || f.line(pos) == 0 {
+		return "when the function ends" + f.pathText(s, pos)
+	}
+	return fmt.Sprintf("on the path that returns at line %d%s", f.line(pos), f.pathText(s, pos))
+}
+
+// pathText lists the last decisions of the path.
+func (f *flow) pathText(s *state, near token.Pos) string {
+	steps := s.path()
+	if len(steps) > 4 {
+		steps = steps[len(steps)-4:]
+	}
+	var parts []string
+	for _, step := range steps {
+		parts = append(parts, fmt.Sprintf("%s is %v", f.where(step.pos, near), step.taken))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (where the condition at " + strings.Join(parts, ", at ") + ")"
+}
+
+func (f *flow) related(d *analysis.Diagnostic, pos token.Pos, text string) {
+	if pos.IsValid() {
+		d.Related = append(d.Related, analysis.RelatedInformation{Pos: pos, Message: text})
+	}
+}
+
+// overwriter finds b = b.Slice(i, j) for the variable that r was in.
+func (f *flow) overwriter(r *ref) *site {
+	if r.site == nil {
+		return nil
+	}
+	values := []ssa.Value{r.site}
+	if refs := r.site.Referrers(); refs != nil {
+		for _, u := range *refs {
+			if e, ok := u.(*ssa.Extract); ok && e.Index == r.index {
+				values = append(values, e)
+			}
+		}
+	}
+	for _, v := range values {
+		refs := v.Referrers()
+		if refs == nil {
+			continue
+		}
+		for _, u := range *refs {
+			call, ok := u.(*ssa.Call)
+			if !ok || call.Call.StaticCallee() == nil || call.Call.StaticCallee().Name() != "Slice" || len(call.Call.Args) == 0 || call.Call.Args[0] != v {
+				continue
+			}
+			at, ok := f.sites[call.Pos()]
+			if !ok || len(at.lhs) != 1 {
+				continue
+			}
+			if sel, ok := at.call.Fun.(*ast.SelectorExpr); ok && types.ExprString(sel.X) == types.ExprString(at.lhs[0]) {
+				return &at
+			}
+		}
+	}
+	return nil
+}
+
+// narrow words a leak by b = b.Slice(i, j), whose cure is mechanical.
+func (f *flow) narrow(d *analysis.Diagnostic, at *site, name, from string) {
+	sel := at.call.Fun.(*ast.SelectorExpr)
+	d.Message = fmt.Sprintf("leak: %s = %s.Slice(…) takes a second reference and loses the first one%s; %s.Narrow(…) keeps one", name, name, from, name)
+	d.Pos = at.call.Pos()
+	d.SuggestedFixes = []analysis.SuggestedFix{{
+		Message:   "replace Slice by Narrow",
+		TextEdits: []analysis.TextEdit{{Pos: sel.Sel.Pos(), End: sel.Sel.End(), NewText: []byte("Narrow")}},
+	}}
+}
+
+func or(name, otherwise string) string {
+	if name != "" {
+		return name
+	}
+	return otherwise
+}

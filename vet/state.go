@@ -1,0 +1,296 @@
+package vet
+
+import (
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// A ref is one abstract reference of a function: what a call returned, a parameter carried or a
+// variable was first seen to hold. A site in a loop has two: the latest and the one before.
+type ref struct {
+	id    int
+	kind  kind
+	site  ssa.Value // nil for the content of a place
+	index int       // which result of site
+	pos   token.Pos // where it was taken
+	param int       // index of the argument it came in by, or -1
+	older *ref      // the reference of the iteration before
+	field string    // for the content of a place: its name in the source, if known
+}
+
+// status is what may be done with a reference at one point of one path.
+type status uint8
+
+const (
+	unknown status = iota // not tracked any further
+	void                  // there is no reference: the zero Buffer, an empty container, a failed call
+	held                  // owned: to be freed or given away
+	lent                  // declared borrowed: not to be freed
+	foreign               // somebody's, by no declaration
+	freed
+	given
+)
+
+// life is the state of one ref.
+type life struct {
+	st  status
+	pos token.Pos // where it was freed or given away
+	by  string    // by what
+	// The status holds only if the condition key turns out true; if false, it is alt, or if same
+	// is not nil, the value is that ref.
+	key  string
+	alt  status
+	same *ref
+	// failure is the condition that the call's error is nil: without it there is nothing to free (rule 4).
+	failure string
+	// with are other references to the same memory (rule 3), by id.
+	with []int
+	// moved is where a container was copied by value.
+	moved token.Pos
+	// changes counts how often views of a container ended.
+	changes int
+	// kept is where a view was stored that outlives the function, and in what.
+	kept    token.Pos
+	keptIn  string
+	deferer token.Pos // the defer statement that freed it
+	filled  bool      // something was put into a container of somebody's
+}
+
+// view is bytes of a ref; they end with it, and when a container changes.
+type view struct {
+	of      *ref
+	changes int
+}
+
+// binding is what a value or place is known to hold.
+type binding struct {
+	refs  []*ref
+	views []view
+	part  bool // some of what a composite ref holds
+}
+
+func (b binding) empty() bool { return len(b.refs) == 0 && len(b.views) == 0 }
+
+func (b binding) has(r *ref) bool { return slices.Contains(b.refs, r) }
+
+// slot names an SSA value; index is a result of a call that returns several, or -1.
+type slot struct {
+	v     ssa.Value
+	index int
+}
+
+// place is memory: what root points to, then fields, elements and pointers followed.
+type place struct {
+	root ssa.Value
+	path string
+}
+
+// local reports whether only this function can reach the place, escapes aside.
+func (p place) local() bool {
+	_, ok := p.root.(*ssa.Alloc)
+	return ok && !strings.ContainsAny(p.path, "*v")
+}
+
+// within reports whether p is q or a part of it.
+func (p place) within(q place) bool {
+	return p.root == q.root && strings.HasPrefix(p.path, q.path) && (len(p.path) == len(q.path) || strings.IndexByte(".[*", p.path[len(q.path)]) >= 0)
+}
+
+// step is one decision of a path, newest first.
+type step struct {
+	pos   token.Pos
+	taken bool
+	prev  *step
+}
+
+// pending is a deferred call with what its arguments held.
+type pending struct {
+	call *ssa.Defer
+	args []binding
+}
+
+// state is what is known at one point of one path.
+type state struct {
+	lives   map[*ref]life
+	vals    map[slot]binding
+	places  map[place]binding
+	facts   map[string]bool
+	alias   map[string]string // of conditions
+	escaped map[ssa.Value]bool
+	defers  []pending
+	trail   *step
+	failed  bool // the test has failed: what it leaves behind does not matter
+}
+
+func newState() *state {
+	return &state{
+		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[place]binding{},
+		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{},
+	}
+}
+
+func (s *state) clone() *state {
+	return &state{
+		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
+		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped),
+		defers: slices.Clip(s.defers), trail: s.trail, failed: s.failed,
+	}
+}
+
+// key identifies the state for the search, without the path that led to it.
+func (s *state) key(f *flow) string {
+	var parts []string
+	for r, l := range s.lives {
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled))
+	}
+	for v, b := range s.vals {
+		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
+	}
+	for p, b := range s.places {
+		parts = append(parts, "p"+strconv.Itoa(f.number(p.root))+p.path+b.key())
+	}
+	for k, v := range s.facts {
+		parts = append(parts, "f"+k+strconv.FormatBool(v))
+	}
+	for k, v := range s.alias {
+		parts = append(parts, "a"+k+"="+v)
+	}
+	for v := range s.escaped {
+		parts = append(parts, "e"+strconv.Itoa(f.number(v)))
+	}
+	if s.failed {
+		parts = append(parts, "failed")
+	}
+	slices.Sort(parts)
+	for _, d := range s.defers {
+		parts = append(parts, "d"+strconv.Itoa(int(d.call.Pos())))
+	}
+	return strings.Join(parts, ";")
+}
+
+func ids(list []int) string {
+	var b strings.Builder
+	for _, n := range list {
+		b.WriteByte('w')
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+func (b binding) key() string {
+	var s strings.Builder
+	for _, r := range b.refs {
+		s.WriteString("=" + strconv.Itoa(r.id))
+	}
+	for _, v := range b.views {
+		s.WriteString("~" + strconv.Itoa(v.of.id) + "." + strconv.Itoa(v.changes))
+	}
+	if b.part {
+		s.WriteByte('p')
+	}
+	return s.String()
+}
+
+// join is both bindings together.
+func (b binding) join(o binding) binding {
+	for _, r := range o.refs {
+		if !slices.Contains(b.refs, r) {
+			b.refs = append(slices.Clip(b.refs), r)
+		}
+	}
+	for _, v := range o.views {
+		if !slices.Contains(b.views, v) {
+			b.views = append(slices.Clip(b.views), v)
+		}
+	}
+	b.part = b.part || o.part
+	return b
+}
+
+// bound reports whether anything but the slot except still leads to r.
+func (s *state) bound(r *ref, except slot) bool {
+	for v, b := range s.vals {
+		if v != except && v != (slot{except.v, -1}) && b.has(r) {
+			return true
+		}
+	}
+	for _, b := range s.places {
+		if b.has(r) {
+			return true
+		}
+	}
+	for _, d := range s.defers {
+		for _, b := range d.args {
+			if b.has(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rename lets everything that leads to one ref lead to another.
+func (s *state) rename(from, to *ref) {
+	swap := func(b binding) binding {
+		if b.has(from) {
+			b.refs = slices.Clone(b.refs)
+			b.refs[slices.Index(b.refs, from)] = to
+		}
+		for i, v := range b.views {
+			if v.of == from {
+				b.views = slices.Clone(b.views)
+				b.views[i].of = to
+			}
+		}
+		return b
+	}
+	for v, b := range s.vals {
+		s.vals[v] = swap(b)
+	}
+	for p, b := range s.places {
+		s.places[p] = swap(b)
+	}
+	for i, d := range s.defers {
+		args := make([]binding, len(d.args))
+		for j, b := range d.args {
+			args[j] = swap(b)
+		}
+		s.defers = slices.Clone(s.defers)
+		s.defers[i].args = args
+	}
+	for r, l := range s.lives {
+		if i := slices.Index(l.with, from.id); i >= 0 {
+			l.with = slices.Clone(l.with)
+			l.with[i] = to.id
+			s.lives[r] = l
+		}
+		if l.same == from {
+			l.same = to
+			s.lives[r] = l
+		}
+	}
+	s.lives[to] = s.lives[from]
+	delete(s.lives, from)
+}
+
+// forget stops tracking r.
+func (s *state) forget(r *ref) {
+	if l, ok := s.lives[r]; ok {
+		s.lives[r] = life{with: l.with}
+	}
+}
+
+// path is the decisions that led here, oldest first.
+func (s *state) path() []step {
+	var steps []step
+	for p := s.trail; p != nil; p = p.prev {
+		steps = append(steps, *p)
+	}
+	slices.Reverse(steps)
+	return steps
+}

@@ -1,0 +1,354 @@
+package vet
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// step runs one instruction. It reports false when the path ends there.
+func (f *flow) step(s *state, instr ssa.Instruction) bool {
+	switch instr := instr.(type) {
+	case *ssa.Call:
+		return f.call(s, &instr.Call, instr, instr.Pos())
+	case *ssa.Defer:
+		d := pending{call: instr}
+		for _, a := range operands(&instr.Call) {
+			b := f.refsOf(s, a)
+			f.look(s, binding{refs: b.refs}, instr.Pos(), "used")
+			d.args = append(d.args, b)
+		}
+		s.defers = append(slices.Clip(s.defers), d)
+	case *ssa.RunDefers:
+		return f.runDefers(s)
+	case *ssa.Go:
+		f.spawn(s, instr)
+	case *ssa.Alloc:
+		f.alloc(s, instr)
+	case *ssa.Store:
+		f.store(s, instr)
+	case *ssa.UnOp:
+		switch instr.Op {
+		case token.MUL:
+			f.load(s, instr)
+		case token.ARROW:
+			f.synchronized(s)
+		}
+	case *ssa.Extract:
+		delete(s.vals, slot{instr, -1})
+		if b, ok := s.vals[slot{instr.Tuple, instr.Index}]; ok {
+			s.vals[slot{instr, -1}] = b
+		}
+	case *ssa.Slice:
+		delete(s.vals, slot{instr, -1})
+		b := f.refsOf(s, instr.X)
+		switch {
+		case len(b.views) > 0:
+			s.vals[slot{instr, -1}] = binding{views: b.views}
+		case len(b.refs) > 0 && f.kinds.elements(instr.Type()):
+			s.vals[slot{instr, -1}] = b
+		case len(b.refs) > 0:
+			f.escapePointer(s, instr.X)
+		}
+	case *ssa.FieldAddr:
+		if f.kinds.pointee(instr.X.Type()) == handle && !basic(instr.Type()) { // package tarn looks inside
+			f.giveAway(s, f.refsOf(s, instr.X))
+		}
+	case *ssa.Field:
+		delete(s.vals, slot{instr, -1})
+		if f.kinds.kindOf(instr.X.Type()) == handle {
+			if !basic(instr.Type()) {
+				f.giveAway(s, f.refsOf(s, instr.X))
+			}
+			break
+		}
+		if b := f.refsOf(s, instr.X); !b.empty() && f.kinds.holds(instr.Type()) {
+			if _, only := f.kinds.onlyLeaf(instr.X.Type()); !only {
+				b.part = len(b.refs) > 0
+			}
+			s.vals[slot{instr, -1}] = b
+		}
+	case *ssa.MakeInterface:
+		delete(s.vals, slot{instr, -1})
+		if b := f.refsOf(s, instr.X); !b.empty() {
+			f.look(s, b, instr.Pos(), "used")
+			s.vals[slot{instr, -1}] = b
+		}
+	case *ssa.ChangeInterface:
+		delete(s.vals, slot{instr, -1})
+		if b := f.refsOf(s, instr.X); !b.empty() {
+			s.vals[slot{instr, -1}] = b
+		}
+	case *ssa.Convert:
+		f.look(s, binding{views: f.refsOf(s, instr.X).views}, instr.Pos(), "read")
+	case *ssa.ChangeType:
+		if b := f.refsOf(s, instr.X); !b.empty() {
+			s.vals[slot{instr, -1}] = b
+		}
+	case *ssa.MakeSlice:
+		delete(s.vals, slot{instr, -1})
+		if f.kinds.elements(instr.Type()) {
+			r := f.create(s, instr, -1, instr.Type(), instr.Pos(), life{st: void})
+			r.kind = bag
+		}
+	case *ssa.MakeClosure:
+		f.closure(s, instr)
+	case *ssa.Send:
+		f.escape(s, f.refsOf(s, instr.X), instr.Pos(), "sent")
+		f.escapePointer(s, instr.X)
+	case *ssa.Select:
+		f.choose(s, instr)
+	case *ssa.MapUpdate:
+		f.escape(s, f.refsOf(s, instr.Value), instr.Pos(), "stored in a map")
+		f.escape(s, f.refsOf(s, instr.Key), instr.Pos(), "stored in a map")
+		f.escapePointer(s, instr.Value)
+	case *ssa.TypeAssert:
+		f.giveAway(s, f.refsOf(s, instr.X))
+	case *ssa.IndexAddr:
+		f.look(s, binding{views: f.refsOf(s, instr.X).views}, instr.Pos(), "read")
+	case *ssa.Index:
+		f.look(s, binding{views: f.refsOf(s, instr.X).views}, instr.Pos(), "read")
+	}
+	return true
+}
+
+// basic reports whether a field of a Buffer, or a pointer to one, is a number.
+func basic(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	_, ok := t.Underlying().(*types.Basic)
+	return ok
+}
+
+// alloc makes a variable; in a loop, a new one.
+func (f *flow) alloc(s *state, a *ssa.Alloc) {
+	root := place{a, ""}
+	for q, b := range s.places {
+		if !q.within(root) {
+			continue
+		}
+		delete(s.places, q)
+		if s.escaped[a] {
+			continue
+		}
+		for _, r := range b.refs {
+			if l := s.lives[r]; l.st == held && l.key == "" && !s.bound(r, slot{}) {
+				f.report(s, leak, r, a.Pos(), "loop")
+				s.forget(r)
+			}
+		}
+	}
+	delete(s.escaped, a)
+}
+
+// create binds a new reference to a result of a call.
+func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, l life) *ref {
+	r := f.refAt(refKey{v, index, ""}, f.kinds.kindOf(typ), pos)
+	at := slot{v, index}
+	if old, ok := s.lives[r]; ok {
+		delete(s.vals, at)
+		switch {
+		case s.bound(r, f.extractOf(at)):
+			older := f.olderOf(r)
+			if o, ok := s.lives[older]; ok && s.bound(older, slot{}) {
+				if o.st == held {
+					s.forget(older)
+				}
+				s.forget(r)
+			}
+			s.rename(r, older)
+		case old.st == held && old.key == "":
+			f.report(s, leak, r, pos, "loop")
+			delete(s.lives, r)
+		default:
+			delete(s.lives, r)
+		}
+	}
+	s.lives[r] = l
+	s.vals[at] = binding{refs: []*ref{r}}
+	return r
+}
+
+// extractOf is the slot of the instruction that takes a result out of a tuple, which holds the
+// reference of the iteration before.
+func (f *flow) extractOf(at slot) slot {
+	if at.index < 0 {
+		return at
+	}
+	for _, u := range *at.v.Referrers() {
+		if e, ok := u.(*ssa.Extract); ok && e.Index == at.index {
+			return slot{e, -1}
+		}
+	}
+	return at
+}
+
+// spawn is a go statement: another goroutine has what it is given.
+func (f *flow) spawn(s *state, g *ssa.Go) {
+	c := f.contractOf(&g.Call)
+	for i, a := range operands(&g.Call) {
+		b := f.refsOf(s, a)
+		if b.empty() {
+			continue
+		}
+		f.look(s, binding{refs: b.refs}, g.Pos(), "used")
+		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
+			f.give(s, b, g.Pos(), calleeName(&g.Call))
+			continue
+		}
+		f.keep(s, b, g.Pos(), "passed to a goroutine")
+		f.giveAway(s, binding{refs: b.refs})
+		f.escapePointer(s, a)
+	}
+}
+
+// choose is a select statement: a reference is given away in the case that sends it.
+func (f *flow) choose(s *state, sel *ssa.Select) {
+	f.synchronized(s)
+	var chosen ssa.Value
+	for _, u := range *sel.Referrers() {
+		if e, ok := u.(*ssa.Extract); ok && e.Index == 0 {
+			chosen = e
+		}
+	}
+	for i, c := range sel.States {
+		if c.Dir != types.SendOnly {
+			continue
+		}
+		b := f.refsOf(s, c.Send)
+		if b.empty() {
+			continue
+		}
+		f.look(s, b, c.Pos, "sent")
+		for _, r := range b.refs {
+			l := s.lives[r]
+			if chosen == nil || b.part || l.st != held || l.key != "" || r.kind != handle {
+				s.forget(r)
+				continue
+			}
+			key := f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
+			s.lives[r] = life{st: unknown, key: key, alt: held}
+			delete(s.facts, key)
+		}
+	}
+}
+
+// synchronized notes that another goroutine may have caught up: views handed to it may be done with.
+func (f *flow) synchronized(s *state) {
+	for r, l := range s.lives {
+		if l.kept.IsValid() && (l.keptIn == "sent" || l.keptIn == "passed to a goroutine" || l.keptIn == "captured") {
+			l.kept, l.keptIn = token.NoPos, ""
+			s.lives[r] = l
+		}
+	}
+}
+
+// runDefers runs the deferred calls of this path, last first.
+func (f *flow) runDefers(s *state) bool {
+	for len(s.defers) > 0 {
+		d := s.defers[len(s.defers)-1]
+		s.defers = s.defers[:len(s.defers)-1]
+		f.deferring = d.call.Pos()
+		args := slices.Clone(d.args)
+		for i, a := range operands(&d.call.Call) {
+			switch a.(type) {
+			case *ssa.Alloc, *ssa.FieldAddr, *ssa.FreeVar, *ssa.Parameter:
+				if f.kinds.pointee(a.Type()) != untracked { // what it leads to counts now
+					args[i] = f.refsOf(s, a)
+				}
+			}
+		}
+		ok := f.apply(s, &d.call.Call, args, nil, d.call.Pos())
+		f.deferring = token.NoPos
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// leave is a return.
+func (f *flow) leave(s *state, ret *ssa.Return) {
+	f.returns = true
+	e := exit{s: s, ret: ret}
+	for _, v := range ret.Results {
+		b := f.refsOf(s, v)
+		e.args = append(e.args, b)
+		f.look(s, binding{refs: b.refs}, ret.Pos(), "returned")
+		for _, w := range b.views {
+			if l := s.lives[w.of]; l.st == freed && w.of.kind == handle {
+				f.report(s, escape, w.of, ret.Pos(), "returned")
+				s.forget(w.of)
+			}
+		}
+	}
+	e.s = s.clone()
+	f.exits = append(f.exits, e)
+	for i, v := range ret.Results {
+		for _, r := range e.args[i].refs {
+			if l := s.lives[r]; l.st == held || l.st == foreign || l.st == lent {
+				s.lives[r] = life{st: given, pos: ret.Pos(), by: "return"}
+			}
+		}
+		f.escapePointer(s, v)
+	}
+	for r, l := range s.lives {
+		if l.st != held {
+			continue
+		}
+		if l.key != "" && (l.alt != void || f.consulted(r)) {
+			continue
+		}
+		if p, ok := r.site.(*ssa.Alloc); ok && s.escaped[p] {
+			continue
+		}
+		f.report(s, leak, r, ret.Pos(), "return")
+	}
+}
+
+// consulted reports whether the error or bool that tells if there is a reference is looked at
+// otherwise than by comparing it: then a helper may have ended the path where there is one. A test
+// that returns it has its reasons.
+func (f *flow) consulted(r *ref) bool {
+	call, ok := r.site.(*ssa.Call)
+	if !ok {
+		return true
+	}
+	seen := map[ssa.Value]bool{}
+	var looked func(v ssa.Value) bool
+	looked = func(v ssa.Value) bool {
+		if v == nil || seen[v] {
+			return false
+		}
+		seen[v] = true
+		for _, u := range *v.Referrers() {
+			switch u := u.(type) {
+			case ssa.CallInstruction, *ssa.MakeInterface, *ssa.Store, *ssa.ChangeInterface, *ssa.TypeAssert, *ssa.MapUpdate, *ssa.Send:
+				return true
+			case *ssa.Return:
+				if f.inTest(call.Pos()) {
+					return true
+				}
+			case *ssa.Phi:
+				if looked(u) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, o := range outcomes(call.Call.Signature()) {
+		if looked(resultOf(call, o.at)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *flow) inTest(pos token.Pos) bool {
+	return strings.HasSuffix(f.pass.Fset.Position(pos).Filename, "_test.go")
+}

@@ -1,0 +1,38 @@
+// Package dep has functions whose contracts other packages learn from facts.
+package dep
+
+import (
+	"errors"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Send takes ownership of b.
+func Send(b tarn.Buffer) error {
+	b.Free()
+	return nil
+}
+
+// Look borrows b.
+func Look(b tarn.Buffer) int { return len(b.Bytes()) }
+
+// Make returns a buffer, without an error only.
+func Make(p *tarn.Pool, n int) (tarn.Buffer, error) {
+	if n < 0 {
+		return tarn.Buffer{}, errors.New("negative")
+	}
+	return p.Get(n), nil
+}
+
+// Must ends the program when err is not nil.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A Handler is told of data.
+type Handler interface {
+	// OnData takes ownership of b.
+	OnData(b tarn.Buffer)
+}

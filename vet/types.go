@@ -1,0 +1,184 @@
+package vet
+
+import (
+	"go/types"
+	"strconv"
+)
+
+// tarnPath is the package whose types are tracked.
+const tarnPath = "github.com/tarn-go/tarn"
+
+// kind says how a type holds references.
+type kind uint8
+
+const (
+	untracked kind = iota
+	handle         // tarn.Buffer: a value that is one reference
+	container      // tarn.Chain, Writer, Arena: used through a pointer, emptied by Free and then reusable
+	bag            // a slice of these that the function made
+	composite      // a struct or array that contains one of these by value
+)
+
+// tracked knows the types that hold references, as seen from one package.
+type tracked struct {
+	tarn  *types.Package
+	base  map[*types.TypeName]kind
+	kinds map[types.Type]kind
+}
+
+// newTracked returns nil if pkg is not package tarn and does not import it, directly or not.
+func newTracked(pkg *types.Package) *tracked {
+	tarn := findTarn(pkg)
+	if tarn == nil {
+		return nil
+	}
+	t := &tracked{tarn: tarn, base: map[*types.TypeName]kind{}, kinds: map[types.Type]kind{}}
+	for name, k := range map[string]kind{"Buffer": handle, "Chain": container, "Writer": container, "Arena": container} {
+		obj, ok := tarn.Scope().Lookup(name).(*types.TypeName)
+		if !ok {
+			continue
+		}
+		// An alias leads to where the type is declared.
+		if named, ok := types.Unalias(obj.Type()).(*types.Named); ok {
+			t.base[named.Obj()] = k
+		}
+	}
+	return t
+}
+
+func findTarn(pkg *types.Package) *types.Package {
+	if pkg.Path() == tarnPath {
+		return pkg
+	}
+	seen := map[*types.Package]bool{}
+	var find func(p *types.Package) *types.Package
+	find = func(p *types.Package) *types.Package {
+		for _, imp := range p.Imports() {
+			if imp.Path() == tarnPath {
+				return imp
+			}
+			if seen[imp] {
+				continue
+			}
+			seen[imp] = true
+			if found := find(imp); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return find(pkg)
+}
+
+// kindOf says how a value of type typ holds references.
+func (t *tracked) kindOf(typ types.Type) kind {
+	typ = types.Unalias(typ)
+	if k, ok := t.kinds[typ]; ok {
+		return k
+	}
+	t.kinds[typ] = untracked // ends recursion through invalid types
+	k := untracked
+	if named, ok := typ.(*types.Named); ok {
+		k = t.base[named.Origin().Obj()]
+	}
+	if k == untracked {
+		switch u := typ.Underlying().(type) {
+		case *types.Struct:
+			for f := range u.Fields() {
+				if t.kindOf(f.Type()) != untracked {
+					k = composite
+					break
+				}
+			}
+		case *types.Array:
+			if u.Len() > 0 && t.kindOf(u.Elem()) != untracked {
+				k = composite
+			}
+		}
+	}
+	t.kinds[typ] = k
+	return k
+}
+
+// elements reports whether typ is a slice whose elements hold references by value.
+func (t *tracked) elements(typ types.Type) bool {
+	s, ok := typ.Underlying().(*types.Slice)
+	return ok && t.kindOf(s.Elem()) != untracked
+}
+
+// pointee is the kind of what typ points to.
+func (t *tracked) pointee(typ types.Type) kind {
+	if p, ok := types.Unalias(typ).Underlying().(*types.Pointer); ok {
+		return t.kindOf(p.Elem())
+	}
+	return untracked
+}
+
+// holds reports whether a parameter or result of type typ can carry a reference.
+func (t *tracked) holds(typ types.Type) bool {
+	return t.kindOf(typ) != untracked || t.pointee(typ) != untracked
+}
+
+// onlyLeaf returns the path of the one reference in a composite; ok is false when there
+// are several. Pointers to containers count, since they are owned together with the rest.
+func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
+	n := 0
+	var walk func(typ types.Type, at string)
+	walk = func(typ types.Type, at string) {
+		switch t.kindOf(typ) {
+		case handle, container:
+			path = at
+			n++
+			return
+		}
+		if t.pointee(typ) == container {
+			n++
+			return
+		}
+		switch u := typ.Underlying().(type) {
+		case *types.Struct:
+			for i := range u.NumFields() {
+				walk(u.Field(i).Type(), at+"."+strconv.Itoa(i))
+			}
+		case *types.Array:
+			if t.kindOf(u.Elem()) != untracked {
+				n += int(u.Len())
+			}
+		case *types.Slice:
+			if t.kindOf(u.Elem()) != untracked {
+				n += 2
+			}
+		}
+	}
+	if t.kindOf(typ) != composite {
+		return "", false
+	}
+	walk(typ, "")
+	return path, n == 1
+}
+
+// isError reports whether typ is the predeclared error type.
+func isError(typ types.Type) bool {
+	return types.Identical(typ, types.Universe.Lookup("error").Type())
+}
+
+func isBool(typ types.Type) bool {
+	b, ok := typ.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsBoolean != 0
+}
+
+// isBytes reports whether typ is a slice of bytes.
+func isBytes(typ types.Type) bool {
+	s, ok := typ.Underlying().(*types.Slice)
+	if !ok {
+		return false
+	}
+	b, ok := s.Elem().Underlying().(*types.Basic)
+	return ok && b.Kind() == types.Byte
+}
+
+// isViews reports whether typ is a slice of slices of bytes.
+func isViews(typ types.Type) bool {
+	s, ok := typ.Underlying().(*types.Slice)
+	return ok && isBytes(s.Elem())
+}

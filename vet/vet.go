@@ -1,0 +1,327 @@
+// Package vet finds mistakes in the ownership of Tarn's buffers before the program runs: references
+// that are not freed, used after they were freed or given away, or freed twice; bytes that outlive
+// their buffer; containers copied by value; writes to shared bytes; and comments that do not say,
+// or say wrongly, who frees.
+//
+// [Analyzer] is an analysis.Analyzer. Command tarnvet runs it, by itself or under go vet. docs/vet.md
+// shows each kind of mistake with its cure.
+//
+// What a function does with a reference is inferred from its body, or read from its doc comment in
+// the wording that package tarn's documentation defines. Where neither says enough, nothing is
+// reported: a false report costs its reader more than a miss.
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// Analyzer reports mistakes in the ownership of references to Tarn's memory.
+var Analyzer = &analysis.Analyzer{
+	Name:      "tarnvet",
+	Doc:       "find ownership mistakes with Tarn's buffers: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
+	URL:       "https://github.com/tarn-go/tarn/blob/main/docs/vet.md",
+	FactTypes: []analysis.Fact{new(contract)},
+	Run:       run,
+}
+
+// checker checks one package.
+type checker struct {
+	pass      *analysis.Pass
+	kinds     *tracked
+	sites     map[token.Pos]site
+	contracts map[*types.Func]*contract
+	imported  map[*types.Func]*contract
+	anon      map[*ssa.Function]*contract
+	seen      map[string]bool
+	notes     *directives
+}
+
+func run(pass *analysis.Pass) (any, error) {
+	kinds := newTracked(pass.Pkg)
+	if kinds == nil || len(pass.Files) == 0 {
+		return nil, nil
+	}
+	c := &checker{
+		pass: pass, kinds: kinds, sites: index(pass.Files),
+		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{},
+		seen: map[string]bool{},
+	}
+	c.notes = readDirectives(pass)
+	c.declarations()
+	for _, fn := range ordered(c.build()) {
+		c.function(fn)
+	}
+	for fn, con := range c.contracts {
+		if con.says() {
+			pass.ExportObjectFact(fn, con)
+		}
+	}
+	c.notes.unused(pass)
+	return nil, nil
+}
+
+// build makes the SSA form of the package. Imports need no bodies.
+func (c *checker) build() []*ssa.Function {
+	prog := ssa.NewProgram(c.pass.Fset, 0)
+	seen := map[*types.Package]bool{}
+	var add func(p *types.Package)
+	add = func(p *types.Package) {
+		if p == nil || seen[p] || p == c.pass.Pkg {
+			return
+		}
+		seen[p] = true
+		prog.CreatePackage(p, nil, nil, true)
+		for _, imp := range p.Imports() {
+			add(imp)
+		}
+	}
+	for _, imp := range c.pass.Pkg.Imports() {
+		add(imp)
+	}
+	// Export data names fewer imports than the code has that uses it.
+	for _, obj := range c.pass.TypesInfo.Uses {
+		add(obj.Pkg())
+	}
+	pkg := prog.CreatePackage(c.pass.Pkg, c.pass.Files, c.pass.TypesInfo, false)
+	pkg.Build()
+	var all []*ssa.Function
+	var list func(fn *ssa.Function)
+	list = func(fn *ssa.Function) {
+		if fn == nil {
+			return
+		}
+		all = append(all, fn)
+		for _, anon := range fn.AnonFuncs {
+			list(anon)
+		}
+	}
+	for _, file := range c.pass.Files {
+		for _, d := range file.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok {
+				if obj, ok := c.pass.TypesInfo.Defs[d.Name].(*types.Func); ok {
+					list(prog.FuncValue(obj))
+				}
+			}
+		}
+	}
+	if init := pkg.Func("init"); init != nil {
+		for _, anon := range init.AnonFuncs {
+			list(anon)
+		}
+	}
+	return all
+}
+
+// ordered puts callees before their callers, as far as they do not call each other.
+func ordered(fns []*ssa.Function) []*ssa.Function {
+	var out []*ssa.Function
+	inside := map[*ssa.Function]bool{}
+	for _, fn := range fns {
+		inside[fn] = true
+	}
+	done := map[*ssa.Function]bool{}
+	var visit func(fn *ssa.Function)
+	visit = func(fn *ssa.Function) {
+		if done[fn] || !inside[fn] {
+			return
+		}
+		done[fn] = true
+		if outer := fn.Parent(); outer != nil {
+			callees(outer, visit, fn)
+		}
+		for _, anon := range fn.AnonFuncs {
+			visit(anon)
+		}
+		callees(fn, visit, nil)
+		out = append(out, fn)
+	}
+	for _, fn := range fns {
+		visit(fn)
+	}
+	return out
+}
+
+// callees visits the functions that fn calls; with passed not nil, those of them that take functions.
+func callees(fn *ssa.Function, visit func(*ssa.Function), passed *ssa.Function) {
+	for _, b := range fn.Blocks {
+		for _, instr := range b.Instrs {
+			call, ok := instr.(ssa.CallInstruction)
+			if !ok || passed != nil && !passes(call.Common()) {
+				continue
+			}
+			if to := call.Common().StaticCallee(); to != nil {
+				if o := to.Origin(); o != nil {
+					to = o
+				}
+				visit(to)
+			}
+		}
+	}
+}
+
+// passes reports whether a call has a function among its arguments.
+func passes(c *ssa.CallCommon) bool {
+	for _, a := range c.Args {
+		if isFunc(a.Type()) {
+			return true
+		}
+	}
+	return false
+}
+
+// helperBlocks bounds the functions without references that are looked at for what they do to
+// errors: test helpers are short.
+const helperBlocks = 12
+
+// function checks one function and notes its contract.
+func (c *checker) function(fn *ssa.Function) {
+	mentions := c.mentions(fn)
+	if !mentions && (len(fn.Blocks) > helperBlocks || !aboutErrors(fn.Signature)) {
+		return
+	}
+	obj, _ := fn.Object().(*types.Func)
+	entry := c.contracts[obj]
+	if obj != nil && c.kinds.primitive(obj) != nil && c.inTarn() {
+		if r := obj.Signature().Recv(); r != nil && c.kinds.kindOf(r.Type()) == handle {
+			return // the implementation of references
+		}
+	}
+	f := c.newFlow(fn, entry)
+	f.quiet = f.provoked()
+	f.run()
+	inferred := f.infer()
+	c.checkFree(f)
+	if obj == nil {
+		c.anon[fn] = inferred
+		return
+	}
+	if entry != nil {
+		for i := range entry.Params {
+			if entry.Declared&(1<<i) != 0 {
+				inferred.Params[i] = entry.Params[i]
+			}
+		}
+		for i, r := range entry.Results {
+			if r.Source != resultUnknown {
+				inferred.Results[i] = r
+			}
+		}
+		inferred.Declared = entry.Declared
+	}
+	c.contracts[obj] = inferred
+}
+
+func (c *checker) inTarn() bool {
+	return strings.TrimSuffix(c.pass.Pkg.Path(), "_test") == tarnPath || strings.HasPrefix(c.pass.Pkg.Path(), tarnPath+"/internal/")
+}
+
+// aboutErrors reports whether a function has an error among its parameters, or returns one alone.
+func aboutErrors(sig *types.Signature) bool {
+	for v := range sig.Params().Variables() {
+		if isError(v.Type()) {
+			return true
+		}
+	}
+	n := sig.Results().Len()
+	return n == 0 && sig.Params().Len() > 0 || takesFunc(sig) || n == 1 && isError(sig.Results().At(0).Type())
+}
+
+func takesFunc(sig *types.Signature) bool {
+	for v := range sig.Params().Variables() {
+		if _, ok := v.Type().Underlying().(*types.Signature); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a function has anything to do with references.
+func (c *checker) mentions(fn *ssa.Function) bool {
+	for _, p := range fn.Params {
+		if c.kinds.holds(p.Type()) {
+			return true
+		}
+	}
+	for _, v := range fn.FreeVars {
+		if c.kinds.holds(v.Type()) {
+			return true
+		}
+	}
+	for _, b := range fn.Blocks {
+		for _, instr := range b.Instrs {
+			v, ok := instr.(ssa.Value)
+			if !ok {
+				continue
+			}
+			if t, ok := v.Type().(*types.Tuple); ok {
+				for r := range t.Variables() {
+					if c.kinds.holds(r.Type()) {
+						return true
+					}
+				}
+			} else if c.kinds.holds(v.Type()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// contractOf is what is known of a call; nil when nothing is.
+func (c *checker) contractOf(call *ssa.CallCommon) *contract {
+	if !call.IsInvoke() {
+		if fn := call.StaticCallee(); fn != nil {
+			if con, ok := c.anon[fn]; ok {
+				return con
+			}
+		}
+	}
+	fn := callee(call)
+	if fn == nil {
+		return nil
+	}
+	return c.lookup(fn.Origin())
+}
+
+func (c *checker) lookup(fn *types.Func) *contract {
+	if con := c.kinds.primitive(fn); con != nil {
+		return con
+	}
+	if fn.Pkg() == c.pass.Pkg {
+		return c.contracts[fn]
+	}
+	if con, ok := c.imported[fn]; ok {
+		return con
+	}
+	var con *contract
+	if fact := new(contract); c.pass.ImportObjectFact(fn, fact) {
+		con = fact
+	}
+	c.imported[fn] = con
+	return con
+}
+
+// emit reports a finding once, unless a directive at its line or where the reference was taken
+// allows it.
+func (c *checker) emit(d analysis.Diagnostic, taken token.Pos) {
+	key := d.Category + c.pass.Fset.Position(d.Pos).String()
+	if c.seen[key] {
+		return
+	}
+	c.seen[key] = true
+	if c.notes.allow(c.pass.Fset, mistake(d.Category), d.Pos, taken) {
+		return
+	}
+	// Related positions repeat on long paths.
+	if len(d.Related) > 12 {
+		d.Related = slices.Clip(d.Related[:12])
+	}
+	c.pass.Report(d)
+}
