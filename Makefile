@@ -17,7 +17,7 @@ export GOFLAGS += -timeout=$(TIMEOUT)
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-CHECKS := fmt tidy vet ports units oldest tags race peers
+CHECKS := fmt tidy vet ownership ports units oldest tags race peers
 
 .PHONY: test
 test: deps ## everything that must be green, in every module; lists the tests that were left out
@@ -43,6 +43,13 @@ tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
 .PHONY: vet
 vet: ## go vet, every module
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
+
+# In the workspace: facts about functions reach from module to module.
+.PHONY: ownership
+ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
+	@mkdir -p bin && (cd vet && GOWORK=off $(GO) build -o ../bin/tarnvet ./cmd/tarnvet)
+	@./bin/tarnvet github.com/tarn-go/tarn/...
+	@for m in $(PRIVATE); do (cd $$m && $(CURDIR)/bin/tarnvet ./...) || exit 1; done
 
 .PHONY: lint
 lint: ## staticcheck, every module, at the version that ci/tools names

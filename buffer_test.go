@@ -111,7 +111,7 @@ func TestShrink(t *testing.T) {
 	p := tarntest.NewPool(t)
 	big := p.Get(1 << 20)
 	view := big.Slice(500, 600)
-	copy(view.Bytes(), "keep me")
+	copy(view.Bytes(), "keep me") //tarn:allow write nobody reads the other reference
 	big.Free()
 	small := view.Shrink()
 	if small.Pinned() > 256 || string(small.Bytes()[:7]) != "keep me" || small.Len() != 100 {
@@ -227,6 +227,8 @@ func TestStaleHandlesPanic(t *testing.T) {
 
 // A second Free while others live panics at once as long as references are freed in order. Otherwise it
 // takes the weight of another reference, which panics instead of reading or of ending its slab early.
+//
+//tarn:allow double,leak,use the mistakes are what is tested
 func TestFreeingOneOfManyTwice(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
 	misuse := func(what string, f func()) {

@@ -43,7 +43,7 @@ func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int
 				i = r.IntN(len(live))
 			}
 			live[i].Free()
-			freed = append(freed, live[i])
+			freed = append(freed, live[i]) //tarn:allow use the wrong use of it is what is tried
 			live = append(live[:i], live[i+1:]...)
 		}
 		b := freed[r.IntN(len(freed))]

@@ -22,6 +22,7 @@ func freedHere(b tarn.Buffer) { b.Free() }
 //go:noinline
 func slicedHere(b tarn.Buffer) tarn.Buffer { return b.Slice(1, 2) }
 
+//tarn:allow double,use,leak the mistakes are what is tested
 func TestCheckedMisuseNamesTheCulprits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -162,6 +163,7 @@ func TestFreedMemoryIsPoisoned(t *testing.T) {
 	b := p.Copy([]byte("secret"))
 	stale := b.Bytes() // to look at what nobody may look at
 	b.Free()
+	//tarn:allow use the poison is what is tested
 	if string(stale) != "\xDB\xDB\xDB\xDB\xDB\xDB" {
 		t.Errorf("%q after Free", stale)
 	}

@@ -165,6 +165,9 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 	}
 }
 
+// forget leaks three slabs.
+//
+//tarn:owned the garbage collector takes them, which is what the tests count
 //go:noinline
 func forget(p *tarn.Pool) {
 	p.Get(100)
