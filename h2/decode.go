@@ -1,21 +1,22 @@
 package h2
 
 import (
-	"bytes"
 	"math"
+	"slices"
 )
 
 const (
 	rememberedBlocks = 16
-	maxPrefix        = 1 << 10 // bytes of a header block worth remembering
-	maxRemembered    = 8 << 10 // and what it may decode to
+	maxRun           = 64      // fields of a run
+	maxRemembered    = 8 << 10 // bytes that a run may decode to
 )
 
-// decoder reads header blocks. A block that leaves the dynamic table as it is
-// decodes to the same list as long as the table stays so; its bytes up to the
-// last indexed field are remembered, and when they come again only what follows
-// is decoded: literals, such as a deadline that differs from call to call. Any
-// change of the table forgets everything. Run's own.
+// decoder reads header blocks. What a block begins with in most calls is a run of
+// indexed fields: what the calls have in common. The entries that they name are
+// remembered with the list that they decode to, so that only what follows the run is
+// decoded: literals, such as a deadline that differs from call to call. An entry is
+// named by when it was added, so that a peer which enters those literals in the table,
+// and thereby moves all indices, is recognised all the same. Run's own.
 type decoder struct {
 	table     table
 	limit     int    // of a list, in bytes as RFC 9113 section 6.5.2 counts them
@@ -37,10 +38,16 @@ type decoder struct {
 	seen          pseudo
 	inside        bool // not at its beginning, where alone the table's size may change
 	selfDependent bool
+	run           []fieldID // scratch
 }
 
+// fieldID names a field that a block has by its index: the index of a static one, or
+// staticFields+1 and how many entries were added to the table before it.
+type fieldID uint64
+
+// remembered is a run of indexed fields.
 type remembered struct {
-	prefix  []byte
+	run     []fieldID
 	h       Header // without More
 	memo    any
 	size    int
@@ -78,18 +85,10 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
+	run := d.leadingRun(block)
 	for i, k := range d.known[:d.nknow] {
-		if !bytes.HasPrefix(block, k.prefix) {
+		if run == 0 || !slices.Equal(k.run, d.run) {
 			continue
-		}
-		tail := block[len(k.prefix):]
-		if len(tail) > 0 {
-			if tail[0]&0xe0 != 0 {
-				continue // not a literal: another block
-			}
-			if _, changes, ok := scan(tail); changes || !ok {
-				break
-			}
 		}
 		if i > 0 { // the busy ones move to the front
 			d.known[i], d.known[i-1] = d.known[i-1], k
@@ -97,50 +96,68 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		*h = k.h
 		h.Memo = &k.memo
 		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
-		if len(tail) == 0 {
+		if run == len(block) {
 			return nil
 		}
-		d.into = &d.more
-		return d.finish(tail)
+		d.inside, d.into = true, &d.more
+		return d.finish(block[run:])
 	}
-	return d.slow(block)
+	return d.slow(block, run)
 }
 
-// slow decodes a block that is not remembered, and remembers it if it can.
-func (d *decoder) slow(block []byte) *badHeader {
+// leadingRun returns the length of the indexed fields that block begins with, and
+// leaves in d.run which they are.
+func (d *decoder) leadingRun(block []byte) (n int) {
+	d.run = d.run[:0]
+	for n < len(block) && block[n]&0x80 != 0 && len(d.run) < maxRun {
+		v, end := scanInt(block, n, 7)
+		id, ok := d.table.id(v)
+		if end < 0 || !ok {
+			return 0
+		}
+		d.run = append(d.run, id)
+		n = end
+	}
+	return n
+}
+
+// slow decodes a block whose leading run is not remembered, and remembers that if it
+// has all pseudo-fields.
+func (d *decoder) slow(block []byte, run int) *badHeader {
 	*d.h = Header{}
 	d.size, d.seen, d.regular = 0, 0, false
-	n, changes, ok := scan(block)
-	if !ok {
-		return &badHeader{conn: true, reason: "a header block that cannot be decoded"}
-	}
-	if changes {
-		d.forget()
-		n = len(block)
-	}
 	d.into = &d.fields
-	if reason := d.parse(block[:n]); reason != "" {
+	if reason := d.parse(block[:run]); reason != "" {
 		return &badHeader{conn: true, reason: reason}
 	}
+	if run > 0 && run < len(block) {
+		d.into = &d.more
+	}
+	k := remembered{h: *d.h, size: d.size, seen: d.seen, regular: d.regular}
+	bad := d.finish(block[run:])
 	if len(d.fields) > 0 {
 		d.h.Fields = append([]Field(nil), d.fields...)
 	}
-	if !changes && n > 0 && n <= maxPrefix && d.size <= maxRemembered && d.bad == (badHeader{}) {
-		k := &remembered{prefix: append([]byte(nil), block[:n]...), h: *d.h, size: d.size, seen: d.seen, regular: d.regular}
-		d.h.Memo = &k.memo
-		if d.nknow < len(d.known) {
-			d.known[d.nknow] = k
-			d.nknow++
-		} else {
-			d.known[d.turn] = k
-			d.turn = (d.turn + 1) % len(d.known)
-		}
+	if bad == nil && run > 0 && k.size <= maxRemembered && k.seen == d.seen {
+		k.run, k.h.Fields = slices.Clone(d.run), d.h.Fields
+		d.h.Memo = d.remember(&k)
 	}
-	d.into = &d.more
-	return d.finish(block[n:])
+	return bad
 }
 
-// finish decodes the rest of a block, literals that do not change the table.
+// remember keeps k, for another if need be, and returns its memo.
+func (d *decoder) remember(k *remembered) *any {
+	if d.nknow < len(d.known) {
+		d.known[d.nknow] = k
+		d.nknow++
+	} else {
+		d.known[d.turn] = k
+		d.turn = (d.turn + 1) % len(d.known)
+	}
+	return &k.memo
+}
+
+// finish decodes the rest of a block.
 func (d *decoder) finish(tail []byte) *badHeader {
 	if reason := d.parse(tail); reason != "" {
 		return &badHeader{conn: true, reason: reason}
@@ -162,7 +179,6 @@ func (d *decoder) startLong(h *Header) {
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	d.size, d.seen, d.regular = 0, 0, false
 	d.into = &d.fields
-	d.forget()
 }
 
 // decodeLong decodes what p has of complete representations and returns the rest.
@@ -186,12 +202,6 @@ func (d *decoder) endLong(p []byte) *badHeader {
 	}
 	d.h.Fields = append([]Field(nil), d.fields...)
 	return &badHeader{tooLong: true, reason: "a header list beyond the limit"}
-}
-
-// forget drops what was remembered of blocks.
-func (d *decoder) forget() {
-	clear(d.known[:])
-	d.nknow, d.turn = 0, 0
 }
 
 // tidy keeps the scratch space within bounds.

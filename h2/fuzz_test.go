@@ -288,14 +288,4 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// FuzzScan: scan walks over whatever there is.
-func FuzzScan(f *testing.F) {
-	f.Add([]byte{0x82, 0x40, 1, 'a', 1, 'b', 0x20, 0x0f, 0x2f, 0})
-	f.Fuzz(func(t *testing.T, p []byte) {
-		if n, _, ok := scan(p); n < 0 || n > len(p) || !ok && n != 0 {
-			t.Fatal(n, ok)
-		}
-	})
-}
-
 var _ io.Reader = (*script)(nil)

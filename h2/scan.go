@@ -1,49 +1,5 @@
 package h2
 
-// scan walks over the representations of a header block (RFC 7541 section 6)
-// without decoding them. It returns where the last indexed field ends, whether
-// the block changes the dynamic table, and whether it is well-formed.
-func scan(p []byte) (indexedEnd int, changes, ok bool) {
-	for i := 0; i < len(p); {
-		b := p[i]
-		var v uint64
-		strings := 0
-		switch {
-		case b&0x80 != 0: // indexed
-			v, i = scanInt(p, i, 7)
-		case b&0x40 != 0: // literal, to be indexed
-			v, i = scanInt(p, i, 6)
-			strings, changes = 1, true
-		case b&0x20 != 0: // table size update
-			v, i = scanInt(p, i, 5)
-			changes = true
-		default: // literal
-			v, i = scanInt(p, i, 4)
-			strings = 1
-		}
-		if i < 0 {
-			return 0, false, false
-		}
-		if strings == 1 && v == 0 {
-			strings = 2
-		}
-		for ; strings > 0; strings-- {
-			if i >= len(p) {
-				return 0, false, false
-			}
-			var n uint64
-			if n, i = scanInt(p, i, 7); i < 0 || n > uint64(len(p)-i) {
-				return 0, false, false
-			}
-			i += int(n)
-		}
-		if b&0x80 != 0 {
-			indexedEnd = i
-		}
-	}
-	return indexedEnd, changes, true
-}
-
 // scanInt reads the integer at p[i] with a prefix of n bits and returns where it
 // ends; -1 if it does not, or exceeds 35 bits.
 func scanInt(p []byte, i int, n uint) (v uint64, end int) {

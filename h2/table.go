@@ -6,8 +6,21 @@ import "golang.org/x/net/http2/hpack"
 // first.
 type table struct {
 	entries []entry
-	size    int // its cost
-	limit   int // and bound
+	added   uint64 // entries so far
+	size    int    // its cost
+	limit   int    // and bound
+}
+
+// id returns the name of the field with index i, which stays the same while other
+// entries are added.
+func (t *table) id(i uint64) (id fieldID, ok bool) {
+	switch {
+	case i == 0 || i > staticFields+uint64(len(t.entries)):
+		return 0, false
+	case i <= staticFields:
+		return fieldID(i), true
+	}
+	return fieldID(staticFields + 1 + t.added - (i - staticFields)), true
 }
 
 // at returns the field with index i, static ones included.
@@ -27,6 +40,7 @@ func (e entry) cost() int { return len(e.name) + len(e.value) + entryCost }
 // add puts e in and the oldest out that have no room beside it (section 4.4).
 func (t *table) add(e entry) {
 	t.entries = append(t.entries, e)
+	t.added++
 	t.size += e.cost()
 	t.evict()
 }
