@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/bench"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/cmd/tarn/internal/migrate"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/smb"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/top"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/tune"
@@ -32,6 +33,7 @@ func commands() []command {
 		{"top", "watch a running service's pools in a terminal", top.Run},
 		{"tune", "find the best size classes for what a pool recorded", tune.Run},
 		{"smb", "list and copy files of an SMB server", smb.Run},
+		{"migrate", "change a program from grpc-go to package rpc", migrate.Run},
 		{"version", "print the version of Tarn and of what it is built with", version},
 	}
 }
