@@ -24,7 +24,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"core", "Taking and freeing memory", runCore},
-		{"http", "net/http reverse proxy on loopback", runHTTP},
+		{"http", "net/http handlers and clients over HTTP/2, and its reverse proxy, on loopback", runHTTP},
 		{"grpc", "Stock grpc-go on loopback, with its own pool and with Tarn's", runGRPC},
 		{"rpc", "gRPC: Tarn's runtime and grpc-go, with the same generated stubs", runRPC},
 		{"smb", "SMB: reading from a Samba server on loopback", runSMB},

@@ -18,7 +18,7 @@ import (
 // copySize is what httputil.ReverseProxy copies with.
 const copySize = 32 << 10
 
-// runHTTP drives a client through a net/http reverse proxy to a server. Only the proxy's BufferPool
+// runHTTP measures HTTP/2 servers and clients, and then drives a client through a net/http reverse proxy to a server. Only the proxy's BufferPool
 // differs between contestants.
 func runHTTP(ctx context.Context, s *session) ([]Case, error) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "tarn bench http"})
@@ -61,7 +61,8 @@ func runHTTP(ctx context.Context, s *session) ([]Case, error) {
 		c.Note = "Client, proxy and server share the process: figures are those of all three."
 		cases = append(cases, c)
 	}
-	return cases, nil
+	more, err := runHTTP2(ctx, s)
+	return append(more, cases...), err
 }
 
 // syncHTTPPool is the pool that programs write for themselves.
