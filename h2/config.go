@@ -2,6 +2,7 @@ package h2
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -42,6 +43,11 @@ type Config struct {
 	Keepalive Keepalive
 	// Policy bounds the peer's PINGs (servers).
 	Policy PingPolicy
+	// Log, if not nil, is told of each connection that ends because the peer broke the
+	// protocol or a limit, did not answer, or said GOAWAY with an error code, at
+	// slog.LevelWarn, and of other GOAWAYs of peers at slog.LevelDebug. See also
+	// [Maker.Stats].
+	Log *slog.Logger
 	// Limits bounds what a hostile peer may do.
 	Limits Limits
 

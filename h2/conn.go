@@ -17,14 +17,15 @@ const (
 // Conn is one HTTP/2 connection. Its methods are safe for concurrent use, except
 // that Run is called once.
 type Conn struct {
-	nc     net.Conn
-	side   side
-	cfg    *Config // shared by the connections of a Maker
-	h      Handler
-	events ConnHandler          // h, or nil
-	inform InformationalHandler // h, or nil
-	spent  Recycler             // h, or nil
-	done   chan struct{}        // made by Done; under mu
+	nc       net.Conn
+	side     side
+	cfg      *Config // shared by the connections of a Maker, as are
+	counters *counters
+	h        Handler
+	events   ConnHandler          // h, or nil
+	inform   InformationalHandler // h, or nil
+	spent    Recycler             // h, or nil
+	done     chan struct{}        // made by Done; under mu
 
 	in          *reading    // Run's own; nil while it rests
 	packed      string      // and then the decoder's table

@@ -75,6 +75,7 @@ func (c *Conn) onReset(f frame) error {
 	if f.id == 0 {
 		return c.fault(ProtocolError, "RST_STREAM on stream 0")
 	}
+	c.counters.resetsRecv.Add(1)
 	c.lock()
 	s := c.streams[f.id]
 	if c.side == server && c.wasteful(s, f.id) && !c.guard.broke() {

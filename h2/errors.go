@@ -41,21 +41,31 @@ func (c Code) String() string {
 type Fault uint8
 
 const (
-	Local Fault = iota // this side decided so
+	Local Fault = iota // this side ended it of its own accord
 	Peer               // the peer broke the protocol or a limit
-	Told               // the peer told us so: the frame came from it
+	Told               // the peer ended it: it sent the frame with the code
 )
 
-// ConnError ends a connection.
+// ConnError ends a connection. When the peer has said GOAWAY before, Fault is Told,
+// and Code and Reason are those of its GOAWAY: streams that it may have processed
+// end with that, the others with a *GoAwayError.
 type ConnError struct {
 	Code   Code
 	Fault  Fault
 	Reason string
+	Err    error // what the network said; nil: nothing
 }
+
+// Unwrap returns what the network said.
+func (e *ConnError) Unwrap() error { return e.Err }
 
 // Error names the code, whose fault it is, and the reason.
 func (e *ConnError) Error() string {
-	return "h2: connection ended" + e.Fault.by() + e.Code.String() + sep(e.Reason)
+	s := "h2: connection ended" + e.Fault.by() + e.Code.String() + sep(e.Reason)
+	if e.Err != nil {
+		s += sep(e.Err.Error())
+	}
+	return s
 }
 
 // StreamError ends one stream; the connection lives.

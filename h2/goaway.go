@@ -2,6 +2,7 @@ package h2
 
 import (
 	"encoding/binary"
+	"log/slog"
 	"time"
 )
 
@@ -160,6 +161,12 @@ func (c *Conn) onGoAway(f frame) error {
 		}
 	}
 	c.mu.Unlock()
+	count(c.counters, &c.counters.received, why.Code)
+	level := slog.LevelDebug
+	if why.Code != NoError {
+		level = slog.LevelWarn
+	}
+	c.log(level, "h2: GOAWAY received", why.Code, why.Debug)
 	if c.events != nil {
 		c.events.OnGoAway(c, why)
 	}

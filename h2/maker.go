@@ -5,8 +5,9 @@ import "net"
 // Maker makes the connections of one configuration, which is checked once and
 // shared by them. It is safe for concurrent use.
 type Maker struct {
-	cfg  Config
-	side side
+	cfg      Config
+	side     side
+	counters *counters
 }
 
 // Servers returns the Maker of servers' connections. The error says what is wrong
@@ -27,13 +28,14 @@ func newMaker(cfg Config, side side) (*Maker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Maker{cfg, side}, nil
+	return &Maker{cfg, side, new(counters)}, nil
 }
 
 // Make returns this side of nc, which it takes over; nothing is written or read
 // before Run or Start. A client may open streams at once.
 func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
-	c := &Conn{nc: nc, side: m.side, cfg: &m.cfg, h: h, nextID: 1}
+	c := &Conn{nc: nc, side: m.side, cfg: &m.cfg, counters: m.counters, h: h, nextID: 1}
+	m.counters.conns.Add(1)
 	c.events, _ = h.(ConnHandler)
 	c.spent, _ = h.(Recycler)
 	c.inform, _ = h.(InformationalHandler)

@@ -107,6 +107,8 @@ func (c *Conn) openable() error {
 func (c *Conn) waitOpen(ctx context.Context) error {
 	turn := make(chan struct{})
 	c.send.openers = append(c.send.openers, turn)
+	c.counters.waiting.Add(1)
+	defer c.counters.waiting.Add(-1)
 	c.mu.Unlock()
 	select {
 	case <-turn:

@@ -141,7 +141,7 @@ func (c *Conn) keepalive() {
 			c.pings.timer.Reset(left)
 			return
 		}
-		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: "no answer within the keepalive timeout"})
+		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: noKeepaliveAnswer})
 	case silent > 0:
 		c.pings.timer.Reset(silent)
 	case c.held == 0 && k.WithoutCall == Deny:

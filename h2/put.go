@@ -30,6 +30,10 @@ func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
 }
 
 func (c *Conn) putReset(id uint32, code Code) {
+	c.counters.resetsSent.Add(1)
+	if code == RefusedStream {
+		c.counters.refused.Add(1)
+	}
 	binary.BigEndian.PutUint32(c.put(frame{typ: frameReset, length: 4, id: id}), uint32(code))
 }
 
@@ -42,6 +46,7 @@ func (c *Conn) putPing(f flags, data [8]byte) {
 }
 
 func (c *Conn) putGoAway(last uint32, code Code, debug string) {
+	count(c.counters, &c.counters.sent, code)
 	debug = debug[:min(len(debug), maxDebug)]
 	p := c.put(frame{typ: frameGoAway, length: 8 + len(debug)})
 	binary.BigEndian.PutUint32(p, last)

@@ -258,7 +258,24 @@ func (c *Conn) nextBatch() *wire.Batch {
 func (c *Conn) batchDone(b *wire.Batch, err error) {
 	c.send.spare = b
 	if err != nil {
-		c.breakOff(err)
+		c.writeFailed(err)
+	}
+}
+
+// writeFailed ends the connection because nothing can be sent any more. Run reads on
+// for a moment: the peer may have said why, and what it has sent before still
+// counts. c.mu is held.
+func (c *Conn) writeFailed(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.send.shut = true
+	c.dropQueued()
+	if c.send.limit.IsZero() {
+		c.send.limit = time.Now().Add(abortTimeout)
+		if c.nc.SetReadDeadline(c.send.limit) != nil {
+			c.aside(c.nc.Close)
+		}
 	}
 }
 
@@ -317,8 +334,8 @@ func (c *Conn) aside(end func() error) {
 	}
 }
 
-// breakOff ends the connection because of err. Run's read fails then, and it tells
-// every stream. c.mu is held.
+// breakOff ends the connection at once because of err. Run's read fails then, and it
+// tells every stream. c.mu is held.
 func (c *Conn) breakOff(err error) {
 	if c.err == nil {
 		c.err = err

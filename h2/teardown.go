@@ -34,10 +34,8 @@ func (c *Conn) teardown(err error) error {
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
 	}
-	if why == io.EOF && len(orphans) > 0 {
-		why = io.ErrUnexpectedEOF
-		c.err = why
-	}
+	why = c.sayWhy(why, len(orphans))
+	c.err = why
 	c.awaitQuiet() // who writes meets the closed connection and gives up
 	c.dropQueued()
 	c.dropWriter()
@@ -51,6 +49,7 @@ func (c *Conn) teardown(err error) error {
 	for _, s := range orphans {
 		c.fail(s, connFailed, why)
 	}
+	c.report(why)
 	c.mu.Lock()
 	c.setCurrent(nil)
 	c.life = over
@@ -62,6 +61,22 @@ func (c *Conn) teardown(err error) error {
 		return nil
 	}
 	return why
+}
+
+// sayWhy returns why the connection ended, given the error that reading met: what the
+// peer's GOAWAY said, if it said more than that. c.mu is held.
+func (c *Conn) sayWhy(err error, streams int) error {
+	var ce *ConnError
+	if err == ErrClosed || errors.As(err, &ce) {
+		return err
+	}
+	if err == io.EOF && streams > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if g := c.goAway; g != nil && (g.Code != NoError || err != io.EOF) {
+		return &ConnError{Code: g.Code, Fault: Told, Reason: g.Debug, Err: err}
+	}
+	return err
 }
 
 // discardInput reads on for a moment and throws away what comes: closing with bytes
