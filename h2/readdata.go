@@ -172,7 +172,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 		return nil
 	}
 	if c.in.lander != nil && n >= briefFrom {
-		c.in.r.Brief() // of the next such frame more will go where it stays
+		c.in.r.ShrinkNext() // of the next such frame more will go where it stays
 	}
 	for n > 0 {
 		m, e := 0, More

@@ -368,6 +368,6 @@ func (c *Conn) queued() int {
 // dropQueued forgets them. c.mu is held.
 func (c *Conn) dropQueued() {
 	if c.send.out != nil {
-		c.send.out.Reset()
+		c.send.out.Clear()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb/internal/directtcp"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/wire"
 )
@@ -71,8 +72,8 @@ func newConn(nc net.Conn, cfg *Dialer, guid [16]byte) *conn {
 	c.largest.Store(replyRoom)
 	c.send.init(nc)
 	c.ring.turn.init(nc)
-	c.rd.Sizes(idleRead, mostRead)
-	c.rd.LowWater(lowWater)
+	c.rd.SetSizes(idleRead, mostRead)
+	c.rd.SetLowWater(lowWater)
 	c.work.run(c.receive)
 	return c
 }
@@ -129,7 +130,7 @@ func lost(err error) error {
 	switch {
 	case errors.As(err, &classed):
 		return err
-	case errors.Is(err, proto.ErrMalformed), errors.Is(err, wire.ErrFrame):
+	case errors.Is(err, proto.ErrMalformed), errors.Is(err, directtcp.ErrHeader):
 		return &connError{ErrProtocol, err}
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return &connError{ErrConnLost, errors.New("the server hung up")}

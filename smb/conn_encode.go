@@ -3,8 +3,8 @@ package smb
 import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/directtcp"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/wire"
 )
 
 // coalesce is the length in bytes below which a payload is copied behind its header
@@ -57,7 +57,7 @@ func (c *conn) header(cl *call) proto.Header {
 
 // encode makes the frame of one request. MessageId, charge and protection are set.
 func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
-	size := wire.FrameHeaderLen + proto.HeaderSize + req.Size()
+	size := directtcp.HeaderLen + proto.HeaderSize + req.Size()
 	inline := len(cl.payload) > 0 && (cl.guard == sealed || len(cl.payload) < coalesce)
 	if cl.guard == sealed {
 		size += crypt.Overhead + crypt.Spare
@@ -66,9 +66,9 @@ func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
 		size += len(cl.payload)
 	}
 	f := frame{buf: c.pool.Get(size)}
-	b := f.buf.Bytes()[:wire.FrameHeaderLen]
+	b := f.buf.Bytes()[:directtcp.HeaderLen]
 	if cl.guard == sealed {
-		b = b[:wire.FrameHeaderLen+crypt.Overhead]
+		b = b[:directtcp.HeaderLen+crypt.Overhead]
 	}
 	start := len(b)
 	h := c.header(cl)
@@ -93,12 +93,12 @@ func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
 func (c *conn) finishFrame(sec *security, guard protection, f frame, end int) (frame, error) {
 	b := f.buf.Bytes()
 	if guard == sealed {
-		if err := sec.sealer.Seal(b[wire.FrameHeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
+		if err := sec.sealer.Seal(b[directtcp.HeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
 			f.free()
 			return frame{}, err
 		}
 	}
-	wire.PutFrameHeader(b, end-wire.FrameHeaderLen+len(f.payload))
+	directtcp.PutHeader(b, end-directtcp.HeaderLen+len(f.payload))
 	f.buf = f.buf.Narrow(0, end)
 	return f, nil
 }
@@ -113,7 +113,7 @@ type part struct {
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.
 func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
 	guard := parts[0].cl.guard
-	size := wire.FrameHeaderLen
+	size := directtcp.HeaderLen
 	if guard == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
@@ -121,9 +121,9 @@ func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
 		size += (proto.HeaderSize + p.req.Size() + len(p.cl.payload) + 7) &^ 7
 	}
 	f := frame{buf: c.pool.Get(size)}
-	b := f.buf.Bytes()[:wire.FrameHeaderLen]
+	b := f.buf.Bytes()[:directtcp.HeaderLen]
 	if guard == sealed {
-		b = b[:wire.FrameHeaderLen+crypt.Overhead]
+		b = b[:directtcp.HeaderLen+crypt.Overhead]
 	}
 	for i, p := range parts {
 		start := len(b)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/directtcp"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/wire"
 )
 
 // inbound is the frame that is being received. It outlives the turn of a caller who has
@@ -69,7 +69,7 @@ func (c *conn) receiveFrame() error {
 func (c *conn) receiveHead() error {
 	in := &c.in
 	if in.n == 0 {
-		n, err := c.rd.FrameLen(wire.MaxFrameLen)
+		n, err := directtcp.ReadHeader(c.rd, directtcp.MaxLen)
 		if err != nil {
 			return err
 		}

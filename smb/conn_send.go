@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/directtcp"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/wire"
 )
 
 // start sends the request req in the slot cl, whose reply may carry cl.expect bytes.
@@ -35,7 +35,7 @@ func (c *conn) startWith(ctx context.Context, cl *call, req request, least prote
 		return err
 	}
 	if cl.preauth != nil {
-		cl.preauth.Update(f.buf.Bytes()[wire.FrameHeaderLen:])
+		cl.preauth.Update(f.buf.Bytes()[directtcp.HeaderLen:])
 	}
 	if err := c.ring.add(cl); err != nil {
 		f.free()
@@ -130,8 +130,8 @@ func (c *conn) sendCancel(mid, async uint64, guard protection) {
 	if guard == signed {
 		h.Flags |= proto.FlagSigned
 	}
-	size := wire.FrameHeaderLen + proto.HeaderSize + proto.SimpleSize
-	start := wire.FrameHeaderLen
+	size := directtcp.HeaderLen + proto.HeaderSize + proto.SimpleSize
+	start := directtcp.HeaderLen
 	if guard == sealed {
 		size += crypt.Overhead + crypt.Spare
 		start += crypt.Overhead

@@ -32,14 +32,14 @@ func TestAllocs(t *testing.T) {
 		batch := w.NewBatch()
 		dst := make([]byte, 20_000)
 		exchange := func() {
-			wire.PutFrameHeader(w.Space(wire.FrameHeaderLen), 100)
+			putPrefix(w.Space(prefixLen), 100)
 			w.Write(dst[:100])
 			w.Append(pool.Get(5000))
 			w.Append(pool.Get(20_000))
 			if err := w.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			n, err := r.FrameLen(1000)
+			n, err := readPrefix(r, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestAppendChainAllocs(t *testing.T) {
 		if c.Len() != 0 || batch.Len() != 200_000 {
 			t.Fatalf("%d left, %d moved", c.Len(), batch.Len())
 		}
-		batch.Reset()
+		batch.Clear()
 	}
 	for range 20 {
 		move()

@@ -146,9 +146,9 @@ func (b *Batch) advance(n int) {
 	}
 }
 
-// Reset drops what was not sent, frees what the batch owns and clears its vector
+// Clear drops what was not sent, frees what the batch owns and clears its vector
 // caches, so that nothing stays pinned.
-func (b *Batch) Reset() {
+func (b *Batch) Clear() {
 	for _, buf := range b.own {
 		buf.Free()
 	}

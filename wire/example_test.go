@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 
@@ -20,7 +21,7 @@ func Example() {
 		w := wire.NewWriter(client, pool)
 		defer w.Release()
 		payload := pool.Copy([]byte("hello"))
-		wire.PutFrameHeader(w.Space(wire.FrameHeaderLen), payload.Len())
+		binary.BigEndian.PutUint32(w.Space(4), uint32(payload.Len()))
 		w.Append(payload) // takes ownership
 		if err := w.Flush(); err != nil {
 			fmt.Println(err)
@@ -29,11 +30,13 @@ func Example() {
 
 	r := wire.NewReader(server, pool)
 	defer r.Release()
-	n, err := r.FrameLen(1 << 20)
+	p, err := r.Peek(4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	n := int(binary.BigEndian.Uint32(p))
+	r.Discard(4)
 	frame, err := r.Next(n)
 	if err != nil {
 		fmt.Println(err)

@@ -35,14 +35,14 @@ func FuzzFrames(f *testing.F) {
 		r := wire.NewReader(&scripted{in: bytes.NewReader(in), step: step}, tarntest.NewPool(t))
 		defer r.Release()
 		for rest := in; ; {
-			n, err := r.FrameLen(1 << 20)
+			n, err := readPrefix(r, 1<<20)
 			if err != nil {
-				if err == io.EOF && len(rest) > 0 || err == io.ErrUnexpectedEOF && len(rest) >= wire.FrameHeaderLen {
+				if err == io.EOF && len(rest) > 0 || err == io.ErrUnexpectedEOF && len(rest) >= prefixLen {
 					t.Fatalf("%v with %d bytes left", err, len(rest))
 				}
 				return
 			}
-			rest = rest[wire.FrameHeaderLen:]
+			rest = rest[prefixLen:]
 			b, err := r.Next(n)
 			if err != nil {
 				if err != io.ErrUnexpectedEOF || len(rest) >= n {

@@ -74,9 +74,9 @@ func NewReader(conn net.Conn, pool *tarn.Pool) *Reader {
 	return r
 }
 
-// Trust sets the declared length in bytes up to which Next takes memory at once:
+// SetTrust sets the declared length in bytes up to which Next takes memory at once:
 // what the caller itself asked the peer for, say. n ≤ 0 restores DefaultTrust.
-func (r *Reader) Trust(n int) {
+func (r *Reader) SetTrust(n int) {
 	if n <= 0 {
 		n = DefaultTrust
 	}
@@ -147,10 +147,10 @@ func (r *Reader) NextBuffered(n int) tarn.Buffer {
 	return r.take(n)
 }
 
-// Brief makes the next receive buffer a small one; it grows again as reads fill
+// ShrinkNext makes the next receive buffer a small one; it grows again as reads fill
 // it. It is for a caller who is about to read much of what comes to memory of its
 // own: what a large receive buffer takes of that has to be copied.
-func (r *Reader) Brief() { r.size, r.small = min(firstRead, r.most), 0 }
+func (r *Reader) ShrinkNext() { r.size, r.small = min(firstRead, r.most), 0 }
 
 // take hands out mem[r:r+n]. The last bytes of a well-filled receive buffer
 // leave with the Reader's own reference; otherwise the rest stays to read into.

@@ -5,17 +5,17 @@ import "errors"
 var errShortWrite = errors.New("wire: the connection wrote nothing and gave no error")
 
 // TrySend sends as much of b as the connection takes without waiting. When that
-// is everything, or an error ends it, b is reset and sent is Sent; otherwise it
+// is everything, or an error ends it, b is cleared and sent is Sent; otherwise it
 // is Unsent and the rest of b is for Send (or another TrySend). On connections
 // other than plain TCP and Unix ones, and off Linux, nothing can be tried and
 // TrySend returns Unsent at once.
 func (w *Writer) TrySend(b *Batch) (sent Outcome, err error) {
 	switch {
 	case w.err != nil:
-		b.Reset()
+		b.Clear()
 		return Sent, w.err
 	case b.Len() == 0:
-		b.Reset()
+		b.Clear()
 		return Sent, nil
 	case w.raw == nil:
 		return Unsent, nil
@@ -30,7 +30,7 @@ func (w *Writer) TrySend(b *Batch) (sent Outcome, err error) {
 		return Unsent, nil
 	}
 	w.err = err
-	b.Reset()
+	b.Clear()
 	return Sent, err
 }
 

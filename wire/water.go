@@ -2,28 +2,28 @@ package wire
 
 import "net"
 
-// Sizes bounds the receive buffer, in bytes. On a connection whose readiness cannot be
+// SetSizes bounds the receive buffer, in bytes. On a connection whose readiness cannot be
 // awaited (neither plain TCP nor Unix) a buffer of idle bytes waits for what comes; most
 // is what it grows to while reads fill it. Small bounds suit a protocol whose long
 // payloads go straight to where they belong: what is in the receive buffer is copied
 // once more. It panics unless 0 < idle ≤ most ≤ MaxPeek. Without it: IdleWait and MaxPeek.
-func (r *Reader) Sizes(idle, most int) {
+func (r *Reader) SetSizes(idle, most int) {
 	if idle <= 0 || idle > most || most > MaxPeek {
-		panic("wire: Sizes outside 0 < idle ≤ most ≤ MaxPeek")
+		panic("wire: SetSizes outside 0 < idle ≤ most ≤ MaxPeek")
 	}
 	r.idle, r.most = idle, most
 	r.size = min(r.size, most)
 }
 
-// LowWater lets calls that cannot return before many bytes have come (ReadFull, and Next
+// SetLowWater lets calls that cannot return before many bytes have come (ReadFull, and Next
 // of a long message) sleep until n bytes are there, or all that are missing, instead of
 // waking for each segment: fewer switches, for them and for a sender on the same machine.
 // n = 0, the default, wakes for anything. It takes effect on plain TCP on Linux, where it
 // sets the socket's SO_RCVLOWAT, put back to 1 when something shorter is waited for and
 // by Release. It is not for connections that are given to Await. It panics if n is negative.
-func (r *Reader) LowWater(n int) {
+func (r *Reader) SetLowWater(n int) {
 	if n < 0 {
-		panic("wire: LowWater of a negative length")
+		panic("wire: SetLowWater of a negative length")
 	}
 	if _, ok := r.conn.(*net.TCPConn); ok {
 		r.water = n

@@ -26,7 +26,7 @@ func TestLowWaterIsPutBack(t *testing.T) {
 		return n
 	}
 	r := wire.NewReader(b, tarntest.NewPool(t))
-	r.LowWater(100_000)
+	r.SetLowWater(100_000)
 	done := make(chan error)
 	go func() {
 		_, err := r.ReadFull(make([]byte, 200_000))

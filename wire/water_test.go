@@ -16,9 +16,9 @@ func TestLowWater(t *testing.T) {
 		data := pattern(700_000)
 		r := wire.NewReader(b, tarntest.NewPool(t))
 		defer r.Release()
-		r.LowWater(256 << 10)
-		r.Sizes(2<<10, 16<<10)
-		r.Trust(len(data))
+		r.SetLowWater(256 << 10)
+		r.SetSizes(2<<10, 16<<10)
+		r.SetTrust(len(data))
 		got := make([]byte, len(data))
 		for _, n := range []int{10, 300_000, 1, 700_000, 5000, 66_000, 84, 130_000} {
 			go func() {
@@ -47,7 +47,7 @@ func TestSizes(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	r := wire.NewReader(b, pool)
 	defer r.Release()
-	r.Sizes(512, 4<<10)
+	r.SetSizes(512, 4<<10)
 	go func() { a.Write(make([]byte, 100_000)); a.Write(make([]byte, 7)); a.Close() }()
 	if _, err := r.ReadFull(make([]byte, 100_000)); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestSizes(t *testing.T) {
 					t.Errorf("Sizes%v did not panic", bad)
 				}
 			}()
-			r.Sizes(bad[0], bad[1])
+			r.SetSizes(bad[0], bad[1])
 		}()
 	}
 }

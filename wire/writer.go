@@ -93,18 +93,18 @@ func (w *Writer) Flush() error { return w.Send(&w.batch) }
 
 // Release drops what was gathered and frees it.
 func (w *Writer) Release() {
-	w.batch.Reset()
+	w.batch.Clear()
 	if w.err == nil {
 		w.err = net.ErrClosed
 	}
 }
 
-// Send sends b, waiting as long as it takes, and resets it, whatever the outcome.
+// Send sends b, waiting as long as it takes, and clears it, whatever the outcome.
 func (w *Writer) Send(b *Batch) error {
 	if w.err == nil && b.Len() > 0 {
 		w.err = w.send(b)
 	}
-	b.Reset()
+	b.Clear()
 	return w.err
 }
 

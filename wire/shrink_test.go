@@ -7,8 +7,8 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// TestBrief: receive buffers grow while reads fill them, and are small after Brief.
-func TestBrief(t *testing.T) {
+// TestShrinkNext: receive buffers grow while reads fill them, and are small after Brief.
+func TestShrinkNext(t *testing.T) {
 	a, b := listenPair("tcp", "127.0.0.1:0")(t)
 	sent := make(chan struct{})
 	go func() {
@@ -27,7 +27,7 @@ func TestBrief(t *testing.T) {
 		}
 		r.NextBuffered(r.Buffered()).Free()
 	}
-	if r.Brief(); r.Size() != first {
+	if r.ShrinkNext(); r.Size() != first {
 		t.Errorf("the next buffer has %d bytes, not %d", r.Size(), first)
 	}
 	r.Release()
