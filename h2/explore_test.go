@@ -131,7 +131,7 @@ func (x *explorer) step() {
 		}
 	case n < 10:
 		if r.IntN(2) == 0 {
-			time.Sleep(time.Duration(r.IntN(3)) * lingerTime) // of the bubble
+			<-time.After(time.Duration(r.IntN(3)) * lingerTime) // the bubble's clock
 			break
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -254,7 +254,7 @@ func (x *explorer) finish() {
 			x.t.Errorf("stream %d was told %d times of its end", k.id, k.told)
 		}
 	}
-	time.Sleep(time.Minute) // of the bubble: timers go off
+	<-time.After(time.Minute) // the bubble's clock: timers go off
 }
 
 // exploredHandler counts OnReset.
