@@ -41,7 +41,7 @@ func (c *serverCall) handleUnary(m *method) error {
 		c.sendStatus(st)
 		return st.Err()
 	}
-	msg, info, err := c.encode(reply)
+	msg, info, err := c.encodeReply(reply)
 	if err != nil {
 		c.sendStatus(statusOf(err))
 		return err

@@ -155,6 +155,16 @@ func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
 	return encodeMessage(c.conn.srv.opts.pool, c.shape.codec, comp, c.conn.srv.opts.maxSend, v)
 }
 
+// encodeReply is encode for what a unary handler has returned, which nobody changes any more: its long
+// bytes fields are sent from where they lie, unless they may be views of a lent request, whose memory goes
+// back before the last byte is sent.
+func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {
+	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lent() != nil {
+		return c.encode(reply)
+	}
+	return encodeMessage(c.conn.srv.opts.pool, message.Spliced{}, nil, c.conn.srv.opts.maxSend, reply)
+}
+
 // RecvMsg waits for one message. io.EOF says that the client has sent its last.
 // For a method whose client does not stream it also waits for the request's end
 // behind the message.

@@ -60,12 +60,16 @@ func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
 	if m == nil {
 		return Message{}, fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
-	n := proto.Size(m)
+	return marshal(a, m, proto.Size(m))
+}
+
+// marshal marshals m, whose size has just been computed to be n.
+func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
 	dst := b.Bytes()
 	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(dst[:0], m)
 	if err == nil && (len(out) != n || n > 0 && &out[0] != &dst[0]) {
-		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", v)
+		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", m)
 	}
 	if err != nil {
 		b.Free()

@@ -1,0 +1,90 @@
+package message
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// lengthen makes some bytes fields of m long enough to be spliced.
+func lengthen(rng *rand.Rand, m protoreflect.Message) {
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		blob := func() protoreflect.Value {
+			return protoreflect.ValueOfBytes(fill(SpliceFrom - 1 + rng.IntN(3)))
+		}
+		switch {
+		case fd.Kind() == protoreflect.BytesKind && fd.IsList():
+			for i := range v.List().Len() {
+				if rng.IntN(2) == 0 {
+					v.List().Set(i, blob())
+				}
+			}
+		case fd.Kind() == protoreflect.BytesKind && rng.IntN(2) == 0:
+			m.Set(fd, blob())
+		case fd.Kind() == protoreflect.MessageKind && fd.IsList():
+			for i := range v.List().Len() {
+				lengthen(rng, v.List().Get(i).Message())
+			}
+		case fd.Kind() == protoreflect.MessageKind:
+			lengthen(rng, v.Message())
+		}
+		return true
+	})
+}
+
+// What is spliced parses as the message that was marshalled, and leaves it as it was.
+func TestSplicedParsesAsTheMessage(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	md := node(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	spliced := 0
+	for range 100 {
+		src := grow(rng, md, 2)
+		lengthen(rng, src)
+		before := proto.Clone(src.Interface())
+		m, err := Spliced{}.Marshal(pool, src.Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Chain != nil {
+			spliced++
+		}
+		got := dynamicpb.NewMessage(md)
+		if err := proto.Unmarshal(m.Flatten(), got); err != nil || !proto.Equal(got, src.Interface()) || !proto.Equal(before, src.Interface()) {
+			t.Fatalf("%v", err)
+		}
+		m.Free()
+	}
+	if spliced < 30 {
+		t.Errorf("%d of 100 were spliced", spliced)
+	}
+}
+
+// A long field is not copied.
+func TestSplicedFieldsAreNotCopied(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	md := node(t)
+	src := dynamicpb.NewMessage(md)
+	long := fill(SpliceFrom)
+	src.Set(md.Fields().ByName("data"), protoreflect.ValueOfBytes(long))
+	src.Set(md.Fields().ByName("number"), protoreflect.ValueOfInt64(7))
+	m, err := Spliced{}.Marshal(pool, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	views, err := m.Chain.Peek(m.Len(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range views {
+		if len(v) == len(long) && &v[0] == &long[0] {
+			return
+		}
+	}
+	t.Errorf("no piece is the field itself: %d pieces", len(views))
+}
