@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -184,6 +185,66 @@ func TestGuardFaults(t *testing.T) {
 	case guard.Supported && !isFault(fault):
 		t.Errorf("read %#x through a slice kept too long (%v)", seen, fault)
 	}
+}
+
+// A fault is explained: who acquired the memory, and who freed it.
+func TestFaultsAreExplained(t *testing.T) {
+	if !guard.Supported {
+		t.Log("no page protection on this platform")
+		return
+	}
+	p := newPool(t, tarn.PoolConfig{Name: "guarded", Check: tarn.CheckGuard})
+	b := acquiredHere(p)
+	stale := b.Bytes()
+	freedHere(b)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	for _, at := range []int{0, 99} {
+		m, ok := p.ExplainFault(caught(func() { stale[at]++ }))
+		if !ok || m.Kind != tarn.UseAfterFree {
+			t.Fatalf("no explanation of a fault at byte %d: %v", at, m)
+		}
+		for _, want := range []string{"use after free", "acquiredHere", "freedHere", `pool "guarded"`} {
+			if !strings.Contains(m.Error(), want) {
+				t.Errorf("the explanation lacks %q:\n%v", want, m)
+			}
+		}
+	}
+	if m, ok := p.ExplainFault(caught(func() { panic("mine") })); ok {
+		t.Errorf("another panic is explained as %v", m)
+	}
+	if m, ok := newPool(t, tarn.PoolConfig{}).ExplainFault(caught(func() { stale[0]++ })); ok {
+		t.Errorf("another pool explains %v", m)
+	}
+}
+
+// The kernel bounds the mappings of a process, and Go programs crash that have used them up: guarded
+// slabs take half of them and fall back then.
+func TestGuardLeavesMappings(t *testing.T) {
+	var fallbacks atomic.Int64
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckGuard, GuardBytes: 1 << 32, Record: tarn.RecordOff, Report: func(m tarn.Misuse) {
+		if m.Kind == tarn.Unguarded {
+			fallbacks.Add(1)
+		}
+	}})
+	var held []tarn.Buffer
+	for range 40_000 {
+		held = append(held, p.Get(64))
+	}
+	for _, b := range held {
+		b.Free()
+	}
+	if n := fallbacks.Load(); guard.Supported && n != 1 {
+		t.Logf("%d reports of a fallback; vm.max_map_count is larger than usual", n)
+	}
+	if st := p.Stats(); st.InUse != 0 {
+		t.Errorf("%d bytes in use", st.InUse)
+	}
+	collect(t, "mappings of the forgotten pool free again", func() bool {
+		guarded := true
+		q := newPool(t, tarn.PoolConfig{Check: tarn.CheckGuard, Report: func(tarn.Misuse) { guarded = false }})
+		q.Get(1).Free()
+		return guarded || !guard.Supported
+	})
 }
 
 // isFault tells whether a panic is about an address that could not be read.

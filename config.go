@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // DefaultRetain is the bound in bytes on what a pool keeps when its config names none.
@@ -15,7 +16,7 @@ const DefaultRetain = 256 << 20
 const RetainNothing = -1
 
 // ErrConfig is matched by NewPool's errors about anything but classes (see ErrClasses).
-// The caller is at fault.
+// The error says which field.
 var ErrConfig = errors.New("tarn: bad pool config")
 
 // ZeroPolicy says when a pool clears memory.
@@ -35,24 +36,26 @@ const (
 	RecordOff                     // nothing is recorded
 )
 
-// CheckLevel says how closely a pool watches how its buffers are used. Whatever the level, the use
-// of a handle whose slab has gone home panics.
+// CheckLevel says how closely a pool checks how its buffers are used. Whatever the level, the use of a
+// Buffer whose slab was freed panics.
 type CheckLevel int
 
 const (
 	// CheckDefault takes the level from the environment variable TARN_CHECK: off, sampled,
-	// sampled:N, all or guard. Without it, or with anything else in it, checks are off.
+	// sampled:N, all or guard. Without it checks are off, and with anything else in it, which is
+	// named on standard error.
 	CheckDefault CheckLevel = iota
-	// CheckOff watches nothing.
+	// CheckOff tracks nothing.
 	CheckOff
 	// CheckSampled gives one Get in CheckEvery, and the references made of it, an identity and
 	// stacks. Meant for production.
 	CheckSampled
-	// CheckAll watches every Get, and overwrites slabs that go home. Meant for tests.
+	// CheckAll tracks every reference, finds uses of one that was handed over, and overwrites freed
+	// slabs, to find writes to them. Meant for tests.
 	CheckAll
 	// CheckGuard does so and puts each slab in pages of its own, inaccessible from the last Free
-	// on: a read through a slice kept too long faults. Where the platform has no page protection,
-	// or when GuardBytes are used up, it is CheckAll.
+	// on: a read through a slice kept too long faults; see Pool.ExplainFault. Where the platform has
+	// no page protection, or when GuardBytes or the system's mappings are used up, it is CheckAll.
 	CheckGuard
 )
 
@@ -99,19 +102,20 @@ type PoolConfig struct {
 	// Zero says when memory is cleared.
 	Zero ZeroPolicy
 	// Check is the level of checks, CheckEvery the N of CheckSampled (0 means 1024), GuardBytes
-	// what CheckGuard may map at once, in use and in quarantine (0 means 256 MiB).
+	// what CheckGuard may map at once, in use and in quarantine, in whole pages (0 means 256 MiB).
 	Check      CheckLevel
 	CheckEvery int
 	GuardBytes int64
 	// Record says whether sizes are recorded.
 	Record RecordPolicy
-	// Observe is told of each slab that is handed out and of each that comes home, to record traces.
-	// It is called on the goroutine of the Get or the last Free, before the one returns and after
-	// the other took effect, by many at once, and must not block. It takes the short way of Get
-	// away. Wrapped memory is not told of.
+	// Observe is called with the beginning and the end of each slab's time out of the pool, to record
+	// traces: on the goroutine of the Get, before it returns, and on that of the last Free, after it
+	// took effect; by many at once. It must not block. With it, every Get takes the slow path.
+	// Wrapped memory is left out.
 	Observe func(Loan)
-	// Report is told of what no panic can tell: leaks and refused foreign memory. It may be called
-	// from any goroutine. Nil prints a line to standard error, less and less often.
+	// Report is called with what has no caller to panic in: leaks, writes after free, refused foreign
+	// memory. It may be called from any goroutine. Nil prints a line to standard error for the first
+	// of a kind, then the second, the fourth, the eighth.
 	Report func(Misuse)
 }
 
@@ -147,7 +151,7 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 	case c.LowWater > c.HighWater:
 		return c, fmt.Errorf("%w: LowWater (%d) exceeds HighWater (%d)", ErrConfig, c.LowWater, c.HighWater)
 	case c.HighWater > 0 && c.OnWatermark == nil:
-		return c, fmt.Errorf("%w: HighWater without OnWatermark tells nobody", ErrConfig)
+		return c, fmt.Errorf("%w: HighWater without OnWatermark has no effect", ErrConfig)
 	case c.Zero < ZeroNever || c.Zero > ZeroOnFree:
 		return c, fmt.Errorf("%w: no ZeroPolicy %d", ErrConfig, c.Zero)
 	case c.Check < CheckDefault || c.Check > CheckGuard:
@@ -179,20 +183,29 @@ func (c PoolConfig) every() int {
 }
 
 // checkFromEnvironment reads the value of TARN_CHECK. A program must not fail to start over it, so
-// what it does not understand means off.
+// what it does not understand is named on standard error, once, and ignored.
 func checkFromEnvironment(value string, every int) (CheckLevel, int) {
-	level, n, _ := strings.Cut(value, ":")
-	switch level {
-	case "sampled":
-		if k, err := strconv.ParseInt(n, 10, 32); err == nil && k > 0 {
-			every = int(k)
+	level, n, counted := strings.Cut(value, ":")
+	switch {
+	case level == "sampled" && counted:
+		k, err := strconv.ParseInt(n, 10, 32)
+		if err != nil || k <= 0 {
+			warnOfCheck()
+			return CheckSampled, every
 		}
+		return CheckSampled, int(k)
+	case value == "sampled":
 		return CheckSampled, every
-	case "all":
+	case value == "all":
 		return CheckAll, every
-	case "guard":
+	case value == "guard":
 		return CheckGuard, every
-	default:
-		return CheckOff, every
+	case value != "" && value != "off":
+		warnOfCheck()
 	}
+	return CheckOff, every
 }
+
+var warnOfCheck = sync.OnceFunc(func() {
+	fmt.Fprintf(os.Stderr, "tarn: TARN_CHECK=%s is not understood; it is off, sampled, sampled:N, all or guard\n", os.Getenv("TARN_CHECK"))
+})

@@ -135,6 +135,23 @@ func (p *Pool) Refuse(b []byte) {
 	p.reporter.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
 }
 
+// ExplainFault says whose memory a fault hit that CheckGuard provoked: recovered is what recover
+// returned on a goroutine that had called debug.SetPanicOnFault(true). It reports false for anything
+// else, and for memory that has left the quarantine. Without SetPanicOnFault a fault ends the program
+// with the stack of the read alone.
+func (p *Pool) ExplainFault(recovered any) (*Misuse, bool) {
+	fault, ok := recovered.(interface{ Addr() uintptr })
+	if !ok {
+		return nil, false
+	}
+	f, ok := p.depot.FaultAt(fault.Addr())
+	if !ok {
+		return nil, false
+	}
+	m := p.describe(f)
+	return &m, true
+}
+
 // misuse is what the pool panics with about a stale reference.
 func (p *Pool) misuse(f slab.Fault) any {
 	m := p.describe(f)

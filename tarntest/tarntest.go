@@ -3,6 +3,7 @@
 package tarntest
 
 import (
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -22,11 +23,31 @@ func NewPool(t testing.TB) *tarn.Pool {
 	return newPool(t, tarn.CheckAll)
 }
 
-// NewGuardedPool is NewPool with tarn.CheckGuard: reading a slice kept beyond Free faults, too. Defer
-// ExplainFault to see whose memory it was.
+// NewGuardedPool is NewPool with tarn.CheckGuard: reading a slice kept beyond Free faults, too. Faults
+// of the calling goroutine are panics until the test ends (debug.SetPanicOnFault); defer ExplainFault
+// to see whose memory it was. Those of other goroutines end the program.
 func NewGuardedPool(t testing.TB) *tarn.Pool {
 	t.Helper()
+	before := debug.SetPanicOnFault(true)
+	t.Cleanup(func() { debug.SetPanicOnFault(before) })
 	return newPool(t, tarn.CheckGuard)
+}
+
+// ExplainFault is to be deferred in a test, or on one of its goroutines that has called
+// debug.SetPanicOnFault(true): it fails the test with the stacks of who acquired and who freed the
+// memory that a fault hit. Other panics go on.
+func ExplainFault(t testing.TB, p *tarn.Pool) {
+	recovered := recover()
+	if recovered == nil {
+		return
+	}
+	m, ok := p.ExplainFault(recovered)
+	if !ok {
+		panic(recovered)
+	}
+	t.Helper()
+	t.Errorf("tarntest: %v", m)
+	t.FailNow()
 }
 
 func newPool(t testing.TB, level tarn.CheckLevel) *tarn.Pool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/guard"
 )
 
 // recorder is a testing.TB that notes failures instead of failing.
@@ -17,6 +18,7 @@ type recorder struct {
 }
 
 func (r *recorder) Helper()          {}
+func (r *recorder) FailNow()         { runtime.Goexit() }
 func (r *recorder) Name() string     { return "recorded" }
 func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 func (r *recorder) Errorf(format string, args ...any) {
@@ -108,5 +110,25 @@ func TestWritesAfterFreeFail(t *testing.T) {
 	}
 	if failures := r.end(); !strings.Contains(failures, "write after free") {
 		t.Errorf("a write after free gives %q", failures)
+	}
+}
+
+// A fault in a test is a failure that names who had the memory.
+func TestFaultsFail(t *testing.T) {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p := NewGuardedPool(r)
+		defer ExplainFault(r, p)
+		b := leakHere(p)
+		kept := b.Bytes()
+		b.Free()
+		kept[0] = 1
+	}()
+	<-done
+	failures := r.end()
+	if guard.Supported && (!strings.Contains(failures, "use after free") || !strings.Contains(failures, "leakHere")) {
+		t.Errorf("a fault gives %q", failures)
 	}
 }

@@ -62,6 +62,9 @@ func (a *Arena) Init(d *Depot, chunk int) {
 // Get returns a slab, a reference and the offset of its n bytes; nil if n is 0. A negative n panics.
 func (a *Arena) Get(n int) (*Slab, Key, int) {
 	if uint(n-1) >= uint(a.largest) {
+		if a.depot == nil {
+			panic("tarn: the zero Arena is not ready for use; make one with NewArena")
+		}
 		s, key := a.depot.Get(n) // nothing, or too much
 		return s, key, 0
 	}

@@ -121,9 +121,24 @@ func (d *Depot) Init(config Config) {
 	countCycles(d)
 }
 
+// inForce is the ladder in force. That of a depot without Init is missing, which is the caller's breach
+// of contract: the zero Pool is not ready.
+func (d *Depot) inForce() *ladder.Ladder[*class] {
+	l := d.ladder.Load()
+	if l == nil {
+		panicZero()
+	}
+	return l
+}
+
+//go:noinline
+func panicZero() {
+	panic("tarn: the zero Pool is not ready for use; make one with NewPool, or use Shared")
+}
+
 // Get returns a slab and a reference to its first n bytes; nil if n is 0. It panics where make does.
 func (d *Depot) Get(n int) (*Slab, Key) {
-	l := d.ladder.Load()
+	l := d.inForce()
 	if !l.Within(n) {
 		return d.getBeyond(n)
 	}
@@ -163,7 +178,7 @@ func (d *Depot) GetCharged(n int, charge int64) (*Slab, Key) {
 
 // take returns an idle slab, or a new one, that holds n ≥ 1 bytes.
 func (d *Depot) take(n int) *Slab {
-	l := d.ladder.Load()
+	l := d.inForce()
 	if !l.Within(n) {
 		return d.makeOversize(n)
 	}
@@ -179,6 +194,7 @@ func (d *Depot) take(n int) *Slab {
 
 // Wrap returns a slab around memory from elsewhere; the last Free calls release, unless it is nil.
 func (d *Depot) Wrap(mem []byte, release func([]byte)) (*Slab, Key) {
+	d.inForce()
 	s := newTransient(d, nil, mem[:len(mem):len(mem)])
 	s.foreign = true
 	s.release = release
@@ -200,14 +216,14 @@ func (d *Depot) class(size int) *class {
 
 // ClassSize is the size of the slab that Get(n) would use; n itself where no class holds it.
 func (d *Depot) ClassSize(n int) int {
-	if l := d.ladder.Load(); l.Within(n) {
+	if l := d.inForce(); l.Within(n) {
 		return l.Find(n).Size
 	}
 	return n
 }
 
 // Classes returns a copy of the ladder in force.
-func (d *Depot) Classes() []int { return d.ladder.Load().Sizes() }
+func (d *Depot) Classes() []int { return d.inForce().Sizes() }
 
 // SetClasses changes the ladder, and gives up the idle slabs of sizes that are not in the new one.
 func (d *Depot) SetClasses(sizes []int) {
@@ -220,7 +236,7 @@ func (d *Depot) SetClasses(sizes []int) {
 func (d *Depot) changeClasses(sizes []int) (removed []*class) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.ladder.Load().Sizes()
+	old := d.inForce().Sizes()
 	if slices.Equal(sizes, old) {
 		return nil
 	}

@@ -1,5 +1,7 @@
 package slab
 
+import "github.com/tarn-go/tarn/internal/track"
+
 // Kind says which rule was broken.
 type Kind int
 
@@ -33,6 +35,22 @@ func (s *Slab) panicStale(key Key, op string) {
 		}
 	}
 	panic(s.depot.config.Fault(f))
+}
+
+// FaultAt describes the slab in quarantine whose memory has the address.
+func (d *Depot) FaultAt(addr uintptr) (Fault, bool) {
+	if d.config.Guard == nil {
+		return Fault{}, false
+	}
+	info, size, ok := d.config.Guard.Find(addr)
+	if !ok {
+		return Fault{}, false
+	}
+	f := Fault{Kind: UseAfterFree, Op: "an access through a slice kept from Bytes", Size: size}
+	if c, _ := info.(*track.Cycle); c != nil {
+		f.Acquired, f.Freed = c.Acquired, c.Ended()
+	}
+	return f, true
 }
 
 // leaked gives the charge of a slab back that was collected while referenced, and reports the leak if

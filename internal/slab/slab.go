@@ -136,7 +136,7 @@ func (s *Slab) finish() {
 		s.poisoned = todo&pendingDiscard == 0 // otherwise it is not looked at again
 	}
 	if todo&pendingGuard != 0 {
-		d.config.Guard.Retire(s.mem)
+		d.config.Guard.Retire(s.mem, s.track.Load())
 	}
 	if todo&pendingRelease != 0 {
 		s.releaseForeign()

@@ -1,0 +1,84 @@
+package tarn
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// This file is how values print and log: by their sizes, never by the bytes that they hold.
+
+// String says how many bytes b shows of how large a slab. It works on a Buffer that was freed, too.
+func (b Buffer) String() string {
+	if b.slab == nil {
+		return "no Buffer"
+	}
+	return fmt.Sprintf("Buffer of %d bytes in a slab of %d", b.n, b.slab.Size())
+}
+
+// LogValue logs b by its length and the size of its slab, in bytes.
+func (b Buffer) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("len", b.n), slog.Int("pinned", b.Pinned()))
+}
+
+// String says how many bytes c holds in how many segments.
+func (c *Chain) String() string {
+	return fmt.Sprintf("Chain of %d bytes in %d segments", c.bytes, c.n)
+}
+
+// LogValue logs c by its length in bytes and its segments.
+func (c *Chain) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("len", c.bytes), slog.Int("segments", int(c.n)))
+}
+
+// String is the snapshot on one line, without the classes.
+func (st Stats) String() string {
+	return fmt.Sprintf("pool %q: %d buffers (%d bytes) in use, %d bytes idle, %d gets (%.1f %% hits), %d leaked",
+		st.Name, st.InUseBuffers, st.InUse, st.Idle, st.Gets, 100*float64(st.Hits)/float64(max(st.Gets, 1)), st.Leaked)
+}
+
+// LogValue logs the snapshot without the classes.
+func (st Stats) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("pool", st.Name), slog.Int64("in_use", st.InUse), slog.Int64("in_use_buffers", st.InUseBuffers),
+		slog.Int64("idle", st.Idle), slog.Uint64("gets", st.Gets), slog.Uint64("misses", st.Misses),
+		slog.Uint64("leaked", st.Leaked), slog.Uint64("over_budget", st.OverBudget), slog.Int("waiting", st.Waiting),
+	)
+}
+
+// String is the mark in words.
+func (w Watermark) String() string {
+	switch w {
+	case AboveHigh:
+		return "above high"
+	case BelowLow:
+		return "below low"
+	default:
+		return fmt.Sprintf("watermark %d", int(w))
+	}
+}
+
+// String is the policy in words.
+func (z ZeroPolicy) String() string {
+	switch z {
+	case ZeroNever:
+		return "never"
+	case ZeroOnGet:
+		return "on get"
+	case ZeroOnFree:
+		return "on free"
+	default:
+		return fmt.Sprintf("zero policy %d", int(z))
+	}
+}
+
+// String is "on" or "off".
+func (r RecordPolicy) String() string {
+	switch r {
+	case RecordOn:
+		return "on"
+	case RecordOff:
+		return "off"
+	default:
+		return fmt.Sprintf("record policy %d", int(r))
+	}
+}

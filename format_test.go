@@ -1,0 +1,93 @@
+package tarn_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Values print and log by their sizes; secrets stay where they are.
+func TestFormats(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Name: "printed", Check: tarn.CheckOff})
+	b := p.Copy([]byte("secret"))
+	c := new(tarn.Chain)
+	c.Append(b.Ref())
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	st := p.Stats()
+	log.Info("logged", "buffer", b, "chain", c, "stats", st, "mark", tarn.AboveHigh)
+	fmt.Fprintln(&out, b, tarn.Buffer{}, c, st, tarn.BelowLow, tarn.Watermark(9), tarn.ZeroNever, tarn.ZeroOnGet,
+		tarn.ZeroOnFree, tarn.ZeroPolicy(9), tarn.RecordOn, tarn.RecordOff, tarn.RecordPolicy(9))
+	for _, want := range []string{
+		"buffer.len=6 buffer.pinned=64", "chain.len=6 chain.segments=1", "stats.pool=printed", "stats.in_use=64", `mark="above high"`,
+		"Buffer of 6 bytes in a slab of 64", "no Buffer", "Chain of 6 bytes in 1 segments", `pool "printed": 1 buffers (64 bytes) in use`,
+		"below low", "watermark 9", "never", "on get", "on free", "zero policy 9", "on off", "record policy 9",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "secret") {
+		t.Errorf("bytes are printed:\n%s", out.String())
+	}
+	c.Free()
+	b.Free()
+	if got := fmt.Sprint(b); got != "Buffer of 6 bytes in a slab of 64" {
+		t.Errorf("a freed Buffer prints %q", got)
+	}
+}
+
+// Zero values that are not ready say what makes them so.
+func TestZeroValuesSayWhatIsMissing(t *testing.T) {
+	var p tarn.Pool
+	var a tarn.Arena
+	for name, c := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"Pool.Get":     {func() { p.Get(1) }, "NewPool"},
+		"Pool.Wrap":    {func() { p.Wrap(nil, nil) }, "NewPool"},
+		"Pool.Acquire": {func() { p.Acquire(t.Context(), 1) }, "NewPool"},
+		"Pool.Stats":   {func() { p.Stats() }, "NewPool"},
+		"Pool.Classes": {func() { p.Classes() }, "NewPool"},
+		"Arena.Get":    {func() { a.Get(1) }, "NewArena"},
+	} {
+		if text := fmt.Sprint(caught(c.f)); !strings.Contains(text, c.want) {
+			t.Errorf("%s panics with %q, which does not name %s", name, text, c.want)
+		}
+	}
+	a.Free()
+}
+
+// A TARN_CHECK that is misspelt is named on standard error, once; the program goes on.
+func TestMisspeltCheckIsNamed(t *testing.T) {
+	if os.Getenv("TARN_TEST_CHILD") != "" {
+		newPool(t, tarn.PoolConfig{})
+		newPool(t, tarn.PoolConfig{})
+		return
+	}
+	for value, warned := range map[string]bool{
+		"samplde": true, "sampled:x": true, "sampled:-1": true, "all:3": true, "sampled": false, "sampled:3": false, "off": false, "all": false, "": false,
+	} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestMisspeltCheckIsNamed$")
+		cmd.Env = append(os.Environ(), "TARN_TEST_CHILD=1", "TARN_CHECK="+value)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if out, err := cmd.Output(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		want := 0
+		if warned {
+			want = 1
+		}
+		if n := strings.Count(stderr.String(), "TARN_CHECK"); n != want || warned && !strings.Contains(stderr.String(), value) {
+			t.Errorf("TARN_CHECK=%s: %d warnings, want %d:\n%s", value, n, want, stderr.String())
+		}
+	}
+}
