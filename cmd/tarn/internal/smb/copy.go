@@ -155,7 +155,7 @@ func (a *app) source(ctx context.Context, arg string) (place, error) {
 	dir := l
 	dir.path = path.Dir(l.path)
 	name := path.Base(l.path)
-	return place{&remote{share, dir}, name, l.base()}, nil
+	return place{&remote{share: share, at: dir}, name, l.base()}, nil
 }
 
 // target is where an argument says to copy to, and whether that is a directory that is there.
@@ -190,12 +190,12 @@ func (a *app) remoteTarget(ctx context.Context, arg string) (place, bool, error)
 	}
 	info, err := share.Stat(l.path)
 	if err == nil && info.IsDir() {
-		return place{tree: &remote{share, l}, name: "."}, true, nil
+		return place{tree: &remote{share: share, at: l}, name: "."}, true, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, false, err
 	}
 	dir := l
 	dir.path = path.Dir(l.path)
-	return place{tree: &remote{share, dir}, name: path.Base(l.path)}, false, nil
+	return place{tree: &remote{share: share, at: dir}, name: path.Base(l.path)}, false, nil
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,8 @@ type app struct {
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
 	shares   map[string]*client.Share
+	more     []*client.Session // beside those
+	logins   map[string]client.Initiator
 	kerberos *krb5.Initiator
 	meter    *meter // writes to std.Err while it runs
 	traffic  traffic
@@ -38,12 +42,12 @@ type app struct {
 func newApp(name string, opts options, std cli.Streams) *app {
 	return &app{name: name, opts: opts, std: std,
 		waits:    []time.Duration{time.Second, 3 * time.Second, 6 * time.Second},
-		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}}
+		sessions: map[string]*client.Session{}, shares: map[string]*client.Share{}, logins: map[string]client.Initiator{}}
 }
 
 // close logs off.
 func (a *app) close() {
-	for _, s := range a.sessions {
+	for _, s := range slices.AppendSeq(a.more, maps.Values(a.sessions)) {
 		s.Logoff(context.Background())
 	}
 	if a.kerberos != nil {
@@ -66,11 +70,27 @@ func (a *app) session(ctx context.Context, l location) (*client.Session, error) 
 	if s := a.sessions[key]; s != nil {
 		return s, nil
 	}
-	initiator, err := a.initiator(ctx, l)
+	s, err := a.dial(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt}
+	a.sessions[key] = s
+	return s, nil
+}
+
+// dial logs on to the location's server. The password is asked for once a run.
+func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
+	key := l.domain + ";" + l.user + "@" + l.addr
+	initiator := a.logins[key]
+	if initiator == nil {
+		var err error
+		if initiator, err = a.initiator(ctx, l); err != nil {
+			return nil, err
+		}
+		a.logins[key] = initiator
+	}
+	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt,
+		AllowGuest: a.opts.guest}
 	if a.opts.stats {
 		d.DialFunc = a.traffic.dial
 	}
@@ -78,7 +98,6 @@ func (a *app) session(ctx context.Context, l location) (*client.Session, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.addr, err)
 	}
-	a.sessions[key] = s
 	return s, nil
 }
 

@@ -18,6 +18,7 @@ type job struct {
 	modified         time.Time
 	changed          time.Time // of anything about the file, where the source says so
 	present          bool      // it is there already, as it should be
+	targetThere      bool      // something has the target's name
 	part             string    // of toName's directory: what it is called while it grows
 	partThere        bool      // there is such a file already
 	partSize         int64     // how much of it is of use
@@ -147,7 +148,9 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 	}
 	j := &job{from: from, to: to, fromName: fromName, toName: toName,
 		size: info.Size(), modified: info.ModTime(), changed: changeTime(info)}
-	if old := there[path.Base(toName)]; old != nil && !a.opts.anew {
+	old := there[path.Base(toName)]
+	j.targetThere = old != nil
+	if old != nil && !a.opts.anew {
 		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}
 	var prefix string

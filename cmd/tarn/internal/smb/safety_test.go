@@ -1,9 +1,12 @@
+//go:build unix
+
 package smb
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -275,4 +278,45 @@ func TestRefusedDial(t *testing.T) {
 	if r.status != cli.Failed || strings.Contains(r.err, "lost") || !strings.Contains(r.err, "cannot connect to "+l.Addr().String()) {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A server that does not know the user is refused, unless -guest allows it to let the user in.
+func TestGuest(t *testing.T) {
+	s := startServer(t, "-global", "map to guest = bad user", "-global", "guest account = nobody")
+	url := "smb://stranger@" + s.addr
+	r := run(t.Context(), "ls", url)
+	if r.status != cli.Failed || !strings.Contains(r.err, "guest") {
+		t.Errorf("%+v", r)
+	}
+	if r := must(t, "ls", url, "-guest"); !strings.Contains(r.out, "share\n") {
+		t.Errorf("%q", r.out)
+	}
+}
+
+// Many small files go over more than one connection, with one log-in asked for.
+func TestManySmall(t *testing.T) {
+	s := startServer(t)
+	dir := t.TempDir()
+	files := map[string]string{}
+	for i := range 2*filesPerLane + 10 {
+		files[fmt.Sprintf("src/%d/%d", i%3, i)] = strings.Repeat("x", i*20)
+	}
+	write(t, dir, files)
+	src := filepath.Join(dir, "src")
+	if r := must(t, "put", "-r", "-stats", src, s.url("many")); !strings.Contains(r.err, " 2 connections") {
+		t.Errorf("%q", r.err)
+	}
+	sameTree(t, src, filepath.Join(s.dir, "many"))
+	must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back"))
+	sameTree(t, src, filepath.Join(dir, "back"))
+	for name := range files { // as many again, over what is there
+		files[name] = strings.ToUpper(files[name])
+	}
+	write(t, dir, files)
+	must(t, "put", "-r", src, s.url("many"))
+	sameTree(t, src, filepath.Join(s.dir, "many"))
+	if r := must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back")); strings.Contains(r.err, "already there") {
+		t.Errorf("%q", r.err)
+	}
+	sameTree(t, src, filepath.Join(dir, "back"))
 }

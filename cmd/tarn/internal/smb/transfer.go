@@ -21,6 +21,7 @@ var errChanged = errors.New("changed while it was being copied")
 // carryOut does the plan, several files at a time. Files that fail are reported and do
 // not stop the others.
 func (a *app) carryOut(ctx context.Context, p *plan) error {
+	a.widen(ctx, p)
 	err := a.each(ctx, p, "copy", a.copyFile)
 	if err == nil && a.opts.verify {
 		err = a.each(ctx, p, "verify", a.verifyFile)
@@ -153,6 +154,59 @@ func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 		return nil
 	}
 	part := path.Join(path.Dir(j.toName), j.part)
+	var err error
+	if a.isWhole(j) {
+		err = j.copyWhole(part, count)
+	} else {
+		err = a.copyParts(ctx, j, part, count)
+	}
+	if err != nil && ctx.Err() == nil && !lost(err) {
+		j.to.Remove(part) // where that fails too, there is nothing else to try
+	}
+	return err
+}
+
+// wholeFile is up to how many bytes a file is read and written at once: what package smb does in one
+// round trip.
+const wholeFile = 64 << 10
+
+// isWhole reports whether a file is copied at once. A directory in its place takes more than one step.
+func (a *app) isWhole(j *job) bool {
+	if j.size > wholeFile || j.partThere || a.opts.delete {
+		return false
+	}
+	from, ok := j.from.(*remote)
+	to, ok2 := j.to.(*remote)
+	return !ok || !ok2 || from.share != to.share // the server copies it
+}
+
+// copyWhole copies a file at once.
+func (j *job) copyWhole(part string, count func(int64)) error {
+	data, info, err := j.from.ReadWhole(j.fromName)
+	if err != nil {
+		return err
+	}
+	if int64(len(data)) != j.size || !j.same(info) {
+		return errChanged
+	}
+	err = fs.ErrExist
+	if !j.targetThere {
+		err = j.to.WriteNew(part, j.toName, data, j.modified)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = j.to.WriteWhole(part, j.toName, data, j.modified)
+	}
+	if errors.Is(err, fs.ErrExist) && j.to.Remove(part) == nil { // of an attempt before this one
+		err = j.to.WriteWhole(part, j.toName, data, j.modified)
+	}
+	if err == nil {
+		count(j.size)
+	}
+	return err
+}
+
+// copyParts copies a file in as many parts as it takes.
+func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int64)) error {
 	copied, err := a.serverSide(j, part, count)
 	if err == nil && !copied {
 		err = a.fill(ctx, j, part, count)
@@ -166,9 +220,6 @@ func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 	if err == nil {
 		err = a.finish(j, part)
 	}
-	if err != nil && ctx.Err() == nil && !lost(err) {
-		j.to.Remove(part) // where that fails too, there is nothing else to try
-	}
 	return err
 }
 
@@ -178,10 +229,15 @@ func (j *job) unchanged() error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() != j.size || !info.ModTime().Equal(j.modified) || !changeTime(info).Equal(j.changed) {
+	if !j.same(info) {
 		return errChanged
 	}
 	return nil
+}
+
+// same reports whether info describes what was planned to be copied.
+func (j *job) same(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && info.Size() == j.size && info.ModTime().Equal(j.modified) && changeTime(info).Equal(j.changed)
 }
 
 // finish gives the part the file's name. With sync -delete a directory of that name is removed.
