@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"net"
 	"time"
@@ -23,6 +24,7 @@ type dialFunc = func(ctx context.Context, addr string) (net.Conn, error)
 
 type dialOptions struct {
 	pool           *tarn.Pool
+	log            *slog.Logger // nil: nothing is logged
 	creds          credentials.TransportCredentials
 	perRPC         []credentials.PerRPCCredentials
 	dialer         dialFunc

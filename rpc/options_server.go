@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"log/slog"
 	"math"
 	"time"
 
@@ -26,6 +27,7 @@ type ServerOption struct{ apply func(*serverOptions) }
 
 type serverOptions struct {
 	pool           *tarn.Pool
+	log            *slog.Logger // nil: nothing is logged
 	creds          credentials.TransportCredentials
 	codec          message.Codec // forced; nil: by content subtype
 	maxRecv        int

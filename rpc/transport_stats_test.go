@@ -1,0 +1,81 @@
+package rpc_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// logLines is a buffer for a logger.
+type logLines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestGoAwayIsTold ends a connection with a GOAWAY that names a reason: calls fail
+// with that reason, and the client counts and logs it.
+func TestGoAwayIsTold(t *testing.T) {
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
+		p.nc.Close()
+	})
+	var lines logLines
+	cc := dialTarn(t, addr, rpc.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))), fastBackoff())
+	_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
+	wantCode(t, err, codes.Unavailable)
+	for _, want := range []string{"ENHANCE_YOUR_CALM", "slow down"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in the call's error: %v", want, err)
+		}
+	}
+	cc.Close()
+	if n := cc.TransportStats().GoAwaysReceived[h2.EnhanceYourCalm]; n != 1 {
+		t.Errorf("%d GOAWAYs counted", n)
+	}
+	if text := lines.String(); !strings.Contains(text, "slow down") {
+		t.Errorf("the log is %q", text)
+	}
+}
+
+// TestAttackIsTold breaks the protocol: the server counts and logs why the
+// connection ended.
+func TestAttackIsTold(t *testing.T) {
+	var lines logLines
+	s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))
+	p := rawClient(t, addr)
+	if err := p.fr.WriteData(1, true, nil); err != nil { // on an idle stream
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, p.nc); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	st := s.TransportStats()
+	if st.Conns != 0 || len(st.Ended) != 1 || st.GoAwaysSent[h2.ProtocolError] != 1 {
+		t.Errorf("counted: %+v", st)
+	}
+	if text := lines.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "idle stream") {
+		t.Errorf("the log is %q", text)
+	}
+}
