@@ -19,7 +19,8 @@ const MaxChunk = slab.MaxChunk
 type Arena struct{ arena slab.Arena }
 
 // NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
-// MaxChunk, otherwise the nearest of these. Buffers longer than a quarter of it come from the pool.
+// MaxChunk, otherwise the nearest of these. Buffers longer than a sixteenth of it come from the pool, except
+// that those of up to 4 KiB are cut if a chunk gives four.
 // It holds a chunk for each of its shards that was used, at most 64, until Free: goroutines are
 // spread over eight or more shards for each processor, as two at one chunk slow each other down.
 func NewArena(p *Pool, chunk int) *Arena {

@@ -16,65 +16,83 @@ type Writer struct {
 	from  Allocator
 	first int // size of the first buffer: as large as what was written last time
 	chain Chain
+	open  []byte // the chain's room after its last segment, without what is in there already:
+	added int    // bytes written to it that the chain does not count yet; see count
 }
 
 // NewWriter returns a Writer that takes its memory from a; nil means Shared.
 func NewWriter(a Allocator) *Writer { return &Writer{from: a} }
 
 // Len is the number of bytes written and not yet moved out.
-func (w *Writer) Len() int { return w.chain.bytes }
+func (w *Writer) Len() int { return w.chain.bytes + w.added }
 
 // Write appends a copy of p. The error is always nil.
 func (w *Writer) Write(p []byte) (int, error) {
-	n := len(p)
-	if dst := w.ahead(n); dst != nil {
-		return copy(dst, p), nil
+	if len(p) < len(w.open) { // less: a room that is full belongs to the chain
+		n := copy(w.open, p)
+		w.open = w.open[n:]
+		w.added += n
+		return n, nil
 	}
+	n := len(p)
+	w.count()
 	for len(p) > 0 {
 		p = p[copy(w.next(len(p)), p):]
 	}
+	w.reopen()
 	return n, nil
 }
 
 // WriteString is Write of a string.
 func (w *Writer) WriteString(s string) (int, error) {
-	n := len(s)
-	if dst := w.ahead(n); dst != nil {
-		return copy(dst, s), nil
+	if len(s) < len(w.open) {
+		n := copy(w.open, s)
+		w.open = w.open[n:]
+		w.added += n
+		return n, nil
 	}
+	n := len(s)
+	w.count()
 	for len(s) > 0 {
 		s = s[copy(w.next(len(s)), s):]
 	}
+	w.reopen()
 	return n, nil
 }
 
 // WriteByte appends one byte. The error is always nil.
 func (w *Writer) WriteByte(v byte) error {
-	dst := w.ahead(1)
-	if dst == nil {
-		dst = w.next(1)
+	if len(w.open) > 1 {
+		w.open[0] = v
+		w.open = w.open[1:]
+		w.added++
+		return nil
 	}
-	dst[0] = v
+	w.count()
+	w.next(1)[0] = v
+	w.reopen()
 	return nil
 }
 
-// ahead appends n bytes that continue the last segment and returns them, to be written by the
-// caller; nil if they do not, or not all. It is the usual case of next, in short.
-func (w *Writer) ahead(n int) []byte {
-	c := &w.chain
-	if n >= c.room.n {
-		return nil
+// count adds to the chain what was written to its room. Until reopen the chain is as any other.
+func (w *Writer) count() {
+	if w.added > 0 {
+		c := &w.chain
+		tail := c.beforeRoom()
+		c.lengthen(w.added)
+		tail.n += w.added
+		c.room.off += w.added
+		c.room.n -= w.added
+		w.added = 0
 	}
-	tail := c.beforeRoom()
-	if tail == nil {
-		return nil
+	w.open = nil
+}
+
+// reopen lets small writes go to the chain's room, if that continues its last segment.
+func (w *Writer) reopen() {
+	if c := &w.chain; c.room.n > 1 && c.beforeRoom() != nil {
+		w.open = c.room.Bytes()
 	}
-	dst := c.room.Bytes()[:n]
-	c.lengthen(n)
-	tail.n += n
-	c.room.off += n
-	c.room.n -= n
-	return dst
 }
 
 // next appends some of n > 0 bytes, as many as the room has or a new one, and returns them, to be
@@ -92,10 +110,16 @@ func (w *Writer) next(n int) []byte {
 }
 
 // Append appends b by reference; it takes ownership. See Chain about small ones.
-func (w *Writer) Append(b Buffer) { w.chain.Append(b) }
+func (w *Writer) Append(b Buffer) {
+	w.count()
+	w.chain.Append(b)
+}
 
 // ReadFrom appends all that r has; see Chain.ReadFrom.
-func (w *Writer) ReadFrom(r io.Reader) (int64, error) { return w.chain.readFrom(r, w.source()) }
+func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
+	w.count()
+	return w.chain.readFrom(r, w.source())
+}
 
 // Take moves what was written out, to be freed by the caller. The Writer is empty then, and may be
 // used again.
@@ -108,6 +132,7 @@ func (w *Writer) Take() Chain {
 // MoveTo moves what was written to the end of dst. The Writer is empty then, and may be used again.
 // With a dst that is used again and again nothing is allocated.
 func (w *Writer) MoveTo(dst *Chain) {
+	w.count()
 	c := &w.chain
 	w.first = min(c.bytes, maxBuffer)
 	tail := c.beforeRoom()
@@ -120,7 +145,10 @@ func (w *Writer) MoveTo(dst *Chain) {
 }
 
 // Free frees what was written. The Writer is empty then, and may be used again.
-func (w *Writer) Free() { w.chain.Free() }
+func (w *Writer) Free() {
+	w.count()
+	w.chain.Free()
+}
 
 // Reset is Free, and from then on memory comes from a; nil means Shared.
 func (w *Writer) Reset(a Allocator) {

@@ -15,6 +15,14 @@ const (
 	MinChunk = 64
 )
 
+// A piece is cut from a chunk if that gives manyCuts such pieces, or fewCuts of at most minLargest bytes:
+// bringing a chunk costs as much as several Gets from the depot.
+const (
+	manyCuts   = 16
+	fewCuts    = 4
+	minLargest = 4 << 10
+)
+
 // Arena cuts many small references out of chunks, each a slab of its depot, by bumping a pointer. It
 // is safe for concurrent use once Init has returned.
 type Arena struct {
@@ -55,7 +63,8 @@ const (
 // Init makes a an arena that cuts chunks of the given size in bytes, from MinChunk to MaxChunk.
 func (a *Arena) Init(d *Depot, chunk int) {
 	shards := min(8<<bits.Len(uint(runtime.GOMAXPROCS(0)-1)), 64)
-	a.depot, a.chunk, a.largest = d, chunk, chunk/4
+	a.depot, a.chunk = d, chunk
+	a.largest = max(chunk/manyCuts, min(chunk/fewCuts, minLargest))
 	a.shards = make([]arenaShard, shards)
 }
 
