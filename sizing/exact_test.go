@@ -45,7 +45,7 @@ func TestMoreBytesThanTheSizeAllowsAreMalformed(t *testing.T) {
 func TestSinceSubtractsBytes(t *testing.T) {
 	before := Histogram{Sizes: []SizeCount{{Size: 100, Count: 2, Bytes: 150}}}
 	now := Histogram{Sizes: []SizeCount{{Size: 100, Count: 5, Bytes: 400}}}
-	if got := Since(now, before).Sizes[0]; got != (SizeCount{100, 3, 250}) {
+	if got := Since(now, before).Sizes[0]; got != (SizeCount{Size: 100, Count: 3, Bytes: 250}) {
 		t.Errorf("got %+v", got)
 	}
 }

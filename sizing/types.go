@@ -19,7 +19,7 @@ func newSizeCount(size int, count, bytes uint64) SizeCount {
 	if most := mulSat(count, uint64(size)); bytes >= most {
 		bytes = 0
 	}
-	return SizeCount{size, count, bytes}
+	return SizeCount{Size: size, Count: count, Bytes: bytes}
 }
 
 // requested returns how many bytes the requests of s asked for.
