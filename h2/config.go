@@ -51,7 +51,7 @@ type Config struct {
 	// Limits bounds what a hostile peer may do.
 	Limits Limits
 
-	restAfter time.Duration // see there; 0: that
+	idleAfter time.Duration // see there; 0: that
 }
 
 // Keepalive says when to ask a silent peer whether it is there. A zero Time
@@ -149,8 +149,8 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Starting, 128)
 	def(&c.Limits.Fields, 512)
 	def(&c.Limits.HeaderMemory, 16<<20)
-	if c.restAfter == 0 {
-		c.restAfter = restAfter
+	if c.idleAfter == 0 {
+		c.idleAfter = idleAfter
 	}
 	if c.Keepalive.Timeout == 0 {
 		c.Keepalive.Timeout = 20 * time.Second

@@ -19,20 +19,20 @@ const (
 type Conn struct {
 	nc       net.Conn
 	side     side
-	cfg      *Config // shared by the connections of a Maker, as are
-	counters *counters
+	cfg      *Config   // shared by the connections of a Maker
+	counters *counters // so are these
 	h        Handler
 	events   ConnHandler          // h, or nil
 	inform   InformationalHandler // h, or nil
-	spent    Recycler             // h, or nil
+	recycler Recycler             // h, or nil
 	done     chan struct{}        // made by Done; under mu
 
-	in          *reading    // Run's own; nil while it rests
+	in          *reading    // Run's own; nil while the connection is idle
 	packed      string      // and then the decoder's table
 	onEnd       func(error) // of Start; nil: Run
-	rests       bool        // the connection rests while it is idle
+	mayIdle     bool        // an idle connection drops what it does not need; see idle.go
 	prefaceRead bool        // the caller has read the client's preface
-	quiet       uint8       // deadlines in a row that found streams open and nothing going on; under mu
+	quiet       uint8       // deadlines in a row at which streams were open and nothing had come; under mu
 
 	mu           sync.Mutex
 	streams      map[uint32]*Stream
@@ -55,10 +55,10 @@ type Conn struct {
 	starting       startGate
 	peerHeaderList atomic.Uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none
 	goAway         *GoAwayError  // what the peer said last
-	recent         *recent       // nil, or streams this side reset lately: frames under way are no fault
+	recent         *recent       // streams that this side reset, for which frames may be under way; nil: none
 }
 
-// life is how far a connection has come; it only moves on.
+// life is how far a connection has come. It only increases.
 type life uint8
 
 const (
@@ -66,10 +66,10 @@ const (
 	announced      // server: the first of two GOAWAYs is sent
 	draining       // no new streams; ends with the last one
 	dead           // nothing is read or written any more
-	over           // and every stream has been told
+	over           // and OnReset was called for every stream that was left
 )
 
-// greet queues what either side sends first: it leaves with the first write.
+// greet queues what a side sends first. It leaves with the first write.
 func (c *Conn) greet() {
 	if c.side == client {
 		c.outgoing().Write([]byte(Preface))
@@ -110,7 +110,7 @@ func (c *Conn) Run() error {
 // that holds nothing (net.Pipe) both sides would wait for each other.
 func (c *Conn) begin() {
 	c.mu.Lock()
-	c.recv.asked = time.Now()
+	c.recv.settingsSent = time.Now()
 	c.kickNow()
 	c.mu.Unlock()
 	c.startKeepalive()

@@ -201,8 +201,8 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	p := &pair{pool: pool, ch: newRecorder(t), sh: newRecorder(t)}
 	p.sh.serve = echo(t, pool)
 	ccfg.Pool, scfg.Pool = pool, pool
-	if ccfg.restAfter == 0 { // whenever there is a chance
-		ccfg.restAfter, scfg.restAfter = 100*time.Microsecond, 100*time.Microsecond
+	if ccfg.idleAfter == 0 { // whenever there is a chance
+		ccfg.idleAfter, scfg.idleAfter = 100*time.Microsecond, 100*time.Microsecond
 	}
 	a, b := w(t)
 	var err error

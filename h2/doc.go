@@ -1,24 +1,26 @@
-// Package h2 speaks HTTP/2 (RFC 9113) as gRPC uses it, client and server side,
-// over any net.Conn; TLS and ALPN are the caller's. It knows no gRPC.
+// Package h2 implements HTTP/2 (RFC 9113), client and server side, over any
+// net.Conn. TLS and ALPN are the caller's. It knows neither gRPC nor net/http.
 //
-// It is driven by events: [Conn.Run] reads the connection on the caller's
-// goroutine and calls the [Handler] for each header list and each piece of data,
-// so that a call needs no goroutine of the transport's and no hand-off. Writing
-// is combined: [Stream.Write] and [Conn.Open] put their frames in the
-// connection's batch and send it themselves if nobody is sending; otherwise
-// whoever is sending takes the frames along. Header, data and trailers passed
-// together leave in one write. DATA goes out by reference, and comes in as
-// references into the receive buffer or, where the handler is a [Lander], straight
-// into the memory it names.
+// It is driven by events: [Conn.Run] reads the connection on the caller's goroutine
+// and calls the [Handler] for each header list and each piece of DATA, so that a
+// call needs no goroutine of the transport and no hand-off. Frames that are to be
+// sent are gathered in batches. [Stream.Write] and [Conn.Open] send the batch
+// themselves as far as the socket takes it without waiting; where nothing can be
+// tried (TLS, in-memory connections), and for what the socket does not take, a
+// writer goroutine sends, which exists only while bytes wait and shortly after. So a
+// Write never waits for the network but for its turn, and its context ends that on
+// every kind of connection. Header, DATA and trailers passed together leave in one
+// write. DATA leaves by reference, and arrives as references into the receive buffer
+// or, where the handler is a [Lander], in the memory that it names.
 //
 // # Lifetime of streams
 //
-// A Stream is held twice: by the connection while it is open, and by the layer
-// above from Open or the first OnHeaders until it calls [Stream.Release], exactly
-// once. When both are through the Stream is used again for another call. After
-// Release no method of it may be called; a [Handle] may be kept and is harmless
-// once stale. A stream counts against the server's limit until it is released, so
-// that a peer who opens and resets streams cannot run up handlers.
+// A Stream is held twice: by the connection while it is open, and by the layer above
+// from Open or the first OnHeaders until it calls [Stream.Release], exactly once.
+// After both the Stream is used again for another call. After Release no method of
+// it may be called. A [Handle] may be kept and does nothing once the stream is
+// released. A stream counts against the server's limit until it is released, so that
+// a peer that opens and resets streams cannot make handlers pile up.
 //
 // # Hostile peers
 //
@@ -26,5 +28,6 @@
 //
 // # Limitations
 //
-// No server push, no priorities, no extended CONNECT, no upgrade from HTTP/1.1.
+// No server push, no priorities of RFC 7540 (those of RFC 9218 are honoured), no
+// upgrade from HTTP/1.1.
 package h2

@@ -21,7 +21,7 @@ type encoder struct {
 	size    int     // its cost
 	limit   int     // and bound
 	resize  bool    // the next block starts with a size update
-	*recall         // nil while the connection rests
+	*recall         // nil while the connection is idle
 }
 
 // recall is what an encoder can do without.

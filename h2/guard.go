@@ -2,9 +2,9 @@ package h2
 
 import "time"
 
-// guard counts what a peer makes this side do in vain; guarded by Conn.mu, or
-// Run's own where only Run calls. Each of its questions returns whether the peer
-// may go on.
+// guard counts the work that a peer causes without use. It is guarded by Conn.mu, or
+// Run's own where only Run calls. Its methods report whether the peer is within its
+// limits.
 type guard struct {
 	lim     *Limits
 	replies int    // provoked and not yet taken for writing
@@ -15,11 +15,11 @@ type guard struct {
 	ping    time.Time
 }
 
-// How many tokens a second come back when there are none left.
+// How many tokens a second are added to an empty bucket.
 const (
 	resetRate = 500
 	wasteRate = 100
-	// streamsPerFrame is how many streams may be looked at for the price of a frame.
+	// streamsPerFrame is how many streams count like one frame.
 	streamsPerFrame = 32
 )
 
@@ -28,23 +28,23 @@ func (g *guard) init(lim *Limits) {
 	g.resets.level, g.waste.level = lim.Resets, lim.Useless
 }
 
-// reply is asked before a frame is queued that the peer provoked.
+// reply is called before a frame is queued that answers one of the peer's.
 func (g *guard) reply() bool {
 	g.replies++
 	return g.replies <= g.lim.Replies
 }
 
-// broke is asked for each stream that the peer reset or broke.
+// broke is called for each stream that the peer has broken or reset uselessly.
 func (g *guard) broke() bool { return g.resets.take(g.lim.Resets, resetRate) }
 
-// finished credits a stream that ended properly.
+// finished is called for each stream that ended in order.
 func (g *guard) finished() { g.resets.level = min(g.resets.level+1, g.lim.Resets) }
 
-// empty is asked for each frame that carries nothing.
+// empty is called for each frame that carries nothing.
 func (g *guard) empty() bool { return g.waste.take(g.lim.Useless, wasteRate) }
 
-// walked is asked before a frame makes this side look at n streams: beyond the first
-// few they count like frames that carry nothing.
+// walked is called before a frame makes this side go through n streams, which counts
+// like so many frames that carry nothing.
 func (g *guard) walked(n int) bool {
 	for range n / streamsPerFrame {
 		if !g.empty() {
@@ -54,16 +54,18 @@ func (g *guard) walked(n int) bool {
 	return true
 }
 
-// useful forgives empty frames: one that came carried something.
+// useful is called for a frame that carries something: empty frames before it do not
+// count any more.
 func (g *guard) useful() { g.waste.level = g.lim.Useless }
 
-// wrote forgives empty frames and early PINGs: this side sent HEADERS or DATA.
+// wrote is called when this side sends HEADERS or DATA: empty frames and early PINGs
+// before do not count any more.
 func (g *guard) wrote() {
 	g.waste.level = g.lim.Useless
 	g.forgive = true
 }
 
-// pinged polices the time between PINGs (gRPC's keepalive enforcement).
+// pinged is called for each PING (gRPC's keepalive enforcement).
 func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
 	if p.MinTime < 0 {
 		return true
@@ -84,7 +86,7 @@ func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
 	return g.strikes <= 2
 }
 
-// bucket is a token bucket that asks the time only when it is empty.
+// bucket is a token bucket that reads the clock only when it is empty.
 type bucket struct {
 	level int
 	last  time.Time

@@ -16,8 +16,8 @@ const (
 // may call anything except Write, Open with a context, and Ping.
 type Handler interface {
 	// OnHeaders delivers a header list: on a server first the request, with a new
-	// stream; on a client first the response (informational ones are skipped);
-	// then, in either case with End, trailers.
+	// stream; on a client first the response (informational ones go to an
+	// [InformationalHandler], or are skipped); then, in either case with End, trailers.
 	OnHeaders(s *Stream, h *Header, e Ending)
 
 	// OnData delivers DATA and takes ownership of b, which may be empty when e is
@@ -25,17 +25,19 @@ type Handler interface {
 	// pieces. The handler calls s.Consumed when the application has taken them.
 	OnData(s *Stream, b tarn.Buffer, e Ending)
 
-	// OnReset tells that the stream ended before both sides had finished: reset by
-	// the peer (*StreamError), broken by the peer (*StreamError), never processed
-	// because of GOAWAY (*GoAwayError), or its connection is gone (*ConnError or
-	// the network's error). It is called at most once, is the last call for s, and
-	// may come after End when this side was still sending. It is not called for
-	// streams that this side reset or released.
+	// OnReset is called when the stream has ended before both sides had finished:
+	// reset by the peer (*StreamError, Fault Told), broken by the peer (*StreamError,
+	// Fault Peer), never processed because of GOAWAY (*GoAwayError), or its connection
+	// has ended (*ConnError, ErrClosed, or the network's error). It is called at most
+	// once, is the last call for s, and may come after End when this side was still
+	// sending. It is not called for streams that were released, nor for those that
+	// this side reset before the connection failed; every other stream of a connection
+	// that fails gets it.
 	OnReset(s *Stream, err error)
 }
 
 // Lander is a Handler that receives some DATA in memory of its own, so that a
-// large message is read from the connection to where it will stay.
+// large message is read from the connection to its final place.
 type Lander interface {
 	// Land is called when n > 0 bytes of DATA are due. It returns where the next of
 	// them go (at most n are stored), or nil to have them by OnData. The memory is

@@ -10,24 +10,28 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// restAfter is how long nothing must have come on a connection without streams
-// before it rests. Anything shorter than the time between a busy client's calls
-// would cost those.
-const restAfter = 500 * time.Millisecond
+// An idle connection has no stream open and has received nothing for a while. What
+// only a busy connection needs is dropped then, and a goroutine with the smallest
+// stack waits for the peer.
 
-// errResting ends a loop because the connection rests; nobody else sees it.
-var errResting = errors.New("h2: the connection rests")
+// idleAfter is how long nothing must have come on a connection without streams
+// before it is idle. A time shorter than that between a client's calls would make
+// each call pay for what was dropped.
+const idleAfter = 500 * time.Millisecond
+
+// errIdle ends a loop because the connection is idle. It is not returned to users.
+var errIdle = errors.New("h2: the connection is idle")
 
 // Start is Run on goroutines of its own: it does not wait, and what Run would
-// return is passed to ended in the end. A connection that was started rests when
-// nothing has come for half a second and no stream is open: what only a busy
-// connection needs is dropped, and what waits for the peer is a new goroutine with
-// the smallest of stacks, since one that has run deep keeps what it has grown to.
-// Plain TCP and Unix connections and TLS over them do so, and what MayRest permits.
+// return is passed to ended when the connection is over. A started connection on
+// which nothing has come for half a second while no stream was open becomes idle: it
+// drops what only a busy connection needs, and a new goroutine waits for the peer,
+// since a goroutine keeps the stack that it has grown to. That applies to plain TCP
+// and Unix connections, TLS over them, and connections for which MayRest was called.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
 	if wire.CanAwait(c.nc) {
-		c.rests = true
+		c.mayIdle = true
 	}
 	go func() {
 		c.begin()
@@ -35,45 +39,45 @@ func (c *Conn) Start(ended func(error)) {
 	}()
 }
 
-// MayRest says, before Start, that the net.Conn survives a read deadline and has
-// nothing to give at one unless its socket has: that it wraps TLS, say. It must be
-// a syscall.Conn; otherwise, and on systems without wire.Await, MayRest does
-// nothing.
+// MayRest says, before Start, that the connection may become idle: that the net.Conn
+// can be read again after a read deadline, and that it holds no input when its
+// socket has none. A wrapper of a TLS connection is such a net.Conn. It must be a
+// syscall.Conn. Otherwise, and on systems without wire.Await, MayRest does nothing.
 func (c *Conn) MayRest() {
 	if _, ok := c.nc.(syscall.Conn); ok {
-		c.rests = wire.Awaits
+		c.mayIdle = wire.Awaits
 	}
 }
 
-// work reads the connection until it rests or is over.
+// work reads the connection until it is idle or over.
 func (c *Conn) work() {
 	err := c.loop()
-	if err == errResting {
+	if err == errIdle {
 		c.in.r.Release()
 		c.packed, c.in = c.in.dec.table.pack(), nil
-		go c.rest()
+		go c.waitIdle()
 		return
 	}
 	c.onEnd(c.teardown(err))
 }
 
-// rest waits for the peer with as little as possible in hand. What ends the wait
-// is found again by who reads.
-func (c *Conn) rest() {
+// waitIdle waits until there is input or the connection fails, which the next read
+// finds.
+func (c *Conn) waitIdle() {
 	wire.Await(c.nc)
 	go c.work()
 }
 
-// maxQuiet bounds Conn.quiet: it makes a minute of restAfter.
+// maxQuiet bounds Conn.quiet: the time between deadlines is a minute then.
 const maxQuiet = 7
 
-// watch sets the deadline at which Run looks whether the connection may rest. A
-// busy connection meets one each restAfter, one with quiet streams fewer and fewer;
-// beyond that it costs nothing. There is none before the peer has spoken: TLS does
-// not survive one amid its handshake. c.mu is held.
+// watch sets the deadline at which Run looks whether the connection is idle: after
+// idleAfter on a busy connection, later each time on one with quiet streams. None is
+// set before the peer's SETTINGS: a deadline during its handshake ends a TLS
+// connection for good. c.mu is held.
 func (c *Conn) watch() {
-	if c.rests && c.send.greeted && c.send.limit.IsZero() {
-		c.nc.SetReadDeadline(time.Now().Add(c.cfg.restAfter << c.quiet))
+	if c.mayIdle && c.send.greeted && c.send.limit.IsZero() {
+		c.nc.SetReadDeadline(time.Now().Add(c.cfg.idleAfter << c.quiet))
 	}
 }
 
@@ -86,33 +90,34 @@ func (c *Conn) endQuiet() {
 	}
 }
 
-// late is called when Run's read has met its deadline. nil: read on.
-func (c *Conn) late() error {
+// onDeadline is called when Run's read has met its deadline. It returns nil if Run is
+// to read on.
+func (c *Conn) onDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if limit := c.send.limit; !limit.IsZero() {
 		if time.Now().Before(limit) {
-			return nil // that was an earlier one
+			return nil // an earlier deadline was met
 		}
 		return os.ErrDeadlineExceeded
 	}
 	in := c.in
-	if in.between && !in.stirred && in.r.Buffered() == 0 && c.mayRest() {
-		c.layDown()
-		return errResting
+	if in.between && !in.active && in.r.Buffered() == 0 && c.canIdle() {
+		c.dropIdle()
+		return errIdle
 	}
-	if in.stirred || c.held == 0 {
+	if in.active || c.held == 0 {
 		c.quiet = 0
 	} else {
 		c.quiet = min(c.quiet+1, maxQuiet)
 	}
-	in.stirred = false
+	in.active = false
 	c.watch()
 	return nil
 }
 
-// mayRest reports whether nothing is going on. c.mu is held.
-func (c *Conn) mayRest() bool {
+// canIdle reports whether nothing is under way. c.mu is held.
+func (c *Conn) canIdle() bool {
 	s := &c.send
 	if c.asked() {
 		return false
@@ -121,9 +126,9 @@ func (c *Conn) mayRest() bool {
 		s.greeted && c.recv.unacked == 0 && len(s.openers) == 0 && len(c.pings.wait) == 0
 }
 
-// layDown drops what is made again when it is needed. c.mu is held.
-func (c *Conn) layDown() {
-	var wake time.Time // never, but for keepalive, whose timer is another thing to drop
+// dropIdle drops what is made again when it is needed. c.mu is held.
+func (c *Conn) dropIdle() {
+	var wake time.Time // never, except for keepalive, whose timer is dropped, too
 	if c.pings.timer != nil {
 		c.pings.timer.Stop()
 		c.pings.timer = nil
@@ -136,12 +141,12 @@ func (c *Conn) layDown() {
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()
 	c.send.w, c.send.out, c.send.spare, c.send.run = nil, nil, nil, nil
-	c.enc.layDown()
+	c.enc.dropIdle()
 }
 
-// layDown keeps what the peer's table holds, and nothing that can be encoded
+// dropIdle keeps what the peer's table holds, and nothing that can be encoded
 // again.
-func (e *encoder) layDown() {
+func (e *encoder) dropIdle() {
 	e.table = slices.Clone(e.table)
 	e.recall = nil
 }

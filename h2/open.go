@@ -66,7 +66,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		return nil, ErrWouldBlock
 	}
 	s := c.newStream(c.nextID)
-	if c.send.greeted { // Run may be at rest
+	if c.send.greeted { // the connection may be idle
 		c.watchPeer(c.cfg.Keepalive.Time)
 	}
 	s.Value = v
@@ -119,7 +119,7 @@ func (c *Conn) waitOpen(ctx context.Context) error {
 		if i := slices.Index(c.send.openers, turn); i >= 0 {
 			c.send.openers = slices.Delete(c.send.openers, i, i+1)
 		} else {
-			c.wakeOpeners() // the turn came too late: pass it on
+			c.wakeOpeners() // another Open may use the room
 		}
 		return ctx.Err()
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// pings keeps track of this side's PINGs; guarded by Conn.mu, except heard.
+// pings keeps track of this side's PINGs; guarded by Conn.mu, except received.
 type pings struct {
-	wait  map[uint64]chan struct{} // by payload
-	next  uint64
-	timer *time.Timer // keepalive's; nil: off
-	sent  time.Time   // when keepalive asked; zero: nothing asked
-	heard atomic.Int64
+	wait     map[uint64]chan struct{} // by payload
+	next     uint64
+	timer    *time.Timer // keepalive's; nil: off
+	sent     time.Time   // when keepalive asked; zero: nothing asked
+	received atomic.Int64
 }
 
 var (
@@ -22,8 +22,8 @@ var (
 	pingFirst  = binary.BigEndian.Uint64([]byte("ping\x00\x00\x00\x00")) // Ping's count from here
 )
 
-// Ping asks the peer for a sign of life and returns how long it took. It fails
-// with ctx's error or what ended the connection.
+// Ping sends a PING and returns after how long the answer came. It fails with ctx's
+// error or what ended the connection.
 func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	c.mu.Lock()
@@ -57,7 +57,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// pong takes the answer to a PING. c.mu is held.
+// pong handles the answer to a PING. c.mu is held.
 func (c *Conn) pong(data [8]byte) {
 	if data == goAwayPing {
 		c.goAwayLast()
@@ -70,7 +70,7 @@ func (c *Conn) pong(data [8]byte) {
 	}
 }
 
-// dropPings wakes everyone who waits for an answer. c.mu is held.
+// dropPings ends every Ping that waits for an answer. c.mu is held.
 func (c *Conn) dropPings() {
 	for key, back := range c.pings.wait {
 		delete(c.pings.wait, key)
@@ -78,10 +78,10 @@ func (c *Conn) dropPings() {
 	}
 }
 
-// hear notes that the peer has sent something.
-func (c *Conn) hear() {
+// noteReceived notes that the peer has sent something.
+func (c *Conn) noteReceived() {
 	if c.cfg.Keepalive.Time > 0 {
-		c.pings.heard.Store(time.Now().UnixNano())
+		c.pings.received.Store(time.Now().UnixNano())
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *Conn) startKeepalive() {
 	if c.cfg.Keepalive.Time <= 0 {
 		return
 	}
-	c.hear()
+	c.noteReceived()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watchPeer(c.cfg.Keepalive.Time)
@@ -102,15 +102,15 @@ func (c *Conn) watchPeer(d time.Duration) {
 	}
 }
 
-// silentAt is when the peer will have been silent for long enough to be asked.
+// silentAt is when the next keepalive PING is due if nothing comes before.
 func (c *Conn) silentAt() time.Time {
-	return time.Unix(0, c.pings.heard.Load()).Add(c.cfg.Keepalive.Time)
+	return time.Unix(0, c.pings.received.Load()).Add(c.cfg.Keepalive.Time)
 }
 
 // asked reports whether keepalive waits for an answer. c.mu is held.
 func (c *Conn) asked() bool {
 	p := &c.pings
-	if !p.sent.IsZero() && !time.Unix(0, p.heard.Load()).Before(p.sent) {
+	if !p.sent.IsZero() && !time.Unix(0, p.received.Load()).Before(p.sent) {
 		p.sent = time.Time{}
 	}
 	return !p.sent.IsZero()
@@ -125,7 +125,8 @@ func (c *Conn) stopKeepalive() {
 	}
 }
 
-// keepalive runs when the peer may have been silent for long enough.
+// keepalive is called when a keepalive PING, or the end of waiting for its answer, may
+// be due.
 func (c *Conn) keepalive() {
 	k := &c.cfg.Keepalive
 	c.mu.Lock()

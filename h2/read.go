@@ -16,18 +16,18 @@ type reading struct {
 	dec   decoder
 	frag  []byte // a header block that takes several frames
 	parts int    // CONTINUATIONs in it
-	busy  bool   // recv.amid may be set
+	busy  bool   // recv.handling may be set
 	hdr   Header // what is handed to OnHeaders
 
 	lander  Lander // the Handler, or nil
 	between bool   // the next byte begins a frame
-	stirred bool   // a frame has come since the last deadline
+	active  bool   // a frame has come since the last deadline
 
 	early map[uint32]Priority // of streams that are not open yet; nil: none
 }
 
-// wakeRead makes what reading takes.
-func (c *Conn) wakeRead() {
+// makeReader makes what only Run needs.
+func (c *Conn) makeReader() {
 	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
 	c.in.lander, _ = c.h.(Lander)
 	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
@@ -38,11 +38,11 @@ func (c *Conn) wakeRead() {
 	c.packed = ""
 }
 
-// loop reads frames until something ends the connection, or it rests.
+// loop reads frames until something ends the connection, or it is idle.
 func (c *Conn) loop() error {
-	c.wakeRead()
-	if c.rests {
-		c.in.r.OnDeadline(c.late)
+	c.makeReader()
+	if c.mayIdle {
+		c.in.r.OnDeadline(c.onDeadline)
 	}
 	greeted := c.send.greeted // the connection has rested
 	if greeted {
@@ -73,7 +73,7 @@ func (c *Conn) loop() error {
 		if err != nil {
 			return err
 		}
-		c.in.between, c.in.stirred = false, true
+		c.in.between, c.in.active = false, true
 		f := parseFrame(p)
 		if first && (f.typ != frameSettings || f.has(flagAck)) {
 			return c.fault(ProtocolError, "the first frame is not SETTINGS")
@@ -132,7 +132,7 @@ func (c *Conn) peek(n int) ([]byte, error) {
 	if c.in.r.Buffered() < n {
 		c.pause()
 		p, err := c.in.r.Peek(n)
-		c.hear()
+		c.noteReceived()
 		return p, err
 	}
 	return c.in.r.Peek(n)
@@ -160,20 +160,20 @@ func (c *Conn) pause() {
 	c.mu.Unlock()
 }
 
-// lock takes c.mu for Run and says that Run is amid a batch of frames, at whose
-// end it will send what is queued.
+// lock takes c.mu for Run and notes that Run handles frames it has read. After the
+// last of them it kicks.
 func (c *Conn) lock() {
 	c.mu.Lock()
 	c.recv.handling = true
 	c.in.busy = true
 }
 
-// fault is a connection error of the peer's making.
+// fault returns the error that ends a connection because of what the peer did.
 func (c *Conn) fault(code Code, reason string) error {
 	return &ConnError{Code: code, Fault: Peer, Reason: reason}
 }
 
-// streamFault resets a stream that the peer has broken and tells the handler.
+// streamFault resets a stream because of what the peer did on it, and calls OnReset.
 func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	c.lock()
 	ok := c.guard.reply()
@@ -206,8 +206,8 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 	return nil
 }
 
-// pauseIn is pause amid a frame of s, which stays the stream in hand.
-func (c *Conn) pauseIn() {
+// pauseInFrame is pause within a frame of the current stream, which stays current.
+func (c *Conn) pauseInFrame() {
 	if !c.in.busy {
 		return
 	}
@@ -218,15 +218,15 @@ func (c *Conn) pauseIn() {
 	c.mu.Unlock()
 }
 
-// promised turns the end of the connection amid a frame into what it is.
-func promised(err error) error {
+// unexpected turns io.EOF within a frame into io.ErrUnexpectedEOF.
+func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// justEnd tells whether an error of the network is just the end of it.
-func justEnd(err error) bool {
+// isEnd reports whether a read failed because the connection has ended in order.
+func isEnd(err error) bool {
 	return err == io.EOF || errors.Is(err, net.ErrClosed)
 }

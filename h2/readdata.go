@@ -2,13 +2,13 @@ package h2
 
 import "github.com/tarn-go/tarn"
 
-// wholeBelow is the length of DATA in bytes below which it is delivered in one
+// onePieceBelow is the length of DATA in bytes below which it is delivered in one
 // piece even if part of it has yet to arrive.
-const wholeBelow = 4 << 10
+const onePieceBelow = 4 << 10
 
-// briefFrom is the length of DATA in bytes from which it is worth another system
-// call that little of it passes through the receive buffer.
-const briefFrom = 32 << 10
+// shrinkFrom is the length of DATA in bytes from which another system call costs less
+// than copying what the receive buffer has of it.
+const shrinkFrom = 32 << 10
 
 // onData delivers a DATA frame, piece by piece as it arrives.
 func (c *Conn) onData(f frame) error {
@@ -46,7 +46,7 @@ func (c *Conn) onData(f frame) error {
 		return err
 	}
 	if whole {
-		return c.deliverWhole(s, f, n)
+		return c.deliverBuffered(s, f, n)
 	}
 	if err := c.deliverPieces(s, f, n); err != nil {
 		return err
@@ -55,8 +55,8 @@ func (c *Conn) onData(f frame) error {
 }
 
 // acceptData accounts for a DATA frame with n bytes of payload, of which e says
-// whether it ends the stream here and now. A nil stream means that the payload is
-// to be skipped and the error, if any, dealt with.
+// whether it ends the stream now. A nil stream means that the payload is to be
+// skipped and the error, if any, handled.
 func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 		return nil, c.fault(FlowControlError, "DATA beyond the connection's window")
 	}
 	c.recv.conn -= f.length
-	c.recv.owed += f.length
+	c.recv.returnable += f.length
 	if n == 0 && !f.has(flagEndStream) {
 		if !c.guard.empty() {
 			return nil, c.fault(EnhanceYourCalm, "too many frames that carry nothing")
@@ -74,7 +74,7 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	}
 	s := c.streams[f.id]
 	if s == nil {
-		c.giveConn()
+		c.returnConnWindow()
 		return nil, c.strayData(f)
 	}
 	c.setCurrent(s)
@@ -90,19 +90,19 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 		err = &StreamError{Code: ProtocolError, Fault: Peer, Reason: "content that is not as long as content-length says"}
 	}
 	if err != nil {
-		c.giveConn()
+		c.returnConnWindow()
 		return nil, err
 	}
 	if s.length >= 0 {
 		s.length -= int64(n)
 	}
 	s.in -= int64(f.length)
-	s.kept += n
-	c.recv.kept += n
-	c.giveConn()
+	s.unread += n
+	c.recv.unread += n
+	c.returnConnWindow()
 	if pad := f.length - n; pad > 0 {
-		s.owed += pad // nobody will consume it
-		c.giveStream(s)
+		s.returnable += pad // the layer above does not see it
+		c.returnStreamWindow(s)
 	}
 	if e == End {
 		c.peerEnded(s)
@@ -128,8 +128,8 @@ func (c *Conn) strayData(f frame) error {
 	return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}
 }
 
-// deliverWhole delivers a frame that is buffered entirely.
-func (c *Conn) deliverWhole(s *Stream, f frame, n int) error {
+// deliverBuffered delivers a frame that is buffered entirely.
+func (c *Conn) deliverBuffered(s *Stream, f frame, n int) error {
 	e := f.ending()
 	if n == 0 {
 		if e == End {
@@ -171,7 +171,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 		}
 		return nil
 	}
-	if c.in.lander != nil && n >= briefFrom {
+	if c.in.lander != nil && n >= shrinkFrom {
 		c.in.r.ShrinkNext() // of the next such frame more will go where it stays
 	}
 	for n > 0 {
@@ -182,13 +182,13 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 		}
 		var b tarn.Buffer
 		var err error
-		if c.in.r.Buffered() == 0 || len(dst) == 0 && n < wholeBelow && c.in.r.Buffered() < n {
-			c.pauseIn()
+		if c.in.r.Buffered() == 0 || len(dst) == 0 && n < onePieceBelow && c.in.r.Buffered() < n {
+			c.pauseInFrame()
 		}
 		switch {
 		case len(dst) > 0:
 			m, err = c.in.r.Read(dst[:min(n, len(dst))])
-		case n < wholeBelow:
+		case n < onePieceBelow:
 			b, err = c.in.r.Next(n)
 			m = n
 		default:
@@ -198,7 +198,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 			}
 		}
 		if err != nil {
-			return promised(err)
+			return unexpected(err)
 		}
 		if n -= m; n == 0 {
 			e = f.ending()

@@ -34,7 +34,7 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 	if f.has(flagEndHeaders) && f.length <= peekBlock {
 		p, err := c.peek(f.length)
 		if err != nil {
-			return nil, promised(err)
+			return nil, unexpected(err)
 		}
 		if p, err = c.strip(f, p); err != nil {
 			return nil, err
@@ -59,12 +59,12 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 		return nil, err
 	}
 	if err := c.discard(pad); err != nil {
-		return nil, promised(err)
+		return nil, unexpected(err)
 	}
 	for n, g := 0, f; !g.has(flagEndHeaders); {
 		h, err := c.peek(frameHeaderLen)
 		if err != nil {
-			return nil, promised(err)
+			return nil, unexpected(err)
 		}
 		g = parseFrame(h)
 		n++
@@ -108,13 +108,13 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 	for n > 0 {
 		if c.in.r.Buffered() == 0 {
 			if _, err := c.peek(1); err != nil {
-				return promised(err)
+				return unexpected(err)
 			}
 		}
 		m := min(n, c.in.r.Buffered(), peekBlock)
 		p, err := c.in.r.Peek(m)
 		if err != nil {
-			return promised(err)
+			return unexpected(err)
 		}
 		c.in.frag = append(c.in.frag, p...)
 		if _, err := c.in.r.Discard(m); err != nil {
@@ -155,7 +155,7 @@ func (c *Conn) readPrefix(f *frame) (pad int, err error) {
 	}
 	p, err := c.peek(n)
 	if err != nil {
-		return 0, promised(err)
+		return 0, unexpected(err)
 	}
 	if f.has(flagPadded) {
 		pad, p = int(p[0]), p[1:]

@@ -6,16 +6,16 @@ import "time"
 // connection's window is given back on receipt, unless too much lies unconsumed;
 // a stream's when the application has consumed.
 type receiving struct {
-	window   int           // what a stream may hold now; grows to MaxWindow
-	conn     int           // what the peer may send on the connection
-	size     int           // the connection's whole window
-	owed     int           // received on the connection and not given back
-	kept     int           // received and not consumed, all streams together
-	headers  int           // size of the header lists of streams that have not been released
-	unacked  int           // SETTINGS sent and not acknowledged
-	asked    time.Time     // when the last of them left
-	rtt      time.Duration // what the acknowledgement took; 0: not known
-	handling bool          // Run handles frames it has read, and kicks when it has
+	window       int           // what a stream may hold now; grows to MaxWindow
+	conn         int           // what the peer may send on the connection
+	size         int           // the connection's whole window
+	returnable   int           // received on the connection and not given back
+	unread       int           // received and not consumed, all streams together
+	headers      int           // size of the header lists of streams that have not been released
+	unacked      int           // SETTINGS sent and not acknowledged
+	settingsSent time.Time     // when the last of them left
+	rtt          time.Duration // what the acknowledgement took; 0: not known
+	handling     bool          // Run handles frames it has read, and kicks when it has
 }
 
 func (r *receiving) init(cfg *Config) {
@@ -33,16 +33,16 @@ func (r *receiving) streamWindow() int64 {
 	return int64(r.window)
 }
 
-// giveConn gives the connection's window back once a quarter of it is owed.
-// c.mu is held.
-func (c *Conn) giveConn() {
+// returnConnWindow gives the connection's window back once a quarter of it can
+// be. c.mu is held.
+func (c *Conn) returnConnWindow() {
 	r := &c.recv
-	if r.owed < r.size/4 || r.kept > c.cfg.Unread || c.life >= dead {
+	if r.returnable < r.size/4 || r.unread > c.cfg.Unread || c.life >= dead {
 		return
 	}
-	c.putWindow(0, r.owed)
-	r.conn += r.owed
-	r.owed = 0
+	c.putWindow(0, r.returnable)
+	r.conn += r.returnable
+	r.returnable = 0
 }
 
 // Consumed says that the application has taken n bytes that were delivered on s,
@@ -59,7 +59,7 @@ func (s *Stream) Taken(n int) { s.account(n, 0) }
 // Reopen lets the peer send n more bytes on s, for as many that were Taken.
 func (s *Stream) Reopen(n int) { s.account(0, n) }
 
-// account takes taken bytes off what lies unread and gives reopened bytes of the
+// account takes taken bytes off what counts as unread and gives reopened bytes of the
 // stream's window back.
 func (s *Stream) account(taken, reopened int) {
 	c := s.c
@@ -68,36 +68,37 @@ func (s *Stream) account(taken, reopened int) {
 		c.mu.Unlock()
 		return
 	}
-	if taken < 0 || taken > s.kept {
+	if taken < 0 || taken > s.unread {
 		c.mu.Unlock()
 		panic("h2: Consumed of more than was delivered")
 	}
 	c.consumed(s, taken)
-	s.owed += reopened
-	c.giveStream(s)
+	s.returnable += reopened
+	c.returnStreamWindow(s)
 	c.kickSoon()
 	c.mu.Unlock()
 }
 
-// consumed takes n bytes off what lies unread. c.mu is held.
+// consumed takes n bytes off what counts as unread. c.mu is held.
 func (c *Conn) consumed(s *Stream, n int) {
-	s.kept -= n
-	withheld := c.recv.kept > c.cfg.Unread
-	c.recv.kept -= n
+	s.unread -= n
+	withheld := c.recv.unread > c.cfg.Unread
+	c.recv.unread -= n
 	if withheld {
-		c.giveConn()
+		c.returnConnWindow()
 	}
 }
 
-// giveStream gives the window of s back once a quarter of it is owed. c.mu is held.
-func (c *Conn) giveStream(s *Stream) {
-	if s.owed < c.recv.window/4 || s.peerDone() || c.life >= dead {
+// returnStreamWindow gives the window of s back once a quarter of it can be. c.mu
+// is held.
+func (c *Conn) returnStreamWindow(s *Stream) {
+	if s.returnable < c.recv.window/4 || s.peerDone() || c.life >= dead {
 		return
 	}
 	c.grow(s)
-	c.putWindow(s.id, s.owed)
-	s.in += int64(s.owed)
-	s.owed = 0
+	c.putWindow(s.id, s.returnable)
+	s.in += int64(s.returnable)
+	s.returnable = 0
 }
 
 // grow doubles the window of every stream when s has filled a quarter of its
@@ -122,7 +123,7 @@ func (c *Conn) grow(s *Stream) {
 	}
 	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(r.window))
 	r.unacked++
-	r.asked = time.Now()
+	r.settingsSent = time.Now()
 	if d := 2*r.window - r.size; d > 0 {
 		c.putWindow(0, d)
 		r.size += d

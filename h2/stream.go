@@ -15,13 +15,13 @@ type Stream struct {
 	gen atomic.Uint32 // moves on when the stream is used again
 
 	// Under c.mu:
-	state state
-	flags streamFlags
-	err   error // why it ended early
-	out   int64 // what the peer's window lets this side send; may be negative
-	in    int64 // what this side's window lets the peer send
-	owed  int   // consumed, not yet given back
-	kept  int   // received, not yet consumed
+	state      state
+	flags      streamFlags
+	err        error // why it ended early
+	out        int64 // what the peer's window lets this side send; may be negative
+	in         int64 // what this side's window lets the peer send
+	returnable int   // consumed, not yet given back
+	unread     int   // received, not yet consumed
 
 	headers int   // size of the header lists received
 	since   int64 // when the last window was given, for its growth
@@ -123,8 +123,8 @@ const maxFree = 128
 // recycle keeps s, which nobody refers to except by a Handle. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
 	s.gen.Add(1)
-	if c.spent != nil && s.Value != nil {
-		c.spent.Recycle(s.Value)
+	if c.recycler != nil && s.Value != nil {
+		c.recycler.Recycle(s.Value)
 	}
 	s.Value, s.err = nil, nil
 	if c.nfree < maxFree {
@@ -144,7 +144,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	}
 	s.id, s.state, s.flags = id, open, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
-	s.owed, s.kept, s.since, s.headers = 0, 0, 0, 0
+	s.returnable, s.unread, s.since, s.headers = 0, 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority = DefaultPriority()
 	s.start.Store(notStarted)

@@ -191,7 +191,7 @@ func (c *Conn) retire(s *Stream) {
 	}
 	c.held--
 	c.leaveRoom(s)
-	c.consumed(s, s.kept)
+	c.consumed(s, s.unread)
 	c.recv.headers -= s.headers
 	s.headers = 0
 	if s != c.current {

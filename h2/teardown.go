@@ -21,7 +21,7 @@ func (c *Conn) teardown(err error) error {
 	why := c.err
 	waits := c.send.closing
 	c.mu.Unlock()
-	if waits && !justEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if waits && !isEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.discardInput()
 	}
 	c.nc.Close()

@@ -23,7 +23,7 @@ func resting(t *testing.T) int {
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 2); err != nil {
 		t.Fatal(err)
 	}
-	return bytes.Count(b.Bytes(), []byte("h2.(*Conn).rest("))
+	return bytes.Count(b.Bytes(), []byte("h2.(*Conn).waitIdle("))
 }
 
 // TestIdleConnsRest: connections that have made a call come to rest on both sides,

@@ -84,8 +84,8 @@ func (r *Reader) failed(err error) error {
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		r.err = err
-	} else if r.late != nil {
-		return r.late()
+	} else if r.onDeadline != nil {
+		return r.onDeadline()
 	}
 	return err
 }

@@ -34,22 +34,22 @@ const (
 // The view of the stream is a cursor: Peek looks at what comes next, Next,
 // ReadFull, Read and Discard move past it.
 type Reader struct {
-	conn  net.Conn
-	pool  *tarn.Pool
-	buf   tarn.Buffer // the receive buffer; zero while waiting with nothing buffered
-	mem   []byte      // buf.Bytes()
-	r, w  int         // mem[r:w] is buffered
-	size  int         // what the next receive buffer asks for
-	small int         // reads in a row that used less than a quarter
-	more  bool        // without readiness: the last read was full, so that more may be there
-	trust int
-	idle  int   // without readiness: what a read that may wait asks for
-	most  int   // what the receive buffer grows to
-	ask   int   // bytes that must come before the caller goes on; 0: any
-	water int   // what to sleep for when many must come; 0: any
-	low   int   // the socket's low-water mark as we set it; 0: never touched
-	err   error // what ended the stream; reported once the buffered bytes are gone
-	late  func() error
+	conn       net.Conn
+	pool       *tarn.Pool
+	buf        tarn.Buffer // the receive buffer; zero while waiting with nothing buffered
+	mem        []byte      // buf.Bytes()
+	r, w       int         // mem[r:w] is buffered
+	size       int         // what the next receive buffer asks for
+	small      int         // reads in a row that used less than a quarter
+	more       bool        // without readiness: the last read was full, so that more may be there
+	trust      int
+	idle       int   // without readiness: what a read that may wait asks for
+	most       int   // what the receive buffer grows to
+	ask        int   // bytes that must come before the caller goes on; 0: any
+	water      int   // what to sleep for when many must come; 0: any
+	low        int   // the socket's low-water mark as we set it; 0: never touched
+	err        error // what ended the stream; reported once the buffered bytes are gone
+	onDeadline func() error
 
 	raw  syscall.RawConn       // nil where readiness cannot be awaited
 	step func(fd uintptr) bool // bound once, so that a read allocates nothing
@@ -86,7 +86,7 @@ func (r *Reader) SetTrust(n int) {
 // OnDeadline sets what is called when a read has met the connection's read
 // deadline: if late returns nil the read goes on, which takes a later deadline,
 // else it fails with what late returned. It may not call r, except Buffered.
-func (r *Reader) OnDeadline(late func() error) { r.late = late }
+func (r *Reader) OnDeadline(late func() error) { r.onDeadline = late }
 
 // Buffered returns how many bytes can be had without touching the connection.
 func (r *Reader) Buffered() int { return r.w - r.r }
@@ -131,7 +131,7 @@ func (r *Reader) Next(n int) (tarn.Buffer, error) {
 			return r.land(n)
 		}
 		if _, err := r.Peek(n); err != nil {
-			return tarn.Buffer{}, promised(err)
+			return tarn.Buffer{}, unexpected(err)
 		}
 	}
 	return r.take(n), nil
@@ -174,7 +174,7 @@ func (r *Reader) land(n int) (tarn.Buffer, error) {
 		l.Filled(m)
 		if err != nil {
 			l.Free()
-			return tarn.Buffer{}, promised(err)
+			return tarn.Buffer{}, unexpected(err)
 		}
 	}
 	return l.Take(), nil
@@ -211,7 +211,7 @@ func (r *Reader) ReadFull(dst []byte) (int, error) {
 		r.ask = 0
 		got += n
 		if err != nil {
-			return got, promised(err)
+			return got, unexpected(err)
 		}
 	}
 	return got, nil
@@ -231,7 +231,7 @@ func (r *Reader) Discard(n int) (int, error) {
 			return n, nil
 		}
 		if err := r.fill(1); err != nil {
-			return n - left, promised(err)
+			return n - left, unexpected(err)
 		}
 	}
 }
@@ -247,8 +247,8 @@ func (r *Reader) Release() {
 
 var errCannotAwait = errors.New("wire: caller awaits a connection of a kind that cannot be awaited")
 
-// promised turns the end of the stream into a broken promise.
-func promised(err error) error {
+// unexpected turns the end of the stream into io.ErrUnexpectedEOF.
+func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

@@ -169,7 +169,7 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 		fr.WriteSettingsAck()
 		silent(b)
 	}()
-	cfg.restAfter = time.Millisecond
+	cfg.idleAfter = time.Millisecond
 	c, err := NewClient(a, newRecorder(t), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestKeepaliveAtRest(t *testing.T) {
 func TestRestAmidFrames(t *testing.T) {
 	a, b := tcpWiring(t)
 	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return a, slow(t, b) },
-		Config{restAfter: 20 * time.Microsecond}, Config{restAfter: 20 * time.Microsecond})
+		Config{idleAfter: 20 * time.Microsecond}, Config{idleAfter: 20 * time.Microsecond})
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
 		body := make([]byte, rnd.IntN(30_000))
