@@ -24,6 +24,7 @@ type Conn struct {
 	h        Handler
 	events   ConnHandler          // h, or nil
 	inform   InformationalHandler // h, or nil
+	batch    BatchHandler         // h, or nil
 	recycler Recycler             // h, or nil
 	done     chan struct{}        // made by Done; under mu
 

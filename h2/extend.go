@@ -11,6 +11,14 @@ type InformationalHandler interface {
 	OnInformational(s *Stream, h *Header)
 }
 
+// BatchHandler is a Handler that wakes other goroutines no more often than needed.
+type BatchHandler interface {
+	// OnBatchEnd is called when everything that has arrived has been delivered, before
+	// the connection waits for more. It is called like the methods of Handler, but may
+	// be left out when the connection ends.
+	OnBatchEnd()
+}
+
 // LongHeaders says what a server does with a request whose header list exceeds
 // Config.MaxHeaderList.
 type LongHeaders uint8

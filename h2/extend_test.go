@@ -192,3 +192,45 @@ func (dataDropper) OnData(s *Stream, b tarn.Buffer, e Ending) {
 	s.Consumed(b.Len())
 	b.Free()
 }
+
+// batchRecorder notes the order of deliveries.
+type batchRecorder struct {
+	dataDropper
+	events chan string
+}
+
+func (b batchRecorder) OnHeaders(s *Stream, h *Header, e Ending) {
+	b.events <- h.Path
+	s.Release()
+}
+
+func (b batchRecorder) OnBatchEnd() {
+	select {
+	case b.events <- "end":
+	default:
+	}
+}
+
+func TestBatchEnd(t *testing.T) {
+	a, b := tcpWiring(t)
+	rec := batchRecorder{dataDropper{newExtendRecorder()}, make(chan string, 64)}
+	s, err := NewServer(b, rec, Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); s.Run() }()
+	t.Cleanup(func() { a.Close(); s.Close(); <-run })
+	r := newRaw(t, a)
+	a.Write([]byte(Preface))
+	r.fr.WriteSettings()
+	r.request(1, End)
+	for e := range rec.events {
+		if e == "/x" {
+			break
+		}
+	}
+	if e := <-rec.events; e != "end" {
+		t.Errorf("after the request came %q", e)
+	}
+}

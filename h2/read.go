@@ -158,6 +158,9 @@ func (c *Conn) pause() {
 	c.setCurrent(nil)
 	c.kickNow()
 	c.mu.Unlock()
+	if c.batch != nil {
+		c.batch.OnBatchEnd()
+	}
 }
 
 // lock takes c.mu for Run and notes that Run handles frames it has read. After the
@@ -216,6 +219,9 @@ func (c *Conn) pauseInFrame() {
 	c.recv.handling = false
 	c.kickNow()
 	c.mu.Unlock()
+	if c.batch != nil {
+		c.batch.OnBatchEnd()
+	}
 }
 
 // unexpected turns io.EOF within a frame into io.ErrUnexpectedEOF.

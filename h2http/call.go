@@ -9,6 +9,7 @@ import (
 	"net/textproto"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
@@ -33,6 +34,9 @@ type call struct {
 	headed    chan struct{} // closed when the response's header has come, or the call has failed
 	continued chan struct{} // receives at 100 Continue; nil: not waited for
 
+	woken atomic.Bool // headed is closed
+	out   h2.Out      // what is sent first
+
 	mu          sync.Mutex
 	stream      *h2.Stream
 	done        direction // what is finished
@@ -47,8 +51,9 @@ type call struct {
 	heard       bool        // a header list has come; the connection's goroutine's
 	stop        func() bool // ends watching the context; nil: not watched
 
-	inlineMore [4]h2.Field
-	values     [inlineValues]string
+	inlineMore   [4]h2.Field
+	inlineFields [10]h2.Field // of the request
+	values       [inlineValues]string
 }
 
 // direction is one or both of what a stream is used for.
@@ -234,8 +239,17 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if e == h2.End {
 		x.body.end(io.EOF)
 		x.finished(receiving)
+		x.wake()
+		return
 	}
-	close(x.headed)
+	x.conn.headed = append(x.conn.headed, x)
+}
+
+// wake wakes the caller.
+func (x *call) wake() {
+	if x.woken.CompareAndSwap(false, true) {
+		close(x.headed)
+	}
 }
 
 func (x *call) onTrailers(h *h2.Header) {
@@ -252,6 +266,7 @@ func (x *call) onTrailers(h *h2.Header) {
 	x.body.mu.Unlock()
 	x.body.end(io.EOF)
 	x.finished(receiving)
+	x.wake()
 }
 
 // trailersRead makes the trailers visible, on the goroutine that has read the body.
@@ -337,9 +352,7 @@ func (x *call) onReset(err error) {
 	if x.sending.started.Load() {
 		go x.sending.close(x.request) // it may wait for its reader
 	}
-	if waiting {
-		close(x.headed)
-	}
+	x.wake()
 }
 
 // unprocessed reports whether err says that the peer has not processed the request.

@@ -24,12 +24,18 @@ type clientConn struct {
 	readied   atomic.Bool // ready is closed
 	timer     *time.Timer // for IdleConnTimeout; nil: none
 	idleAt    atomic.Int64
+
+	// headed is the calls whose response's header has come and whose callers have not
+	// been woken; the connection's goroutine's. A response that has arrived whole wakes
+	// its caller once.
+	headed []*call
 }
 
 var (
 	_ h2.Handler              = (*clientConn)(nil)
 	_ h2.ConnHandler          = (*clientConn)(nil)
 	_ h2.InformationalHandler = (*clientConn)(nil)
+	_ h2.BatchHandler         = (*clientConn)(nil)
 )
 
 // newClientConn starts a connection.
@@ -99,7 +105,17 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	call.body.put(b, e)
 	if e == h2.End {
 		call.finished(receiving)
+		call.wake()
 	}
+}
+
+// OnBatchEnd wakes the callers whose responses have begun.
+func (c *clientConn) OnBatchEnd() {
+	for i, call := range c.headed {
+		call.wake()
+		c.headed[i] = nil
+	}
+	c.headed = c.headed[:0]
 }
 
 // OnReset ends a call early.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -67,19 +68,50 @@ func newClientPool(s clientSettings) (*clientPool, error) {
 
 // group returns the connections of a URL's host.
 func (p *clientPool) group(scheme, host string) *group {
-	return p.groupAt(scheme, authority(scheme, host))
-}
-
-func (p *clientPool) groupAt(scheme, addr string) *group {
-	key := groupKey{scheme, addr}
+	as := groupKey{scheme, host}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	g := p.groups[as]
+	if g == nil {
+		g = p.groupAt(groupKey{scheme, authority(scheme, host)})
+		if g.groupKey != as {
+			p.groups[as] = g
+			g.names = append(g.names, as)
+		}
+	}
+	return g
+}
+
+// groupAt returns the connections of a host and port. p.mu is held.
+func (p *clientPool) groupAt(key groupKey) *group {
 	g := p.groups[key]
 	if g == nil {
-		g = &group{pool: p, groupKey: key}
+		g = &group{pool: p, groupKey: key, names: []groupKey{key}}
 		p.groups[key] = g
 	}
 	return g
+}
+
+// keep puts a group back that was forgotten while a request had it in hand.
+func (p *clientPool) keep(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.groups[g.groupKey] == nil {
+		p.groups[g.groupKey] = g
+		g.names = append(g.names, g.groupKey)
+	}
+}
+
+// forget drops a group without connections.
+func (p *clientPool) forget(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range g.names {
+		if p.groups[name] == g {
+			delete(p.groups, name)
+		}
+	}
+	g.names = nil
 }
 
 // CloseIdleConnections closes the connections on which no request is under way.
@@ -93,15 +125,19 @@ func (p *clientPool) all() []*group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]*group, 0, len(p.groups))
-	for _, g := range p.groups {
-		all = append(all, g)
+	for key, g := range p.groups {
+		if key == g.groupKey { // once, of all its names
+			all = append(all, g)
+		}
 	}
 	return all
 }
 
 // adopt takes a connection that an http.Transport has dialled.
 func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
-	g := p.groupAt(scheme, addr)
+	p.mu.Lock()
+	g := p.groupAt(groupKey{scheme, addr})
+	p.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.usable() != nil {
@@ -125,6 +161,8 @@ func (a adopted) RoundTrip(r *http.Request) (*http.Response, error) {
 type group struct {
 	pool *clientPool
 	groupKey
+	names []groupKey             // in the pool's map; under pool.mu
+	host  atomic.Pointer[string] // the last that was found valid
 
 	mu    sync.Mutex
 	conns []*clientConn
@@ -220,6 +258,7 @@ func (g *group) connect(ctx context.Context, d *dial) {
 		g.add(nc)
 	}
 	g.dial = nil
+	g.checkEmpty()
 	close(d.done)
 }
 
@@ -227,6 +266,7 @@ func (g *group) connect(ctx context.Context, d *dial) {
 func (g *group) add(nc net.Conn) *clientConn {
 	c := newClientConn(g, nc)
 	g.conns = append(g.conns, c)
+	g.pool.keep(g)
 	return c
 }
 
@@ -236,6 +276,14 @@ func (g *group) remove(c *clientConn) {
 	defer g.mu.Unlock()
 	if i := slices.Index(g.conns, c); i >= 0 {
 		g.conns = slices.Delete(g.conns, i, i+1)
+	}
+	g.checkEmpty()
+}
+
+// checkEmpty has the pool forget g when it has no connection. g.mu is held.
+func (g *group) checkEmpty() {
+	if len(g.conns) == 0 && g.dial == nil {
+		g.pool.forget(g)
 	}
 }
 
@@ -249,4 +297,5 @@ func (g *group) closeIdle() {
 		c.h2.Close()
 		return true
 	})
+	g.checkEmpty()
 }

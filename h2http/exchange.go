@@ -100,6 +100,7 @@ func headerTooLong(w http.ResponseWriter, r *http.Request) {
 
 // serve runs the handler on w's goroutine and ends the exchange.
 func (x *exchange) serve(w *worker) {
+	x.stream.Started()
 	x.w.worker = w
 	returned := false
 	defer func() {

@@ -33,9 +33,9 @@ func (x *call) prepare() (*h2.Out, error) {
 			f.WroteHeaderField(field.Name, []string{field.Value})
 		}
 	}
-	out := &h2.Out{Fields: fields}
-	if b := x.conn.pool.blocks.find(fields); b != nil {
-		out.Block, out.Fields = b, nil
+	out := &x.out
+	if out.Block = x.conn.pool.blocks.find(fields); out.Block == nil {
+		out.Fields = fields
 	}
 	length := contentLength(r)
 	if length != 0 {
@@ -119,12 +119,19 @@ func (x *call) fields() ([]h2.Field, error) {
 	if host == "" {
 		host = r.URL.Host
 	}
-	host, err := httpguts.PunycodeHostPort(host)
-	if err != nil {
-		return nil, err
-	}
-	if host == "" || !httpguts.ValidHostHeader(host) {
-		return nil, errors.New("h2http: the request's host is missing or invalid")
+	if last := x.conn.group.host.Load(); last == nil || *last != host {
+		ascii, err := httpguts.PunycodeHostPort(host)
+		if err != nil {
+			return nil, err
+		}
+		if ascii == "" || !httpguts.ValidHostHeader(ascii) {
+			return nil, errors.New("h2http: the request's host is missing or invalid")
+		}
+		if ascii == host {
+			valid := host
+			x.conn.group.host.Store(&valid)
+		}
+		host = ascii
 	}
 	method := r.Method
 	if method == "" {
@@ -134,7 +141,7 @@ func (x *call) fields() ([]h2.Field, error) {
 	if v := r.Header[":protocol"]; len(v) > 0 {
 		protocol = v[0]
 	}
-	fields := make([]h2.Field, 0, 8+len(r.Header))
+	fields := x.inlineFields[:0]
 	fields = append(fields, h2.Field{Name: ":method", Value: method}, h2.Field{Name: ":authority", Value: host})
 	switch {
 	case protocol != "" && method != http.MethodConnect:

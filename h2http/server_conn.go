@@ -51,6 +51,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	s.Value = x
+	s.Starting()
 	c.exchangeBegun()
 	c.engine.startTimers(x)
 	c.engine.workers.run(x)
