@@ -3,10 +3,15 @@
 package krb5_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -31,6 +36,7 @@ func TestActiveDirectory(t *testing.T) {
 	t.Run("protection", func(t *testing.T) { adProtection(t, dc) })
 	t.Run("refusals", func(t *testing.T) { adRefusals(t, dc) })
 	t.Run("dfs", func(t *testing.T) { adDFS(t, dc) })
+	t.Run("expiry", func(t *testing.T) { adExpiry(t, dc) })
 	t.Run("go-smb2", func(t *testing.T) { adGoSMB2(t, dc) })
 	t.Run("ntlm", func(t *testing.T) {
 		roundTrip(t, dc, smb.Dialer{Initiator: smb.NTLM{User: "alice", Password: alicePassword, Domain: addc.NetBIOS}})
@@ -195,5 +201,55 @@ func adGoSMB2(t *testing.T, dc *addc.Domain) {
 	}
 	if _, err := (&smb2.Krb5Initiator{Client: cl}).InitSecContext(); err == nil {
 		t.Error("no TargetSPN: no error")
+	}
+}
+
+// A session outlives its ticket: the server ends it when the ticket runs out, and the user is
+// logged in again with a new one, without an error for those who use the share.
+func adExpiry(t *testing.T, dc *addc.Domain) {
+	conf, err := config.Load(dc.KRB5Conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl := client.NewWithPassword("alice", addc.Realm, alicePassword, conf, client.DisablePAFXFAST(true))
+	defer cl.Destroy()
+	if err := cl.Login(); err != nil {
+		t.Fatal(err)
+	}
+	// The ticket for the server lasts as long as is asked for from here on. (The one that gets it must
+	// last for more than two minutes: Samba takes a shorter one for one to change a password with.)
+	cl.Config.LibDefaults.TicketLifetime = 4 * time.Second
+	i := krb5.FromClient(cl, addc.SPN)
+	defer i.Close()
+	d := dialer(t, dc, smb.Dialer{Initiator: i})
+	var dialled atomic.Int32
+	d.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dialled.Add(1)
+		return dc.Dial(ctx, network, addr)
+	}
+	s, err := d.Dial(t.Context(), addc.HostName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	share, err := s.Mount(t.Context(), "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(45 * time.Second)
+	for n := 0; dialled.Load() < 3; n++ {
+		if err := share.WriteFile("lasting", fmt.Append(nil, n), 0o666); err != nil {
+			t.Fatalf("write %d: %v", n, err)
+		}
+		if b, err := share.ReadFile("lasting"); err != nil || string(b) != fmt.Sprint(n) {
+			t.Fatalf("read %d: %q, %v", n, b, err)
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("%d connections after %d rounds: no session has expired", dialled.Load(), n)
+		}
 	}
 }
