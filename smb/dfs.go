@@ -3,17 +3,49 @@ package smb
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
+// referral is a server's word on where a name that DFS has moved lives (MS-DFSC 2.2.4).
+type referral struct {
+	targets []string // \server\share, or what is below one, in the server's order
+	expires time.Time
+
+	mu sync.Mutex
+	at int // of the target in use
+}
+
 // referred asks where a name lives that DFS has moved elsewhere (MS-DFSC 3.1.4), and
-// returns a tree there with the name's form in it. Targets are tried in the server's
-// order; the sessions are kept for the next time.
+// returns a tree there with the name's form in it. A referral is asked for once in its
+// lifetime; the sessions with its targets are kept for the next time.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
 	path := `\` + m.s.host + `\` + t.share + `\` + remote
+	r, rest := m.s.referrals.known(path)
+	if r == nil {
+		var err error
+		if r, rest, err = t.refer(ctx, path); err != nil {
+			return nil, "", err
+		}
+		m.s.referrals.keep(path, rest, r)
+	}
+	t2, inner, err := r.reach(ctx, m)
+	if err != nil {
+		m.s.referrals.drop(r)
+		return nil, "", err
+	}
+	return t2, join(inner, rest), nil
+}
+
+var errNoTarget = errors.New("smb: no target of the DFS link can be reached")
+
+// refer asks the server of t about path, and returns what of it lies behind the link, too.
+func (t *tree) refer(ctx context.Context, path string) (r *referral, rest string, err error) {
 	cl := t.call(proto.CommandIoctl)
 	cl.expect = 16 << 10
 	req := proto.IoctlRequest{
@@ -23,16 +55,59 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 	if err := t.roundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
 		return nil, "", err
 	}
-	targets, rest, err := referrals(cl, path)
-	cl.release()
-	if err != nil {
-		return nil, "", t.malformed(err)
+	defer cl.release()
+	if r, rest, err = decodeReferral(cl, path); err != nil {
+		err = lost(err)
+		cl.c.fail(err)
+		return nil, "", err
 	}
-	err = errNoTarget
-	for _, target := range targets {
-		t2, inner, e := m.target(ctx, target)
+	return r, rest, nil
+}
+
+func decodeReferral(cl *call, path string) (*referral, string, error) {
+	answer, err := proto.DecodeIoctlResponse(cl.message())
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := proto.DecodeReferrals(answer.Output)
+	if err != nil {
+		return nil, "", err
+	}
+	if int(list.Consumed)/2 > utf16Units(path) {
+		return nil, "", protocolError("a DFS link behind the end of the name")
+	}
+	_, rest := cutUnits(path, int(list.Consumed)/2)
+	r, lifetime := &referral{}, uint32(0)
+	for list.Next() {
+		x := list.Referral()
+		if x.IsNameList {
+			continue
+		}
+		if len(r.targets) == 0 || x.TTL < lifetime {
+			lifetime = x.TTL
+		}
+		r.targets = append(r.targets, proto.DecodeUTF16(x.Target))
+	}
+	r.expires = time.Now().Add(time.Duration(lifetime) * time.Second)
+	return r, strings.Trim(rest, `\`), list.Err()
+}
+
+// reach connects a target, the one in use first, and returns its tree and the path in it. The
+// targets are copies of one another: when one cannot be reached the next is used, and stays in
+// use.
+func (r *referral) reach(ctx context.Context, m *mount) (*tree, string, error) {
+	r.mu.Lock()
+	first := r.at
+	r.mu.Unlock()
+	err := errNoTarget
+	for i := range r.targets {
+		at := (first + i) % len(r.targets)
+		t, inner, e := m.target(ctx, r.targets[at])
 		if e == nil {
-			return t2, join(inner, rest), nil
+			r.mu.Lock()
+			r.at = at
+			r.mu.Unlock()
+			return t, inner, nil
 		}
 		err = errors.Join(err, e)
 		if ctx.Err() != nil {
@@ -42,28 +117,57 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 	return nil, "", err
 }
 
-var errNoTarget = errors.New("smb: no target of the DFS link can be reached")
+// maxReferrals bounds how many referrals a session keeps: a server makes up the names.
+const maxReferrals = 1000
 
-// referrals reads the targets out of a reply, and what of path lies behind the link.
-func referrals(cl *call, path string) (targets []string, rest string, err error) {
-	r, err := proto.DecodeIoctlResponse(cl.message())
-	if err != nil {
-		return nil, "", err
+// referrals are those that a session knows, by the path that the link has.
+type referrals struct {
+	mu    sync.Mutex
+	links map[string]*referral
+}
+
+// key is a path as servers compare them.
+func (rs *referrals) key(path string) string { return strings.ToLower(strings.ToUpper(path)) }
+
+// known is the referral for the longest link that path goes through, and what lies behind it; nil when
+// there is none, or its lifetime is over.
+func (rs *referrals) known(path string) (*referral, string) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if len(rs.links) == 0 {
+		return nil, ""
 	}
-	list, err := proto.DecodeReferrals(r.Output)
-	if err != nil {
-		return nil, "", err
-	}
-	if int(list.Consumed)/2 > utf16Units(path) {
-		return nil, "", protocolError("a DFS link behind the end of the name")
-	}
-	_, rest = cutUnits(path, int(list.Consumed)/2)
-	for list.Next() {
-		if x := list.Referral(); !x.IsNameList {
-			targets = append(targets, proto.DecodeUTF16(x.Target))
+	now := time.Now()
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '\\') {
+		key := rs.key(path[:end])
+		r := rs.links[key]
+		switch {
+		case r == nil:
+		case now.Before(r.expires):
+			return r, strings.Trim(path[end:], `\`)
+		default:
+			delete(rs.links, key)
 		}
 	}
-	return targets, strings.Trim(rest, `\`), list.Err()
+	return nil, ""
+}
+
+// keep notes the referral for the link in path that rest lies behind.
+func (rs *referrals) keep(path, rest string, r *referral) {
+	link := strings.TrimRight(strings.TrimSuffix(path, rest), `\`)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.links == nil || len(rs.links) >= maxReferrals {
+		rs.links = make(map[string]*referral)
+	}
+	rs.links[rs.key(link)] = r
+}
+
+// drop forgets a referral of which no target can be reached: the server is asked again.
+func (rs *referrals) drop(r *referral) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	maps.DeleteFunc(rs.links, func(_ string, x *referral) bool { return x == r })
 }
 
 // target connects \server\share\path and returns its tree and path. The path is the

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // Session is one user logged in to one server. It is safe for concurrent use. A lost
@@ -27,6 +29,8 @@ type Session struct {
 	mounts []*mount
 	others map[string]*Session // DFS: servers referred to, by address
 	leases leaseTable
+
+	referrals referrals
 
 	streams streams
 }
@@ -351,6 +355,7 @@ type mount struct {
 
 	mu     sync.Mutex
 	t      *tree
+	root   *referral // the share is a DFS root on other servers, and has no tree of its own
 	closed bool
 }
 
@@ -369,6 +374,12 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if t != nil && t.c.alive() {
 		return t, nil
 	}
+	m.mu.Lock()
+	root := m.root
+	m.mu.Unlock()
+	if root != nil {
+		return m.rootTree(ctx, root)
+	}
 	failures := m.s.failures()
 	select {
 	case <-m.lock:
@@ -384,6 +395,14 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 		return nil, err
 	}
 	t, err = c.connectTree(ctx, m.s.host, m.name)
+	if hasStatus(err, proto.StatusBadNetworkName) {
+		if root, rerr := m.findRoot(ctx, c); rerr == nil {
+			m.mu.Lock()
+			m.root = root
+			m.mu.Unlock()
+			return m.rootTree(ctx, root)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

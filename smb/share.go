@@ -89,7 +89,7 @@ func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree
 	}
 	err = op(ctx, t)
 	if hasStatus(err, proto.StatusNetworkNameDeleted) { // refused before anything was done
-		s.m.drop(t)
+		t.m.drop(t)
 		if t, err = s.m.tree(ctx); err == nil {
 			err = op(ctx, t)
 		}

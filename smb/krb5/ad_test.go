@@ -29,13 +29,17 @@ const alicePassword = "Alice-secret-1"
 // credential cache; plain, signed and encrypted sessions; names of the domain, DFS.
 func TestActiveDirectory(t *testing.T) {
 	dc := addc.Start(t, addc.Config{
-		Shares: []string{"[dfs]\n  path = %DIR%/dfs\n  msdfs root = yes\n  read only = no"},
+		Shares: []string{
+			"[dfs]\n  path = %DIR%/dfs\n  msdfs root = yes\n  read only = no",
+			"[root]\n  path = %DIR%/dfs\n  msdfs root = yes\n  msdfs proxy = \\gone." + addc.DNSName + `\data,\` + addc.HostName + `\data`,
+		},
 	})
 	dc.AddUser(t, "alice", alicePassword)
 	t.Run("credentials", func(t *testing.T) { adCredentials(t, dc) })
 	t.Run("protection", func(t *testing.T) { adProtection(t, dc) })
 	t.Run("refusals", func(t *testing.T) { adRefusals(t, dc) })
 	t.Run("dfs", func(t *testing.T) { adDFS(t, dc) })
+	t.Run("dfs root", func(t *testing.T) { adDFSRoot(t, dc) })
 	t.Run("expiry", func(t *testing.T) { adExpiry(t, dc) })
 	t.Run("go-smb2", func(t *testing.T) { adGoSMB2(t, dc) })
 	t.Run("ntlm", func(t *testing.T) {
@@ -251,5 +255,29 @@ func adExpiry(t *testing.T, dc *addc.Domain) {
 		case <-limit:
 			t.Fatalf("%d connections after %d rounds: no session has expired", dialled.Load(), n)
 		}
+	}
+}
+
+// A root by the domain's name, `\\ad.tarn.test\root`, with two targets, of which the first does not
+// answer: the names of its files lead to the second.
+func adDFSRoot(t *testing.T, dc *addc.Domain) {
+	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf, SPN: addc.SPN})
+	s, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.DNSName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	share, err := s.Mount(t.Context(), "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := share.WriteFile("by-root", []byte("by the domain's root"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dc.Dir, "data", "by-root")); err != nil || string(b) != "by the domain's root" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if list, err := share.ReadDir(""); err != nil || len(list) == 0 {
+		t.Errorf("%v, %v", list, err)
 	}
 }

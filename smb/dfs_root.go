@@ -1,0 +1,61 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// findRoot asks the server of c whether the mount's share is a DFS root on other servers (MS-DFSC
+// 3.1.4.2): one of a domain, `\\domain\root`, asked of a domain controller, or a share that stands in
+// for others.
+func (m *mount) findRoot(ctx context.Context, c *conn) (*referral, error) {
+	if c.agreed.caps&proto.CapDFS == 0 || strings.EqualFold(m.name, "IPC$") {
+		return nil, errNoTarget
+	}
+	t, err := c.connectTree(ctx, m.s.host, "IPC$")
+	if err != nil {
+		return nil, err
+	}
+	t.m = m
+	defer t.disconnect(ctx)
+	own := `\` + m.s.host + `\` + m.name
+	r, rest, err := t.refer(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	r.targets = slices.DeleteFunc(r.targets, func(target string) bool {
+		// Neither the share itself, which the server has just said not to have, nor a directory.
+		target = `\` + strings.Trim(target, `\`)
+		return strings.EqualFold(target, own) || strings.Count(target, `\`) != 2
+	})
+	if len(r.targets) == 0 || rest != "" {
+		return nil, errNoTarget
+	}
+	return r, nil
+}
+
+// rootTree is the tree of a target of the root that the mount stands for. When none can be reached
+// and the referral's lifetime is over, it is asked for again.
+func (m *mount) rootTree(ctx context.Context, r *referral) (*tree, error) {
+	t, _, err := r.reach(ctx, m)
+	if err == nil || ctx.Err() != nil || time.Now().Before(r.expires) {
+		return t, err
+	}
+	c, cerr := m.s.conn(ctx)
+	if cerr != nil {
+		return nil, errors.Join(err, cerr)
+	}
+	if r, cerr = m.findRoot(ctx, c); cerr != nil {
+		return nil, errors.Join(err, cerr)
+	}
+	m.mu.Lock()
+	m.root = r
+	m.mu.Unlock()
+	t, _, err = r.reach(ctx, m)
+	return t, err
+}
