@@ -67,7 +67,7 @@ func (b Buffer) Clone() Buffer {
 	return b.owner().Copy(b.Bytes())
 }
 
-// Pinned is how many bytes of slab this reference keeps from its pool, however few it shows.
+// Pinned is how many bytes of slab this reference keeps from its pool, however little it shows.
 func (b Buffer) Pinned() int {
 	if b.slab == nil {
 		return 0

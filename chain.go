@@ -33,13 +33,13 @@ var ErrCount = errors.New("tarn: a Read or Write reported an impossible count")
 //
 // Lengths given to methods are bytes; negative ones panic.
 type Chain struct {
-	few   [fewSegments]Buffer // the segments, unless roped
-	room  Buffer              // free memory that bytes are copied or read into; nobody else's
-	rope  *rope               // the segments when roped, otherwise kept for the next time or nil
-	pool  *Pool               // where memory comes from; nil: from where the segments do
-	bytes int
-	n     int32 // segments
-	roped bool
+	inline  [inlineSegments]Buffer // the segments, unless spilled
+	room    Buffer                 // free memory of the chain alone, that bytes are copied or read into
+	rope    *rope                  // the segments when spilled, otherwise nil or for the next time
+	pool    *Pool                  // where memory comes from; nil: from where the segments do
+	bytes   int
+	n       int32 // segments
+	spilled bool  // the segments are in the rope
 }
 
 // Len is the number of bytes in the chain.
@@ -74,13 +74,13 @@ func (c *Chain) Append(b Buffer) {
 		}
 	}
 	switch {
-	case c.roped:
+	case c.spilled:
 		c.admit(b)
-	case c.n < fewSegments:
-		c.few[c.n] = b
+	case c.n < inlineSegments:
+		c.inline[c.n] = b
 		c.n++
 	default:
-		c.enterRope()
+		c.spill()
 		c.admit(b)
 	}
 }
@@ -122,8 +122,8 @@ func (c *Chain) Prepend(b Buffer) {
 // few layers find room in it.
 const minFront = 128
 
-// PrependBytes puts a copy of p in front: into the room before the first segment, if nobody else
-// has a reference to its slab, otherwise into a new small buffer, which leaves room for more.
+// PrependBytes puts a copy of p in front: into the room before the first segment, if it is the only
+// reference to its slab, otherwise into a new small buffer, which leaves room for more.
 func (c *Chain) PrependBytes(p []byte) {
 	if len(p) == 0 {
 		return
@@ -172,7 +172,7 @@ func (c *Chain) source() *Pool {
 	}
 }
 
-// wholeSlab is b, just gotten, with the rest of its slab if that is nobody else's.
+// wholeSlab is b, just gotten, with the rest of its slab if it is the only reference.
 func wholeSlab(b Buffer) Buffer {
 	if room := b.Tailroom(); room > 0 {
 		b.n += room

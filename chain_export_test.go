@@ -30,8 +30,8 @@ func sizeOf(v any) int { return int(reflect.TypeOf(v).Size()) }
 // Residue is how many references and views lie in the chain's storage where no segment is.
 func (c *Chain) Residue() int {
 	n := 0
-	for i, b := range c.few {
-		if !b.IsZero() && (c.roped || i >= int(c.n)) {
+	for i, b := range c.inline {
+		if !b.IsZero() && (c.spilled || i >= int(c.n)) {
 			n++
 		}
 	}
@@ -43,7 +43,7 @@ func (c *Chain) Residue() int {
 		return n
 	}
 	for i, b := range r.ring {
-		if !b.IsZero() && (!c.roped || (i-r.head)&(len(r.ring)-1) >= int(c.n)) {
+		if !b.IsZero() && (!c.spilled || (i-r.head)&(len(r.ring)-1) >= int(c.n)) {
 			n++
 		}
 	}
@@ -58,7 +58,7 @@ func (c *Chain) Residue() int {
 	return n
 }
 
-// hasRun tells whether the run, if there is one, is of a segment.
+// hasRun reports whether the run, if there is one, is of a segment.
 func (c *Chain) hasRun() bool {
 	for i := range c.n {
 		if c.rope.run.has(*c.at(i)) {

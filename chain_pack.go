@@ -8,7 +8,7 @@ import "github.com/tarn-go/tarn/internal/slab"
 //     one of a packed segment behind it, each with the ring's slack.
 //   - packed: it lies in the chain's room, which is filled from its beginning to its end.
 //   - in the run: the segments of one slab that alone do not pay for it, but together may. There is
-//     one run at a time. When a segment of another slab would begin a run, the old one is settled:
+//     one run at a time. When a segment of another slab would begin a run, the old one is ended:
 //     left as it is if its segments pay for its slab, otherwise packed.
 //
 // Small segments that are not dense are packed at once. So what is not paid for is the slab of the
@@ -27,26 +27,26 @@ type run struct {
 	slab        *slab.Slab
 	key         slab.Key
 	start, last int   // numbers of its first and last segment
-	credit      int64 // what its segments pay, less what it costs
+	surplus     int64 // what its segments pay, less what it costs
 }
 
-// credit is what n bytes in a segment of their own pay, less what the segment costs without its slab.
-func credit(n int) int64 { return heapPerByte*int64(n) - entryCost }
+// surplus is what n bytes in a segment of their own pay, less what the segment costs without its slab.
+func surplus(n int) int64 { return heapPerByte*int64(n) - entryCost }
 
 // joined notes that b was joined to the last segment.
 func (r *rope) joined(b Buffer) {
 	if r != nil && r.run.has(b) {
-		r.run.credit += heapPerByte * int64(b.n)
+		r.run.surplus += heapPerByte * int64(b.n)
 	}
 }
 
 func (r *run) has(b Buffer) bool { return r.slab == b.slab && r.slab != nil && r.key.SameCycle(b.key) }
 
-// admit puts b, whose bytes are counted already, at the end of a roped chain.
+// admit puts b, whose bytes are counted already, at the end of a chain that has spilled into its rope.
 func (c *Chain) admit(b Buffer) {
 	r := c.rope
 	next := r.seq + int(c.n)
-	pays := credit(b.n)
+	pays := surplus(b.n)
 	pinned := int64(b.slab.Size())
 	switch {
 	case r.run.has(b):
@@ -55,19 +55,19 @@ func (c *Chain) admit(b Buffer) {
 			return
 		}
 		r.run.last = next
-		r.run.credit += pays
+		r.run.surplus += pays
 	case pays >= pinned:
 	case b.n < tiny && c.n > 0:
 		c.packBuffer(b)
 		return
 	default:
-		c.settle()
+		c.endRun()
 		next = r.seq + int(c.n)
 		pays -= pinned
 		if c.n > 0 && c.at(c.n-1).slab == b.slab {
 			pays += heapPerByte * int64(c.at(c.n-1).n)
 		}
-		r.run = run{slab: b.slab, key: b.key, start: next, last: next, credit: pays}
+		r.run = run{slab: b.slab, key: b.key, start: next, last: next, surplus: pays}
 	}
 	c.push(b)
 }
@@ -89,12 +89,12 @@ func (c *Chain) sourceFor(b Buffer) *Pool {
 	return b.owner()
 }
 
-// settle ends the run, and packs its segments if they do not pay for their slab.
-func (c *Chain) settle() {
+// endRun ends the run, and packs its segments if they do not pay for their slab.
+func (c *Chain) endRun() {
 	r := c.rope
 	old := r.run
 	r.run = run{}
-	if old.slab == nil || old.credit >= 0 {
+	if old.slab == nil || old.surplus >= 0 {
 		return
 	}
 	first, size := int32(max(old.start-r.seq, 0)), 0

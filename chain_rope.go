@@ -4,9 +4,9 @@ package tarn
 // chains ever have, and more in a ring.
 
 const (
-	fewSegments = 2
-	minRing     = 8
-	keptRing    = 64 // segments; a longer ring is not kept for an emptied chain
+	inlineSegments = 2
+	minRing        = 8
+	keptRing       = 64 // segments; a longer ring is not kept for an emptied chain
 )
 
 // rope is the segments of a long chain, and what is known of them for the memory bound.
@@ -20,22 +20,22 @@ type rope struct {
 
 // at is the i-th segment.
 func (c *Chain) at(i int32) *Buffer {
-	if !c.roped {
-		return &c.few[i]
+	if !c.spilled {
+		return &c.inline[i]
 	}
 	r := c.rope
 	return &r.ring[(r.head+int(i))&(len(r.ring)-1)]
 }
 
-// enterRope moves the segments from the Chain itself into the ring.
-func (c *Chain) enterRope() {
+// spill moves the segments from the Chain itself into the ring.
+func (c *Chain) spill() {
 	if c.rope == nil {
 		c.rope = new(rope)
 	}
-	few, n := c.few, c.n
-	c.few = [fewSegments]Buffer{}
-	c.n, c.roped = 0, true
-	for _, b := range few[:n] {
+	inline, n := c.inline, c.n
+	c.inline = [inlineSegments]Buffer{}
+	c.n, c.spilled = 0, true
+	for _, b := range inline[:n] {
 		if b.slab == c.room.slab {
 			c.push(b) // packed already
 		} else {
@@ -46,13 +46,13 @@ func (c *Chain) enterRope() {
 
 // push puts a segment at the end, as it is.
 func (c *Chain) push(b Buffer) {
-	if !c.roped {
-		if c.n < fewSegments {
-			c.few[c.n] = b
+	if !c.spilled {
+		if c.n < inlineSegments {
+			c.inline[c.n] = b
 			c.n++
 			return
 		}
-		c.enterRope()
+		c.spill()
 	}
 	r := c.rope
 	if int(c.n) == len(r.ring) {
@@ -64,14 +64,14 @@ func (c *Chain) push(b Buffer) {
 
 // pushFront puts a segment in front, as it is.
 func (c *Chain) pushFront(b Buffer) {
-	if !c.roped {
-		if c.n < fewSegments {
-			copy(c.few[1:], c.few[:c.n])
-			c.few[0] = b
+	if !c.spilled {
+		if c.n < inlineSegments {
+			copy(c.inline[1:], c.inline[:c.n])
+			c.inline[0] = b
 			c.n++
 			return
 		}
-		c.enterRope()
+		c.spill()
 	}
 	r := c.rope
 	if int(c.n) == len(r.ring) {
@@ -90,9 +90,9 @@ func (c *Chain) pop() Buffer {
 	*first = Buffer{}
 	c.bytes -= b.n
 	c.n--
-	if !c.roped {
-		copy(c.few[:], c.few[1:])
-		c.few[fewSegments-1] = Buffer{}
+	if !c.spilled {
+		copy(c.inline[:], c.inline[1:])
+		c.inline[inlineSegments-1] = Buffer{}
 	} else {
 		c.rope.popped(int(c.n))
 	}
@@ -118,10 +118,10 @@ func (r *rope) popped(n int) {
 func (c *Chain) emptied() {
 	c.room.Free()
 	c.room = Buffer{}
-	if !c.roped {
+	if !c.spilled {
 		return
 	}
-	c.roped = false
+	c.spilled = false
 	r := c.rope
 	r.head, r.run = 0, run{}
 	if len(r.ring) > keptRing {

@@ -6,7 +6,7 @@ const maxShrunk = 64 << 10
 // Shrink copies those bytes to slabs that fit them whose own slabs the chain uses to less than a
 // quarter. A chain of n bytes holds at most 4n bytes of heap and 4 KiB then, without the slabs that
 // its bound leaves out otherwise. Worth calling before the bytes are kept for long, say because
-// nobody reads them. O(segments), and copies less than a quarter of the heap that it gives up.
+// their reader is slow. O(segments), and copies less than a quarter of the heap that it gives up.
 func (c *Chain) Shrink() {
 	c.room.Free()
 	c.room = Buffer{}
@@ -66,7 +66,7 @@ func (c *Chain) group(i int32) group {
 	return g
 }
 
-// pays tells whether its bytes pay for its slab.
+// pays reports whether its bytes pay for its slab.
 func (g group) pays() bool {
 	return heapPerByte*int64(g.bytes) >= int64(g.pinned)+entryCost/2*int64(g.segments)
 }

@@ -22,7 +22,7 @@ func (c *Chain) Peek(n int, dst [][]byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// has tells whether there are n bytes, and panics if n is negative.
+// has reports whether there are n bytes, and panics if n is negative.
 func (c *Chain) has(n int) bool {
 	if n < 0 {
 		outOfBounds(c.bytes, 0, n)

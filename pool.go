@@ -132,7 +132,7 @@ func (p *Pool) Trim() { p.depot.Trim() }
 // Adapters to interfaces with a Put call it; the slice itself is left to the garbage collector.
 func (p *Pool) Refuse(b []byte) {
 	p.refused.Add(1)
-	p.reporter.tell(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
+	p.reporter.add(Misuse{Kind: ForeignFree, Op: "Put", Size: cap(b), Pool: p.Name()})
 }
 
 // ExplainFault says whose memory a fault hit that CheckGuard provoked: recovered is what recover
@@ -158,7 +158,7 @@ func (p *Pool) misuse(f slab.Fault) any {
 	return &m
 }
 
-func (p *Pool) report(f slab.Fault) { p.reporter.tell(p.describe(f)) }
+func (p *Pool) report(f slab.Fault) { p.reporter.add(p.describe(f)) }
 
 func (p *Pool) describe(f slab.Fault) Misuse {
 	return Misuse{Kind: MisuseKind(f.Kind), Op: f.Op, Pool: p.Name(), Size: f.Size, Acquired: f.Acquired, Freed: f.Freed}

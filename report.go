@@ -13,14 +13,14 @@ type reporter struct {
 	counts [WriteAfterFree + 1]atomic.Uint64 // reports so far, by kind
 }
 
-// tell reports one misuse. Standard error gets the first of a kind, then the second, the fourth,
+// add reports one misuse. Standard error gets the first of a kind, then the second, the fourth,
 // the eighth and so on with their number: a program that does it in a loop must not flood its log.
-func (t *reporter) tell(m Misuse) {
-	if t.report != nil {
-		t.report(m)
+func (r *reporter) add(m Misuse) {
+	if r.report != nil {
+		r.report(m)
 		return
 	}
-	n := t.counts[m.Kind].Add(1)
+	n := r.counts[m.Kind].Add(1)
 	if n&(n-1) != 0 {
 		return
 	}

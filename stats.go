@@ -12,7 +12,7 @@ type Stats struct {
 	Frees              uint64 // slabs returned by their last Free
 	Dropped            uint64 // slabs given up: not retained when freed, or idle for too long
 
-	InUse, Idle  int64 // bytes of slabs out, and kept for reuse
+	InUse, Idle  int64 // bytes of slabs handed out, and retained for reuse
 	Peak         int64 // the most bytes that InUse and Idle ever were together
 	InUseBuffers int64 // slabs handed out
 	Retain       int64 // the bound on bytes retained

@@ -23,7 +23,7 @@ type GRPCPool struct {
 	pool *tarn.Pool
 	// checked pools have their pointers used once, so that a second Put is refused however late it comes.
 	checked bool
-	idle    sync.Pool // of *grpcBuf that are home
+	idle    sync.Pool // of idle *grpcBuf
 	known   known     // finds the grpcBuf of a pointer
 }
 

@@ -27,7 +27,7 @@ type AdapterConfig struct {
 	Gain float64
 	// Confirm is how many looks in a row must find that gain. 0: 3.
 	Confirm int
-	// OnMove, if not nil, is told of each move on the adapter's goroutine, after it.
+	// OnMove, if not nil, is called after each move, on the adapter's goroutine.
 	OnMove func(Move)
 }
 
@@ -219,7 +219,7 @@ func (a *Adapter) take() (fresh Histogram, enough bool) {
 	return fresh, true
 }
 
-// gains tells whether the best ladder for the past would have wasted enough less than the present one
+// gains reports whether the best ladder for the past would have wasted enough less than the present one
 // over what came since. Both are samples; a ladder judged by the sample it was fitted to would seem to
 // gain where there is only noise.
 func (a *Adapter) gains(present []int, past, fresh Histogram) bool {

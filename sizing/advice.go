@@ -55,7 +55,7 @@ func Recommend(h Histogram, k int) (Advice, error) {
 	return a, nil
 }
 
-// keep tells whether the ladder in force is to stay.
+// keep reports whether the ladder in force is to stay.
 func keep(a Advice, k, present int) bool {
 	switch {
 	case present == 0 || a.Best.Oversize < a.Now.Oversize:

@@ -21,7 +21,7 @@ type Outcome struct {
 	Requested, Slab    uint64 // bytes asked for and handed out, summed over all gets
 	PeakInUse          int64  // the most slab bytes out at a time
 	PeakHeld           int64  // the most slab bytes out and idle together
-	PeakWaste          int64  // the most bytes out at a time that nobody asked for
+	PeakWaste          int64  // the most bytes out at a time and not requested
 	Out                int    // buffers never freed
 }
 
@@ -33,7 +33,7 @@ func (o Outcome) HitRate() float64 {
 	return float64(o.Hits) / float64(o.Gets)
 }
 
-// WasteShare is the part of the bytes handed out that nobody asked for, between 0 and 1.
+// WasteShare is the part of the bytes handed out and not requested, between 0 and 1.
 func (o Outcome) WasteShare() float64 {
 	if o.Slab == 0 {
 		return 0

@@ -16,7 +16,7 @@ type Op uint8
 // The operations of a trace.
 const (
 	OpGet   Op = iota // a buffer of Arg bytes was asked for
-	OpFree            // the buffer of get number Arg, counted from 0, went home
+	OpFree            // the buffer of get number Arg, counted from 0, was returned
 	OpCycle           // a collection cycle began; Arg is 0
 )
 

@@ -15,7 +15,7 @@ type Usage struct {
 	Oversize  uint64 // requests above the largest class, which a pool never keeps
 }
 
-// Waste is Slab-Requested: bytes handed out that nobody asked for.
+// Waste is Slab-Requested: bytes handed out and not requested.
 func (u Usage) Waste() uint64 { return u.Slab - u.Requested }
 
 // Share is the part of the slab bytes that is waste, between 0 and 1; 0 when nothing was pooled.

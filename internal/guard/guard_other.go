@@ -2,7 +2,7 @@
 
 package guard
 
-// Supported tells whether Alloc can succeed on this platform.
+// Supported reports whether Alloc can succeed on this platform.
 const Supported = false
 
 // Alloc returns ErrUnsupported.

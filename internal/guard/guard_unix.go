@@ -4,7 +4,7 @@ package guard
 
 import "syscall"
 
-// Supported tells whether Alloc can succeed on this platform.
+// Supported reports whether Alloc can succeed on this platform.
 const Supported = true
 
 // Alloc returns n bytes of zeroed memory in pages of their own, outside the Go heap.

@@ -1,2 +1,2 @@
-// Package hint tells goroutines apart cheaply, to spread them over shards.
+// Package hint distinguishes goroutines cheaply, to spread them over shards.
 package hint

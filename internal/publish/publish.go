@@ -2,6 +2,6 @@
 //
 // sync/atomic has sequentially consistent stores only, which amd64 can do no cheaper than a locked
 // exchange: about six nanoseconds, a third of a whole Get and Free. A slab just taken out of its
-// pool has one owner, nobody else writes its word, and nobody learns of its references but through
+// pool has one owner, no other goroutine writes its word, and none has its references except from
 // the owner, by whatever means goroutines hand values over; a plain store is enough.
 package publish

@@ -53,7 +53,7 @@ type Config struct {
 	Returned func(number uint64)           // observes its end; set with Loaned
 
 	Fault  func(Fault) any // the value to panic with about a stale reference
-	Report func(Fault)     // told of leaks and unguarded slabs
+	Report func(Fault)     // called with leaks, writes after free and unguarded slabs
 }
 
 // Depot makes slabs, hands references to them out and takes the slabs back, within a bound on what it

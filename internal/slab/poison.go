@@ -16,7 +16,7 @@ func poison(mem []byte) {
 	}
 }
 
-// poisonIntact reports whether nobody has written to poisoned memory.
+// poisonIntact reports whether poisoned memory carries its pattern.
 func poisonIntact(mem []byte) bool {
 	for len(mem) > 0 {
 		n := min(len(mem), len(patterns))

@@ -103,7 +103,7 @@ func (s *Slab) collected() {
 	}
 }
 
-// discard gives up a slab that the caller owns and nobody references.
+// discard gives up a slab that the caller owns and that has no references.
 func (s *Slab) discard() {
 	s.verifyPoison()
 	finalized := !s.retained

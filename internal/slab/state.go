@@ -47,7 +47,7 @@ const (
 	maxCount  uint64 = 1 << 28
 )
 
-// Free tells a predicted key by its sign as an int32, and a sum must never carry into the flags.
+// Free recognises a predicted key by its sign as an int32, and a sum must never carry into the flags.
 const (
 	_ = uint(31 - (genShift - 1)) // predicted is bit 31
 	_ = uint(predicted>>31 - 1)
