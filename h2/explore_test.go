@@ -362,8 +362,9 @@ type stepNet struct {
 func newStepNet() *stepNet {
 	n := &stepNet{feeds: make(chan []byte, 1<<16), mu: make(chan struct{}, 1), grown: make(chan struct{})}
 	n.in, n.inW = io.Pipe()
+	feeds := n.feeds // Close sets the field to nil
 	go func() {
-		for b := range n.feeds {
+		for b := range feeds {
 			n.inW.Write(b)
 		}
 	}()
