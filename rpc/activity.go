@@ -214,7 +214,7 @@ func (act *activity) apply(cfg *serviceConfig) *serviceConfig {
 // setConfig makes cfg what calls use. cc.mu is held.
 func (cc *ClientConn) setConfig(cfg *serviceConfig) {
 	cc.config.Store(cfg)
-	cc.resolved.tell()
+	cc.resolved.notify()
 }
 
 // endpointsOf makes an endpoint of each address, for resolvers older than endpoints.

@@ -236,7 +236,7 @@ func (cc *ClientConn) Close() error {
 	cc.mu.Unlock()
 	cc.setPicker(closedPicker{})
 	cc.mu.Lock()
-	cc.resolved.tell()
+	cc.resolved.notify()
 	cc.mu.Unlock()
 	if act != nil {
 		act.close()
@@ -248,13 +248,13 @@ func (cc *ClientConn) Close() error {
 	return cc.facade.close()
 }
 
-// setState notes a state and tells who waits. cc.mu is held.
+// setState sets the state and wakes the goroutines that wait for a change. cc.mu is held.
 func (cc *ClientConn) setState(s connectivity.State) {
 	if cc.state == connectivity.Shutdown || cc.state == s {
 		return
 	}
 	cc.state = s
-	cc.changed.tell()
+	cc.changed.notify()
 	for m := range cc.watchers {
 		m.show(s)
 	}

@@ -146,7 +146,7 @@ func (c *clientConn) leave() {
 	})
 }
 
-// retire takes a connection that opens no streams any more out of use. Nobody picks
+// retire takes a connection that opens no streams any more out of use: no pick returns
 // it afterwards.
 func (c *clientConn) retire() { c.leave() }
 

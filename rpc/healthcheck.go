@@ -62,7 +62,7 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &healthWatch{cancel}
 	s.health = w
-	tell := func(state connectivity.State, err error) {
+	notify := func(state connectivity.State, err error) {
 		s.act.policy.run(func() {
 			s.mu.Lock()
 			current := s.health == w
@@ -74,15 +74,15 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	}
 	name := s.checkedService()
 	if name == nil || s.opts.HealthCheckEnabled { // not wanted, or READY says it already
-		tell(connectivity.Ready, nil)
+		notify(connectivity.Ready, nil)
 		return
 	}
-	s.watch(ctx, s.held, *name, tell)
+	s.watch(ctx, s.held, *name, notify)
 }
 
-// watch calls Health.Watch on c until ctx or the connection ends, and tells of every
+// watch calls Health.Watch on c until ctx or the connection ends, and calls notify with every
 // change. A server that has no health service is taken for healthy. s.mu is held.
-func (s *subConn) watch(ctx context.Context, c *clientConn, service string, tell func(connectivity.State, error)) {
+func (s *subConn) watch(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) {
 	cc := s.act.cc
 	if !cc.begin() {
 		return
@@ -93,26 +93,26 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, tell
 			if !sleep(ctx, backoff.Delay(gbackoff.DefaultConfig, failures)) || c.usable() != nil {
 				return
 			}
-			tell(connectivity.Connecting, nil)
-			heard, err := cc.watchOnce(ctx, c, service, tell)
+			notify(connectivity.Connecting, nil)
+			answered, err := cc.watchOnce(ctx, c, service, notify)
 			switch {
 			case ctx.Err() != nil || c.usable() != nil:
 				return
 			case status.Code(err) == codes.Unimplemented:
 				grpclog.Component("rpc").Errorf("the server at %v has no health service: its connections count as healthy", c.peer.Addr)
-				tell(connectivity.Ready, nil)
+				notify(connectivity.Ready, nil)
 				return
 			}
-			tell(connectivity.TransientFailure, fmt.Errorf("connection active but received health check RPC error: %w", err))
-			if heard {
+			notify(connectivity.TransientFailure, fmt.Errorf("connection active but received health check RPC error: %w", err))
+			if answered {
 				failures = -1
 			}
 		}
 	}()
 }
 
-// watchOnce makes one call of Health.Watch. heard says that the server has answered.
-func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, tell func(connectivity.State, error)) (heard bool, err error) {
+// watchOnce makes one call of Health.Watch. answered says that the server has answered.
+func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.own.Add(1)
@@ -127,16 +127,16 @@ func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service stri
 	if err := st.CloseSend(); err != nil {
 		return false, err
 	}
-	for ; ; heard = true {
+	for ; ; answered = true {
 		var r healthpb.HealthCheckResponse
 		if err := st.RecvMsg(&r); err != nil {
-			return heard, err
+			return answered, err
 		}
 		if r.Status == healthpb.HealthCheckResponse_SERVING {
-			tell(connectivity.Ready, nil)
+			notify(connectivity.Ready, nil)
 			continue
 		}
-		tell(connectivity.TransientFailure, fmt.Errorf("connection active but health check failed. status=%s", r.Status))
+		notify(connectivity.TransientFailure, fmt.Errorf("connection active but health check failed. status=%s", r.Status))
 	}
 }
 

@@ -69,7 +69,7 @@ func (m *mirror) show(s connectivity.State) {
 	m.to.UpdateState(balancer.State{ConnectivityState: s, Picker: errorPicker{errNeverDials}})
 }
 
-// ExitIdle implements balancer.Balancer: somebody has called Connect.
+// ExitIdle implements balancer.Balancer. It is called by Connect of the stock ClientConn.
 func (m *mirror) ExitIdle() {
 	if m.p.attaching.Load() > 0 {
 		m.p.attaching.Add(-1)

@@ -206,7 +206,7 @@ func (c *call) connection() (*clientConn, error) {
 	return p.conn, nil
 }
 
-// attemptEnded tells the balancer how an attempt ended.
+// attemptEnded reports to the balancer how an attempt ended.
 func (c *call) attemptEnded(a *attempt, err error) {
 	if c.picked.done == nil {
 		return

@@ -1,10 +1,10 @@
 package rpc
 
-// signal tells whoever waits that something has happened, any number of times. It
-// costs nothing while nobody waits. It is guarded by its owner's mutex.
+// signal wakes the goroutines that wait for something to happen, any number of times. It
+// allocates only while one waits. It is guarded by its owner's mutex.
 type signal struct{ ch chan struct{} }
 
-// next is closed the next time that tell is called.
+// next is closed the next time that notify is called.
 func (s *signal) next() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})
@@ -12,7 +12,7 @@ func (s *signal) next() <-chan struct{} {
 	return s.ch
 }
 
-func (s *signal) tell() {
+func (s *signal) notify() {
 	if s.ch != nil {
 		close(s.ch)
 		s.ch = nil

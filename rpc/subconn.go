@@ -32,7 +32,7 @@ type subConn struct {
 	held     *clientConn        // the connection there is, healthy or not
 	at       resolver.Address   // what held is connected to
 	failures int                // to connect, in a row
-	hurry    signal             // of resetBackoff
+	reset    signal             // of resetBackoff
 
 	health    *healthWatch // the balancer's listener; nil without one
 	producers map[balancer.ProducerBuilder]*producer
@@ -59,7 +59,7 @@ func (s *subConn) String() string {
 	return fmt.Sprintf("SubConn(%s)", s.addrs[0].Addr)
 }
 
-// setState notes a state and tells the balancer. s.mu is held.
+// setState sets the state and reports it to the balancer. s.mu is held.
 func (s *subConn) setState(state connectivity.State, err error) {
 	if s.state == state || s.state == connectivity.Shutdown {
 		return
@@ -123,13 +123,13 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 		return
 	}
 	s.setState(connectivity.TransientFailure, err)
-	hurry := s.hurry.next()
+	reset := s.reset.next()
 	s.mu.Unlock()
 	t := time.NewTimer(time.Until(began.Add(delay)))
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-hurry:
+	case <-reset:
 	case <-ctx.Done():
 		return
 	}
@@ -137,7 +137,7 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 	defer s.mu.Unlock()
 	if ctx.Err() == nil {
 		select {
-		case <-hurry: // resetBackoff has counted
+		case <-reset: // resetBackoff has set the count
 		default:
 			s.failures++
 		}
@@ -224,7 +224,10 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 		s.drop()
 	}
 	s.stop()
-	s.setState(connectivity.Idle, nil)
+	if len(addrs) == 0 {
+		s.setState(connectivity.Idle, nil)
+		return
+	}
 	s.start()
 }
 
@@ -270,6 +273,6 @@ func (s *subConn) shutdown() {
 func (s *subConn) resetBackoff() {
 	s.mu.Lock()
 	s.failures = 0
-	s.hurry.tell()
+	s.reset.notify()
 	s.mu.Unlock()
 }

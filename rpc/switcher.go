@@ -204,7 +204,7 @@ func (ch *child) MetricsRecorder() estats.MetricsRecorder {
 	return recorderOf(ch.sw.act.cc.opts.stats)
 }
 
-// deliver tells the balancer of a subConn's state. It runs in the policy queue.
+// deliver reports a subConn's state to the balancer. It runs in the policy queue.
 func (ch *child) deliver(s *subConn, st balancer.SubConnState) {
 	ch.sw.mu.Lock()
 	serves := ch.serves()

@@ -122,7 +122,7 @@ func (r unixResolver) Build(t resolver.Target, cc resolver.ClientConn, _ resolve
 
 func oneAddress(cc resolver.ClientConn, addr string) (resolver.Resolver, error) {
 	a := resolver.Address{Addr: addr}
-	// The balancer is told of a failure, and calls say so: nothing can be resolved again.
+	// A failure is reported by the balancer to calls: nothing can be resolved again.
 	_ = cc.UpdateState(resolver.State{Addresses: []resolver.Address{a},
 		Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{a}}}})
 	return fixedResolver{}, nil
