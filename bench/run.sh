@@ -2,7 +2,7 @@
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
 #   ./run.sh             everything, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, idle, smb
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
 #
@@ -37,7 +37,7 @@ measure() {
 	GOWORK=off go tool -modfile=../ci/tools/go.mod benchstat -table .name -col /peer "$out"
 }
 
-[ $# -gt 0 ] || set -- core rpc idle smb
+[ $# -gt 0 ] || set -- core rpc neutral idle smb
 for what; do
 	case $what in
 	core)
@@ -48,13 +48,17 @@ for what; do
 		measure unary ./rpc '^BenchmarkUnary$' 150ms "${COUNT:-3}"
 		measure stream ./rpc '^BenchmarkStream$' 100ms "${COUNT:-3}"
 		;;
+	neutral)
+		go build -o "$bin/neutral" ./neutral
+		"$bin/neutral" -count "${COUNT:-5}" -others >"$results/neutral.txt"
+		;;
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
 	smb)
 		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-3}"
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-3}"
 		;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc idle smb" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb" >&2
 		exit 2
 		;;
 	esac

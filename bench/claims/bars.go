@@ -34,22 +34,32 @@ func bars() []bar {
 	call := func(size, callers int) string {
 		return fmt.Sprintf("Unary/tls=off/size=%d/callers=%d", size, callers)
 	}
+	neutral := func(what string, size int, peer string, first, aim float64) bar {
+		return bar{what, fmt.Sprintf("Neutral/size=%d", size), "cpu-ns/op", peer, first, aim, timesFaster}
+	}
 	return []bar{
-		{"Get and Free of 32 KiB, against a bare `sync.Pool`", "GetFree/size=32768", "", "syncpool", 1.6, 1, timesTheirs},
-		{"Get, Split, Free, Free, against grpc-go's default pool", "Split", "", "grpc", 10, 25, timesFaster},
-		{"the same, against a pool that does not zero", "Split", "", "grpc-nozero", 2, 4, timesFaster},
+		{"Get and Free of 32 KiB, against a bare `sync.Pool`", "GetFree/size=32768", "", "syncpool", 1.35, 1.2, timesTheirs},
+		{"burst of 64 × 32 KiB after one collection, against mcache", "BurstAfterGC/cycles=1", "", "mcache", 1.2, 1, timesTheirs},
+		{"the same after two", "BurstAfterGC/cycles=2", "", "mcache", 1.2, 1, timesTheirs},
+		{"the same after three", "BurstAfterGC/cycles=3", "", "mcache", 1.2, 1, timesTheirs},
+		{"Get, Split, Free, Free, against grpc-go's default pool", "Split", "", "grpc", 10, none, timesFaster},
+		{"the same, against a pool that does not zero", "Split", "", "grpc-nozero", 4.5, 6, timesFaster},
 		{"length to class, against grpc-go's BinaryTiered: Get alone", "Lookup/side=get", "", "grpc", 0.8, 0.5, timesTheirs},
 		{"the same, Get and Free", "Lookup/side=both", "", "grpc", 0.8, 0.5, timesTheirs},
 		{"Arena get and free of 64 B, against jsign/bufpool's scheme", "Small/size=64", "", "shards", 4, 8, timesFaster},
 		{"its Chaos benchmark", "Chaos/hold=none", "", "shards", 4, 8, timesFaster},
 		{"Chaos, allocations an operation", "Chaos/hold=none", "allocs/op", "", 0, 0, atMost},
-		{"unary gRPC, 100 B, 64 callers, against grpc-go", call(100, 64), "calls/s", "grpc", 2.5, 5, timesMore},
-		{"the same, against grpc-go tuned", call(100, 64), "calls/s", "grpc-tuned", 2, 5, timesMore},
-		{"the same, allocations a call, both sides", call(100, 64), "allocs/op", "", 45, 20, atMost},
-		{"unary gRPC, 16 KiB, 8 callers, against grpc-go", call(16<<10, 8), "calls/s", "grpc", 1.5, 2.5, timesMore},
-		{"unary gRPC, 1 MiB, 8 callers, against grpc-go", call(1<<20, 8), "calls/s", "grpc", 1.5, 2.5, timesMore},
-		{"an idle connection's memory, client, against grpc-go", "Idle/tls=off", "client-B/conn", "grpc", 0.25, 0.1, timesTheirs},
-		{"the same, server", "Idle/tls=off", "server-B/conn", "grpc", 0.25, 0.1, timesTheirs},
+		neutral("server by h2load, 100 B, processor time, against grpc-go", 100, "grpc", 5, 7),
+		neutral("the same, against tonic", 100, "tonic", 3, 4),
+		neutral("16 KiB, against tonic", 16<<10, "tonic", 1.33, 1.6),
+		neutral("1 MiB, against tonic", 1<<20, "tonic", 1.25, none),
+		{"unary gRPC, both ends, 100 B, 64 callers, against grpc-go", call(100, 64), "calls/s", "grpc", 4.5, 6, timesMore},
+		{"the same, allocations a call, both ends", call(100, 64), "allocs/op", "", 8, 6, atMost},
+		{"16 KiB, 8 callers, against grpc-go", call(16<<10, 8), "calls/s", "grpc", 2.2, 3, timesMore},
+		{"1 MiB, 8 callers, against grpc-go", call(1<<20, 8), "calls/s", "grpc", 2.2, 3, timesMore},
+		{"messages on open streams, 100 B, 64 callers, against grpc-go", "Stream/tls=off/size=100/callers=64", "calls/s", "grpc", 2, 3, timesMore},
+		{"an idle connection's memory, client, against grpc-go", "Idle/tls=off", "client-B/conn", "grpc", 0.2, 0.1, timesTheirs},
+		{"the same, server", "Idle/tls=off", "server-B/conn", "grpc", 0.2, 0.1, timesTheirs},
 	}
 }
 
@@ -83,7 +93,7 @@ func smbBars() []bar {
 
 func barTable(r *results, bars []bar) string {
 	var b strings.Builder
-	b.WriteString("| what | bar | aim | measured | Tarn | peer | benchmark |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| what | target | stretch target | measured (range) | Tarn | peer | benchmark |\n|---|---|---|---|---|---|---|\n")
 	for _, c := range bars {
 		b.WriteString(c.row(r))
 	}
@@ -112,7 +122,30 @@ func (c bar) row(r *results) string {
 		peer = format(theirs, unit)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s%s | %s | %s | `%s` |\n",
-		c.what, c.goal(c.first), c.goal(c.aim), c.value(v), c.verdict(v), format(own, unit), peer, c.bench)
+		c.what, c.goal(c.first), c.goal(c.aim), c.value(v)+c.spread(r, unit), c.verdict(v), format(own, unit), peer, c.bench)
+}
+
+// spread is the range of the ratio over the turns, each against the peer's turn beside it.
+func (c bar) spread(r *results, unit string) string {
+	ours, theirs := r.values[key{c.bench, "tarn", unit}], r.values[key{c.bench, c.peer, unit}]
+	low, high := 0.0, 0.0
+	for i := range min(len(ours), len(theirs)) {
+		if ours[i] <= 0 || theirs[i] <= 0 {
+			continue
+		}
+		v := ours[i] / theirs[i]
+		if c.sense == timesFaster {
+			v = theirs[i] / ours[i]
+		}
+		if low == 0 || v < low {
+			low = v
+		}
+		high = max(high, v)
+	}
+	if low == high {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f–%.2f)", low, high)
 }
 
 func (c bar) verdict(v float64) string {
@@ -124,9 +157,9 @@ func (c bar) verdict(v float64) string {
 	}
 	switch {
 	case c.aim != none && meets(c.aim):
-		return ", aim met"
+		return ", stretch target met"
 	case meets(c.first):
-		return ", bar met"
+		return ", target met"
 	default:
 		return ", **missed**"
 	}
@@ -155,6 +188,8 @@ func (c bar) value(v float64) string {
 
 func format(v float64, unit string) string {
 	switch {
+	case unit == "cpu-ns/op":
+		return format(v, "ns/op")
 	case unit == "ns/op" && v >= 1e6:
 		return fmt.Sprintf("%.2f ms", v/1e6)
 	case unit == "ns/op" && v >= 1e4:

@@ -84,7 +84,7 @@ func run(dir, page string) error {
 	}
 	tables := map[string]string{
 		"machine": res.machine(), "losses": lossTable(res),
-		"bars": barTable(res, bars()), "bars-smb": barTable(res, smbBars()),
+		"bars": barTable(res, bars()), "first": firstTable(res), "bars-smb": barTable(res, smbBars()),
 	}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(res)

@@ -29,6 +29,7 @@ func valueTables() []valueTable {
 		{"writer", "ns/op", "Writer/", []string{"tarn", "bytebufferpool", "make", "grpc-nozero", "grpc"}},
 		{"adapt", "ns/op", "Adapt", []string{"tarn", "syncpool", "adapt-grpc", "adapt-httputil", "adapt-arrow", "grpc"}},
 		{"record", "ns/op", "Record/", []string{"on", "off"}},
+		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp"}},
 		{"unary", "calls/s", "Unary/tls=off/", rpc},
 		{"unary-p99", "p99-ns", "Unary/tls=off/", rpc},
 		{"unary-allocs", "allocs/op", "Unary/tls=off/", rpc},

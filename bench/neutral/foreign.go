@@ -79,7 +79,7 @@ func cpp(dir string) (string, error) {
 	at := filepath.Join(dir, "cpp")
 	plugin, err := exec.LookPath("grpc_cpp_plugin")
 	if err != nil {
-		return "", fmt.Errorf("%w (Debian: protobuf-compiler-grpc, libgrpc++-dev)", err)
+		return "", fmt.Errorf("%w (Debian: protobuf-compiler-grpc, libgrpc++-dev, libprotobuf-dev, pkg-config)", err)
 	}
 	if err := command(at, "protoc", "--cpp_out=.", "--grpc_out=.", "--plugin=protoc-gen-grpc="+plugin, "echo.proto"); err != nil {
 		return "", err

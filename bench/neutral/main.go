@@ -8,7 +8,7 @@
 // A server is a process of its own; its time is what the system accounts to it between the first call and
 // the last. Turns go over all servers before any is repeated, so that a slow spell of the machine does not
 // fall upon one server alone. h2load is Debian's nghttp2-client; tonic comes from crates.io, gRPC C++ from
-// Debian's libgrpc++-dev and protobuf-compiler-grpc.
+// Debian's libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc.
 package main
 
 import (
