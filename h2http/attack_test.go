@@ -327,6 +327,8 @@ func TestMalformedRequests(t *testing.T) {
 		"content-length of no number":  request("content-length", "x"),
 		"content-length without DATA":  request("content-length", "5"),
 		"CONNECT with a path":          {":method", "CONNECT", ":path", "/", ":authority", "example.com"},
+		"blank before a value":         request("a", " b"),
+		"blank after a value":          request("a", "b "),
 		"extended CONNECT, not wanted": {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
