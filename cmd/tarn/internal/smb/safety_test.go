@@ -20,7 +20,7 @@ import (
 )
 
 // copyWhile copies source to target and runs meddle when the first bytes have been counted.
-func copyWhile(t *testing.T, source, target string, meddle func()) (error, string) {
+func copyWhile(t *testing.T, source, target string, meddle func()) (said string, err error) {
 	t.Helper()
 	var errs bytes.Buffer
 	a := newApp("test", options{jobs: 1, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
@@ -48,7 +48,7 @@ func copyWhile(t *testing.T, source, target string, meddle func()) (error, strin
 			}
 		})
 	})
-	return err, errs.String()
+	return errs.String(), err
 }
 
 // overwrite changes a file in place, its length and its first bytes' places kept.
@@ -77,7 +77,7 @@ func TestSourceChangesWhileCopied(t *testing.T) {
 		t.Run("put "+mode, func(t *testing.T) {
 			s := startServer(t, "-mode", mode)
 			name, _ := bigFile(t)
-			err, said := copyWhile(t, name, s.url("target"), func() { overwrite(t, name) })
+			said, err := copyWhile(t, name, s.url("target"), func() { overwrite(t, name) })
 			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
 				t.Errorf("%v: %s", err, said)
 			}
@@ -94,7 +94,7 @@ func TestSourceChangesWhileCopied(t *testing.T) {
 			name, _ := bigFile(t)
 			must(t, "put", name, s.url("source"))
 			target := filepath.Join(t.TempDir(), "target")
-			err, said := copyWhile(t, s.url("source"), target, func() { overwrite(t, filepath.Join(s.dir, "source")) })
+			said, err := copyWhile(t, s.url("source"), target, func() { overwrite(t, filepath.Join(s.dir, "source")) })
 			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
 				t.Errorf("%v: %s", err, said)
 			}

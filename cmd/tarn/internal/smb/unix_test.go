@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"unicode/utf16"
 
-	"golang.org/x/crypto/md4"
+	"golang.org/x/crypto/md4" //lint:ignore SA1019 the NT hash is one
 )
 
 // chownLike gives a file the owner of another.
