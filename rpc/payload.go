@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// encodeMessage makes the framed and, if comp is not nil, compressed message of
-// v. Raw messages (*tarn.Chain, *tarn.Buffer) pass the codec by; their memory is
-// taken on every path.
+// encodeMessage returns the framed and, if comp is not nil, compressed message of
+// v, to be freed. Raw messages (*tarn.Chain, *tarn.Buffer) pass the codec by; their
+// memory is taken on every path.
 func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, v any) (message.Message, payloadInfo, error) {
 	m, raw := takeRaw(v)
 	if !raw && v != nil { // an untyped nil is an empty message, as in grpc-go

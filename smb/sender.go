@@ -90,7 +90,7 @@ func short(n, want int, err error) error {
 	return err
 }
 
-// write sends f under the token, which it gives back; f's buffer is freed when it is sent.
+// write takes ownership of f and sends it under the token, which it gives back.
 // When ctx ends while the connection takes nothing, the rest is copied, a
 // goroutine goes on sending it, and write returns the context's error: the payload
 // is the caller's again, and the stream stays whole. Any other error means that

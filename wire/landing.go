@@ -71,8 +71,8 @@ func (l *Landing) Put(p []byte) int {
 	return n
 }
 
-// Take returns the complete message, which is the caller's to free, and makes l
-// ready for the next. It panics while bytes are missing.
+// Take returns the complete message, to be freed by the caller, and makes l ready
+// for the next. It panics while bytes are missing.
 func (l *Landing) Take() tarn.Buffer {
 	if l.got != l.want {
 		panic("wire: Landing.Take of an incomplete message")

@@ -15,7 +15,7 @@ const (
 	lastChunk  = 1 << 20
 )
 
-// Compress takes ownership of m and returns it compressed.
+// Compress takes ownership of m and returns it compressed, to be freed.
 func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 	defer m.Free()
 	w := tarn.NewWriter(a)
@@ -34,8 +34,8 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 	return Message{Chain: &chain}, nil
 }
 
-// Decompress takes ownership of m and returns it decompressed, at most limit
-// bytes of it: ErrTooLarge says that there was more (the rest is not produced,
+// Decompress takes ownership of m and returns it decompressed, to be freed, at most
+// limit bytes of it: ErrTooLarge says that there was more (the rest is not produced,
 // so a bomb costs at most limit and one chunk).
 func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Message, error) {
 	defer m.Free()

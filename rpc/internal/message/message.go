@@ -77,7 +77,7 @@ func (m *Message) Ref() Message {
 }
 
 // Flatten makes the message contiguous, copying only when it is not, and
-// returns its bytes, valid until m is freed (rule 3).
+// returns its bytes, valid until m is freed (rule 3). It borrows m.
 func (m *Message) Flatten() []byte {
 	if m.Chain != nil {
 		// Next of everything cannot be short.
