@@ -27,6 +27,15 @@
 //
 // Comments cite them by number.
 //
+// # How comments say who frees
+//
+// Doc comments state it in these words, which the analyser tarnvet (module tarn/vet) reads and checks
+// against the code: a function "takes ownership of b", or "takes ownership" (of all it is given);
+// "otherwise b stays the caller's" where that depends on success; it "borrows b", or "b is borrowed",
+// for the call; it "returns" something "to be freed" by the caller, or something "borrowed". An
+// implementation does what the comment of the interface's method says. An exported function
+// that takes a Buffer says one or the other.
+//
 // # What breaking them does
 //
 // A Buffer remembers the generation of its slab, and a slab whose last reference is freed moves on to
