@@ -2,7 +2,6 @@ package vet
 
 import (
 	"go/types"
-	"slices"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -16,9 +15,6 @@ func (f *flow) infer() *contract {
 		return c
 	}
 	c.Recovers = f.recovers()
-	if passed := slices.DeleteFunc(slices.Clone(f.exits), func(e exit) bool { return e.s.failed }); len(passed) > 0 {
-		f.exits = passed // a test that has failed may break its promises
-	}
 	if !f.returns {
 		c.NoReturn = len(f.fn.Blocks) > 0
 		return c

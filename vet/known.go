@@ -144,7 +144,7 @@ func namedOf(typ types.Type) *types.Named {
 // endsTest are methods of testing.TB that do not return.
 var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "Skip": true, "Skipf": true, "SkipNow": true}
 
-// failsTest are methods of testing.TB after which the test goes on, but has failed.
+// failsTest are methods of testing.TB after which the test goes on, but has failed: such a path is not followed.
 var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
 
 // neverReturns reports whether a function of the standard library does not return.

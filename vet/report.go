@@ -41,7 +41,7 @@ func (f *flow) where(pos, near token.Pos) string {
 
 // report notes a finding about r, which becomes evident at pos. It returns true.
 func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) bool {
-	if f.quiet || s.failed {
+	if f.quiet {
 		return true
 	}
 	if !pos.IsValid() {

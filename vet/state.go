@@ -124,7 +124,6 @@ type state struct {
 	escaped map[ssa.Value]bool
 	defers  []pending
 	trail   *step
-	failed  bool // the test has failed: what it leaves behind does not matter
 }
 
 func newState() *state {
@@ -138,7 +137,7 @@ func (s *state) clone() *state {
 	return &state{
 		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
 		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped),
-		defers: slices.Clip(s.defers), trail: s.trail, failed: s.failed,
+		defers: slices.Clip(s.defers), trail: s.trail,
 	}
 }
 
@@ -162,9 +161,6 @@ func (s *state) key(f *flow) string {
 	}
 	for v := range s.escaped {
 		parts = append(parts, "e"+strconv.Itoa(f.number(v)))
-	}
-	if s.failed {
-		parts = append(parts, "failed")
 	}
 	slices.Sort(parts)
 	for _, d := range s.defers {

@@ -73,7 +73,12 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		}
 	case *ssa.MakeInterface:
 		delete(s.vals, slot{instr, -1})
-		if b := f.refsOf(s, instr.X); !b.empty() {
+		b := f.refsOf(s, instr.X)
+		switch {
+		case b.empty() || printed(instr):
+		case f.kinds.kindOf(instr.X.Type()) == handle:
+			f.giveAway(s, b)
+		default:
 			f.look(s, b, instr.Pos(), "used")
 			s.vals[slot{instr, -1}] = b
 		}
@@ -113,6 +118,42 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		f.look(s, binding{views: f.refsOf(s, instr.X).views}, instr.Pos(), "read")
 	}
 	return true
+}
+
+// printed reports whether an interface value is no more than one of the variadic arguments of a function
+// of the standard library that prints: that is allowed even with a reference that has ended.
+func printed(v *ssa.MakeInterface) bool {
+	for _, u := range *v.Referrers() {
+		st, ok := u.(*ssa.Store)
+		if !ok {
+			return false
+		}
+		at, ok := st.Addr.(*ssa.IndexAddr)
+		if !ok {
+			return false
+		}
+		list, ok := at.X.(*ssa.Alloc)
+		if !ok {
+			return false
+		}
+		for _, u := range *list.Referrers() {
+			sl, ok := u.(*ssa.Slice)
+			if !ok {
+				continue
+			}
+			for _, u := range *sl.Referrers() {
+				call, ok := u.(ssa.CallInstruction)
+				if !ok {
+					return false
+				}
+				fn := callee(call.Common())
+				if fn == nil || fn.Pkg() == nil || !borrowsArguments(fn) && fn.Pkg().Path() != "log/slog" {
+					return false
+				}
+			}
+		}
+	}
+	return len(*v.Referrers()) > 0
 }
 
 // basic reports whether a field of a Buffer, or a pointer to one, is a number.

@@ -212,6 +212,9 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 	if onlyCalled(mc) {
 		return
 	}
+	if f.panics[fn] {
+		return // it changes nothing
+	}
 	con := f.anon[fn]
 	for i, b := range mc.Bindings {
 		refs := f.refsOf(s, b)
@@ -225,6 +228,9 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 			continue
 		}
 		if f.kinds.pointee(b.Type()) == untracked {
+			if f.looksOnly(fn.FreeVars[i]) {
+				continue
+			}
 			if p, ok := f.placeOf(b); ok {
 				f.keepCaptured(s, p, mc)
 				f.giveAway(s, s.places[p])
@@ -236,6 +242,32 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 		}
 		f.escapePointer(s, b)
 	}
+}
+
+// looksOnly reports whether a literal does no more with a captured pointer to a container than
+// looking at it or putting something in.
+func (f *flow) looksOnly(v *ssa.FreeVar) bool {
+	used := false
+	for _, u := range *v.Referrers() {
+		load, ok := u.(*ssa.UnOp)
+		if !ok || f.kinds.pointee(load.Type()) != container {
+			return false
+		}
+		for _, u := range *load.Referrers() {
+			call, ok := u.(*ssa.Call)
+			if !ok {
+				return false
+			}
+			con := f.contractOf(&call.Call)
+			for i, a := range operands(&call.Call) {
+				if e := con.param(i).Effect; a == ssa.Value(load) && e != effectBorrow && e != effectFill && e != effectNone {
+					return false
+				}
+			}
+			used = true
+		}
+	}
+	return used
 }
 
 // keepCaptured notes views in a captured variable of a goroutine.
@@ -289,8 +321,29 @@ func (f *flow) provoked() bool {
 					a = mc.Fn
 				}
 				_, fixed := a.(*ssa.Function)
-				listed := test && !fixed && types.Identical(a.Type(), f.fn.Signature)
+				listed := test && !fixed && types.Identical(a.Type(), f.fn.Signature) && !passedElsewhere(f.fn)
 				if (a == ssa.Value(f.fn) || listed) && f.catches(call.Common()) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// passedElsewhere reports whether a literal is an argument of a call where it stands, or called there.
+func passedElsewhere(fn *ssa.Function) bool {
+	for _, b := range fn.Parent().Blocks {
+		for _, instr := range b.Instrs {
+			call, ok := instr.(ssa.CallInstruction)
+			if !ok {
+				continue
+			}
+			for _, a := range append(slices.Clip(call.Common().Args), call.Common().Value) {
+				if mc, ok := a.(*ssa.MakeClosure); ok {
+					a = mc.Fn
+				}
+				if a == ssa.Value(fn) {
 					return true
 				}
 			}

@@ -39,6 +39,7 @@ type checker struct {
 	contracts map[*types.Func]*contract
 	imported  map[*types.Func]*contract
 	anon      map[*ssa.Function]*contract
+	panics    map[*ssa.Function]bool // literals that are there to panic
 	seen      map[string]bool
 	notes     *directives
 }
@@ -50,7 +51,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	c := &checker{
 		pass: pass, kinds: kinds, sites: index(pass.Files),
-		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{},
+		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{}, panics: map[*ssa.Function]bool{},
 		seen: map[string]bool{},
 	}
 	c.notes = readDirectives(pass)
@@ -194,7 +195,9 @@ func (c *checker) function(fn *ssa.Function) {
 		}
 	}
 	f := c.newFlow(fn, entry)
-	f.quiet = f.provoked()
+	if f.quiet = f.provoked(); f.quiet {
+		c.panics[fn] = true
+	}
 	f.run()
 	inferred := f.infer()
 	c.checkFree(f)

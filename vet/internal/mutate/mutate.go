@@ -35,6 +35,9 @@ type Mutant struct {
 	File int // index of the file in the unit
 	Pos  token.Position
 	What string // what is freed
+	// Kept is set when the reference lies in a field, an element or behind a pointer rather than in a
+	// variable: other functions may free it.
+	Kept bool
 	text []edit
 }
 
@@ -149,7 +152,7 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 				if !ok {
 					continue
 				}
-				m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x)}
+				m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x), Kept: kept(u.TypesInfo, x)}
 				m.Kind, m.text = Remove, []edit{{at(stmt.Pos()), at(stmt.End()), gone(x, text(x))}}
 				list = append(list, m)
 				if _, isCall := x.(*ast.CallExpr); !isBuffer || isCall {
@@ -182,6 +185,23 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 		})
 	}
 	return list
+}
+
+// kept reports whether an expression is a field or an element of something, or a pointer that the
+// function was given.
+func kept(info *types.Info, x ast.Expr) bool {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		v, ok := info.Uses[x].(*types.Var)
+		if !ok {
+			return false
+		}
+		_, pointer := v.Type().Underlying().(*types.Pointer)
+		return pointer && (v.Kind() == types.ParamVar || v.Kind() == types.RecvVar)
+	case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr, *ast.TypeAssertExpr:
+		return true
+	}
+	return false
 }
 
 // gone replaces a Free so that the variable stays used.

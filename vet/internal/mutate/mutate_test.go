@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -15,13 +16,19 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
-// Of the mistakes that can be planted in the repository's own code, at least leastFound are found. The short
-// form plants one in shortEvery; TARN_LONG=1 plants all.
+// Of the mistakes that can be planted in the repository's own code with references in variables, at least
+// leastFound are found. Those with references in fields and elements, which other functions may free, are
+// counted apart. The short form plants one in shortEvery; TARN_LONG=1 plants all.
 const (
-	leastFound = 0.60
+	leastFound = 0.75
 	leastCount = 500
 	shortEvery = 12
 )
+
+// noMistake are functions in which what is planted does no harm, and why.
+var noMistake = map[string]string{
+	"TestZeroBuffer": "freeing the zero Buffer does nothing, however often",
+}
 
 func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Setenv("GOWORK", "")
@@ -52,9 +59,16 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		}
 		mutants = append(mutants, All(u, src, deliberate(u, before))...)
 	}
-	if len(mutants) < leastCount {
-		t.Errorf("only %d mistakes can be planted", len(mutants))
+	variables := 0
+	for _, m := range mutants {
+		if !m.Kept {
+			variables++
+		}
 	}
+	if variables < leastCount {
+		t.Errorf("only %d mistakes can be planted in variables", variables)
+	}
+	t.Logf("%d mistakes can be planted, %d of them in variables", len(mutants), variables)
 	if only := os.Getenv("TARNVET_ONLY"); only != "" {
 		mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !strings.Contains(m.Pos.String(), only) })
 	} else if os.Getenv("TARN_LONG") == "" {
@@ -67,6 +81,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	type tally struct{ found, all int }
 	var mu sync.Mutex
 	counts := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
+	kept := map[Kind]*tally{Remove: {}, Double: {}, Early: {}, Forget: {}, After: {}}
 	invalid := 0
 	work := make(chan Mutant)
 	var wg sync.WaitGroup
@@ -80,6 +95,9 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 					t.Logf("%v: not planted: %v", m, err)
 				} else {
 					c := counts[m.Kind]
+					if m.Kept {
+						c = kept[m.Kind]
+					}
 					c.all++
 					found := false
 					for _, f := range after {
@@ -100,19 +118,31 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	var all tally
-	var text []string
-	for _, k := range []Kind{Remove, Double, Early, Forget, After} {
-		c := counts[k]
-		all.found += c.found
-		all.all += c.all
-		text = append(text, fmt.Sprintf("%s %d of %d", k, c.found, c.all))
+	sum := func(of map[Kind]*tally) (t tally, text string) {
+		var parts []string
+		for _, k := range []Kind{Remove, Double, Early, Forget, After} {
+			t.found += of[k].found
+			t.all += of[k].all
+			parts = append(parts, fmt.Sprintf("%s %d of %d", k, of[k].found, of[k].all))
+		}
+		return t, strings.Join(parts, ", ")
 	}
-	share := float64(all.found) / float64(all.all)
-	t.Logf("found %d of %d planted mistakes, %.1f %% (%s); %d could not be planted", all.found, all.all, 100*share, strings.Join(text, ", "), invalid)
-	if share < leastFound {
-		t.Errorf("%.1f %% found, at least %.0f %% should be", 100*share, 100*leastFound)
+	all, text := sum(counts)
+	share := float64(all.found) / float64(max(all.all, 1))
+	t.Logf("in variables: found %d of %d planted mistakes, %.1f %% (%s); %d could not be planted", all.found, all.all, 100*share, text, invalid)
+	fields, text := sum(kept)
+	t.Logf("in fields and elements: found %d of %d (%s)", fields.found, fields.all, text)
+	if least := leastFound - slack(all.all); share < least {
+		t.Errorf("%.1f %% found, at least %.0f %% should be", 100*share, 100*least)
 	}
+}
+
+// slack is what a sample of n may fall short by chance: two standard deviations; nothing for all.
+func slack(n int) float64 {
+	if os.Getenv("TARN_LONG") != "" {
+		return 0
+	}
+	return 2 * math.Sqrt(leastFound*(1-leastFound)/float64(max(n, 1)))
 }
 
 // signature identifies a finding whatever else is on its line.
@@ -146,6 +176,9 @@ func deliberate(u *driver.Unit, found []driver.Finding) func(token.Position) boo
 			from := fn.Pos()
 			if fn.Doc != nil {
 				from = fn.Doc.Pos()
+			}
+			if noMistake[fn.Name.Name] != "" {
+				marks = append(marks, from)
 			}
 			for _, m := range marks {
 				if from <= m && m < fn.End() {

@@ -385,3 +385,13 @@ func lent(p *tarn.Pool, h func(tarn.Buffer)) {
 }
 
 func use([]byte) {}
+
+func printed(p *tarn.Pool) string {
+	b := p.Get(10)
+	b.Free()
+	return fmt.Sprint(b) // it says that it was freed
+}
+
+func kept(p *tarn.Pool, all []any) []any {
+	return append(all, p.Get(10))
+}
