@@ -409,9 +409,12 @@ func TestEndWhileSending(t *testing.T) {
 // TestServerEnforcesTheDeadlineFirst resets a request that has not been sent
 // whole, after its deadline: DEADLINE_EXCEEDED, as for one that was.
 func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
+	var writing sync.Mutex // both requests may come on one connection
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
 		go func() {
 			<-time.After(30 * time.Millisecond)
+			writing.Lock()
+			defer writing.Unlock()
 			p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
 		}()
 	})
