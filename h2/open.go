@@ -19,9 +19,9 @@ const (
 // ErrWouldBlock without having opened anything. Ownership of o's DATA is taken.
 //
 // Other errors: what ended the connection, *GoAwayError when the peer takes no
-// more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. In each of
-// these cases the peer has seen nothing of the request. When Open waits for
-// windows in vain it resets the stream and OnReset may have been called for it.
+// more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. The peer has seen
+// nothing of the request unless o.Opened is set. When Open waits for windows and
+// fails, it resets the stream, and OnReset may have been called for it.
 func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	c.mu.Lock()
 	s, err := c.open(ctx, v, o)
@@ -71,6 +71,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	}
 	s.Value = v
 	c.nextID += 2
+	o.Opened = true
 	if ctx == nil {
 		c.putOut(s, o)
 		return s, nil

@@ -18,6 +18,7 @@ type Out struct {
 	TrailerBlock *Block
 	Trailers     []Field
 	Ending       Ending // END_STREAM on the last frame; trailers imply it
+	Opened       bool   // set by Open when the stream exists, also if Open then fails
 }
 
 func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }

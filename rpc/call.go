@@ -29,7 +29,7 @@ type call struct {
 	waited   bool               // for a picker; statistics have yet to be told
 }
 
-// init settles everything that does not depend on a connection.
+// init decides everything that does not depend on a connection.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
 	cc.idle.calls.Add(1)
 	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts}
@@ -47,7 +47,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err := c.info.apply(opts); err != nil {
 		return err
 	}
-	if err := c.info.settle(); err != nil {
+	if err := c.info.chooseCodec(); err != nil {
 		return err
 	}
 	c.retry = cc.policyFor(cfg, mc)
@@ -140,10 +140,12 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 		a.opened(st)
 		return maybeProcessed, nil
 	}
-	return c.openFailed(a, conn, err)
+	return c.openFailed(a, conn, out, err)
 }
 
-func (c *call) openFailed(a *attempt, conn *clientConn, err error) (progress, error) {
+// openFailed says how far the server got with an attempt that could not be opened, and
+// what became of it.
+func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
 	a.mu.Lock()
 	ended, seen, st := a.end != nil, a.seen, a.status
 	a.mu.Unlock()
@@ -156,7 +158,7 @@ func (c *call) openFailed(a *attempt, conn *clientConn, err error) (progress, er
 		return seen, c.failure(st)
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
-	case unseen(err):
+	case !out.Opened && unseen(err):
 		conn.retire()
 		return notSent, status.Error(codes.Unavailable, "the connection has gone: "+err.Error())
 	}

@@ -120,8 +120,8 @@ func (ci *callInfo) force(c message.Codec) {
 	ci.codec, ci.forced, ci.special = c, true, true
 }
 
-// settle finds the codec once all options are known.
-func (ci *callInfo) settle() error {
+// chooseCodec finds the codec once all options are known.
+func (ci *callInfo) chooseCodec() error {
 	switch {
 	case ci.forced:
 		if ci.subtype == "" {

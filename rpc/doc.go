@@ -23,6 +23,5 @@
 //
 // # Limitations
 //
-// See docs/rpc.md: no xDS, no service config beyond retry and the choice of
-// balancer, no grpc-go resolvers or balancers, no channelz, no binary logging.
+// See docs/rpc.md: no xDS, no hedging, no channelz, no binary logging.
 package rpc

@@ -435,30 +435,37 @@ type lateContext struct {
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.at, true }
 
-// TestNoTransparentRetryOfSentBytes breaks the connection when it has brought
-// part of a large request: without a retry policy the call is not made again.
+// TestNoTransparentRetryOfSentBytes ends the connection when it has brought part of a
+// large request: without a retry policy the call is not made again.
 func TestNoTransparentRetryOfSentBytes(t *testing.T) {
-	var requests atomic.Int32
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
-		requests.Add(1)
-		for got := 0; got < 60_000; {
-			fr, err := p.fr.ReadFrame()
-			if err != nil {
-				return
+	for _, goAway := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeEnhanceYourCalm} {
+		t.Run(goAway.String(), func(t *testing.T) {
+			var requests atomic.Int32
+			addr := rawServer(t, func(p *rawPeer, id uint32) {
+				requests.Add(1)
+				for got := 0; got < 60_000; {
+					fr, err := p.fr.ReadFrame()
+					if err != nil {
+						return
+					}
+					if d, ok := fr.(*http2.DataFrame); ok {
+						got += len(d.Data())
+					}
+				}
+				if goAway != http2.ErrCodeNo {
+					p.fr.WriteGoAway(id, goAway, []byte("enough"))
+				}
+				p.nc.Close()
+			})
+			c := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff()))
+			for range 20 {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(200_000)})
+				wantCode(t, err, codes.Unavailable)
 			}
-			if d, ok := fr.(*http2.DataFrame); ok {
-				got += len(d.Data())
+			if n := requests.Load(); n > 20 {
+				t.Fatalf("20 calls made %d requests", n)
 			}
-		}
-		p.nc.Close()
-	})
-	c := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff()))
-	for range 20 {
-		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(200_000)})
-		wantCode(t, err, codes.Unavailable)
-	}
-	if n := requests.Load(); n > 20 {
-		t.Fatalf("20 calls made %d requests", n)
+		})
 	}
 }
 

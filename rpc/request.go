@@ -66,7 +66,7 @@ func (b *routes) put(method string, r *route) {
 	b.m.Store(&next)
 }
 
-// route is what a method and the call's options settle.
+// route finds what calls of a method with the same options have in common.
 func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	plain := !ci.special && !cc.info.special
 	known, agent := &cc.routes, cc.opts.userAgent

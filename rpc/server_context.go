@@ -12,7 +12,7 @@ import (
 // cancellation, metadata, peer and transport stream, each made when asked for.
 var _ context.Context = (*serverCall)(nil)
 
-// Deadline is when the client's patience ends.
+// Deadline is when the client gives the call up, if it has said so.
 func (c *serverCall) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
 
 // Done is closed when the call is over: cancelled, expired, disconnected, or

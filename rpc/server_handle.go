@@ -97,7 +97,7 @@ func (c *serverCall) callStream(m *method) (err error) {
 // goexit is handle's end when the handler does not return because of
 // runtime.Goexit.
 func (c *serverCall) goexit() {
-	if !c.released { // not amid statsEnd
+	if !c.released { // statsEnd has not begun
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
 		c.sendStatus(st)

@@ -17,7 +17,7 @@ import (
 // call. The connection remembers it with the header list, so that a repeated
 // request costs no parsing, no lookup and no metadata map.
 type shape struct {
-	method     *method // nil: nobody registered it
+	method     *method // nil: not registered
 	path       string
 	subtype    string
 	codec      message.Codec
@@ -108,7 +108,7 @@ func (sh *shape) find(s *Server) {
 	sh.refuse = &refusal{httpStatus: httpOK, st: st}
 }
 
-// choose settles codec and compressor, and with them the response's fields.
+// choose finds codec and compressor, and with them the response's fields.
 func (sh *shape) choose(s *Server) {
 	sh.codec = s.opts.codec
 	if sh.codec == nil {

@@ -10,7 +10,7 @@ import (
 const workerIdle = 10 * time.Second
 
 // workers runs calls on goroutines that have a grown stack already. There is no
-// queue: a call that finds nobody idle gets a goroutine of its own, which then
+// queue: a call that finds no idle goroutine gets one of its own, which then
 // stays for a while. The last to become idle is the first to be used again,
 // because its stack and caches are the warmest.
 type workers struct {
