@@ -314,20 +314,18 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		reason = "status 101, which HTTP/2 does not have"
 	}
 	if reason == "" && !trailers {
-		if v, n, same := single(h, "content-length"); !same {
+		switch m := messageFields(h); {
+		case m.lengths > 1 && m.differ:
 			reason = "content-length twice, with different values"
-		} else if n > 0 && h.Status != 304 {
-			length, err := strconv.ParseUint(v, 10, 62)
+		case m.hosts > 1 && c.side == server:
+			reason = "host twice"
+		case m.lengths > 0 && h.Status != 304:
+			length, err := strconv.ParseUint(m.length, 10, 62)
 			if err != nil {
 				reason = "content-length that is no number"
 			} else if s.length = int64(length); length > 0 && f.has(flagEndStream) && c.side == server {
 				reason = "content-length without content"
 			}
-		}
-	}
-	if reason == "" && !trailers && c.side == server {
-		if _, n, _ := single(h, "host"); n > 1 {
-			reason = "host twice"
 		}
 	}
 	if reason == "" && trailers && s.length > 0 {
@@ -344,20 +342,28 @@ func (c *Conn) peerEnded(s *Stream) {
 	c.advance(s, recvEnd, nil)
 }
 
-// single returns the value of the first field called name, how many there are, and
-// whether all have the same value.
-func single(h *Header, name string) (value string, n int, same bool) {
-	same = true
+// framing is what a header list says of the message's length and host.
+type framing struct {
+	length  string // the first content-length
+	lengths int    // how many there are
+	differ  bool   // and whether they differ
+	hosts   int
+}
+
+// messageFields looks for the fields that may not differ or be repeated.
+func messageFields(h *Header) (m framing) {
 	for _, fields := range [2][]Field{h.Fields, h.More} {
 		for i := range fields {
-			if fields[i].Name != name {
-				continue
+			switch f := &fields[i]; f.Name {
+			case "host":
+				m.hosts++
+			case "content-length":
+				if m.lengths++; m.lengths == 1 {
+					m.length = f.Value
+				}
+				m.differ = m.differ || f.Value != m.length
 			}
-			if n++; n == 1 {
-				value = fields[i].Value
-			}
-			same = same && value == fields[i].Value
 		}
 	}
-	return value, n, same
+	return m
 }
