@@ -61,6 +61,9 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 		return nil
 	}
 	x.ctx.parent = c.ctx
+	if p := x.traits.priority; p != "" {
+		s.SetPriority(h2.ParsePriority(p))
+	}
 	x.handle = s.Handle()
 	x.body.start(x, s)
 	x.body.data.SetPool(c.engine.pool)

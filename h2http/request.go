@@ -34,6 +34,7 @@ type traits struct {
 	length   int64 // content-length; -1: none
 	expects  bool  // Expect: 100-continue
 	trailers []string
+	priority string // RFC 9218; "": none
 	bad      string // why the request is malformed; "": it is not
 }
 
@@ -112,6 +113,8 @@ func (t *traits) take(f h2.Field) bool {
 			t.expects = true
 			return false
 		}
+	case "priority":
+		t.priority = f.Value
 	case "trailer":
 		for key := range strings.SplitSeq(f.Value, ",") {
 			key = http.CanonicalHeaderKey(strings.Trim(key, " \t"))

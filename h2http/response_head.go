@@ -66,6 +66,9 @@ func (d *responseHead) take(w *responseWriter, status int) {
 			d.declare(w, strings.Trim(key, " \t"))
 		}
 	}
+	if p := h["Priority"]; len(p) > 0 { // the server's word counts: RFC 9218 section 8
+		w.x.stream.SetPriority(h2.ParsePriority(strings.Join(p, ",")))
+	}
 	if h.Get("Connection") == "close" {
 		w.x.conn.h2.Shutdown()
 	}
