@@ -45,15 +45,23 @@ func ioctlStep(req proto.IoctlRequest) step {
 // that. use looks at the replies: calls[0] is the CREATE, the last one the CLOSE. Whatever
 // fails, the file does not stay open.
 func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*call) error, steps ...step) error {
+	if at := snapshotOf(ctx); at != 0 {
+		create.Contexts.Timewarp = at
+	}
+	closing := proto.CloseRequest{FileID: proto.RelatedFileID()}
+	if n := len(steps); n > 0 && steps[n-1].cmd == proto.CommandClose {
+		closing.Flags = proto.ClosePostQuery
+		steps = steps[:n-1]
+	}
 	parts := make([]part, 0, 6)
 	parts = append(parts, part{cl: t.call(proto.CommandCreate), req: create})
 	for i := range steps {
 		parts = append(parts, t.part(&steps[i], proto.RelatedFileID()))
 	}
-	parts = append(parts, part{cl: t.call(proto.CommandClose), req: closeRequest(proto.RelatedFileID())})
+	parts = append(parts, part{cl: t.call(proto.CommandClose), req: &closing})
 	err := t.c.compound(ctx, parts, t.guard)
 	if err == errNoCredits {
-		return t.chainSingly(ctx, create, use, steps)
+		return t.chainSingly(ctx, create, &closing, use, steps)
 	}
 	if err != nil {
 		return err
@@ -61,10 +69,8 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 	return useReplies(parts, use)
 }
 
-// closeRequest asks for the file's state at its end, too.
-func closeRequest(id proto.FileID) request {
-	return &proto.CloseRequest{Flags: proto.ClosePostQuery, FileID: id}
-}
+// closeStep, as the last step of a chain, has its CLOSE answer with the file's state.
+func closeStep() step { return step{cmd: proto.CommandClose} }
 
 func (t *tree) part(st *step, id proto.FileID) part {
 	cl := t.call(st.cmd)
@@ -85,7 +91,7 @@ func useReplies(parts []part, use func(calls []*call) error) error {
 }
 
 // chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, use func(calls []*call) error, steps []step) error {
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, closing *proto.CloseRequest, use func(calls []*call) error, steps []step) error {
 	var done []part
 	cl := t.call(proto.CommandCreate)
 	cl.late = t.closeOpened
@@ -104,10 +110,11 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, use
 		}
 		done = append(done, p)
 	}
-	closing, cancel := t.m.s.closing(ctx)
+	closing.FileID = r.FileID
+	ctx, cancel := t.m.s.closing(ctx)
 	defer cancel()
 	last := t.call(proto.CommandClose)
-	if cerr := t.roundTrip(closing, last, closeRequest(r.FileID)); cerr == nil {
+	if cerr := t.roundTrip(ctx, last, closing); cerr == nil {
 		done = append(done, part{cl: last})
 	} else if err == nil {
 		err = cerr

@@ -38,6 +38,9 @@ type Dialer struct {
 	RequireSigning bool
 	// RequireEncryption encrypts every message and refuses a session that cannot.
 	RequireEncryption bool
+	// Names says how characters that Windows refuses in names are written. NamesAsTheyAre,
+	// the zero value, refuses them with ErrName.
+	Names NameMapping
 	// AllowGuest accepts a session as guest, or as nobody, although the Initiator has
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
 	// a session is refused with ErrSecurity.

@@ -20,10 +20,10 @@ type durability struct {
 }
 
 // makeDurable adds to a CREATE what asks for a durable handle, where the dialect has them.
-func (t *tree) makeDurable(req *proto.CreateRequest) (durability, error) {
+func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
-	if cfg.NoDurable || cfg.NoReconnect || t.c.agreed.dialect < proto.Dialect300 || t.kind != proto.ShareDisk {
+	if cfg.NoDurable || cfg.NoReconnect || t.c.agreed.dialect < proto.Dialect300 || t.kind != proto.ShareDisk || snapshotOf(ctx) != 0 {
 		return d, nil
 	}
 	if _, err := rand.Read(d.create[:]); err != nil {
@@ -144,7 +144,9 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 // has no state but how far it was listed.
 func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
-	r, err := t.create(ctx, listRequest(h.remote))
+	req := listRequest(h.remote)
+	req.Contexts.Timewarp = h.at
+	r, err := t.create(ctx, req)
 	if err != nil {
 		if errors.As(err, new(*ResponseError)) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))

@@ -128,4 +128,4 @@ func (f *File) Close() error {
 }
 
 // Share is the share the file is on, with the file's context.
-func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx} }
+func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx, at: f.h.at} }

@@ -157,7 +157,7 @@ func (s *Share) symlink(oldname, newname string) error {
 	if strings.HasPrefix(target, `\`) {
 		target, flags = `\??\UNC\`+s.m.s.host+`\`+s.m.name+target, 0
 	}
-	remote, err := remoteName(newname)
+	remote, err := s.remote(newname)
 	if err != nil {
 		return err
 	}

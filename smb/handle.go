@@ -17,6 +17,7 @@ type handle struct {
 	remote  string
 	append  bool
 	isDir   bool
+	at      proto.Filetime // of the snapshot, zero for the present
 	created bool           // by the CREATE that opened it
 	born    proto.Filetime // when the file was made
 	opened  time.Time      // its time of last write when it was opened

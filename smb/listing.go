@@ -56,7 +56,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 				return nil, err
 			}
 			if fresh {
-				return entryInfo(name, &e), nil
+				return entryInfo(l.t.m.s.cfg.Names.local(name), &e), nil
 			}
 		}
 		if err := l.entries.Err(); err != nil {

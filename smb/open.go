@@ -31,10 +31,16 @@ func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error)
 }
 
 func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error) {
+	return s.openNamed(name, "", flag, perm)
+}
+
+// openNamed opens the file with suffix behind its name: a stream's.
+func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*File, error) {
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
+		remote += suffix
 		req := openRequest(remote, flag, perm)
-		d, err := t.makeDurable(req)
+		d, err := t.makeDurable(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -44,6 +50,9 @@ func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error)
 			return err
 		}
 		h.grant(d)
+		if flag&os.O_TRUNC != 0 {
+			h.changed()
+		}
 		if h.isDir && flag&(os.O_WRONLY|os.O_RDWR) != 0 {
 			h.close(ctx)
 			return errIsDirectory
@@ -112,11 +121,16 @@ func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *pro
 	if err != nil {
 		return nil, err
 	}
-	return newHandle(t, name, remote, &r), nil
+	h := newHandle(t, name, remote, &r)
+	h.at = req.Contexts.Timewarp
+	return h, nil
 }
 
 // create sends CREATE. A caller who goes away before the reply leaves no file open.
 func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
+	if at := snapshotOf(ctx); at != 0 {
+		req.Contexts.Timewarp = at
+	}
 	cl := t.call(proto.CommandCreate)
 	cl.late = t.closeOpened
 	if err = t.roundTrip(ctx, cl, req); err != nil {

@@ -14,6 +14,7 @@ import (
 type Share struct {
 	m   *mount
 	ctx context.Context
+	at  proto.Filetime // the snapshot's moment, zero for the present
 }
 
 // WithContext returns the same mount with another context for what is done through it.
@@ -21,7 +22,7 @@ func (s *Share) WithContext(ctx context.Context) *Share {
 	if ctx == nil {
 		panic("smb: nil context")
 	}
-	return &Share{m: s.m, ctx: ctx}
+	return &Share{m: s.m, ctx: ctx, at: s.at}
 }
 
 // Name is the share's name.
@@ -83,6 +84,7 @@ func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
 }
 
 func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree) error) error {
+	ctx = s.inSnapshot(ctx)
 	t, err := s.m.tree(ctx)
 	if err != nil {
 		return err

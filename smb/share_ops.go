@@ -27,7 +27,7 @@ func (s *Share) mkdir(name string) error {
 // MkdirAll makes a directory and those above it that do not exist. An existing
 // directory is no error.
 func (s *Share) MkdirAll(name string, perm fs.FileMode) error {
-	remote, err := remoteName(name)
+	remote, err := s.remote(name)
 	if err != nil {
 		return pathError("mkdir", name, err)
 	}
@@ -72,18 +72,22 @@ func modeBits(attrs proto.Attributes) []byte {
 
 func (s *Share) delete(name string) error {
 	return s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
-		req := statRequest(remote)
-		req.Access = proto.AccessDelete | proto.AccessReadAttributes
-		req.Options = proto.OptionOpenReparsePoint
-		return t.chain(ctx, req, nil, setStep(proto.ClassDisposition, proto.AppendDelete(nil)))
+		return t.delete(ctx, remote)
 	})
+}
+
+func (t *tree) delete(ctx context.Context, remote string) error {
+	req := statRequest(remote)
+	req.Access = proto.AccessDelete | proto.AccessReadAttributes
+	req.Options = proto.OptionOpenReparsePoint
+	return t.chain(ctx, req, nil, setStep(proto.ClassDisposition, proto.AppendDelete(nil)))
 }
 
 // RemoveAll removes the named file or directory and all that is in it. One that does
 // not exist is no error. Symbolic links are removed, not followed. What cannot be removed
 // is passed over, and the first such error returned.
 func (s *Share) RemoveAll(name string) error {
-	if remote, err := remoteName(name); err != nil || remote == "" {
+	if remote, err := s.remote(name); err != nil || remote == "" {
 		return pathError("removeall", name, ErrName)
 	}
 	return s.removeTree(name, 0)
@@ -134,7 +138,7 @@ func (s *Share) RenameNoReplace(oldname, newname string) error {
 }
 
 func (s *Share) rename(oldname string, to proto.RenameInfo) error {
-	remote, err := remoteName(to.Name)
+	remote, err := s.remote(to.Name)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 // resolve runs op, which may safely be repeated, on the remote form of name, following
 // symbolic links and DFS links that the server leaves to the client.
 func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := remoteName(name)
+	remote, err := s.remote(name)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remot
 
 // resolveIn is resolve with a context that has its bound already.
 func (s *Share) resolveIn(ctx context.Context, name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := remoteName(name)
+	remote, err := s.remote(name)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Share) resolveIn(ctx context.Context, name string, op func(ctx context.
 
 // resolveOnce is resolve for an op that must not be repeated.
 func (s *Share) resolveOnce(name string, op func(ctx context.Context, t *tree, remote string) error) error {
-	remote, err := remoteName(name)
+	remote, err := s.remote(name)
 	if err != nil {
 		return err
 	}

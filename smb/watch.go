@@ -130,7 +130,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 	var events []Event
 	for list.Next() {
 		e := list.Event()
-		name := strings.ReplaceAll(proto.DecodeUTF16(e.Name), `\`, "/")
+		name := strings.ReplaceAll(t.m.s.cfg.Names.local(proto.DecodeUTF16(e.Name)), `\`, "/")
 		events = append(events, Event{EventKind(e.Action), name})
 	}
 	if err := list.Err(); err != nil {

@@ -78,7 +78,7 @@ func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 			data = append(make([]byte, 0, len(got)), got...)
 			fi = statOf(remote, &opened)
 			return t.after(calls[2], fi, int64(len(got)))
-		}, read)
+		}, read, closeStep())
 	})
 	if hasStatus(err, proto.StatusFileIsADirectory) {
 		err = errIsDirectory
@@ -226,7 +226,7 @@ func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 }
 
 func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	remote, err := remoteName(name)
+	remote, err := s.remote(name)
 	if err != nil {
 		return err
 	}

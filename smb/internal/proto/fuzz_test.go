@@ -149,7 +149,8 @@ func FuzzLists(f *testing.F) {
 }
 
 func FuzzStructures(f *testing.F) {
-	f.Add(descriptor())
+	f.Add((&EA{Name: "user.k", Value: []byte("v")}).Append(nil))
+	f.Add(AppendRange(nil, Range{1, 2}))
 	f.Add(AppendSymlink(nil, `a\b`, 0))
 	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 4, 0, 34, 0, 0, 0, 4, 0}, make([]byte, 40)...))
 	f.Add(append([]byte{12, 0, 1, 0, 2, 0, 0, 0, 3, 0, 18, 0, 0, 0, 2, 0}, make([]byte, 40)...))
@@ -160,11 +161,21 @@ func FuzzStructures(f *testing.F) {
 			walk(t, append(b, make([]byte, 8)...), r.Next, r.Err)
 			inside(t, b, r.Referral().Path, r.Referral().Target, r.Referral().ExpandedRaw)
 		}
-		if d, err := DecodeSecurityDescriptor(b); err == nil {
-			inside(t, b, d.Owner.Bytes(), d.Group.Bytes())
-			_ = d.Owner.String()
-			walk(t, b, d.DACL.Next, d.DACL.Err)
-			walk(t, b, d.SACL.Next, d.SACL.Err)
+		if list, err := DecodeStreams(b); err == nil {
+			for _, x := range list {
+				inside(t, b, x.Name)
+			}
+		}
+		if list, err := DecodeEAs(b); err == nil {
+			for _, x := range list {
+				inside(t, b, x.Value)
+			}
+		}
+		if list, err := DecodeRanges(b); err == nil && len(list) > len(b)/16 {
+			t.Error("more ranges than bytes")
+		}
+		if _, _, names, err := DecodeSnapshots(b); err == nil && len(names) > len(b) {
+			t.Error("more snapshots than bytes")
 		}
 		r, err := DecodeReparse(b)
 		allowed(t, err)

@@ -21,6 +21,7 @@ const (
 	ClassRename        InfoClass = 10
 	ClassLink          InfoClass = 11
 	ClassDisposition   InfoClass = 13
+	ClassFullEA        InfoClass = 15
 	ClassAll           InfoClass = 18
 	ClassAllocation    InfoClass = 19
 	ClassEndOfFile     InfoClass = 20

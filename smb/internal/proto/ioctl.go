@@ -17,6 +17,7 @@ const (
 	FsctlSetSparse            uint32 = 0x000900c4
 	FsctlSetZeroData          uint32 = 0x000980c8
 	FsctlQueryAllocatedRanges uint32 = 0x000940cf
+	FsctlEnumerateSnapshots   uint32 = 0x00144064
 )
 
 const ioctlFixed = 56

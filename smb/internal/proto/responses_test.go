@@ -208,31 +208,3 @@ func TestReferrals(t *testing.T) {
 		t.Errorf("nine of one: %v", r.Err())
 	}
 }
-
-func descriptor() []byte {
-	sid := []byte{1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0}
-	b := []byte{1, 0, 4, 0x80}
-	for _, off := range []uint32{20, 36, 0, 52} {
-		b = le.AppendUint32(b, off)
-	}
-	b = append(append(b, sid...), sid...)
-	b = append(b, 2, 0, 32, 0, 1, 0, 0, 0, 0, 3, 24, 0)
-	b = le.AppendUint32(b, uint32(AccessReadData))
-	return append(b, sid...)
-}
-
-func TestSecurityDescriptor(t *testing.T) {
-	d, err := DecodeSecurityDescriptor(descriptor())
-	if err != nil || d.Owner.String() != "S-1-5-32-544" || !d.DACL.Present || d.SACL.Present {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	if !d.DACL.Next() || d.DACL.ACE().SID.String() != "S-1-5-32-544" || d.DACL.ACE().Mask != AccessReadData {
-		t.Errorf("%+v, %v", d.DACL.ACE(), d.DACL.Err())
-	}
-	if d.DACL.Next() || d.DACL.Err() != nil {
-		t.Error("a second entry")
-	}
-	if (SID{}).String() != "" {
-		t.Error("no SID")
-	}
-}

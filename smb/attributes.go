@@ -1,0 +1,53 @@
+package smb
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// ExtendedAttributes reads all extended attributes of the named file (MS-FSCC 2.4.16).
+func (s *Share) ExtendedAttributes(name string) (map[string][]byte, error) {
+	var all map[string][]byte
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		all = map[string][]byte{}
+		req := statRequest(remote)
+		req.Access |= proto.AccessReadEA
+		query := queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassFullEA, Output: maxStreams})
+		query.also = proto.StatusNoEAsOnFile
+		return t.chain(ctx, req, func(calls []*call) error {
+			if calls[1].status != proto.StatusSuccess {
+				return nil
+			}
+			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+			if err != nil {
+				return t.malformed(err)
+			}
+			list, err := proto.DecodeEAs(b)
+			if err != nil {
+				return t.malformed(err)
+			}
+			for _, e := range list {
+				all[e.Name] = bytes.Clone(e.Value)
+			}
+			return nil
+		}, query)
+	})
+	return all, pathError("attributes", name, err)
+}
+
+// SetExtendedAttribute sets an extended attribute of the named file; an empty value
+// removes it. A key has 1 to 255 bytes, a value 65,535 at most; servers allow less.
+func (s *Share) SetExtendedAttribute(name, key string, value []byte) error {
+	if key == "" || len(key) > 255 || len(value) > 65535 {
+		return pathError("attributes", name, ErrName)
+	}
+	ea := proto.EA{Name: key, Value: value}
+	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		req := statRequest(remote)
+		req.Access |= proto.AccessWriteEA
+		return t.chain(ctx, req, nil, setStep(proto.ClassFullEA, ea.Append(nil)))
+	})
+	return pathError("attributes", name, err)
+}

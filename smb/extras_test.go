@@ -1,0 +1,273 @@
+package smb_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/smb/internal/script"
+	"github.com/tarn-go/tarn/smb/sddl"
+)
+
+// TestStreamsAndAttributes keeps data beside a file's own.
+func TestStreamsAndAttributes(t *testing.T) {
+	for _, mode := range modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rig.Start(t, rig.Config{Mode: mode, Share: []string{"vfs objects = streams_xattr", "ea support = yes"}})
+			share := mount(t, srv, smb.Dialer{})
+			must(t, share.WriteFile("f", []byte("the file"), 0o666))
+			want := random(2000) // of a filesystem's own attributes, few hold more than 4 KiB
+			f, err := share.OpenStream("f", "notes", os.O_RDWR|os.O_CREATE, 0o666)
+			must(t, err)
+			_, err = f.WriteAt(want, 0)
+			must(t, err)
+			must(t, f.Close())
+			list, err := share.Streams("f")
+			if err != nil || !slices.Equal(list, []smb.StreamInfo{{Name: "notes", Size: 2000}}) {
+				t.Errorf("%v, %v", list, err)
+			}
+			f, err = share.OpenStream("f", "notes", os.O_RDONLY, 0)
+			must(t, err)
+			got, err := io.ReadAll(f)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			must(t, f.Close())
+			if b := onDisk(t, srv, "f"); string(b) != "the file" {
+				t.Errorf("%q", b)
+			}
+			must(t, share.RemoveStream("f", "notes"))
+			if _, err := share.OpenStream("f", "notes", os.O_RDONLY, 0); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			for _, bad := range []string{"", "a:b", "a/b", `a\b`, "a\x00"} {
+				if _, err := share.OpenStream("f", bad, os.O_RDONLY, 0); !errors.Is(err, smb.ErrName) {
+					t.Errorf("%q: %v", bad, err)
+				}
+			}
+
+			if all, err := share.ExtendedAttributes("f"); err != nil || len(all) != 0 {
+				t.Errorf("%v, %v", all, err)
+			}
+			must(t, share.SetExtendedAttribute("f", "colour", []byte("blue")))
+			must(t, share.SetExtendedAttribute("f", "shape", []byte{0, 1, 2}))
+			all, err := share.ExtendedAttributes("f")
+			if err != nil || len(all) != 2 || string(all["COLOUR"])+string(all["colour"]) != "blue" {
+				t.Errorf("%q, %v", all, err)
+			}
+			must(t, share.SetExtendedAttribute("f", "colour", nil))
+			if all, err := share.ExtendedAttributes("f"); err != nil || len(all) != 1 {
+				t.Errorf("%q, %v", all, err)
+			}
+		})
+	}
+}
+
+// TestSnapshots reads files as they were.
+func TestSnapshots(t *testing.T) {
+	srv := rig.Start(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
+		"  shadow:mountpoint = %DIR%\n  shadow:snapdir = .snapshots\n  shadow:sort = desc\n  shadow:localtime = no"}})
+	when := []time.Time{time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC), time.Date(2023, 1, 2, 3, 4, 5, 0, time.UTC)}
+	for _, w := range when {
+		dir := filepath.Join(srv.Dir, ".snapshots", w.Format("@GMT-2006.01.02-15.04.05"))
+		must(t, os.MkdirAll(filepath.Join(dir, "d"), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "d", "f"), []byte(w.String()), 0o644))
+	}
+	must(t, os.Mkdir(filepath.Join(srv.Dir, "d"), 0o777))
+	must(t, os.WriteFile(filepath.Join(srv.Dir, "d", "f"), []byte("now"), 0o666))
+	share, err := mount(t, srv, smb.Dialer{}).Session().Mount(t.Context(), "old")
+	must(t, err)
+	list, err := share.Snapshots()
+	if err != nil || len(list) != 2 || !list[0].Equal(when[0]) || !list[1].Equal(when[1]) {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, w := range when {
+		past := share.At(w).WithContext(t.Context())
+		if b, err := past.ReadFile("d/f"); err != nil || string(b) != w.String() {
+			t.Errorf("%q, %v", b, err)
+		}
+		if list, err := past.ReadDir("d"); err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
+		f, err := past.Open("d/f")
+		must(t, err)
+		if b, err := io.ReadAll(f); err != nil || string(b) != w.String() {
+			t.Errorf("%q, %v", b, err)
+		}
+		if b, err := f.Share().ReadFile("d/f"); err != nil || string(b) != w.String() {
+			t.Errorf("%q, %v", b, err)
+		}
+		must(t, f.Close())
+		if err := past.WriteFile("d/f", nil, 0o666); err == nil {
+			t.Error("wrote to the past")
+		}
+	}
+	if b, err := share.At(when[0]).At(time.Time{}).ReadFile("d/f"); err != nil || string(b) != "now" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := share.At(time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)).ReadFile("d/f"); err == nil {
+		t.Error("read from a snapshot that does not exist")
+	}
+}
+
+// TestSparse makes holes and finds them.
+func TestSparse(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{})
+	f, err := share.Create("f")
+	must(t, err)
+	must(t, f.SetSparse())
+	want := random(1 << 20)
+	_, err = f.WriteAt(want, 4<<20)
+	must(t, err)
+	must(t, f.Truncate(16<<20))
+	list, err := f.AllocatedRanges(0, 16<<20)
+	if err != nil || len(list) != 1 || list[0] != (smb.Range{Offset: 4 << 20, Length: 1 << 20}) {
+		t.Fatalf("%v, %v", list, err)
+	}
+	must(t, f.PunchHole(4<<20+256<<10, 512<<10))
+	clear(want[256<<10 : 768<<10])
+	got := make([]byte, len(want))
+	if _, err := f.ReadAt(got, 4<<20); err != nil || !bytes.Equal(got, want) {
+		t.Error("read something else", err)
+	}
+	list, err = f.AllocatedRanges(0, 16<<20)
+	if err != nil || len(list) != 2 {
+		t.Errorf("%v, %v", list, err)
+	}
+	list, err = f.AllocatedRanges(4<<20+100, 1000)
+	if err != nil || len(list) != 1 || list[0] != (smb.Range{Offset: 4<<20 + 100, Length: 1000}) {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, err := range []error{f.PunchHole(-1, 1), f.PunchHole(1, -1), f.PunchHole(1<<62, 1<<62)} {
+		if err == nil {
+			t.Error("no error")
+		}
+	}
+	must(t, f.Close())
+}
+
+// TestManyRanges has a server answer with more ranges than fit in one reply, and with
+// ranges that lead nowhere.
+func TestManyRanges(t *testing.T) {
+	const many = 10_000
+	for _, stuck := range []bool{false, true} {
+		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+			if m.Command != proto.CommandIoctl || le.Uint32(m.Body[4:]) != proto.FsctlQueryAllocatedRanges {
+				return false
+			}
+			b := make([]byte, 48)
+			b[0] = 49
+			le.PutUint32(b[32:], 64+48)
+			from, status := int(le.Uint64(m.Body[56:]))/200, proto.StatusSuccess
+			if stuck {
+				from = 0
+			}
+			for i := from; i < many; i++ {
+				if len(b) == 48+64<<10 {
+					status = proto.StatusBufferOverflow
+					break
+				}
+				b = le.AppendUint64(le.AppendUint64(b, uint64(i*200)), 100)
+			}
+			le.PutUint32(b[36:], uint32(len(b)-48))
+			c.Reply(m, status, b, script.AsAsked)
+			return true
+		}}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		list, err := f.AllocatedRanges(0, many*200)
+		if err != nil || !stuck && len(list) != many {
+			t.Errorf("%d ranges, %v", len(list), err)
+		}
+	}
+}
+
+// TestSecurityText reads a descriptor as text, and sets one.
+func TestSecurityText(t *testing.T) {
+	srv := rig.Start(t, rig.Config{Share: []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}})
+	share := mount(t, srv, smb.Dialer{})
+	must(t, share.WriteFile("f", nil, 0o666))
+	b, err := share.SecurityDescriptor("f", smb.OwnerSecurity|smb.DACLSecurity)
+	must(t, err)
+	d, err := sddl.Decode(b)
+	must(t, err)
+	if d.Owner == "" || d.DACL == nil {
+		t.Fatalf("%s", d)
+	}
+	d.DACL.Entries = append(d.DACL.Entries, sddl.ACE{Type: sddl.Allow, Mask: 0x1200a9, SID: "S-1-5-32-545"})
+	b, err = d.Encode()
+	must(t, err)
+	must(t, share.SetSecurityDescriptor("f", smb.DACLSecurity, b))
+	b, err = share.SecurityDescriptor("f", smb.OwnerSecurity|smb.DACLSecurity)
+	must(t, err)
+	back, err := sddl.Decode(b)
+	if err != nil || !slices.ContainsFunc(back.DACL.Entries, func(e sddl.ACE) bool { return e.SID == "S-1-5-32-545" && e.Mask == 0x1200a9 }) {
+		t.Errorf("%s, %v", back, err)
+	}
+}
+
+// TestMappedNames uses names that Windows refuses.
+func TestMappedNames(t *testing.T) {
+	srv := rig.Start(t, rig.Config{})
+	share := mount(t, srv, smb.Dialer{Names: smb.NamesSFM})
+	names := []string{"a:b", "what?", "st*r", `"quoted"`, "<tag>", "pi|pe", "dot.", "space ", "tab\t", "...", "plain"}
+	must(t, share.Mkdir("di:r.", 0o777))
+	for _, name := range names {
+		full := "di:r./" + name
+		must(t, share.WriteFile(full, []byte(name), 0o666))
+		if b, err := share.ReadFile(full); err != nil || string(b) != name {
+			t.Errorf("%q: %q, %v", name, b, err)
+		}
+	}
+	list, err := share.ReadDir("di:r.")
+	must(t, err)
+	var got []string
+	for _, e := range list {
+		got = append(got, e.Name())
+	}
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		t.Errorf("listed %q, want %q", got, names)
+	}
+	if _, err := os.Stat(filepath.Join(srv.Dir, "di\uf022r\uf029", "what\uf025")); err != nil {
+		t.Error(err)
+	}
+	must(t, share.Rename("di:r./what?", "di:r./why?"))
+	must(t, share.RemoveAll("di:r."))
+	if _, err := share.Open("a/../../b"); !errors.Is(err, smb.ErrName) {
+		t.Error(err)
+	}
+	// A server cannot make up a name that leads elsewhere.
+	s, done := &script.Server{}, false
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command != proto.CommandQueryDirectory {
+			return false
+		}
+		if done {
+			c.Refuse(m, proto.StatusNoMoreFiles)
+		} else {
+			c.List(m, script.Entry{Name: "\uf029\uf029"}, script.Entry{Name: "\uf029"}, script.Entry{Name: ".\uf029"}, script.Entry{Name: "x\uf026y"})
+		}
+		done = true
+		return true
+	}
+	f, err := scripted(t, s, smb.Dialer{Names: smb.NamesSFM})
+	must(t, err)
+	entries, err := f.Share().ReadDir(".")
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() == "." || e.Name() == ".." || bytes.ContainsAny([]byte(e.Name()), `/\`) {
+			t.Errorf("%q", e.Name())
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package smb
+
+import (
+	"context"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// snapshotFormat is how servers name the moment of a snapshot, in UTC (MS-SMB2 2.2.32.2).
+const snapshotFormat = "@GMT-2006.01.02-15.04.05"
+
+// Snapshots lists the moments of the share's snapshots ("previous versions"), in the
+// server's order.
+func (s *Share) Snapshots() ([]time.Time, error) {
+	var list []time.Time
+	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
+		list = nil
+		// The first answer says how many bytes the names take.
+		size, err := t.snapshots(ctx, remote, 16, &list)
+		if err == nil && size > 0 {
+			_, err = t.snapshots(ctx, remote, 12+int(size), &list)
+		}
+		return err
+	})
+	return list, pathError("snapshots", s.m.name, err)
+}
+
+// snapshots asks for as many names of snapshots as fit in room, and returns the bytes that
+// all of them take.
+func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]time.Time) (size uint32, err error) {
+	if room > t.c.agreed.maxTransact {
+		return 0, ErrTooMany
+	}
+	req := statRequest(remote)
+	req.Access |= proto.AccessReadData
+	err = t.chain(ctx, req, func(calls []*call) error {
+		r, err := proto.DecodeIoctlResponse(calls[1].message())
+		if err != nil {
+			return t.malformed(err)
+		}
+		var names []string
+		if _, size, names, err = proto.DecodeSnapshots(r.Output); err != nil {
+			return t.malformed(err)
+		}
+		for _, name := range names {
+			if when, err := time.Parse(snapshotFormat, name); err == nil {
+				*list = append(*list, when)
+			}
+		}
+		return nil
+	}, ioctlStep(proto.IoctlRequest{Code: proto.FsctlEnumerateSnapshots, Output: uint32(room)}))
+	return size, err
+}
+
+// At returns the share as it was at the moment of a snapshot, which is one that
+// [Share.Snapshots] lists: its files and directories can be listed and read. Servers
+// refuse to change them. The zero time is the present.
+func (s *Share) At(when time.Time) *Share {
+	at := *s
+	at.at = 0
+	if !when.IsZero() {
+		at.at = proto.NewFiletime(when)
+	}
+	return &at
+}
+
+// snapshotKey is the key of the moment that every CREATE of an operation asks for.
+type snapshotKey struct{}
+
+// inSnapshot has what is opened under ctx opened in the share's snapshot.
+func (s *Share) inSnapshot(ctx context.Context) context.Context {
+	if s.at == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, snapshotKey{}, s.at)
+}
+
+// snapshotOf is the moment to open files at, zero for the present.
+func snapshotOf(ctx context.Context) proto.Filetime {
+	at, _ := ctx.Value(snapshotKey{}).(proto.Filetime)
+	return at
+}
