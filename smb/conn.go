@@ -84,11 +84,14 @@ func (c *conn) alive() bool { return !c.closed.Load() }
 // fail ends the connection: every call and everyone who waits gets err, which
 // matches one of ErrConnLost, ErrProtocol and ErrSecurity. Only the first error counts.
 func (c *conn) fail(err error) {
-	if !c.closed.CompareAndSwap(false, true) {
+	c.ring.mu.Lock()
+	if c.ring.err != nil {
+		c.ring.mu.Unlock()
 		return
 	}
-	c.ring.mu.Lock()
+	// Together: whoever finds the connection closed finds the reason.
 	c.ring.err = err
+	c.closed.Store(true)
 	c.ring.mu.Unlock()
 	// The receiver comes out of its read, and ends the call it was placing data for:
 	// until then that slice is not given back.

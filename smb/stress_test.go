@@ -26,6 +26,7 @@ import (
 // durable handles to them.
 type memoryServer struct {
 	mu    sync.Mutex
+	last  *script.Conn // of the session; a new one ends that before (MS-SMB2 3.3.5.5.3)
 	ids   map[string]uint64
 	files map[uint64][]byte
 }
@@ -38,6 +39,17 @@ func (m *memoryServer) serve(s *script.Server) {
 func (m *memoryServer) hook(c *script.Conn, msg *script.Message) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	switch msg.Command {
+	case proto.CommandNegotiate:
+		return false
+	case proto.CommandSessionSetup:
+		m.last = c
+		return false
+	}
+	if c != m.last {
+		c.Close()
+		return true
+	}
 	switch msg.Command {
 	case proto.CommandCreate:
 		name := script.NameOf(msg)
@@ -107,6 +119,10 @@ func (f *flaky) cutEvery(pause time.Duration, stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		f.mu.Lock()
+		if f.last == nil { // the last dial failed
+			f.mu.Unlock()
+			continue
+		}
 		if tcp, ok := f.last.(*net.TCPConn); ok && f.cuts%2 == 0 {
 			tcp.SetLinger(0) // RST
 		}
@@ -143,7 +159,7 @@ func stress(t *testing.T, kind string, pool *tarn.Pool) {
 	var disk memoryServer
 	disk.serve(s)
 	cutter := &flaky{s: s}
-	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: cutter.dial, Pool: pool, Limits: smb.Limits{KeepAlive: -1}}
+	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: cutter.dial, Pool: pool, Limits: smb.Limits{KeepAlive: -1, DialTimeout: 5 * time.Second}}
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
 	defer sess.Close()
