@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,4 +91,40 @@ func lines(t *testing.T, dir, name string, args ...string) []string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, complaint.String())
 	}
 	return strings.Fields(string(out))
+}
+
+// imports are the packages of Tarn that each published package of the root module may import besides
+// internal ones of its own folder; docs/design/house.md draws them. What is not listed imports nothing of
+// Tarn. Tests are not looked at.
+var imports = map[string][]string{
+	"adapt":      {"."},
+	"debug":      {".", "sizing", "internal/plot"},
+	"debug/vars": {"."},
+	"h2":         {".", "wire"},
+	"h2http":     {".", "h2"},
+	"sizing":     {"."},
+	"smb":        {".", "wire"},
+	"smb/gosmb2": {"smb"},
+	"tarntest":   {"."},
+	"wire":       {"."},
+}
+
+func TestImports(t *testing.T) {
+	const module = "github.com/tarn-go/tarn"
+	for pkg, allowed := range imports {
+		path := module + "/" + pkg
+		for _, imported := range strings.Split(strings.Join(lines(t, ".", "go", "list", "-f", `{{join .Imports "\n"}}`, path), "\n"), "\n") {
+			rest, ours := strings.CutPrefix(imported, module)
+			if !ours {
+				continue
+			}
+			if rest = strings.TrimPrefix(rest, "/"); rest == "" {
+				rest = "."
+			}
+			folder, _, _ := strings.Cut(pkg, "/")
+			if !slices.Contains(allowed, rest) && !strings.HasPrefix(rest, pkg+"/internal/") && !strings.HasPrefix(rest, folder+"/internal/") {
+				t.Errorf("%s imports %s", pkg, rest)
+			}
+		}
+	}
 }
