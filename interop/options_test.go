@@ -21,9 +21,7 @@ var callOptions = strings.Fields(`CallAuthority CallContentSubtype ForceCodec Fo
 func TestOptionParity(t *testing.T) {
 	ours := optionsIn(t, "../rpc")
 	theirs := optionsIn(t, moduleDir(t, "google.golang.org/grpc"))
-	for _, name := range callOptions {
-		ours["CallOption"] = append(ours["CallOption"], name)
-	}
+	ours["CallOption"] = append(ours["CallOption"], callOptions...)
 	for _, kind := range []string{"DialOption", "ServerOption", "CallOption"} {
 		if len(theirs[kind]) < 10 {
 			t.Fatalf("only %d functions of grpc-go return a %s", len(theirs[kind]), kind)

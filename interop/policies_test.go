@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
-	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/orca"
 	"google.golang.org/grpc/resolver"
@@ -41,7 +40,7 @@ type loaded struct {
 	hits   atomic.Int64
 }
 
-func (l *loaded) EmptyCall(ctx context.Context, _ *testpb.Empty) (*testpb.Empty, error) {
+func (l *loaded) EmptyCall(ctx context.Context, _ *testgrpc.Empty) (*testgrpc.Empty, error) {
 	l.hits.Add(1)
 	if r := orca.CallMetricsRecorderFromContext(ctx); r != nil {
 		r.SetCPUUtilization(l.cpu)
@@ -50,7 +49,7 @@ func (l *loaded) EmptyCall(ctx context.Context, _ *testpb.Empty) (*testpb.Empty,
 	if l.broken.Load() {
 		return nil, status.Error(codes.Unavailable, "broken")
 	}
-	return &testpb.Empty{}, nil
+	return &testgrpc.Empty{}, nil
 }
 
 // startLoaded runs servers with these CPU utilisations.
@@ -131,7 +130,7 @@ func until(t *testing.T, c testgrpc.TestServiceClient, servers []*loaded, ok fun
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		hits(servers)
 		for range 200 {
-			_, _ = c.EmptyCall(testContext(t), &testpb.Empty{}) // some are meant to fail
+			_, _ = c.EmptyCall(testContext(t), &testgrpc.Empty{}) // some are meant to fail
 		}
 		n := hits(servers)
 		if ok(n) {
@@ -207,7 +206,7 @@ func TestRingHash(t *testing.T) {
 		for who := range 40 {
 			ctx := metadata.AppendToOutgoingContext(testContext(t), "who", fmt.Sprint(who))
 			for range 5 {
-				if _, err := c.EmptyCall(ctx, &testpb.Empty{}); err != nil {
+				if _, err := c.EmptyCall(ctx, &testgrpc.Empty{}); err != nil {
 					t.Fatal(err)
 				}
 			}

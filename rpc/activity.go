@@ -93,13 +93,6 @@ func (act *activity) close() {
 	}
 }
 
-// live says whether act is what its client uses.
-func (act *activity) live() bool {
-	act.cc.mu.Lock()
-	defer act.cc.mu.Unlock()
-	return act.cc.active == act
-}
-
 // show publishes the balancer's state, unless act is over.
 func (act *activity) show(s balancer.State) {
 	cc := act.cc

@@ -34,7 +34,7 @@ func (b *oneBalancer) UpdateClientConnState(s balancer.ClientConnState) (err err
 		return nil
 	}
 	b.sc, err = b.cc.NewSubConn(s.ResolverState.Addresses, balancer.NewSubConnOptions{StateListener: func(st balancer.SubConnState) {
-		var p balancer.Picker = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
+		p := base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 		switch st.ConnectivityState {
 		case connectivity.Idle:
 			b.sc.Connect()
