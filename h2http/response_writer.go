@@ -40,7 +40,8 @@ type responseWriter struct {
 }
 
 var (
-	_ http.Flusher       = (*responseWriter)(nil)
+	_ http.Flusher = (*responseWriter)(nil)
+	//lint:ignore SA1019 handlers older than Request.Context ask for it, and net/http has it
 	_ http.CloseNotifier = (*responseWriter)(nil) // as net/http's
 	_ http.Pusher        = (*responseWriter)(nil)
 	_ io.StringWriter    = (*responseWriter)(nil)

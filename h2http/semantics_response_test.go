@@ -254,6 +254,7 @@ var responseSemantics = []semantics{
 	}},
 	{name: "optional interfaces", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		_, hijack := w.(http.Hijacker)
+		//lint:ignore SA1019 as net/http has it
 		_, notify := w.(http.CloseNotifier)
 		c := http.NewResponseController(w)
 		_, _, err := c.Hijack()

@@ -130,6 +130,7 @@ func (a *acceptor) accept() {
 			if !a.pass(nil, err) {
 				return
 			}
+			//lint:ignore SA1019 it decides here what it decides in http.Server.Serve
 			if ne, ok := err.(net.Error); !ok || !ne.Temporary() {
 				return
 			}
