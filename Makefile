@@ -38,7 +38,7 @@ fmt: ## fail if a file is not as gofmt has it
 # Each module on the versions that its own go.mod asks for, not on the workspace's.
 .PHONY: tidy
 tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
-	@for m in $(PUBLISHED) $(PRIVATE); do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || { echo "go.mod of $$m is not tidy"; exit 1; }; done
+	@for m in $(PUBLISHED) $(PRIVATE) ci/tools; do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || { echo "go.mod of $$m is not tidy"; exit 1; }; done
 
 .PHONY: vet
 vet: ## go vet, every module

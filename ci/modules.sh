@@ -3,13 +3,15 @@
 #
 #   modules.sh            all of them
 #   modules.sh published  those that users may require: they share a version and go.work
-#   modules.sh private    the others, each with a go.work of its own: peers, suites, benchmarks
+#   modules.sh private    those with a go.work of their own: peers, suites, benchmarks
+#   modules.sh tools      the versions of tools; it has no packages
 set -eu
 cd "$(dirname "$0")/.."
 for mod in $(git ls-files 'go.mod' '*/go.mod'); do
 	dir=$(dirname "$mod")
 	kind=published
 	[ "$dir" = . ] || [ ! -f "$dir/go.work" ] || kind=private
+	[ "$dir" != ci/tools ] || kind=tools
 	[ "${1:-$kind}" = "$kind" ] && echo "$dir"
 done
 exit 0
