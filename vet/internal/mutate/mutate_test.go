@@ -22,7 +22,6 @@ import (
 const (
 	leastFound = 0.75
 	leastCount = 500
-	shortEvery = 12
 )
 
 // noMistake are functions in which what is planted does no harm, and why.
