@@ -9,9 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 
@@ -159,15 +157,6 @@ func BenchmarkUnary(b *testing.B) {
 func opaqueWiring(t testing.TB) (net.Conn, net.Conn) {
 	a, b := tcpWiring(t)
 	return struct{ net.Conn }{a}, struct{ net.Conn }{b}
-}
-
-// processorTime returns the user and system time of this process so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func benchTarn(b *testing.B, w wiring, h Handler, size, callers int) {

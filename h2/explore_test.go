@@ -237,6 +237,9 @@ func (x *explorer) finish() {
 			x.t.Errorf("stream %d: %d bytes written, %d came", k.id, k.sent, x.peer.stream(k.id).got)
 		}
 		k.cancel()
+	}
+	synctest.Wait()
+	for _, k := range x.calls {
 		if k.s != nil && !k.dead {
 			k.s.Release()
 		}
