@@ -430,10 +430,6 @@ func (n *stepNet) Close() error {
 		n.breakOff()
 	}
 	n.in.Close()
-	select {
-	case <-n.feeds:
-	default:
-	}
 	n.mu <- struct{}{}
 	if n.feeds != nil {
 		close(n.feeds)
