@@ -69,14 +69,13 @@ func TestWriteAfterFree(t *testing.T) {
 			p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: func(m tarn.Misuse) { found = append(found, m) }})
 			for range 100 { // the race detector drops slabs of a sync.Pool at random
 				b := acquiredHere(p)
-				kept := b.Bytes()
 				freedHere(b)
 				look(p)
 				if len(found) > 0 {
 					t.Fatalf("reported without a write: %v", &found[0])
 				}
 				b = acquiredHere(p)
-				kept = b.Bytes()
+				kept := b.Bytes()
 				freedHere(b)
 				kept[50] = 1 //tarn:allow use the write after Free is what is tested
 				if look(p); len(found) > 0 {

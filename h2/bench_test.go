@@ -17,7 +17,7 @@ import (
 )
 
 // quickServer answers in the callback, from the reading goroutine.
-type quickServer struct{ pool *tarn.Pool }
+type quickServer struct{}
 
 func (q *quickServer) OnHeaders(s *Stream, h *Header, e Ending) {}
 func (q *quickServer) OnData(s *Stream, b tarn.Buffer, e Ending) {

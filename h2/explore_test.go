@@ -273,11 +273,9 @@ type framePeer struct {
 	buf     []byte
 	begun   bool
 	window  int64 // of new streams
-	most    int64 // the largest that window was since the client has acknowledged a change
 	conn    int64
 	streams map[uint32]*peerStream
 	lastID  uint32
-	pending []int64 // windows in SETTINGS that were not acknowledged
 }
 
 type peerStream struct {

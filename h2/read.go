@@ -12,12 +12,11 @@ import (
 
 // reading is what belongs to Run alone.
 type reading struct {
-	r     *wire.Reader
-	dec   decoder
-	frag  []byte // a header block that takes several frames
-	parts int    // CONTINUATIONs in it
-	busy  bool   // recv.handling may be set
-	hdr   Header // what is handed to OnHeaders
+	r    *wire.Reader
+	dec  decoder
+	frag []byte // a header block that takes several frames
+	busy bool   // recv.handling may be set
+	hdr  Header // what is handed to OnHeaders
 
 	lander  Lander // the Handler, or nil
 	between bool   // the next byte begins a frame

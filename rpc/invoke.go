@@ -37,7 +37,7 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		c.retry.count()
 		a := cc.attempts.get()
 		a.mode, a.limit = onlyOne, c.info.maxRecv
-		err, seen, reuse := c.tryUnary(a, req, reply)
+		seen, reuse, err := c.tryUnary(a, req, reply)
 		again := err != nil && c.again(a, err, seen)
 		if !again {
 			c.report(a, err)
@@ -76,7 +76,7 @@ const (
 )
 
 // tryUnary makes one attempt of a unary call.
-func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
+func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
 	}
@@ -91,7 +91,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
-		return err, maybeProcessed, reusable
+		return maybeProcessed, reusable, err
 	}
 	out := h2.Out{Data: m.Buf, Rest: m.Chain, Ending: h2.End}
 	seen, err := c.open(a, conn, &out)
@@ -101,7 +101,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
 			c.statsEnd(a, err)
 		}
 		c.attemptEnded(nil, err)
-		return err, seen, discard
+		return seen, discard, err
 	}
 	if c.statsOn() {
 		c.statsOutPayload(req, info)
@@ -124,7 +124,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (error, progress, reuse) {
 		c.statsEnd(a, err)
 	}
 	c.attemptEnded(a, err)
-	return err, a.seen, r
+	return a.seen, r, err
 }
 
 // unaryResult reads the outcome of an attempt that has ended.
