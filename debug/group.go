@@ -19,24 +19,37 @@ const stackDepth = 32
 // stackKey identifies an acquisition stack.
 type stackKey [stackDepth]uintptr
 
-// group gathers what is out by acquisition stack, the most bytes held first. Its cost is linear in
-// the list; only stacks that are shown are turned into names.
+// group gathers the references that are out by the stack that made them, which is who has to free, the
+// most bytes held first. A slab counts once in each group that holds it. Its cost is linear in the list;
+// only stacks that are shown are turned into names.
 func group(list []tarn.Outstanding) *Outstanding {
 	groups := map[stackKey]*Group{}
-	for _, o := range list {
-		var key stackKey
-		copy(key[:], o.Stack)
-		g := groups[key]
-		if g == nil {
-			g = &Group{}
-			groups[key] = g
+	holders := map[*Group]int{} // the slab that was counted last, by its place in the list
+	references := 0
+	for i, o := range list {
+		refs := o.References
+		if len(refs) == 0 {
+			refs = []tarn.Reference{{Size: o.Seen, Stack: o.Stack}}
 		}
+		references += len(refs)
 		every := max(o.Every, 1)
-		g.Count += every
-		g.Bytes += int64(every) * int64(o.Seen)
-		g.Pinned += int64(every) * int64(o.Pinned)
-		g.Ages[ageBand(o.Age)] += every
-		g.Oldest = max(g.Oldest, o.Age.Seconds())
+		for _, r := range refs {
+			var key stackKey
+			copy(key[:], r.Stack)
+			g := groups[key]
+			if g == nil {
+				g = &Group{Place: r.Stack.Title()}
+				groups[key] = g
+			}
+			g.Count += every
+			g.Bytes += int64(every) * int64(r.Size)
+			g.Ages[ageBand(o.Age)] += every
+			g.Oldest = max(g.Oldest, o.Age.Seconds())
+			if last, ok := holders[g]; !ok || last != i {
+				holders[g] = i
+				g.Pinned += int64(every) * int64(o.Pinned)
+			}
+		}
 	}
 	keys := make([]stackKey, 0, len(groups))
 	for k := range groups {
@@ -54,7 +67,7 @@ func group(list []tarn.Outstanding) *Outstanding {
 		}
 		return slices.Compare(a[:], b[:])
 	})
-	out := &Outstanding{Watched: len(list), More: max(len(keys)-maxGroups, 0)}
+	out := &Outstanding{Watched: references, More: max(len(keys)-maxGroups, 0)}
 	for _, k := range keys[:min(len(keys), maxGroups)] {
 		g := groups[k]
 		g.Stack = callers(k)

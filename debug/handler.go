@@ -3,8 +3,8 @@ package debug
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"runtime/pprof"
 	"strconv"
 	"sync"
 	"time"
@@ -21,7 +21,7 @@ import (
 //	?format=json        a Snapshot, as JSON
 //	?format=live        a Snapshot without histogram, sizing and outstanding buffers
 //	?format=prometheus  metrics in the text exposition format; with &classes=off those of pools alone
-//	?format=pprof       the profile tarn.buffers of the whole program; with &debug=1 as text
+//	?format=pprof       who holds the pools' buffers, for go tool pprof; with &debug=1 as text
 //	?format=histogram   the histogram of ?pool=NAME, or of the first, as sizing.Read takes it
 //
 // A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
@@ -79,7 +79,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	form := format(r.URL.Path, query.Get("format"))
 	if form == "pprof" {
-		profile(w, query.Get("debug"))
+		h.profile(w, query.Get("debug"))
 		return
 	}
 	if form == "prometheus" && query.Get("classes") == "off" {
@@ -109,25 +109,34 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(a.body)
 }
 
-// profile serves the buffers that are out, of all pools of the program, as go tool pprof reads them.
-func profile(w http.ResponseWriter, debug string) {
+// profile serves the references that are out, as go tool pprof reads them, or as text.
+func (h *handler) profile(w http.ResponseWriter, debug string) {
 	level, err := strconv.Atoi(debug)
 	if err != nil && debug != "" || level < 0 {
-		http.Error(w, "debug is 0, 1 or 2", http.StatusBadRequest)
+		http.Error(w, "debug is 0 or 1", http.StatusBadRequest)
 		return
 	}
-	p := pprof.Lookup("tarn.buffers")
-	if p == nil {
-		http.Error(w, "no pool of this program watches its buffers: checks are off", http.StatusNotFound)
-		return
-	}
-	if level == 0 {
+	pools := h.watcher.source.Pools()
+	var out bytes.Buffer
+	if level > 0 {
+		for _, p := range pools {
+			if p != nil {
+				for _, holder := range tarn.Holders(p.Outstanding()) {
+					fmt.Fprintf(&out, "pool %q: %v\n", p.Name(), holder)
+				}
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	} else {
+		if err := tarn.WriteProfile(&out, pools...); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/octet-stream")
 		w.Header().Set("Content-Disposition", `attachment; filename="tarn.buffers.pb.gz"`)
-	} else {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	p.WriteTo(w, level)
+	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
+	w.Write(out.Bytes())
 }
 
 // format reads the format out of the query, or else out of the end of the path.

@@ -168,8 +168,12 @@ func (g Group) Key() string {
 	return fmt.Sprintf("%x", h.Sum64())
 }
 
-// Title is the function that acquired the buffers, without the path of its package.
+// Title is the function that made the references: the innermost one that is neither Tarn's nor the
+// standard library's.
 func (g Group) Title() string {
+	if g.Place != "" {
+		return g.Place
+	}
 	if len(g.Stack) == 0 {
 		return "(unknown)"
 	}

@@ -81,7 +81,7 @@ func TestOverviewPutsTroubleFirst(t *testing.T) {
 func TestProfileIsServed(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{Name: "watched", Check: tarn.CheckAll})
 	h := Handler(pool.Pool)
-	if r := get(t, h, "/?format=pprof&debug=1"); r.StatusCode != 200 || !strings.Contains(body(t, r), "tarn.buffers") {
+	if r := get(t, h, "/?format=pprof&debug=1"); r.StatusCode != 200 || !strings.Contains(body(t, r), "debug.(*busy).traffic") {
 		t.Errorf("as text: %d", r.StatusCode)
 	}
 	if r := get(t, h, "/?format=pprof"); r.StatusCode != 200 || !strings.HasPrefix(body(t, r), "\x1f\x8b") {

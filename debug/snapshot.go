@@ -84,12 +84,12 @@ type Sizing struct {
 
 // Outstanding are the buffers that checks watch and nobody freed yet, by where they were acquired.
 type Outstanding struct {
-	Watched int     `json:"watched"` // buffers looked at; where checks are sampled, more are out
+	Watched int     `json:"watched"` // references looked at; where checks are sampled, more are out
 	Groups  []Group `json:"groups"`  // the largest first, at most 64
 	More    int     `json:"more"`    // groups left out
 }
 
-// Group are the outstanding buffers with one acquisition stack. Counts and bytes are scaled up where
+// Group are the references that one stack made and nobody has freed. Counts and bytes are scaled up where
 // checks are sampled.
 type Group struct {
 	Count  int      `json:"count"`
@@ -98,6 +98,7 @@ type Group struct {
 	Ages   [4]int   `json:"ages"`   // younger than a second, a minute, ten minutes, and older
 	Oldest float64  `json:"oldest_seconds"`
 	Stack  []Caller `json:"stack"` // innermost first, at most 32, without the pool's own frames
+	Place  string   `json:"place"` // the innermost frame that is neither Tarn's nor the standard library's
 }
 
 // Caller is one frame of a stack.
