@@ -20,7 +20,7 @@ import (
 // leastFound are found. Those with references in fields and elements, which other functions may free, are
 // counted apart. The short form plants one in shortEvery; TARN_LONG=1 plants all.
 const (
-	leastFound = 0.75
+	leastFound = 0.85
 	leastCount = 500
 )
 
