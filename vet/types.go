@@ -176,9 +176,3 @@ func isBytes(typ types.Type) bool {
 	b, ok := s.Elem().Underlying().(*types.Basic)
 	return ok && b.Kind() == types.Byte
 }
-
-// isViews reports whether typ is a slice of slices of bytes.
-func isViews(typ types.Type) bool {
-	s, ok := typ.Underlying().(*types.Slice)
-	return ok && isBytes(s.Elem())
-}
