@@ -100,6 +100,10 @@ func (k *credits) acquireAll(ctx context.Context, cl *call, want int) (mid uint6
 }
 
 func (k *credits) acquireFor(ctx context.Context, cl *call, w creditWait) (mid uint64, got int, err error) {
+	// A request of an ended context is not sent, even where its reply would come before anybody waits.
+	if ctx.Err() != nil {
+		return 0, 0, ctxError(ctx)
+	}
 	k.mu.Lock()
 	if k.err != nil {
 		k.mu.Unlock()
