@@ -17,8 +17,6 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
-
 func newPool(t testing.TB) *tarn.Pool {
 	return tarntest.NewPool(t)
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
-
 // fileBytes is the length of the file that is read and written, which the machine keeps in memory.
 const fileBytes = 128 << 20
 

@@ -4,31 +4,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
 )
-
-// leftOut counts the tests that a missing program has left out.
-var leftOut atomic.Int64
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if n := leftOut.Load(); n > 0 {
-		fmt.Printf("LEFT OUT for want of programs that ci/deps.sh installs: %d tests\n", n)
-	}
-	os.Exit(code)
-}
 
 // need returns the path of a program, or leaves the test out; with CI=true it fails.
 func need(t *testing.T, name string) string {
@@ -44,11 +31,7 @@ func need(t *testing.T, name string) string {
 
 func leave(t *testing.T, name string) {
 	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is missing; see ci/deps.sh", name)
-	}
-	leftOut.Add(1)
-	t.Skipf("LEFT OUT: %s is missing; see ci/deps.sh", name)
+	leftout.Skip(t, name+" is not installed; see ci/deps.sh")
 }
 
 // run runs a program to its end and returns what it printed.

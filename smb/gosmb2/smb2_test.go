@@ -21,8 +21,6 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

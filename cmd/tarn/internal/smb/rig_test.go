@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+
+	"github.com/tarn-go/tarn/internal/leftout"
 )
 
 // server is a real Samba server: the rig of package smb, run as a command of its own,
@@ -19,9 +20,6 @@ type server struct {
 	addr, user, password, share, dir string
 	stop                             func() // may be called more than once
 }
-
-// left counts the tests left out for want of a server.
-var left atomic.Int64
 
 // rigDir is where the rig is built to, once for all tests.
 var rigDir string
@@ -36,11 +34,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	rigDir = dir
-	code := m.Run()
-	if n := left.Load(); n > 0 {
-		fmt.Printf("LEFT OUT for want of smbd: %d tests\n", n)
-	}
-	return code
+	return m.Run()
 }
 
 // buildRig builds the rig when it is first wanted.
@@ -57,12 +51,7 @@ func startServer(t *testing.T, args ...string) server {
 	t.Helper()
 	if _, err := os.Stat("/usr/sbin/smbd"); err != nil {
 		if _, err := exec.LookPath("smbd"); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatal("smbd is not installed")
-			}
-			left.Add(1)
-			fmt.Printf("LEFT OUT (no smbd): %s\n", t.Name())
-			t.Skip("smbd is not installed (Debian: samba)")
+			leftout.Skip(t, "smbd is not installed (Debian: samba)")
 		}
 	}
 	bin, err := buildRig()
