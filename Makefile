@@ -17,7 +17,7 @@ export GOFLAGS += -timeout=$(TIMEOUT)
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-CHECKS := fmt tidy vet ownership ports units oldest tags race peers
+CHECKS := fmt tidy vet lint ownership ports units oldest tags race peers
 
 .PHONY: test
 test: deps ## everything that must be green, in every module; lists the tests that were left out
