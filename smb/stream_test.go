@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,10 +237,10 @@ func TestRequestTimeoutOfStream(t *testing.T) {
 // answer, and that a context that has ended does not keep CLOSE from being sent.
 func TestCloseOfSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		closes := 0
+		var closes atomic.Int64
 		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
 			if m.Command == proto.CommandClose {
-				closes++
+				closes.Add(1)
 			}
 			return m.Command == proto.CommandClose || m.Command == proto.CommandTreeDisconnect
 		}}
@@ -248,8 +249,8 @@ func TestCloseOfSilentServer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		begun := time.Now()
-		if err := f.WithContext(ctx).Close(); !errors.Is(err, os.ErrDeadlineExceeded) || closes != 1 {
-			t.Errorf("Close: %v, %d sent", err, closes)
+		if err := f.WithContext(ctx).Close(); !errors.Is(err, os.ErrDeadlineExceeded) || closes.Load() != 1 {
+			t.Errorf("Close: %v, %d sent", err, closes.Load())
 		}
 		if err := f.Share().Unmount(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("Unmount: %v", err)
