@@ -25,6 +25,7 @@ type decoder struct {
 	known     [rememberedBlocks]*remembered
 	nknow     int
 	turn      int
+	exact     exactBlocks
 
 	// Of the block being decoded:
 	h             *Header
@@ -85,6 +86,12 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
+	if k := d.exact.find(block, d.table.state()); k != nil {
+		*h = k.h
+		h.Memo = &k.memo
+		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
+		return nil
+	}
 	run := d.leadingRun(block)
 	for i, k := range d.known[:d.nknow] {
 		if run == 0 || !slices.Equal(k.run, d.run) {
@@ -134,6 +141,7 @@ func (d *decoder) slow(block []byte, run int) *badHeader {
 		d.into = &d.more
 	}
 	k := remembered{h: *d.h, size: d.size, seen: d.seen, regular: d.regular}
+	state := d.table.state()
 	bad := d.finish(block[run:])
 	if len(d.fields) > 0 {
 		d.h.Fields = append([]Field(nil), d.fields...)
@@ -141,6 +149,9 @@ func (d *decoder) slow(block []byte, run int) *badHeader {
 	if bad == nil && run > 0 && k.size <= maxRemembered && k.seen == d.seen {
 		k.run, k.h.Fields = slices.Clone(d.run), d.h.Fields
 		d.h.Memo = d.remember(&k)
+	} else if bad == nil && d.size <= maxRemembered && state == d.table.state() && d.exact.repeated(block) {
+		d.h.Fields, d.h.More = append(d.h.Fields[:len(d.h.Fields):len(d.h.Fields)], d.h.More...), nil
+		d.h.Memo = d.exact.add(block, state, remembered{h: *d.h, size: d.size, seen: d.seen, regular: d.regular})
 	}
 	return bad
 }
