@@ -47,11 +47,23 @@ func main() {
 	if *size > 0 {
 		sizes = []int{*size}
 	}
-	if err := run(sizes, *count, *seconds, *others); err != nil {
+	which := goAlone
+	if *others {
+		which = everyLanguage
+	}
+	if err := run(sizes, *count, *seconds, which); err != nil {
 		fmt.Fprintln(os.Stderr, "neutral:", err)
 		os.Exit(1)
 	}
 }
+
+// languages says which servers are measured.
+type languages int
+
+const (
+	goAlone       languages = iota
+	everyLanguage           // those that cargo and g++ build as well
+)
 
 // contestant is a server: how it is started.
 type contestant struct {
@@ -59,7 +71,7 @@ type contestant struct {
 	command []string
 }
 
-func run(sizes []int, count int, seconds float64, others bool) error {
+func run(sizes []int, count int, seconds float64, languages languages) error {
 	if _, err := exec.LookPath("h2load"); err != nil {
 		return errors.New("h2load is not installed (Debian: nghttp2-client)")
 	}
@@ -73,7 +85,7 @@ func run(sizes []int, count int, seconds float64, others bool) error {
 	}
 	defer os.RemoveAll(dir)
 	all := []contestant{{"tarn", []string{self, "serve", "tarn"}}, {"tarn-lent", []string{self, "serve", "tarn-lent"}}, {"grpc", []string{self, "serve", "grpc"}}}
-	if others {
+	if languages == everyLanguage {
 		all = append(all, foreign(dir)...)
 	}
 	fmt.Printf("# %s, %d processors, %s\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
