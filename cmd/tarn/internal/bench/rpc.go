@@ -52,7 +52,7 @@ const (
 	// smallCallers is how many callers make small calls: enough for them to share system calls.
 	smallCallers = 64
 
-	tunedNote = "Tuned: static windows, stream workers, shared write buffers, Tarn's pool through adapt."
+	tunedNote = "Tuned: static windows, stream workers, Tarn's pool through adapt."
 )
 
 // rpcPair is a client and its server.
