@@ -112,6 +112,9 @@ func (b *Batch) grow(n int) {
 		b.own = append(b.own, b.tail)
 		next = min(2*len(b.mem), maxTail)
 	}
+	if b.pool == nil {
+		panic("wire: the zero Writer or Batch is not ready for use; make one with NewWriter or Writer.NewBatch")
+	}
 	b.tail = b.pool.Get(max(n, next))
 	b.mem = b.tail.Bytes()
 	b.start, b.pos = 0, 0

@@ -14,6 +14,7 @@ func (r *Reader) fill(need int) error {
 	if r.err != nil {
 		return r.err
 	}
+	r.check()
 	for {
 		n, err := r.read(need)
 		if n > 0 {
@@ -50,6 +51,7 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
+	r.check()
 	r.drop()
 	for {
 		var n int
@@ -88,6 +90,13 @@ func (r *Reader) failed(err error) error {
 		return r.onDeadline()
 	}
 	return err
+}
+
+// check panics if r was not made by NewReader.
+func (r *Reader) check() {
+	if r.conn == nil {
+		panic("wire: the zero Reader is not ready for use; make one with NewReader")
+	}
 }
 
 // drop gives the receive buffer back with whatever is in it.

@@ -167,6 +167,7 @@ func (r *Reader) take(n int) tarn.Buffer {
 
 // land receives n bytes in a buffer of their own.
 func (r *Reader) land(n int) (tarn.Buffer, error) {
+	r.check()
 	var l Landing
 	l.Start(r.pool, n, r.trust)
 	for l.Left() > 0 {

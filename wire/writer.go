@@ -109,6 +109,9 @@ func (w *Writer) Send(b *Batch) error {
 }
 
 func (w *Writer) send(b *Batch) error {
+	if w.conn == nil {
+		panic("wire: the zero Writer is not ready for use; make one with NewWriter")
+	}
 	vec := b.pending()
 	switch {
 	case len(vec) == 1:
