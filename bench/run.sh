@@ -4,6 +4,7 @@
 #   ./run.sh             everything, about a quarter of an hour on two cores
 #   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
+#   ADD=1 ./run.sh       keep the turns of earlier runs: figures of several times, not of one spell
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
 #
 # smb needs smbd for its second half, and compares with smbclient where that is installed.
@@ -17,14 +18,21 @@ mkdir -p "$results"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 
+# begin FILE: the turns of earlier runs, if they are to stay
+begin() {
+	: >"$1.new"
+	if [ -n "${ADD:-}" ] && [ -e "$1" ]; then cat "$1" >"$1.new"; fi
+}
+
 # measure NAME PACKAGE PATTERN BENCHTIME COUNT
 measure() {
 	out="$results/$1.txt"
+	begin "$out"
 	(cd "$2" && go test -c -o "$bin/$1" .)
 	{
 		echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
 		echo "# -bench '$3' -benchtime $4, $5 turns"
-	} >"$out.new"
+	} >>"$out.new"
 	turn=1
 	while [ "$turn" -le "$5" ]; do
 		echo "$1: turn $turn of $5" >&2
@@ -50,7 +58,9 @@ for what; do
 		;;
 	neutral)
 		go build -o "$bin/neutral" ./neutral
-		"$bin/neutral" -count "${COUNT:-5}" -others >"$results/neutral.txt"
+		begin "$results/neutral.txt"
+		"$bin/neutral" -count "${COUNT:-5}" -others >>"$results/neutral.txt.new"
+		mv "$results/neutral.txt.new" "$results/neutral.txt"
 		;;
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
 	smb)

@@ -59,6 +59,19 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Turns that were added at other times are told by their times.
+func TestMachineNamesEveryTime(t *testing.T) {
+	const head = "# go version go1.0 plan9/mips, 2 processors, "
+	r, err := read(t, head+"2026-01-01 00:00 UTC\n# -bench 'x', 1 turns\n"+head+"2026-01-02 12:30 UTC\n# -bench 'x', 2 turns\nBenchmarkX 1 1 ns/op\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "core: go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC, 1 turns; 2026-01-02 12:30 UTC, 2 turns\n"
+	if m := r.machine(); !strings.HasSuffix(m, want) {
+		t.Errorf("got %q, want %q at its end", m, want)
+	}
+}
+
 func TestLosses(t *testing.T) {
 	r, err := read(t, `BenchmarkSplit/peer=tarn-2  1  30 ns/op
 BenchmarkSplit/peer=grpc-2  1  20 ns/op

@@ -39,7 +39,7 @@ func (r *results) read(name string) error {
 			r.cpu = cpu
 		}
 		if note, ok := strings.CutPrefix(line, "# go version "); ok {
-			run += " " + note
+			run += later(run, note)
 		}
 		if note, ok := strings.CutPrefix(line, "# -bench "); ok {
 			run += note[strings.LastIndex(note, ","):]
@@ -52,6 +52,16 @@ func (r *results) read(name string) error {
 	}
 	r.runs = append(r.runs, run)
 	return s.Err()
+}
+
+// later is what the heading of a run says that run, the line that it comes to, does not say yet: of turns
+// that were added at another time, the time.
+func later(run, note string) string {
+	at := strings.LastIndex(note, ", ")
+	if at >= 0 && strings.Contains(run, note[:at]) {
+		return ";" + note[at+1:]
+	}
+	return " " + note
 }
 
 // add takes in a line: name, iterations, and pairs of a value and its unit.
