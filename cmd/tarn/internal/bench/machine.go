@@ -2,9 +2,11 @@ package bench
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -19,6 +21,18 @@ type Machine struct {
 	Go    string `json:"go"`
 	Tarn  string `json:"tarn"`
 	GRPC  string `json:"grpc"` // grpc-go's version
+
+	// Load is the number of threads that wanted to run in the minute before, on average; 0 where the
+	// system does not tell.
+	Load float64 `json:"load"`
+}
+
+// Busy says what to do about a machine that had something else to do; else it is empty.
+func (m Machine) Busy() string {
+	if m.Load <= float64(m.Cores)/2 {
+		return ""
+	}
+	return fmt.Sprintf("The machine was busy when this began (load %.1f on %d cores): close what runs beside it and repeat. Until then trust the ranges, not the medians.", m.Load, m.Cores)
 }
 
 func machine() Machine {
@@ -30,6 +44,7 @@ func machine() Machine {
 		Go:    runtime.Version(),
 		Tarn:  tarnVersion(),
 		GRPC:  grpc.Version,
+		Load:  loadAverage(),
 	}
 }
 
@@ -47,6 +62,20 @@ func cpuName() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// loadAverage asks the system for its load average over a minute.
+func loadAverage() float64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	v, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }
 
 func tarnVersion() string {

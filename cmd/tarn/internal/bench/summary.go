@@ -20,9 +20,21 @@ func (c comparison) Behind() bool { return c.Ahead < 1 }
 // Text is the ratio and its range.
 func (c comparison) Text() string {
 	if c.Low == c.High {
-		return fmt.Sprintf("%.2f×", c.Ahead)
+		return times(c.Ahead) + "×"
 	}
-	return fmt.Sprintf("%.2f× (%.2f–%.2f)", c.Ahead, c.Low, c.High)
+	return fmt.Sprintf("%s× (%s–%s)", times(c.Ahead), times(c.Low), times(c.High))
+}
+
+// times writes a ratio with three digits or so: more are noise.
+func times(ratio float64) string {
+	switch {
+	case ratio >= 100:
+		return fmt.Sprintf("%.0f", ratio)
+	case ratio >= 10:
+		return fmt.Sprintf("%.1f", ratio)
+	default:
+		return fmt.Sprintf("%.2f", ratio)
+	}
 }
 
 // comparisons lists every contestant of every case, in the report's order.
@@ -86,7 +98,11 @@ func (r *Report) summary() summary {
 			s.Ahead++
 		}
 	}
-	for _, tick := range []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+	ticks := []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100}
+	if s.most > 50*s.least { // on a phone there is no room for more
+		ticks = []float64{0.01, 0.1, 1, 10, 100, 1000, 10000}
+	}
+	for _, tick := range ticks {
 		if tick >= s.least*0.99 && tick <= s.most*1.01 {
 			s.Ticks = append(s.Ticks, tick)
 		}

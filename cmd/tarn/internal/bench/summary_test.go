@@ -52,3 +52,22 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%s", text.String())
 	}
 }
+
+func TestBusyMachineIsTold(t *testing.T) {
+	if busy := (Machine{Cores: 2, Load: 0.4}).Busy(); busy != "" {
+		t.Errorf("a quiet machine: %q", busy)
+	}
+	r := &Report{Machine: Machine{Cores: 2, Load: 17.6}}
+	var text, page strings.Builder
+	if err := r.writeText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.writeHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), page.String()} {
+		if !strings.Contains(out, "busy when this began (load 17.6 on 2 cores)") {
+			t.Errorf("nothing says so in\n%s", out)
+		}
+	}
+}
