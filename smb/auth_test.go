@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/ntlm"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
 // TestLogin logs in in every way there is, and in ways that there are not.
 func TestLogin(t *testing.T) {
-	srv := rig.Start(t, rig.Config{
+	srv := rigtest.Start(t, rig.Config{
 		Global: []string{"map to guest = bad user"},
 		Shares: []string{"[public]\n  path = %DIR%\n  guest ok = yes\n  read only = yes"},
 	})
@@ -73,7 +74,7 @@ func TestLogin(t *testing.T) {
 
 // TestRequired asks a server that is content with plain sessions for more.
 func TestRequired(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Shares: []string{"[secret]\n  path = %DIR%\n  read only = no\n  smb encrypt = required"}})
+	srv := rigtest.Start(t, rig.Config{Shares: []string{"[secret]\n  path = %DIR%\n  read only = no\n  smb encrypt = required"}})
 	for name, d := range map[string]smb.Dialer{
 		"signing": {RequireSigning: true}, "encryption": {RequireEncryption: true},
 	} {

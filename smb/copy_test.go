@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestCopyToItself(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			share := mount(t, srv, smb.Dialer{})
 			want := random(100_000)
 			must(t, share.WriteFile("x", want, 0o666))

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 // names resolves the names of a test's servers, as DNS would, and counts how often each is dialled.
@@ -44,8 +45,8 @@ func (n *names) dial(ctx context.Context, network, addr string) (net.Conn, error
 func TestDFSFailover(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
-			one, two := rig.Start(t, rig.Config{Mode: mode}), rig.Start(t, rig.Config{Mode: mode})
-			space := rig.Start(t, rig.Config{
+			one, two := rigtest.Start(t, rig.Config{Mode: mode}), rigtest.Start(t, rig.Config{Mode: mode})
+			space := rigtest.Start(t, rig.Config{
 				Mode:   mode,
 				Global: []string{"host msdfs = yes"},
 				Shares: []string{

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 	"github.com/tarn-go/tarn/smb/sddl"
 )
@@ -22,7 +23,7 @@ import (
 func TestStreamsAndAttributes(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode, Share: []string{"vfs objects = streams_xattr", "ea support = yes"}})
+			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: []string{"vfs objects = streams_xattr", "ea support = yes"}})
 			share := mount(t, srv, smb.Dialer{})
 			must(t, share.WriteFile("f", []byte("the file"), 0o666))
 			want := random(2000) // of a filesystem's own attributes, few hold more than 4 KiB
@@ -74,7 +75,7 @@ func TestStreamsAndAttributes(t *testing.T) {
 
 // TestSnapshots reads files as they were.
 func TestSnapshots(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
+	srv := rigtest.Start(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
 		"  shadow:mountpoint = %DIR%\n  shadow:snapdir = .snapshots\n  shadow:sort = desc\n  shadow:localtime = no"}})
 	when := []time.Time{time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC), time.Date(2023, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, w := range when {
@@ -121,7 +122,7 @@ func TestSnapshots(t *testing.T) {
 
 // TestSparse makes holes and finds them.
 func TestSparse(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
 	f, err := share.Create("f")
 	must(t, err)
@@ -194,7 +195,7 @@ func TestManyRanges(t *testing.T) {
 
 // TestSecurityText reads a descriptor as text, and sets one.
 func TestSecurityText(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Share: []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}})
+	srv := rigtest.Start(t, rig.Config{Share: []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}})
 	share := mount(t, srv, smb.Dialer{})
 	must(t, share.WriteFile("f", nil, 0o666))
 	b, err := share.SecurityDescriptor("f", smb.OwnerSecurity|smb.DACLSecurity)
@@ -218,7 +219,7 @@ func TestSecurityText(t *testing.T) {
 
 // TestMappedNames uses names that Windows refuses.
 func TestMappedNames(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{Names: smb.NamesSFM})
 	names := []string{"a:b", "what?", "st*r", `"quoted"`, "<tag>", "pi|pe", "dot.", "space ", "tab\t", "...", "plain"}
 	must(t, share.Mkdir("di:r.", 0o777))

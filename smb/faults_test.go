@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -149,7 +150,7 @@ func durableShare() []string {
 func TestReconnect(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode, Share: durableShare()})
+			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
 			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
 			want := random(3 << 20)
@@ -183,7 +184,7 @@ func TestReconnect(t *testing.T) {
 
 // TestHandleLost cuts a connection to a server that keeps no handles.
 func TestHandleLost(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Global: []string{"durable handles = no"}})
+	srv := rigtest.Start(t, rig.Config{Global: []string{"durable handles = no"}})
 	var c cutter
 	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
 	must(t, share.WriteFile("f", []byte("hello"), 0o666))
@@ -208,7 +209,7 @@ func TestHandleLost(t *testing.T) {
 
 // TestKilled kills the server amid writes: what was acknowledged is there.
 func TestKilled(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}})
 	f, err := share.Create("f")
 	must(t, err)
@@ -256,7 +257,7 @@ func TestKilled(t *testing.T) {
 // TestLeaseBreaks opens, renames and removes files that are open and durable: the breaks
 // that this brings must be answered, or the server waits for half a minute.
 func TestLeaseBreaks(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Share: durableShare()})
+	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
 	share := mount(t, srv, smb.Dialer{})
 	other := mount(t, srv, smb.Dialer{})
 	begun := time.Now()

@@ -11,16 +11,17 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
 // TestDFS follows a link of DFS to another share. (Samba's links name no port, so a second
 // server cannot stand beside the first on one machine.)
 func TestDFS(t *testing.T) {
-	here := rig.Start(t, rig.Config{
+	here := rigtest.Start(t, rig.Config{
 		Global: []string{"host msdfs = yes"},
 		Shares: []string{"[dfs]\n  path = %DIR%/root\n  msdfs root = yes\n  read only = no"},
 	})
@@ -49,7 +50,7 @@ func TestDFS(t *testing.T) {
 
 // TestRenameOverDFS moves files within, into and out of a link of DFS.
 func TestRenameOverDFS(t *testing.T) {
-	here := rig.Start(t, rig.Config{
+	here := rigtest.Start(t, rig.Config{
 		Global: []string{"host msdfs = yes"},
 		Shares: []string{"[dfs]\n  path = %DIR%/root\n  msdfs root = yes\n  read only = no"},
 	})
@@ -131,7 +132,7 @@ func TestRenameOverLinks(t *testing.T) {
 
 // TestServerLinks leaves links to the server to follow.
 func TestServerLinks(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
 	must(t, share.WriteFile("target", []byte("x"), 0o666))
 	must(t, os.Symlink("target", filepath.Join(srv.Dir, "link")))

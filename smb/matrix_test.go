@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 // setting is one combination of server and client that the whole suite runs over.
@@ -94,11 +95,11 @@ func one(mode rig.Mode, d smb.Dialect, c smb.Cipher) setting {
 
 // TestMatrix runs the suite over every setting.
 func TestMatrix(t *testing.T) {
-	rig.Need(t)
+	rigtest.Need(t)
 	for _, x := range matrix() {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel() // they wait for their servers, each for its own
-			srv := rig.Start(t, x.server)
+			srv := rigtest.Start(t, x.server)
 			share := mount(t, srv, x.client)
 			if x.check != nil {
 				x.check(t, share.Session().Info())

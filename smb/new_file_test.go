@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 func TestWriteNewFile(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			share, err := dial(t, srv, smb.Dialer{}).Mount(t.Context(), srv.Share)
 			must(t, err)
 			when := time.Unix(1_600_000_000, 123_456_700)

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
@@ -144,7 +145,7 @@ func TestDiskFull(t *testing.T) {
 // TestRealDiskFull fills a small filesystem, where this machine lets it be mounted; the
 // scripted server of TestDiskFull stands in elsewhere.
 func TestRealDiskFull(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", srv.Dir).CombinedOutput(); err != nil {
 		fmt.Printf("LEFT OUT (cannot mount a filesystem: %v): %s\n", err, t.Name())
 		t.Skipf("cannot mount a filesystem here (%v: %s): only the scripted server was filled", err, out)

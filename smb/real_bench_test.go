@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 // BenchmarkReal reads a file in the server's page cache, one request after the other.
 func BenchmarkReal(b *testing.B) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
-		srv := rig.Start(b, rig.Config{Mode: mode})
+		srv := rigtest.Start(b, rig.Config{Mode: mode})
 		const length = 64 << 20
 		must(b, os.WriteFile(filepath.Join(srv.Dir, "big"), random(length), 0o666))
 		must(b, os.Chmod(filepath.Join(srv.Dir, "big"), 0o666))

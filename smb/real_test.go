@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -63,7 +64,7 @@ func random(n int) []byte {
 }
 
 func TestSmoke(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
 	t.Logf("%+v", share.Session().Info())
 	want := random(3<<20 + 17)

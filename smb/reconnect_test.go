@@ -14,9 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
@@ -138,7 +139,7 @@ func TestRestartedServer(t *testing.T) {
 func TestRepeated(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode, Share: durableShare()})
+			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
 			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
 			must(t, share.WriteFile("f", make([]byte, 1000), 0o666))
@@ -180,7 +181,7 @@ func TestRepeated(t *testing.T) {
 func TestListingAcrossLoss(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			var c cutter
 			share := mount(t, srv, smb.Dialer{DialFunc: c.dial, Limits: smb.Limits{MaxTransact: 64 << 10}})
 			const many = 3000

@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 func suiteRename(t *testing.T, srv *rig.Server, share *smb.Share) {

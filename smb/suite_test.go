@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 // suite is what has to work on every server. What the server's disk has is the judge.
@@ -256,7 +257,7 @@ func suiteDirs(t *testing.T, srv *rig.Server, share *smb.Share) {
 
 // TestHugeDirectory lists a directory of many replies, and breaks off in the middle.
 func TestHugeDirectory(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
 	const many = 5000
 	for i := range many {

@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
@@ -109,7 +110,7 @@ func TestRoundTrips(t *testing.T) {
 func TestWholeFiles(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			share := mount(t, srv, smb.Dialer{})
 			when := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 			for _, size := range []int{0, 1, 4096, 65535, 65536, 65537, 1 << 20, 3<<20 + 1} {

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
 // fileBytes is the length of the file that is read and written, which the machine keeps in memory.
@@ -29,12 +30,10 @@ func shapes() []shape {
 	return []shape{{"seq-64K", 64 << 10, false}, {"seq-1M", 1 << 20, false}, {"seq-16M", 16 << 20, false}, {"rand-4K", 4 << 10, true}}
 }
 
-func modes() []rig.Mode { return []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} }
-
 // BenchmarkSamba is a real Samba server on this machine, beside go-smb2 and smbclient.
 func BenchmarkSamba(b *testing.B) {
-	for _, mode := range modes() {
-		srv := rig.Start(b, rig.Config{Mode: mode})
+	for _, mode := range rig.Modes() {
+		srv := rigtest.Start(b, rig.Config{Mode: mode})
 		fill(b, srv)
 		for _, op := range []string{"read", "write"} {
 			for _, s := range shapes() {
@@ -54,7 +53,7 @@ func BenchmarkSamba(b *testing.B) {
 
 // BenchmarkDelayed is the same at a distance: each frame takes half a round trip.
 func BenchmarkDelayed(b *testing.B) {
-	srv := rig.Start(b, rig.Config{})
+	srv := rigtest.Start(b, rig.Config{})
 	fill(b, srv)
 	for _, rtt := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond} {
 		addr := delay(b, srv.Addr, rtt/2)

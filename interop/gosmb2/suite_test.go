@@ -1,7 +1,6 @@
 package gosmb2
 
 import (
-	"bufio"
 	"encoding/json"
 	"net"
 	"os"
@@ -12,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
 // differs are the tests of go-smb2's suite that fail, and why. One that passes is a failure, too.
@@ -24,10 +24,9 @@ var differs = map[string]string{
 // under go-smb2's import path, beside the suite's, which change in nothing.
 func TestSuite(t *testing.T) {
 	dir := standIn(t)
-	for _, mode := range []string{"plain", "signed", "encrypted"} {
-		t.Run(mode, func(t *testing.T) {
-			srv := startServer(t, mode)
-			srv.configure(t, dir)
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			configure(t, rigtest.Start(t, rig.Config{Mode: mode}), dir)
 			cmd := exec.Command("go", "test", "-count=1", "-v", ".")
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
 			out, _ := cmd.CombinedOutput()
@@ -123,55 +122,10 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// server is a Samba server of the repository's rig.
-type server struct{ addr, user, password, share string }
-
-func startServer(t *testing.T, mode string) server {
-	t.Helper()
-	if _, err := os.Stat("/usr/sbin/smbd"); err != nil {
-		leftout.Skip(t, "smbd is not installed (Debian: samba)")
-	}
-	bin := filepath.Join(t.TempDir(), "rig")
-	build := exec.Command("go", "build", "-o", bin, "./smb/internal/rig/cmd")
-	build.Dir, build.Env = "../..", append(os.Environ(), "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the rig: %v\n%s", err, out)
-	}
-	cmd := exec.Command(bin, "-mode", mode)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // the rig stops its server when its input ends
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the rig: %v", err)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the rig says nothing: %v", err)
-	}
-	known := map[string]string{}
-	for _, field := range strings.Fields(line) {
-		name, value, _ := strings.Cut(field, "=")
-		known[name] = value
-	}
-	return server{known["SMB_ADDR"], known["SMB_USER"], known["SMB_PASSWORD"], known["SMB_SHARE"]}
-}
-
 // configure writes the file by which go-smb2's suite finds its server.
-func (s server) configure(t *testing.T, dir string) {
+func configure(t *testing.T, s *rig.Server, dir string) {
 	t.Helper()
-	host, port, err := net.SplitHostPort(s.addr)
+	host, port, err := net.SplitHostPort(s.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +135,8 @@ func (s server) configure(t *testing.T, dir string) {
 	}
 	b, err := json.Marshal(map[string]any{
 		"transport": map[string]any{"type": "tcp", "host": host, "port": n},
-		"session":   map[string]any{"type": "ntlm", "user": s.user, "passwd": s.password},
-		"tree_conn": map[string]any{"share1": s.share, "share2": "readonly"},
+		"session":   map[string]any{"type": "ntlm", "user": s.User, "passwd": s.Password},
+		"tree_conn": map[string]any{"share1": s.Share, "share2": "readonly"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // cost is what one run of rclone took.
@@ -19,9 +21,9 @@ type cost struct{ elapsed, processor time.Duration }
 // rclone copies there and back with each go-smb2, by turns; every byte is compared. The costs are
 // printed: they are asserted nowhere, as other programs run on the machine that tests run on.
 func TestCopy(t *testing.T) {
-	mode, megabytes, files, rounds := []string{"plain"}, 64, 100, 1
+	modes, megabytes, files, rounds := rig.Modes()[:1], 64, 100, 1
 	if os.Getenv("TARN_LONG") == "1" {
-		mode, megabytes, files, rounds = []string{"plain", "signed", "encrypted"}, 1024, 2000, 3
+		modes, megabytes, files, rounds = rig.Modes(), 1024, 2000, 3
 	}
 	w := shop(t)
 	binary := map[variant]string{}
@@ -31,10 +33,10 @@ func TestCopy(t *testing.T) {
 	source := t.TempDir()
 	fill(t, filepath.Join(source, "large"), 1, megabytes<<20)
 	fill(t, filepath.Join(source, "small"), files, 4096)
-	for _, m := range mode {
-		srv := startServer(t, m)
+	for _, mode := range modes {
+		srv := startServer(t, mode)
 		for _, work := range []string{"large", "small"} {
-			t.Run(m+" "+work, func(t *testing.T) {
+			t.Run(mode.Name()+" "+work, func(t *testing.T) {
 				put, get := map[variant][]cost{}, map[variant][]cost{}
 				for round := range rounds {
 					order := []variant{shipped, tarns}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // rclone's own suites, with the go-smb2 that is shipped replaced by Tarn's. What they leave out is
@@ -17,17 +19,17 @@ func TestSuites(t *testing.T) {
 		path   string // in the share
 		args   []string
 		passes int // at least
-		modes  []string
+		modes  []rig.Mode
 	}{
-		{"backend/smb", "/rclone", []string{"-test.run=TestIntegration$"}, 80, []string{"plain", "signed", "encrypted"}},
-		{"fs/operations", "", nil, 200, []string{"plain"}},
-		{"fs/sync", "", nil, 130, []string{"plain", "encrypted"}},
+		{"backend/smb", "/rclone", []string{"-test.run=TestIntegration$"}, 80, rig.Modes()},
+		{"fs/operations", "", nil, 200, []rig.Mode{rig.Plain}},
+		{"fs/sync", "", nil, 130, []rig.Mode{rig.Plain, rig.Encrypted}},
 	} {
 		for i, mode := range suite.modes {
 			if !long && (suite.path == "" || i > 0) {
 				continue
 			}
-			t.Run(suite.pkg+" "+mode, func(t *testing.T) {
+			t.Run(suite.pkg+" "+mode.Name(), func(t *testing.T) {
 				srv := startServer(t, mode)
 				bin := shop(t).build(t, tarns, rclone+"/"+suite.pkg, "test", "-c")
 				cmd := exec.Command(bin, append(suite.args, "-remote", srv.share+suite.path, "-test.v", "-test.timeout=15m")...)

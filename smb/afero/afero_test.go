@@ -11,9 +11,10 @@ import (
 
 	base "github.com/spf13/afero"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/afero"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -26,7 +27,7 @@ func must(t testing.TB, err error) {
 
 func mount(t *testing.T, mode rig.Mode) *afero.FS {
 	t.Helper()
-	srv := rig.Start(t, rig.Config{Mode: mode})
+	srv := rigtest.Start(t, rig.Config{Mode: mode})
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	must(t, err)

@@ -6,9 +6,10 @@ import (
 	"net"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 // An initiator of the program's own, of which package smb knows nothing.
@@ -22,7 +23,7 @@ func (o *ownInitiator) SessionKey() []byte                        { return o.i.S
 
 func TestInitiators(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
-		srv := rig.Start(t, rig.Config{Mode: mode})
+		srv := rigtest.Start(t, rig.Config{Mode: mode})
 		for name, i := range map[string]smb2.Initiator{
 			"password": &smb2.NTLMInitiator{User: srv.User, Password: srv.Password, TargetSPN: "cifs/x"},
 			"own":      &ownInitiator{smb2.NTLMInitiator{User: srv.User, Password: srv.Password}},
@@ -75,7 +76,7 @@ func TestDialErrors(t *testing.T) {
 	if _, err := d.Dial(t.Context(), l.Addr().String()); !errors.As(err, &te) || !errors.Is(err, smb.ErrConnLost) {
 		t.Errorf("nobody listens: %v", err)
 	}
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	d = *dialer(t, srv)
 	d.Initiator = &smb2.NTLMInitiator{User: srv.User, Password: "wrong"}
 	var re *smb2.ResponseError
@@ -86,7 +87,7 @@ func TestDialErrors(t *testing.T) {
 
 // A connection that breaks is a TransportError, on a session that does not dial again.
 func TestLostConnection(t *testing.T) {
-	srv := rig.Start(t, rig.Config{})
+	srv := rigtest.Start(t, rig.Config{})
 	nc, err := net.Dial("tcp", srv.Addr)
 	must(t, err)
 	s, err := dialer(t, srv).DialConn(t.Context(), nc, srv.Addr)

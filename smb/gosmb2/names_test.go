@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 )
 
 func TestMapping(t *testing.T) {
-	srv := rig.Start(t, rig.Config{Mode: rig.Plain})
+	srv := rigtest.Start(t, rig.Config{Mode: rig.Plain})
 	s, _ := dial(t, srv)
 	for name, c := range map[string]struct {
 		option smb2.MountOption

@@ -15,9 +15,10 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -52,7 +53,7 @@ func dial(t testing.TB, srv *rig.Server) (*smb2.Session, *smb2.Share) {
 func TestProgram(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
-			srv := rig.Start(t, rig.Config{Mode: mode})
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			s, share := dial(t, srv)
 			must(t, s.Echo())
 			t.Run("files", func(t *testing.T) { files(t, srv, share) })

@@ -3,8 +3,9 @@ package krb5
 import (
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -29,7 +30,7 @@ func TestSamba(t *testing.T) {
 		"AES-256":   {Mode: rig.Encrypted, Global: append([]string{"server smb3 encryption algorithms = AES-256-GCM"}, kerberos...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := rig.Start(t, cfg)
+			srv := rigtest.Start(t, cfg)
 			if !known {
 				k.addUser(t, srv.User)
 				known = true

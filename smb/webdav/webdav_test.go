@@ -13,15 +13,16 @@ import (
 	"golang.org/x/net/webdav"
 
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/rig"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
 func serve(t *testing.T, mode rig.Mode) *httptest.Server {
 	t.Helper()
-	srv := rig.Start(t, rig.Config{Mode: mode})
+	srv := rigtest.Start(t, rig.Config{Mode: mode})
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/smb"
 )
 
@@ -26,20 +27,18 @@ const (
 // runSMB reads a file from a Samba server on loopback, in the server's page cache, with messages in
 // the clear, signed, and encrypted; beside Samba's own client, where that is installed.
 func runSMB(ctx context.Context, s *session) ([]Case, error) {
-	rig, err := buildSMBRig(ctx)
-	if err != nil {
-		return nil, err
+	if !rig.Available() {
+		return nil, leftOut("Left out: smbd or pdbedit is not installed (Debian: samba, samba-common-bin).")
 	}
-	defer rig.remove()
 	var cases []Case
-	modes := []string{"plain", "signed", "encrypted"}
+	modes := rig.Modes()
 	if !s.allCases {
 		modes = modes[:1]
 	}
 	for _, mode := range modes {
-		c, err := runSMBMode(ctx, s, rig, mode)
+		c, err := runSMBMode(ctx, s, mode)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", mode, err)
+			return nil, fmt.Errorf("%s: %w", mode.Name(), err)
 		}
 		cases = append(cases, c)
 	}
@@ -53,17 +52,17 @@ type download struct {
 	read func(context.Context) (float64, error)
 }
 
-func runSMBMode(ctx context.Context, s *session, rig *smbRig, mode string) (Case, error) {
+func runSMBMode(ctx context.Context, s *session, mode rig.Mode) (Case, error) {
 	c := Case{
-		Title:   fmt.Sprintf("Read a file of %s from Samba, %s", sizeName(smbLength), mode),
+		Title:   fmt.Sprintf("Read a file of %s from Samba, %s", sizeName(smbLength), mode.Name()),
 		Metrics: []Metric{{"rate", "bytes/s", Bytes, Higher}},
 	}
-	server, err := rig.start(ctx, mode)
+	server, err := rig.New(rig.Config{Mode: mode})
 	if err != nil {
 		return c, err
 	}
-	defer server.stop()
-	if err := server.makeFile(smbFile, smbLength); err != nil {
+	defer server.Stop()
+	if err := makeFile(server, smbFile, smbLength); err != nil {
 		return c, err
 	}
 	file, closeFile, err := openSMB(ctx, server)
@@ -112,17 +111,17 @@ func (s *session) runDownloads(ctx context.Context, c *Case, contestants []downl
 }
 
 // openSMB logs in and opens the file; the function it returns undoes that.
-func openSMB(ctx context.Context, server *smbServer) (*smb.File, func(), error) {
+func openSMB(ctx context.Context, server *rig.Server) (*smb.File, func(), error) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "tarn bench smb"})
 	if err != nil {
 		return nil, nil, err
 	}
-	d := smb.Dialer{Initiator: smb.NTLM{User: server.user, Password: server.password}, Pool: pool}
-	session, err := d.Dial(ctx, server.addr)
+	d := smb.Dialer{Initiator: smb.NTLM{User: server.User, Password: server.Password}, Pool: pool}
+	session, err := d.Dial(ctx, server.Addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	share, err := session.Mount(ctx, server.share)
+	share, err := session.Mount(ctx, server.Share)
 	if err == nil {
 		var f *smb.File
 		if f, err = share.Open(smbFile); err == nil {
@@ -166,12 +165,12 @@ func rateOf(n int64, start time.Time, err error) (float64, error) {
 }
 
 // makeFile writes a file to the disk of the server, readable for whom it serves.
-func (s *smbServer) makeFile(name string, length int) error {
+func makeFile(s *rig.Server, name string, length int) error {
 	b := make([]byte, length)
 	for i := range b {
 		b[i] = byte(i * 7)
 	}
-	path := filepath.Join(s.dir, name)
+	path := filepath.Join(s.Dir, name)
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		return err
 	}

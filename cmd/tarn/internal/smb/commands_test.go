@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // write makes files, and the directories that they are in.
@@ -30,7 +31,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 }
 
 func TestArrange(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	must(t, "mkdir", s.url("a"), s.url("b"))
 	must(t, "mkdir", "-p", s.url("a/b/c"), s.url("a"))
 	if r := run(t.Context(), "mkdir", s.url("a")); r.status != cli.Failed {
@@ -58,20 +59,20 @@ func TestArrange(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"several to a file": {"mv", s.url("a/two"), s.url("b/uno"), s.url("none")},
-		"another share":     {"mv", s.url("a/two"), "smb://" + s.user + "@" + s.addr + "/readonly/x"},
+		"another share":     {"mv", s.url("a/two"), "smb://" + s.User + "@" + s.Addr + "/readonly/x"},
 		"a share":           {"mv", s.url(""), s.url("b")},
 	} {
 		if r := run(t.Context(), args...); r.status != cli.Usage {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, "b/two")); err != nil || string(b) != "22" {
+	if b, err := os.ReadFile(filepath.Join(s.Dir, "b/two")); err != nil || string(b) != "22" {
 		t.Errorf("%q, %v", b, err)
 	}
 }
 
 func TestWildcards(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := t.TempDir()
 	write(t, src, map[string]string{"a1.txt": "1", "a2.txt": "2", "b1.txt": "3", "d1/x.txt": "4", "d2/x.txt": "5", "[odd]": "6"})
 	must(t, "put", "-r", src, s.url("w"))
@@ -101,7 +102,7 @@ func TestWildcards(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := t.TempDir()
 	write(t, src, map[string]string{"small.go": "1", "large.go": strings.Repeat("x", 3000), "sub/deep.go": "12", "sub/note.md": "1"})
 	old := time.Now().Add(-48 * time.Hour)
@@ -109,7 +110,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, "put", "-r", src, s.url("f"))
-	base := "smb://" + s.addr + "/share/f"
+	base := "smb://" + s.Addr + "/share/f"
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -142,10 +143,10 @@ func TestFind(t *testing.T) {
 func TestSync(t *testing.T) {
 	for _, direction := range []string{"put", "get"} {
 		t.Run(direction, func(t *testing.T) {
-			s := startServer(t)
+			s := startServer(t, rig.Config{})
 			dir := t.TempDir()
 			here := filepath.Join(dir, "here")
-			there := filepath.Join(s.dir, "there")
+			there := filepath.Join(s.Dir, "there")
 			from, to, fromArg, toArg := here, there, here, s.url("there")
 			if direction == "get" {
 				from, to, fromArg, toArg = there, here, s.url("there"), here
@@ -185,7 +186,7 @@ func TestSync(t *testing.T) {
 
 // chownTree gives what a test made on the server's disk to the user it serves.
 func chownTree(s server, root string) error {
-	owner, err := os.Stat(s.dir)
+	owner, err := os.Stat(s.Dir)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func chownTree(s server, root string) error {
 
 // Without -delete nothing is removed, nor when something could not be copied.
 func TestSyncKeeps(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := t.TempDir()
 	write(t, src, map[string]string{"one": "1"})
 	must(t, "sync", src, s.url("there"))
@@ -213,7 +214,7 @@ func TestSyncKeeps(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, name := range []string{"one", "two"} {
-		if _, err := os.Stat(filepath.Join(s.dir, "there", name)); err != nil {
+		if _, err := os.Stat(filepath.Join(s.Dir, "there", name)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -225,7 +226,7 @@ func TestSyncKeeps(t *testing.T) {
 // A server takes names that differ in case for one: a file is neither overwritten by its
 // namesake nor removed for having been written under another case.
 func TestCase(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := t.TempDir()
 	write(t, src, map[string]string{"Name": "capital"})
 	must(t, "put", filepath.Join(src, "Name"), s.url("name"))
@@ -242,7 +243,7 @@ func TestCase(t *testing.T) {
 }
 
 func TestJSONAndStats(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := t.TempDir()
 	write(t, src, map[string]string{"a": "1", "b:": "2"})
 	r := run(t.Context(), "put", "-r", "-json", "-stats", src, s.url("j"))
@@ -271,7 +272,7 @@ func TestJSONAndStats(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &o); err != nil || o.Type != "file" || o.Bytes != 1 || !strings.HasSuffix(o.URL, "/j/a") || time.Since(o.Modified) > time.Hour {
 		t.Errorf("%q: %+v, %v", r.out, o, err)
 	}
-	if r := must(t, "ls", "-json", "smb://"+s.user+"@"+s.addr); !strings.Contains(r.out, `{"share":"share","comment":"for tests","type":0}`) {
+	if r := must(t, "ls", "-json", "smb://"+s.User+"@"+s.Addr); !strings.Contains(r.out, `{"share":"share","comment":"for tests","type":0}`) {
 		t.Errorf("%q", r.out)
 	}
 	if r := must(t, "get", "-P", s.url("j/a"), t.TempDir()); !strings.HasPrefix(r.out, "copy smb://") {
@@ -280,10 +281,10 @@ func TestJSONAndStats(t *testing.T) {
 }
 
 func TestNTHash(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	file := filepath.Join(t.TempDir(), "hash")
 	const hash = "00000000000000000000000000000000"
-	for text, status := range map[string]int{ntHash(s.password) + "\n": cli.OK, hash: cli.Failed, "xyz": cli.Usage} {
+	for text, status := range map[string]int{ntHash(s.Password) + "\n": cli.OK, hash: cli.Failed, "xyz": cli.Usage} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +292,7 @@ func TestNTHash(t *testing.T) {
 			t.Errorf("%q: %+v", text, r)
 		}
 	}
-	t.Setenv("SMB_NT_HASH", ntHash(s.password))
+	t.Setenv("SMB_NT_HASH", ntHash(s.Password))
 	t.Setenv("SMB_PASSWORD", "wrong")
 	must(t, "ls", s.url(""))
 	if r := run(t.Context(), "ls", "-nt-hash-file", file, "-password-file", file, s.url("")); r.status != cli.Usage {
@@ -301,8 +302,8 @@ func TestNTHash(t *testing.T) {
 
 // DOMAIN\user is how Windows writes a user.
 func TestDomainUser(t *testing.T) {
-	s := startServer(t)
-	must(t, "ls", fmt.Sprintf(`smb://WORKGROUP\%s@%s/%s`, s.user, s.addr, s.share))
+	s := startServer(t, rig.Config{})
+	must(t, "ls", fmt.Sprintf(`smb://WORKGROUP\%s@%s/%s`, s.User, s.Addr, s.Share))
 	if l, err := parseLocation(`smb://D\u@h/s/a`); err != nil || l.domain != "D" || l.user != "u" || l.path != "a" {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 	client "github.com/tarn-go/tarn/smb"
 )
 
 // A server that is gone is said once, not once for each file that is left.
 func TestServerGone(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := filepath.Join(t.TempDir(), "src")
 	makeTree(t, src)
 	must(t, "put", "-r", src, s.url("there"))
@@ -41,7 +42,7 @@ func TestServerGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var total atomic.Int64
-	kill := sync.OnceFunc(s.stop)
+	kill := sync.OnceFunc(s.Kill)
 	err = a.each(t.Context(), &p, "copy", func(ctx context.Context, j *job, count func(int64)) error {
 		return a.copyFile(ctx, j, func(n int64) {
 			if total.Add(n) > 5<<20 {
@@ -63,7 +64,7 @@ func TestServerGone(t *testing.T) {
 
 // A connection that breaks under a file is made again, and the file gone on with.
 func TestConnectionBreaks(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)
 	must(t, "put", name, s.url("source"))
 	a := newApp("get", options{jobs: 1, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // interrupt copies source to target and breaks off when so many bytes have been counted.
@@ -88,15 +89,15 @@ func bigFile(t *testing.T) (name string, data []byte) {
 }
 
 func TestResumePut(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)
 	interrupt(t, name, s.url("target"), 48<<20)
-	if _, err := os.Stat(filepath.Join(s.dir, "target")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, "target")); err == nil {
 		t.Fatal("half a file has the name of a whole one")
 	}
-	mark(t, s.dir)
+	mark(t, s.Dir)
 	must(t, "put", name, s.url("target"))
-	checkResumed(t, filepath.Join(s.dir, "target"), data, s.dir)
+	checkResumed(t, filepath.Join(s.Dir, "target"), data, s.Dir)
 	if r := run(t.Context(), "put", "-verify", name, s.url("target")); r.status != cli.Failed || !strings.Contains(r.err, "differs") {
 		t.Errorf("-verify does not see what was changed: %+v", r)
 	}
@@ -104,7 +105,7 @@ func TestResumePut(t *testing.T) {
 }
 
 func TestResumeGet(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)
 	must(t, "put", name, s.url("source"))
 	dir := t.TempDir()
@@ -133,29 +134,29 @@ func checkResumed(t *testing.T, name string, data []byte, dir string) {
 
 // A part of a source that has changed since is no use, and does not stay.
 func TestResumeChanged(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)
 	interrupt(t, name, s.url("target"), 48<<20)
-	mark(t, s.dir)
+	mark(t, s.Dir)
 	data = append(data, "more"...)
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "put", name, s.url("target"))
-	if got, err := os.ReadFile(filepath.Join(s.dir, "target")); err != nil || !bytes.Equal(got, data) {
+	if got, err := os.ReadFile(filepath.Join(s.Dir, "target")); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("differs: %v", err)
 	}
-	if left := parts(t, s.dir); len(left) != 0 {
+	if left := parts(t, s.Dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
 // A tree is gone on with where it was: what is there is not copied again.
 func TestResumeTree(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	src := filepath.Join(t.TempDir(), "src")
 	makeTree(t, src)
 	interrupt(t, src, s.url("there"), 10<<20)
 	must(t, "put", "-r", src, s.url("there"))
-	sameTree(t, src, filepath.Join(s.dir, "there"))
+	sameTree(t, src, filepath.Join(s.Dir, "there"))
 }

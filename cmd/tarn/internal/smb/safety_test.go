@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // copyWhile copies source to target and runs meddle when the first bytes have been counted.
@@ -73,28 +74,28 @@ func overwrite(t *testing.T, name string) {
 // A source that is rewritten in place while it is copied gives no torn file: the copy fails,
 // leaves nothing, and succeeds when it is repeated.
 func TestSourceChangesWhileCopied(t *testing.T) {
-	for _, mode := range []string{"plain", "signed", "encrypted"} {
-		t.Run("put "+mode, func(t *testing.T) {
-			s := startServer(t, "-mode", mode)
+	for _, mode := range rig.Modes() {
+		t.Run("put "+mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode})
 			name, _ := bigFile(t)
 			said, err := copyWhile(t, name, s.url("target"), func() { overwrite(t, name) })
 			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
 				t.Errorf("%v: %s", err, said)
 			}
-			if _, err := os.Stat(filepath.Join(s.dir, "target")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(s.Dir, "target")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the target: %v", err)
 			}
-			if left := parts(t, s.dir); len(left) != 0 {
+			if left := parts(t, s.Dir); len(left) != 0 {
 				t.Errorf("left behind: %v", left)
 			}
 			must(t, "put", "-verify", name, s.url("target"))
 		})
-		t.Run("get "+mode, func(t *testing.T) {
-			s := startServer(t, "-mode", mode)
+		t.Run("get "+mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode})
 			name, _ := bigFile(t)
 			must(t, "put", name, s.url("source"))
 			target := filepath.Join(t.TempDir(), "target")
-			said, err := copyWhile(t, s.url("source"), target, func() { overwrite(t, filepath.Join(s.dir, "source")) })
+			said, err := copyWhile(t, s.url("source"), target, func() { overwrite(t, filepath.Join(s.Dir, "source")) })
 			if !errors.Is(err, errReported) || !strings.Contains(said, "changed while it was being copied") {
 				t.Errorf("%v: %s", err, said)
 			}
@@ -112,7 +113,7 @@ func TestSourceChangesWhileCopied(t *testing.T) {
 // A file of the same size that is rewritten within two seconds is copied again, both ways, and one
 // that is not is not.
 func TestRewrittenAtOnce(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	name, back := filepath.Join(dir, "file"), filepath.Join(dir, "back")
 	when := time.Now().Truncate(time.Second)
@@ -126,7 +127,7 @@ func TestRewrittenAtOnce(t *testing.T) {
 		}
 		must(t, "put", name, s.url("file"))
 		must(t, "get", s.url("file"), back)
-		for _, copied := range []string{filepath.Join(s.dir, "file"), back} {
+		for _, copied := range []string{filepath.Join(s.Dir, "file"), back} {
 			if b, err := os.ReadFile(copied); err != nil || string(b) != text {
 				t.Errorf("%s has %q, not %q, %v", copied, b, text, err)
 			}
@@ -149,7 +150,7 @@ func TestRewrittenAtOnce(t *testing.T) {
 
 // What is left out makes the exit status 1.
 func TestLeftOut(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -166,10 +167,10 @@ func TestLeftOut(t *testing.T) {
 // A flag behind the arguments counts, and a word that looks like one and is none is an error, so
 // that nothing is copied unencrypted into a file called -encrypt.
 func TestFlagsAnywhere(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.WriteFile(filepath.Join(s.dir, "file"), []byte("x"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, "file"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "get", s.url("file"), "-encrypt")
@@ -182,8 +183,8 @@ func TestFlagsAnywhere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	plain := startServer(t, "-global", "server smb encrypt = off")
-	if err := os.WriteFile(filepath.Join(plain.dir, "file"), []byte("x"), 0o644); err != nil {
+	plain := startServer(t, rig.Config{Global: []string{"server smb encrypt = off"}})
+	if err := os.WriteFile(filepath.Join(plain.Dir, "file"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r := run(t.Context(), "get", plain.url("file"), "-encrypt"); r.status != cli.Failed {
@@ -193,7 +194,7 @@ func TestFlagsAnywhere(t *testing.T) {
 
 // A name that the server refuses leaves no part on it.
 func TestNoPartOfRefusedName(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "bad:name"), bytes.Repeat([]byte("x"), 3<<20), 0o644); err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestNoPartOfRefusedName(t *testing.T) {
 	if r := run(t.Context(), "put", filepath.Join(dir, "bad:name"), s.url("")); r.status != cli.Failed {
 		t.Errorf("%+v", r)
 	}
-	if left := parts(t, s.dir); len(left) != 0 {
+	if left := parts(t, s.Dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -282,8 +283,8 @@ func TestRefusedDial(t *testing.T) {
 
 // A server that does not know the user is refused, unless -guest allows it to let the user in.
 func TestGuest(t *testing.T) {
-	s := startServer(t, "-global", "map to guest = bad user", "-global", "guest account = nobody")
-	url := "smb://stranger@" + s.addr
+	s := startServer(t, rig.Config{Global: []string{"map to guest = bad user", "guest account = nobody"}})
+	url := "smb://stranger@" + s.Addr
 	r := run(t.Context(), "ls", url)
 	if r.status != cli.Failed || !strings.Contains(r.err, "guest") {
 		t.Errorf("%+v", r)
@@ -295,7 +296,7 @@ func TestGuest(t *testing.T) {
 
 // Many small files go over more than one connection, with one log-in asked for.
 func TestManySmall(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	files := map[string]string{}
 	for i := range 2*filesPerLane + 10 {
@@ -306,7 +307,7 @@ func TestManySmall(t *testing.T) {
 	if r := must(t, "put", "-r", "-stats", src, s.url("many")); !strings.Contains(r.err, " 2 connections") {
 		t.Errorf("%q", r.err)
 	}
-	sameTree(t, src, filepath.Join(s.dir, "many"))
+	sameTree(t, src, filepath.Join(s.Dir, "many"))
 	must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back"))
 	sameTree(t, src, filepath.Join(dir, "back"))
 	for name := range files { // as many again, over what is there
@@ -314,7 +315,7 @@ func TestManySmall(t *testing.T) {
 	}
 	write(t, dir, files)
 	must(t, "put", "-r", src, s.url("many"))
-	sameTree(t, src, filepath.Join(s.dir, "many"))
+	sameTree(t, src, filepath.Join(s.Dir, "many"))
 	if r := must(t, "get", "-r", s.url("many"), filepath.Join(dir, "back")); strings.Contains(r.err, "already there") {
 		t.Errorf("%q", r.err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // serveURL runs serve with the arguments until the test ends, and returns what it wrote first.
@@ -42,9 +43,9 @@ func serveURL(t *testing.T, args ...string) string {
 }
 
 func TestServe(t *testing.T) {
-	s := startServer(t)
-	write(t, s.dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x"})
-	if err := chownTree(s, s.dir); err != nil {
+	s := startServer(t, rig.Config{})
+	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x"})
+	if err := chownTree(s, s.Dir); err != nil {
 		t.Fatal(err)
 	}
 	said := serveURL(t, "-webdav", "-listen", "127.0.0.1:0", s.url("pub"))
@@ -94,14 +95,14 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s %s: %d, %.200q", c.method, c.path, status, body)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, "pub/new/page.html")); err != nil || len(b) != 13 {
+	if b, err := os.ReadFile(filepath.Join(s.Dir, "pub/new/page.html")); err != nil || len(b) != 13 {
 		t.Errorf("%q, %v", b, err)
 	}
 }
 
 func TestServeReadOnly(t *testing.T) {
-	s := startServer(t)
-	write(t, s.dir, map[string]string{"file": "x"})
+	s := startServer(t, rig.Config{})
+	write(t, s.Dir, map[string]string{"file": "x"})
 	login := filepath.Join(t.TempDir(), "login")
 	if err := os.WriteFile(login, []byte("me:pass:word\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -129,8 +130,8 @@ func TestServeReadOnly(t *testing.T) {
 }
 
 func TestServeRefuses(t *testing.T) {
-	s := startServer(t)
-	write(t, s.dir, map[string]string{"file": "x"})
+	s := startServer(t, rig.Config{})
+	write(t, s.Dir, map[string]string{"file": "x"})
 	for name, args := range map[string][]string{
 		"no -webdav":      {s.url("")},
 		"all addresses":   {"-webdav", "-listen", "0.0.0.0:0", s.url("")},

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // result is what one run of the command left behind.
@@ -102,26 +103,26 @@ func sameTree(t *testing.T, a, b string) {
 }
 
 func TestPutGetTree(t *testing.T) {
-	for _, mode := range []string{"plain", "signed", "encrypted"} {
-		t.Run(mode, func(t *testing.T) {
-			s := startServer(t, "-mode", mode)
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode})
 			dir := t.TempDir()
 			n := makeTree(t, filepath.Join(dir, "src"))
 			r := must(t, "put", "-r", "-verify", filepath.Join(dir, "src"), s.url("there"))
 			if !strings.Contains(r.err, fmt.Sprintf("copied %d of %d files", n, n)) || !strings.Contains(r.err, "verified") {
 				t.Errorf("summary: %q", r.err)
 			}
-			sameTree(t, filepath.Join(dir, "src"), filepath.Join(s.dir, "there"))
+			sameTree(t, filepath.Join(dir, "src"), filepath.Join(s.Dir, "there"))
 			must(t, "get", "-r", "-verify", "-j", "8", s.url("there"), filepath.Join(dir, "back"))
 			sameTree(t, filepath.Join(dir, "src"), filepath.Join(dir, "back"))
 			must(t, "cp", "-r", "-verify", s.url("there"), s.url("again"))
-			sameTree(t, filepath.Join(dir, "src"), filepath.Join(s.dir, "again"))
+			sameTree(t, filepath.Join(dir, "src"), filepath.Join(s.Dir, "again"))
 
 			if r := must(t, "du", s.url("there")); !strings.Contains(r.out, fmt.Sprintf("in %d files", n)) {
 				t.Errorf("du: %q", r.out)
 			}
 			must(t, "rm", "-r", s.url("again"))
-			if _, err := os.Stat(filepath.Join(s.dir, "again")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(s.Dir, "again")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("still there: %v", err)
 			}
 		})
@@ -129,26 +130,26 @@ func TestPutGetTree(t *testing.T) {
 }
 
 func TestCopyBetweenServers(t *testing.T) {
-	from, to := startServer(t), startServer(t, "-mode", "encrypted")
+	from, to := startServer(t, rig.Config{}), startServer(t, rig.Config{Mode: rig.Encrypted})
 	src := filepath.Join(t.TempDir(), "src")
 	makeTree(t, src)
 	must(t, "put", "-r", src, from.url("there"))
 	must(t, "cp", "-r", "-verify", from.url("there"), to.url("here"))
-	sameTree(t, src, filepath.Join(to.dir, "here"))
+	sameTree(t, src, filepath.Join(to.Dir, "here"))
 }
 
 func TestBrowse(t *testing.T) {
-	s := startServer(t)
-	if err := os.MkdirAll(filepath.Join(s.dir, "d/e"), 0o755); err != nil {
+	s := startServer(t, rig.Config{})
+	if err := os.MkdirAll(filepath.Join(s.Dir, "d/e"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []string{"d", "d/e"} {
-		if err := os.Chmod(filepath.Join(s.dir, d), 0o777); err != nil {
+		if err := os.Chmod(filepath.Join(s.Dir, d), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, data := range map[string]string{"d/one": "first\n", "d/e/two": "second\n"} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(data), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +162,7 @@ func TestBrowse(t *testing.T) {
 	if r := must(t, "ls", "-l", s.url("d/one")); !strings.Contains(r.out, " 6 ") || !strings.HasSuffix(r.out, " one\n") {
 		t.Errorf("ls -l: %q", r.out)
 	}
-	if r := must(t, "ls", "smb://"+s.user+"@"+s.addr); !strings.Contains(r.out, "share\n") {
+	if r := must(t, "ls", "smb://"+s.User+"@"+s.Addr); !strings.Contains(r.out, "share\n") {
 		t.Errorf("shares: %q", r.out)
 	}
 	if r := must(t, "cat", s.url("d/one"), s.url("d/e/two")); r.out != "first\nsecond\n" {
@@ -182,7 +183,7 @@ func TestBrowse(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	wrong := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(wrong, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestFailures(t *testing.T) {
 		says   string
 	}{
 		"wrong password":   {[]string{"ls", "-password-file", wrong, s.url("")}, cli.Failed, "wrong user or password"},
-		"no such share":    {[]string{"ls", "smb://" + s.user + "@" + s.addr + "/nowhere"}, cli.Failed, "no such share"},
+		"no such share":    {[]string{"ls", "smb://" + s.User + "@" + s.Addr + "/nowhere"}, cli.Failed, "no such share"},
 		"no such file":     {[]string{"cat", s.url("nothing")}, cli.Failed, "not there"},
 		"get nothing":      {[]string{"get", s.url("nothing"), t.TempDir()}, cli.Failed, "not there"},
 		"nobody listening": {[]string{"ls", "smb://u@127.0.0.1:1/x"}, cli.Failed, "refused"},
@@ -229,7 +230,7 @@ func TestFailures(t *testing.T) {
 
 // One file that fails does not keep the others from being copied.
 func TestSomeFail(t *testing.T) {
-	s := startServer(t)
+	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
 	for _, name := range []string{"good-1", "bad:name", "good-2"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
@@ -241,7 +242,7 @@ func TestSomeFail(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, name := range []string{"good-1", "good-2"} {
-		if b, err := os.ReadFile(filepath.Join(s.dir, "some", name)); err != nil || string(b) != name {
+		if b, err := os.ReadFile(filepath.Join(s.Dir, "some", name)); err != nil || string(b) != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

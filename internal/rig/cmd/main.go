@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/tarn-go/tarn/smb/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 func main() { os.Exit(run()) }

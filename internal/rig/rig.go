@@ -1,10 +1,9 @@
-// Package rig runs real Samba servers for tests: each one a child process on a free
+// Package rig runs real Samba servers for tests and benchmarks: each one a child process on a free
 // loopback port, with its files in a temporary directory, stopped and removed at the end.
 //
 // It needs smbd and pdbedit (Debian: samba, samba-common-bin). As root it makes an
-// unprivileged unix user to serve; as anybody else the SMB user is that one.
-// Where smbd is missing, [Start] names the test it leaves out and counts it, and fails
-// the test when the environment has CI=true.
+// unprivileged unix user to serve; as anybody else the SMB user is that one. Tests start
+// servers with package rigtest; `go run ./internal/rig/cmd` runs one for a person.
 package rig
 
 import (
@@ -42,6 +41,9 @@ func (m Mode) Name() string {
 	return "plain"
 }
 
+// Modes are all of them.
+func Modes() []Mode { return []Mode{Plain, Signed, Encrypted} }
+
 // Config is what differs between servers.
 type Config struct {
 	Mode   Mode     // "": Plain
@@ -65,8 +67,8 @@ type Server struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-// errMissing says that this machine has no Samba.
-var errMissing = errors.New("rig: smbd or pdbedit is not installed")
+// ErrMissing is returned where this machine has no Samba.
+var ErrMissing = errors.New("rig: smbd or pdbedit is not installed")
 
 // Available reports whether servers can be run here.
 func Available() bool {
@@ -85,7 +87,7 @@ func find(name string) (string, error) {
 // New starts a server. It is the caller's to Stop.
 func New(cfg Config) (*Server, error) {
 	if !Available() {
-		return nil, errMissing
+		return nil, ErrMissing
 	}
 	if cfg.Mode == "" {
 		cfg.Mode = Plain
@@ -181,7 +183,7 @@ func (s *Server) conf() string { return filepath.Join(s.root, "smb.conf") }
 func (s *Server) Start() error {
 	smbd, err := find("smbd")
 	if err != nil {
-		return errMissing
+		return ErrMissing
 	}
 	out, err := os.Create(filepath.Join(s.root, "log", "stdout"))
 	if err != nil {

@@ -1,17 +1,20 @@
-package rig
+// Package rigtest starts the Samba servers of package rig for tests, and stops them at the end. The
+// rig itself does not import package testing, so that commands can use it.
+package rigtest
 
 import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // Start runs a server for a test, and stops it at the end. Without Samba the test is
 // left out as [Need] does.
-func Start(t testing.TB, cfg Config) *Server {
+func Start(t testing.TB, cfg rig.Config) *rig.Server {
 	t.Helper()
 	Need(t)
-	s, err := New(cfg)
+	s, err := rig.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +31,7 @@ func Start(t testing.TB, cfg Config) *Server {
 // CI=true the test fails.
 func Need(t testing.TB) {
 	t.Helper()
-	if !Available() {
+	if !rig.Available() {
 		leftout.Skip(t, "smbd or pdbedit is not installed (Debian: samba, samba-common-bin)")
 	}
 }
