@@ -21,7 +21,9 @@ CHECKS := fmt tidy vet lint ownership ports units oldest tags race peers
 
 .PHONY: test
 test: deps ## everything that must be green, in every module; lists the tests that were left out
-	@list=$$(mktemp) && TARN_LEFT_OUT=$$list $(MAKE) --no-print-directory $(CHECKS); status=$$?; ./ci/leftout.sh $$list; exit $$status
+	@list=$$(mktemp) && export TARN_LEFT_OUT=$$list; status=0; took=; \
+	for c in $(CHECKS); do start=$$(date +%s); $(MAKE) --no-print-directory $$c || { status=$$?; break; }; took="$$took $$c $$(($$(date +%s) - start))s"; done; \
+	echo "TOOK:$$took"; ./ci/leftout.sh $$list; exit $$status
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, and an hour of fuzzing
