@@ -3,27 +3,29 @@ package rpc
 import "sync"
 
 const (
-	// gatherLimit is how many bytes of incomplete unary requests a connection
-	// receives before it holds requests back.
-	gatherLimit = 32 << 20
-	// overdraft is how many bytes more may come for requests that were let through
-	// then, so that some can always be completed.
-	overdraft = 16 << 20
-	// gatherMost is how many bytes of incomplete requests a connection holds at most,
-	// those included that came through windows which were open before.
+	// gatherMost is how many bytes of memory a connection holds at most for incomplete
+	// unary requests, those included that came through windows which were open before.
 	gatherMost = 256 << 20
+	// gatherShare is the part of that, one in gatherShare, that requests may take before
+	// any is held back.
+	gatherShare = 8
+	// overdraftShare is the part, one in overdraftShare, that requests may take then, so
+	// that some can always be completed.
+	overdraftShare = 16
 )
 
 // admission bounds what a connection holds of unary requests before their handlers
-// start. Up to gatherLimit each request gets its window back as it arrives. Beyond
-// that, requests are let through in the order in which they asked, as far as overdraft
-// goes; the windows of the others stay shut. A request that would make all of them
-// hold more than gatherMost is refused.
+// start. Up to a gatherShare of most each request gets its window back as it arrives.
+// Beyond that, requests are let through in the order in which they asked, as far as the
+// overdraft goes, and at least one; the windows of the others stay shut. A request that
+// would make all of them hold more than most is refused.
 type admission struct {
+	most int // bytes; set before any request asks
+
 	mu       sync.Mutex
-	gathered int // bytes given back, of requests that are incomplete
+	gathered int // memory of requests that were let through, in bytes
 	drawn    int // bytes of overdraft in use
-	held     int // bytes of waiting requests
+	held     int // memory of waiting requests
 	waiting  []*serverCall
 }
 
@@ -45,38 +47,41 @@ const (
 	refuse                         // end the call
 )
 
-// ask decides about n bytes of c whose window has not been given back, when missing
-// bytes have yet to come.
-func (a *admission) ask(c *serverCall, n, missing int) admissionVerdict {
+// ask decides about a request that takes memory bytes, when missing bytes have yet to
+// come.
+func (a *admission) ask(c *serverCall, memory, missing int) admissionVerdict {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := &c.admitted
 	if p.held == 0 {
-		if a.let(c, n, missing) {
+		if a.let(c, memory, missing) {
 			return admit
 		}
 		a.waiting = append(a.waiting, c)
+		a.gathered -= p.gathered
+		p.gathered = 0
 	}
-	a.held += n - p.held
-	p.held, p.missing = n, missing
-	if a.gathered+a.held > gatherMost {
+	a.held += memory - p.held
+	p.held, p.missing = memory, missing
+	if a.gathered+a.held > a.most {
 		return refuse
 	}
 	return hold
 }
 
-// let lets n bytes of c through if it can. mu is held.
-func (a *admission) let(c *serverCall, n, missing int) bool {
+// let lets a request of c that takes memory bytes go on if it can. mu is held.
+func (a *admission) let(c *serverCall, memory, missing int) bool {
 	p := &c.admitted
-	if p.drawn == 0 && a.gathered+n > gatherLimit {
-		if a.drawn > 0 && a.drawn+missing > overdraft {
+	others := a.gathered - p.gathered + a.held - p.held
+	if p.drawn == 0 && others+memory > a.most/gatherShare {
+		if a.drawn > 0 && a.drawn+missing > a.most/overdraftShare {
 			return false
 		}
 		p.drawn = missing
 		a.drawn += missing
 	}
-	p.gathered += n
-	a.gathered += n
+	a.gathered += memory - p.gathered
+	p.gathered = memory
 	return true
 }
 

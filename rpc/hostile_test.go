@@ -131,6 +131,23 @@ func (p *rawPeer) answer(id uint32) map[string]string {
 	}
 }
 
+// roundTrip returns when the other side has taken in what was sent; false: it has ended
+// the connection.
+func (p *rawPeer) roundTrip() bool {
+	if p.fr.WritePing(false, [8]byte{}) != nil {
+		return false
+	}
+	for {
+		f, err := p.fr.ReadFrame()
+		if err != nil {
+			return false
+		}
+		if f, ok := f.(*http2.PingFrame); ok && f.IsAck() {
+			return true
+		}
+	}
+}
+
 func prefixed(flag byte, body []byte) []byte {
 	p := make([]byte, 5, 5+len(body))
 	p[0] = flag

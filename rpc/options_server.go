@@ -31,6 +31,7 @@ type serverOptions struct {
 	creds          credentials.TransportCredentials
 	codec          message.Codec // forced; nil: by content subtype
 	maxRecv        int
+	gatherMost     int
 	maxSend        int
 	maxStreams     int
 	maxHeaderList  int
@@ -58,7 +59,7 @@ type serverOptions struct {
 
 func defaultServerOptions() serverOptions {
 	return serverOptions{
-		pool: tarn.Shared(), maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, maxStreams: defaultMaxStreams,
+		pool: tarn.Shared(), maxRecv: defaultMaxRecv, gatherMost: gatherMost, maxSend: math.MaxInt32, maxStreams: defaultMaxStreams,
 		connTimeout: defaultConnectionTimeout, idleWorkers: defaultIdleWorkers,
 	}
 }
@@ -79,6 +80,17 @@ func Creds(c credentials.TransportCredentials) ServerOption {
 // RESOURCE_EXHAUSTED.
 func MaxRecvMsgSize(n int) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxRecv = n })
+}
+
+// RequestMemory bounds the memory in bytes that one connection takes for unary requests
+// which have not come whole; 256 MiB unless set, and at least 1 MiB. Their handlers have
+// not started, so nothing else bounds it but the calls that a connection may have. Up to
+// an eighth of n requests arrive side by side, beyond that some at a time, in the order
+// in which they began. A request for whose first window (256 KiB, or InitialWindowSize)
+// there is no room any more ends with REFUSED_STREAM, which clients may try again. grpc-go has
+// no such bound.
+func RequestMemory(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.gatherMost = max(n, 1<<20) })
 }
 
 // MaxSendMsgSize is the most bytes a message may have on its way out;

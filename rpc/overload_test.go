@@ -131,6 +131,19 @@ func (d *dripper) begin(kv ...string) uint32 {
 	return id
 }
 
+// refused returns how many streams the server has reset.
+func (d *dripper) refused() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.reset)
+}
+
+func (d *dripper) wasReset(id uint32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reset[id]
+}
+
 // sync waits until the server has taken in what was sent.
 func (d *dripper) sync() {
 	d.t.Helper()
@@ -190,22 +203,98 @@ func TestOneByteHoldsLittle(t *testing.T) {
 	}
 }
 
+// TestOneByteHoldsLittleOnClients is the same for responses of a server that sends one
+// byte of each: to unary calls, to streams that nobody reads yet, and to streams that
+// RecvMsg waits on.
+func TestOneByteHoldsLittleOnClients(t *testing.T) {
+	const streams = 1000
+	calls := map[string]func(ctx context.Context, c pb.TestServiceClient){
+		"unary": func(ctx context.Context, c pb.TestServiceClient) { c.UnaryCall(ctx, &pb.SimpleRequest{}) },
+		"stream": func(ctx context.Context, c pb.TestServiceClient) {
+			if _, err := c.FullDuplexCall(ctx); err == nil {
+				<-ctx.Done()
+			}
+		},
+		"stream with RecvMsg": func(ctx context.Context, c pb.TestServiceClient) {
+			if s, err := c.FullDuplexCall(ctx); err == nil {
+				s.Recv()
+			}
+		},
+	}
+	for name, call := range calls {
+		for _, data := range [][]byte{{0}, prefixed(0, make([]byte, 100))[:6]} {
+			t.Run(fmt.Sprint(name, " ", len(data)), func(t *testing.T) {
+				var ids []uint32
+				all := make(chan struct{})
+				addr := rawServer(t, func(p *rawPeer, id uint32) {
+					if ids = append(ids, id); len(ids) == streams {
+						defer close(all)
+						for _, id := range ids {
+							p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true,
+								BlockFragment: p.block(":status", "200", "content-type", "application/grpc")})
+							p.fr.WriteData(id, false, data)
+							if !p.roundTrip() {
+								t.Error("the client has ended the connection")
+								return
+							}
+						}
+					}
+				})
+				pool := tarntest.NewPool(t)
+				c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithPool(pool)))
+				ctx, cancel := context.WithCancel(context.Background())
+				var wg sync.WaitGroup
+				for range streams {
+					wg.Add(1)
+					go func() {
+						defer wg.Done()
+						call(ctx, c)
+					}()
+				}
+				within(t, "all responses", func() { <-all })
+				if n := pool.Stats().InUse; n > streams*1024 {
+					t.Errorf("%d bytes in use for %d bytes received", n, streams*len(data))
+				}
+				cancel()
+				within(t, "the calls", wg.Wait)
+			})
+		}
+	}
+}
+
 // TestGatheredRequests begins more large unary requests than a connection gathers
 // and sends all that the windows let through: what is held is bounded, whatever
-// the number of streams, and when the requests go on each of them completes.
+// the number of streams, and when the requests go on each of them completes. Those that
+// RequestMemory leaves no room for are refused.
 func TestGatheredRequests(t *testing.T) {
-	const size = 4<<20 - 100
 	streams := 300
 	if raceFactor > 1 || testing.Short() {
-		streams = 60
+		streams = 30
 	}
+	t.Run("default", func(t *testing.T) {
+		if refused := gatherRequests(t, streams, 4<<20-100, 192<<20); refused > 0 {
+			t.Errorf("%d of %d requests were refused", refused, streams)
+		}
+	})
+	t.Run("RequestMemory", func(t *testing.T) {
+		if refused := gatherRequests(t, 60, 1<<20, 24<<20, rpc.RequestMemory(8<<20)); refused == 0 {
+			t.Error("no request was refused")
+		}
+	})
+}
+
+// gatherRequests sends all but the last byte of so many requests of size bytes, checks that
+// no more than bound bytes are in use, completes the requests and returns how many were
+// refused.
+func gatherRequests(t *testing.T, streams, size int, bound int64, opts ...rpc.ServerOption) (refused int) {
+	t.Helper()
 	pool := tarntest.NewPool(t)
 	_, addr := startTarn(t, &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		if len(in.Payload.Body) < size-20 {
 			return nil, status.Error(codes.DataLoss, "")
 		}
 		return &pb.SimpleResponse{}, nil
-	}}, rpc.Pool(pool), anyPings)
+	}}, append(opts, rpc.Pool(pool), anyPings)...)
 	body, err := proto.Marshal(&pb.SimpleRequest{Payload: payload(size - 10)})
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +302,7 @@ func TestGatheredRequests(t *testing.T) {
 	msg := prefixed(0, body)
 	d := newDripper(t, addr)
 	d.nc.SetDeadline(time.Now().Add(2 * time.Minute))
+	var most int64 // in use
 	sent := map[uint32]int{}
 	for range streams {
 		sent[d.begin()] = 0
@@ -225,6 +315,7 @@ func TestGatheredRequests(t *testing.T) {
 			progress += n
 		}
 		d.sync()
+		most = max(most, pool.Stats().InUse)
 		return progress
 	}
 	for idle := 0; idle < 3; {
@@ -232,22 +323,25 @@ func TestGatheredRequests(t *testing.T) {
 			idle = 0
 		}
 	}
-	if n := pool.Stats().Peak; n > 450<<20 {
-		t.Errorf("%d MiB were held for incomplete requests", n>>20)
+	if most > bound {
+		t.Errorf("%d MiB were held for incomplete requests", most>>20)
 	}
-	for done := 0; done < streams-len(d.reset); {
+	for done := 0; done < streams-d.refused(); {
 		round(len(msg))
 		done = 0
-		for _, at := range sent {
+		for id, at := range sent {
 			if at == len(msg) {
 				done++
+			} else if d.wasReset(id) {
+				delete(sent, id)
 			}
 		}
 	}
-	for int(d.ends.Load()) < streams-len(d.reset) {
+	for int(d.ends.Load()) < streams-d.refused() {
 		d.sync()
 	}
-	t.Logf("peak %d MiB, %d of %d refused", pool.Stats().Peak>>20, len(d.reset), streams)
+	t.Logf("at most %d MiB in use, with idle buffers %d MiB, %d of %d refused", most>>20, pool.Stats().Peak>>20, d.refused(), streams)
+	return d.refused()
 }
 
 // TestManyLargeRequests is what that is for grpc-go's client: no call fails.

@@ -212,12 +212,13 @@ func (c *serverCall) askAdmission() {
 		return
 	}
 	c.asked = true
-	v := c.conn.admission.ask(c, c.ungranted, missing)
+	v := c.conn.admission.ask(c, c.in.Memory(), missing)
 	var h h2.Handle
 	switch {
 	case v == admit:
 		c.grant()
 	case v == hold:
+		c.in.Park()
 		c.source.Taken(c.ungranted - c.taken)
 		c.taken = c.ungranted
 	case v == refuse && c.err == nil: // so the stream is not released yet

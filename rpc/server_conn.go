@@ -46,7 +46,7 @@ type serverConn struct {
 // newServerConn does the handshake and the bookkeeping. The error leaves nc to
 // the caller.
 func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.Greeting) (*serverConn, error) {
-	c := &serverConn{srv: s, ctx: ctx}
+	c := &serverConn{srv: s, ctx: ctx, admission: admission{most: s.opts.gatherMost}}
 	deadline := time.Now().Add(s.opts.connTimeout)
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
 	if s.opts.creds != nil {

@@ -3,8 +3,8 @@ package wire
 import "github.com/tarn-go/tarn"
 
 // Landing receives one message of declared length in a buffer of its own. The
-// buffer grows as bytes arrive, so that a peer who declares much and sends little
-// makes nobody allocate: at most max(trust, 4 × what has arrived) bytes are taken.
+// buffer grows as bytes arrive, so that a peer that declares much and sends little
+// causes no large allocation: at most max(trust, 4 × what has arrived) bytes are taken.
 // Growth by fours copies less than a third of the message.
 //
 // The zero Landing is ready for Start. It is for one goroutine at a time.
@@ -14,13 +14,15 @@ type Landing struct {
 	mem  []byte
 	got  int // bytes that arrived
 	want int // bytes declared
+	// frugal is set by Shrink: the message may stop arriving at any time.
+	frugal bool
 }
 
 // Start begins a message of n > 0 bytes. trust is how many may be taken at once
 // on the peer's word; ≤ 0 is DefaultTrust. It panics when a message is under way.
 func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 	if l.want != 0 {
-		panic("wire: Landing.Start amid a message")
+		panic("wire: Landing.Start during a message")
 	}
 	if n <= 0 {
 		panic("wire: Landing.Start of no bytes")
@@ -28,7 +30,7 @@ func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 	if trust <= 0 {
 		trust = DefaultTrust
 	}
-	l.pool, l.got, l.want = pool, 0, n
+	l.pool, l.got, l.want, l.frugal = pool, 0, n, false
 	l.buf = pool.Get(min(n, trust))
 	l.mem = l.buf.Bytes()
 }
@@ -43,13 +45,39 @@ func (l *Landing) Left() int { return l.want - l.got }
 // zero, and never more than Left. It is borrowed until the next call.
 func (l *Landing) Space() []byte {
 	if l.got == len(l.mem) && l.got < l.want {
-		b := l.pool.Get(min(l.want, 4*l.got))
-		mem := b.Bytes()
-		copy(mem, l.mem)
-		l.buf.Free()
-		l.buf, l.mem = b, mem
+		by := 4
+		if l.frugal {
+			by = 2
+		}
+		l.move(min(l.want, by*l.got))
 	}
 	return l.mem[l.got:]
+}
+
+// Memory returns how many bytes l holds, those that nothing has arrived in included.
+func (l *Landing) Memory() int { return len(l.mem) }
+
+// Shrink is for a message that may have to wait for long: if less than half of what l
+// holds has arrived, what has is copied to a buffer that fits it. From then on the
+// message's buffer grows by twos instead of by fours.
+func (l *Landing) Shrink() {
+	if l.got == 0 {
+		return
+	}
+	l.frugal = true
+	if len(l.mem) <= 2*l.got {
+		return
+	}
+	l.move(l.got)
+}
+
+// move puts what has arrived into a new buffer of n bytes.
+func (l *Landing) move(n int) {
+	b := l.pool.Get(n)
+	mem := b.Bytes()
+	copy(mem, l.mem[:l.got])
+	l.buf.Free()
+	l.buf, l.mem = b, mem
 }
 
 // Filled says that n more bytes stand at the start of the last Space.

@@ -58,3 +58,29 @@ func TestLandingMisuse(t *testing.T) {
 		})
 	}
 }
+
+// TestLandingShrink has a message stop and go on after each piece: at most twice
+// what has arrived is held whenever it stops, and it arrives whole.
+func TestLandingShrink(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	const n = 1_000_000
+	data := pattern(n)
+	var l wire.Landing
+	l.Start(pool, n, 0)
+	l.Shrink() // nothing has arrived
+	if l.Memory() != wire.DefaultTrust {
+		t.Fatalf("%d bytes at the start", l.Memory())
+	}
+	for put := 0; put < n; {
+		put += l.Put(data[put:min(n, put+1000)])
+		l.Shrink()
+		if l.Memory() > 2*put || int(pool.Stats().InUse) > 2*put+put/4+1024 {
+			t.Fatalf("%d bytes held, %d in use, for %d", l.Memory(), pool.Stats().InUse, put)
+		}
+	}
+	b := l.Take()
+	defer b.Free()
+	if !bytes.Equal(b.Bytes(), data) {
+		t.Fatal("another message landed")
+	}
+}

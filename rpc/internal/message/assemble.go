@@ -59,6 +59,18 @@ func (a *Assembler) Shrink() {
 	}
 }
 
+// Park is Shrink for a message that must wait although the peer would send more of it:
+// the memory that a landing message has been given in advance is given back, too. It
+// must not be called between Land and Landed.
+func (a *Assembler) Park() {
+	a.Shrink()
+	a.landing.Shrink()
+}
+
+// Memory returns how many bytes a landing message takes, those that have not arrived
+// included, and how many have come otherwise.
+func (a *Assembler) Memory() int { return a.landing.Memory() + a.held() }
+
 func (a *Assembler) spill() {
 	if a.one.Len() > 0 {
 		a.rest.Prepend(a.one)
