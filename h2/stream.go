@@ -104,12 +104,15 @@ func (s *Stream) Release() {
 	}
 	s.Started()
 	s.flags |= released
+	before := c.queued()
 	if s.state == closed {
 		c.retire(s)
 	} else {
 		c.resetByUser(s, Cancel)
 	}
-	c.kickSoon()
+	if c.queued() != before { // what WriteLater has queued is left to Flush
+		c.kickSoon()
+	}
 	idle := c.held == 0
 	c.mu.Unlock()
 	if idle && c.events != nil {

@@ -70,6 +70,31 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	return err
 }
 
+// WriteLater is Write that leaves the sending to the caller's next Write or [Conn.Flush]
+// on this connection, of which there must be one soon: with several small messages at
+// hand they leave in one system call. Until then frames may stay queued; it sends at
+// once when enough is queued to be worth a system call of its own.
+func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
+	c := s.c
+	c.mu.Lock()
+	err := c.write(ctx, s, o)
+	if err == nil && c.queued() >= goodBatch {
+		c.kickSoon()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		o.free()
+	}
+	return err
+}
+
+// Flush sends what WriteLater has queued. It does not wait for the network.
+func (c *Conn) Flush() {
+	c.mu.Lock()
+	c.kickSoon()
+	c.mu.Unlock()
+}
+
 // Post is Write for callbacks: it never waits. When the windows do not cover all
 // of the DATA it sends nothing and returns ErrWouldBlock.
 func (s *Stream) Post(o *Out) error {

@@ -27,6 +27,8 @@ type serverCall struct {
 	user  context.Context // what the handler sees: the call itself, or tagged by stats handlers
 	begun time.Time       // for statistics
 
+	behind *serverCall // the next in the queue of workers
+
 	deadline time.Time
 	timer    timers.Entry
 

@@ -10,12 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// handle runs the handler of c to its end.
-func (c *serverCall) handle() {
+// handle runs the handler of c to its end. It returns c's connection if the response
+// has been queued and is to be sent by the caller.
+func (c *serverCall) handle() (unsent *serverConn) {
 	c.st.Started()
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
-		err = c.handleUnary(m)
+		unsent, err = c.handleUnary(m)
 	} else {
 		err = c.handleStream(m)
 	}
@@ -24,34 +25,41 @@ func (c *serverCall) handle() {
 		c.statsEnd(err)
 	}
 	c.conn.srv.handlers.Done()
+	return unsent
 }
 
 // handleUnary runs a unary handler and sends its reply: header, message and
-// status in one write.
-func (c *serverCall) handleUnary(m *method) error {
+// status in one write. While further calls of the connection are queued, the reply is
+// left to be sent together with theirs: unsent is the connection then.
+func (c *serverCall) handleUnary(m *method) (unsent *serverConn, err error) {
 	if c.first.err != nil {
 		// As in grpc-go, interceptors do not see a request that never came.
 		err := c.first.status(c.limit, requestCount)
 		c.sendStatus(statusOf(err))
-		return err
+		return nil, err
 	}
 	reply, err := c.callUnary(m)
 	if err != nil {
 		st := statusOf(err)
 		c.sendStatus(st)
-		return st.Err()
+		return nil, st.Err()
 	}
 	msg, info, err := c.encodeReply(reply)
 	if err != nil {
 		c.sendStatus(statusOf(err))
-		return err
+		return nil, err
 	}
 	c.sendMu.Lock()
 	var out h2.Out
 	c.putHeader(&out)
 	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
 	c.putStatus(&out, nil)
-	err = c.sendError(c.st.Write(c, &out))
+	if c.conn.srv.workers.front.Load() == c.conn {
+		unsent = c.conn
+		err = c.sendError(c.st.WriteLater(c, &out))
+	} else {
+		err = c.sendError(c.st.Write(c, &out))
+	}
 	c.sendMu.Unlock()
 	if len(c.conn.srv.opts.stats) > 0 {
 		if err == nil {
@@ -59,7 +67,7 @@ func (c *serverCall) handleUnary(m *method) error {
 		}
 		c.statsOutTrailer()
 	}
-	return err
+	return unsent, err
 }
 
 func (c *serverCall) callUnary(m *method) (reply any, err error) {
