@@ -3,6 +3,7 @@ package h2
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -109,6 +110,48 @@ func TestPost(t *testing.T) {
 	if _, err := c.Open(nil, nil, &Out{Block: testRequest, Data: c.cfg.Pool.Get(1)}); err != ErrWouldBlock {
 		t.Error(err) // the connection's window is used up
 	}
+}
+
+// TestWriteLater: what is queued waits for Flush, and much of it does not wait.
+func TestWriteLater(t *testing.T) {
+	r, c, _ := rawClient(t, Config{})
+	var streams [2]*Stream
+	for i := range streams {
+		s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		streams[i] = s
+	}
+	settle(r, c)
+	for handling := true; handling; {
+		c.mu.Lock()
+		handling = c.recv.handling // or its end would send
+		c.mu.Unlock()
+		runtime.Gosched()
+	}
+	queued := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.queued()
+	}
+	for i, s := range streams {
+		if err := s.WriteLater(nil, &Out{Data: c.cfg.Pool.Get(100)}); err != nil { //lint:ignore SA1012 nil means: as long as it takes
+			t.Fatal(err)
+		}
+		if got, want := queued(), (i+1)*(frameHeaderLen+100); got != want {
+			t.Fatalf("%d bytes are queued, not %d", got, want)
+		}
+	}
+	c.Flush()
+	r.wait("both", func(s seen) bool { return s.typ == http2.FrameData && s.id == streams[1].ID() })
+	if err := streams[0].WriteLater(nil, &Out{Data: c.cfg.Pool.Get(goodBatch)}); err != nil { //lint:ignore SA1012 nil means: as long as it takes
+		t.Fatal(err)
+	}
+	r.wait("much", func(s seen) bool {
+		return s.typ == http2.FrameData && s.n >= goodBatch-minMaxFrame && s.id == streams[0].ID() && s.n != 100
+	})
 }
 
 func TestStreamLimit(t *testing.T) {

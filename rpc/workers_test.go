@@ -44,3 +44,45 @@ func TestIdleWorkersEnd(t *testing.T) {
 		ws.close()
 	})
 }
+
+// TestQueueIsAlwaysWatched: whenever a handler runs while calls are queued or
+// responses are unsent, another worker has been woken for these.
+func TestQueueIsAlwaysWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time stands still, so nothing is due
+		ws := newWorkers(4)
+		w := make([]*worker, 4)
+		for i := range w {
+			w[i] = &worker{wake: make(chan struct{}, 1)}
+			ws.park(w[i])
+		}
+		awake := func(w *worker, want bool) {
+			t.Helper()
+			if got := len(w.wake) == 1; got != want {
+				t.Fatalf("woken: %v", got)
+			}
+		}
+		conn := &serverConn{}
+		calls := []*serverCall{{conn: conn}, {conn: conn}, {conn: conn}}
+		take := func(w *worker, from state, unsent *serverConn, want *serverCall) {
+			t.Helper()
+			if from == woken {
+				<-w.wake
+			}
+			if c, after := ws.next(w, from, unsent); c != want || after != busy {
+				t.Fatal("got another call", after)
+			}
+		}
+		for _, c := range calls {
+			ws.run(c)
+		}
+		awake(w[3], true)
+		awake(w[2], false) // one for all
+		take(w[3], woken, nil, calls[0])
+		awake(w[2], true) // for what is queued, should the handler block
+		take(w[3], busy, conn, calls[1])
+		awake(w[1], false) // one is coming
+		take(w[2], woken, nil, calls[2])
+		awake(w[1], true) // for what is unsent
+		ws.close()
+	})
+}
