@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/wire"
 )
 
 // Config sets a connection up. The zero Config is ready to use.
@@ -17,9 +18,17 @@ type Config struct {
 	// 16384 to 16777215; 0: 1 MiB.
 	MaxFrameSize int
 	// Window is the receive window a stream starts with, in bytes; 0: 256 KiB. It
-	// grows by doubling, for the whole connection, while it is what limits the
-	// peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
+	// grows, four times as large each time and for the whole connection, while it is
+	// what limits the peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
 	Window, MaxWindow int
+	// Rate bounds how far the window grows, in bytes a second: not beyond what a peer
+	// can send at that rate in a round trip, which is measured. A window larger than
+	// that lets the sockets' buffers fill, where the bytes leave the processor's caches
+	// before they are read. 0: no bound but MaxWindow.
+	Rate int
+	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
+	// to 1 MiB (wire.MaxRead); 0: 64 KiB.
+	MaxRead int
 	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
 	// is given back on receipt, so it bounds what is under way; it grows with
 	// Window to at least twice that.
@@ -139,6 +148,7 @@ func (c Config) normal() (Config, error) {
 	def(&c.MaxFrameSize, defaultMaxFrame)
 	def(&c.Window, defaultWindow)
 	def(&c.MaxWindow, max(defaultGrown, c.Window))
+	def(&c.MaxRead, wire.MaxPeek)
 	def(&c.ConnWindow, max(defaultConnWin, c.Window))
 	def(&c.Unread, defaultUnread)
 	def(&c.MaxHeaderList, defaultHeaders)
@@ -165,6 +175,8 @@ func (c Config) normal() (Config, error) {
 		{"MaxFrameSize", c.MaxFrameSize, minMaxFrame, maxMaxFrame},
 		{"Window", c.Window, 1, maxWindow},
 		{"MaxWindow", c.MaxWindow, c.Window, maxWindow / 2},
+		{"Rate", c.Rate, 0, math.MaxInt},
+		{"MaxRead", c.MaxRead, minMaxFrame, wire.MaxRead},
 		{"ConnWindow", c.ConnWindow, initialWindow, maxWindow},
 		{"Unread", c.Unread, 1, math.MaxInt},
 		{"MaxStreams", c.MaxStreams, 0, maxWindow},

@@ -3,8 +3,11 @@ package h2
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -206,18 +209,72 @@ func TestUnreadCap(t *testing.T) {
 	}
 }
 
-// TestGrowth: a window that limits the peer grows, for later streams too.
+// TestGrowth: a window that limits the peer grows, to MaxWindow or to what arrives in
+// a round trip at Config.Rate. Time is synctest's.
 func TestGrowth(t *testing.T) {
-	p := newPair(t, tcpWiring, Config{}, Config{Window: 64 << 10, MaxWindow: 1 << 20})
-	body := make([]byte, 4<<20)
-	for range 20 {
-		p.do(t, body)
-		p.s.mu.Lock()
-		w := p.s.recv.window
-		p.s.mu.Unlock()
-		if w > 64<<10 {
+	for _, x := range []struct {
+		name     string
+		rtt      time.Duration
+		conf     Config
+		min, max int // of the window in the end
+	}{
+		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
+		{"to Rate", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 1 << 20, 1<<20 + 1<<17},
+		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 64 << 10, 64 << 10},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, delayed(x.rtt), Config{idleAfter: time.Hour}, x.conf)
+				p.do(t, make([]byte, 16<<20))
+				p.s.mu.Lock()
+				w := p.s.recv.window
+				p.s.mu.Unlock()
+				if w < x.min || w > x.max {
+					t.Errorf("a window of %d, expected %d to %d", w, x.min, x.max)
+				}
+			})
+		})
+	}
+}
+
+// delayed wires by two pipes and a relay that takes as many bytes as are sent and
+// delivers them half a round trip later.
+func delayed(rtt time.Duration) wiring {
+	return func(t testing.TB) (net.Conn, net.Conn) {
+		a, x := net.Pipe()
+		y, b := net.Pipe()
+		var relays sync.WaitGroup
+		relays.Go(func() { delay(y, x, rtt/2) })
+		relays.Go(func() { delay(x, y, rtt/2) })
+		t.Cleanup(relays.Wait)
+		return a, b
+	}
+}
+
+func delay(dst, src net.Conn, d time.Duration) {
+	type piece struct {
+		due  time.Time
+		data []byte
+	}
+	queue := make(chan piece, 1<<16)
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	sender.Go(func() {
+		for p := range queue {
+			time.Sleep(time.Until(p.due))
+			if _, err := dst.Write(p.data); err != nil {
+				src.Close()
+			}
+		}
+		dst.Close()
+	})
+	for {
+		data := make([]byte, 64<<10)
+		n, err := src.Read(data)
+		queue <- piece{time.Now().Add(d), data[:n]}
+		if err != nil {
+			close(queue)
 			return
 		}
 	}
-	t.Log("the window did not grow: nothing limited the peer here") // depends on the machine's timing
 }

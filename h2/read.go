@@ -28,6 +28,7 @@ type reading struct {
 // makeReader makes what only Run needs.
 func (c *Conn) makeReader() {
 	c.in = &reading{r: wire.NewReader(c.nc, c.cfg.Pool)}
+	c.in.r.SetSizes(wire.IdleWait, c.cfg.MaxRead)
 	c.in.lander, _ = c.h.(Lander)
 	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
 	c.in.dec.maxFields, c.in.dec.blanks = c.cfg.Limits.Fields, blanksRefused

@@ -33,11 +33,19 @@ func (r *receiving) streamWindow() int64 {
 	return int64(r.window)
 }
 
-// returnConnWindow gives the connection's window back once a quarter of it can
-// be. c.mu is held.
+// maxReturn bounds how many bytes of a window are kept back until they are worth a
+// WINDOW_UPDATE.
+const maxReturn = 1 << 20
+
+// worthReturning reports whether n bytes of a window of that size are to be given
+// back: a quarter of it, or maxReturn.
+func worthReturning(n, size int) bool { return n >= min(size/4, maxReturn) }
+
+// returnConnWindow gives the connection's window back once much of it can be. c.mu is
+// held.
 func (c *Conn) returnConnWindow() {
 	r := &c.recv
-	if r.returnable < r.size/4 || r.unread > c.cfg.Unread || c.life >= dead {
+	if !worthReturning(r.returnable, r.size) || r.unread > c.cfg.Unread || c.life >= dead {
 		return
 	}
 	c.putWindow(0, r.returnable)
@@ -89,10 +97,9 @@ func (c *Conn) consumed(s *Stream, n int) {
 	}
 }
 
-// returnStreamWindow gives the window of s back once a quarter of it can be. c.mu
-// is held.
+// returnStreamWindow gives the window of s back once much of it can be. c.mu is held.
 func (c *Conn) returnStreamWindow(s *Stream) {
-	if s.returnable < c.recv.window/4 || s.peerDone() || c.life >= dead {
+	if !worthReturning(s.returnable, c.recv.window) || s.peerDone() || c.life >= dead {
 		return
 	}
 	c.grow(s)
@@ -101,23 +108,27 @@ func (c *Conn) returnStreamWindow(s *Stream) {
 	s.returnable = 0
 }
 
-// grow doubles the window of every stream when s has filled a quarter of its
-// own faster than half a round trip: then the window is what limits the peer. A
-// round trip is measured by the acknowledgement of SETTINGS, so growth costs no
-// PING. c.mu is held.
+// growth is the factor by which the window grows at a time.
+const growth = 4
+
+// grow widens the window of every stream when s, at the rate at which it has filled the
+// part of its window that is being returned, fills all of it in less than two round
+// trips: then the window is what limits the peer. A round trip is measured by the
+// acknowledgement of SETTINGS, so growth costs no PING. c.mu is held.
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
-	if r.window >= c.cfg.MaxWindow || r.rtt == 0 || 2*r.window > c.cfg.Unread/max(1, c.opened) {
-		return // or the peer could fill the windows of all streams with more than Unread
+	next := c.nextWindow()
+	if next <= r.window {
+		return
 	}
 	now := time.Now().UnixNano()
-	fast := s.since != 0 && time.Duration(now-s.since) < r.rtt/2
+	fast := s.since != 0 && float64(now-s.since)*float64(r.window) < 2*float64(r.rtt)*float64(s.returnable)
 	s.since = now
 	if !fast || r.unacked > 0 {
 		return
 	}
-	more := min(r.window, c.cfg.MaxWindow-r.window)
-	r.window += more
+	more := next - r.window
+	r.window = next
 	for _, t := range c.streams {
 		t.in += int64(more)
 	}
@@ -129,4 +140,18 @@ func (c *Conn) grow(s *Stream) {
 		r.size += d
 		r.conn += d
 	}
+}
+
+// nextWindow returns what the window may grow to. c.mu is held.
+func (c *Conn) nextWindow() int {
+	r := &c.recv
+	if r.rtt == 0 {
+		return 0
+	}
+	// Beyond Unread the peer could fill the windows of all streams.
+	next := min(growth*r.window, c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
+	if rate := c.cfg.Rate; rate > 0 {
+		next = int(min(float64(next), float64(rate)*r.rtt.Seconds()))
+	}
+	return next
 }

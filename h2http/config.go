@@ -44,6 +44,9 @@ const (
 	maxFrame           = 1<<24 - 1
 	startWindow        = 256 << 10
 	startConnWindow    = 1 << 20
+	mostWindow         = 16 << 20
+	windowRate         = 1_250_000_000 // bytes a second that a window allows at least: 10 Gbit/s
+	mostRead           = 256 << 10
 	minConnWindow      = 65535 // RFC 9113 section 6.9.2
 	tableSize          = 4096
 	maxHeaderList      = 16 << 20
@@ -58,6 +61,10 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		ExtendedConnect: c.ExtendedConnect,
 		Policy:          h2.PingPolicy{MinTime: -1},
 		MaxHeaderList:   int(min(maxHeaderBytes+perField*typicalFields, maxHeaderList)),
+		Window:          startWindow,
+		MaxWindow:       mostWindow,
+		Rate:            windowRate,
+		MaxRead:         mostRead,
 	}
 	if conf == nil {
 		conf = new(http.HTTP2Config)
@@ -81,9 +88,6 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		// Unread bytes lie unread, so the two add up to what can be held.
 		out.ConnWindow = max(minConnWindow, min(n/2, startConnWindow))
 		out.Unread = max(n-out.ConnWindow, 1)
-		if out.Window == 0 {
-			out.Window, out.MaxWindow = startWindow, n
-		}
 		out.Window = min(out.Window, out.ConnWindow)
 		out.MaxWindow = max(out.Window, min(out.MaxWindow, out.ConnWindow/2)) // beyond it ConnWindow would grow
 	}

@@ -169,13 +169,14 @@ func (x *call) sendBody() error {
 	}
 	left := contentLength(r)
 	declared := left > 0
-	for {
-		size := int64(pieceSize)
+	for piece := pieceSize; ; {
+		size := piece
 		if declared {
-			size = min(size, left+1) // a byte more shows a body that is too long
+			size = int(min(int64(piece), left+1)) // a byte more shows a body that is too long
 		}
-		buf := x.conn.pool.mem.Get(int(size))
+		buf := x.conn.pool.mem.Get(size)
 		n, err := r.Body.Read(buf.Bytes())
+		piece = nextPiece(piece, n)
 		if declared {
 			if left -= int64(n); left < 0 {
 				buf.Free()

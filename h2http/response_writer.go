@@ -16,10 +16,26 @@ const (
 	// gatherSize is how many bytes of a response are gathered before its header is
 	// sent, as in net/http: a response that is no longer gets a Content-Length.
 	gatherSize = 4 << 10
-	// pieceSize is how many bytes of a handler's Write, or of a file, are copied at a
-	// time.
+	// pieceSize is how many bytes of a handler's Write are copied at a time, and how
+	// many of a file or of a request's body are read to begin with.
 	pieceSize = 64 << 10
+	// minPiece and maxPiece bound how many are read later on.
+	minPiece = 4 << 10
+	maxPiece = 256 << 10
 )
+
+// nextPiece returns how many bytes to ask a Reader for that was asked for size bytes
+// and gave n. The memory is held until what was read is sent, so a Reader that gives
+// little is asked for less.
+func nextPiece(size, n int) int {
+	switch {
+	case n == size:
+		return min(2*size, maxPiece)
+	case n < size/4:
+		return max(size/2, minPiece)
+	}
+	return size
+}
 
 // responseWriter is the http.ResponseWriter of an exchange, and part of it. As for
 // every ResponseWriter, one goroutine at a time may use it; sendContinue alone may be
@@ -162,11 +178,12 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 	size := pieceSize
 	if l, ok := src.(*io.LimitedReader); ok {
-		size = int(max(min(l.N, pieceSize), 512))
+		size = int(max(min(l.N, pieceSize), minPiece))
 	}
 	for {
 		b := w.x.conn.engine.pool.Get(size)
 		m, err := src.Read(b.Bytes())
+		size = nextPiece(size, m)
 		if m > 0 {
 			n += int64(m)
 			c := &w.worker.chain

@@ -12,6 +12,8 @@ import (
 const (
 	// MaxPeek is the largest n, in bytes, that [Reader.Peek] takes.
 	MaxPeek = 64 << 10
+	// MaxRead is the largest receive buffer, in bytes, that [Reader.SetSizes] permits.
+	MaxRead = 1 << 20
 	// IdleWait is the size in bytes of the buffer that a Reader holds while it
 	// waits on a connection whose readiness cannot be awaited without one.
 	IdleWait = 1 << 10

@@ -6,10 +6,12 @@ import "net"
 // awaited (neither plain TCP nor Unix) a buffer of idle bytes waits for what comes; most
 // is what it grows to while reads fill it. Small bounds suit a protocol whose long
 // payloads go straight to where they belong: what is in the receive buffer is copied
-// once more. It panics unless 0 < idle ≤ most ≤ MaxPeek. Without it: IdleWait and MaxPeek.
+// once more. Large ones suit long payloads that are used where they were received: they
+// take fewer system calls. It panics unless 0 < idle ≤ most ≤ MaxRead. Without it:
+// IdleWait and MaxPeek.
 func (r *Reader) SetSizes(idle, most int) {
-	if idle <= 0 || idle > most || most > MaxPeek {
-		panic("wire: SetSizes outside 0 < idle ≤ most ≤ MaxPeek")
+	if idle <= 0 || idle > most || most > MaxRead {
+		panic("wire: SetSizes outside 0 < idle ≤ most ≤ MaxRead")
 	}
 	r.idle, r.most = idle, most
 	r.size = min(r.size, most)

@@ -58,7 +58,7 @@ func TestSizes(t *testing.T) {
 	if held := pool.Stats().InUse; held > 1<<10 {
 		t.Fatalf("%d bytes held", held)
 	}
-	for _, bad := range [][2]int{{0, 1}, {2, 1}, {1, wire.MaxPeek + 1}} {
+	for _, bad := range [][2]int{{0, 1}, {2, 1}, {1, wire.MaxRead + 1}} {
 		func() {
 			defer func() {
 				if recover() == nil {
