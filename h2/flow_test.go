@@ -261,7 +261,7 @@ func delay(dst, src net.Conn, d time.Duration) {
 	defer sender.Wait()
 	sender.Go(func() {
 		for p := range queue {
-			time.Sleep(time.Until(p.due))
+			<-time.After(time.Until(p.due)) // synctest's time
 			if _, err := dst.Write(p.data); err != nil {
 				src.Close()
 			}
