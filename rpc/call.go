@@ -51,6 +51,9 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 		return err
 	}
 	c.retry = cc.policyFor(cfg, mc)
+	if c.info.only != nil {
+		c.retry.hedging = nil // all attempts would be on one connection
+	}
 	if mc != nil {
 		c.info.maxSend, c.info.maxRecv = lower(c.info.maxSend, mc.maxSend), lower(c.info.maxRecv, mc.maxRecv)
 		if mc.timeout > 0 {
@@ -206,7 +209,7 @@ func (c *call) report(a *attempt, err error) {
 	if err == nil {
 		c.retry.throttle.succeeded()
 	}
-	if !c.info.after && !c.cc.info.after {
+	if !c.info.after { // the client's default options are counted in
 		return
 	}
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {

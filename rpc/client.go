@@ -111,6 +111,9 @@ func (cc *ClientConn) configure() (err error) {
 	if cc.authority, err = authorityOf(cc.target, cc.builder, o); err != nil {
 		return err
 	}
+	if err = o.checkPolicies(); err != nil {
+		return err
+	}
 	if cc.fallback, err = parseServiceConfig(o.serviceConfig, strict); err != nil {
 		return err
 	}

@@ -59,10 +59,25 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 		cs.report(nil, err)
 		return nil, err
 	}
+	if cs.retry.hedging != nil {
+		return newHedgedStream(cs.call, desc), nil
+	}
+	if err := cs.start(); err != nil {
+		return nil, err
+	}
+	return cs, nil
+}
+
+// start opens the stream, or finds out that it can be opened. With an error the call has
+// ended.
+func (cs *clientStream) start() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
-	var err error
-	if desc.ClientStreams {
+	err := cs.outcome()
+	if err != nil { // an attempt of a hedged call that has been answered already
+		return err
+	}
+	if cs.desc.ClientStreams {
 		err = cs.begin(h2.Out{})
 	} else {
 		// Header and request leave together when the request is there; that the
@@ -71,14 +86,14 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 	}
 	if err != nil {
 		cs.finishLocked(err)
-		return nil, err
+		return err
 	}
 	if cs.ctx.Done() != nil {
 		cs.mu.Lock()
 		cs.stop = context.AfterFunc(cs.ctx, cs.cancelled)
 		cs.mu.Unlock()
 	}
-	return cs, nil
+	return nil
 }
 
 // begin opens the first attempt with out, and another when it never left.

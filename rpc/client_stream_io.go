@@ -18,6 +18,14 @@ func (cs *clientStream) SendMsg(v any) error {
 		cs.finish(err)
 		return err
 	}
+	if err = cs.sendEncoded(m, v, info); err == io.EOF && !cs.desc.ClientStreams {
+		return nil
+	}
+	return err
+}
+
+// sendEncoded sends the message m of v and takes ownership of it.
+func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
 	cs.sendMu.Lock()
 	if cs.closed {
 		m.Free()
@@ -25,13 +33,10 @@ func (cs *clientStream) SendMsg(v any) error {
 		cs.sendMu.Unlock()
 		return errClosed
 	}
-	err = cs.sendLocked(m)
+	err := cs.sendLocked(m)
 	cs.sendMu.Unlock()
 	if err == nil && cs.statsOn() {
 		cs.statsOutPayload(v, info)
-	}
-	if err == io.EOF && !cs.desc.ClientStreams {
-		return nil
 	}
 	return err
 }

@@ -33,6 +33,9 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		c.report(nil, err)
 		return err
 	}
+	if c.retry.hedging != nil {
+		return invokeHedged(c, req, reply)
+	}
 	for {
 		c.retry.count()
 		a := cc.attempts.get()

@@ -44,6 +44,7 @@ type dialOptions struct {
 	stats          []stats.Handler
 	serviceConfig  string
 	retry          *RetryPolicy
+	hedging        *HedgingPolicy
 	bundle         credentials.Bundle
 	resolvers      []resolver.Builder
 	noProxy        bool
@@ -179,7 +180,7 @@ func WithStatsHandler(h stats.Handler) DialOption {
 // has none. Understood are loadBalancingConfig and loadBalancingPolicy (any balancer
 // that is registered with grpc's package balancer), retryThrottling,
 // healthCheckConfig, and in methodConfig name, waitForReady, timeout,
-// maxRequestMessageBytes, maxResponseMessageBytes and retryPolicy. NewClient fails on
+// maxRequestMessageBytes, maxResponseMessageBytes, retryPolicy and hedgingPolicy. NewClient fails on
 // anything else rather than ignoring it.
 func WithDefaultServiceConfig(json string) DialOption {
 	return dialOption(func(o *dialOptions) { o.serviceConfig = json })
@@ -191,7 +192,7 @@ func WithRetryPolicy(p RetryPolicy) DialOption {
 	return dialOption(func(o *dialOptions) { o.retry = &p })
 }
 
-// WithDisableRetry turns retry policies off. Calls that a server never
+// WithDisableRetry turns retry and hedging policies off. Calls that a server never
 // processed are still tried again.
 func WithDisableRetry() DialOption { return dialOption(func(o *dialOptions) { o.noRetry = true }) }
 

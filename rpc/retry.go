@@ -66,6 +66,7 @@ func (t *throttle) succeeded() {
 // retrying is the state of one call's attempts.
 type retrying struct {
 	policy      *RetryPolicy
+	hedging     *HedgingPolicy // instead of policy; or nil
 	throttle    *throttle
 	maxAttempts int
 	attempts    int  // begun, transparent ones not counted
@@ -81,14 +82,25 @@ func (r *retrying) count() {
 	}
 }
 
-// policyFor finds the retry policy of a call.
+// closed reports whether retries are off, without counting anything.
+func (t *throttle) closed() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tokens <= t.max/2
+}
+
+// policyFor finds the retry or hedging policy of a call.
 func (cc *ClientConn) policyFor(cfg *serviceConfig, mc *methodConfig) retrying {
 	r := retrying{maxAttempts: cc.opts.maxAttempts, throttle: cfg.throttle}
 	if cc.opts.noRetry {
 		return r
 	}
-	if r.policy = cc.opts.retry; mc != nil && mc.retry != nil {
-		r.policy = mc.retry
+	r.policy, r.hedging = cc.opts.retry, cc.opts.hedging
+	if mc != nil && (mc.retry != nil || mc.hedging != nil) {
+		r.policy, r.hedging = mc.retry, mc.hedging
 	}
 	return r
 }
@@ -110,7 +122,7 @@ func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) ve
 	case r.policy == nil:
 		return verdict{}
 	}
-	pushback := trailer["grpc-retry-pushback-ms"]
+	pushback := trailer[pushbackKey]
 	wait, pushed := time.Duration(0), false
 	if len(pushback) > 0 {
 		ms, err := strconv.Atoi(pushback[0])

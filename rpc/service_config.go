@@ -43,6 +43,7 @@ type methodConfig struct {
 	maxSend      int           // -1: none
 	maxRecv      int           // -1: none
 	retry        *RetryPolicy
+	hedging      *HedgingPolicy // only one of the two
 }
 
 // find returns the settings of a method; nil when there are none.
@@ -85,6 +86,7 @@ type (
 		MaxRequest   *int64        `json:"maxRequestMessageBytes"`
 		MaxResponse  *int64        `json:"maxResponseMessageBytes"`
 		Retry        *jsonRetry    `json:"retryPolicy"`
+		Hedging      *jsonHedging  `json:"hedgingPolicy"`
 	}
 	jsonName struct {
 		Service string `json:"service"`
@@ -96,6 +98,11 @@ type (
 		MaxBackoff     jsonDuration `json:"maxBackoff"`
 		Multiplier     float64      `json:"backoffMultiplier"`
 		Codes          []codes.Code `json:"retryableStatusCodes"`
+	}
+	jsonHedging struct {
+		MaxAttempts int          `json:"maxAttempts"`
+		Delay       jsonDuration `json:"hedgingDelay"`
+		NonFatal    []codes.Code `json:"nonFatalStatusCodes"`
 	}
 	jsonThrottling struct {
 		MaxTokens  float64 `json:"maxTokens"`
@@ -260,6 +267,16 @@ func (c *serviceConfig) addMethods(m jsonMethods) error {
 			return err
 		}
 		mc.retry = &p
+	}
+	if h := m.Hedging; h != nil {
+		if mc.retry != nil {
+			return errors.New("a method has both a retryPolicy and a hedgingPolicy")
+		}
+		p := HedgingPolicy{MaxAttempts: h.MaxAttempts, HedgingDelay: time.Duration(h.Delay), NonFatalStatusCodes: h.NonFatal}
+		if err := p.check(); err != nil {
+			return err
+		}
+		mc.hedging = &p
 	}
 	for _, n := range m.Name {
 		key := ""

@@ -1,0 +1,515 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// hedgedStream is a call with a hedging policy: several clientStreams that are sent the
+// same messages, until the call commits to one of them.
+//
+// Memory: log owns each message until the call has committed and the attempt it has
+// committed to has sent all of them. An attempt sends a reference of its own (rule 1),
+// which its clientStream takes (rule 2). finish waits for the goroutines of all attempts.
+type hedgedStream struct {
+	call
+	desc   *grpc.StreamDesc
+	policy HedgingPolicy
+	stop   func() bool // ends the watch on the context; nil without one
+	once   sync.Once   // finish
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	more    sync.Cond // with mu: the log has grown, was closed, or the call has committed
+	log     []logged
+	logLen  int
+	closed  bool // the caller has half-closed
+	started bool
+	over    bool // finish has begun
+	result  error
+	hedges  []*hedge
+	live    int         // attempts that have not ended
+	last    *hedge      // that has ended last
+	frozen  bool        // no other attempt is begun
+	timer   *time.Timer // of the next attempt
+	turn    int         // which timer counts
+	winner  *hedge      // what the call has committed to; set before decided is closed
+	decided chan struct{}
+}
+
+// logged is a message that was sent.
+type logged struct {
+	msg  message.Message
+	v    any // as the caller gave it, for statistics
+	info payloadInfo
+}
+
+// hedge is one attempt.
+type hedge struct {
+	cs      *clientStream
+	cancel  context.CancelFunc
+	sent    int           // messages of the log; under hedgedStream.mu
+	drained chan struct{} // closed when it sends nothing of the log any more
+	idle    bool          // drained is closed; under hedgedStream.mu
+}
+
+var _ grpc.ClientStream = (*hedgedStream)(nil)
+
+var unaryDesc grpc.StreamDesc // of calls that stream on neither side
+
+// invokeHedged makes a unary call of c, which has been initialised.
+func invokeHedged(c call, req, reply any) error {
+	hs := newHedgedStream(c, &unaryDesc)
+	if err := hs.SendMsg(req); err != nil {
+		return err
+	}
+	return hs.RecvMsg(reply)
+}
+
+func newHedgedStream(c call, desc *grpc.StreamDesc) *hedgedStream {
+	hs := &hedgedStream{call: c, desc: desc, policy: *c.retry.hedging, decided: make(chan struct{})}
+	hs.policy.MaxAttempts = min(hs.policy.MaxAttempts, max(1, c.retry.maxAttempts))
+	hs.more.L = &hs.mu
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.ctx.Done() != nil {
+		hs.stop = context.AfterFunc(hs.ctx, func() { hs.finish(status.FromContextError(hs.ctx.Err()).Err()) })
+	}
+	if desc.ClientStreams {
+		hs.start()
+	}
+	return hs
+}
+
+// start begins the first attempt, and all of them if there is no delay between them. hs.mu
+// is held.
+func (hs *hedgedStream) start() {
+	if hs.started || hs.over {
+		return
+	}
+	hs.started = true
+	hs.next()
+}
+
+// next begins an attempt and arranges for the one after it. hs.mu is held.
+func (hs *hedgedStream) next() {
+	for {
+		hs.launch()
+		if hs.policy.HedgingDelay > 0 {
+			hs.after(hs.policy.HedgingDelay)
+			return
+		}
+		if !hs.mayLaunch() {
+			return
+		}
+	}
+}
+
+// mayLaunch reports whether the policy permits another attempt. hs.mu is held.
+func (hs *hedgedStream) mayLaunch() bool {
+	if hs.frozen || len(hs.hedges) >= hs.policy.MaxAttempts {
+		return false
+	}
+	hs.frozen = hs.retry.throttle.closed()
+	return !hs.frozen
+}
+
+// after sets the timer of the next attempt. hs.mu is held.
+func (hs *hedgedStream) after(d time.Duration) {
+	hs.stopTimer()
+	if hs.frozen || len(hs.hedges) >= hs.policy.MaxAttempts {
+		return
+	}
+	turn := hs.turn
+	hs.timer = time.AfterFunc(d, func() { hs.due(turn) })
+}
+
+// stopTimer makes a timer that is set do nothing. hs.mu is held.
+func (hs *hedgedStream) stopTimer() {
+	hs.turn++
+	if hs.timer != nil {
+		hs.timer.Stop()
+		hs.timer = nil
+	}
+}
+
+// due is called when the time of an attempt has come.
+func (hs *hedgedStream) due(turn int) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	switch {
+	case hs.winner != nil || hs.over || turn != hs.turn:
+	case hs.mayLaunch():
+		hs.next()
+	case hs.live == 0:
+		hs.commit(hs.last)
+	}
+}
+
+// launch begins an attempt. hs.mu is held.
+func (hs *hedgedStream) launch() {
+	h := &hedge{cs: &clientStream{call: hs.call, desc: hs.desc}, drained: make(chan struct{})}
+	c := &h.cs.call
+	c.ctx, h.cancel = context.WithCancel(hs.ctx)
+	c.tagged, c.cancel, c.opts, c.info.after = c.ctx, nil, nil, false
+	c.retry = retrying{attempts: len(hs.hedges)} // which is what grpc-previous-rpc-attempts says
+	hs.hedges = append(hs.hedges, h)
+	hs.live++
+	hs.wg.Add(1)
+	go hs.run(h)
+}
+
+// run opens an attempt and sends it what the caller has sent. It has a goroutine of its
+// own.
+func (hs *hedgedStream) run(h *hedge) {
+	defer hs.wg.Done()
+	defer hs.drain(h)
+	if err := h.cs.start(); err != nil {
+		hs.ended(h)
+		return
+	}
+	goOn := true
+	if !hs.desc.ClientStreams {
+		// Header and request leave together. Without a request the caller wants to
+		// receive first.
+		if goOn = hs.sendNext(h, atOnceOnly); goOn && h.cs.current() == nil {
+			_, _ = h.cs.started() // its error is the attempt's status
+		}
+	}
+	hs.wg.Add(1)
+	go hs.watch(h)
+	for goOn {
+		goOn = hs.sendNext(h, waitForMore)
+	}
+}
+
+// patience says whether sendNext waits.
+type patience uint8
+
+const (
+	waitForMore patience = iota
+	atOnceOnly
+)
+
+// sendNext sends an attempt the next message of the log, or its end. It returns false when
+// the attempt needs nothing more of the log.
+func (hs *hedgedStream) sendNext(h *hedge, p patience) bool {
+	hs.mu.Lock()
+	for p == waitForMore && hs.winner == nil && h.sent == len(hs.log) && !hs.closed {
+		hs.more.Wait()
+	}
+	switch {
+	case hs.winner != nil && hs.winner != h:
+		hs.mu.Unlock()
+		return false
+	case h.sent < len(hs.log):
+		e := hs.log[h.sent]
+		e.msg = e.msg.Ref()
+		h.sent++
+		hs.mu.Unlock()
+		return h.cs.sendEncoded(e.msg, e.v, e.info) == nil
+	case hs.closed:
+		hs.mu.Unlock()
+		_ = h.cs.CloseSend() // nil always
+		return false
+	}
+	hs.mu.Unlock()
+	return p == atOnceOnly // otherwise the call has committed to h, which has all
+}
+
+// drain notes that an attempt sends nothing of the log any more.
+func (hs *hedgedStream) drain(h *hedge) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.idle = true
+	close(h.drained)
+	if hs.winner == h {
+		hs.freeLog()
+	}
+}
+
+// freeLog frees what was kept for attempts. hs.mu is held.
+func (hs *hedgedStream) freeLog() {
+	for i := range hs.log {
+		hs.log[i].msg.Free()
+	}
+	hs.log = nil
+}
+
+// watch waits for the answer to an attempt. It has a goroutine of its own.
+func (hs *hedgedStream) watch(h *hedge) {
+	defer hs.wg.Done()
+	if md, _ := h.cs.Header(); md == nil { // the error is always nil
+		hs.ended(h)
+		return
+	}
+	hs.mu.Lock()
+	won := hs.winner == nil || hs.winner == h
+	if won {
+		hs.commit(h)
+	}
+	hs.mu.Unlock()
+	if !won {
+		h.lose()
+	}
+}
+
+// lose releases an attempt that the call has not committed to.
+func (h *hedge) lose() {
+	h.cancel()
+	h.cs.finish(errNotCommitted)
+}
+
+var errNotCommitted = status.Error(codes.Canceled, "rpc: another attempt of the hedged call was answered")
+
+// outcome is how an attempt has ended that has no header.
+func (h *hedge) outcome() (error, metadata.MD) {
+	if err := h.cs.outcome(); err != nil {
+		if err == io.EOF {
+			err = nil
+		}
+		return err, h.cs.Trailer()
+	}
+	a := h.cs.current()
+	st, _ := a.outcome()
+	return h.cs.failure(st), a.trailerMD()
+}
+
+// ended decides what follows the end of an attempt without a header.
+func (hs *hedgedStream) ended(h *hedge) {
+	err, trailer := h.outcome()
+	if err != nil {
+		h.cs.finish(err) // which releases it; its status and trailer stay
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.winner != nil || hs.over {
+		return
+	}
+	hs.live--
+	hs.last = h
+	v, wait := hs.policy.judge(hs.retry.throttle, status.Code(err), trailer)
+	if v == commitToIt {
+		hs.commit(h)
+		return
+	}
+	hs.frozen = hs.frozen || v == noMore
+	switch {
+	case v == nextAfter && wait > 0 && len(hs.hedges) < hs.policy.MaxAttempts && !hs.frozen:
+		hs.after(wait)
+	case hs.mayLaunch():
+		hs.next()
+	case hs.live == 0:
+		hs.commit(h)
+	}
+}
+
+// commit makes h the call's only attempt. hs.mu is held.
+func (hs *hedgedStream) commit(h *hedge) {
+	if hs.winner != nil {
+		return
+	}
+	hs.winner = h
+	hs.frozen = true
+	hs.stopTimer()
+	for _, other := range hs.hedges {
+		if other != h {
+			other.cancel()
+		}
+	}
+	if h.idle {
+		hs.freeLog()
+	}
+	close(hs.decided)
+	hs.more.Broadcast()
+}
+
+// furthest is the attempt that has sent most of the log; a later one only if it has sent
+// more. hs.mu is held.
+func (hs *hedgedStream) furthest() *hedge {
+	best := hs.hedges[0]
+	for _, h := range hs.hedges {
+		if !h.cs.isOver() && (best.cs.isOver() || h.sent > best.sent) {
+			best = h
+		}
+	}
+	return best
+}
+
+// decision waits until the call has committed; nil when it ended before it had an attempt.
+func (hs *hedgedStream) decision() *hedge {
+	hs.mu.Lock()
+	hs.start()
+	hs.mu.Unlock()
+	<-hs.decided
+	return hs.winner
+}
+
+// SendMsg sends one message. Until the call has committed it does not wait: the message is
+// kept and sent to every attempt. *tarn.Chain and *tarn.Buffer are sent as they are and
+// emptied. io.EOF says that the call has ended: RecvMsg tells how.
+func (hs *hedgedStream) SendMsg(v any) error {
+	m, info, err := encodeMessage(hs.cc.opts.pool, hs.info.codec, hs.info.compressor, hs.info.maxSend, v)
+	if err != nil {
+		hs.finish(err)
+		return err
+	}
+	hs.mu.Lock()
+	if hs.closed {
+		hs.mu.Unlock()
+		m.Free()
+		hs.finish(errClosed) // a mistake of the caller's ends the call
+		return errClosed
+	}
+	if hs.winner == nil && !hs.over {
+		hs.keep(logged{m, v, info})
+		hs.mu.Unlock()
+		return nil
+	}
+	w := hs.winner
+	hs.mu.Unlock()
+	if w == nil {
+		m.Free()
+		return io.EOF
+	}
+	<-w.drained
+	err = w.cs.sendEncoded(m, v, info)
+	if err == io.EOF && !hs.desc.ClientStreams {
+		return nil
+	}
+	return err
+}
+
+// keep puts a message into the log, which sends it. If that is more than may be kept, the
+// call commits. hs.mu is held.
+func (hs *hedgedStream) keep(e logged) {
+	hs.log = append(hs.log, e)
+	hs.logLen += e.msg.Len()
+	hs.closed = !hs.desc.ClientStreams
+	full := hs.logLen > hs.info.replay
+	switch {
+	case !full:
+		hs.start()
+	case !hs.started:
+		hs.started = true
+		hs.launch()
+	}
+	if full {
+		hs.commit(hs.furthest())
+	}
+	hs.more.Broadcast()
+}
+
+// CloseSend says that no more messages follow. It returns nil.
+func (hs *hedgedStream) CloseSend() error {
+	hs.mu.Lock()
+	if hs.closed || hs.over {
+		hs.mu.Unlock()
+		return nil
+	}
+	hs.closed = true
+	hs.start()
+	hs.more.Broadcast()
+	w := hs.winner
+	hs.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	<-w.drained
+	return w.cs.CloseSend()
+}
+
+// Header waits for the response's header. It is nil, without an error, when the call ended
+// without one; RecvMsg then tells how.
+func (hs *hedgedStream) Header() (metadata.MD, error) {
+	if w := hs.decision(); w != nil {
+		return w.cs.Header()
+	}
+	return nil, nil
+}
+
+// Trailer is the trailer once RecvMsg has returned an error.
+func (hs *hedgedStream) Trailer() metadata.MD {
+	if w := hs.committed(); w != nil {
+		return w.cs.Trailer()
+	}
+	return nil
+}
+
+// Context is the call's context, with the peer in it once the call has committed.
+func (hs *hedgedStream) Context() context.Context {
+	if w := hs.committed(); w != nil {
+		return w.cs.Context()
+	}
+	return hs.tagged
+}
+
+func (hs *hedgedStream) committed() *hedge {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.winner
+}
+
+// RecvMsg waits for one message. io.EOF says that the call ended well; any other error is
+// its status.
+func (hs *hedgedStream) RecvMsg(v any) error {
+	w := hs.decision()
+	if w == nil {
+		return hs.result
+	}
+	err := w.cs.RecvMsg(v)
+	switch {
+	case err == io.EOF:
+		hs.finish(nil)
+	case err != nil || !hs.desc.ServerStreams:
+		hs.finish(err)
+	}
+	return err
+}
+
+// finish ends the call, unless it has ended, and returns when every attempt has given its
+// memory back and the call's options know how it ended.
+func (hs *hedgedStream) finish(err error) {
+	hs.once.Do(func() {
+		hs.mu.Lock()
+		hs.over, hs.result, hs.frozen = true, err, true
+		hs.stopTimer()
+		if hs.winner == nil {
+			if n := len(hs.hedges); n > 0 {
+				hs.winner = hs.hedges[n-1]
+			}
+			close(hs.decided)
+			hs.more.Broadcast()
+		}
+		w, stop := hs.winner, hs.stop
+		hs.mu.Unlock()
+		if stop != nil {
+			stop()
+		}
+		for _, h := range hs.hedges { // which changes no more
+			if h != w {
+				h.lose()
+				continue
+			}
+			h.cs.finish(err)
+			h.cancel()
+		}
+		hs.wg.Wait()
+		hs.mu.Lock()
+		hs.freeLog()
+		hs.mu.Unlock()
+		var a *attempt
+		if w != nil {
+			a = w.cs.current()
+		}
+		hs.report(a, err)
+	})
+}

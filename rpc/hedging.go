@@ -1,0 +1,99 @@
+package rpc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+)
+
+// HedgingPolicy says which calls are sent several times without waiting for a failure,
+// and when (gRFC A6). The call commits to the first attempt that the server answers with
+// a header, and to the first whose status is not among NonFatalStatusCodes, OK included;
+// the other attempts are then cancelled. A method needs to be safe to run more than once.
+//
+// What a call sends is kept until it commits, up to the limit of
+// grpc.MaxRetryRPCBufferSize (256 KiB unless set); beyond it the call commits to the
+// attempt that has sent the most. A call returns when its other attempts have ended too:
+// none uses memory, a connection's stream or a credential afterwards.
+type HedgingPolicy struct {
+	// MaxAttempts is the most attempts of a call, the first included; at least 2.
+	// WithMaxCallAttempts bounds it.
+	MaxAttempts int
+	// HedgingDelay is the time between attempts. An attempt that fails with one of
+	// NonFatalStatusCodes makes the next follow at once, or when the server's
+	// grpc-retry-pushback-ms says so; a negative one means that none follows. 0 sends
+	// all attempts at once.
+	HedgingDelay time.Duration
+	// NonFatalStatusCodes are those after which other attempts go on. Any other ends
+	// the call.
+	NonFatalStatusCodes []codes.Code
+}
+
+func (p *HedgingPolicy) check() error {
+	if p.MaxAttempts < 2 || p.HedgingDelay < 0 {
+		return fmt.Errorf("hedging policy %+v is incomplete or out of range", *p)
+	}
+	return nil
+}
+
+// WithHedgingPolicy hedges calls of every method that the service config has neither a
+// retry nor a hedging policy for. NewClient fails if WithRetryPolicy is set too.
+// WithDisableRetry turns hedging off.
+func WithHedgingPolicy(p HedgingPolicy) DialOption {
+	return dialOption(func(o *dialOptions) { o.hedging = &p })
+}
+
+// checkPolicies refuses policies that contradict each other or are out of range.
+func (o *dialOptions) checkPolicies() error {
+	if o.retry != nil && o.hedging != nil {
+		return fmt.Errorf("%w: caller set both a retry and a hedging policy", ErrServiceConfig)
+	}
+	if o.retry != nil {
+		if err := o.retry.check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrServiceConfig, err)
+		}
+	}
+	if o.hedging != nil {
+		if err := o.hedging.check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrServiceConfig, err)
+		}
+	}
+	return nil
+}
+
+// afterHedge says what an attempt that has ended does to its call.
+type afterHedge uint8
+
+const (
+	commitToIt afterHedge = iota // its status is the call's
+	noMore                       // no other attempt is begun; those under way go on
+	nextAfter                    // the next attempt follows after a time
+)
+
+// judge decides on an attempt that ended with code. trailer is what the server sent with
+// it. The time is that of nextAfter.
+func (p *HedgingPolicy) judge(t *throttle, code codes.Code, trailer metadata.MD) (afterHedge, time.Duration) {
+	wait, forbidden := time.Duration(0), false
+	if pushback := trailer[pushbackKey]; len(pushback) > 0 {
+		ms, err := strconv.Atoi(pushback[0])
+		forbidden = err != nil || ms < 0 || len(pushback) > 1
+		wait = time.Duration(max(0, ms)) * time.Millisecond
+	}
+	fatal := !slices.Contains(p.NonFatalStatusCodes, code)
+	throttled := (!fatal || forbidden) && t.failed()
+	switch {
+	case fatal:
+		return commitToIt, 0
+	case throttled || forbidden:
+		return noMore, 0
+	}
+	return nextAfter, wait
+}
+
+// pushbackKey is the trailer by which a server says when to try again (gRFC A6,
+// "Pushback").
+const pushbackKey = "grpc-retry-pushback-ms"

@@ -1,0 +1,600 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// pipes is a network of net.Pipes, so that a test in a bubble of synctest waits for no
+// system call.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
+	a, b := net.Pipe()
+	select {
+	case p.conns <- a:
+		return b, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inBubble runs f with a client of svc in a bubble of synctest, on checked pools.
+func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f func(t *testing.T, c pb.TestServiceClient)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		lis := newPipes()
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		pb.RegisterTestServiceServer(s, svc)
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(lis) }()
+		cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
+			rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(lis.dial)}, opts...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			cc.Close()
+			s.Stop()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		}()
+		f(t, pb.NewTestServiceClient(cc))
+	})
+}
+
+// hedgeLog is a service that notes when each attempt comes, and answers it as its script
+// says.
+type hedgeLog struct {
+	testService
+	mu     sync.Mutex
+	begin  time.Time
+	at     []time.Duration // of attempts, since begin
+	said   []string        // grpc-previous-rpc-attempts of each
+	live   atomic.Int32
+	ended  []error // of attempts whose context ended first
+	script []func(ctx context.Context) error
+}
+
+func newHedgeLog(script ...func(ctx context.Context) error) *hedgeLog {
+	l := &hedgeLog{script: script}
+	l.unary = func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if err := l.attempt(ctx); err != nil {
+			return nil, err
+		}
+		return &pb.SimpleResponse{Payload: in.Payload}, nil
+	}
+	l.duplex = func(s pb.TestService_FullDuplexCallServer) error {
+		if err := l.attempt(s.Context()); err != nil {
+			return err
+		}
+		for {
+			in, err := s.Recv()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
+				return err
+			}
+		}
+	}
+	return l
+}
+
+func (l *hedgeLog) attempt(ctx context.Context) error {
+	l.live.Add(1)
+	defer l.live.Add(-1)
+	md, _ := metadata.FromIncomingContext(ctx)
+	l.mu.Lock()
+	n := len(l.at)
+	if n == 0 {
+		l.begin = time.Now()
+	}
+	l.at = append(l.at, time.Since(l.begin))
+	l.said = append(l.said, fmt.Sprint(md["grpc-previous-rpc-attempts"]))
+	l.mu.Unlock()
+	if n >= len(l.script) {
+		n = len(l.script) - 1
+	}
+	err := l.script[n](ctx)
+	if ctx.Err() != nil {
+		l.mu.Lock()
+		l.ended = append(l.ended, ctx.Err())
+		l.mu.Unlock()
+	}
+	return err
+}
+
+func (l *hedgeLog) times() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprint(l.at)
+}
+
+// The acts of a script.
+func after(d time.Duration, code codes.Code) func(context.Context) error {
+	return func(ctx context.Context) error {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			if code == codes.OK {
+				return nil
+			}
+			return status.Error(code, "scripted")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func never(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func pushback(d time.Duration, ms string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", ms)); err != nil {
+			return err
+		}
+		return after(d, codes.Unavailable)(ctx)
+	}
+}
+
+func hedging(config string) []rpc.DialOption {
+	return []rpc.DialOption{rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],"hedgingPolicy":` + config + `}]}`)}
+}
+
+const hedgeThree = `{"maxAttempts":3,"hedgingDelay":"1s","nonFatalStatusCodes":["UNAVAILABLE","ABORTED"]}`
+
+// TestHedging: when attempts are sent and what the call's status is (gRFC A6), of unary
+// calls and of streams.
+func TestHedging(t *testing.T) {
+	s := time.Second
+	for _, c := range []struct {
+		name   string
+		policy string
+		script []func(context.Context) error
+		at     string // when attempts come
+		took   time.Duration
+		code   codes.Code
+		ended  int // attempts that were cancelled
+	}{
+		{"answered before the delay", hedgeThree, []func(context.Context) error{after(s/2, codes.OK)}, "[0s]", s / 2, codes.OK, 0},
+		{"the second answers", hedgeThree, []func(context.Context) error{never, after(s/2, codes.OK)}, "[0s 1s]", 3 * s / 2, codes.OK, 1},
+		{"the first answers in the end", hedgeThree, []func(context.Context) error{after(5*s, codes.OK), never}, "[0s 1s 2s]", 5 * s, codes.OK, 2},
+		{"all at once", `{"maxAttempts":4}`, []func(context.Context) error{after(s, codes.OK), after(s, codes.OK), never}, "[0s 0s 0s 0s]", s, codes.OK, -1},
+		{"not fatal: the next at once", hedgeThree, []func(context.Context) error{after(s/4, codes.Unavailable), never, after(s, codes.OK)}, "[0s 250ms 1.25s]", 9 * s / 4, codes.OK, 1},
+		{"fatal", hedgeThree, []func(context.Context) error{never, after(s/2, codes.NotFound)}, "[0s 1s]", 3 * s / 2, codes.NotFound, 1},
+		{"fatal without codes", `{"maxAttempts":3,"hedgingDelay":"1s"}`, []func(context.Context) error{after(s/4, codes.Unavailable)}, "[0s]", s / 4, codes.Unavailable, 0},
+		{"all fail", hedgeThree, []func(context.Context) error{after(s/4, codes.Unavailable)}, "[0s 250ms 500ms]", 3 * s / 4, codes.Unavailable, 0},
+		{"all fail, the last status counts", hedgeThree, []func(context.Context) error{after(5*s, codes.Aborted), after(s, codes.Unavailable)}, "[0s 1s 2s]", 5 * s, codes.Aborted, 0},
+		{"pushback", hedgeThree, []func(context.Context) error{pushback(s/4, "3000"), never, after(s/4, codes.OK)}, "[0s 3.25s 4.25s]", 9 * s / 2, codes.OK, 1},
+		{"no more", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "-1"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
+		{"no more and none left", hedgeThree, []func(context.Context) error{pushback(s/4, "-1")}, "[0s]", s / 4, codes.Unavailable, 0},
+		{"deadline", hedgeThree, []func(context.Context) error{never}, "[0s 1s 2s]", 20 * s, codes.DeadlineExceeded, 3},
+		{"bounded by the client", `{"maxAttempts":9,"hedgingDelay":"1s"}`, []func(context.Context) error{never}, "[0s 1s 2s 3s 4s]", 20 * s, codes.DeadlineExceeded, 5},
+	} {
+		for _, kind := range []string{"unary", "stream"} {
+			t.Run(c.name+"/"+kind, func(t *testing.T) {
+				l := newHedgeLog(c.script...)
+				inBubble(t, l, hedging(c.policy), func(t *testing.T, cl pb.TestServiceClient) {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					defer cancel()
+					began := time.Now()
+					err := hedgedCall(ctx, cl, kind)
+					if took := time.Since(began); took != c.took {
+						t.Errorf("the call took %v, want %v", took, c.took)
+					}
+					wantCode(t, err, c.code)
+					synctest.Wait()
+					if got := l.times(); got != c.at {
+						t.Errorf("attempts at %v, want %v", got, c.at)
+					}
+					if n := l.live.Load(); n != 0 {
+						t.Errorf("%d attempts outlive their call", n)
+					}
+					if got := len(l.ended); c.ended >= 0 && got != c.ended {
+						t.Errorf("%d attempts were cancelled, want %d", got, c.ended)
+					}
+					if c.policy == hedgeThree && len(l.said) == 3 && fmt.Sprint(l.said) != "[[] [1] [2]]" {
+						t.Errorf("grpc-previous-rpc-attempts are %v", l.said)
+					}
+				})
+			})
+		}
+	}
+}
+
+// hedgedCall makes a call that sends a payload and gets it back.
+func hedgedCall(ctx context.Context, c pb.TestServiceClient, kind string) error {
+	want := payload(3000)
+	if kind == "unary" {
+		out, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: want})
+		if err == nil && string(out.Payload.Body) != string(want.Body) {
+			err = errors.New("another payload came back")
+		}
+		return err
+	}
+	s, err := c.FullDuplexCall(ctx)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: want}); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	if err := s.CloseSend(); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		out, err := s.Recv()
+		switch {
+		case err == io.EOF && n == 3:
+			return nil
+		case err != nil:
+			return err
+		case string(out.Payload.Body) != string(want.Body):
+			return errors.New("another payload came back")
+		}
+	}
+}
+
+// TestHedgingThrottled: while the client's calls fail, only the first attempt is sent.
+func TestHedgingThrottled(t *testing.T) {
+	l := newHedgeLog(after(0, codes.Unavailable))
+	opts := []rpc.DialOption{rpc.WithDefaultServiceConfig(`{"retryThrottling":{"maxTokens":4,"tokenRatio":1},
+		"methodConfig":[{"name":[{}],"hedgingPolicy":` + hedgeThree + `}]}`)}
+	inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
+		// 4 tokens: two failures leave 2, which is not above half.
+		for i, want := range []string{"[0s 0s]", "[0s]"} {
+			wantCode(t, hedgedCall(t.Context(), c, "unary"), codes.Unavailable)
+			if got := l.times(); got != want {
+				t.Errorf("call %d: attempts at %v, want %v", i, got, want)
+			}
+			l.at, l.begin = nil, time.Now()
+		}
+		l.script = []func(context.Context) error{after(2*time.Second, codes.OK)}
+		if err := hedgedCall(t.Context(), c, "stream"); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.times(); got != "[0s]" {
+			t.Errorf("attempts at %v while throttled", got)
+		}
+		l.at = nil
+		for range 4 { // each success gives a token back
+			l.script = []func(context.Context) error{after(0, codes.OK)}
+			if err := hedgedCall(t.Context(), c, "unary"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.at, l.script = nil, []func(context.Context) error{never, after(0, codes.OK)}
+		if err := hedgedCall(t.Context(), c, "unary"); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.times(); got != "[0s 1s]" {
+			t.Errorf("attempts at %v after calls that went well", got)
+		}
+	})
+}
+
+// TestHedgingCommitsWhenFull: a call that has sent more than may be kept goes on with one
+// attempt.
+func TestHedgingCommitsWhenFull(t *testing.T) {
+	for _, kind := range []string{"unary", "stream"} {
+		t.Run(kind, func(t *testing.T) {
+			l := newHedgeLog(after(5*time.Second, codes.OK))
+			opts := append(hedging(hedgeThree), rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(2000)))
+			inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
+				if err := hedgedCall(t.Context(), c, kind); err != nil {
+					t.Fatal(err)
+				}
+				if got := l.times(); got != "[0s]" {
+					t.Errorf("attempts at %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestHedgedStream: messages that are sent while attempts are under way, and after the
+// call has committed.
+func TestHedgedStream(t *testing.T) {
+	var heads [3]chan struct{} // closed when an attempt is to send its header
+	for i := range heads {
+		heads[i] = make(chan struct{})
+	}
+	var n atomic.Int32
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		i := n.Add(1) - 1
+		select {
+		case <-heads[i]:
+		case <-s.Context().Done():
+			return s.Context().Err()
+		}
+		if err := s.SendHeader(metadata.Pairs("attempt", fmt.Sprint(i))); err != nil {
+			return err
+		}
+		s.SetTrailer(metadata.Pairs("end", fmt.Sprint(i)))
+		for {
+			in, err := s.Recv()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
+				return err
+			}
+		}
+	}}
+	_, addr := startTarn(t, svc)
+	var finished []error
+	var p peer.Peer
+	var trailer metadata.MD
+	cc := dialTarn(t, addr, rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 3}))
+	s, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctxFor(t), grpc.Peer(&p), grpc.Trailer(&trailer),
+		grpc.OnFinish(func(err error) { finished = append(finished, err) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(size int) {
+		t.Helper()
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recv := func(size int) {
+		t.Helper()
+		out, err := s.Recv()
+		if err != nil || string(out.Payload.Body) != string(body(size)) {
+			t.Fatalf("%d bytes, %v", len(out.GetPayload().GetBody()), err)
+		}
+	}
+	for i := range 20 {
+		send(1000 + i)
+	}
+	for n.Load() < 3 { // the deadline of the call bounds this
+		if s.Context().Err() != nil {
+			t.Fatal("not all attempts have come")
+		}
+	}
+	close(heads[1])
+	md, err := s.Header()
+	if err != nil || md.Get("attempt")[0] != "1" {
+		t.Fatal(md, err)
+	}
+	for i := range 20 {
+		recv(1000 + i)
+	}
+	for _, size := range []int{0, 1 << 20, 5} {
+		send(size)
+		recv(size)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+	if err := s.Send(&pb.StreamingOutputCallRequest{}); err == nil {
+		t.Error("a message went to a call that has ended")
+	}
+	if len(finished) != 1 || finished[0] != nil || p.Addr == nil || p.Addr.String() != addr {
+		t.Errorf("OnFinish %v, peer %v", finished, p)
+	}
+	if got := s.Trailer().Get("end"); fmt.Sprint(got) != "[1]" || fmt.Sprint(trailer.Get("end")) != "[1]" {
+		t.Errorf("trailers %v and %v", got, trailer)
+	}
+}
+
+// TestHedgedStreamEnds: a hedged call ends with its context and with Close of the client,
+// whatever it is doing.
+func TestHedgedStreamEnds(t *testing.T) {
+	for name, end := range map[string]func(cancel context.CancelFunc, cc *rpc.ClientConn){
+		"cancel": func(cancel context.CancelFunc, _ *rpc.ClientConn) { cancel() },
+		"close":  func(_ context.CancelFunc, cc *rpc.ClientConn) { cc.Close() },
+	} {
+		for _, doing := range []string{"nothing", "receiving", "sending much", "server streaming"} {
+			t.Run(name+"/"+doing, func(t *testing.T) {
+				began := make(chan struct{}, 10)
+				svc := &testService{
+					duplex: func(s pb.TestService_FullDuplexCallServer) error {
+						began <- struct{}{}
+						<-s.Context().Done()
+						return s.Context().Err()
+					},
+					output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+						began <- struct{}{}
+						<-s.Context().Done()
+						return s.Context().Err()
+					},
+				}
+				_, addr := startTarn(t, svc)
+				cc := dialTarn(t, addr, rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2}))
+				c := pb.NewTestServiceClient(cc)
+				ctx, cancel := context.WithCancel(ctxFor(t))
+				defer cancel()
+				var recv func() error
+				if doing == "server streaming" {
+					s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					recv = func() error { _, err := s.Recv(); return err }
+				} else {
+					s, err := c.FullDuplexCall(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					recv = func() error { _, err := s.Recv(); return err }
+					if doing == "sending much" {
+						go func() {
+							for s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100000)}) == nil {
+							}
+						}()
+					}
+				}
+				<-began
+				if doing != "sending much" { // which may have committed to the first attempt
+					<-began
+				}
+				if doing == "nothing" {
+					end(cancel, cc)
+					wantCode(t, recv(), codes.Canceled)
+					return
+				}
+				got := make(chan error, 1)
+				go func() { got <- recv() }()
+				end(cancel, cc)
+				wantCode(t, <-got, codes.Canceled)
+			})
+		}
+	}
+}
+
+// TestHedgingPolicyChecked: policies that cannot be meant are refused.
+func TestHedgingPolicyChecked(t *testing.T) {
+	retry := rpc.RetryPolicy{MaxAttempts: 2, InitialBackoff: 1, MaxBackoff: 1, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}}
+	for _, opts := range [][]rpc.DialOption{
+		hedging(`{"maxAttempts":1}`), hedging(`{}`), hedging(`{"maxAttempts":2,"hedgingDelay":"-1s"}`), hedging(`{"maxAttempts":2,"nonFatalStatusCodes":["NONE"]}`),
+		hedging(`{"maxAttempts":2},"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.1s","maxBackoff":"1s","backoffMultiplier":2,"retryableStatusCodes":["ABORTED"]}`),
+		{rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 1})},
+		{rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2, HedgingDelay: -1})},
+		{rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2}), rpc.WithRetryPolicy(retry)},
+		{rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 2})},
+	} {
+		_, err := rpc.NewClient("localhost:1", append(opts, rpc.WithTransportCredentials(insecure.NewCredentials()))...)
+		if !errors.Is(err, rpc.ErrServiceConfig) {
+			t.Errorf("NewClient: %v", err)
+		}
+	}
+	l := newHedgeLog(after(2*time.Second, codes.OK))
+	opts := append(hedging(hedgeThree), rpc.WithDisableRetry())
+	inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
+		if err := hedgedCall(t.Context(), c, "unary"); err != nil || l.times() != "[0s]" {
+			t.Errorf("with WithDisableRetry: attempts at %v, %v", l.times(), err)
+		}
+	})
+}
+
+// TestHedgingReachesOthers: attempts go through the balancer one by one, and each pick's
+// Done and each attempt's statistics are reported once.
+func TestHedgingReachesOthers(t *testing.T) {
+	var hits [3]atomic.Int32
+	var addrs []string
+	for i := range hits {
+		_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if hits[i].Add(1); i < 2 {
+				return nil, status.Error(codes.Unavailable, "not here")
+			}
+			return &pb.SimpleResponse{}, nil
+		}})
+		addrs = append(addrs, addr)
+	}
+	events := &attemptCount{}
+	cc := dialAddrs(t, addrs, rpc.WithStatsHandler(events), rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}],
+		"methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":3,"hedgingDelay":"60s","nonFatalStatusCodes":["UNAVAILABLE"]}}]}`))
+	c := pb.NewTestServiceClient(cc)
+	for ctx := ctxFor(t); hits[0].Load() == 0 || hits[1].Load() == 0 || hits[2].Load() == 0; {
+		_, _ = c.UnaryCall(ctx, &pb.SimpleRequest{}, grpc.WaitForReady(true)) // fails until all are connected
+		if ctx.Err() != nil {
+			t.Fatal("not all servers get calls")
+		}
+	}
+	answered := hits[2].Load()
+	const calls = 30
+	for range calls {
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := hits[2].Load() - answered; n != calls {
+		t.Errorf("the server that answers got %d calls of %d", n, calls)
+	}
+	attempts := int(hits[0].Load() + hits[1].Load() + hits[2].Load())
+	if b, e := events.begins.Load(), events.ends.Load(); int(b) != attempts || b != e {
+		t.Errorf("%d attempts, %d Begin, %d End", attempts, b, e)
+	}
+}
+
+// attemptCount counts attempts.
+type attemptCount struct{ begins, ends atomic.Int32 }
+
+func (e *attemptCount) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (e *attemptCount) HandleRPC(_ context.Context, s stats.RPCStats) {
+	switch s.(type) {
+	case *stats.Begin:
+		e.begins.Add(1)
+	case *stats.End:
+		e.ends.Add(1)
+	}
+}
+
+func (e *attemptCount) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (e *attemptCount) HandleConn(context.Context, stats.ConnStats) {}
+
+// dialAddrs dials several addresses.
+func dialAddrs(t testing.TB, addrs []string, opts ...rpc.DialOption) *rpc.ClientConn {
+	r := manual.NewBuilderWithScheme("names")
+	var s resolver.State
+	for _, a := range addrs {
+		s.Endpoints = append(s.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	r.InitialState(s)
+	return dialTarn(t, "names:///svc", append(opts, rpc.WithResolvers(r))...)
+}
