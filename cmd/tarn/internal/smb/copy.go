@@ -115,7 +115,7 @@ func (a *app) becomes(from place, sources []string, target string) bool {
 
 func (p place) close() {
 	if l, ok := p.tree.(*local); ok {
-		l.root.Close()
+		l.Close()
 	}
 }
 
@@ -125,7 +125,7 @@ func openLocal(dir, name string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return place{&local{root, dir}, filepath.ToSlash(name), name}, nil
+	return place{newLocal(root, dir), filepath.ToSlash(name), name}, nil
 }
 
 // source is what an argument names, seen from the directory it is in.

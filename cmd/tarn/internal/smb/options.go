@@ -29,6 +29,7 @@ type options struct {
 	quiet    bool
 	progress bool
 	window   time.Duration
+	flush    bool
 	delete   bool
 	dryRun   bool
 
@@ -80,11 +81,12 @@ func findFlags(set *flag.FlagSet, o *options) {
 
 func transferFlags(set *flag.FlagSet, o *options) {
 	jsonFlag(set, o)
-	set.IntVar(&o.jobs, "j", 4, "how many files of more than 1 MiB to copy at a `time`, at most 64; of others eight times as many, at most 64")
+	set.IntVar(&o.jobs, "j", 4, "how many files of more than 1 MiB to copy at a `time`, at most 64; of others sixteen times as many, at most 64")
 	set.BoolVar(&o.verify, "verify", false, "read both sides again and compare their SHA-256")
 	set.BoolVar(&o.anew, "anew", false, "copy everything again, also what is there already")
 	set.BoolVar(&o.quiet, "q", false, "show no progress")
 	set.BoolVar(&o.progress, "P", false, "show each file when it is copied")
+	set.BoolVar(&o.flush, "flush", false, "bring files of up to 64 KiB to a server's stable storage, too, which takes three more round trips each")
 	set.DurationVar(&o.window, "time-window", 0, "files of one size are equal when their times differ by less than `TIME`, for servers that store times coarsely")
 }
 

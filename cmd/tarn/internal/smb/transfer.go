@@ -21,6 +21,7 @@ var errChanged = errors.New("changed while it was being copied")
 // carryOut does the plan, several files at a time. Files that fail are reported and do
 // not stop the others.
 func (a *app) carryOut(ctx context.Context, p *plan) error {
+	defer a.frugal(p)()
 	a.widen(ctx, p)
 	err := a.each(ctx, p, "copy", a.copyFile)
 	if err == nil && a.opts.verify {
@@ -44,8 +45,11 @@ func (p *plan) leftOut() error {
 // files more are copied at a time.
 const smallFile = 1 << 20
 
+// smallAtOnce is how many files of at most smallFile bytes are copied for one larger one.
+const smallAtOnce = 16
+
 // workers is how many files are copied at a time.
-func (a *app) workers(p *plan) int { return min(8*a.opts.jobs, 64, max(len(p.jobs), 1)) }
+func (a *app) workers(p *plan) int { return min(smallAtOnce*a.opts.jobs, 64, max(len(p.jobs), 1)) }
 
 // each runs do over the jobs and shows how it goes. do reports the bytes it has done to
 // count. When the server is gone for good, what is left is not tried.
@@ -170,19 +174,23 @@ func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 // round trip.
 const wholeFile = 64 << 10
 
-// isWhole reports whether a file is copied at once. A directory in its place takes more than one step.
+// isWhole reports whether a file is copied at once. A directory in its place takes more than one step,
+// and so does a FLUSH.
 func (a *app) isWhole(j *job) bool {
 	if j.size > wholeFile || j.partThere || a.opts.delete {
 		return false
 	}
 	from, ok := j.from.(*remote)
 	to, ok2 := j.to.(*remote)
+	if ok2 && a.opts.flush {
+		return false
+	}
 	return !ok || !ok2 || from.share != to.share // the server copies it
 }
 
 // copyWhole copies a file at once.
 func (j *job) copyWhole(part string, count func(int64)) error {
-	data, info, err := j.from.ReadWhole(j.fromName)
+	data, info, err := j.from.ReadWhole(j.fromName, j.size)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,10 @@ type tree interface {
 	Lstat(name string) (fs.FileInfo, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Open(name string) (source, error)
-	// ReadWhole reads a file of at most wholeFile bytes, and describes it as it was after that. The
-	// error matches errChanged when it was written to in between.
-	ReadWhole(name string) ([]byte, fs.FileInfo, error)
+	// ReadWhole reads a file of size bytes, at most wholeFile, and describes it as it was after that. A
+	// file that has another size now gives fewer or more bytes. The error matches errChanged when it was
+	// written to in between.
+	ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error)
 	// WriteWhole writes data to part, which must not exist, gives it its time and renames it to name.
 	// When it fails, part may be left. WriteNew does so without a part, if that is safe: the error
 	// matches fs.ErrExist when name is taken.
@@ -94,7 +95,7 @@ func (r *remote) Open(name string) (source, error) {
 	return f, nil
 }
 
-func (r *remote) ReadWhole(name string) ([]byte, fs.FileInfo, error) {
+func (r *remote) ReadWhole(name string, _ int64) ([]byte, fs.FileInfo, error) {
 	data, info, err := r.lanes.of(r.share).ReadFileInfo(r.full(name))
 	if errors.Is(err, client.ErrChanged) {
 		err = errChanged
@@ -144,108 +145,6 @@ func (r *remote) fold(name string) string { return strings.ToLower(strings.ToUpp
 // rewind: writes overtake each other on the way to a server, by what one call keeps in
 // flight, so a part that ends at n may have holes in what is before n.
 func (r *remote) rewind() int64 { return client.DefaultPipeline }
-
-// local is a directory here. Nothing in it, whatever a server calls its files, can lead
-// out of it.
-type local struct {
-	root *os.Root
-	name string // of the directory, for messages
-}
-
-func (l *local) Lstat(name string) (fs.FileInfo, error) {
-	return l.root.Lstat(filepath.FromSlash(name))
-}
-func (l *local) Mkdir(name string) error     { return l.root.Mkdir(filepath.FromSlash(name), 0o777) }
-func (l *local) Remove(name string) error    { return l.root.Remove(filepath.FromSlash(name)) }
-func (l *local) RemoveAll(name string) error { return l.root.RemoveAll(filepath.FromSlash(name)) }
-
-func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := l.root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.ReadDir(-1)
-}
-
-func (l *local) Rename(from, to string) error {
-	return l.root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))
-}
-
-func (l *local) Open(name string) (source, error) {
-	f, err := l.root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func (l *local) ReadWhole(name string) ([]byte, fs.FileInfo, error) {
-	f, err := l.root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, wholeFile+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	return data, info, err
-}
-
-func (l *local) WriteWhole(part, name string, data []byte, modified time.Time) error {
-	f, err := l.root.OpenFile(filepath.FromSlash(part), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := l.Chtimes(part, modified); err != nil {
-		return err
-	}
-	return l.Rename(part, name)
-}
-
-func (l *local) WriteNew(part, name string, data []byte, modified time.Time) error {
-	return l.WriteWhole(part, name, data, modified)
-}
-
-func (l *local) CreatePart(name string) (sink, error) {
-	return l.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-}
-
-func (l *local) ReopenPart(name string) (sink, error) {
-	info, err := l.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("not a regular file")}
-	}
-	return l.openPart(name, os.O_RDWR)
-}
-
-func (l *local) openPart(name string, flag int) (sink, error) {
-	f, err := l.root.OpenFile(filepath.FromSlash(name), flag, 0o666)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func (l *local) Chtimes(name string, modified time.Time) error {
-	return l.root.Chtimes(filepath.FromSlash(name), time.Time{}, modified)
-}
-
-func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
-func (l *local) fold(name string) string  { return name }
-func (l *local) rewind() int64            { return 0 }
 
 // plainName reports whether a name that a directory lists is one name and no path: a
 // server could call its files anything.

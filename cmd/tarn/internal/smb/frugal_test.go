@@ -1,0 +1,69 @@
+package smb
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/tarn-go/tarn/internal/rig"
+)
+
+// A small file is one frame each way, however it is copied; with -flush it is flushed, too.
+func TestFramesOfSmallFiles(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	r := startRelay(t, s.Addr)
+	s.Addr = r.addr
+	src := filepath.Join(t.TempDir(), "src")
+	const files = 100
+	content := map[string]string{}
+	for i := range files {
+		content[fmt.Sprintf("f%d", i)] = "some text"
+	}
+	write(t, src, content)
+	// Login, mount, directory and time, and the end.
+	const besides = 20
+	for _, c := range []struct {
+		args  []string
+		each  int // frames for each file, at most
+		flush int // FLUSH requests
+	}{
+		{[]string{"put", "-r", src, s.url("a")}, 1, 0},
+		{[]string{"put", "-r", "-flush", src, s.url("b")}, 8, files},
+		{[]string{"get", "-r", s.url("a"), filepath.Join(t.TempDir(), "a")}, 1, 0},
+	} {
+		must(t, c.args...)
+		frames, commands := r.take()
+		if frames > c.each*files+besides || commands[commandFlush] != c.flush || commands[commandCreate] < files {
+			t.Errorf("%v: %d frames, commands %v", c.args[:2], frames, commands)
+		}
+	}
+}
+
+// The runtime's settings are as they were when a copy is over.
+func TestFrugalIsUndone(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMAXPROCS", "")
+	percent := debug.SetGCPercent(90)
+	defer debug.SetGCPercent(percent)
+	processors := runtime.GOMAXPROCS(2)
+	defer runtime.GOMAXPROCS(processors)
+	small, large := &job{from: &remote{}, to: &local{}, size: 1}, &job{from: &remote{}, to: &local{}, size: 1 << 20}
+	for _, c := range []struct {
+		jobs []*job
+		want int
+	}{{[]*job{small}, 1}, {[]*job{small, large}, 2}} {
+		undo := new(app).frugal(&plan{jobs: c.jobs})
+		if got := runtime.GOMAXPROCS(0); got != c.want {
+			t.Errorf("%d jobs: %d processors, want %d", len(c.jobs), got, c.want)
+		}
+		undo()
+		if got := runtime.GOMAXPROCS(0); got != 2 {
+			t.Errorf("%d processors afterwards", got)
+		}
+		if got := debug.SetGCPercent(90); got != 90 {
+			t.Errorf("GOGC %d afterwards", got)
+		}
+	}
+}

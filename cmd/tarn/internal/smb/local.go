@@ -1,0 +1,205 @@
+package smb
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// local is a directory here. Nothing in it, whatever a server calls its files, can lead
+// out of it.
+type local struct {
+	root *os.Root
+	name string // of the directory, for messages
+
+	mu   sync.Mutex
+	last *folder // the directory that was used last, kept open for the next file of it
+}
+
+func newLocal(root *os.Root, name string) *local { return &local{root: root, name: name} }
+
+// Close closes the directory. Nothing may be in use any more.
+func (l *local) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil {
+		l.drop(l.last)
+		l.last = nil
+	}
+	return l.root.Close()
+}
+
+// folder is an open directory below that of a local. Files are opened by their last name in it: the
+// names above it are looked up once for all files of the directory.
+type folder struct {
+	*os.Root
+	name  string // as the tree has it
+	users int    // guarded by local.mu; local.last is one
+}
+
+// enter opens the directory that name lies in, and returns name's last part. The folder is to be left.
+func (l *local) enter(name string) (*folder, string, error) {
+	dir, base := path.Split(name)
+	dir = path.Clean(dir)
+	l.mu.Lock()
+	if f := l.last; f != nil && f.name == dir {
+		f.users++
+		l.mu.Unlock()
+		return f, base, nil
+	}
+	l.mu.Unlock()
+	root, err := l.root.OpenRoot(filepath.FromSlash(dir))
+	if err != nil {
+		return nil, "", err
+	}
+	f := &folder{Root: root, name: dir, users: 2}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil {
+		l.drop(l.last)
+	}
+	l.last = f
+	return f, base, nil
+}
+
+func (l *local) leave(f *folder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(f)
+}
+
+// drop ends one use of a folder. The caller holds mu.
+func (l *local) drop(f *folder) {
+	if f.users--; f.users == 0 {
+		f.Close()
+	}
+}
+
+func (l *local) Lstat(name string) (fs.FileInfo, error) {
+	return l.root.Lstat(filepath.FromSlash(name))
+}
+func (l *local) Mkdir(name string) error     { return l.root.Mkdir(filepath.FromSlash(name), 0o777) }
+func (l *local) Remove(name string) error    { return l.root.Remove(filepath.FromSlash(name)) }
+func (l *local) RemoveAll(name string) error { return l.root.RemoveAll(filepath.FromSlash(name)) }
+
+func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
+	f, err := l.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.ReadDir(-1)
+}
+
+// Rename renames within a directory: parts lie beside their files.
+func (l *local) Rename(from, to string) error {
+	if path.Dir(from) != path.Dir(to) {
+		return l.root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))
+	}
+	dir, base, err := l.enter(from)
+	if err != nil {
+		return err
+	}
+	defer l.leave(dir)
+	return dir.Rename(base, path.Base(to))
+}
+
+func (l *local) Open(name string) (source, error) {
+	f, err := l.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (l *local) open(name string, flag int) (*os.File, error) {
+	dir, base, err := l.enter(name)
+	if err != nil {
+		return nil, err
+	}
+	defer l.leave(dir)
+	return dir.OpenFile(base, flag, 0o666)
+}
+
+func (l *local) ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error) {
+	f, err := l.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	data := make([]byte, size+1) // one more, to see that the file has grown
+	n, err := io.ReadAtLeast(f, data, int(max(size, 1)))
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	return data[:n], info, err
+}
+
+func (l *local) WriteWhole(part, name string, data []byte, modified time.Time) error {
+	dir, base, err := l.enter(part)
+	if err != nil {
+		return err
+	}
+	defer l.leave(dir)
+	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := dir.Chtimes(base, time.Time{}, modified); err != nil {
+		return err
+	}
+	return dir.Rename(base, path.Base(name))
+}
+
+func (l *local) WriteNew(part, name string, data []byte, modified time.Time) error {
+	return l.WriteWhole(part, name, data, modified)
+}
+
+func (l *local) CreatePart(name string) (sink, error) {
+	return l.openPart(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (l *local) ReopenPart(name string) (sink, error) {
+	info, err := l.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: l.label(name), Err: errors.New("not a regular file")}
+	}
+	return l.openPart(name, os.O_RDWR)
+}
+
+func (l *local) openPart(name string, flag int) (sink, error) {
+	f, err := l.open(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (l *local) Chtimes(name string, modified time.Time) error {
+	dir, base, err := l.enter(name)
+	if err != nil {
+		return err
+	}
+	defer l.leave(dir)
+	return dir.Chtimes(base, time.Time{}, modified)
+}
+
+func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
+func (l *local) fold(name string) string  { return name }
+func (l *local) rewind() int64            { return 0 }
