@@ -1,0 +1,127 @@
+// Command attack mounts the attacks that docs/h2.md and docs/rpc.md list on rpc's server and on grpc-go's, one
+// after the other, and prints what each cost:
+//
+//	go run ./attack                   all attacks
+//	go run ./attack -run one-byte     those whose name contains it
+//	go run ./attack -turns 3          the median of three turns
+//
+// A server is a process of its own with its default options. Its memory is the peak of its resident set
+// (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
+// lasts, a client of grpc-go makes small calls on a connection of its own, or, where the table says so, on the
+// attacked one.
+//
+// An attack passes when no healthy call failed on Tarn's server and its peak is at most grpc-go's or 64 MB. The
+// exit status is 1 when one did not.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		if err := serve(os.Args[2]); err != nil {
+			fail(err)
+		}
+		return
+	}
+	run := flag.String("run", "", "only attacks whose name contains this")
+	turns := flag.Int("turns", 1, "turns over both servers; medians are printed")
+	flag.Parse()
+	ok, err := compare(*run, *turns)
+	if err != nil {
+		fail(err)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "attack:", err)
+	os.Exit(1)
+}
+
+// memoryBound is what an attack may cost in bytes even if grpc-go's server needs less.
+const memoryBound = 64 << 20
+
+// compare runs the attacks and prints a line each. ok is false when one did not pass.
+func compare(pattern string, turns int) (ok bool, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	fmt.Printf("# %s, %d processors, %s\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	fmt.Printf("%-34s %17s %17s %6s %11s %15s %15s  %s\n", "attack", "peak MB tarn/grpc", "cpu ms tarn/grpc", "ratio", "conns t/g", "calls tarn/grpc", "failed t/g", "verdict")
+	ok = true
+	for _, a := range attacks {
+		if !strings.Contains(a.name, pattern) {
+			continue
+		}
+		var tarn, grpc []cost
+		for range turns {
+			for _, s := range []struct {
+				name  string
+				costs *[]cost
+			}{{"tarn", &tarn}, {"grpc", &grpc}} {
+				c, err := measure(self, s.name, a, a.ops)
+				if err != nil {
+					return false, fmt.Errorf("%s on %s: %w", a.name, s.name, err)
+				}
+				*s.costs = append(*s.costs, c)
+			}
+		}
+		t, g := median(tarn), median(grpc)
+		verdict := "pass"
+		if !t.within(g, memoryBound) {
+			verdict, ok = "FAIL", false
+		}
+		fmt.Printf("%-34s %8.0f /%7.0f %8.0f /%7.0f %6.2f %5d /%4d %7d /%6d %7d /%5d   %s\n", a.name, mb(t.peak), mb(g.peak),
+			ms(t.cpu), ms(g.cpu), float64(t.cpu)/float64(max(g.cpu, tick)), t.conns, g.conns, t.calls, g.calls, t.failed, g.failed, verdict)
+	}
+	return ok, nil
+}
+
+// cost is what an attack cost a server.
+type cost struct {
+	peak          int64         // of the resident set, in bytes
+	cpu           time.Duration // user and system
+	conns         int           // that the attack took
+	calls, failed int           // healthy calls
+	firstErr      error         // of the first healthy call that failed
+}
+
+// within reports whether c, of Tarn's server, passes beside other.
+func (c cost) within(other cost, least int64) bool {
+	return c.failed == 0 && c.calls > 0 && c.peak <= max(other.peak, least)
+}
+
+// median is the median of each figure, but all failures.
+func median(cs []cost) cost {
+	var m cost
+	by := func(value func(cost) int64) int64 {
+		all := make([]int64, len(cs))
+		for i, c := range cs {
+			all[i] = value(c)
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	m.peak = by(func(c cost) int64 { return c.peak })
+	m.cpu = time.Duration(by(func(c cost) int64 { return int64(c.cpu) }))
+	m.conns = int(by(func(c cost) int64 { return int64(c.conns) }))
+	m.calls = int(by(func(c cost) int64 { return int64(c.calls) }))
+	for _, c := range cs {
+		m.failed += c.failed
+	}
+	return m
+}
+
+func mb(n int64) float64         { return float64(n) / 1e6 }
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
