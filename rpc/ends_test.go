@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +25,7 @@ const hang = 20 * time.Second
 
 // within fails the test, with all stacks, when f takes longer than hang: it
 // waits for something that never comes.
-func within(t *testing.T, what string, f func()) {
+func within(t testing.TB, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -54,7 +53,7 @@ type faulty struct {
 	links []*faultnet.Link
 }
 
-func newFaulty(t *testing.T, kind faultnet.Kind, svc pb.TestServiceServer, opts ...rpc.ServerOption) *faulty {
+func newFaulty(t testing.TB, kind faultnet.Kind, svc pb.TestServiceServer, opts ...rpc.ServerOption) *faulty {
 	t.Helper()
 	f := &faulty{kind: kind, conns: make(chan net.Conn), done: make(chan struct{})}
 	f.server = rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}, opts...)...)
@@ -68,7 +67,7 @@ func newFaulty(t *testing.T, kind faultnet.Kind, svc pb.TestServiceServer, opts 
 }
 
 // dial makes a link, and hands the other end to the server.
-func (f *faulty) dial(t *testing.T) func(context.Context, string) (net.Conn, error) {
+func (f *faulty) dial(t testing.TB) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, _ string) (net.Conn, error) {
 		l := faultnet.New(t, f.kind)
 		select {
@@ -296,7 +295,7 @@ func TestHandlerEndsUnderAFullSocket(t *testing.T) {
 }
 
 // dialAgain replaces f's client by one with options of its own.
-func dialAgain(t *testing.T, f *faulty, opts ...rpc.DialOption) *rpc.ClientConn {
+func dialAgain(t testing.TB, f *faulty, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
 	f.client.Close()
 	return dialTarn(t, "passthrough:///x", append(opts, rpc.WithContextDialer(f.dial(t)), fastBackoff())...)
@@ -466,91 +465,5 @@ func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 				t.Fatalf("20 calls made %d requests", n)
 			}
 		})
-	}
-}
-
-// TestConcurrentMethods calls each two methods of a client stream at the same time,
-// on a server that answers, one that ends early and one that does nothing until the
-// call is cancelled. Each call ends, and nothing is left of it.
-func TestConcurrentMethods(t *testing.T) {
-	type stream = pb.TestService_FullDuplexCallClient
-	methods := []struct {
-		name string
-		do   func(stream)
-	}{
-		{"Header", func(s stream) { s.Header() }},
-		{"Context", func(s stream) { s.Context() }},
-		{"Trailer", func(s stream) { s.Trailer() }},
-		{"SendMsg", func(s stream) {
-			for range 3 {
-				if s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100_000)}) != nil {
-					return
-				}
-			}
-		}},
-		{"CloseSend", func(s stream) { s.CloseSend() }},
-		{"RecvMsg", func(s stream) {
-			for {
-				if _, err := s.Recv(); err != nil {
-					return
-				}
-			}
-		}},
-	}
-	servers := []struct {
-		name string
-		do   func(s pb.TestService_FullDuplexCallServer) error
-	}{
-		{"answers", nil},
-		{"ends early", func(s pb.TestService_FullDuplexCallServer) error {
-			s.Recv()
-			return status.Error(codes.Aborted, "")
-		}},
-		{"does nothing", func(s pb.TestService_FullDuplexCallServer) error {
-			<-s.Context().Done()
-			return nil
-		}},
-	}
-	for _, sv := range servers {
-		_, addr := startTarn(t, &testService{duplex: sv.do})
-		c := pb.NewTestServiceClient(dialTarn(t, addr))
-		for i, a := range methods {
-			for _, b := range methods[:i+1] {
-				if a.name == b.name && (a.name == "SendMsg" || a.name == "CloseSend" || a.name == "RecvMsg") {
-					continue // grpc's contract: one goroutine each
-				}
-				if a.name == "CloseSend" && b.name == "SendMsg" { // nor these
-					continue
-				}
-				t.Run(sv.name+"/"+a.name+" "+b.name, func(t *testing.T) {
-					for range 5 {
-						ctx, cancel := context.WithCancel(context.Background())
-						s, err := c.FullDuplexCall(ctx)
-						if err != nil {
-							t.Fatal(err)
-						}
-						var wg sync.WaitGroup
-						for _, m := range []func(stream){a.do, b.do} {
-							wg.Add(1)
-							go func() {
-								defer wg.Done()
-								m(s)
-							}()
-						}
-						if sv.do == nil && a.name != "SendMsg" && b.name != "SendMsg" {
-							s.CloseSend()
-						}
-						runtime.Gosched()
-						cancel()
-						within(t, a.name+" beside "+b.name, wg.Wait)
-						within(t, "the end", func() {
-							for err == nil {
-								_, err = s.Recv()
-							}
-						})
-					}
-				})
-			}
-		}
 	}
 }

@@ -25,14 +25,17 @@ const (
 	Wrapped             // a net.Conn that embeds a TCP connection
 	Memory              // in memory, buffered like a socket
 	Pipe                // net.Pipe: nothing is buffered
+	// MemoryTLS is a *tls.Conn over an in-memory connection: TLS in a bubble of
+	// testing/synctest, which knows nothing of sockets.
+	MemoryTLS
 )
 
-// Kinds are all kinds, for tests that go through every one.
+// Kinds are all kinds but MemoryTLS, for tests that go through every one.
 var Kinds = [...]Kind{TCP, TLS, Wrapped, Memory, Pipe}
 
 // String returns the name of the kind, for subtests.
 func (k Kind) String() string {
-	return [...]string{"tcp", "tls", "wrapped", "memory", "pipe"}[k]
+	return [...]string{"tcp", "tls", "wrapped", "memory", "pipe", "memory-tls"}[k]
 }
 
 const (
@@ -59,7 +62,7 @@ func New(t testing.TB, kind Kind) *Link {
 	l := new(Link)
 	var a, b end // the relay's ends
 	switch kind {
-	case Memory:
+	case Memory, MemoryTLS:
 		l.Client, a = memoryPair(memoryBuffer)
 		l.Server, b = memoryPair(memoryBuffer)
 	case Pipe:
@@ -74,7 +77,7 @@ func New(t testing.TB, kind Kind) *Link {
 	switch kind {
 	case Wrapped:
 		l.Client, l.Server = wrapped{l.Client}, wrapped{l.Server}
-	case TLS:
+	case TLS, MemoryTLS:
 		cert, _ := testcert.New(t)
 		l.Client = tls.Client(l.Client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		l.Server = tls.Server(l.Server, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})

@@ -1,0 +1,191 @@
+package rpc_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+)
+
+// The bar for a call under a full socket: it ends at most so long after its deadline.
+const lateBy = 50 * time.Millisecond
+
+// TestDeadlineUnderAFullSocket has calls end while nothing drains, in fake time: every
+// delay is one that the code asks for, not the machine's.
+func TestDeadlineUnderAFullSocket(t *testing.T) {
+	for _, kind := range []faultnet.Kind{faultnet.Memory, faultnet.MemoryTLS, faultnet.Pipe} {
+		for name, side := range stalledSides {
+			t.Run(fmt.Sprint(kind, " ", name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					for _, late := range side(t, kind, time.Second) {
+						if late < 0 || late > lateBy {
+							t.Errorf("a call ended %v after its deadline", late)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestDeadlineUnderAFullSocketForReal does the same with sockets and one, two and eight
+// processors. The machine has a part in these delays, so the bound is wide: what it
+// excludes is a call that waits for the network. BenchmarkDeadline prints the delays.
+func TestDeadlineUnderAFullSocketForReal(t *testing.T) {
+	for _, procs := range []int{1, 2, 8} {
+		for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped} {
+			for name, side := range stalledSides {
+				t.Run(fmt.Sprint(kind, " ", name, " ", procs), func(t *testing.T) {
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+					late := side(t, kind, 100*time.Millisecond)
+					if most := slices.Max(late); most > 5*time.Second {
+						t.Errorf("a call ended %v after its deadline", most)
+					}
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkDeadline prints how long after its deadline a call ends whose socket is full,
+// in milliseconds: the median and the most of all.
+func BenchmarkDeadline(b *testing.B) {
+	for _, kind := range faultnet.Kinds {
+		for name, side := range stalledSides {
+			b.Run(fmt.Sprintf("kind=%v/side=%s", kind, name), func(b *testing.B) {
+				var late []time.Duration
+				for range b.N {
+					late = append(late, side(b, kind, 100*time.Millisecond)...)
+				}
+				slices.Sort(late)
+				b.ReportMetric(float64(late[len(late)/2])/1e6, "ms-late")
+				b.ReportMetric(float64(late[len(late)-1])/1e6, "ms-late-most")
+			})
+		}
+	}
+}
+
+// stalledSides make calls whose deadline is after a duration, on a connection that
+// stalls, and return how long after it each ended for the client or the handler.
+var stalledSides = map[string]func(testing.TB, faultnet.Kind, time.Duration) []time.Duration{
+	"client": clientOfAStall,
+	"server": handlersOfAStall,
+}
+
+// lateness collects how late calls end.
+type lateness struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (l *lateness) note(ctx context.Context) {
+	now := time.Now()
+	at, _ := ctx.Deadline()
+	l.mu.Lock()
+	l.all = append(l.all, now.Sub(at))
+	l.mu.Unlock()
+}
+
+func clientOfAStall(t testing.TB, kind faultnet.Kind, after time.Duration) []time.Duration {
+	f := newFaulty(t, kind, &testService{}, wideWindows...)
+	if _, err := f.calls.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	f.each(func(l *faultnet.Link) { l.Stall() })
+	ctx, cancel := context.WithTimeout(context.Background(), after)
+	defer cancel()
+	var late lateness
+	var wg sync.WaitGroup
+	calls := map[string]func() error{
+		"a large call": func() error {
+			_, err := f.calls.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(1 << 20)})
+			return err
+		},
+		"a small call": func() error {
+			_, err := f.calls.EmptyCall(ctx, &pb.Empty{})
+			return err
+		},
+		"SendMsg": func() error {
+			s, err := f.calls.FullDuplexCall(ctx)
+			for err == nil {
+				err = s.Send(&pb.StreamingOutputCallRequest{Payload: payload(1 << 20)})
+			}
+			if err == io.EOF {
+				_, err = s.Recv()
+			}
+			return err
+		},
+		"RecvMsg": func() error {
+			s, err := f.calls.FullDuplexCall(ctx)
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		},
+	}
+	for name, call := range calls {
+		for range 5 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				err := call()
+				late.note(ctx)
+				if status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("%s: %v", name, err)
+				}
+			}()
+		}
+	}
+	wg.Wait()
+	f.each(func(l *faultnet.Link) { l.Break(faultnet.RST) })
+	return late.all
+}
+
+func handlersOfAStall(t testing.TB, kind faultnet.Kind, after time.Duration) []time.Duration {
+	const handlers = 5
+	var late lateness
+	var begun, left sync.WaitGroup
+	begun.Add(handlers)
+	left.Add(handlers)
+	f := newFaulty(t, kind, &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		defer left.Done()
+		begun.Done()
+		for {
+			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(1 << 20)}); err != nil {
+				late.note(s.Context())
+				return err
+			}
+		}
+	}})
+	f.client = dialAgain(t, f, rpc.WithInitialWindowSize(64<<20), rpc.WithInitialConnWindowSize(256<<20))
+	c := pb.NewTestServiceClient(f.client)
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	f.each(func(l *faultnet.Link) { l.ToClient.Stall() })
+	ctx, cancel := context.WithTimeout(context.Background(), after)
+	defer cancel()
+	for range handlers {
+		s, err := c.FullDuplexCall(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Recv()
+	}
+	begun.Wait()
+	f.each(func(l *faultnet.Link) { l.ToServer.Stall() }) // the client's reset does not reach them
+	left.Wait()
+	f.each(func(l *faultnet.Link) { l.Break(faultnet.RST) })
+	return late.all
+}
