@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -23,14 +24,14 @@ func (s *Share) Streams(name string) ([]StreamInfo, error) {
 	var list []StreamInfo
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		list = nil
-		return t.chain(ctx, statRequest(remote), func(calls []*call) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			streams, err := proto.DecodeStreams(b)
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			for _, x := range streams {
 				name, kind, _ := strings.Cut(strings.TrimPrefix(proto.DecodeUTF16(x.Name), ":"), ":")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -16,17 +17,17 @@ func (s *Share) ExtendedAttributes(name string) (map[string][]byte, error) {
 		req.Access |= proto.AccessReadEA
 		query := queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassFullEA, Output: maxStreams})
 		query.also = proto.StatusNoEAsOnFile
-		return t.chain(ctx, req, func(calls []*call) error {
-			if calls[1].status != proto.StatusSuccess {
+		return t.chain(ctx, req, func(calls []*conn.Call) error {
+			if calls[1].Status != proto.StatusSuccess {
 				return nil
 			}
-			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			list, err := proto.DecodeEAs(b)
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			for _, e := range list {
 				all[e.Name] = bytes.Clone(e.Value)

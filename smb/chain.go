@@ -3,13 +3,14 @@ package smb
 import (
 	"context"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // step is one request of a chain, on the file that the chain opens.
 type step struct {
 	cmd     proto.Command
-	request func(id proto.FileID) request
+	request func(id proto.FileID) conn.Request
 	expect  int          // bytes of data its reply may carry
 	payload []byte       // of a WRITE; borrowed until the chain is over
 	also    proto.Status // a status that is no failure, besides success
@@ -17,14 +18,14 @@ type step struct {
 
 // setStep is a SET_INFO in a chain.
 func setStep(class proto.InfoClass, body []byte) step {
-	return step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) request {
+	return step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request {
 		return &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
 	}}
 }
 
 // queryStep is a QUERY_INFO in a chain; req lacks the FileID alone.
 func queryStep(req proto.QueryInfoRequest) step {
-	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) request {
+	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id
 		return &r
@@ -33,7 +34,7 @@ func queryStep(req proto.QueryInfoRequest) step {
 
 // ioctlStep is an IOCTL in a chain; req lacks the FileID alone.
 func ioctlStep(req proto.IoctlRequest) step {
-	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) request {
+	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id
 		return &r
@@ -44,7 +45,7 @@ func ioctlStep(req proto.IoctlRequest) step {
 // (MS-SMB2 3.2.4.1.4), or one after the other where the server grants too few credits for
 // that. use looks at the replies: calls[0] is the CREATE, the last one the CLOSE. Whatever
 // fails, the file does not stay open.
-func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*call) error, steps ...step) error {
+func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
 	if at := snapshotOf(ctx); at != 0 {
 		create.Contexts.Timewarp = at
 	}
@@ -53,14 +54,14 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 		closing.Flags = proto.ClosePostQuery
 		steps = steps[:n-1]
 	}
-	parts := make([]part, 0, 6)
-	parts = append(parts, part{cl: t.call(proto.CommandCreate), req: create})
+	parts := make([]conn.Part, 0, 6)
+	parts = append(parts, conn.Part{Call: t.Call(proto.CommandCreate), Request: create})
 	for i := range steps {
 		parts = append(parts, t.part(&steps[i], proto.RelatedFileID()))
 	}
-	parts = append(parts, part{cl: t.call(proto.CommandClose), req: &closing})
-	err := t.c.compound(ctx, parts, t.guard)
-	if err == errNoCredits {
+	parts = append(parts, conn.Part{Call: t.Call(proto.CommandClose), Request: &closing})
+	err := t.Compound(ctx, parts)
+	if err == conn.ErrNoCredits {
 		return t.chainSingly(ctx, create, &closing, use, steps)
 	}
 	if err != nil {
@@ -72,40 +73,40 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 // closeStep, as the last step of a chain, has its CLOSE answer with the file's state.
 func closeStep() step { return step{cmd: proto.CommandClose} }
 
-func (t *tree) part(st *step, id proto.FileID) part {
-	cl := t.call(st.cmd)
-	cl.expect, cl.payload = st.expect, st.payload
-	return part{cl: cl, req: st.request(id), also: st.also}
+func (t *tree) part(st *step, id proto.FileID) conn.Part {
+	cl := t.Call(st.cmd)
+	cl.Expect, cl.Payload = st.expect, st.payload
+	return conn.Part{Call: cl, Request: st.request(id), Also: st.also}
 }
 
-func useReplies(parts []part, use func(calls []*call) error) error {
-	defer releaseAll(parts)
+func useReplies(parts []conn.Part, use func(calls []*conn.Call) error) error {
+	defer conn.ReleaseAll(parts)
 	if use == nil {
 		return nil
 	}
-	calls := make([]*call, len(parts))
+	calls := make([]*conn.Call, len(parts))
 	for i := range parts {
-		calls[i] = parts[i].cl
+		calls[i] = parts[i].Call
 	}
 	return use(calls)
 }
 
 // chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, closing *proto.CloseRequest, use func(calls []*call) error, steps []step) error {
-	var done []part
-	cl := t.call(proto.CommandCreate)
-	cl.late = t.closeOpened
-	if err := t.roundTrip(ctx, cl, create); err != nil {
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, closing *proto.CloseRequest, use func(calls []*conn.Call) error, steps []step) error {
+	var done []conn.Part
+	cl := t.Call(proto.CommandCreate)
+	cl.Undo = t.closeOpened
+	if err := t.RoundTrip(ctx, cl, create); err != nil {
 		return err
 	}
-	done = append(done, part{cl: cl})
-	r, err := proto.DecodeCreateResponse(cl.message())
+	done = append(done, conn.Part{Call: cl})
+	r, err := proto.DecodeCreateResponse(cl.Message())
 	if err != nil {
-		return cl.malformed(err)
+		return cl.Malformed(err)
 	}
 	for i := range steps {
 		p := t.part(&steps[i], r.FileID)
-		if err = t.roundTrip(ctx, p.cl, p.req, p.also); err != nil {
+		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
 		}
 		done = append(done, p)
@@ -113,14 +114,14 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, clo
 	closing.FileID = r.FileID
 	ctx, cancel := t.m.s.closing(ctx)
 	defer cancel()
-	last := t.call(proto.CommandClose)
-	if cerr := t.roundTrip(ctx, last, closing); cerr == nil {
-		done = append(done, part{cl: last})
+	last := t.Call(proto.CommandClose)
+	if cerr := t.RoundTrip(ctx, last, closing); cerr == nil {
+		done = append(done, conn.Part{Call: last})
 	} else if err == nil {
 		err = cerr
 	}
 	if err != nil {
-		releaseAll(done)
+		conn.ReleaseAll(done)
 		return err
 	}
 	return useReplies(done, use)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -165,7 +166,7 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64,
 	chunks := make([]proto.Chunk, 0, chunkCount)
 	for done < size {
 		if ctx.Err() != nil {
-			return done, ctxError(ctx)
+			return done, conn.ContextError(ctx)
 		}
 		chunks = chunks[:0]
 		for at := done; at < size && len(chunks) < chunkCount; at += chunkBytes {
@@ -183,19 +184,19 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64,
 }
 
 func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.ResumeKey, err error) {
-	cl := t.call(proto.CommandIoctl)
-	cl.expect = 32
+	cl := t.Call(proto.CommandIoctl)
+	cl.Expect = 32
 	req := proto.IoctlRequest{Code: proto.FsctlRequestResumeKey, FileID: id, Output: 32}
-	if err := t.roundTrip(ctx, cl, &req); err != nil {
+	if err := t.RoundTrip(ctx, cl, &req); err != nil {
 		return key, err
 	}
-	defer cl.release()
-	r, err := proto.DecodeIoctlResponse(cl.message())
+	defer cl.Release()
+	r, err := proto.DecodeIoctlResponse(cl.Message())
 	if err == nil {
 		key, err = proto.DecodeResumeKey(r.Output)
 	}
 	if err != nil {
-		return key, t.malformed(err)
+		return key, t.Malformed(err)
 	}
 	return key, nil
 }
@@ -203,34 +204,34 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 var errShrunk = errors.New("smb: the source shrank while it was copied")
 
 func (t *tree) copyChunks(ctx context.Context, target proto.FileID, key proto.ResumeKey, chunks []proto.Chunk) (int64, error) {
-	cl := t.call(proto.CommandIoctl)
-	cl.expect = 12
+	cl := t.Call(proto.CommandIoctl)
+	cl.Expect = 12
 	req := proto.IoctlRequest{
 		Code: proto.FsctlCopyChunkWrite, FileID: target, Output: 12,
 		Input: proto.AppendCopyChunk(nil, key, chunks),
 	}
-	err := t.roundTrip(ctx, cl, &req)
+	err := t.RoundTrip(ctx, cl, &req)
 	if hasStatus(err, proto.StatusEndOfFile) {
 		return 0, errShrunk
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer cl.release()
-	r, err := proto.DecodeIoctlResponse(cl.message())
+	defer cl.Release()
+	r, err := proto.DecodeIoctlResponse(cl.Message())
 	if err != nil {
-		return 0, t.malformed(err)
+		return 0, t.Malformed(err)
 	}
 	c, err := proto.DecodeCopyChunk(r.Output)
 	if err != nil {
-		return 0, t.malformed(err)
+		return 0, t.Malformed(err)
 	}
 	var asked int64
 	for _, c := range chunks {
 		asked += int64(c.Length)
 	}
 	if int64(c.TotalBytes) > asked {
-		return 0, t.malformed(protocolError("it copied more than it was asked to"))
+		return 0, t.Malformed(conn.ProtocolError("it copied more than it was asked to"))
 	}
 	if c.TotalBytes == 0 {
 		return 0, errShrunk

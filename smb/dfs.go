@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -25,7 +26,7 @@ type referral struct {
 // returns a tree there with the name's form in it. A referral is asked for once in its
 // lifetime; the sessions with its targets are kept for the next time.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
-	path := `\` + m.s.host + `\` + t.share + `\` + remote
+	path := `\` + m.s.host + `\` + t.m.name + `\` + remote
 	r, rest := m.s.referrals.known(path)
 	if r == nil {
 		var err error
@@ -46,26 +47,24 @@ var errNoTarget = errors.New("smb: no target of the DFS link can be reached")
 
 // refer asks the server of t about path, and returns what of it lies behind the link, too.
 func (t *tree) refer(ctx context.Context, path string) (r *referral, rest string, err error) {
-	cl := t.call(proto.CommandIoctl)
-	cl.expect = 16 << 10
+	cl := t.Call(proto.CommandIoctl)
+	cl.Expect = 16 << 10
 	req := proto.IoctlRequest{
 		Code: proto.FsctlDFSGetReferrals, FileID: proto.NoFileID(),
 		Input: proto.AppendDFSReferralRequest(nil, path), Output: 16 << 10,
 	}
-	if err := t.roundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
+	if err := t.RoundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
 		return nil, "", err
 	}
-	defer cl.release()
+	defer cl.Release()
 	if r, rest, err = decodeReferral(cl, path); err != nil {
-		err = lost(err)
-		cl.c.fail(err)
-		return nil, "", err
+		return nil, "", t.Malformed(err)
 	}
 	return r, rest, nil
 }
 
-func decodeReferral(cl *call, path string) (*referral, string, error) {
-	answer, err := proto.DecodeIoctlResponse(cl.message())
+func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
+	answer, err := proto.DecodeIoctlResponse(cl.Message())
 	if err != nil {
 		return nil, "", err
 	}
@@ -74,7 +73,7 @@ func decodeReferral(cl *call, path string) (*referral, string, error) {
 		return nil, "", err
 	}
 	if int(list.Consumed)/2 > utf16Units(path) {
-		return nil, "", protocolError("a DFS link behind the end of the name")
+		return nil, "", conn.ProtocolError("a DFS link behind the end of the name")
 	}
 	_, rest := cutUnits(path, int(list.Consumed)/2)
 	r, lifetime := &referral{}, uint32(0)

@@ -7,22 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // findRoot asks the server of c whether the mount's share is a DFS root on other servers (MS-DFSC
 // 3.1.4.2): one of a domain, `\\domain\root`, asked of a domain controller, or a share that stands in
 // for others.
-func (m *mount) findRoot(ctx context.Context, c *conn) (*referral, error) {
-	if c.agreed.caps&proto.CapDFS == 0 || strings.EqualFold(m.name, "IPC$") {
+func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
+	if c.Terms().Capabilities&proto.CapDFS == 0 || strings.EqualFold(m.name, "IPC$") {
 		return nil, errNoTarget
 	}
-	t, err := c.connectTree(ctx, m.s.host, "IPC$")
+	ipc, err := c.Connect(ctx, m.s.host, "IPC$")
 	if err != nil {
 		return nil, err
 	}
-	t.m = m
-	defer t.disconnect(ctx)
+	t := &tree{ipc, m}
+	defer t.Disconnect(ctx)
 	own := `\` + m.s.host + `\` + m.name
 	r, rest, err := t.refer(ctx, own)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -23,14 +24,14 @@ type durability struct {
 func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
-	if cfg.NoDurable || cfg.NoReconnect || t.c.agreed.dialect < proto.Dialect300 || t.kind != proto.ShareDisk || snapshotOf(ctx) != 0 {
+	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || snapshotOf(ctx) != 0 {
 		return d, nil
 	}
 	if _, err := rand.Read(d.create[:]); err != nil {
 		return d, err
 	}
 	req.Contexts.Durable = proto.Durable{Kind: proto.DurableRequestV2, CreateGUID: d.create}
-	if t.c.agreed.caps&proto.CapLeasing != 0 {
+	if t.Conn().Terms().Capabilities&proto.CapLeasing != 0 {
 		if _, err := rand.Read(d.lease[:]); err != nil {
 			return d, err
 		}
@@ -76,7 +77,7 @@ func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err erro
 	select {
 	case <-h.reopening:
 	case <-ctx.Done():
-		return nil, id, ctxError(ctx)
+		return nil, id, conn.ContextError(ctx)
 	}
 	defer func() { h.reopening <- struct{}{} }()
 	err = h.m.s.again(ctx, func() (err error) {
@@ -96,10 +97,10 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, none, ErrClosed
 	case gone != nil:
 		return nil, none, gone
-	case t.c.alive():
+	case t.Conn().Alive():
 		return t, id, nil
 	}
-	cause := t.c.err()
+	cause := t.Conn().Err()
 	t, err := h.m.tree(ctx)
 	if err != nil {
 		return nil, none, err

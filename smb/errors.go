@@ -1,12 +1,12 @@
 package smb
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -14,7 +14,7 @@ var (
 	// ErrConnLost is matched when the connection broke, or none could be made (the
 	// network's fault, or the server went away). What was under way may or may not have been
 	// done.
-	ErrConnLost = errors.New("smb: connection lost")
+	ErrConnLost = conn.ErrLost
 	// ErrHandleLost is matched by operations on a file that was open when its connection
 	// broke and that the server did not keep (no durable handle): open it again.
 	ErrHandleLost = errors.New("smb: the open file did not survive the loss of its connection")
@@ -23,11 +23,11 @@ var (
 	ErrClosed error = &classError{"smb: already closed", fs.ErrClosed}
 	// ErrProtocol is matched when the server broke the protocol (the peer's fault). The
 	// connection is given up.
-	ErrProtocol = errors.New("smb: the server broke the protocol")
+	ErrProtocol = conn.ErrProtocol
 	// ErrSecurity is matched when a reply was unsigned, in the clear or wrongly signed
 	// where the session forbids it, or the server lacks the security the Dialer
 	// requires (the fault of the peer, or of someone in between). The session is given up.
-	ErrSecurity = errors.New("smb: security requirement not met")
+	ErrSecurity = conn.ErrSecurity
 	// ErrName is matched when a name cannot be sent (the caller's fault). It matches
 	// fs.ErrInvalid too.
 	ErrName error = &classError{"smb: invalid name", fs.ErrInvalid}
@@ -117,37 +117,15 @@ func (e *ResponseError) Error() string {
 // Unwrap gives the Status.
 func (e *ResponseError) Unwrap() error { return e.Status }
 
-// connError is the end of a connection: its class (ErrConnLost, ErrProtocol, ErrSecurity)
-// and what happened.
-type connError struct {
-	class error
-	cause error
-}
-
-func (e *connError) Error() string   { return e.class.Error() + ": " + e.cause.Error() }
-func (e *connError) Unwrap() []error { return []error{e.class, e.cause} }
-
 // dialError is a connection that could not be made. It matches ErrConnLost.
 type dialError struct{ cause error }
 
 func (e *dialError) Error() string   { return "smb: cannot connect: " + e.cause.Error() }
 func (e *dialError) Unwrap() []error { return []error{ErrConnLost, e.cause} }
 
-func protocolError(text string) error { return &connError{ErrProtocol, errors.New(text)} }
-func securityError(text string) error { return &connError{ErrSecurity, errors.New(text)} }
-
-// contextError is the end of a context, which matches os.ErrDeadlineExceeded like a
-// connection's own deadline would.
-type contextError struct{ err error }
-
-func ctxError(ctx context.Context) error { return &contextError{context.Cause(ctx)} }
-
-func (e *contextError) Error() string   { return "smb: " + e.err.Error() }
-func (e *contextError) Unwrap() error   { return e.err }
-func (e *contextError) Timeout() bool   { return errors.Is(e.err, context.DeadlineExceeded) }
-func (e *contextError) Temporary() bool { return e.Timeout() }
-func (e *contextError) Is(target error) bool {
-	return target == os.ErrDeadlineExceeded && e.Timeout()
+// refused is the error of a refused request.
+func refused(r conn.Refusal) error {
+	return &ResponseError{Command: r.Command.String(), Status: Status(r.Status), link: detourOf(&r)}
 }
 
 // statusOf is the NTSTATUS in err, or success when there is none.

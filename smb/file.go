@@ -113,7 +113,7 @@ func (f *File) Sync() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
 	err := f.h.again(ctx, func(t *tree, id proto.FileID) error {
-		return t.do(ctx, t.call(proto.CommandFlush), &proto.FlushRequest{FileID: id})
+		return t.Do(ctx, t.Call(proto.CommandFlush), &proto.FlushRequest{FileID: id})
 	})
 	return f.wrap("sync", err)
 }

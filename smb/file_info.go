@@ -10,18 +10,18 @@ import (
 
 // query asks about an open file and hands the structure to use, which must not keep it.
 func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func([]byte) error) error {
-	cl := t.call(proto.CommandQueryInfo)
-	cl.expect = int(req.Output)
-	if err := t.roundTrip(ctx, cl, req); err != nil {
+	cl := t.Call(proto.CommandQueryInfo)
+	cl.Expect = int(req.Output)
+	if err := t.RoundTrip(ctx, cl, req); err != nil {
 		return err
 	}
-	defer cl.release()
-	b, err := proto.DecodeQueryInfoResponse(cl.message())
+	defer cl.Release()
+	b, err := proto.DecodeQueryInfoResponse(cl.Message())
 	if err == nil {
 		err = use(b)
 	}
 	if err != nil {
-		return t.malformed(err)
+		return t.Malformed(err)
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 // set changes something of an open file.
 func (t *tree) set(ctx context.Context, id proto.FileID, class proto.InfoClass, body []byte) error {
 	req := proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
-	return t.do(ctx, t.call(proto.CommandSetInfo), &req)
+	return t.Do(ctx, t.Call(proto.CommandSetInfo), &req)
 }
 
 func (h *handle) stat(ctx context.Context) (*info, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -22,11 +23,11 @@ type detour struct {
 }
 
 // detourOf reads the link out of a refusal; nil when there is none.
-func detourOf(cl *call) *detour {
-	if cl.status != proto.StatusStoppedOnSymlink {
+func detourOf(refusal *conn.Refusal) *detour {
+	if refusal.Status != proto.StatusStoppedOnSymlink {
 		return nil
 	}
-	r, err := proto.DecodeErrorResponse(cl.message(), cl.status, cl.c.agreed.dialect)
+	r, err := proto.DecodeErrorResponse(refusal.Message, refusal.Status, refusal.Dialect)
 	if err != nil || !r.HasSymlink {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (e *ResponseError) redirects() bool {
 func (d *detour) apply(host, share, remote string) (string, error) {
 	whole := utf16Units(remote)
 	if d.behind > whole {
-		return "", protocolError("a link behind the end of the name")
+		return "", conn.ProtocolError("a link behind the end of the name")
 	}
 	front, rest := cutUnits(remote, whole-d.behind)
 	target := strings.ReplaceAll(d.target, "/", `\`)
@@ -125,14 +126,14 @@ func (s *Share) Readlink(name string) (string, error) {
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		create := statRequest(remote)
 		create.Options = proto.OptionOpenReparsePoint
-		return t.chain(ctx, create, func(calls []*call) error {
-			r, err := proto.DecodeIoctlResponse(calls[1].message())
+		return t.chain(ctx, create, func(calls []*conn.Call) error {
+			r, err := proto.DecodeIoctlResponse(calls[1].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			p, err := proto.DecodeReparse(r.Output)
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			if p.Tag != proto.ReparseTagSymlink && p.Tag != proto.ReparseTagMountPoint {
 				return errNotLink

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -69,7 +70,7 @@ func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, id, ErrClosed
 	case gone != nil:
 		return nil, id, gone
-	case t.c.alive():
+	case t.Conn().Alive():
 		return t, id, nil
 	}
 	return h.reopen(ctx)
@@ -86,7 +87,7 @@ func (h *handle) take(ctx context.Context) error {
 	case <-h.turn:
 		return nil
 	case <-ctx.Done():
-		return ctxError(ctx)
+		return conn.ContextError(ctx)
 	}
 }
 
@@ -157,12 +158,12 @@ func (h *handle) close(ctx context.Context) error {
 	if gone != nil {
 		return gone
 	}
-	if !t.c.alive() {
+	if !t.Conn().Alive() {
 		if h.isDir {
 			return nil // nothing was lost with it
 		}
 		// The server closes it, or keeps it for a while, by itself.
-		return fmt.Errorf("%w: %w", ErrHandleLost, t.c.err())
+		return fmt.Errorf("%w: %w", ErrHandleLost, t.Conn().Err())
 	}
 	return t.closeID(ctx, id)
 }
@@ -172,10 +173,10 @@ func (h *handle) close(ctx context.Context) error {
 func (h *handle) keptByServer() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed && h.gone == nil && h.durable.granted && !h.t.c.alive()
+	return !h.closed && h.gone == nil && h.durable.granted && !h.t.Conn().Alive()
 }
 
 // closeID sends CLOSE.
 func (t *tree) closeID(ctx context.Context, id proto.FileID) error {
-	return t.do(ctx, t.call(proto.CommandClose), &proto.CloseRequest{FileID: id})
+	return t.Do(ctx, t.Call(proto.CommandClose), &proto.CloseRequest{FileID: id})
 }

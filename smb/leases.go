@@ -1,9 +1,9 @@
 package smb
 
 import (
-	"context"
 	"sync"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -52,11 +52,11 @@ func (l *leaseTable) forget(h *handle) {
 }
 
 // find is the tree that a break is about, nil when its file has been closed meanwhile.
-func (l *leaseTable) find(c *conn, b *proto.Break) *tree {
+func (l *leaseTable) find(c *conn.Conn, b *proto.Break) *tree {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b.IsLease {
-		if t := l.leases[b.LeaseKey]; t != nil && t.c == c {
+		if t := l.leases[b.LeaseKey]; t != nil && t.Conn() == c {
 			return t
 		}
 		return nil
@@ -65,32 +65,17 @@ func (l *leaseTable) find(c *conn, b *proto.Break) *tree {
 		h.mu.Lock()
 		t, id := h.t, h.id
 		h.mu.Unlock()
-		if t.c == c && id == b.FileID {
+		if t.Conn() == c && id == b.FileID {
 			return t
 		}
 	}
 	return nil
 }
 
-// broken acknowledges a break (MS-SMB2 3.2.5.19). It runs in the receiver.
-func (l *leaseTable) broken(c *conn, msg []byte) error {
-	b, err := proto.DecodeBreak(msg)
-	if err != nil {
-		return err
+// broken is the tree to acknowledge a break on (MS-SMB2 3.2.5.19). It runs in the receiver.
+func (l *leaseTable) broken(c *conn.Conn, b *proto.Break) *conn.Tree {
+	if t := l.find(c, b); t != nil {
+		return t.Tree
 	}
-	t := l.find(c, &b)
-	if t == nil || b.IsLease && b.Flags&proto.LeaseBreakAckRequired == 0 {
-		return nil
-	}
-	var req request = &proto.OplockAck{FileID: b.FileID, Oplock: b.Oplock}
-	if b.IsLease {
-		req = &proto.LeaseAck{Key: b.LeaseKey, State: b.NewState}
-	}
-	c.work.run(func() {
-		cl := t.call(proto.CommandOplockBreak)
-		if t.roundTrip(context.Background(), cl, req) == nil {
-			cl.release()
-		}
-	})
 	return nil
 }

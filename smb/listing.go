@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -22,7 +23,7 @@ type listing struct {
 	limit   int                                                    // of entries
 	t       *tree
 	id      proto.FileID
-	cl      *call // whose reply entries alias
+	cl      *conn.Call // whose reply entries alias
 	entries proto.DirEntries
 	begun   bool
 	ended   bool
@@ -49,7 +50,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			}
 			// A name that leads elsewhere is an attack on whoever joins it to a path.
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
-				return nil, l.t.malformed(protocolError("directory entry with a path for a name"))
+				return nil, l.t.Malformed(conn.ProtocolError("directory entry with a path for a name"))
 			}
 			fresh, err := l.count(name)
 			if err != nil {
@@ -60,7 +61,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			}
 		}
 		if err := l.entries.Err(); err != nil {
-			return nil, l.t.malformed(err)
+			return nil, l.t.Malformed(err)
 		}
 		l.drop()
 		if l.ended {
@@ -110,7 +111,7 @@ func entryInfo(name string, e *proto.DirEntry) *info {
 func (l *listing) fetch(ctx context.Context) error {
 	for {
 		if ctx.Err() != nil {
-			return ctxError(ctx)
+			return conn.ContextError(ctx)
 		}
 		t, id, err := l.open(ctx)
 		if err != nil {
@@ -137,17 +138,14 @@ func (l *listing) restart(t *tree, id proto.FileID) {
 }
 
 func (l *listing) ask(ctx context.Context) error {
-	room := min(listRoom, l.t.c.agreed.maxTransact)
-	if l.t.c.charged(room) > l.t.c.credits.total() {
-		room = min(room, 65536)
-	}
-	cl := l.t.call(proto.CommandQueryDirectory)
-	cl.expect = room
+	room := l.t.Affordable(min(listRoom, l.t.Conn().Terms().MaxTransact))
+	cl := l.t.Call(proto.CommandQueryDirectory)
+	cl.Expect = room
 	req := queryDirectory(l.id, room)
 	if l.begun {
 		req.Flags = 0
 	}
-	err := l.t.roundTrip(ctx, cl, &req)
+	err := l.t.RoundTrip(ctx, cl, &req)
 	if hasStatus(err, proto.StatusNoMoreFiles) || hasStatus(err, proto.StatusNoSuchFile) {
 		l.begun, l.ended = true, true
 		return nil
@@ -166,17 +164,17 @@ func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
 }
 
 // take makes cl the reply whose entries come next.
-func (l *listing) take(cl *call) error {
+func (l *listing) take(cl *conn.Call) error {
 	l.begun = true
-	entries, err := proto.DecodeQueryDirectoryResponse(cl.message())
+	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message())
 	if err != nil {
-		return cl.malformed(err)
+		return cl.Malformed(err)
 	}
 	if peek := entries; peek.Next() {
 		e := peek.Entry()
 		first := proto.DecodeUTF16(e.Name)
 		if first == l.first {
-			return cl.malformed(protocolError("a listing that repeats itself"))
+			return cl.Malformed(conn.ProtocolError("a listing that repeats itself"))
 		}
 		l.first = first
 	}
@@ -187,7 +185,7 @@ func (l *listing) take(cl *call) error {
 // drop gives the reply back.
 func (l *listing) drop() {
 	if l.cl != nil {
-		l.cl.release()
+		l.cl.Release()
 	}
 	l.cl, l.entries = nil, proto.DirEntries{}
 }
@@ -255,7 +253,7 @@ type directory struct {
 
 // open opens the directory unless it is open on a live connection.
 func (d *directory) open(ctx context.Context) (*tree, proto.FileID, error) {
-	if d.t != nil && d.t.c.alive() {
+	if d.t != nil && d.t.Conn().Alive() {
 		return d.t, d.id, nil
 	}
 	err := d.s.resolveIn(ctx, d.name, func(ctx context.Context, t *tree, remote string) error {
@@ -269,7 +267,7 @@ func (d *directory) open(ctx context.Context) (*tree, proto.FileID, error) {
 }
 
 func (d *directory) close(ctx context.Context) {
-	if d.t == nil || !d.t.c.alive() {
+	if d.t == nil || !d.t.Conn().Alive() {
 		return
 	}
 	ctx, cancel := d.s.m.s.closing(ctx)

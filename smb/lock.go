@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -49,11 +50,11 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 	}
 	t, id, err := f.h.live(ctx)
 	if err == nil {
-		cl := t.call(proto.CommandLock)
+		cl := t.Call(proto.CommandLock)
 		// Granted to a caller who has gone away: given back.
-		cl.late = func(cl *call) {
+		cl.Undo = func(cl *conn.Call) {
 			if flags&proto.LockUnlock == 0 {
-				t.lock(context.Background(), t.call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
+				t.lock(context.Background(), t.Call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
 			}
 		}
 		err = t.lock(ctx, cl, id, uint64(off), uint64(n), flags)
@@ -61,11 +62,11 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 	return f.wrap(op, err)
 }
 
-func (t *tree) lock(ctx context.Context, cl *call, id proto.FileID, off, n uint64, flags proto.LockFlags) error {
+func (t *tree) lock(ctx context.Context, cl *conn.Call, id proto.FileID, off, n uint64, flags proto.LockFlags) error {
 	req := proto.LockRequest{FileID: id, Locks: []proto.LockElement{{Offset: off, Length: n, Flags: flags}}}
-	if err := t.roundTrip(ctx, cl, &req); err != nil {
+	if err := t.RoundTrip(ctx, cl, &req); err != nil {
 		return err
 	}
-	cl.release()
+	cl.Release()
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 
 // newSmall makes the file remote in one frame.
 func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	if len(data) > t.c.agreed.maxWrite {
+	if len(data) > t.Conn().Terms().MaxWrite {
 		return errLarge
 	}
 	create := openRequest(remote, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)

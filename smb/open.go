@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -131,21 +132,21 @@ func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.Cr
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
 	}
-	cl := t.call(proto.CommandCreate)
-	cl.late = t.closeOpened
-	if err = t.roundTrip(ctx, cl, req); err != nil {
+	cl := t.Call(proto.CommandCreate)
+	cl.Undo = t.closeOpened
+	if err = t.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
 	}
-	if r, err = proto.DecodeCreateResponse(cl.message()); err != nil {
-		return r, cl.malformed(err)
+	if r, err = proto.DecodeCreateResponse(cl.Message()); err != nil {
+		return r, cl.Malformed(err)
 	}
-	cl.release()
+	cl.Release()
 	return r, nil
 }
 
 // closeOpened closes what a CREATE opened whose caller has gone away.
-func (t *tree) closeOpened(cl *call) {
-	if r, err := proto.DecodeCreateResponse(cl.message()); err == nil {
+func (t *tree) closeOpened(cl *conn.Call) {
+	if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
 		t.closeID(context.Background(), r.FileID)
 	}
 }

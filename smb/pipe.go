@@ -20,34 +20,33 @@ const pipeRoom = 16 << 10
 // Transact writes request to the pipe and appends the first part of the answer to dst
 // (FSCTL_PIPE_TRANSCEIVE).
 func (p *pipe) Transact(ctx context.Context, request, dst []byte) ([]byte, error) {
-	room := min(pipeRoom, p.t.c.agreed.maxTransact)
-	cl := p.t.call(proto.CommandIoctl)
-	cl.expect = room
+	room := min(pipeRoom, p.t.Conn().Terms().MaxTransact)
+	cl := p.t.Call(proto.CommandIoctl)
+	cl.Expect = room
 	req := proto.IoctlRequest{Code: proto.FsctlPipeTransceive, FileID: p.id, Input: request, Output: uint32(room)}
-	if err := p.t.roundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
+	if err := p.t.RoundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
 		return dst, err
 	}
-	defer cl.release()
-	r, err := proto.DecodeIoctlResponse(cl.message())
+	defer cl.Release()
+	r, err := proto.DecodeIoctlResponse(cl.Message())
 	if err != nil {
-		return dst, p.t.malformed(err)
+		return dst, p.t.Malformed(err)
 	}
 	return append(dst, r.Output...), nil
 }
 
 // Read appends the next part of an answer to dst.
 func (p *pipe) Read(ctx context.Context, dst []byte) ([]byte, error) {
-	cl := p.t.call(proto.CommandRead)
-	n := min(pipeRoom, p.t.c.agreed.maxRead)
-	cl.expect = n
-	cl.read = proto.ReadRequest{Length: uint32(n), FileID: p.id}
-	if err := p.t.roundTrip(ctx, cl, &cl.read, proto.StatusBufferOverflow); err != nil {
+	cl := p.t.Call(proto.CommandRead)
+	n := min(pipeRoom, p.t.Conn().Terms().MaxRead)
+	cl.Expect = n
+	if err := p.t.RoundTrip(ctx, cl, &proto.ReadRequest{Length: uint32(n), FileID: p.id}, proto.StatusBufferOverflow); err != nil {
 		return dst, err
 	}
-	defer cl.release()
-	r, err := proto.DecodeReadResponse(cl.message())
+	defer cl.Release()
+	r, err := proto.DecodeReadResponse(cl.Message())
 	if err != nil {
-		return dst, p.t.malformed(err)
+		return dst, p.t.Malformed(err)
 	}
 	if len(r.Data) == 0 {
 		return dst, io.ErrUnexpectedEOF

@@ -120,15 +120,28 @@ func TestAllocations(t *testing.T) {
 					f.ReadAt(p, 0)
 					f.WriteAt(p, 0)
 				}
-				if n := testing.AllocsPerRun(50, func() { f.ReadAt(p, 0) }); n > 0 {
+				if n := allocations(func() { f.ReadAt(p, 0) }); n > 0 {
 					t.Errorf("ReadAt: %v allocations", n)
 				}
-				if n := testing.AllocsPerRun(50, func() { f.WriteAt(p, 0) }); n > 0 {
+				if n := allocations(func() { f.WriteAt(p, 0) }); n > 0 {
 					t.Errorf("WriteAt: %v allocations", n)
 				}
 			})
 		}
 	}
+}
+
+// allocations is how often op allocates at least, on the average of ten runs: the runtime counts
+// what the whole process allocates, the timers of other tests' pools included.
+func allocations(op func()) float64 {
+	least := testing.AllocsPerRun(10, op)
+	for range 20 {
+		if least == 0 {
+			break
+		}
+		least = min(least, testing.AllocsPerRun(10, op))
+	}
+	return least
 }
 
 func BenchmarkReadAt(b *testing.B) {

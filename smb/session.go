@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
 // Session is one user logged in to one server. It is safe for concurrent use. A lost
@@ -18,12 +20,13 @@ type Session struct {
 	cfg  Dialer
 	addr string
 	host string
-	guid [16]byte // ClientGuid, the same on every connection
+
+	connConfig *conn.Config // of every connection
 
 	lock   chan struct{} // capacity 1, full when free: whoever dials holds it
 	done   chan struct{} // closed by Close
 	mu     sync.Mutex
-	cur    *conn
+	cur    *conn.Conn
 	closed bool
 	failed dialFailure // of the last attempts to dial
 	mounts []*mount
@@ -44,28 +47,56 @@ type dialFailure struct {
 func newSession(cfg Dialer, addr string) *Session {
 	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1), done: make(chan struct{})}
 	s.lock <- struct{}{}
-	if s.guid = cfg.ClientGUID; s.guid == [16]byte{} {
-		rand.Read(s.guid[:]) // never fails (crypto/rand)
-	}
 	if s.host == "" {
 		s.host = addr
 		if h, _, err := net.SplitHostPort(addr); err == nil {
 			s.host = h
 		}
 	}
+	s.connConfig = s.newConnConfig()
 	return s
+}
+
+// newConnConfig is what every connection of the session is made with.
+func (s *Session) newConnConfig() *conn.Config {
+	cfg, l := &s.cfg, &s.cfg.Limits
+	c := &conn.Config{
+		Pool: cfg.Pool, Host: s.host, ClientGUID: cfg.ClientGUID,
+		Authenticate: func(ctx context.Context, host string) (spnego.Mechanism, error) {
+			return cfg.Initiator.Start(ctx, host)
+		},
+		RequireSigning: cfg.RequireSigning, RequireEncryption: cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
+		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
+		Credits: l.Credits, KeepAlive: l.KeepAlive,
+		Refused: refused, Broken: s.leases.broken,
+	}
+	if c.ClientGUID == [16]byte{} {
+		rand.Read(c.ClientGUID[:]) // never fails (crypto/rand)
+	}
+	for _, d := range dialects() {
+		if d >= cfg.MinDialect && d <= cfg.MaxDialect {
+			c.Dialects = append(c.Dialects, proto.Dialect(d))
+		}
+	}
+	for _, x := range cfg.Ciphers {
+		c.Ciphers = append(c.Ciphers, proto.Cipher(x))
+	}
+	for _, x := range cfg.Signers {
+		c.Signers = append(c.Signers, proto.SigningAlgorithm(x))
+	}
+	return c
 }
 
 // current is the connection in use, nil when none was ever made; closed is true
 // after Close.
-func (s *Session) current() (c *conn, closed bool) {
+func (s *Session) current() (c *conn.Conn, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cur, s.closed
 }
 
 // conn is a live connection with the user logged in, made anew where necessary.
-func (s *Session) conn(ctx context.Context) (*conn, error) {
+func (s *Session) conn(ctx context.Context) (*conn.Conn, error) {
 	return s.connSince(ctx, s.failures())
 }
 
@@ -78,20 +109,20 @@ func (s *Session) failures() int {
 
 // connSince is conn for a caller that has waited since there were so many failures: it
 // shares the outcome of a series that ended meanwhile.
-func (s *Session) connSince(ctx context.Context, failures int) (*conn, error) {
+func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, error) {
 	c, closed := s.current()
 	switch {
 	case closed:
 		return nil, ErrClosed
-	case c != nil && c.alive():
+	case c != nil && c.Alive():
 		return c, nil
-	case c != nil && (s.cfg.NoReconnect || errors.Is(c.err(), ErrSecurity)):
-		return nil, c.err() // someone may be in between: not to be passed over in silence
+	case c != nil && (s.cfg.NoReconnect || errors.Is(c.Err(), ErrSecurity)):
+		return nil, c.Err() // someone may be in between: not to be passed over in silence
 	}
 	select {
 	case <-s.lock:
 	case <-ctx.Done():
-		return nil, ctxError(ctx)
+		return nil, conn.ContextError(ctx)
 	}
 	defer func() { s.lock <- struct{}{} }()
 	s.mu.Lock()
@@ -100,7 +131,7 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn, error) {
 	switch {
 	case closed:
 		return nil, ErrClosed
-	case c != nil && c.alive(): // another caller was faster
+	case c != nil && c.Alive(): // another caller was faster
 		return c, nil
 	case failed.series != failures: // or has just failed
 		return nil, failed.err
@@ -118,7 +149,7 @@ const (
 
 // redial replaces a lost connection. A server that is being restarted refuses for a while:
 // attempts are repeated, with growing pauses, within Limits.RedialTimeout.
-func (s *Session) redial(ctx context.Context) (*conn, error) {
+func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 	begun := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		c, err := s.dial(ctx)
@@ -134,7 +165,7 @@ func (s *Session) redial(ctx context.Context) (*conn, error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, ctxError(ctx)
+			return nil, conn.ContextError(ctx)
 		case <-s.done:
 			return nil, ErrClosed
 		}
@@ -142,13 +173,13 @@ func (s *Session) redial(ctx context.Context) (*conn, error) {
 }
 
 // dial makes a connection and logs in.
-func (s *Session) dial(ctx context.Context) (*conn, error) {
+func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
 	nc, err := s.cfg.DialFunc(ctx, "tcp", s.addr)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, ctxError(ctx)
+			return nil, conn.ContextError(ctx)
 		}
 		return nil, &dialError{err}
 	}
@@ -192,30 +223,22 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 }
 
 // setUp negotiates and logs in on nc, which it owns.
-func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
-	c := newConn(nc, &s.cfg, s.guid)
-	c.onBreak = s.leases.broken
-	err := c.negotiate(ctx, s.host)
-	if err == nil {
-		err = c.login(ctx, s.host, s.previous())
+func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn.Conn, error) {
+	c, err := conn.Open(ctx, nc, s.connConfig, s.previous())
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
-	if err == nil && s.closed {
-		err = ErrClosed
-	}
-	if err != nil {
+	if s.closed {
 		s.mu.Unlock()
-		c.end(err)
-		return nil, err
+		c.Close(ErrClosed)
+		return nil, ErrClosed
 	}
 	old := s.cur
 	s.cur = c
 	s.mu.Unlock()
 	if old != nil {
-		old.work.wait()
-	}
-	if s.cfg.Limits.KeepAlive > 0 {
-		c.work.run(func() { c.keepAlive(s.cfg.Limits.KeepAlive) })
+		old.Wait()
 	}
 	return c, nil
 }
@@ -224,37 +247,9 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn, error) {
 // then gives up at once; zero when there was none.
 func (s *Session) previous() uint64 {
 	if c, _ := s.current(); c != nil {
-		if sec := c.sec.Load(); sec != nil {
-			return sec.sessionID
-		}
+		return c.Terms().SessionID
 	}
 	return 0
-}
-
-// keepAlive sends an ECHO whenever nothing was heard for a while, and gives the
-// connection up when that brings nothing either.
-func (c *conn) keepAlive(every time.Duration) {
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-c.dead:
-			return
-		case <-timer.C:
-		}
-		silent := time.Since(c.begun) - time.Duration(c.heard.Load())
-		if silent < every {
-			timer.Reset(every - silent)
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), every)
-		err := c.echo(ctx)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			c.fail(&connError{ErrConnLost, errors.New("the server gives no sign of life")})
-		}
-		timer.Reset(every)
-	}
 }
 
 // Echo asks the server for a sign of life.
@@ -263,7 +258,7 @@ func (s *Session) Echo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.echo(ctx)
+	return c.Echo(ctx)
 }
 
 // Logoff ends the session on the server and closes the connection. Open files are
@@ -272,8 +267,8 @@ func (s *Session) Logoff(ctx context.Context) error {
 	var err error
 	if c, closed := s.current(); closed {
 		return ErrClosed
-	} else if c != nil && c.alive() {
-		err = c.logoff(ctx)
+	} else if c != nil && c.Alive() {
+		err = c.Logoff(ctx)
 	}
 	return errors.Join(err, s.Close())
 }
@@ -294,7 +289,7 @@ func (s *Session) Close() error {
 	s.others = nil
 	s.mu.Unlock()
 	if c != nil {
-		c.end(ErrClosed)
+		c.Close(ErrClosed)
 	}
 	s.streams.close()
 	for _, o := range others {
@@ -309,17 +304,13 @@ func (s *Session) Info() SessionInfo {
 	if c == nil {
 		return SessionInfo{Addr: s.addr}
 	}
-	a, sec := &c.agreed, c.sec.Load()
-	i := SessionInfo{
-		Addr: s.addr, Dialect: Dialect(a.dialect), ServerGUID: a.serverGUID,
-		Signer: Signer(a.signing), Cipher: Cipher(a.cipher),
-		MaxRead: a.maxRead, MaxWrite: a.maxWrite, MaxTransact: a.maxTransact,
+	a := c.Terms()
+	return SessionInfo{
+		Addr: s.addr, Dialect: Dialect(a.Dialect), ServerGUID: a.ServerGUID,
+		Signing: a.SignAll, Signer: Signer(a.Signing), Encrypted: a.EncryptAll, Cipher: Cipher(a.Cipher),
+		Guest: a.Guest, Anonymous: a.Anonymous,
+		MaxRead: a.MaxRead, MaxWrite: a.MaxWrite, MaxTransact: a.MaxTransact,
 	}
-	if sec != nil {
-		i.Signing, i.Encrypted = sec.signAll, sec.encryptAll
-		i.Guest, i.Anonymous = sec.guest, sec.anonymous
-	}
-	return i
 }
 
 // Mount connects the share named share: "photos", or `\\server\photos` whose server
@@ -371,7 +362,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	if t != nil && t.c.alive() {
+	if t != nil && t.Conn().Alive() {
 		return t, nil
 	}
 	m.mu.Lock()
@@ -384,17 +375,17 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	select {
 	case <-m.lock:
 	case <-ctx.Done():
-		return nil, ctxError(ctx)
+		return nil, conn.ContextError(ctx)
 	}
 	defer func() { m.lock <- struct{}{} }()
-	if t, closed := m.current(); !closed && t != nil && t.c.alive() {
+	if t, closed := m.current(); !closed && t != nil && t.Conn().Alive() {
 		return t, nil
 	}
 	c, err := m.s.connSince(ctx, failures)
 	if err != nil {
 		return nil, err
 	}
-	t, err = c.connectTree(ctx, m.s.host, m.name)
+	connected, err := c.Connect(ctx, m.s.host, m.name)
 	if hasStatus(err, proto.StatusBadNetworkName) {
 		if root, rerr := m.findRoot(ctx, c); rerr == nil {
 			m.mu.Lock()
@@ -406,7 +397,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.m = m
+	t = &tree{connected, m}
 	m.mu.Lock()
 	m.t = t
 	m.mu.Unlock()

@@ -44,12 +44,12 @@ func (s *Share) Unmount() error {
 	t := m.t
 	m.mu.Unlock()
 	m.s.forget(m)
-	if t == nil || !t.c.alive() {
+	if t == nil || !t.Conn().Alive() {
 		return nil
 	}
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
-	return t.disconnect(ctx)
+	return t.Disconnect(ctx)
 }
 
 func nothing() {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -22,14 +23,14 @@ func (s *Share) Statfs() (Statfs, error) {
 		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32,
 	}
 	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
-		return t.chain(ctx, statRequest(remote), func(calls []*call) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			i, err := proto.DecodeFSFullSizeInfo(b)
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			unit := i.UnitSize()
 			st = Statfs{
@@ -79,10 +80,10 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 		if parts&SACLSecurity != 0 {
 			create.Access |= proto.AccessSystemSecurity
 		}
-		return t.chain(ctx, create, func(calls []*call) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+		return t.chain(ctx, create, func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			sd = append([]byte(nil), b...)
 			return nil
@@ -108,7 +109,7 @@ func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte
 		if parts&SACLSecurity != 0 {
 			create.Access |= proto.AccessSystemSecurity
 		}
-		return t.chain(ctx, create, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) request {
+		return t.chain(ctx, create, nil, step{cmd: proto.CommandSetInfo, request: func(id proto.FileID) conn.Request {
 			return &proto.SetInfoRequest{
 				Type: proto.InfoSecurity, Security: proto.SecurityInformation(parts), FileID: id, Info: sd,
 			}

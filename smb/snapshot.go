@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -29,19 +30,19 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 // snapshots asks for as many names of snapshots as fit in room, and returns the bytes that
 // all of them take.
 func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]time.Time) (size uint32, err error) {
-	if room > t.c.agreed.maxTransact {
+	if room > t.Conn().Terms().MaxTransact {
 		return 0, ErrTooMany
 	}
 	req := statRequest(remote)
 	req.Access |= proto.AccessReadData
-	err = t.chain(ctx, req, func(calls []*call) error {
-		r, err := proto.DecodeIoctlResponse(calls[1].message())
+	err = t.chain(ctx, req, func(calls []*conn.Call) error {
+		r, err := proto.DecodeIoctlResponse(calls[1].Message())
 		if err != nil {
-			return t.malformed(err)
+			return t.Malformed(err)
 		}
 		var names []string
 		if _, size, names, err = proto.DecodeSnapshots(r.Output); err != nil {
-			return t.malformed(err)
+			return t.Malformed(err)
 		}
 		for _, name := range names {
 			if when, err := time.Parse(snapshotFormat, name); err == nil {

@@ -13,22 +13,22 @@ type Range struct{ Offset, Length int64 }
 // not keep it. Twice does no harm.
 func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte) error, also ...proto.Status) error {
 	return h.again(ctx, func(t *tree, id proto.FileID) error {
-		cl := t.call(proto.CommandIoctl)
-		cl.expect = room
+		cl := t.Call(proto.CommandIoctl)
+		cl.Expect = room
 		req := proto.IoctlRequest{Code: code, FileID: id, Input: input, Output: uint32(room)}
-		if err := t.roundTrip(ctx, cl, &req, also...); err != nil {
+		if err := t.RoundTrip(ctx, cl, &req, also...); err != nil {
 			return err
 		}
-		defer cl.release()
+		defer cl.Release()
 		if use == nil {
 			return nil
 		}
-		r, err := proto.DecodeIoctlResponse(cl.message())
+		r, err := proto.DecodeIoctlResponse(cl.Message())
 		if err == nil {
 			err = use(r.Output)
 		}
 		if err != nil {
-			return t.malformed(err)
+			return t.Malformed(err)
 		}
 		return nil
 	})
@@ -99,5 +99,5 @@ func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 func (h *handle) maxTransact() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.t.c.agreed.maxTransact
+	return h.t.Conn().Terms().MaxTransact
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -122,10 +123,10 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Options = options
-		return t.chain(ctx, req, func(calls []*call) error {
-			r, err := proto.DecodeCreateResponse(calls[0].message())
+		return t.chain(ctx, req, func(calls []*conn.Call) error {
+			r, err := proto.DecodeCreateResponse(calls[0].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			fi = statOf(remote, &r)
 			return nil
@@ -145,13 +146,13 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
 		req.Options = proto.OptionOpenReparsePoint
-		return t.chain(ctx, req, func(calls []*call) error {
-			b, err := proto.DecodeQueryInfoResponse(calls[1].message())
+		return t.chain(ctx, req, func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
 			if err == nil {
 				_, tag, err = proto.DecodeAttributeTagInfo(b)
 			}
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			return nil
 		}, queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))

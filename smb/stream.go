@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb/internal/conn"
 )
 
 var (
@@ -70,7 +71,7 @@ func (f *File) Read(p []byte) (int, error) {
 // readNext is Read with the turn taken.
 func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	if ctx.Err() != nil {
-		return 0, ctxError(ctx)
+		return 0, conn.ContextError(ctx)
 	}
 	a := &h.stream
 	inOrder := h.inOrder(len(p))
@@ -147,10 +148,10 @@ func (h *handle) ahead(ctx context.Context) error {
 		if !s.streams.reserve(size, s.cfg.Limits.ReadAhead) {
 			break
 		}
-		err := a.push(ctx, h, segment{dir: reading, off: a.next, n: size}, nil)
+		err := a.push(ctx, h, segment{dir: reading, off: a.next, n: size})
 		if err != nil {
 			s.streams.unreserve(size)
-			if err == errNoCredits {
+			if err == conn.ErrNoCredits {
 				break
 			}
 			return err
@@ -207,7 +208,7 @@ func (h *handle) landed(ctx context.Context, wait landing) ([]byte, error) {
 			}
 			return nil, err
 		}
-		if wait == ifLanded && !a.oldest().cl.ready() {
+		if wait == ifLanded && !a.oldest().cl.Ready() {
 			return nil, nil
 		}
 		a.cur, a.err = a.pop(ctx, h)
@@ -257,9 +258,6 @@ func (h *handle) dropAhead() {
 	a.version = h.version.Load()
 }
 
-// ready reports whether the call's reply has been signalled.
-func (cl *call) ready() bool { return cl != nil && len(cl.done) > 0 }
-
 // WriteTo writes the file from its position on to w, as io.WriterTo, with requests in
 // flight ahead of what w takes. The slices given to w are receive buffers: w must not
 // keep or change them. The file's context ends it between any two slices.
@@ -303,7 +301,7 @@ func (e *sinkError) Error() string { return e.err.Error() }
 // writeNext writes to w what comes next in the file.
 func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 	if ctx.Err() != nil {
-		return 0, ctxError(ctx)
+		return 0, conn.ContextError(ctx)
 	}
 	if h.inOrder(streamSize) {
 		if err := h.ahead(ctx); err != nil {
@@ -381,7 +379,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 	next := h.off
 	for {
 		if ctx.Err() != nil {
-			return total, ctxError(ctx)
+			return total, conn.ContextError(ctx)
 		}
 		buf := h.m.s.cfg.Pool.Get(streamSize)
 		n, rerr := io.ReadFull(r, buf.Bytes())
@@ -416,11 +414,11 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 		return err
 	}
 	for {
-		err := errNoCredits
+		err := conn.ErrNoCredits
 		if p.room() {
-			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf}, nil)
+			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf})
 		}
-		if err == errNoCredits {
+		if err == conn.ErrNoCredits {
 			err = land()
 			if err == nil {
 				continue

@@ -109,23 +109,23 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := t.call(proto.CommandChangeNotify)
-	cl.expect = notifyRoom
+	cl := t.Call(proto.CommandChangeNotify)
+	cl.Expect = notifyRoom
 	req := w.req
 	req.FileID = id
-	if err := t.roundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
+	if err := t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
 		return nil, err
 	}
-	defer cl.release()
-	switch cl.status {
+	defer cl.Release()
+	switch cl.Status {
 	case proto.StatusNotifyEnumDir:
 		return nil, ErrMissed
 	case proto.StatusNotifyCleanup:
 		return nil, ErrClosed
 	}
-	list, err := proto.DecodeChangeNotifyResponse(cl.message())
+	list, err := proto.DecodeChangeNotifyResponse(cl.Message())
 	if err != nil {
-		return nil, t.malformed(err)
+		return nil, t.Malformed(err)
 	}
 	var events []Event
 	for list.Next() {
@@ -134,7 +134,7 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 		events = append(events, Event{EventKind(e.Action), name})
 	}
 	if err := list.Err(); err != nil {
-		return nil, t.malformed(err)
+		return nil, t.Malformed(err)
 	}
 	if len(events) == 0 {
 		return nil, ErrMissed

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -47,28 +48,28 @@ var errLarge = errors.New("smb: the file is larger than one frame")
 // readSmall reads a file with CREATE, READ and CLOSE in one frame.
 func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
-		n := min(smallIO, t.c.agreed.maxRead)
+		n := min(smallIO, t.Conn().Terms().MaxRead)
 		create := openRequest(remote, os.O_RDONLY, 0)
 		create.Options |= proto.OptionNonDirectory
 		read := step{
 			cmd: proto.CommandRead, expect: n, also: proto.StatusEndOfFile,
-			request: func(id proto.FileID) request {
+			request: func(id proto.FileID) conn.Request {
 				return &proto.ReadRequest{Length: uint32(n), FileID: id}
 			},
 		}
-		return t.chain(ctx, create, func(calls []*call) error {
-			opened, err := proto.DecodeCreateResponse(calls[0].message())
+		return t.chain(ctx, create, func(calls []*conn.Call) error {
+			opened, err := proto.DecodeCreateResponse(calls[0].Message())
 			if err != nil {
-				return t.malformed(err)
+				return t.Malformed(err)
 			}
 			var got []byte
-			if calls[1].status == proto.StatusSuccess {
-				r, err := proto.DecodeReadResponse(calls[1].message())
+			if calls[1].Status == proto.StatusSuccess {
+				r, err := proto.DecodeReadResponse(calls[1].Message())
 				if err == nil && len(r.Data) > n {
-					err = protocolError("more data than was asked for")
+					err = conn.ProtocolError("more data than was asked for")
 				}
 				if err != nil {
-					return t.malformed(err)
+					return t.Malformed(err)
 				}
 				got = r.Data
 			}
@@ -88,10 +89,10 @@ func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 
 // after compares a file as it was opened with what its CLOSE says, where the server says it,
 // and makes fi what it was at the end.
-func (t *tree) after(cl *call, fi *info, read int64) error {
-	closed, err := proto.DecodeCloseResponse(cl.message())
+func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
+	closed, err := proto.DecodeCloseResponse(cl.Message())
 	if err != nil {
-		return t.malformed(err)
+		return t.Malformed(err)
 	}
 	if closed.Flags&proto.ClosePostQuery == 0 || closed.Times.LastWrite == 0 {
 		if fi.st.EndOfFile != read {
@@ -169,7 +170,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if len(data) <= smallIO {
 		return pathError("write", name, s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
-			if len(data) > t.c.agreed.maxWrite {
+			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
 			defer t.m.s.streams.changed(t.m, remote)
@@ -193,22 +194,22 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 	if len(data) > 0 {
 		steps = append(steps, step{
 			cmd: proto.CommandWrite, payload: data,
-			request: func(id proto.FileID) request {
+			request: func(id proto.FileID) conn.Request {
 				return &proto.WriteRequest{Length: uint32(len(data)), FileID: id}
 			},
 		})
 	}
 	steps = append(steps, more...)
-	return t.chain(ctx, create, func(calls []*call) error {
+	return t.chain(ctx, create, func(calls []*conn.Call) error {
 		if len(data) == 0 {
 			return nil
 		}
-		r, err := proto.DecodeWriteResponse(calls[1].message())
+		r, err := proto.DecodeWriteResponse(calls[1].Message())
 		if err == nil && int64(r.Count) > int64(len(data)) {
-			err = protocolError("it wrote more than it was given")
+			err = conn.ProtocolError("it wrote more than it was given")
 		}
 		if err != nil {
-			return t.malformed(err)
+			return t.Malformed(err)
 		}
 		if int(r.Count) < len(data) {
 			return io.ErrShortWrite
@@ -249,7 +250,7 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 
 // replaceSmall makes the file there and renames it to the last part of remote in one frame.
 func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	if len(data) > t.c.agreed.maxWrite {
+	if len(data) > t.Conn().Terms().MaxWrite {
 		return errLarge
 	}
 	create := openRequest(there, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)

@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"github.com/tarn-go/tarn"
@@ -6,8 +6,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// request is the body of a message, as package proto encodes it.
-type request interface {
+// Request is the body of a message, as package proto encodes it.
+type Request interface {
 	Size() int
 	Append(dst []byte) []byte
 }
@@ -37,34 +37,42 @@ const (
 	sealed             // encrypted
 )
 
-// call is a request slot: one request, its reply, and the way to wait for it. Slots are
+// Call is a request slot: one request, its reply, and the way to wait for it. Slots are
 // recycled by their connection. A slot belongs to its caller, save for the fields under
 // the connection's lock while it is registered.
 //
 // A call knows its connection: it is finished, verified, judged and released with that
 // connection's keys and tables, whichever connection its caller uses meanwhile.
-type call struct {
-	c       *conn // never changes
+type Call struct {
+	// Set by the caller before the call is sent.
+
+	Expect  int    // bytes that the reply may carry beyond its fixed parts
+	Payload []byte // WRITE: the data, borrowed from the caller until it is sent
+	// Undo is run, in a goroutine of its own, on the reply of a call that succeeded after its
+	// caller had given it up: it undoes what the server did. nil: nothing is to be undone.
+	Undo func(*Call)
+
+	// Status is the reply's, the caller's to look at once the call is over.
+	Status proto.Status
+
+	c       *Conn // never changes
 	cmd     proto.Command
 	tree    uint32
 	guard   protection
 	force   bool // sign although the session does not sign everything
 	flags   proto.Flags
-	expect  int    // bytes the reply may carry beyond fixed parts
 	charge  int    // credits it holds
 	mid     uint64 // MessageId
 	session uint64 // session id sent, which the reply must repeat
 	dst     []byte // READ: where the data belongs, borrowed from the caller
-	payload []byte // WRITE: the data, borrowed from the caller until it is sent
 
 	// Guarded by ring.mu while registered.
-	state    callState
-	divert   bool   // the caller wants dst back: receive into scratch
-	answered bool   // an interim reply came and settled the credits
-	async    uint64 // AsyncId of the interim reply, for CANCEL
+	state     callState
+	reclaimed bool   // the caller wants dst back
+	answered  bool   // an interim reply came and settled the credits
+	async     uint64 // AsyncId of the interim reply, for CANCEL
 
 	// The reply, the caller's after done.
-	status proto.Status
 	opened bool        // the reply came encrypted
 	reply  tarn.Buffer // the whole message, unless placed
 	direct bool        // the data is in dst[:placed], the fixed part in head
@@ -72,52 +80,52 @@ type call struct {
 	head   [proto.ReadResponsePrefix]byte
 	err    error
 
-	// late is run, in a goroutine of its own, on the reply of an abandoned call that
-	// succeeded: it undoes what nobody waits for.
-	late func(*call)
 	// preauth takes in the request as it is sent (3.1.4.4.1 of 3.1.1).
 	preauth *crypt.Preauth
-
-	// The next request of the same caller, which waits for it right after this one.
-	mate    *call
-	follows bool // it is such a mate
 
 	done  chan struct{} // capacity 1: signalled once a use
 	read  proto.ReadRequest
 	write proto.WriteRequest
 	rest  [1][]byte // scratch for the pieces of a signed message
 	wait  creditWait
-	next  *call // in the free list
+	next  *Call // in the free list
 }
 
 // reset prepares a slot for its next use and drops what it pinned.
-func (cl *call) reset() {
+func (cl *Call) reset() {
 	cl.reply.Free()
-	*cl = call{c: cl.c, done: cl.done, wait: cl.wait}
+	*cl = Call{c: cl.c, done: cl.done, wait: cl.wait}
 }
 
-// message is the reply's message, header included; valid until the call is released.
-func (cl *call) message() []byte { return cl.reply.Bytes() }
+// Release recycles a slot whose reply is not needed any more.
+func (cl *Call) Release() { cl.c.ring.release(cl) }
 
-// malformed ends the connection over the reply in cl, which a decoder refused, and
+// Message is the reply's message, header included; valid until the call is released.
+func (cl *Call) Message() []byte { return cl.reply.Bytes() }
+
+// Ready reports whether the call is over; false for a nil call.
+func (cl *Call) Ready() bool { return cl != nil && len(cl.done) > 0 }
+
+// Malformed ends the connection over the reply in cl, which a decoder refused, and
 // releases cl.
-func (cl *call) malformed(err error) error {
-	err = lost(err)
-	cl.c.fail(err)
-	cl.release()
+func (cl *Call) Malformed(err error) error {
+	err = cl.c.malformed(err)
+	cl.Release()
 	return err
 }
 
 // failure is the error that the reply's status stands for, nil for success. Warnings
 // are failures to all but those who expect them.
-func (cl *call) failure() error {
-	if cl.status == proto.StatusSuccess {
+func (cl *Call) failure() error {
+	if cl.Status == proto.StatusSuccess {
 		return nil
 	}
-	err := &ResponseError{Command: cl.cmd.String(), Status: Status(cl.status), link: detourOf(cl)}
-	if cl.status == proto.StatusNetworkSessionExpired || cl.status == proto.StatusUserSessionDeleted {
+	err := cl.c.cfg.Refused(Refusal{
+		Command: cl.cmd, Status: cl.Status, Dialect: cl.c.agreed.Dialect, Message: cl.Message(),
+	})
+	if cl.Status == proto.StatusNetworkSessionExpired || cl.Status == proto.StatusUserSessionDeleted {
 		// The server wants the user to log in again, which is what a new connection does.
-		gone := &connError{ErrConnLost, err}
+		gone := &connError{ErrLost, err}
 		cl.c.fail(gone)
 		return gone
 	}

@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"context"
@@ -9,28 +9,28 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// start sends the request req in the slot cl, whose reply may carry cl.expect bytes.
+// start sends the request req in the slot cl, whose reply may carry cl.Expect bytes.
 // It waits for credits and for the turn to write. After an error cl is released or
-// on its way to be: the caller must forget it. cl.payload and cl.dst are borrowed
+// on its way to be: the caller must forget it. cl.Payload and cl.dst are borrowed
 // until start fails or the call is over.
-func (c *conn) start(ctx context.Context, cl *call, req request, least protection) error {
-	want := c.charged(max(len(cl.payload), cl.expect))
+func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protection) error {
+	want := c.charged(max(len(cl.Payload), cl.Expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
-		cl.release()
+		cl.Release()
 		return err
 	}
 	return c.startWith(ctx, cl, req, least, mid, got)
 }
 
 // startWith is start with credits already taken.
-func (c *conn) startWith(ctx context.Context, cl *call, req request, least protection, mid uint64, charge int) error {
+func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least protection, mid uint64, charge int) error {
 	cl.mid, cl.charge = mid, charge
-	c.foresee(cl.expect)
+	c.foresee(cl.Expect)
 	sec := c.protect(cl, least)
 	f, err := c.encode(sec, cl, req)
 	if err != nil {
-		cl.release()
+		cl.Release()
 		c.fail(&connError{ErrSecurity, err}) // the sealer's nonces are used up
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *conn) startWith(ctx context.Context, cl *call, req request, least prote
 	}
 	if err := c.ring.add(cl); err != nil {
 		f.free()
-		cl.release()
+		cl.Release()
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
@@ -54,7 +54,7 @@ func (c *conn) startWith(ctx context.Context, cl *call, req request, least prote
 }
 
 // foresee raises the bound on what a frame may hold.
-func (c *conn) foresee(expect int) {
+func (c *Conn) foresee(expect int) {
 	for n := int64(expect + replyRoom); ; {
 		old := c.largest.Load()
 		if old >= n || c.largest.CompareAndSwap(old, n) {
@@ -64,34 +64,34 @@ func (c *conn) foresee(expect int) {
 }
 
 // writeFailed sorts out what became of a registered call whose write returned err.
-func (c *conn) writeFailed(ctx context.Context, cl *call, err error) error {
+func (c *Conn) writeFailed(ctx context.Context, cl *Call, err error) error {
 	if errors.As(err, new(*contextError)) { // the stream is whole
 		if gone := cl.abandon(ctx); gone != nil {
 			return gone
 		}
 		<-cl.done // it was over all the same
-		cl.release()
+		cl.Release()
 		return err
 	}
-	c.fail(lost(err))
-	err = c.err() // what closed the connection under the writer, if that was it
+	c.fail(classified(err))
+	err = c.Err() // what closed the connection under the writer, if that was it
 	<-cl.done     // by fail, or by the receiver when a reply came first
-	cl.release()
+	cl.Release()
 	return err
 }
 
 // neverSent gives up a registered call before its frame was sent. Its MessageId must
 // travel all the same, or the server's window would never move past it.
-func (c *conn) neverSent(cl *call) {
+func (c *Conn) neverSent(cl *Call) {
 	c.ring.mu.Lock()
 	if cl.state != callPending {
 		c.ring.mu.Unlock()
 		<-cl.done
-		cl.release()
+		cl.Release()
 		return
 	}
 	cl.state = callAbandoned
-	cl.dst, cl.late = nil, nil
+	cl.dst, cl.Undo = nil, nil
 	f, err := c.echoInstead(cl)
 	c.ring.mu.Unlock()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *conn) neverSent(cl *call) {
 }
 
 // writeLater sends a frame nobody waits for. It takes ownership of f.
-func (c *conn) writeLater(f frame) {
+func (c *Conn) writeLater(f frame) {
 	ctx := context.Background()
 	select {
 	case <-c.send.token:
@@ -111,13 +111,13 @@ func (c *conn) writeLater(f frame) {
 		return
 	}
 	if err := c.write(ctx, f); err != nil {
-		c.fail(lost(err))
+		c.fail(classified(err))
 	}
 }
 
 // sendCancel asks the server to give up on the request with the MessageId mid
 // (3.2.4.24). CANCEL costs no credit, takes no id and has no reply.
-func (c *conn) sendCancel(mid, async uint64, guard protection) {
+func (c *Conn) sendCancel(mid, async uint64, guard protection) {
 	sec := c.sec.Load()
 	h := proto.Header{Command: proto.CommandCancel, MessageID: mid}
 	if sec != nil {
@@ -151,43 +151,42 @@ func (c *conn) sendCancel(mid, async uint64, guard protection) {
 
 // startCompound sends several related requests as one frame. On an error the calls
 // are released, or on their way to be.
-func (c *conn) startCompound(ctx context.Context, parts []part, least protection) error {
+func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection) error {
 	want, expect := 0, 0
 	for _, p := range parts {
-		p.cl.charge = c.charged(max(len(p.cl.payload), p.cl.expect))
-		want += p.cl.charge
-		expect += p.cl.expect + replyRoom
+		p.Call.charge = c.charged(max(len(p.Call.Payload), p.Call.Expect))
+		want += p.Call.charge
+		expect += p.Call.Expect + replyRoom
 	}
-	mid, err := c.credits.acquireAll(ctx, parts[0].cl, want)
+	mid, err := c.credits.acquireAll(ctx, parts[0].Call, want)
 	if err != nil {
 		for _, p := range parts {
-			p.cl.release()
+			p.Call.Release()
 		}
 		return err
 	}
 	c.foresee(expect)
 	var sec *security
 	for i, p := range parts {
-		p.cl.mid = mid
-		mid += uint64(p.cl.charge)
-		sec = c.protect(p.cl, least)
+		p.Call.mid = mid
+		mid += uint64(p.Call.charge)
+		sec = c.protect(p.Call, least)
 		if i > 0 {
-			p.cl.flags |= proto.FlagRelated
-			p.cl.follows, parts[i-1].cl.mate = true, p.cl
+			p.Call.flags |= proto.FlagRelated
 		}
 	}
 	f, err := c.encodeCompound(sec, parts)
 	for i := 0; err == nil && i < len(parts); i++ {
-		if err = c.ring.add(parts[i].cl); err != nil {
+		if err = c.ring.add(parts[i].Call); err != nil {
 			parts = parts[i:] // the ones before were ended by fail
 			f.free()
 		}
 	}
 	if err != nil {
 		for _, p := range parts {
-			p.cl.release()
+			p.Call.Release()
 		}
-		c.fail(lost(err))
+		c.fail(classified(err))
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
@@ -197,8 +196,8 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 	}
 	if err := c.write(ctx, f); err != nil {
 		if !errors.As(err, new(*contextError)) {
-			c.fail(lost(err))
-			err = c.err()
+			c.fail(classified(err))
+			err = c.Err()
 		}
 		return c.abandonAll(ctx, parts, err)
 	}
@@ -206,11 +205,11 @@ func (c *conn) startCompound(ctx context.Context, parts []part, least protection
 }
 
 // abandonAll gives up every part of a compound and returns err.
-func (c *conn) abandonAll(ctx context.Context, parts []part, err error) error {
+func (c *Conn) abandonAll(ctx context.Context, parts []Part, err error) error {
 	for _, p := range parts {
-		if p.cl.abandon(ctx) == nil {
-			<-p.cl.done
-			p.cl.release()
+		if p.Call.abandon(ctx) == nil {
+			<-p.Call.done
+			p.Call.Release()
 		}
 	}
 	return err

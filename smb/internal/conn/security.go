@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"github.com/tarn-go/tarn/smb/internal/crypt"
@@ -12,6 +12,4 @@ type security struct {
 	opener     *crypt.Opener
 	signAll    bool // every request is signed, and every reply has to be
 	encryptAll bool // likewise encrypted
-	guest      bool
-	anonymous  bool
 }

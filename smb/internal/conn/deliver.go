@@ -1,6 +1,7 @@
-package smb
+package conn
 
 import (
+	"context"
 	"errors"
 
 	"github.com/tarn-go/tarn"
@@ -8,7 +9,7 @@ import (
 )
 
 // deliverFrame hands every message of a frame to its call. It takes ownership of buf.
-func (c *conn) deliverFrame(buf tarn.Buffer, came protection) error {
+func (c *Conn) deliverFrame(buf tarn.Buffer, came protection) error {
 	b := buf.Bytes()
 	elements := proto.NewElements(b)
 	for at := 0; elements.Next(); {
@@ -27,7 +28,7 @@ func (c *conn) deliverFrame(buf tarn.Buffer, came protection) error {
 }
 
 // deliver hands one message to its call. It takes ownership of msg.
-func (c *conn) deliver(msg tarn.Buffer, came protection) error {
+func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 	h, err := proto.DecodeHeader(msg.Bytes())
 	if err != nil {
 		msg.Free()
@@ -47,7 +48,7 @@ func (c *conn) deliver(msg tarn.Buffer, came protection) error {
 		if known {
 			return nil // another answer to a request that was cancelled, or one to the CANCEL
 		}
-		return protocolError("reply to a request that was not sent")
+		return ProtocolError("reply to a request that was not sent")
 	}
 	if err := c.accept(cl, &h, came); err != nil {
 		c.ring.mu.Unlock()
@@ -62,7 +63,7 @@ func (c *conn) deliver(msg tarn.Buffer, came protection) error {
 	}
 	c.ring.remove(cl)
 	c.settle(cl, &h)
-	cl.status, cl.reply, cl.opened = h.Status, msg, came == sealed
+	cl.Status, cl.reply, cl.opened = h.Status, msg, came == sealed
 	if cl.state == callAbandoned {
 		c.ring.mu.Unlock()
 		c.orphaned(cl)
@@ -76,20 +77,20 @@ func (c *conn) deliver(msg tarn.Buffer, came protection) error {
 
 // accept checks that a reply is one to cl, and that it came as the session demands
 // (3.2.5.1). A signature itself is verified by who waits. ring.mu is held.
-func (c *conn) accept(cl *call, h *proto.Header, came protection) error {
+func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 	switch {
 	case h.Flags&proto.FlagResponse == 0:
-		return protocolError("request from the server")
+		return ProtocolError("request from the server")
 	case h.Command != cl.cmd:
-		return protocolError(h.Command.String() + " reply to a " + cl.cmd.String())
+		return ProtocolError(h.Command.String() + " reply to a " + cl.cmd.String())
 	case cl.session != 0 && h.SessionID != cl.session:
-		return protocolError("reply of another session")
+		return ProtocolError("reply of another session")
 	case h.Flags&proto.FlagAsync == 0 && cl.tree != 0 && h.TreeID != cl.tree && cl.flags&proto.FlagRelated == 0:
-		return protocolError("reply of another share")
+		return ProtocolError("reply of another share")
 	case cl.state == callDone:
-		return protocolError("second reply to a " + cl.cmd.String())
+		return ProtocolError("second reply to a " + cl.cmd.String())
 	case h.Status == proto.StatusPending && h.Flags&proto.FlagAsync == 0:
-		return protocolError("interim reply without an id")
+		return ProtocolError("interim reply without an id")
 	case came == sealed:
 		return nil
 	case cl.guard == sealed:
@@ -102,7 +103,7 @@ func (c *conn) accept(cl *call, h *proto.Header, came protection) error {
 }
 
 // settle books the credits of a reply. ring.mu is held.
-func (c *conn) settle(cl *call, h *proto.Header) {
+func (c *Conn) settle(cl *Call, h *proto.Header) {
 	switch {
 	case !cl.answered:
 		c.credits.settle(cl.charge, int(h.Credits), 0)
@@ -113,9 +114,9 @@ func (c *conn) settle(cl *call, h *proto.Header) {
 
 // interim notes that the server took a request in hand and will answer later. ring.mu
 // is held.
-func (c *conn) interim(cl *call, h *proto.Header) error {
+func (c *Conn) interim(cl *Call, h *proto.Header) error {
 	if cl.answered {
-		return protocolError("second interim reply to a " + cl.cmd.String())
+		return ProtocolError("second interim reply to a " + cl.cmd.String())
 	}
 	cl.answered, cl.async = true, h.AsyncID
 	c.credits.settle(cl.charge, int(h.Credits), 1)
@@ -123,37 +124,53 @@ func (c *conn) interim(cl *call, h *proto.Header) error {
 }
 
 // orphaned disposes of the reply to a call that nobody waits for.
-func (c *conn) orphaned(cl *call) {
-	if cl.late != nil && cl.status == proto.StatusSuccess {
+func (c *Conn) orphaned(cl *Call) {
+	if cl.Undo != nil && cl.Status == proto.StatusSuccess {
 		c.work.run(func() {
 			if cl.verify() == nil {
-				cl.late(cl)
+				cl.Undo(cl)
 			}
-			cl.release()
+			cl.Release()
 		})
 		return
 	}
-	cl.release()
+	cl.Release()
 }
 
 // unsolicited handles what answers no request: an oplock or lease break. It is never
 // signed, and that of a lease, which belongs to no session, not encrypted either
 // (3.3.4.6, 3.3.4.7); whoever forges one takes a durable handle away, and no more.
-func (c *conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
+func (c *Conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
 	if h.Command != proto.CommandOplockBreak || h.Flags&proto.FlagResponse == 0 {
-		return protocolError("unasked " + h.Command.String())
+		return ProtocolError("unasked " + h.Command.String())
 	}
-	if c.onBreak != nil {
-		return c.onBreak(c, msg.Bytes())
+	b, err := proto.DecodeBreak(msg.Bytes())
+	if err != nil {
+		return err
+	}
+	if t := c.cfg.Broken(c, &b); t != nil {
+		c.work.run(func() { t.acknowledge(&b) })
 	}
 	return nil
+}
+
+// acknowledge answers the break of a lease or an oplock (3.2.5.19).
+func (t *Tree) acknowledge(b *proto.Break) {
+	if b.IsLease && b.Flags&proto.LeaseBreakAckRequired == 0 {
+		return
+	}
+	var req Request = &proto.OplockAck{FileID: b.FileID, Oplock: b.Oplock}
+	if b.IsLease {
+		req = &proto.LeaseAck{Key: b.LeaseKey, State: b.NewState}
+	}
+	t.Do(context.Background(), t.Call(proto.CommandOplockBreak), req)
 }
 
 var errSignature = errors.New("a reply's signature does not verify")
 
 // verify checks the signature of the reply in cl, in the goroutine of who waits for it.
 // One that is wrong ends the connection.
-func (cl *call) verify() error {
+func (cl *Call) verify() error {
 	c := cl.c
 	if cl.opened {
 		return nil // the encryption's own tag was checked

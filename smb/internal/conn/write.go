@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (s *sender) lock(ctx context.Context) error {
 	case <-s.token:
 		return nil
 	case <-ctx.Done():
-		return ctxError(ctx)
+		return ContextError(ctx)
 	}
 }
 
@@ -95,7 +95,7 @@ func short(n, want int, err error) error {
 // goroutine goes on sending it, and write returns the context's error: the payload
 // is the caller's again, and the stream stays whole. Any other error means that
 // the connection is broken.
-func (c *conn) write(ctx context.Context, f frame) error {
+func (c *Conn) write(ctx context.Context, f frame) error {
 	s := &c.send
 	if ctx.Done() == nil {
 		_, err := s.attempt(&f, 0)
@@ -122,14 +122,14 @@ func (c *conn) write(ctx context.Context, f frame) error {
 			s.nc.SetWriteDeadline(time.Time{})
 			rest := c.copyRest(f, sent)
 			c.work.run(func() { c.finishWrite(rest) })
-			return ctxError(ctx)
+			return ContextError(ctx)
 		}
 	}
 }
 
 // writeApart is write on a connection of a kind unknown, which a deadline might spoil (that
 // of TLS is broken for good): all of f is copied and a goroutine sends it.
-func (c *conn) writeApart(ctx context.Context, f frame) error {
+func (c *Conn) writeApart(ctx context.Context, f frame) error {
 	rest := c.copyRest(f, 0)
 	done := make(chan error, 1)
 	c.work.run(func() { done <- c.finishWrite(rest) })
@@ -137,12 +137,12 @@ func (c *conn) writeApart(ctx context.Context, f frame) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctxError(ctx)
+		return ContextError(ctx)
 	}
 }
 
 // copyRest takes ownership of f and returns what of it is unsent in memory of its own.
-func (c *conn) copyRest(f frame, sent int) tarn.Buffer {
+func (c *Conn) copyRest(f frame, sent int) tarn.Buffer {
 	head := f.buf.Bytes()
 	rest := c.pool.Get(len(head) + len(f.payload) - sent)
 	b := rest.Bytes()
@@ -158,12 +158,12 @@ func (c *conn) copyRest(f frame, sent int) tarn.Buffer {
 
 // finishWrite sends rest under the token it was given, and takes ownership of rest. An
 // error ends the connection.
-func (c *conn) finishWrite(rest tarn.Buffer) error {
+func (c *Conn) finishWrite(rest tarn.Buffer) error {
 	_, err := c.send.attempt(&frame{buf: rest}, 0)
 	rest.Free()
 	c.send.unlock()
 	if err != nil {
-		c.fail(lost(err))
+		c.fail(classified(err))
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"github.com/tarn-go/tarn"
@@ -20,7 +20,7 @@ type frame struct {
 func (f *frame) free() { f.buf.Free(); f.buf = tarn.Buffer{} }
 
 // protect decides how a request travels.
-func (c *conn) protect(cl *call, least protection) *security {
+func (c *Conn) protect(cl *Call, least protection) *security {
 	sec := c.sec.Load()
 	cl.guard = inClear
 	if sec == nil {
@@ -37,7 +37,7 @@ func (c *conn) protect(cl *call, least protection) *security {
 }
 
 // header is the SMB2 header of cl.
-func (c *conn) header(cl *call) proto.Header {
+func (c *Conn) header(cl *Call) proto.Header {
 	h := proto.Header{
 		Command:   cl.cmd,
 		Flags:     cl.flags,
@@ -46,7 +46,7 @@ func (c *conn) header(cl *call) proto.Header {
 		SessionID: cl.session,
 		Credits:   c.credits.request(cl.charge),
 	}
-	if c.agreed.dialect >= proto.Dialect210 {
+	if c.agreed.Dialect >= proto.Dialect210 {
 		h.CreditCharge = uint16(cl.charge)
 	}
 	if cl.guard == signed {
@@ -56,14 +56,14 @@ func (c *conn) header(cl *call) proto.Header {
 }
 
 // encode makes the frame of one request. MessageId, charge and protection are set.
-func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
+func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	size := directtcp.HeaderLen + proto.HeaderSize + req.Size()
-	inline := len(cl.payload) > 0 && (cl.guard == sealed || len(cl.payload) < coalesce)
+	inline := len(cl.Payload) > 0 && (cl.guard == sealed || len(cl.Payload) < coalesce)
 	if cl.guard == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
 	if inline {
-		size += len(cl.payload)
+		size += len(cl.Payload)
 	}
 	f := frame{buf: c.pool.Get(size)}
 	b := f.buf.Bytes()[:directtcp.HeaderLen]
@@ -74,9 +74,9 @@ func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
 	h := c.header(cl)
 	b = req.Append(h.Append(b))
 	if inline {
-		b = append(b, cl.payload...)
+		b = append(b, cl.Payload...)
 	} else {
-		f.payload = cl.payload
+		f.payload = cl.Payload
 	}
 	if cl.guard == signed {
 		rest := cl.rest[:0]
@@ -90,7 +90,7 @@ func (c *conn) encode(sec *security, cl *call, req request) (frame, error) {
 
 // finishFrame seals a frame whose messages end at end where asked, and puts the length
 // in front. It takes ownership of f.
-func (c *conn) finishFrame(sec *security, guard protection, f frame, end int) (frame, error) {
+func (c *Conn) finishFrame(sec *security, guard protection, f frame, end int) (frame, error) {
 	b := f.buf.Bytes()
 	if guard == sealed {
 		if err := sec.sealer.Seal(b[directtcp.HeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
@@ -103,22 +103,22 @@ func (c *conn) finishFrame(sec *security, guard protection, f frame, end int) (f
 	return f, nil
 }
 
-// part is one message of a compound.
-type part struct {
-	cl   *call
-	req  request
-	also proto.Status // a status that is no failure, besides success
+// Part is one message of a compound.
+type Part struct {
+	Call    *Call
+	Request Request
+	Also    proto.Status // a status that is no failure, besides success
 }
 
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.
-func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
-	guard := parts[0].cl.guard
+func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
+	guard := parts[0].Call.guard
 	size := directtcp.HeaderLen
 	if guard == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
 	for _, p := range parts {
-		size += (proto.HeaderSize + p.req.Size() + len(p.cl.payload) + 7) &^ 7
+		size += (proto.HeaderSize + p.Request.Size() + len(p.Call.Payload) + 7) &^ 7
 	}
 	f := frame{buf: c.pool.Get(size)}
 	b := f.buf.Bytes()[:directtcp.HeaderLen]
@@ -127,9 +127,9 @@ func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
 	}
 	for i, p := range parts {
 		start := len(b)
-		h := c.header(p.cl)
-		b = p.req.Append(h.Append(b))
-		b = append(b, p.cl.payload...)
+		h := c.header(p.Call)
+		b = p.Request.Append(h.Append(b))
+		b = append(b, p.Call.Payload...)
 		if i < len(parts)-1 {
 			b = proto.PadCompound(b, start)
 		}
@@ -142,7 +142,7 @@ func (c *conn) encodeCompound(sec *security, parts []part) (frame, error) {
 
 // echoInstead rewrites a request nobody waits for any more, before it was sent, into an
 // ECHO with the same MessageId and charge, so that the sequence has no hole.
-func (c *conn) echoInstead(cl *call) (frame, error) {
-	cl.cmd, cl.tree, cl.payload, cl.flags = proto.CommandEcho, 0, nil, 0
+func (c *Conn) echoInstead(cl *Call) (frame, error) {
+	cl.cmd, cl.tree, cl.Payload, cl.flags = proto.CommandEcho, 0, nil, 0
 	return c.encode(c.sec.Load(), cl, simple{})
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// TestCancelAmidPlacing gives a read up while its data is being received into the
+// TestCancelWhilePlacing gives a read up while its data is being received into the
 // caller's slice: the slice is given back at once, nothing is written to it afterwards,
 // and the connection goes on with the next reply.
-func TestCancelAmidPlacing(t *testing.T) {
+func TestCancelWhilePlacing(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "signed/HMAC", "encrypted/GCM"} {
 		for _, over := range []string{"pipe", "tcp"} {
 			for _, sent := range []int{90, 5000, 300_000} {

@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"context"
@@ -26,13 +26,13 @@ type creditWait struct {
 	mid         uint64
 	err         error
 	together    bool // of no use unless all of them are to be had
-	prev, next  *call
+	prev, next  *Call
 	queued      bool
 }
 
-type waitList struct{ head, tail *call }
+type waitList struct{ head, tail *Call }
 
-func (l *waitList) push(cl *call) {
+func (l *waitList) push(cl *Call) {
 	w := &cl.wait
 	w.prev, w.next, w.queued = l.tail, nil, true
 	if l.tail == nil {
@@ -43,7 +43,7 @@ func (l *waitList) push(cl *call) {
 	l.tail = cl
 }
 
-func (l *waitList) drop(cl *call) {
+func (l *waitList) drop(cl *Call) {
 	w := &cl.wait
 	if w.prev == nil {
 		l.head = w.next
@@ -88,21 +88,21 @@ func (k *credits) try(want, least int) (mid uint64, got int, ok bool) {
 
 // acquire takes credits for cl, waiting for them. The done channel of cl, which is not
 // registered yet, wakes it.
-func (k *credits) acquire(ctx context.Context, cl *call, want, least int) (mid uint64, got int, err error) {
+func (k *credits) acquire(ctx context.Context, cl *Call, want, least int) (mid uint64, got int, err error) {
 	return k.acquireFor(ctx, cl, creditWait{want: want, least: least})
 }
 
-// acquireAll is acquire for requests that travel together. It fails with errNoCredits as
+// acquireAll is acquire for requests that travel together. It fails with ErrNoCredits as
 // soon as the server does not grant as many: then they must be sent one by one.
-func (k *credits) acquireAll(ctx context.Context, cl *call, want int) (mid uint64, err error) {
+func (k *credits) acquireAll(ctx context.Context, cl *Call, want int) (mid uint64, err error) {
 	mid, _, err = k.acquireFor(ctx, cl, creditWait{want: want, least: want, together: true})
 	return mid, err
 }
 
-func (k *credits) acquireFor(ctx context.Context, cl *call, w creditWait) (mid uint64, got int, err error) {
+func (k *credits) acquireFor(ctx context.Context, cl *Call, w creditWait) (mid uint64, got int, err error) {
 	// A request of an ended context is not sent, even where its reply would come before anybody waits.
 	if ctx.Err() != nil {
-		return 0, 0, ctxError(ctx)
+		return 0, 0, ContextError(ctx)
 	}
 	k.mu.Lock()
 	if k.err != nil {
@@ -127,7 +127,7 @@ func (k *credits) acquireFor(ctx context.Context, cl *call, w creditWait) (mid u
 			k.waiting.drop(cl)
 			k.serve()
 			k.mu.Unlock()
-			return 0, 0, ctxError(ctx)
+			return 0, 0, ContextError(ctx)
 		}
 		k.mu.Unlock()
 		<-cl.done // served meanwhile: what was taken must be used
@@ -144,13 +144,13 @@ func (k *credits) serve() {
 		switch {
 		case ok:
 		case w.together && k.avail+k.lent < w.want:
-			w.err = errNoCredits
+			w.err = ErrNoCredits
 		default:
 			if k.lent > 0 || k.parked > 0 {
 				return
 			}
 			// Nobody is left whose answer could bring any.
-			w.err = protocolError("it grants too few credits for any request")
+			w.err = ProtocolError("it grants too few credits for any request")
 		}
 		w.mid, w.got = mid, got
 		k.waiting.drop(cl)

@@ -13,24 +13,24 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// closing tells when the client gives its connection up.
-type closing struct {
+// observedConn closes a channel when the client closes the connection.
+type observedConn struct {
 	net.Conn
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (c *closing) Close() error {
+func (c *observedConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
 
-// TestHangUpWhileIdle holds that somebody reads when nothing is asked for: a server that
-// hangs up after the callers read for themselves is noticed without a further call.
+// TestHangUpWhileIdle holds that a server that hangs up is noticed while nothing is under way,
+// without a further call.
 func TestHangUpWhileIdle(t *testing.T) {
 	s := &script.Server{}
 	client, server := net.Pipe()
-	nc := &closing{Conn: client, closed: make(chan struct{})}
+	nc := &observedConn{Conn: client, closed: make(chan struct{})}
 	go s.Serve(server)
 	f, err := scripted(t, s, smb.Dialer{
 		DialFunc: func(context.Context, string, string) (net.Conn, error) { return nc, nil },
@@ -43,9 +43,9 @@ func TestHangUpWhileIdle(t *testing.T) {
 	<-nc.closed
 }
 
-// TestTurns has callers alone and together, some of which give up, read from a server that
-// falters amid frames for long enough that who reads has to hand over.
-func TestTurns(t *testing.T) {
+// TestReadersWhoGiveUp has callers alone and together, some of whose contexts end early, read from
+// a server that pauses within frames for longer than those contexts last.
+func TestReadersWhoGiveUp(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM", "plain/one credit"} {
 		for _, over := range []string{"pipe", "tcp"} {
 			t.Run(kind+"/"+over, func(t *testing.T) {
@@ -75,14 +75,14 @@ func TestTurns(t *testing.T) {
 				for range 4 {
 					callers.Go(func() {
 						for range 25 {
-							impatient(t, f)
+							readBriefly(t, f)
 						}
 					})
 				}
 				callers.Wait()
 				lone()
 				for range 10 {
-					impatient(t, f)
+					readBriefly(t, f)
 				}
 				checkRead(t, f, 3<<20, 5)
 			})
@@ -90,8 +90,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// impatient reads for as long as it likes.
-func impatient(t *testing.T, f *smb.File) {
+// readBriefly reads under a context that ends after up to 20 ms.
+func readBriefly(t *testing.T, f *smb.File) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(20))*time.Millisecond)
 	defer cancel()
 	p, off := make([]byte, 1+rand.IntN(300_000)), rand.Int64N(1<<20)

@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import (
 	"context"
@@ -9,50 +9,50 @@ import (
 // validate proves that nobody tampered with NEGOTIATE below 3.1.1, whose hash does it
 // there: the request is repeated under a signature, and the server says, signed too,
 // what it had answered (MS-SMB2 3.2.5.5). It is done once a connection.
-func (t *tree) validate(ctx context.Context) error {
+func (t *Tree) validate(ctx context.Context) error {
 	c, a, sec := t.c, &t.c.agreed, t.c.sec.Load()
 	offered := a.offer.Dialects
-	if a.dialect >= proto.Dialect311 || offered[len(offered)-1] < proto.Dialect300 || sec.signer == nil || c.validated.Load() {
+	if a.Dialect >= proto.Dialect311 || offered[len(offered)-1] < proto.Dialect300 || sec.signer == nil || c.validated.Load() {
 		return nil
 	}
 	v := proto.ValidateNegotiate{
 		Capabilities: a.offer.Capabilities, GUID: a.offer.ClientGUID,
 		SecurityMode: a.offer.SecurityMode, Dialects: offered,
 	}
-	cl := t.call(proto.CommandIoctl)
-	cl.force, cl.expect = true, 24
+	cl := t.Call(proto.CommandIoctl)
+	cl.force, cl.Expect = true, 24
 	req := proto.IoctlRequest{Code: proto.FsctlValidateNegotiate, FileID: proto.NoFileID(), Input: v.Append(nil), Output: 24}
-	err := t.roundTrip(ctx, cl, &req,
+	err := t.RoundTrip(ctx, cl, &req,
 		// Servers that do not know the code say so under their signature, which an
 		// attacker cannot make (3.2.5.5).
 		proto.StatusNotSupported, proto.StatusInvalidDeviceRequest, proto.StatusFileClosed)
 	if err != nil {
 		return err
 	}
-	defer cl.release()
-	if cl.status != proto.StatusSuccess {
-		if a.dialect >= proto.Dialect300 {
+	defer cl.Release()
+	if cl.Status != proto.StatusSuccess {
+		if a.Dialect >= proto.Dialect300 {
 			return t.tampered("it does not know VALIDATE_NEGOTIATE_INFO")
 		}
 		c.validated.Store(true)
 		return nil
 	}
-	r, err := proto.DecodeIoctlResponse(cl.message())
+	r, err := proto.DecodeIoctlResponse(cl.Message())
 	if err != nil {
-		return t.malformed(err)
+		return t.Malformed(err)
 	}
 	got, err := proto.DecodeValidatedNegotiate(r.Output)
 	if err != nil {
-		return t.malformed(err)
+		return t.Malformed(err)
 	}
-	if got.Dialect != a.dialect || got.GUID != a.serverGUID || got.SecurityMode != a.mode || got.Capabilities != a.serverCaps {
+	if got.Dialect != a.Dialect || got.GUID != a.ServerGUID || got.SecurityMode != a.mode || got.Capabilities != a.serverCaps {
 		return t.tampered("NEGOTIATE was changed on its way")
 	}
 	c.validated.Store(true)
 	return nil
 }
 
-func (t *tree) tampered(text string) error {
+func (t *Tree) tampered(text string) error {
 	err := securityError(text)
 	t.c.fail(err)
 	return err

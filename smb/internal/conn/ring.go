@@ -1,4 +1,4 @@
-package smb
+package conn
 
 import "sync"
 
@@ -13,17 +13,16 @@ const (
 // the overflow map when the window comes round to them. It also keeps idle slots.
 type ring struct {
 	mu    sync.Mutex
-	slots []*call
-	over  map[uint64]*call
+	slots []*Call
+	over  map[uint64]*Call
 	count int
-	free  *call
+	free  *Call
 	err   error // why the connection ended
-	turn  turn
 	gone  cancelled
 }
 
 // acquire returns an idle slot.
-func (r *ring) acquire(c *conn) *call {
+func (r *ring) acquire(c *Conn) *Call {
 	r.mu.Lock()
 	cl := r.free
 	if cl != nil {
@@ -31,13 +30,13 @@ func (r *ring) acquire(c *conn) *call {
 	}
 	r.mu.Unlock()
 	if cl == nil {
-		cl = &call{c: c, done: make(chan struct{}, 1)}
+		cl = &Call{c: c, done: make(chan struct{}, 1)}
 	}
 	return cl
 }
 
 // release recycles a slot that is not registered. The caller must own it.
-func (r *ring) release(cl *call) {
+func (r *ring) release(cl *Call) {
 	cl.reset()
 	r.mu.Lock()
 	cl.next = r.free
@@ -46,14 +45,14 @@ func (r *ring) release(cl *call) {
 }
 
 // add registers cl under cl.mid, or tells why the connection ended.
-func (r *ring) add(cl *call) error {
+func (r *ring) add(cl *Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
 		return r.err
 	}
 	if r.slots == nil {
-		r.slots = make([]*call, ringMin)
+		r.slots = make([]*Call, ringMin)
 	}
 	at := &r.slots[cl.mid&uint64(len(r.slots)-1)]
 	for *at != nil && len(r.slots) < ringMax {
@@ -62,16 +61,13 @@ func (r *ring) add(cl *call) error {
 	}
 	if *at != nil {
 		if r.over == nil {
-			r.over = make(map[uint64]*call)
+			r.over = make(map[uint64]*Call)
 		}
 		r.over[(*at).mid] = *at // the one that stayed behind
 	}
 	*at = cl
 	cl.state = callPending
 	r.count++
-	if r.count > 1 && !cl.follows {
-		r.turn.delegate()
-	}
 	return nil
 }
 
@@ -84,7 +80,7 @@ func (r *ring) empty() bool {
 
 func (r *ring) grow() {
 	old := r.slots
-	r.slots = make([]*call, 2*len(old))
+	r.slots = make([]*Call, 2*len(old))
 	for _, cl := range old {
 		if cl != nil {
 			r.slots[cl.mid&uint64(len(r.slots)-1)] = cl
@@ -93,7 +89,7 @@ func (r *ring) grow() {
 }
 
 // find returns the call registered under mid, nil when there is none. r.mu is held.
-func (r *ring) find(mid uint64) *call {
+func (r *ring) find(mid uint64) *Call {
 	if len(r.slots) == 0 {
 		return nil
 	}
@@ -104,7 +100,7 @@ func (r *ring) find(mid uint64) *call {
 }
 
 // remove ends the registration of cl. r.mu is held.
-func (r *ring) remove(cl *call) {
+func (r *ring) remove(cl *Call) {
 	if len(r.slots) == 0 {
 		return
 	}
@@ -121,7 +117,7 @@ func (r *ring) remove(cl *call) {
 }
 
 // clear ends all registrations and visits the calls. r.mu is held.
-func (r *ring) clear(visit func(*call)) {
+func (r *ring) clear(visit func(*Call)) {
 	slots, over := r.slots, r.over
 	r.slots, r.over, r.count = nil, nil, 0
 	for _, cl := range slots {

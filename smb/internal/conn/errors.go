@@ -1,0 +1,82 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/tarn-go/tarn/smb/internal/directtcp"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Classes of what ends a connection. Package smb exports them under names of its own.
+var (
+	// ErrLost is matched when the connection broke (the network's fault, or the server's).
+	ErrLost = errors.New("smb: connection lost")
+	// ErrProtocol is matched when the server broke the protocol (the peer's fault).
+	ErrProtocol = errors.New("smb: the server broke the protocol")
+	// ErrSecurity is matched when a reply or the server lacks the security that is required
+	// (the fault of the peer, or of someone in between).
+	ErrSecurity = errors.New("smb: security requirement not met")
+)
+
+// ErrNoCredits is returned where a request would have to wait for credits and was not to, and
+// where the server does not grant as many as the requests of one frame cost. Nothing was sent.
+var ErrNoCredits = errors.New("smb: no credits available")
+
+// connError is the end of a connection: its class and what happened.
+type connError struct {
+	class error
+	cause error
+}
+
+func (e *connError) Error() string   { return e.class.Error() + ": " + e.cause.Error() }
+func (e *connError) Unwrap() []error { return []error{e.class, e.cause} }
+
+// ProtocolError is an error of class ErrProtocol.
+func ProtocolError(text string) error { return &connError{ErrProtocol, errors.New(text)} }
+
+func securityError(text string) error { return &connError{ErrSecurity, errors.New(text)} }
+
+// classified gives a network error its class; one that has a class keeps it.
+func classified(err error) error {
+	if err == nil {
+		return nil
+	}
+	var classed *connError
+	switch {
+	case errors.As(err, &classed):
+		return err
+	case errors.Is(err, proto.ErrMalformed), errors.Is(err, directtcp.ErrHeader):
+		return &connError{ErrProtocol, err}
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
+		return &connError{ErrLost, errors.New("the server hung up")}
+	}
+	return &connError{ErrLost, err}
+}
+
+// contextError is the end of a context, which matches os.ErrDeadlineExceeded like a
+// connection's own deadline would.
+type contextError struct{ err error }
+
+// ContextError is the error of an operation whose context ctx has ended.
+func ContextError(ctx context.Context) error { return &contextError{context.Cause(ctx)} }
+
+func (e *contextError) Error() string   { return "smb: " + e.err.Error() }
+func (e *contextError) Unwrap() error   { return e.err }
+func (e *contextError) Timeout() bool   { return errors.Is(e.err, context.DeadlineExceeded) }
+func (e *contextError) Temporary() bool { return e.Timeout() }
+func (e *contextError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded && e.Timeout()
+}
+
+// Refusal is a reply with a status other than success.
+type Refusal struct {
+	Command proto.Command
+	Status  proto.Status
+	// Dialect and Message are what it takes to decode the reply's error data. Message is valid
+	// until Config.Refused returns.
+	Dialect proto.Dialect
+	Message []byte
+}

@@ -1,0 +1,104 @@
+package conn
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Tree is one share connected on one connection. It is safe for concurrent use.
+type Tree struct {
+	c     *Conn
+	id    uint32
+	kind  proto.ShareType
+	guard protection // sealed: the share asks for encryption, whatever the session does
+}
+
+// Connect connects the share \\host\share (TREE_CONNECT).
+func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
+	cl := c.newCall(proto.CommandTreeConnect, 0)
+	// 3.1.1 wants it signed on every session that can (3.2.4.2.4): it proves that
+	// nobody changed the set-up.
+	cl.force = c.agreed.Dialect >= proto.Dialect311
+	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
+	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
+		return nil, err
+	}
+	defer cl.Release()
+	r, err := proto.DecodeTreeConnectResponse(cl.Message())
+	if err != nil {
+		return nil, c.malformed(err)
+	}
+	t := &Tree{c: c, id: le.Uint32(cl.Message()[proto.OffsetTreeID:]), kind: r.Type}
+	if r.Flags&proto.ShareFlagEncryptData != 0 {
+		t.guard = sealed
+	}
+	if sec := c.sec.Load(); t.guard == sealed && sec.sealer == nil {
+		t.Disconnect(ctx)
+		return nil, securityError("the share must be encrypted, and the session has no key for it")
+	}
+	if err := t.validate(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Conn is the tree's connection.
+func (t *Tree) Conn() *Conn { return t.c }
+
+// Kind is what the share holds.
+func (t *Tree) Kind() proto.ShareType { return t.kind }
+
+// Disconnect gives the tree up on the server (TREE_DISCONNECT).
+func (t *Tree) Disconnect(ctx context.Context) error {
+	return t.Do(ctx, t.Call(proto.CommandTreeDisconnect), simple{})
+}
+
+// Call takes a slot for a request on this tree. It ends with the first error that a method gets
+// for it, or with Call.Release.
+func (t *Tree) Call(cmd proto.Command) *Call { return t.c.newCall(cmd, t.id) }
+
+// RoundTrip sends one request and waits for its reply. With a nil error the caller
+// releases cl. A refusal by the server comes as the error of Config.Refused, cl being released,
+// unless its status is among the expected.
+func (t *Tree) RoundTrip(ctx context.Context, cl *Call, req Request, expected ...proto.Status) error {
+	return t.c.roundTrip(ctx, cl, req, t.guard, expected...)
+}
+
+// Do is RoundTrip for a request whose reply says nothing but success: cl is released.
+func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
+	return t.c.do(ctx, cl, req, t.guard)
+}
+
+// Compound sends related requests in one frame and waits for all replies. It returns
+// the first refusal. With a nil error the calls are the caller's to release. With too few
+// credits for all of them together it fails with ErrNoCredits, and nothing was sent.
+func (t *Tree) Compound(ctx context.Context, parts []Part) error {
+	return t.c.compound(ctx, parts, t.guard)
+}
+
+// Malformed ends the connection over a reply that a decoder refused, and returns the error for
+// the caller.
+func (t *Tree) Malformed(err error) error { return t.c.malformed(err) }
+
+// Sealed reports whether what the tree sends and receives is encrypted.
+func (t *Tree) Sealed() bool {
+	sec := t.c.sec.Load()
+	return t.guard == sealed || sec.encryptAll
+}
+
+// protected reports whether there is more to do for a request than to move bytes: to encrypt it or
+// to sign it.
+func (t *Tree) protected() bool {
+	sec := t.c.sec.Load()
+	return t.guard == sealed || sec.encryptAll || sec.signAll
+}
+
+// Affordable is n, the length of a reply in bytes, or what one credit pays for when the server
+// has granted too few credits for n.
+func (t *Tree) Affordable(n int) int {
+	if t.c.charged(n) > t.c.credits.total() {
+		return min(n, 65536)
+	}
+	return n
+}
