@@ -13,7 +13,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// referral is a server's word on where a name that DFS has moved lives (MS-DFSC 2.2.4).
+// referral is a server's answer where the target of a DFS link is (MS-DFSC 2.2.4).
 type referral struct {
 	targets []string // \server\share, or what is below one, in the server's order
 	expires time.Time
@@ -169,8 +169,8 @@ func (rs *referrals) drop(r *referral) {
 	maps.DeleteFunc(rs.links, func(_ string, x *referral) bool { return x == r })
 }
 
-// target connects \server\share\path and returns its tree and path. The path is the
-// server's word, and checked like the user's.
+// target connects \server\share\path and returns its tree and path. The path comes from the
+// server, and is checked like the user's.
 func (m *mount) target(ctx context.Context, target string) (*tree, string, error) {
 	parts := strings.SplitN(strings.Trim(target, `\`), `\`, 3)
 	if len(parts) < 2 {

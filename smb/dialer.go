@@ -41,7 +41,7 @@ type Dialer struct {
 	// Names says how characters that Windows refuses in names are written. NamesAsTheyAre,
 	// the zero value, refuses them with ErrName.
 	Names NameMapping
-	// AllowGuest accepts a session as guest, or as nobody, although the Initiator has
+	// AllowGuest accepts a session as guest, or as the anonymous user, although the Initiator has
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
 	// a session is refused with ErrSecurity.
 	AllowGuest bool
@@ -61,7 +61,7 @@ type Dialer struct {
 	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which may keep
 	// leases and durable handles by it; zero: a random one for each Session.
 	ClientGUID [16]byte
-	// NoReconnect leaves a lost connection lost: what follows fails with ErrConnLost.
+	// NoReconnect has a lost connection not replaced: later operations fail with ErrConnLost.
 	NoReconnect bool
 	// NoDurable opens files without asking for durable handles.
 	NoDurable bool

@@ -65,7 +65,7 @@ func ExampleShare_WithContext() {
 	}
 }
 
-// ReadBuffer hands out the receive buffer itself; whoever has it frees it.
+// ReadBuffer hands out the receive buffer itself; the caller frees it.
 func ExampleFile_ReadBuffer() {
 	var f *smb.File // of Share.Open
 	if f == nil {

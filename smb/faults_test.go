@@ -207,7 +207,7 @@ func TestHandleLost(t *testing.T) {
 	}
 }
 
-// TestKilled kills the server amid writes: what was acknowledged is there.
+// TestKilled kills the server during writes: what was acknowledged is there.
 func TestKilled(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}})

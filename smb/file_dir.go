@@ -13,10 +13,10 @@ func (f *File) readDir(n int) ([]*info, error) {
 	if !h.isDir {
 		return nil, errNotDirectory
 	}
-	if err := h.take(ctx); err != nil {
+	if err := h.lockPosition(ctx); err != nil {
 		return nil, err
 	}
-	defer h.give()
+	defer h.unlockPosition()
 	if h.dir == nil {
 		h.dir = newListing(h.m.s.cfg.Limits.MaxEntries, h.live)
 	}

@@ -11,18 +11,18 @@ import (
 func (f *File) Write(p []byte) (int, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	if err := f.h.take(ctx); err != nil {
+	if err := f.h.lockPosition(ctx); err != nil {
 		return 0, f.wrap("write", err)
 	}
-	defer f.h.give()
+	defer f.h.unlockPosition()
 	n, err := f.write(ctx, p)
 	return n, f.wrap("write", err)
 }
 
-// write is Write with the turn taken.
+// write is Write with the position held.
 func (f *File) write(ctx context.Context, p []byte) (n int, err error) {
 	h := f.h
-	h.dropAhead()
+	h.discardReadAhead()
 	defer h.changed()
 	if h.append {
 		return h.appendAll(ctx, p)
@@ -42,10 +42,10 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
 	h := f.h
-	if err := h.take(ctx); err != nil {
+	if err := h.lockPosition(ctx); err != nil {
 		return 0, f.wrap("seek", err)
 	}
-	defer h.give()
+	defer h.unlockPosition()
 	at := offset
 	switch whence {
 	case io.SeekStart:

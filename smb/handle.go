@@ -32,12 +32,12 @@ type handle struct {
 	grants  proto.CreateGrants
 	oplock  proto.OplockLevel
 
-	length  atomic.Int64  // as last heard from the server or written here; a hint
+	length  atomic.Int64  // as the server last reported it or as written here; a hint
 	version atomic.Uint64 // counts changes made through this session
-	ended   atomic.Bool   // closed, for who gives the turn back
+	ended   atomic.Bool   // closed, for the holder of the position
 
-	reopening chan struct{} // capacity 1, full when free: whoever reopens holds it
-	turn      chan struct{} // capacity 1, full when free: whoever moves the position holds it
+	reopening chan struct{} // capacity 1, full when free: the goroutine that reopens holds it
+	position  chan struct{} // capacity 1, full when free: its holder alone uses the fields below
 	off       int64
 	stream    readAhead
 	dir       *listing
@@ -50,12 +50,12 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 		created:   r.Action == proto.ActionCreated,
 		born:      r.Times.Creation,
 		opened:    r.Times.LastWrite.Time(),
-		turn:      make(chan struct{}, 1),
+		position:  make(chan struct{}, 1),
 		reopening: make(chan struct{}, 1),
 	}
 	h.length.Store(int64(r.EndOfFile))
 	h.reopening <- struct{}{}
-	h.turn <- struct{}{}
+	h.position <- struct{}{}
 	return h
 }
 
@@ -76,49 +76,49 @@ func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 	return h.reopen(ctx)
 }
 
-// take waits for the turn to move the position.
-func (h *handle) take(ctx context.Context) error {
+// lockPosition waits for the right to use the position, the read-ahead and the listing.
+func (h *handle) lockPosition(ctx context.Context) error {
 	select {
-	case <-h.turn:
+	case <-h.position:
 		return nil
 	default:
 	}
 	select {
-	case <-h.turn:
+	case <-h.position:
 		return nil
 	case <-ctx.Done():
 		return conn.ContextError(ctx)
 	}
 }
 
-// give gives the turn back. What was read ahead does not outlive the file or the session.
-func (h *handle) give() {
+// unlockPosition gives it back. What was read ahead does not outlive the file or the session.
+func (h *handle) unlockPosition() {
 	if h.over() {
-		h.dropStreams()
+		h.discardBuffered()
 	}
-	h.turn <- struct{}{}
+	h.position <- struct{}{}
 	if h.over() {
-		h.tryDrop() // it may have been closed since
+		h.tryDiscard() // it may have been closed since
 	}
 }
 
 // over reports whether the position is not going to be used any more.
 func (h *handle) over() bool { return h.ended.Load() || h.m.s.streams.closed.Load() }
 
-// tryDrop drops what reading the file in order has buffered, unless a call under way has
-// the turn: that call does it then.
-func (h *handle) tryDrop() {
+// tryDiscard drops what reading the file in order has buffered, unless a call under way holds
+// the position: unlockPosition does it then.
+func (h *handle) tryDiscard() {
 	select {
-	case <-h.turn:
-		h.dropStreams()
-		h.turn <- struct{}{}
+	case <-h.position:
+		h.discardBuffered()
+		h.position <- struct{}{}
 	default:
 	}
 }
 
-// dropStreams drops what was read ahead, for whoever has the turn.
-func (h *handle) dropStreams() {
-	h.dropAhead()
+// discardBuffered drops what was read ahead, and the listing. The caller holds the position.
+func (h *handle) discardBuffered() {
+	h.discardReadAhead()
 	h.dropListing()
 }
 
@@ -142,7 +142,7 @@ func (h *handle) grown(n int64) {
 // close gives the file up on the server.
 func (h *handle) close(ctx context.Context) error {
 	if h.keptByServer() {
-		h.live(ctx) // or the server would keep it open for nobody
+		h.live(ctx) // or the server would keep it open until its own timeout
 	}
 	h.mu.Lock()
 	if h.closed {
@@ -153,7 +153,7 @@ func (h *handle) close(ctx context.Context) error {
 	t, id, gone := h.t, h.id, h.gone
 	h.mu.Unlock()
 	h.ended.Store(true)
-	h.tryDrop()
+	h.tryDiscard()
 	h.m.s.leases.forget(h)
 	if gone != nil {
 		return gone

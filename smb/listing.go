@@ -48,7 +48,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			if name == "." || name == ".." {
 				continue
 			}
-			// A name that leads elsewhere is an attack on whoever joins it to a path.
+			// A name that leads elsewhere would attack the program that joins it to a path.
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
 				return nil, l.t.Malformed(conn.ProtocolError("directory entry with a path for a name"))
 			}

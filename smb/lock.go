@@ -13,7 +13,7 @@ type LockMode uint8
 // Modes of a lock.
 const (
 	LockShared    LockMode = iota + 1 // others may read and share
-	LockExclusive                     // nobody else may touch the bytes
+	LockExclusive                     // no other file may read or write the bytes
 )
 
 // Lock locks n bytes from off, waiting for others to give way; the file's context ends

@@ -12,7 +12,7 @@ import (
 
 // WriteNewFile writes data to a file that it makes, and gives it the time of last write mtime
 // unless that is zero. The error matches fs.ErrExist when the name is taken. Up to 64 KiB take one
-// round trip, and others see all of the file or, for a moment, an empty one. When writing fails
+// round trip, and others see all of the file or, until it is written, an empty one. When writing fails
 // the file is removed again, unless the connection was lost: then it may or may not be there.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	var err error

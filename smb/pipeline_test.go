@@ -20,7 +20,7 @@ import (
 )
 
 // batched holds the first requests of one command until most of them wait, and answers
-// those in reverse: whoever keeps fewer in flight never hears of the first.
+// those in reverse: a client that keeps fewer in flight never gets the reply to the first.
 func batched(s *script.Server, cmd proto.Command, most int) {
 	type held struct {
 		m    script.Message

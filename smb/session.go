@@ -23,7 +23,7 @@ type Session struct {
 
 	connConfig *conn.Config // of every connection
 
-	lock   chan struct{} // capacity 1, full when free: whoever dials holds it
+	lock   chan struct{} // capacity 1, full when free: the goroutine that dials holds it
 	done   chan struct{} // closed by Close
 	mu     sync.Mutex
 	cur    *conn.Conn
@@ -252,7 +252,7 @@ func (s *Session) previous() uint64 {
 	return 0
 }
 
-// Echo asks the server for a sign of life.
+// Echo sends an ECHO and waits for its reply.
 func (s *Session) Echo(ctx context.Context) error {
 	c, err := s.conn(ctx)
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *Session) Logoff(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close closes the connection without a word to the server, which ends the session
+// Close closes the connection without a LOGOFF; the server ends the session
 // itself. What is under way fails with ErrConnLost; later calls fail with ErrClosed.
 // When Close returns, the session holds no memory of the pool but what its unfinished
 // calls do.
@@ -342,7 +342,7 @@ func (s *Session) forget(m *mount) {
 type mount struct {
 	s    *Session
 	name string
-	lock chan struct{} // capacity 1, full when free: whoever connects holds it
+	lock chan struct{} // capacity 1, full when free: the goroutine that connects holds it
 
 	mu     sync.Mutex
 	t      *tree

@@ -14,7 +14,7 @@ import (
 type Share struct {
 	m   *mount
 	ctx context.Context
-	at  proto.Filetime // the snapshot's moment, zero for the present
+	at  proto.Filetime // the time of the snapshot, zero for the present
 }
 
 // WithContext returns the same mount with another context for what is done through it.
@@ -32,7 +32,7 @@ func (s *Share) Name() string { return s.m.name }
 func (s *Share) Session() *Session { return s.m.s }
 
 // Unmount disconnects the share. Files open on it are closed by the server. Every
-// Share that came of the same Mount is closed with it.
+// Share of the same Mount is closed with it.
 func (s *Share) Unmount() error {
 	m := s.m
 	m.mu.Lock()

@@ -43,7 +43,7 @@ func (s *Share) MkdirAll(name string, perm fs.FileMode) error {
 		}
 	}
 	err = s.mkdir(remote)
-	if errors.Is(err, fs.ErrExist) { // somebody else was at it too
+	if errors.Is(err, fs.ErrExist) { // another client made it meanwhile
 		if fi, err := s.stat(remote, 0); err == nil && fi.IsDir() {
 			return nil
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// snapshotFormat is how servers name the moment of a snapshot, in UTC (MS-SMB2 2.2.32.2).
+// snapshotFormat is how servers name the time of a snapshot, in UTC (MS-SMB2 2.2.32.2).
 const snapshotFormat = "@GMT-2006.01.02-15.04.05"
 
-// Snapshots lists the moments of the share's snapshots ("previous versions"), in the
+// Snapshots lists the times of the share's snapshots ("previous versions"), in the
 // server's order.
 func (s *Share) Snapshots() ([]time.Time, error) {
 	var list []time.Time
@@ -54,7 +54,7 @@ func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]t
 	return size, err
 }
 
-// At returns the share as it was at the moment of a snapshot, which is one that
+// At returns the share as it was at the time of a snapshot, which is one that
 // [Share.Snapshots] lists: its files and directories can be listed and read. Servers
 // refuse to change them. The zero time is the present.
 func (s *Share) At(when time.Time) *Share {
@@ -66,7 +66,7 @@ func (s *Share) At(when time.Time) *Share {
 	return &at
 }
 
-// snapshotKey is the key of the moment that every CREATE of an operation asks for.
+// snapshotKey is the key of the time that every CREATE of an operation asks for.
 type snapshotKey struct{}
 
 // inSnapshot has what is opened under ctx opened in the share's snapshot.
@@ -77,7 +77,7 @@ func (s *Share) inSnapshot(ctx context.Context) context.Context {
 	return context.WithValue(ctx, snapshotKey{}, s.at)
 }
 
-// snapshotOf is the moment to open files at, zero for the present.
+// snapshotOf is the time to open files at, zero for the present.
 func snapshotOf(ctx context.Context) proto.Filetime {
 	at, _ := ctx.Value(snapshotKey{}).(proto.Filetime)
 	return at

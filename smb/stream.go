@@ -28,10 +28,10 @@ const maxAhead = 8 << 20
 const smallFile = 64 << 10
 
 // readAhead holds what was asked for ahead of the reader of a file read in order. It
-// belongs to whoever has the handle's turn.
+// belongs to the holder of the handle's position.
 type readAhead struct {
 	pipeline
-	cur     segment // the one being consumed, landed
+	cur     segment // the one being consumed: it has arrived
 	used    int     // bytes of cur that the reader has
 	err     error   // what follows cur, instead of the next segment
 	next    int64   // offset behind the last segment asked for
@@ -60,15 +60,15 @@ func (f *File) Read(p []byte) (int, error) {
 	}
 	ctx, cancel := h.m.s.bounded(f.ctx)
 	defer cancel()
-	if err := h.take(ctx); err != nil {
+	if err := h.lockPosition(ctx); err != nil {
 		return 0, f.wrap("read", err)
 	}
-	defer h.give()
+	defer h.unlockPosition()
 	n, err := h.readNext(ctx, p)
 	return n, f.wrap("read", err)
 }
 
-// readNext is Read with the turn taken.
+// readNext is Read with the position held.
 func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	if ctx.Err() != nil {
 		return 0, conn.ContextError(ctx)
@@ -76,11 +76,11 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	a := &h.stream
 	inOrder := h.inOrder(len(p))
 	if err := a.err; err != nil && !a.holding() {
-		h.dropAhead() // said once; the next read asks the server
+		h.discardReadAhead() // reported once; the next read asks the server
 		return 0, err
 	}
 	if inOrder {
-		if err := h.ahead(ctx); err != nil {
+		if err := h.fillReadAhead(ctx); err != nil {
 			return 0, err
 		}
 		if a.holding() {
@@ -107,7 +107,7 @@ func (h *handle) advance(n int) {
 func (h *handle) inOrder(n int) bool {
 	a := &h.stream
 	if h.off != a.end || a.version != h.version.Load() {
-		h.dropAhead()
+		h.discardReadAhead()
 		a.run = 0
 	}
 	a.run++
@@ -116,9 +116,9 @@ func (h *handle) inOrder(n int) bool {
 	return a.holding() || (a.run >= 3 || small) && h.m.s.cfg.Limits.Pipeline >= streamSize
 }
 
-// ahead asks for segments until enough of them is in flight: up to the depth, to the
+// fillReadAhead asks for segments until enough of them is in flight: up to the depth, to the
 // session's budget, and to where the file is known to end.
-func (h *handle) ahead(ctx context.Context) error {
+func (h *handle) fillReadAhead(ctx context.Context) error {
 	a, s := &h.stream, h.m.s
 	if a.err != nil {
 		return nil
@@ -162,11 +162,11 @@ func (h *handle) ahead(ctx context.Context) error {
 	return nil
 }
 
-// consume copies to p what has landed, and waits only for the first byte.
+// consume copies to p what has arrived, and waits only for the first byte.
 func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
-	done, wait := 0, untilLanded
+	done, wait := 0, waitForNext
 	for done < len(p) {
-		part, err := h.landed(ctx, wait)
+		part, err := h.arrived(ctx, wait)
 		if len(part) == 0 {
 			if done > 0 && (err == nil || err == io.EOF) {
 				break
@@ -175,60 +175,60 @@ func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
 		}
 		n := copy(p[done:], part)
 		done += n
-		h.took(n)
-		wait = ifLanded
+		h.consumed(n)
+		wait = ifArrived
 	}
 	return done, nil
 }
 
-// landing says whether to wait for the next segment.
-type landing uint8
+// arrivalPolicy says whether to wait for the next segment.
+type arrivalPolicy uint8
 
 const (
-	untilLanded landing = iota
-	ifLanded
+	waitForNext arrivalPolicy = iota
+	ifArrived
 )
 
-// landed is what is there to consume, valid until took has taken it all. It waits for the
+// arrived is what is there to consume, valid until consumed has been called for all of it. It waits for the
 // next segment if told to. Nothing and nil: there is no more yet.
-func (h *handle) landed(ctx context.Context, wait landing) ([]byte, error) {
+func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error) {
 	a := &h.stream
 	for a.used == a.cur.done {
 		h.freeCurrent()
-		if wait == ifLanded && (a.err != nil || a.empty()) {
+		if wait == ifArrived && (a.err != nil || a.empty()) {
 			return nil, nil // the next call says so
 		}
 		if a.err != nil || a.empty() {
 			err := a.err
-			h.dropAhead() // the next read asks again: the file may have grown
+			h.discardReadAhead() // the next read asks again: the file may have grown
 			if err == nil {
-				if err = h.ahead(ctx); err == nil && !a.empty() {
+				if err = h.fillReadAhead(ctx); err == nil && !a.empty() {
 					continue
 				}
 			}
 			return nil, err
 		}
-		if wait == ifLanded && !a.oldest().cl.Ready() {
+		if wait == ifArrived && !a.oldest().cl.Ready() {
 			return nil, nil
 		}
 		a.cur, a.err = a.pop(ctx, h)
 		a.used = 0
 		if a.err != nil && a.err != io.EOF && a.cur.done == 0 {
 			err := a.err
-			h.dropAhead()
+			h.discardReadAhead()
 			return nil, err
 		}
 		if a.err == nil {
-			if err := h.ahead(ctx); err != nil {
-				a.err = err // after what has landed
+			if err := h.fillReadAhead(ctx); err != nil {
+				a.err = err // after what has arrived
 			}
 		}
 	}
 	return a.cur.data[a.used:a.cur.done], nil
 }
 
-// took moves the position over n bytes of what landed returned.
-func (h *handle) took(n int) {
+// consumed moves the position over n bytes of what arrived returned.
+func (h *handle) consumed(n int) {
 	h.stream.used += n
 	h.advance(n)
 }
@@ -242,8 +242,8 @@ func (h *handle) freeCurrent() {
 	a.cur, a.used = segment{}, 0
 }
 
-// dropAhead drops all that was read ahead, for whoever has the turn.
-func (h *handle) dropAhead() {
+// discardReadAhead drops all that was read ahead. The caller holds the position.
+func (h *handle) discardReadAhead() {
 	a := &h.stream
 	if a.holding() {
 		h.m.s.streams.unreserve(a.inFlight)
@@ -268,12 +268,12 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	if h.isDir {
 		return 0, f.wrap("read", errIsDirectory)
 	}
-	if err := h.take(ctx); err != nil {
+	if err := h.lockPosition(ctx); err != nil {
 		return 0, f.wrap("read", err)
 	}
-	defer h.give()
+	defer h.unlockPosition()
 	if h.stream.end != h.off {
-		h.dropAhead() // it was read ahead for another position
+		h.discardReadAhead() // it was read ahead for another position
 	}
 	h.stream.end, h.stream.run = h.off, max(h.stream.run, 2) // it is going to be read in order
 	var total int64
@@ -304,18 +304,18 @@ func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 		return 0, conn.ContextError(ctx)
 	}
 	if h.inOrder(streamSize) {
-		if err := h.ahead(ctx); err != nil {
+		if err := h.fillReadAhead(ctx); err != nil {
 			return 0, err
 		}
 	}
 	if h.stream.holding() {
-		part, err := h.landed(ctx, untilLanded)
+		part, err := h.arrived(ctx, waitForNext)
 		if err != nil {
 			return 0, err
 		}
 		if len(part) > 0 {
 			n, werr := w.Write(part)
-			h.took(n)
+			h.consumed(n)
 			return int64(n), sinkErr(n, len(part), werr)
 		}
 	}
@@ -351,11 +351,11 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	h := f.h
 	ctx, cancel := h.m.s.bounded(f.ctx)
 	defer cancel()
-	if err := h.take(ctx); err != nil {
+	if err := h.lockPosition(ctx); err != nil {
 		return 0, f.wrap("write", err)
 	}
-	defer h.give()
-	h.dropAhead()
+	defer h.unlockPosition()
+	h.discardReadAhead()
 	defer h.changed()
 	var source *sinkError
 	n, err := h.readFrom(ctx, r)
@@ -369,7 +369,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 	bound := h.m.s.cfg.Limits.Pipeline
 	p := pipeline{segs: make([]segment, max(1, min(window, bound/streamSize))), bound: bound}
 	defer p.drop()
-	land := func() error {
+	completeOldest := func() error {
 		s, err := p.pop(ctx, h)
 		s.buf.Free()
 		total += int64(s.done)
@@ -385,7 +385,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 		n, rerr := io.ReadFull(r, buf.Bytes())
 		if n == 0 {
 			buf.Free()
-		} else if err := h.send(ctx, &p, buf.Narrow(0, n), next, &total, land); err != nil {
+		} else if err := h.send(ctx, &p, buf.Narrow(0, n), next, &total, completeOldest); err != nil {
 			return total, err
 		}
 		next += int64(n)
@@ -393,7 +393,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 			continue
 		}
 		for !p.empty() {
-			if err := land(); err != nil {
+			if err := completeOldest(); err != nil {
 				return total, err
 			}
 		}
@@ -406,7 +406,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 
 // send writes buf at off, in flight if it may be, or at the end of a file opened to
 // append. It takes ownership of buf.
-func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int64, total *int64, land func() error) error {
+func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int64, total *int64, completeOldest func() error) error {
 	if h.append {
 		defer buf.Free()
 		n, err := h.appendAll(ctx, buf.Bytes())
@@ -419,7 +419,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf})
 		}
 		if err == conn.ErrNoCredits {
-			err = land()
+			err = completeOldest()
 			if err == nil {
 				continue
 			}
@@ -445,7 +445,7 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 const idleAhead = time.Second
 
 // streams are the files of a session that hold what was read ahead. Together they stay
-// within a budget; those that are not read for a moment give theirs back.
+// within a budget; those that are not read for idleAhead give theirs back.
 type streams struct {
 	bytes atomic.Int64
 	count atomic.Int32
@@ -468,7 +468,7 @@ func (s *streams) reserve(n, budget int) bool {
 
 func (s *streams) unreserve(n int) { s.bytes.Add(-int64(n)) }
 
-// add notes that h, whose turn the caller has, is going to hold memory.
+// add notes that h, whose position the caller holds, is going to hold memory.
 func (s *streams) add(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -497,11 +497,11 @@ func (s *streams) remove(h *handle) {
 }
 
 // sweep drops what was read ahead in files that were not read since the last sweep. A
-// file whose turn is taken is being used.
+// file whose position is held is being used.
 func (s *streams) sweep() {
 	for _, h := range s.list() {
 		select {
-		case <-h.turn:
+		case <-h.position:
 		default:
 			continue
 		}
@@ -513,10 +513,10 @@ func (s *streams) sweep() {
 		}
 		s.mu.Unlock()
 		if idle {
-			h.dropAhead()
+			h.discardReadAhead()
 			h.stream.run = 0
 		}
-		h.give()
+		h.unlockPosition()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -536,7 +536,7 @@ func (s *streams) list() []*handle {
 }
 
 // close drops everything at the end of the session, save for what calls under way hold:
-// they drop it when they give their turn back.
+// they drop it when they give the position back.
 func (s *streams) close() {
 	s.closed.Store(true)
 	s.mu.Lock()
@@ -545,7 +545,7 @@ func (s *streams) close() {
 	}
 	s.mu.Unlock()
 	for _, h := range s.list() {
-		h.tryDrop()
+		h.tryDiscard()
 	}
 }
 

@@ -202,7 +202,7 @@ type stressed struct {
 	model  []byte // of its own file
 }
 
-// tolerable reports whether err may come of a cut or of the goroutine's own patience.
+// tolerable reports whether err may be caused by a cut or by the goroutine's own context.
 func (u *stressed) tolerable(err error) bool {
 	return err == nil || errors.Is(err, smb.ErrConnLost) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -250,12 +250,12 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 	return s.done, err
 }
 
-func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size int) (landed int, err error) {
+func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size int) (moved int, err error) {
 	var segs [window]segment
 	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline}
 	defer p.drop() // b must not be touched after the return
 	asked := 0
-	for landed < len(b) {
+	for moved < len(b) {
 		for asked < len(b) && p.room() {
 			if dir == reading && !p.empty() && off+int64(asked) >= h.length.Load() {
 				break // beyond what is known of the file: only if all before is there
@@ -266,29 +266,29 @@ func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off 
 				break
 			}
 			if err != nil {
-				return h.landAll(ctx, &p, landed, err)
+				return h.completeAll(ctx, &p, moved, err)
 			}
 			asked += len(part)
 		}
 		s, err := p.pop(ctx, h)
-		landed += s.done
+		moved += s.done
 		if err != nil {
-			return landed, err
+			return moved, err
 		}
 	}
-	return landed, nil
+	return moved, nil
 }
 
-// landAll completes what was in flight when a later segment failed with failed.
-func (h *handle) landAll(ctx context.Context, p *pipeline, landed int, failed error) (int, error) {
+// completeAll completes what was in flight when a later segment failed with failed.
+func (h *handle) completeAll(ctx context.Context, p *pipeline, moved int, failed error) (int, error) {
 	for !p.empty() {
 		s, err := p.pop(ctx, h)
-		landed += s.done
+		moved += s.done
 		if err != nil {
-			return landed, err
+			return moved, err
 		}
 	}
-	return landed, failed
+	return moved, failed
 }
 
 // readBuffer reads up to n bytes at off into pooled memory, with one request.

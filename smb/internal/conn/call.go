@@ -23,7 +23,7 @@ type callState uint8
 const (
 	callIdle      callState = iota // belongs to its caller, not registered
 	callPending                    // registered; the final reply has not come
-	callReceiving                  // the receiver is writing to dst; nobody else may
+	callReceiving                  // the receiver is writing to dst; no other goroutine may
 	callDone                       // reply or err is there, done is signalled
 	callAbandoned                  // its caller went away; the receiver recycles it
 )
@@ -55,16 +55,16 @@ type Call struct {
 	// Status is the reply's, the caller's to look at once the call is over.
 	Status proto.Status
 
-	c       *Conn // never changes
-	cmd     proto.Command
-	tree    uint32
-	guard   protection
-	force   bool // sign although the session does not sign everything
-	flags   proto.Flags
-	charge  int    // credits it holds
-	mid     uint64 // MessageId
-	session uint64 // session id sent, which the reply must repeat
-	dst     []byte // READ: where the data belongs, borrowed from the caller
+	c          *Conn // never changes
+	cmd        proto.Command
+	tree       uint32
+	protection protection
+	force      bool // sign although the session does not sign everything
+	flags      proto.Flags
+	charge     int    // credits it holds
+	mid        uint64 // MessageId
+	session    uint64 // session id sent, which the reply must repeat
+	dst        []byte // READ: where the data belongs, borrowed from the caller
 
 	// Guarded by ring.mu while registered.
 	state     callState

@@ -45,15 +45,15 @@ type Conn struct {
 	rd    *wire.Reader
 	begun time.Time
 
-	ring    ring
-	credits credits
-	send    sender
-	helpers chan tarn.Buffer // encrypted frames for a caller that waits to decrypt
-	largest atomic.Int64     // bytes of the longest reply asked for so far
-	heard   atomic.Int64     // when the last frame came, nanoseconds since begun
-	dead    chan struct{}    // closed when the connection has ended
-	work    group            // the receiver and what finishes after its caller has gone
-	closed  atomic.Bool
+	ring         ring
+	credits      credits
+	send         sender
+	sealedFrames chan tarn.Buffer // encrypted frames for a caller that waits to decrypt
+	frameLimit   atomic.Int64     // bytes of the longest reply asked for so far
+	lastFrame    atomic.Int64     // when the last frame came, nanoseconds since begun
+	dead         chan struct{}    // closed when the connection has ended
+	work         group            // the receiver and what finishes after its caller has gone
+	closed       atomic.Bool
 
 	// Fixed once Open has returned.
 	agreed    agreement
@@ -84,14 +84,14 @@ func Open(ctx context.Context, nc net.Conn, cfg *Config, previous uint64) (*Conn
 func newConn(nc net.Conn, cfg *Config) *Conn {
 	c := &Conn{
 		nc: nc, cfg: cfg, pool: cfg.Pool,
-		rd:      wire.NewReader(nc, cfg.Pool),
-		begun:   time.Now(),
-		helpers: make(chan tarn.Buffer),
-		dead:    make(chan struct{}),
+		rd:           wire.NewReader(nc, cfg.Pool),
+		begun:        time.Now(),
+		sealedFrames: make(chan tarn.Buffer),
+		dead:         make(chan struct{}),
 	}
 	c.credits.avail = 1 // for NEGOTIATE (3.2.4.1.2)
 	c.credits.target = cfg.Credits
-	c.largest.Store(replyRoom)
+	c.frameLimit.Store(replyRoom)
 	c.send.init(nc)
 	c.rd.SetSizes(idleRead, mostRead)
 	c.rd.SetLowWater(lowWater)
@@ -113,7 +113,7 @@ func (c *Conn) Err() error {
 	return c.ring.err
 }
 
-// Close ends the connection with err as the reason, without a word to the server, and waits
+// Close ends the connection with err as the reason, without a LOGOFF, and waits
 // until no goroutine of the connection is left.
 func (c *Conn) Close(err error) {
 	c.fail(classified(err))
@@ -131,7 +131,7 @@ func (c *Conn) fail(err error) {
 		c.ring.mu.Unlock()
 		return
 	}
-	// Together: whoever finds the connection closed finds the reason.
+	// Both under the lock: a caller that finds the connection closed finds the reason, too.
 	c.ring.err = err
 	c.closed.Store(true)
 	c.ring.mu.Unlock()
@@ -179,13 +179,13 @@ func (c *Conn) Logoff(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandLogoff, 0), simple{}, inClear)
 }
 
-// Echo asks the server for a sign of life.
+// Echo sends an ECHO and waits for its reply.
 func (c *Conn) Echo(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandEcho, 0), simple{}, inClear)
 }
 
-// keepAlive sends an ECHO whenever nothing was heard for a while, and gives the
-// connection up when that brings nothing either.
+// keepAlive sends an ECHO when no frame has come for the time every, and gives the
+// connection up when none comes for as long again.
 func (c *Conn) keepAlive(every time.Duration) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -195,7 +195,7 @@ func (c *Conn) keepAlive(every time.Duration) {
 			return
 		case <-timer.C:
 		}
-		silent := time.Since(c.begun) - time.Duration(c.heard.Load())
+		silent := time.Since(c.begun) - time.Duration(c.lastFrame.Load())
 		if silent < every {
 			timer.Reset(every - silent)
 			continue
@@ -204,7 +204,7 @@ func (c *Conn) keepAlive(every time.Duration) {
 		err := c.Echo(ctx)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
-			c.fail(&connError{ErrLost, errors.New("the server gives no sign of life")})
+			c.fail(&connError{ErrLost, errors.New("the server does not answer ECHO")})
 		}
 		timer.Reset(every)
 	}

@@ -9,14 +9,14 @@ import (
 // to 64 KiB costs one credit, and takes as many MessageIds. They are never overspent:
 // who lacks some waits, first come first served.
 type credits struct {
-	mu      sync.Mutex
-	avail   int    // to spend
-	lent    int    // held by requests not yet answered
-	parked  int    // requests that an interim reply took in hand: their last may bring some
-	next    uint64 // the next MessageId
-	target  int    // how many to have in all
-	waiting waitList
-	err     error
+	mu          sync.Mutex
+	avail       int    // to spend
+	outstanding int    // held by requests not yet answered
+	parked      int    // requests that an interim reply took in hand: their last may bring some
+	next        uint64 // the next MessageId
+	target      int    // how many to have in all
+	waiting     waitList
+	err         error
 }
 
 // creditWait is one waiting call's place in the queue. It lives in the slot.
@@ -64,7 +64,7 @@ func (k *credits) take(want, least int) (mid uint64, got int, ok bool) {
 	switch {
 	case k.avail >= want:
 		got = want
-	case k.avail+k.lent < want && k.avail >= least:
+	case k.avail+k.outstanding < want && k.avail >= least:
 		got = k.avail
 	default:
 		return 0, 0, false
@@ -72,7 +72,7 @@ func (k *credits) take(want, least int) (mid uint64, got int, ok bool) {
 	mid = k.next
 	k.next += uint64(got)
 	k.avail -= got
-	k.lent += got
+	k.outstanding += got
 	return mid, got, true
 }
 
@@ -143,13 +143,13 @@ func (k *credits) serve() {
 		mid, got, ok := k.take(w.want, w.least)
 		switch {
 		case ok:
-		case w.together && k.avail+k.lent < w.want:
+		case w.together && k.avail+k.outstanding < w.want:
 			w.err = ErrNoCredits
 		default:
-			if k.lent > 0 || k.parked > 0 {
+			if k.outstanding > 0 || k.parked > 0 {
 				return
 			}
-			// Nobody is left whose answer could bring any.
+			// No request is under way whose reply could grant any.
 			w.err = ProtocolError("it grants too few credits for any request")
 		}
 		w.mid, w.got = mid, got
@@ -158,11 +158,11 @@ func (k *credits) serve() {
 	}
 }
 
-// settle books a reply: a request that held charge credits is answered, and granted
+// answered books a reply: a request that held charge credits is answered, and granted
 // come with the answer. parked is the change in the number of requests taken in hand.
-func (k *credits) settle(charge, granted, parked int) {
+func (k *credits) answered(charge, granted, parked int) {
 	k.mu.Lock()
-	k.lent -= charge
+	k.outstanding -= charge
 	k.parked += parked
 	k.avail = min(k.avail+granted, 1<<20)
 	if k.waiting.head != nil {
@@ -174,7 +174,7 @@ func (k *credits) settle(charge, granted, parked int) {
 // request is how many credits to ask for with a request that costs charge.
 func (k *credits) request(charge int) uint16 {
 	k.mu.Lock()
-	short := k.target - k.avail - k.lent
+	short := k.target - k.avail - k.outstanding
 	k.mu.Unlock()
 	return uint16(min(charge+max(short, 0), 65535))
 }
@@ -183,7 +183,7 @@ func (k *credits) request(charge int) uint16 {
 func (k *credits) total() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.avail + k.lent
+	return k.avail + k.outstanding
 }
 
 // fail ends every waiting with err.

@@ -42,7 +42,7 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 	c.ring.mu.Lock()
 	cl := c.ring.find(h.MessageID)
 	if cl == nil || h.Command == proto.CommandCancel {
-		known := c.ring.gone.has(h.MessageID)
+		known := c.ring.cancelled.has(h.MessageID)
 		c.ring.mu.Unlock()
 		msg.Free()
 		if known {
@@ -62,11 +62,11 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 		return err
 	}
 	c.ring.remove(cl)
-	c.settle(cl, &h)
+	c.bookCredits(cl, &h)
 	cl.Status, cl.reply, cl.opened = h.Status, msg, came == sealed
 	if cl.state == callAbandoned {
 		c.ring.mu.Unlock()
-		c.orphaned(cl)
+		c.discardReply(cl)
 		return nil
 	}
 	cl.state = callDone
@@ -93,22 +93,22 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 		return ProtocolError("interim reply without an id")
 	case came == sealed:
 		return nil
-	case cl.guard == sealed:
+	case cl.protection == sealed:
 		return securityError("clear reply to an encrypted " + cl.cmd.String())
-	case cl.guard == signed && h.Flags&proto.FlagSigned == 0 && !(h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0):
+	case cl.protection == signed && h.Flags&proto.FlagSigned == 0 && !(h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0):
 		// Interim replies are unsigned (3.3.4.4); they carry nothing but an id.
 		return securityError("unsigned reply to a signed " + cl.cmd.String())
 	}
 	return nil
 }
 
-// settle books the credits of a reply. ring.mu is held.
-func (c *Conn) settle(cl *Call, h *proto.Header) {
+// bookCredits books the credits of a reply. ring.mu is held.
+func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 	switch {
 	case !cl.answered:
-		c.credits.settle(cl.charge, int(h.Credits), 0)
+		c.credits.answered(cl.charge, int(h.Credits), 0)
 	default:
-		c.credits.settle(0, int(h.Credits), -1)
+		c.credits.answered(0, int(h.Credits), -1)
 	}
 }
 
@@ -119,12 +119,12 @@ func (c *Conn) interim(cl *Call, h *proto.Header) error {
 		return ProtocolError("second interim reply to a " + cl.cmd.String())
 	}
 	cl.answered, cl.async = true, h.AsyncID
-	c.credits.settle(cl.charge, int(h.Credits), 1)
+	c.credits.answered(cl.charge, int(h.Credits), 1)
 	return nil
 }
 
-// orphaned disposes of the reply to a call that nobody waits for.
-func (c *Conn) orphaned(cl *Call) {
+// discardReply disposes of the reply to a call that its caller has given up.
+func (c *Conn) discardReply(cl *Call) {
 	if cl.Undo != nil && cl.Status == proto.StatusSuccess {
 		c.work.run(func() {
 			if cl.verify() == nil {
@@ -139,7 +139,7 @@ func (c *Conn) orphaned(cl *Call) {
 
 // unsolicited handles what answers no request: an oplock or lease break. It is never
 // signed, and that of a lease, which belongs to no session, not encrypted either
-// (3.3.4.6, 3.3.4.7); whoever forges one takes a durable handle away, and no more.
+// (3.3.4.6, 3.3.4.7); a forged one takes a durable handle away, and no more.
 func (c *Conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
 	if h.Command != proto.CommandOplockBreak || h.Flags&proto.FlagResponse == 0 {
 		return ProtocolError("unasked " + h.Command.String())

@@ -22,16 +22,16 @@ func (f *frame) free() { f.buf.Free(); f.buf = tarn.Buffer{} }
 // protect decides how a request travels.
 func (c *Conn) protect(cl *Call, least protection) *security {
 	sec := c.sec.Load()
-	cl.guard = inClear
+	cl.protection = inClear
 	if sec == nil {
 		return nil
 	}
 	cl.session = sec.sessionID
 	switch {
 	case sec.sealer != nil && (least == sealed || sec.encryptAll):
-		cl.guard = sealed
+		cl.protection = sealed
 	case sec.signer != nil && (sec.signAll || cl.force):
-		cl.guard = signed
+		cl.protection = signed
 	}
 	return sec
 }
@@ -49,7 +49,7 @@ func (c *Conn) header(cl *Call) proto.Header {
 	if c.agreed.Dialect >= proto.Dialect210 {
 		h.CreditCharge = uint16(cl.charge)
 	}
-	if cl.guard == signed {
+	if cl.protection == signed {
 		h.Flags |= proto.FlagSigned
 	}
 	return h
@@ -58,8 +58,8 @@ func (c *Conn) header(cl *Call) proto.Header {
 // encode makes the frame of one request. MessageId, charge and protection are set.
 func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	size := directtcp.HeaderLen + proto.HeaderSize + req.Size()
-	inline := len(cl.Payload) > 0 && (cl.guard == sealed || len(cl.Payload) < coalesce)
-	if cl.guard == sealed {
+	inline := len(cl.Payload) > 0 && (cl.protection == sealed || len(cl.Payload) < coalesce)
+	if cl.protection == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
 	if inline {
@@ -67,7 +67,7 @@ func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	}
 	f := frame{buf: c.pool.Get(size)}
 	b := f.buf.Bytes()[:directtcp.HeaderLen]
-	if cl.guard == sealed {
+	if cl.protection == sealed {
 		b = b[:directtcp.HeaderLen+crypt.Overhead]
 	}
 	start := len(b)
@@ -78,21 +78,21 @@ func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	} else {
 		f.payload = cl.Payload
 	}
-	if cl.guard == signed {
+	if cl.protection == signed {
 		rest := cl.rest[:0]
 		if len(f.payload) > 0 {
 			rest = append(rest, f.payload)
 		}
 		sec.signer.Sign(b[start:], rest)
 	}
-	return c.finishFrame(sec, cl.guard, f, len(b))
+	return c.finishFrame(sec, cl.protection, f, len(b))
 }
 
 // finishFrame seals a frame whose messages end at end where asked, and puts the length
 // in front. It takes ownership of f.
-func (c *Conn) finishFrame(sec *security, guard protection, f frame, end int) (frame, error) {
+func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (frame, error) {
 	b := f.buf.Bytes()
-	if guard == sealed {
+	if prot == sealed {
 		if err := sec.sealer.Seal(b[directtcp.HeaderLen:end+crypt.Spare], sec.sessionID); err != nil {
 			f.free()
 			return frame{}, err
@@ -112,9 +112,9 @@ type Part struct {
 
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.
 func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
-	guard := parts[0].Call.guard
+	prot := parts[0].Call.protection
 	size := directtcp.HeaderLen
-	if guard == sealed {
+	if prot == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
 	for _, p := range parts {
@@ -122,7 +122,7 @@ func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
 	}
 	f := frame{buf: c.pool.Get(size)}
 	b := f.buf.Bytes()[:directtcp.HeaderLen]
-	if guard == sealed {
+	if prot == sealed {
 		b = b[:directtcp.HeaderLen+crypt.Overhead]
 	}
 	for i, p := range parts {
@@ -133,16 +133,16 @@ func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
 		if i < len(parts)-1 {
 			b = proto.PadCompound(b, start)
 		}
-		if guard == signed {
+		if prot == signed {
 			sec.signer.Sign(b[start:], nil)
 		}
 	}
-	return c.finishFrame(sec, guard, f, len(b))
+	return c.finishFrame(sec, prot, f, len(b))
 }
 
-// echoInstead rewrites a request nobody waits for any more, before it was sent, into an
+// replaceByEcho rewrites a request that its caller has given up, before it was sent, into an
 // ECHO with the same MessageId and charge, so that the sequence has no hole.
-func (c *Conn) echoInstead(cl *Call) (frame, error) {
+func (c *Conn) replaceByEcho(cl *Call) (frame, error) {
 	cl.cmd, cl.tree, cl.Payload, cl.flags = proto.CommandEcho, 0, nil, 0
 	return c.encode(c.sec.Load(), cl, simple{})
 }

@@ -8,7 +8,7 @@ import "sync"
 type group struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when n is zero; nil when nobody waits
+	idle chan struct{} // closed when n is zero; nil when no goroutine waits
 }
 
 // run runs f in a goroutine of the group.

@@ -62,7 +62,7 @@ func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int,
 	}
 	cl.Expect = n
 	cl.read = proto.ReadRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if err := t.c.startWith(ctx, cl, &cl.read, t.guard, mid, charge); err != nil {
+	if err := t.c.startWith(ctx, cl, &cl.read, t.protection, mid, charge); err != nil {
 		return nil, 0, err
 	}
 	return cl, n, nil
@@ -78,7 +78,7 @@ func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data 
 	}
 	cl.Payload = data[:n]
 	cl.write = proto.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
-	if err := t.c.startWith(ctx, cl, &cl.write, t.guard, mid, charge); err != nil {
+	if err := t.c.startWith(ctx, cl, &cl.write, t.protection, mid, charge); err != nil {
 		return nil, 0, err
 	}
 	return cl, n, nil

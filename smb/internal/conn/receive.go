@@ -33,10 +33,10 @@ func (c *Conn) receiveFrame() error {
 		return err
 	}
 	// Looked at only now: the request may have been made while the receiver waited.
-	if int64(n) > c.largest.Load()+crypt.Overhead {
+	if int64(n) > c.frameLimit.Load()+crypt.Overhead {
 		return ProtocolError("frame longer than anything asked for")
 	}
-	c.heard.Store(int64(time.Since(c.begun)))
+	c.lastFrame.Store(int64(time.Since(c.begun)))
 	if n < proto.HeaderSize {
 		return ProtocolError("frame shorter than a header")
 	}
@@ -99,14 +99,14 @@ func (c *Conn) receiveSealed(n int) error {
 		buf.Free()
 		return err
 	}
-	if n > openAtOnce {
+	if n > decryptInline {
 		select {
-		case c.helpers <- buf: // takes ownership
+		case c.sealedFrames <- buf: // takes ownership
 			return nil
 		default:
 		}
 	}
-	return c.openFrame(buf)
+	return c.decryptFrame(buf)
 }
 
 // placeable finds the call whose READ reply begins with p, and marks it as being
@@ -129,7 +129,7 @@ func (c *Conn) placeable(h *proto.Header, p []byte, n int) (*Call, error) {
 		return nil, err
 	}
 	c.ring.remove(cl)
-	c.settle(cl, h)
+	c.bookCredits(cl, h)
 	cl.state = callReceiving
 	cl.Status = h.Status
 	return cl, nil
@@ -180,13 +180,13 @@ func (c *Conn) pass(n int) error {
 	return nil
 }
 
-// openAtOnce is the length of an encrypted frame up to which the receiver opens it
-// itself, which costs less than waking somebody. It also keeps an interim reply, which is
+// decryptInline is the length of an encrypted frame up to which the receiver opens it
+// itself, which costs less than waking a caller. It also keeps an interim reply, which is
 // shorter, ahead of the last reply to the same request.
-const openAtOnce = 4 << 10
+const decryptInline = 4 << 10
 
-// openFrame decrypts a frame in place and delivers it. It takes ownership of buf.
-func (c *Conn) openFrame(buf tarn.Buffer) error {
+// decryptFrame decrypts a frame in place and delivers it. It takes ownership of buf.
+func (c *Conn) decryptFrame(buf tarn.Buffer) error {
 	sec := c.sec.Load()
 	b := buf.Bytes()
 	h, err := proto.DecodeTransformHeader(b[:len(b)-crypt.Spare])

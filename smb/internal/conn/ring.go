@@ -12,13 +12,13 @@ const (
 // its own place; those that stay behind (a CHANGE_NOTIFY may wait for days) move to
 // the overflow map when the window comes round to them. It also keeps idle slots.
 type ring struct {
-	mu    sync.Mutex
-	slots []*Call
-	over  map[uint64]*Call
-	count int
-	free  *Call
-	err   error // why the connection ended
-	gone  cancelled
+	mu        sync.Mutex
+	slots     []*Call
+	over      map[uint64]*Call
+	count     int
+	free      *Call
+	err       error // why the connection ended
+	cancelled cancelledIDs
 }
 
 // acquire returns an idle slot.
@@ -130,26 +130,26 @@ func (r *ring) clear(visit func(*Call)) {
 	}
 }
 
-// memory is how many cancelled requests a connection remembers.
-const memory = 1024
+// rememberedIDs is how many cancelled requests a connection remembers.
+const rememberedIDs = 1024
 
-// cancelled remembers the ids of the requests that were cancelled last: servers have been
+// cancelledIDs remembers the ids of the requests that were cancelled last: servers have been
 // seen to answer such a request twice, or to answer the CANCEL itself.
-type cancelled struct {
+type cancelledIDs struct {
 	ids []uint64 // a ring, made for the first
 	n   uint64   // how many there have been
 }
 
-func (m *cancelled) add(mid uint64) {
+func (m *cancelledIDs) add(mid uint64) {
 	if m.ids == nil {
-		m.ids = make([]uint64, memory)
+		m.ids = make([]uint64, rememberedIDs)
 	}
-	m.ids[m.n%memory] = mid
+	m.ids[m.n%rememberedIDs] = mid
 	m.n++
 }
 
-func (m *cancelled) has(mid uint64) bool {
-	for i := range min(m.n, memory) {
+func (m *cancelledIDs) has(mid uint64) bool {
+	for i := range min(m.n, rememberedIDs) {
 		if m.ids[i] == mid {
 			return true
 		}

@@ -26,7 +26,7 @@ func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protectio
 // startWith is start with credits already taken.
 func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least protection, mid uint64, charge int) error {
 	cl.mid, cl.charge = mid, charge
-	c.foresee(cl.Expect)
+	c.raiseFrameLimit(cl.Expect)
 	sec := c.protect(cl, least)
 	f, err := c.encode(sec, cl, req)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least prote
 	}
 	if err := c.send.lock(ctx); err != nil {
 		f.free()
-		c.neverSent(cl)
+		c.abandonUnsent(cl)
 		return err
 	}
 	if err := c.write(ctx, f); err != nil {
@@ -53,11 +53,11 @@ func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least prote
 	return nil
 }
 
-// foresee raises the bound on what a frame may hold.
-func (c *Conn) foresee(expect int) {
+// raiseFrameLimit raises the bound on the length of a frame by what is going to be asked for.
+func (c *Conn) raiseFrameLimit(expect int) {
 	for n := int64(expect + replyRoom); ; {
-		old := c.largest.Load()
-		if old >= n || c.largest.CompareAndSwap(old, n) {
+		old := c.frameLimit.Load()
+		if old >= n || c.frameLimit.CompareAndSwap(old, n) {
 			return
 		}
 	}
@@ -80,9 +80,9 @@ func (c *Conn) writeFailed(ctx context.Context, cl *Call, err error) error {
 	return err
 }
 
-// neverSent gives up a registered call before its frame was sent. Its MessageId must
+// abandonUnsent gives up a registered call before its frame was sent. Its MessageId must
 // travel all the same, or the server's window would never move past it.
-func (c *Conn) neverSent(cl *Call) {
+func (c *Conn) abandonUnsent(cl *Call) {
 	c.ring.mu.Lock()
 	if cl.state != callPending {
 		c.ring.mu.Unlock()
@@ -92,17 +92,17 @@ func (c *Conn) neverSent(cl *Call) {
 	}
 	cl.state = callAbandoned
 	cl.dst, cl.Undo = nil, nil
-	f, err := c.echoInstead(cl)
+	f, err := c.replaceByEcho(cl)
 	c.ring.mu.Unlock()
 	if err != nil {
 		c.fail(&connError{ErrSecurity, err})
 		return
 	}
-	c.work.run(func() { c.writeLater(f) })
+	c.work.run(func() { c.writeDetached(f) })
 }
 
-// writeLater sends a frame nobody waits for. It takes ownership of f.
-func (c *Conn) writeLater(f frame) {
+// writeDetached sends a frame that no caller waits for. It takes ownership of f.
+func (c *Conn) writeDetached(f frame) {
 	ctx := context.Background()
 	select {
 	case <-c.send.token:
@@ -117,7 +117,7 @@ func (c *Conn) writeLater(f frame) {
 
 // sendCancel asks the server to give up on the request with the MessageId mid
 // (3.2.4.24). CANCEL costs no credit, takes no id and has no reply.
-func (c *Conn) sendCancel(mid, async uint64, guard protection) {
+func (c *Conn) sendCancel(mid, async uint64, prot protection) {
 	sec := c.sec.Load()
 	h := proto.Header{Command: proto.CommandCancel, MessageID: mid}
 	if sec != nil {
@@ -127,26 +127,26 @@ func (c *Conn) sendCancel(mid, async uint64, guard protection) {
 		h.Flags |= proto.FlagAsync
 		h.AsyncID = async
 	}
-	if guard == signed {
+	if prot == signed {
 		h.Flags |= proto.FlagSigned
 	}
 	size := directtcp.HeaderLen + proto.HeaderSize + proto.SimpleSize
 	start := directtcp.HeaderLen
-	if guard == sealed {
+	if prot == sealed {
 		size += crypt.Overhead + crypt.Spare
 		start += crypt.Overhead
 	}
 	f := frame{buf: c.pool.Get(size)}
 	b := proto.AppendSimple(h.Append(f.buf.Bytes()[:start]))
-	if guard == signed {
+	if prot == signed {
 		sec.signer.Sign(b[start:], nil)
 	}
-	f, err := c.finishFrame(sec, guard, f, len(b))
+	f, err := c.finishFrame(sec, prot, f, len(b))
 	if err != nil {
 		c.fail(&connError{ErrSecurity, err})
 		return
 	}
-	c.writeLater(f)
+	c.writeDetached(f)
 }
 
 // startCompound sends several related requests as one frame. On an error the calls
@@ -165,7 +165,7 @@ func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection
 		}
 		return err
 	}
-	c.foresee(expect)
+	c.raiseFrameLimit(expect)
 	var sec *security
 	for i, p := range parts {
 		p.Call.mid = mid
@@ -191,7 +191,7 @@ func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection
 	}
 	if err := c.send.lock(ctx); err != nil {
 		// Sent all the same: it is small, and its parts belong together.
-		c.work.run(func() { c.writeLater(f) })
+		c.work.run(func() { c.writeDetached(f) })
 		return c.abandonAll(ctx, parts, err)
 	}
 	if err := c.write(ctx, f); err != nil {

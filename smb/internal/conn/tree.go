@@ -8,17 +8,17 @@ import (
 
 // Tree is one share connected on one connection. It is safe for concurrent use.
 type Tree struct {
-	c     *Conn
-	id    uint32
-	kind  proto.ShareType
-	guard protection // sealed: the share asks for encryption, whatever the session does
+	c          *Conn
+	id         uint32
+	kind       proto.ShareType
+	protection protection // sealed: the share asks for encryption, whatever the session does
 }
 
 // Connect connects the share \\host\share (TREE_CONNECT).
 func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	cl := c.newCall(proto.CommandTreeConnect, 0)
-	// 3.1.1 wants it signed on every session that can (3.2.4.2.4): it proves that
-	// nobody changed the set-up.
+	// 3.1.1 has it signed on every session that can (3.2.4.2.4): that proves that the
+	// set-up was not changed on its way.
 	cl.force = c.agreed.Dialect >= proto.Dialect311
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
@@ -31,9 +31,9 @@ func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	}
 	t := &Tree{c: c, id: le.Uint32(cl.Message()[proto.OffsetTreeID:]), kind: r.Type}
 	if r.Flags&proto.ShareFlagEncryptData != 0 {
-		t.guard = sealed
+		t.protection = sealed
 	}
-	if sec := c.sec.Load(); t.guard == sealed && sec.sealer == nil {
+	if sec := c.sec.Load(); t.protection == sealed && sec.sealer == nil {
 		t.Disconnect(ctx)
 		return nil, securityError("the share must be encrypted, and the session has no key for it")
 	}
@@ -62,19 +62,19 @@ func (t *Tree) Call(cmd proto.Command) *Call { return t.c.newCall(cmd, t.id) }
 // releases cl. A refusal by the server comes as the error of Config.Refused, cl being released,
 // unless its status is among the expected.
 func (t *Tree) RoundTrip(ctx context.Context, cl *Call, req Request, expected ...proto.Status) error {
-	return t.c.roundTrip(ctx, cl, req, t.guard, expected...)
+	return t.c.roundTrip(ctx, cl, req, t.protection, expected...)
 }
 
 // Do is RoundTrip for a request whose reply says nothing but success: cl is released.
 func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
-	return t.c.do(ctx, cl, req, t.guard)
+	return t.c.do(ctx, cl, req, t.protection)
 }
 
 // Compound sends related requests in one frame and waits for all replies. It returns
 // the first refusal. With a nil error the calls are the caller's to release. With too few
 // credits for all of them together it fails with ErrNoCredits, and nothing was sent.
 func (t *Tree) Compound(ctx context.Context, parts []Part) error {
-	return t.c.compound(ctx, parts, t.guard)
+	return t.c.compound(ctx, parts, t.protection)
 }
 
 // Malformed ends the connection over a reply that a decoder refused, and returns the error for
@@ -84,14 +84,14 @@ func (t *Tree) Malformed(err error) error { return t.c.malformed(err) }
 // Sealed reports whether what the tree sends and receives is encrypted.
 func (t *Tree) Sealed() bool {
 	sec := t.c.sec.Load()
-	return t.guard == sealed || sec.encryptAll
+	return t.protection == sealed || sec.encryptAll
 }
 
 // protected reports whether there is more to do for a request than to move bytes: to encrypt it or
 // to sign it.
 func (t *Tree) protected() bool {
 	sec := t.c.sec.Load()
-	return t.guard == sealed || sec.encryptAll || sec.signAll
+	return t.protection == sealed || sec.encryptAll || sec.signAll
 }
 
 // Affordable is n, the length of a reply in bytes, or what one credit pays for when the server

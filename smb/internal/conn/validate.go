@@ -6,7 +6,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// validate proves that nobody tampered with NEGOTIATE below 3.1.1, whose hash does it
+// validate proves that NEGOTIATE was not changed on its way below 3.1.1, whose hash does it
 // there: the request is repeated under a signature, and the server says, signed too,
 // what it had answered (MS-SMB2 3.2.5.5). It is done once a connection.
 func (t *Tree) validate(ctx context.Context) error {

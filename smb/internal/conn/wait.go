@@ -25,8 +25,8 @@ func (cl *Call) finish(ctx context.Context) error {
 		select {
 		case <-cl.done:
 			return cl.finished()
-		case buf := <-c.helpers:
-			if err := c.openFrame(buf); err != nil {
+		case buf := <-c.sealedFrames:
+			if err := c.decryptFrame(buf); err != nil {
 				c.fail(classified(err))
 			}
 		case <-ctx.Done():
@@ -59,10 +59,10 @@ func (cl *Call) abandon(ctx context.Context) error {
 	switch cl.state {
 	case callPending:
 		cl.state, cl.dst, cl.Payload = callAbandoned, nil, nil
-		mid, async, guard := cl.mid, cl.async, cl.guard
-		c.ring.gone.add(mid)
+		mid, async, prot := cl.mid, cl.async, cl.protection
+		c.ring.cancelled.add(mid)
 		c.ring.mu.Unlock()
-		c.work.run(func() { c.sendCancel(mid, async, guard) })
+		c.work.run(func() { c.sendCancel(mid, async, prot) })
 		return ContextError(ctx)
 	case callReceiving:
 		cl.reclaimed = true

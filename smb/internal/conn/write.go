@@ -14,12 +14,12 @@ import (
 // stall is how long a write may stand still before its context is looked at.
 const stall = 20 * time.Millisecond
 
-// sender writes frames to a connection, one at a time. Whoever holds the token writes;
+// sender writes frames to a connection, one at a time. The goroutine that holds the token writes;
 // a buffer belongs to the writer until the write is over.
 type sender struct {
 	nc     net.Conn
 	vector bool          // nc is a socket: it takes header and payload in one system call, and has buffers
-	token  chan struct{} // capacity 1: full when nobody writes
+	token  chan struct{} // capacity 1: full when no goroutine writes
 	vec    [2][]byte     // what bufs points to; under the token, like bufs
 	bufs   net.Buffers
 }
@@ -104,7 +104,7 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 		return err
 	}
 	if !s.vector {
-		return c.writeApart(ctx, f)
+		return c.writeCopy(ctx, f)
 	}
 	sent := 0
 	for {
@@ -127,9 +127,9 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 	}
 }
 
-// writeApart is write on a connection of a kind unknown, which a deadline might spoil (that
+// writeCopy is write on a connection of a kind unknown, which a deadline might spoil (that
 // of TLS is broken for good): all of f is copied and a goroutine sends it.
-func (c *Conn) writeApart(ctx context.Context, f frame) error {
+func (c *Conn) writeCopy(ctx context.Context, f frame) error {
 	rest := c.copyRest(f, 0)
 	done := make(chan error, 1)
 	c.work.run(func() { done <- c.finishWrite(rest) })

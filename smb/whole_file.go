@@ -143,7 +143,7 @@ func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 
 // readAll reads from the start of the file to its end.
 func (h *handle) readAll(ctx context.Context) ([]byte, error) {
-	// The length is the server's word: memory is taken as bytes arrive.
+	// The length comes from the server: memory is taken as bytes arrive.
 	const trust = 8 << 20
 	size := h.length.Load()
 	b := make([]byte, 0, min(size, trust)+1)

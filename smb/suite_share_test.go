@@ -213,7 +213,7 @@ func suiteShares(t *testing.T, srv *rig.Server, share *smb.Share) {
 	}
 }
 
-// suiteCancel gives up reads at every moment; the connection has to stay as it is.
+// suiteCancel gives up reads after 0 to 2.4 ms; the connection has to stay as it is.
 func suiteCancel(t *testing.T, srv *rig.Server, share *smb.Share) {
 	want := random(2 << 20)
 	must(t, share.WriteFile("cancel", want, 0o666))

@@ -20,10 +20,10 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestCancelAmidWrite is defect 2 of the field: a write that is given up while the
+// TestCancelDuringWrite is defect 2 of the field: a write that is given up while the
 // server takes nothing. The caller has its slice back at once and changes it; what the
 // server receives in the end is whole, in frames of ids that never repeat.
-func TestCancelAmidWrite(t *testing.T) {
+func TestCancelDuringWrite(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		for _, over := range []string{"pipe", "tcp"} {
 			t.Run(kind+"/"+over, func(t *testing.T) {

@@ -1,0 +1,52 @@
+package smb
+
+import (
+	"context"
+
+	"github.com/tarn-go/tarn/smb/internal/conn"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Statfs is the room on a share.
+type Statfs struct {
+	BlockSize      int64 // bytes of an allocation unit
+	TotalBytes     int64
+	FreeBytes      int64 // free for all users together
+	AvailableBytes int64 // free for this user
+}
+
+// Statfs asks for the room on the share's filesystem.
+func (s *Share) Statfs() (Statfs, error) {
+	var st Statfs
+	req := proto.QueryInfoRequest{
+		Type: proto.InfoFilesystem, Class: proto.ClassFSFullSize, Output: 32,
+	}
+	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
+		return t.chain(ctx, statRequest(remote), func(calls []*conn.Call) error {
+			b, err := proto.DecodeQueryInfoResponse(calls[1].Message())
+			if err != nil {
+				return t.Malformed(err)
+			}
+			i, err := proto.DecodeFSFullSizeInfo(b)
+			if err != nil {
+				return t.Malformed(err)
+			}
+			unit := i.UnitSize()
+			st = Statfs{
+				BlockSize: saturate(unit, 1), TotalBytes: saturate(i.TotalUnits, unit),
+				FreeBytes: saturate(i.FreeUnits, unit), AvailableBytes: saturate(i.AvailableUnits, unit),
+			}
+			return nil
+		}, queryStep(req))
+	})
+	return st, pathError("statfs", s.m.name, err)
+}
+
+// saturate is a*b, at most what an int64 holds: the factors come from the server.
+func saturate(a, b uint64) int64 {
+	const most = 1<<63 - 1
+	if b != 0 && a > most/b {
+		return most
+	}
+	return int64(a * b)
+}
