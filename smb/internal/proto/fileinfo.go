@@ -16,40 +16,6 @@ func (i *BasicInfo) Append(dst []byte) []byte {
 	return le.AppendUint32(dst, 0)
 }
 
-// DecodeBasicInfo reads a structure of ClassBasic. Four bytes of padding at its end may be missing.
-func DecodeBasicInfo(b []byte) (BasicInfo, error) {
-	if len(b) < 36 {
-		return BasicInfo{}, malformed("FileBasicInformation", reasonShort)
-	}
-	return BasicInfo{decodeFileTimes(b), Attributes(le.Uint32(b[32:]))}, nil
-}
-
-// StandardInfo is sizes and links (MS-FSCC 2.4.47).
-type StandardInfo struct {
-	Allocation    uint64 // bytes
-	EndOfFile     uint64 // bytes
-	Links         uint32
-	DeletePending bool
-	Directory     bool
-}
-
-// DecodeStandardInfo reads a structure of ClassStandard.
-func DecodeStandardInfo(b []byte) (StandardInfo, error) {
-	if len(b) < 22 {
-		return StandardInfo{}, malformed("FileStandardInformation", reasonShort)
-	}
-	if !isSize(le.Uint64(b[8:])) {
-		return StandardInfo{}, malformed("FileStandardInformation", reasonLength)
-	}
-	return StandardInfo{
-		Allocation:    le.Uint64(b),
-		EndOfFile:     le.Uint64(b[8:]),
-		Links:         le.Uint32(b[16:]),
-		DeletePending: b[20] != 0,
-		Directory:     b[21] != 0,
-	}, nil
-}
-
 // NetworkOpenInfo is what a stat wants, in one structure (MS-FSCC 2.4.34).
 type NetworkOpenInfo struct {
 	Times      FileTimes
@@ -72,43 +38,6 @@ func DecodeNetworkOpenInfo(b []byte) (NetworkOpenInfo, error) {
 		EndOfFile:  le.Uint64(b[40:]),
 		Attributes: Attributes(le.Uint32(b[48:])),
 	}, nil
-}
-
-// AllInfo is most of what there is to know (MS-FSCC 2.4.2).
-type AllInfo struct {
-	Basic    BasicInfo
-	Standard StandardInfo
-	FileID   uint64
-	EASize   uint32 // bytes
-	Access   Access
-	Position uint64 // bytes
-	Mode     CreateOptions
-	Name     []byte // UTF-16LE, aliases the message; may be cut when the answer overflowed
-}
-
-// DecodeAllInfo reads a structure of ClassAll. An answer of [StatusBufferOverflow], whose
-// name is cut, is read as far as it goes.
-func DecodeAllInfo(b []byte) (AllInfo, error) {
-	if len(b) < 100 {
-		return AllInfo{}, malformed("FileAllInformation", reasonShort)
-	}
-	i := AllInfo{
-		FileID:   le.Uint64(b[64:]),
-		EASize:   le.Uint32(b[72:]),
-		Access:   Access(le.Uint32(b[76:])),
-		Position: le.Uint64(b[80:]),
-		Mode:     CreateOptions(le.Uint32(b[88:])),
-	}
-	i.Basic, _ = DecodeBasicInfo(b)
-	var err error
-	if i.Standard, err = DecodeStandardInfo(b[40:]); err != nil {
-		return AllInfo{}, err
-	}
-	i.Name = b[100:]
-	if n := le.Uint32(b[96:]); uint64(n) < uint64(len(i.Name)) {
-		i.Name = i.Name[:n]
-	}
-	return i, nil
 }
 
 // DecodeAttributeTagInfo reads a structure of ClassAttributeTag: the attributes and the

@@ -61,7 +61,7 @@ func TestElements(t *testing.T) {
 		if err != nil || h.MessageID != n {
 			t.Fatalf("message %d: %+v %v", n, h, err)
 		}
-		if err := DecodeSimple(e.Message()); err != nil {
+		if _, err := body(e.Message(), "ECHO", SimpleSize, SimpleSize); err != nil {
 			t.Error(err)
 		}
 		n++

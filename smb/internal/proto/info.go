@@ -15,21 +15,20 @@ type InfoClass uint8
 
 // Classes of InfoFile (MS-FSCC 2.4) and of InfoFilesystem (MS-FSCC 2.5).
 const (
-	ClassBasic         InfoClass = 4
-	ClassStandard      InfoClass = 5
-	ClassInternal      InfoClass = 6
-	ClassRename        InfoClass = 10
-	ClassLink          InfoClass = 11
-	ClassDisposition   InfoClass = 13
-	ClassFullEA        InfoClass = 15
-	ClassAll           InfoClass = 18
-	ClassAllocation    InfoClass = 19
-	ClassEndOfFile     InfoClass = 20
-	ClassStream        InfoClass = 22
-	ClassNetworkOpen   InfoClass = 34
-	ClassAttributeTag  InfoClass = 35
-	ClassDispositionEx InfoClass = 64
-	ClassRenameEx      InfoClass = 65
+	ClassBasic        InfoClass = 4
+	ClassStandard     InfoClass = 5
+	ClassInternal     InfoClass = 6
+	ClassRename       InfoClass = 10
+	ClassLink         InfoClass = 11
+	ClassDisposition  InfoClass = 13
+	ClassFullEA       InfoClass = 15
+	ClassAll          InfoClass = 18
+	ClassAllocation   InfoClass = 19
+	ClassEndOfFile    InfoClass = 20
+	ClassStream       InfoClass = 22
+	ClassNetworkOpen  InfoClass = 34
+	ClassAttributeTag InfoClass = 35
+	ClassRenameEx     InfoClass = 65
 
 	ClassFSVolume    InfoClass = 1
 	ClassFSSize      InfoClass = 3
@@ -78,8 +77,7 @@ func DecodeQueryInfoResponse(msg []byte) ([]byte, error) {
 	return decodeOutput(msg, "QUERY_INFO response")
 }
 
-// SetInfoRequest changes something of a file (2.2.39). The answer is a
-// [DecodeSetInfoResponse].
+// SetInfoRequest changes something of a file (2.2.39). The reply has no data.
 type SetInfoRequest struct {
 	Type     InfoType
 	Class    InfoClass

@@ -17,7 +17,7 @@ type LockElement struct {
 	Flags          LockFlags
 }
 
-// LockRequest locks or unlocks ranges of a file (2.2.26). The answer is a [DecodeSimple].
+// LockRequest locks or unlocks ranges of a file (2.2.26). The reply has no data.
 type LockRequest struct {
 	// Sequence is the lock sequence number and index, 0 below 2.1.
 	Sequence uint32

@@ -82,13 +82,3 @@ func (r *LeaseAck) Append(dst []byte) []byte {
 	dst = le.AppendUint32(dst, uint32(r.State))
 	return le.AppendUint64(dst, 0)
 }
-
-// DecodeBreakResponse checks the answer to an OplockAck (2.2.25.1) or a LeaseAck (2.2.25.2).
-func DecodeBreakResponse(msg []byte) error {
-	const name = "OPLOCK_BREAK response"
-	if _, err := body(msg, name, leaseAckSize, leaseAckSize); err == nil {
-		return nil
-	}
-	_, err := body(msg, name, oplockBreakSize, oplockBreakSize)
-	return err
-}

@@ -46,21 +46,6 @@ func (i *RenameInfo) append(dst []byte) []byte {
 // is closed (MS-FSCC 2.4.11).
 func AppendDelete(dst []byte) []byte { return append(dst, 1) }
 
-// AppendUndelete appends the structure of ClassDisposition that takes that back.
-func AppendUndelete(dst []byte) []byte { return append(dst, 0) }
-
-// Flags of [AppendDispositionEx] (MS-FSCC 2.4.12).
-const (
-	DispositionDelete         uint32 = 0x01
-	DispositionPOSIX          uint32 = 0x02
-	DispositionForceImage     uint32 = 0x04
-	DispositionOnClose        uint32 = 0x08
-	DispositionIgnoreReadOnly uint32 = 0x10
-)
-
-// AppendDispositionEx appends the structure of ClassDispositionEx (MS-FSCC 2.4.12).
-func AppendDispositionEx(dst []byte, flags uint32) []byte { return le.AppendUint32(dst, flags) }
-
 // AppendSize appends the structure of ClassEndOfFile (MS-FSCC 2.4.14) or
 // ClassAllocation (MS-FSCC 2.4.4): a length in bytes.
 func AppendSize(dst []byte, n uint64) []byte { return le.AppendUint64(dst, n) }

@@ -7,19 +7,6 @@ const SimpleSize = 4
 // (2.2.28) or CANCEL (2.2.30) request, which are the same four bytes.
 func AppendSimple(dst []byte) []byte { return append(dst, SimpleSize, 0, 0, 0) }
 
-// DecodeSimple checks the body of a LOGOFF (2.2.8), TREE_DISCONNECT (2.2.12), FLUSH
-// (2.2.18), LOCK (2.2.27) or ECHO (2.2.29) response.
-func DecodeSimple(msg []byte) error {
-	_, err := body(msg, "four-byte response", SimpleSize, SimpleSize)
-	return err
-}
-
-// DecodeSetInfoResponse checks the body of a SET_INFO response (2.2.40).
-func DecodeSetInfoResponse(msg []byte) error {
-	_, err := body(msg, "SET_INFO response", 2, 2)
-	return err
-}
-
 // FileID names an open file on a connection (2.2.14.1).
 type FileID struct{ Persistent, Volatile uint64 }
 
