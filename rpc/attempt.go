@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
@@ -291,6 +292,14 @@ func (a *attempt) trailerMD() metadata.MD {
 	sh, more := a.trailer, a.moreTrail
 	a.mu.Unlock()
 	return sh.metadataOf(more)
+}
+
+// server is the peer of the attempt's connection; nil: there was none.
+func (a *attempt) server() *peer.Peer {
+	if a.conn == nil {
+		return nil
+	}
+	return &a.conn.peer
 }
 
 // compressor finds what r was compressed with; nil for one that is not.

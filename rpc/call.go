@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -135,7 +136,7 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	}
 	out.Fields = a.fields
 	if c.statsOn() {
-		c.statsOutHeader(conn)
+		c.statsOutHeader(&conn.peer)
 	}
 	a.begun()
 	st, err := conn.h2c.Open(c.ctx, a, out)
@@ -212,26 +213,45 @@ func (c *call) report(a *attempt, err error) {
 	if !c.info.after { // the client's default options are counted in
 		return
 	}
+	var t told
+	if a != nil {
+		t = a
+	}
+	c.tellOptions(t, err)
+}
+
+// told is what the options are told of: the last attempt of a call.
+type told interface {
+	headerMD() metadata.MD
+	trailerMD() metadata.MD
+	server() *peer.Peer // nil: none was reached
+}
+
+// tellOptions tells the options of the call's end; t is nil when nothing was tried.
+func (c *call) tellOptions(t told, err error) {
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
 		for _, o := range opts {
-			reportOne(o, a, err)
+			tellOption(o, t, err)
 		}
 	}
 }
 
-func reportOne(o grpc.CallOption, a *attempt, err error) {
+func tellOption(o grpc.CallOption, t told, err error) {
 	switch o := o.(type) {
 	case grpc.HeaderCallOption:
-		if a != nil {
-			*o.HeaderAddr = a.headerMD()
+		if t != nil {
+			*o.HeaderAddr = t.headerMD()
 		}
 	case grpc.TrailerCallOption:
-		if a != nil {
-			*o.TrailerAddr = a.trailerMD()
+		if t != nil {
+			*o.TrailerAddr = t.trailerMD()
 		}
 	case grpc.PeerCallOption:
-		if a != nil && a.conn != nil {
-			*o.PeerAddr = a.conn.peer
+		if t == nil {
+			break
+		}
+		if p := t.server(); p != nil {
+			*o.PeerAddr = *p
 		}
 	case grpc.OnFinishCallOption:
 		o.OnFinish(err)

@@ -31,6 +31,7 @@ type callInfo struct {
 	after        bool           // some option wants to know of the end
 	agent        *agent         // user agent of a library; nil: the client's
 	only         *clientConn    // what the call must use; nil: what the balancer picks
+	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
 }
 
@@ -129,6 +130,9 @@ func (ci *callInfo) chooseCodec() error {
 		}
 	case ci.subtype != "":
 		c, ok := message.ForSubtype(ci.subtype)
+		if !ok && ci.json && ci.subtype == (message.JSON{}).Name() {
+			c, ok = message.JSON{}, true
+		}
 		if !ok {
 			return status.Errorf(codes.Internal, "no codec registered for content-subtype %s", ci.subtype)
 		}

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,7 @@ type ClientConn struct {
 	maker     *h2.Maker
 	attempts  attempts
 	facade    facade
+	web       *webClient     // not nil: the protocol is not gRPC
 	fallback  *serviceConfig // when the resolver has none
 
 	picker atomic.Pointer[pickers]
@@ -92,6 +94,12 @@ func (cc *ClientConn) configure() (err error) {
 	o := &cc.opts
 	if err = o.useBundle(); err != nil {
 		return err
+	}
+	if o.protocol != GRPC {
+		return cc.configureWeb()
+	}
+	if o.roundTripper != nil || o.httpGet {
+		return fmt.Errorf("%w: caller set WithRoundTripper or WithHTTPGet, and the protocol is gRPC", ErrProtocol)
 	}
 	if cc.target, cc.builder, err = findResolver(cc.name, o); err != nil {
 		return err
@@ -210,7 +218,9 @@ func (cc *ClientConn) Connect() {
 		act.policy.run(act.balancer.exitIdle)
 		return
 	}
-	cc.activate()
+	if cc.web == nil {
+		cc.activate()
+	}
 }
 
 // ResetConnectBackoff makes waiting attempts to connect go ahead at once.
@@ -247,7 +257,13 @@ func (cc *ClientConn) Close() error {
 	for _, c := range conns {
 		c.h2c.Close()
 	}
+	if cc.web != nil {
+		cc.web.close() // ends the calls
+	}
 	cc.wg.Wait()
+	if cc.web != nil && cc.web.conns != nil {
+		cc.web.conns.close()
+	}
 	return cc.facade.close()
 }
 

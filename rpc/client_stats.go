@@ -8,6 +8,7 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 )
 
@@ -36,7 +37,7 @@ func (c *call) statsBegin(k kind) {
 	}
 }
 
-func (c *call) statsOutHeader(conn *clientConn) {
+func (c *call) statsOutHeader(p *peer.Peer) {
 	md, ok := metadata.FromOutgoingContext(c.tagged) // a copy
 	if !ok {
 		md = metadata.MD{}
@@ -47,8 +48,8 @@ func (c *call) statsOutHeader(conn *clientConn) {
 		enc = c.info.compressor.Name()
 	}
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: conn.peer.Addr,
-			LocalAddr: conn.peer.LocalAddr, Compression: enc, Header: md})
+		h.HandleRPC(c.tagged, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr,
+			LocalAddr: p.LocalAddr, Compression: enc, Header: md})
 	}
 }
 

@@ -54,6 +54,9 @@ func (cc *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, meth
 }
 
 func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+	if cc.web != nil {
+		return cc.web.newStream(ctx, desc, method, opts)
+	}
 	cs := &clientStream{desc: desc}
 	if err := cs.init(cc, ctx, method, opts); err != nil {
 		cs.report(nil, err)

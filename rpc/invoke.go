@@ -28,6 +28,9 @@ func (cc *ClientConn) withDefaults(opts []grpc.CallOption) []grpc.CallOption {
 }
 
 func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
+	if cc.web != nil {
+		return cc.web.invoke(ctx, method, req, reply, opts)
+	}
 	var c call
 	if err := c.init(cc, ctx, method, opts); err != nil {
 		c.report(nil, err)

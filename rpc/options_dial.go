@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -56,6 +57,10 @@ type dialOptions struct {
 
 	noResolverConfig bool // service configs come from WithDefaultServiceConfig alone
 	noHealthCheck    bool
+
+	protocol     Protocol
+	roundTripper http.RoundTripper // nil: the client connects by itself
+	httpGet      bool
 }
 
 const (

@@ -25,14 +25,7 @@ type proxiedNames struct{ resolver.Builder }
 
 // Build implements resolver.Builder.
 func (p proxiedNames) Build(t resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	addr := t.Endpoint()
-	host, port, err := net.SplitHostPort(addr)
-	switch {
-	case err != nil:
-		addr = net.JoinHostPort(addr, "443")
-	case host == "":
-		addr = net.JoinHostPort("localhost", port)
-	}
+	addr := withPort(t.Endpoint())
 	proxy, err := proxyFor(addr)
 	if err != nil {
 		return nil, fmt.Errorf("rpc: the environment names a proxy for %q that cannot be read: %w", addr, err)
@@ -41,6 +34,18 @@ func (p proxiedNames) Build(t resolver.Target, cc resolver.ClientConn, opts reso
 		return p.Builder.Build(t, cc, opts)
 	}
 	return oneAddress(cc, addr)
+}
+
+// withPort completes the endpoint of a dns target: port 443, on this machine.
+func withPort(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return net.JoinHostPort(addr, "443")
+	case host == "":
+		return net.JoinHostPort("localhost", port)
+	}
+	return addr
 }
 
 // dialProxied connects to address, through the proxy that the environment names.

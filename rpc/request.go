@@ -114,6 +114,12 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
+	return cc.appendCallMetadata(fs, c, conn.peer.AuthInfo)
+}
+
+// appendCallMetadata appends the metadata of the context and of the pick, and that of
+// the credentials, which are shown auth.
+func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
 	if md, ok := metadata.FromOutgoingContext(c.tagged); ok && len(md) > 0 {
 		if err := checkMetadata(md); err != nil {
 			return fs, err
@@ -124,19 +130,19 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 		fs = appendMetadata(fs, c.picked.md)
 	}
 	if len(cc.opts.perRPC) > 0 || len(c.info.creds) > 0 {
-		return cc.appendCredentials(fs, c, conn)
+		return cc.appendCredentials(fs, c, auth)
 	}
 	return fs, nil
 }
 
 // appendCredentials asks each of the per-RPC credentials for its metadata.
-func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, conn *clientConn) ([]h2.Field, error) {
+func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
 	service := c.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
 	}
 	audience := "https://" + strings.TrimSuffix(cc.authority, ":443") + service
-	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: conn.peer.AuthInfo})
+	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
 	var err error
 	for _, p := range cc.opts.perRPC {
 		if fs, err = appendToken(fs, ctx, p, audience); err != nil {

@@ -110,14 +110,19 @@ func (unixResolver) OverrideAuthority(resolver.Target) string { return "localhos
 
 // Build implements resolver.Builder.
 func (r unixResolver) Build(t resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	return oneAddress(cc, unixAddress(string(r), t))
+}
+
+// unixAddress is the address of a unix or unix-abstract target, with "unix:" in front.
+func unixAddress(scheme string, t resolver.Target) string {
 	path := t.URL.Path // absolute
 	if path == "" {
 		path = t.URL.Opaque
 	}
-	if r == "unix-abstract" {
+	if scheme == "unix-abstract" {
 		path = "@" + strings.TrimPrefix(path, "/")
 	}
-	return oneAddress(cc, "unix:"+path)
+	return "unix:" + path
 }
 
 func oneAddress(cc resolver.ClientConn, addr string) (resolver.Resolver, error) {

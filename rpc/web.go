@@ -140,7 +140,8 @@ func (c *webCall) find() *webRefusal {
 // duplex refuses a stream in both directions over HTTP/1.1.
 func (c *webCall) duplex() *webRefusal {
 	if c.r.ProtoMajor < 2 && c.clientStreams() && c.serverStreams() {
-		return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported,
+		// net/http would read the request's body first, which may have no end.
+		return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported, header: http.Header{"Connection": {"close"}},
 			st: status.New(codes.Unimplemented, "a stream in both directions needs HTTP/2")}
 	}
 	return nil

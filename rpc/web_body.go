@@ -14,11 +14,11 @@ import (
 // webRead is how many bytes of a request body are read at once where its messages are small.
 const webRead = 16 << 10
 
-// webBody reads the messages of a request's body: each with a prefix, or, for Connect's unary calls, one
-// without. It is used under webCall.recvMu, or before the handler runs.
+// webBody reads the messages of a request's or a response's body: each with a prefix, or, for Connect's
+// unary calls, one without. On a server it is used under webCall.recvMu, or before the handler runs.
 type webBody struct {
 	r     io.Reader
-	req   *http.Request // not nil: its body may be had as references (h2http)
+	refs  func(*tarn.Chain) error // gives the content as references, where package h2http received it; nil: no
 	pool  *tarn.Pool
 	limit int // of a message, in bytes
 	kind  message.Kind
@@ -51,7 +51,7 @@ func (b *webBody) next() received {
 // read takes in what the body has next: straight into a large message's memory, or into a buffer whose
 // parts become messages without being copied.
 func (b *webBody) read() {
-	if b.req != nil && b.chain() {
+	if b.refs != nil && b.chain() {
 		return
 	}
 	if space := b.in.Land(b.pool, b.limit, nil, nil); len(space) > 0 {
@@ -74,9 +74,9 @@ func (b *webBody) read() {
 // another package.
 func (b *webBody) chain() bool {
 	var c tarn.Chain
-	err := h2http.BodyChain(b.req, &c)
+	err := b.refs(&c)
 	if errors.Is(err, h2http.ErrNotOurs) {
-		b.req = nil
+		b.refs = nil
 		return false
 	}
 	for c.Len() > 0 {
@@ -85,6 +85,11 @@ func (b *webBody) chain() bool {
 	c.Free()
 	b.end = webEnd(err)
 	return true
+}
+
+// requestRefs gives a request's content as references.
+func requestRefs(r *http.Request) func(*tarn.Chain) error {
+	return func(c *tarn.Chain) error { return h2http.BodyChain(r, c) }
 }
 
 // webEnd is the body's end for an error of its Read.

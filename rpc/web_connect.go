@@ -106,7 +106,7 @@ func sideEffectFree(path string) bool {
 // openConnectStream reads the header of a stream's request.
 func (c *webCall) openConnectStream(codec string) *webRefusal {
 	c.proto = &webConnectStream{call: c}
-	c.body = webBody{r: c.r.Body, req: c.r, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if no := c.find(); no != nil {
 		if no.httpStatus == http.StatusNotFound {
 			no.httpStatus = http.StatusOK // the stream's end says it
@@ -314,11 +314,14 @@ func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status)
 	_, _ = w.Write(text)
 }
 
-// connectCodes are the names and HTTP statuses of codes (https://connectrpc.com/docs/protocol#error-codes).
-var connectCodes = [...]struct {
+// connectCodeOf is how Connect names a code.
+type connectCodeOf struct {
 	name       string
 	httpStatus int
-}{
+}
+
+// connectCodes are the names and HTTP statuses of codes (https://connectrpc.com/docs/protocol#error-codes).
+var connectCodes = [...]connectCodeOf{
 	codes.Canceled:           {"canceled", 499},
 	codes.Unknown:            {"unknown", http.StatusInternalServerError},
 	codes.InvalidArgument:    {"invalid_argument", http.StatusBadRequest},

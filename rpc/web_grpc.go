@@ -19,9 +19,9 @@ import (
 // openGRPC reads the header of a gRPC or gRPC-Web request, which are the same but for the content type.
 func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
-	c.body = webBody{r: c.r.Body, req: c.r, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if f, ok := p.(*webFrames); ok && f.text == base64Text {
-		c.body.r, c.body.req = &textReader{r: c.r.Body}, nil
+		c.body.r, c.body.refs = &textReader{r: c.r.Body}, nil
 	}
 	if no := c.find(); no != nil {
 		no.httpStatus = http.StatusOK // gRPC says it in grpc-status

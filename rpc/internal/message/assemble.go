@@ -17,6 +17,10 @@ const landFrom = 32 << 10
 // use. One buffer is held apart from the chain because most streams never have
 // more than one at a time; a large message may land in a buffer of its own.
 type Assembler struct {
+	// Ends are the flags, beside that of compression, by which the peer may mark a
+	// message that is its protocol's own: the end of a stream. None in gRPC.
+	Ends Kind
+
 	one     tarn.Buffer
 	rest    tarn.Chain
 	landing wire.Landing
@@ -125,6 +129,9 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 	return p, true
 }
 
+// defined reports whether a prefix's flags have a meaning.
+func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byte(a.Ends)) == 0 }
+
 // Land returns where the next bytes of a large message may be read to, or nil to
 // have them by Append. The memory belongs to a until Landed; it is taken as bytes
 // arrive, at once only as far as c goes; from pool unless h, the habit of such
@@ -137,7 +144,7 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit, h *Habit) []byte
 		return a.landing.Space()
 	}
 	p, ok := a.prefix()
-	if !ok || p[0] > flagCompressed {
+	if !ok || !a.defined(p[0]) {
 		return nil
 	}
 	size := int(binary.BigEndian.Uint32(p[1:]))
@@ -191,7 +198,7 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 		return m, 0, 0, false, nil
 	}
 	size = int(binary.BigEndian.Uint32(p[1:]))
-	if p[0] > flagCompressed {
+	if !a.defined(p[0]) {
 		return m, 0, size, false, ErrFlag
 	}
 	if size > limit {

@@ -1,0 +1,217 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn/h2http"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+)
+
+// webConns is the http.RoundTripper of a client of another protocol than gRPC: HTTP/2 by
+// package h2http and HTTP/1.1 by net/http, over connections made as the client's options
+// say. The first connection shows which of them the server speaks.
+type webConns struct {
+	web   *webClient
+	addr  string
+	two   *h2http.Transport
+	one   *http.Transport
+	first chan struct{} // of one element: held while the version is found out
+
+	version atomic.Int32 // of HTTP; 0: not known
+
+	mu    sync.Mutex
+	spare net.Conn // made to find the version out, and not used yet
+	open  map[*webConn]struct{}
+}
+
+// webConn is an open connection.
+type webConn struct {
+	net.Conn
+	of *webConns
+}
+
+// Close closes the connection.
+func (c *webConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+const (
+	http1 = 1
+	http2 = 2
+)
+
+// maxIdleWeb is how many idle connections of HTTP/1.1 are kept.
+const maxIdleWeb = 100
+
+func newWebConns(w *webClient, addr string) (*webConns, error) {
+	o := &w.cc.opts
+	c := &webConns{web: w, addr: addr, first: make(chan struct{}, 1), open: map[*webConn]struct{}{}}
+	conf := &http.HTTP2Config{MaxReceiveBufferPerStream: o.window, MaxReceiveBufferPerConnection: o.connWindow}
+	if o.keepalive.Time > 0 {
+		conf.SendPingTimeout = max(o.keepalive.Time, minKeepalive)
+		conf.PingTimeout = o.keepalive.Timeout
+	}
+	c.two = &h2http.Transport{
+		DialTLSContext: c.dial(http2), IdleConnTimeout: o.idleTimeout, MaxResponseHeaderBytes: int64(o.maxHeaderList),
+		DisableCompression: true, HTTP2: conf, Config: h2http.Config{Pool: o.pool},
+	}
+	c.one = &http.Transport{
+		DialContext: c.dial(http1), DialTLSContext: c.dial(http1), IdleConnTimeout: o.idleTimeout,
+		MaxResponseHeaderBytes: int64(o.maxHeaderList), DisableCompression: true, MaxIdleConnsPerHost: maxIdleWeb,
+	}
+	if w.cc.scheme == "http" {
+		c.version.Store(http1)
+	}
+	return c, nil
+}
+
+// errVersion says that a server has changed the version of HTTP that it selects.
+var errVersion = errors.New("rpc: the server selected another version of HTTP than before")
+
+// dialError marks a failure to connect: the server has seen nothing of the call.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return "transport: Error while dialing: " + e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// RoundTrip implements http.RoundTripper.
+func (c *webConns) RoundTrip(r *http.Request) (*http.Response, error) {
+	v, err := c.find(r.Context())
+	if err != nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, err
+	}
+	if v == http2 {
+		return c.two.RoundTrip(r)
+	}
+	return c.one.RoundTrip(r)
+}
+
+// find returns the version of HTTP that the server speaks.
+func (c *webConns) find(ctx context.Context) (int32, error) {
+	if v := c.version.Load(); v != 0 {
+		return v, nil
+	}
+	select {
+	case c.first <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-c.first }()
+	if v := c.version.Load(); v != 0 {
+		return v, nil
+	}
+	nc, v, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c.keep(nc)
+	c.version.Store(v)
+	return v, nil
+}
+
+// keep stores a connection for the next dial.
+func (c *webConns) keep(nc net.Conn) {
+	c.mu.Lock()
+	old := c.spare
+	c.spare = nc
+	c.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+}
+
+// dial is how a transport of one version of HTTP gets connections.
+func (c *webConns) dial(want int32) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c.mu.Lock()
+		nc := c.spare
+		c.spare = nil
+		c.mu.Unlock()
+		if nc != nil {
+			return nc, nil
+		}
+		nc, v, err := c.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if v != want {
+			c.keep(nc)
+			c.version.Store(v) // calls that follow
+			return nil, &dialError{errVersion}
+		}
+		return nc, nil
+	}
+}
+
+// connect makes a connection and says which version of HTTP it speaks.
+func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
+	nc, v, err := c.secured(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	wc := &webConn{Conn: nc, of: c}
+	c.mu.Lock()
+	c.open[wc] = struct{}{}
+	c.mu.Unlock()
+	if c.web.closed.Err() != nil { // close may have come before
+		wc.Close()
+	}
+	return wc, v, nil
+}
+
+// secured makes a connection, by a handshake where it has TLS.
+func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
+	cc := c.web.cc
+	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
+	defer cancel()
+	nc, err := cc.dial(ctx, &resolver.Address{Addr: c.addr})
+	if err != nil {
+		return nil, 0, &dialError{err}
+	}
+	if cc.scheme == "http" {
+		return nc, http1, nil
+	}
+	deadline, _ := ctx.Deadline()
+	// A connection without deadlines is bounded by what the credentials make of ctx.
+	_ = nc.SetDeadline(deadline)
+	sc, info, err := cc.opts.creds.ClientHandshake(ctx, cc.authority, nc)
+	if err != nil {
+		nc.Close()
+		return nil, 0, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
+	}
+	_ = sc.SetDeadline(time.Time{})
+	c.web.auth.Store(&info)
+	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {
+		return sc, http1, nil
+	}
+	return sc, http2, nil
+}
+
+// close closes all connections. No call is under way any more, but streams that a call
+// gave up may be.
+func (c *webConns) close() {
+	c.two.CloseIdleConnections()
+	c.one.CloseIdleConnections()
+	c.mu.Lock()
+	open := slices.Collect(maps.Keys(c.open))
+	c.mu.Unlock()
+	for _, nc := range open {
+		nc.Close()
+	}
+}

@@ -1,0 +1,455 @@
+package rpc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+)
+
+// webExchange is one attempt of a call of a client of another protocol than gRPC: a
+// request and its response.
+type webExchange struct {
+	web  *webClient
+	call *call
+	in   dialect
+
+	unreached bool // no connection could be made
+
+	res      *http.Response // nil until there is one
+	body     webBody
+	incoming encoding.Compressor // of the response's messages; nil: none
+	header   metadata.MD
+	told     bool // the statistics handlers know of the header
+
+	ended   bool           // status and trailer are there
+	status  *status.Status // nil: OK
+	trailer metadata.MD
+
+	mu sync.Mutex // of peer, which the transport's goroutines set
+	at peer.Peer
+}
+
+// errWebClosed is the cause that ends the context of a request when the client is closed.
+var errWebClosed = errors.New("rpc: the client has been closed")
+
+// exchange makes an attempt of c.
+func (w *webClient) exchange(c *call, k kind) *webExchange {
+	return &webExchange{web: w, call: c, in: w.speaks(k)}
+}
+
+// context is that of a request: it ends with the call's, with the client, and with the
+// function that it returns.
+func (w *webClient) context(c *call) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(c.tagged)
+	stop := context.AfterFunc(w.closed, func() { cancel(errWebClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// request makes the request but for its body.
+func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
+	c := x.call
+	if c.info.authority != "" {
+		return nil, status.Errorf(codes.Unimplemented, "rpc: caller set CallAuthority, which clients of %v do not support", c.cc.opts.protocol)
+	}
+	fs, err := c.cc.appendCallMetadata(nil, c, x.web.authInfo())
+	if err != nil {
+		return nil, err
+	}
+	u := x.web.base
+	u.Path += c.method
+	r := &http.Request{Method: http.MethodPost, URL: &u, Host: c.cc.authority, Header: make(http.Header, 8+len(fs)),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	for _, f := range fs {
+		r.Header.Add(f.Name, f.Value)
+	}
+	r.Header.Set("User-Agent", c.agentName())
+	// Compression is the protocol's, not the transport's.
+	r.Header.Set("Accept-Encoding", "identity")
+	x.in.request(c, r.Header)
+	if c.statsOn() {
+		c.statsOutHeader(&peer.Peer{})
+	}
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.at.Addr, x.at.LocalAddr = info.Conn.RemoteAddr(), info.Conn.LocalAddr()
+	}}
+	return r.WithContext(httptrace.WithClientTrace(ctx, trace)), nil
+}
+
+// codecName is the codec's name as content types have it.
+func (c *call) codecName() string {
+	if c.info.subtype != "" {
+		return c.info.subtype
+	}
+	return c.info.codec.Name()
+}
+
+// agentName is the user agent of the call.
+func (c *call) agentName() string {
+	if c.info.agent != nil {
+		return c.info.agent.name + userAgent
+	}
+	return c.cc.opts.userAgent + userAgent
+}
+
+// encode makes the message of v in the form that the protocol sends.
+func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
+	c := x.call
+	m, info, err := encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, v)
+	if err != nil || !x.in.framing().plain {
+		return m, info, err
+	}
+	info.wire = info.packed
+	return withoutPrefix(m), info, nil
+}
+
+// withoutPrefix takes ownership of a framed message and returns it without its prefix,
+// to be freed.
+func withoutPrefix(m message.Message) message.Message {
+	if m.Chain == nil {
+		m.Buf = m.Buf.Narrow(message.PrefixLen, m.Buf.Len())
+		return m
+	}
+	if _, err := m.Chain.Discard(message.PrefixLen); err != nil {
+		panic(err) // Frame has put it there
+	}
+	return m
+}
+
+// maxGetURL is the length in bytes of the longest URL that a GET is made with.
+const maxGetURL = 8 << 10
+
+// get makes r a GET with m in its query, where the method allows it and the query is not
+// too long. It reports whether it has; m is borrowed.
+func (x *webExchange) get(r *http.Request, m *message.Message) bool {
+	c := x.call
+	if !x.web.get || !sideEffectFree(c.method) || m.Len() > maxGetURL {
+		return false
+	}
+	q := url.Values{"connect": {"v" + connectVersion}, "encoding": {c.codecName()},
+		"base64": {"1"}, "message": {base64.RawURLEncoding.EncodeToString(m.Flatten())}}
+	if c.info.compressor != nil && m.Len() > 0 {
+		q.Set("compression", c.info.compressor.Name())
+	}
+	u := *r.URL
+	u.RawQuery = q.Encode()
+	if len(u.RequestURI()) > maxGetURL {
+		return false
+	}
+	r.Method, r.URL = http.MethodGet, &u
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Connect-Protocol-Version"} {
+		r.Header.Del(name)
+	}
+	return true
+}
+
+// setBody makes m the body of r. m is borrowed until r's RoundTrip has returned, because the
+// transport may ask for the body again; each body has a reference of its own.
+func setBody(r *http.Request, m *message.Message) {
+	if m.Len() == 0 {
+		r.Body, r.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
+		return
+	}
+	r.ContentLength = int64(m.Len())
+	r.Body = &messageBody{m: m.Ref()}
+	r.GetBody = func() (io.ReadCloser, error) { return &messageBody{m: m.Ref()}, nil }
+}
+
+// messageBody is a request's body that is one message, which it owns. A transport may close
+// it while another of its goroutines reads.
+type messageBody struct {
+	mu   sync.Mutex
+	m    message.Message
+	read int // bytes of m.Buf
+	over bool
+}
+
+// Read implements io.Reader.
+func (b *messageBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.over:
+		return 0, errCallOver
+	case b.m.Chain != nil:
+		return b.m.Chain.Read(p)
+	case b.read == b.m.Buf.Len():
+		return 0, io.EOF
+	}
+	n := copy(p, b.m.Buf.Bytes()[b.read:])
+	b.read += n
+	return n, nil
+}
+
+// Close frees the message.
+func (b *messageBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over = true
+		b.m.Free()
+	}
+	return nil
+}
+
+// send sends r, and reads the response's header. An error is a status; a response that
+// ends with its header is not one, but leaves the exchange ended.
+func (x *webExchange) send(r *http.Request) error {
+	c := x.call
+	res, err := x.web.rt.RoundTrip(r)
+	if err != nil {
+		var dial *dialError
+		var op *net.OpError
+		x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
+		return x.failure(r.Context(), err)
+	}
+	x.res = res
+	x.body = webBody{r: res.Body, refs: responseRefs(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
+	x.body.plain, x.body.in.Ends = x.in.framing().plain, x.in.framing().ends
+	if x.header, err = receivedHeader(res.Header); err != nil {
+		return err
+	}
+	if st := x.in.answered(x, res); st != nil {
+		x.finish(st)
+	}
+	return nil
+}
+
+func responseRefs(res *http.Response) func(*tarn.Chain) error {
+	return func(c *tarn.Chain) error { return h2http.ResponseChain(res, c) }
+}
+
+// receivedHeader is the metadata of a response's header.
+func receivedHeader(h http.Header) (metadata.MD, error) {
+	md := metadata.MD{}
+	for _, f := range lowerFields(h) {
+		if st := addReceived(md, f); st != nil {
+			return nil, st.Err()
+		}
+	}
+	return md, nil
+}
+
+// failure is the status of a request that got no response, or whose response broke off.
+func (x *webExchange) failure(ctx context.Context, err error) error {
+	var reset *h2.StreamError
+	switch {
+	case x.call.ctx.Err() != nil:
+		return status.FromContextError(x.call.ctx.Err()).Err()
+	case errors.Is(context.Cause(ctx), errWebClosed):
+		return ErrClientConnClosing
+	case errors.As(err, &reset):
+		st, _ := streamErrorStatus(reset)
+		return x.call.failure(st)
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unavailable, "rpc: the call failed on the connection: "+err.Error())
+}
+
+// decompressBy notes the compression of the response's messages.
+func (x *webExchange) decompressBy(name string) *status.Status {
+	if identity(name) {
+		return nil
+	}
+	if x.incoming = encoding.GetCompressor(name); x.incoming == nil {
+		return status.Newf(codes.Internal, "grpc: Decompressor is not installed for grpc-encoding %q", name)
+	}
+	x.body.kind = message.Compressed
+	return nil
+}
+
+// maxErrorBody is how much is read of an error in JSON, in bytes.
+const maxErrorBody = 64 << 10
+
+// connectFailure is the status of a response whose HTTP status is not 200.
+func (x *webExchange) connectFailure(res *http.Response) *status.Status {
+	code := connectFromHTTP(res.StatusCode)
+	plain := status.Newf(code, "rpc: the server answered with HTTP status %s", res.Status)
+	if contentTypeOf(res, "application/json") != nil {
+		return plain
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	if err != nil {
+		return plain
+	}
+	if name := res.Header.Get("Content-Encoding"); !identity(name) {
+		c := encoding.GetCompressor(name)
+		if c == nil {
+			return plain
+		}
+		r, err := c.Decompress(strings.NewReader(string(text)))
+		if err != nil {
+			return plain
+		}
+		if text, err = io.ReadAll(io.LimitReader(r, maxErrorBody)); err != nil {
+			return plain
+		}
+	}
+	var e connectError
+	if json.Unmarshal(text, &e) != nil || e.Code == "" && e.Message == "" {
+		return plain
+	}
+	return e.status(code)
+}
+
+// finish ends the exchange with a status, nil being OK.
+func (x *webExchange) finish(st *status.Status) {
+	if !x.ended {
+		x.ended, x.status = true, st
+	}
+}
+
+// next returns the next message; io.EOF or errStatus at the end.
+func (x *webExchange) next() received {
+	if x.ended {
+		return x.over()
+	}
+	r := x.body.next()
+	ends := x.in.framing().ends
+	switch {
+	case errors.Is(r.err, io.EOF):
+		if x.in.framing().plain {
+			x.finish(nil)
+		} else {
+			x.finish(status.New(codes.Internal, "rpc: the server ended the response without a status"))
+		}
+		return x.over()
+	case r.err != nil:
+		return r
+	case r.kind&ends != 0:
+		x.readEnd(&r)
+		return x.over()
+	}
+	return r
+}
+
+// readEnd reads the frame that ends the response, and frees it. The response's body must
+// end there, which also lets a connection of HTTP/1.1 be used again.
+func (x *webExchange) readEnd(r *received) {
+	m := r.msg
+	if r.kind&message.Compressed != 0 && m.Len() > 0 {
+		if x.incoming == nil {
+			m.Free()
+			x.finish(status.New(codes.Internal, "grpc: compressed flag set with identity or empty encoding"))
+			return
+		}
+		var err error
+		if m, err = message.Decompress(x.call.cc.opts.pool, x.incoming, m, x.body.limit); err != nil {
+			x.finish(status.Newf(codes.Internal, "grpc: failed to decompress the end of the stream: %v", err))
+			return
+		}
+	}
+	st, trailer := x.in.end(m.Flatten())
+	m.Free()
+	if after := x.body.next(); after.err == nil {
+		after.msg.Free()
+		st = status.New(codes.Internal, "rpc: the server sent a message after the end of the stream")
+	}
+	x.trailer = trailer
+	x.finish(st)
+}
+
+// over is what next returns at the end.
+func (x *webExchange) over() received {
+	if x.status == nil {
+		return received{err: io.EOF}
+	}
+	return received{err: errStatus}
+}
+
+// decode fills v from r, whose message it frees.
+func (x *webExchange) decode(r *received, v any) error {
+	c := x.call
+	if c.statsOn() {
+		x.statsInHeader()
+	}
+	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, x.incoming, c.info.maxRecv, r, c.info.lease, v)
+	if err == nil && c.statsOn() {
+		c.statsInPayload(v, n, r)
+	}
+	return err
+}
+
+// release closes the response. No other goroutine uses the exchange.
+func (x *webExchange) release() {
+	if x.res == nil {
+		return
+	}
+	x.body.free()
+	x.res.Body.Close()
+}
+
+// headerMD is the response's header as the application sees it; nil: none came.
+func (x *webExchange) headerMD() metadata.MD { return x.header }
+
+// trailerMD is the trailer as the application sees it.
+func (x *webExchange) trailerMD() metadata.MD { return x.trailer }
+
+// server is the peer; nil: no connection was made.
+func (x *webExchange) server() *peer.Peer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.at.Addr == nil {
+		return nil
+	}
+	p := x.at
+	if a := x.web.auth.Load(); a != nil {
+		p.AuthInfo = *a
+	}
+	return &p
+}
+
+// statsInHeader tells of the response's header, if there is one, once.
+func (x *webExchange) statsInHeader() {
+	if x.told || x.header == nil {
+		return
+	}
+	x.told = true
+	comp, n := "", 0
+	if x.incoming != nil {
+		comp = x.incoming.Name()
+	}
+	for _, f := range lowerFields(x.res.Header) {
+		n += len(f.name) + len(f.value)
+	}
+	for _, h := range x.call.cc.opts.stats {
+		h.HandleRPC(x.call.tagged, &stats.InHeader{Client: true, WireLength: n, Compression: comp, Header: x.header})
+	}
+}
+
+// statsEnd tells of the end.
+func (x *webExchange) statsEnd(err error) {
+	x.statsInHeader()
+	for _, h := range x.call.cc.opts.stats {
+		if x.trailer != nil {
+			h.HandleRPC(x.call.tagged, &stats.InTrailer{Client: true, Trailer: x.trailer})
+		}
+		h.HandleRPC(x.call.tagged, &stats.End{Client: true, BeginTime: x.call.begun, EndTime: time.Now(), Trailer: x.trailer, Error: err})
+	}
+}

@@ -1,0 +1,131 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/tarn-go/tarn/rpc/internal/backoff"
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// invoke makes a unary call in another protocol than gRPC.
+func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
+	if !w.cc.begin() {
+		return ErrClientConnClosing
+	}
+	defer w.cc.wg.Done()
+	var c call
+	if err := c.init(w.cc, ctx, method, opts); err != nil {
+		c.tellEnd(nil, err)
+		return err
+	}
+	for failures := 0; ; {
+		c.retry.count()
+		x := w.exchange(&c, kindUnary)
+		err := x.unary(req, reply)
+		again := false
+		if err != nil && w.closed.Err() == nil {
+			if again = x.mayWait(err); again {
+				failures++
+				again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures))
+			} else if again = c.ctx.Err() == nil && c.retry.policy != nil; again {
+				v := c.retry.judge(status.Code(err), maybeProcessed, x.trailer)
+				again = v.again && c.wait(v.wait)
+			}
+		}
+		if !again {
+			c.tellEnd(x, err)
+			return err
+		}
+	}
+}
+
+// mayWait reports whether a call that could not connect waits for the server.
+func (x *webExchange) mayWait(err error) bool {
+	return x.call.info.waitForReady && x.unreached && x.call.ctx.Err() == nil
+}
+
+// tellEnd is report for calls of a webClient.
+func (c *call) tellEnd(x *webExchange, err error) {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	if err == nil {
+		c.retry.throttle.succeeded()
+	}
+	if !c.info.after && !c.cc.info.after {
+		return
+	}
+	var t told
+	if x != nil {
+		t = x
+	}
+	c.tellOptions(t, err)
+}
+
+// unary makes one attempt.
+func (x *webExchange) unary(req, reply any) (err error) {
+	c := x.call
+	if c.statsOn() {
+		c.statsBegin(kindUnary)
+		defer func() { x.statsEnd(err) }()
+	}
+	ctx, cancel := x.web.context(c)
+	defer cancel()
+	m, info, err := x.encode(req)
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	r, err := x.request(ctx)
+	if err != nil {
+		return err
+	}
+	if !x.get(r, &m) {
+		setBody(r, &m)
+	}
+	if c.statsOn() {
+		c.statsOutPayload(req, info)
+	}
+	if err := x.send(r); err != nil {
+		return err
+	}
+	defer x.release()
+	return x.reply(ctx, reply)
+}
+
+// reply reads the single message of a response, and its end.
+func (x *webExchange) reply(ctx context.Context, v any) error {
+	first := x.next()
+	if first.err == nil {
+		if after := x.next(); after.err == nil {
+			after.msg.Free()
+			first.msg.Free()
+			first = received{err: errTwoMessages}
+		} else if !errors.Is(after.err, io.EOF) {
+			first.msg.Free()
+			first = after
+		}
+	} else if errors.Is(first.err, io.EOF) {
+		first.err = errNoMessage
+	}
+	if first.err != nil {
+		return x.receiveError(ctx, &first)
+	}
+	return x.decode(&first, v)
+}
+
+// receiveError is the status error for what next could not return.
+func (x *webExchange) receiveError(ctx context.Context, r *received) error {
+	switch {
+	case errors.Is(r.err, errStatus):
+		return x.call.failure(x.status)
+	case errors.Is(r.err, message.ErrTooLarge), errors.Is(r.err, message.ErrTruncated), errors.Is(r.err, message.ErrFlag),
+		errors.Is(r.err, errNoMessage), errors.Is(r.err, errTwoMessages):
+		return r.status(x.call.info.maxRecv, responseCount)
+	}
+	return x.failure(ctx, r.err)
+}

@@ -1,0 +1,337 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/tarn-go/tarn/rpc/internal/message"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// webClientStream is a streaming call in another protocol than gRPC. Its end is decided
+// once, in finish: the request's context ends then, and with it every read and write.
+type webClientStream struct {
+	call
+	desc   *grpc.StreamDesc
+	x      *webExchange
+	ctx    context.Context // the request's
+	cancel func()
+	stop   func() bool // ends the watch on the call's context
+
+	sendMu sync.Mutex
+	closed bool // the caller has half-closed
+	upload *io.PipeWriter
+
+	answered chan struct{} // closed when the header has come, or will not
+	failed   error         // set before that
+
+	recvMu sync.Mutex // held while the response is read
+	gotOne bool
+
+	mu     sync.Mutex
+	over   bool
+	result error // how it ended, once over; nil for well
+}
+
+var _ grpc.ClientStream = (*webClientStream)(nil)
+
+// newStream begins a streaming call in another protocol than gRPC.
+func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+	if !w.cc.begin() {
+		return nil, ErrClientConnClosing
+	}
+	cs := &webClientStream{desc: desc, answered: make(chan struct{})}
+	err := cs.init(w.cc, ctx, method, opts)
+	if err != nil {
+		w.cc.wg.Done()
+		cs.tellEnd(nil, err)
+		return nil, err
+	}
+	cs.retry.count()
+	k := kindOf(desc)
+	cs.x = w.exchange(&cs.call, k)
+	if cs.statsOn() {
+		cs.statsBegin(k)
+	}
+	cs.ctx, cs.cancel = w.context(&cs.call)
+	if desc.ClientStreams {
+		body, upload := io.Pipe()
+		cs.upload = upload
+		err = cs.begin(func(r *http.Request) { r.Body, r.ContentLength = body, -1 }, func() {})
+	}
+	if err != nil {
+		cs.finish(err)
+		return nil, err
+	}
+	cs.mu.Lock()
+	cs.stop = context.AfterFunc(cs.ctx, func() { cs.finish(cs.x.failure(cs.ctx, cs.ctx.Err())) })
+	cs.mu.Unlock()
+	return cs, nil
+}
+
+// begin sends the request, whose body set sets, and lets the response come; sent is called
+// when the transport needs the body no more. sendMu is held, or nobody else has the stream.
+func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
+	r, err := cs.x.request(cs.ctx)
+	if err == nil && !cs.cc.begin() {
+		err = ErrClientConnClosing
+	}
+	if err != nil {
+		sent()
+		cs.answer(err)
+		return err
+	}
+	set(r)
+	go func() {
+		defer cs.cc.wg.Done()
+		err := cs.sendRequest(r)
+		sent()
+		if cs.answer(err) {
+			cs.recvMu.Lock()
+			cs.x.release()
+			cs.recvMu.Unlock()
+		}
+	}()
+	return nil
+}
+
+// sendRequest sends r. HTTP/1.1 cannot carry a stream in both directions.
+func (cs *webClientStream) sendRequest(r *http.Request) error {
+	if !cs.desc.ClientStreams || !cs.desc.ServerStreams {
+		return cs.x.send(r)
+	}
+	no := status.Error(codes.Unimplemented, "rpc: a stream in both directions needs HTTP/2, and the connection's protocol is HTTP/1.1")
+	if conns := cs.x.web.conns; conns != nil {
+		v, err := conns.find(cs.ctx)
+		if err == nil && v == http1 {
+			err = no
+		}
+		if err != nil {
+			r.Body.Close()
+			return cs.x.failure(cs.ctx, err)
+		}
+	}
+	if err := cs.x.send(r); err != nil {
+		return err
+	}
+	if cs.x.res.ProtoMajor < 2 && cs.x.status == nil {
+		return no
+	}
+	return nil
+}
+
+// answer notes that the header has come, or with an error that it will not. It reports
+// whether the stream has ended meanwhile: then the response is the caller's to release.
+func (cs *webClientStream) answer(err error) (over bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.failed = err
+	close(cs.answered)
+	return cs.over
+}
+
+// SendMsg sends one message: it returns when the transport has taken it. *tarn.Chain and
+// *tarn.Buffer are sent as they are and emptied. io.EOF says that the call has ended:
+// RecvMsg tells how.
+func (cs *webClientStream) SendMsg(v any) error {
+	m, info, err := cs.x.encode(v)
+	if err != nil {
+		cs.finish(err)
+		return err
+	}
+	cs.sendMu.Lock()
+	if cs.closed {
+		cs.sendMu.Unlock()
+		m.Free()
+		cs.finish(errClosed) // a mistake of the caller's ends the call
+		return errClosed
+	}
+	err = cs.sendLocked(m)
+	cs.sendMu.Unlock()
+	if err != nil && !errors.Is(err, io.EOF) {
+		cs.finish(err)
+	}
+	if err == nil && cs.statsOn() {
+		cs.statsOutPayload(v, info)
+	}
+	return err
+}
+
+// sendLocked takes ownership of m. sendMu is held.
+func (cs *webClientStream) sendLocked(m message.Message) error {
+	if cs.upload == nil {
+		cs.closed = true
+		return cs.begin(func(r *http.Request) { setBody(r, &m) }, m.Free)
+	}
+	defer m.Free()
+	var err error
+	if m.Chain != nil {
+		_, err = m.Chain.WriteTo(cs.upload)
+	} else {
+		_, err = cs.upload.Write(m.Buf.Bytes())
+	}
+	if err != nil {
+		return io.EOF // the response has ended, or the call has
+	}
+	return nil
+}
+
+// CloseSend says that no more messages follow. It returns nil.
+func (cs *webClientStream) CloseSend() error {
+	cs.sendMu.Lock()
+	defer cs.sendMu.Unlock()
+	switch {
+	case cs.closed:
+	case cs.upload != nil:
+		cs.upload.Close()
+	default:
+		if err := cs.begin(func(r *http.Request) { r.Body = http.NoBody }, func() {}); err != nil {
+			go cs.finish(err)
+		}
+	}
+	cs.closed = true
+	return nil
+}
+
+// await waits for the response's header, or the call's end.
+func (cs *webClientStream) await() error {
+	select {
+	case <-cs.answered:
+		return cs.failed
+	case <-cs.ctx.Done():
+		return cs.x.failure(cs.ctx, cs.ctx.Err())
+	}
+}
+
+// Header waits for the response's header. It is nil, without an error, when the call
+// ended without one; RecvMsg then tells how.
+func (cs *webClientStream) Header() (metadata.MD, error) {
+	if cs.await() != nil {
+		return nil, nil
+	}
+	return cs.x.header, nil
+}
+
+// Trailer is the trailer once RecvMsg has returned an error.
+func (cs *webClientStream) Trailer() metadata.MD {
+	if cs.outcome() == nil {
+		return nil
+	}
+	cs.recvMu.Lock()
+	defer cs.recvMu.Unlock()
+	return cs.x.trailer
+}
+
+// Context is the call's context, with the peer in it once there is one.
+func (cs *webClientStream) Context() context.Context {
+	if p := cs.x.server(); p != nil {
+		return peer.NewContext(cs.tagged, p)
+	}
+	return cs.tagged
+}
+
+// RecvMsg waits for one message. io.EOF says that the call ended well; any other error
+// is its status.
+func (cs *webClientStream) RecvMsg(v any) error {
+	if err := cs.outcome(); err != nil {
+		return err
+	}
+	err := cs.await()
+	more := false
+	if err == nil {
+		more, err = cs.receive(v)
+	}
+	if more {
+		return nil
+	}
+	cs.finish(err)
+	if err == nil && !cs.desc.ServerStreams {
+		return nil // the only message; the end has been seen behind it
+	}
+	return cs.outcome()
+}
+
+// receive reads one message. more is false when the call has ended, with err or well.
+func (cs *webClientStream) receive(v any) (more bool, err error) {
+	cs.recvMu.Lock()
+	defer cs.recvMu.Unlock()
+	if err := cs.outcome(); err != nil {
+		return false, err
+	}
+	if !cs.desc.ServerStreams {
+		return false, cs.x.reply(cs.ctx, v)
+	}
+	r := cs.x.next()
+	switch {
+	case errors.Is(r.err, io.EOF):
+		return false, nil
+	case r.err != nil:
+		return false, cs.x.receiveError(cs.ctx, &r)
+	}
+	if cs.info.lease != nil {
+		cs.info.lease.Release() // the message before this one
+	}
+	if err := cs.x.decode(&r, v); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// outcome is how the stream ended, once it has.
+func (cs *webClientStream) outcome() error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case !cs.over:
+		return nil
+	case cs.result == nil:
+		return io.EOF
+	}
+	return cs.result
+}
+
+// finish ends the stream, unless it has ended. The response's memory is freed when no
+// RecvMsg uses it, which the end of the request's context sees to.
+func (cs *webClientStream) finish(err error) {
+	cs.mu.Lock()
+	if cs.over {
+		cs.mu.Unlock()
+		return
+	}
+	cs.over, cs.result = true, err
+	stop := cs.stop
+	answered := false
+	select {
+	case <-cs.answered:
+		answered = true
+	default:
+	}
+	cs.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	cs.cancel()
+	if cs.upload != nil {
+		cs.upload.CloseWithError(errCallOver)
+	}
+	cs.recvMu.Lock()
+	x := cs.x
+	if answered {
+		x.release()
+	} else {
+		x = &webExchange{web: x.web, call: x.call} // the other is still the transport's
+	}
+	if cs.statsOn() {
+		x.statsEnd(err)
+	}
+	cs.tellEnd(x, err)
+	cs.recvMu.Unlock()
+	cs.cc.wg.Done()
+}
