@@ -21,9 +21,9 @@ import (
 type attempt struct {
 	inbox
 
-	conn  *clientConn
-	habit *message.Habit // of the method's replies
-	st    *h2.Stream     // nil until opened; used and released by the caller's side
+	conn    *clientConn
+	replies *message.Learned // of the method; nil: they are lent
+	st      *h2.Stream       // nil until opened; used and released by the caller's side
 
 	fields []h2.Field // space for the request's fields
 
@@ -70,7 +70,7 @@ func (p *attempts) put(a *attempt) {
 	a.writing.Store(false)
 	a.ended.Store(false)
 	a.mu.Unlock()
-	a.conn, a.habit, a.st = nil, nil, nil
+	a.conn, a.replies, a.st = nil, nil, nil
 	if cap(a.fields) > maxKeptFields {
 		a.fields = nil
 	}
@@ -166,7 +166,7 @@ func (a *attempt) placeData() []byte {
 	if a.header == nil {
 		return nil
 	}
-	return a.place(a.conn.cc.opts.pool, &a.conn.placing.trust, a.habit)
+	return a.place(a.conn.cc.opts.pool, &a.conn.placing.grants, a.replies.Plan())
 }
 
 // placedData says that n bytes are there.

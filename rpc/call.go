@@ -124,7 +124,10 @@ func authType(p peer.Peer) string {
 func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
 	r := c.cc.route(c.method, &c.info)
 	out.Block = r.block
-	a.conn, a.habit = conn, &r.habit
+	a.conn = conn
+	if c.info.lease == nil {
+		a.replies = &r.replies
+	}
 	a.fields, err = c.cc.callFields(a.fields[:0], c, conn, c.retry.attempts-1)
 	if err != nil {
 		freeOut(out)

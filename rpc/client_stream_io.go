@@ -168,6 +168,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		cs.finish(err)
 		return err
 	}
+	a.replies.From(v)
 	if cs.statsOn() {
 		cs.statsInPayload(v, n, r)
 	}

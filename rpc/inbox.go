@@ -209,11 +209,11 @@ const placeFrom = 2 << 10
 
 // place returns where the next bytes go, and keeps that memory until fill or
 // unplace; nil to have them by put. mu is held.
-func (i *inbox) place(pool *tarn.Pool, trust *message.Credit, habit *message.Habit) []byte {
+func (i *inbox) place(pool *tarn.Pool, grants *message.Allowance, plan *message.Plan) []byte {
 	if i.end != nil || i.closed {
 		return nil
 	}
-	b := i.in.Land(pool, i.limit, trust, habit)
+	b := i.in.Land(pool, i.limit, grants, plan)
 	i.placed = len(b) > 0
 	return b
 }
@@ -246,8 +246,8 @@ func (i *inbox) unplace() {
 // goroutine writes to. A call that ends meanwhile must not free that memory, and
 // h2 does not say when it will not be written to; the next callback does.
 type placing struct {
-	now   *inbox
-	trust message.Credit
+	now    *inbox
+	grants message.Allowance
 }
 
 // begin notes that b, which is i's, is written to from now on.

@@ -153,6 +153,7 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 		return err
 	}
 	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease, reply)
+	a.replies.From(reply)
 	if err == nil && c.statsOn() {
 		c.statsInPayload(reply, n, &r)
 	}

@@ -19,9 +19,9 @@ import (
 
 // route is what calls of a method have in common.
 type route struct {
-	block *h2.Block // the request's fields, prepared for sending
-	size  int       // of the block's fields, as a limit on header lists counts them
-	habit message.Habit
+	block   *h2.Block // the request's fields, prepared for sending
+	size    int       // of the block's fields, as a limit on header lists counts them
+	replies message.Learned
 }
 
 // fieldsSize is the size of a header list in bytes as RFC 9113 section 6.5.2 counts

@@ -62,13 +62,13 @@ type service struct {
 
 // method is one way to call a service. Exactly one of unary and stream is set.
 type method struct {
-	path   string
-	impl   any
-	unary  *grpc.MethodDesc
-	stream *grpc.StreamDesc
-	info   *grpc.StreamServerInfo
-	lends  bool          // its requests are lent to handlers
-	habit  message.Habit // of its requests
+	path     string
+	impl     any
+	unary    *grpc.MethodDesc
+	stream   *grpc.StreamDesc
+	info     *grpc.StreamServerInfo
+	lends    bool // its requests are lent to handlers
+	requests message.Learned
 }
 
 // NewServer makes a server with nothing registered and nothing listening.

@@ -246,11 +246,15 @@ func (c *serverCall) leaveAdmission() {
 func (c *serverCall) placeData() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var habit *message.Habit
-	if c.shape.method != nil {
-		habit = &c.shape.method.habit
+	return c.place(c.conn.srv.opts.pool, &c.conn.placing.grants, c.requests().Plan())
+}
+
+// requests is what is learned of the method's requests; nil: nothing, or they are lent.
+func (c *serverCall) requests() *message.Learned {
+	if m := c.shape.method; m != nil && !m.lends {
+		return &m.requests
 	}
-	return c.place(c.conn.srv.opts.pool, &c.conn.placing.trust, habit)
+	return nil
 }
 
 // placedData says that n bytes are there.

@@ -228,6 +228,7 @@ func (c *serverCall) decode(r *received, v any) error {
 	if err != nil {
 		return err
 	}
+	c.requests().From(v)
 	if len(o.stats) > 0 {
 		c.statsInPayload(v, size, r)
 	}

@@ -2,9 +2,9 @@ package message
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/wire"
 )
 
 // landFrom is the length in bytes from which a message that is not there yet
@@ -14,40 +14,60 @@ const landFrom = 32 << 10
 
 // Assembler puts messages together from the payloads of DATA frames, however
 // the peer cut them. The zero value is ready. It is not safe for concurrent
-// use. One buffer is held apart from the chain because most streams never have
-// more than one at a time; a large message may land in a buffer of its own.
+// use. Most streams never have more than one piece at a time, which is held apart from
+// what more takes.
 type Assembler struct {
 	// Ends are the flags, beside that of compression, by which the peer may mark a
 	// message that is its protocol's own: the end of a stream. None in gRPC.
 	Ends Kind
 
-	one     tarn.Buffer
+	one  tarn.Buffer
+	more *pieces // nil until there is more than one piece, or a large message
+}
+
+// pieces is what an Assembler needs for more than one piece. It is used again by
+// others once it is empty.
+type pieces struct {
 	rest    tarn.Chain
-	landing wire.Landing
-	kind    Kind // of the message that is landing
-	habit   *Habit
-	kept    bool // it lands in memory of the garbage collector's
-	size    int
-	credit  *Credit // what it was taken on
-	trusted int     // how much of that
+	large   *arrival // a large message that comes; nil: none
+	kind    Kind     // of it
+	grants  *Allowance
+	granted int // of grants
+}
+
+var spare = sync.Pool{New: func() any { return new(pieces) }}
+
+// several returns a.more, made if need be.
+func (a *Assembler) several() *pieces {
+	if a.more == nil {
+		a.more = spare.Get().(*pieces)
+	}
+	return a.more
 }
 
 // Append takes ownership of b.
 func (a *Assembler) Append(b tarn.Buffer) {
-	if n := a.landing.Left(); n > 0 && b.Len() > 0 {
-		n = a.landing.Put(b.Bytes()[:min(n, b.Len())])
-		b = b.Narrow(n, b.Len())
+	if l := a.large(); l != nil && b.Len() > 0 {
+		b = b.Narrow(l.put(b.Bytes()), b.Len())
 	}
 	if b.Len() == 0 {
 		b.Free()
 		return
 	}
-	if a.one.Len() == 0 && a.rest.Len() == 0 {
+	if a.held() == 0 {
 		a.one = b
 		return
 	}
 	a.spill()
-	a.rest.Append(b)
+	a.more.rest.Append(b)
+}
+
+// large returns the large message that comes; nil: none.
+func (a *Assembler) large() *arrival {
+	if a.more == nil {
+		return nil
+	}
+	return a.more.large
 }
 
 // shrinkBelow is the part of a slab that a piece must show for the slab to be kept for
@@ -68,28 +88,44 @@ func (a *Assembler) Shrink() {
 // must not be called between Land and Landed.
 func (a *Assembler) Park() {
 	a.Shrink()
-	a.landing.Shrink()
+	if l := a.large(); l != nil {
+		l.shrink()
+	}
 }
 
 // Memory returns how many bytes a landing message takes, those that have not arrived
 // included, and how many have come otherwise.
-func (a *Assembler) Memory() int { return a.landing.Memory() + a.held() }
+func (a *Assembler) Memory() int {
+	n := a.held()
+	if l := a.large(); l != nil {
+		n += l.memory()
+	}
+	return n
+}
 
+// spill moves the one piece to the others.
 func (a *Assembler) spill() {
+	m := a.several()
 	if a.one.Len() > 0 {
-		a.rest.Prepend(a.one)
+		m.rest.Prepend(a.one)
 		a.one = tarn.Buffer{}
 	}
 }
 
-// held is what has come and is not landing.
-func (a *Assembler) held() int { return a.one.Len() + a.rest.Len() }
+// held is what has come and is not a large message's.
+func (a *Assembler) held() int {
+	n := a.one.Len()
+	if a.more != nil {
+		n += a.more.rest.Len()
+	}
+	return n
+}
 
 // Len is the number of bytes that have come and not been taken.
 func (a *Assembler) Len() int {
 	n := a.held()
-	if a.landing.Active() {
-		n += PrefixLen + a.size - a.landing.Left()
+	if l := a.large(); l != nil {
+		n += PrefixLen + l.got
 	}
 	return n
 }
@@ -97,8 +133,8 @@ func (a *Assembler) Len() int {
 // Missing says how many more bytes the message at the front needs, and how long
 // its payload is; ok is false while the prefix itself is incomplete.
 func (a *Assembler) Missing() (missing, size int, ok bool) {
-	if a.landing.Active() {
-		return a.landing.Left(), a.size, true
+	if l := a.large(); l != nil {
+		return l.left(), l.size, true
 	}
 	p, ok := a.prefix()
 	if !ok {
@@ -118,7 +154,7 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 	}
 	a.spill()
 	var views [PrefixLen][]byte
-	vs, err := a.rest.Peek(PrefixLen, views[:0])
+	vs, err := a.more.rest.Peek(PrefixLen, views[:0])
 	if err != nil {
 		return p, false
 	}
@@ -134,14 +170,14 @@ func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byt
 
 // Land returns where the next bytes of a large message may be read to, or nil to
 // have them by Append. The memory belongs to a until Landed; it is taken as bytes
-// arrive, at once only as far as c goes; from pool unless h, the habit of such
-// messages (nil: unknown), is to be kept.
-func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit, h *Habit) []byte {
-	if a.landing.Active() {
-		if a.landing.Left() == 0 {
+// arrive, at once only as far as grants go. plan is what is known of the message's type
+// (nil: nothing): its long bytes fields get memory of their own.
+func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Plan) []byte {
+	if l := a.large(); l != nil {
+		if l.left() == 0 {
 			return nil
 		}
-		return a.landing.Space()
+		return l.space()
 	}
 	p, ok := a.prefix()
 	if !ok || !a.defined(p[0]) {
@@ -152,46 +188,49 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, c *Credit, h *Habit) []byte
 	if size < landFrom || size > limit || have >= size {
 		return nil
 	}
-	a.kind, a.size, a.credit = Kind(p[0]), size, c
-	trust := max(wire.DefaultTrust, 4*have)
-	if size > trust && c.take(size) {
-		trust, a.trusted = size, size
-	}
-	var from tarn.Allocator = pool
-	a.habit, a.kept = nil, false
-	if size >= keepFrom && a.kind == Plain {
-		a.habit = h
-		if a.kept = h.keeps(); a.kept {
-			from = collected{pool}
-		}
-	}
-	a.landing.Start(from, size, trust)
 	a.spill()
-	if _, err := a.rest.Discard(PrefixLen); err != nil {
+	m := a.more
+	m.kind, m.grants = Kind(p[0]), grants
+	if m.kind != Plain {
+		plan = nil
+	}
+	trust := trusted(have)
+	if size > trust && grants.take(size) {
+		trust, m.granted = size, size
+	}
+	m.large = newArrival(pool, plan, size, trust)
+	if _, err := m.rest.Discard(PrefixLen); err != nil {
 		return nil // cannot be: the prefix was just read
 	}
-	if have > 0 {
-		a.landing.Filled(a.rest.CopyTo(a.landing.Space()[:have]))
-		a.rest.Free()
+	views, err := m.rest.Peek(have, nil)
+	if err != nil {
+		return nil // cannot be: it holds that much
 	}
-	return a.landing.Space()
+	for _, v := range views {
+		m.large.put(v)
+	}
+	m.rest.Free()
+	return m.large.space()
 }
 
 // Landed says that the first n bytes of what Land returned are filled.
-func (a *Assembler) Landed(n int) { a.landing.Filled(n) }
+func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
 
 // Next takes out the message at the front; ok is false while it is incomplete.
 // A length above limit is refused as soon as the prefix is there, with
 // ErrTooLarge; a flag nobody defined with ErrFlag. size is what the prefix
 // says, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
-	if a.landing.Active() {
-		if a.landing.Left() > 0 {
-			return m, a.kind, a.size, false, nil
+	if l := a.large(); l != nil {
+		kind = a.more.kind
+		if l.left() > 0 {
+			return m, kind, l.size, false, nil
 		}
-		a.settle()
-		a.credit.earn(a.size)
-		return Message{Buf: a.landing.Take(), Habit: a.habit, Kept: a.kept}, a.kind, a.size, true, nil
+		a.more.endLarge()
+		a.more.grants.earn(l.size)
+		m = l.take()
+		a.recycle()
+		return m, kind, l.size, true, nil
 	}
 	p, ok := a.prefix()
 	if !ok {
@@ -219,19 +258,21 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	default:
 		a.spill()
 		m, err = a.cut(size)
+		a.recycle()
 	}
 	return m, kind, size, err == nil, err
 }
 
 // cut takes size bytes behind the prefix out of the chain.
 func (a *Assembler) cut(size int) (m Message, err error) {
-	if _, err = a.rest.Discard(PrefixLen); err != nil {
+	rest := &a.more.rest
+	if _, err = rest.Discard(PrefixLen); err != nil {
 		return m, err
 	}
 	if size == 0 {
 		return m, nil
 	}
-	c, err := a.rest.Cut(size)
+	c, err := rest.Cut(size)
 	if err != nil {
 		return m, err
 	}
@@ -243,15 +284,30 @@ func (a *Assembler) cut(size int) (m Message, err error) {
 func (a *Assembler) Free() {
 	a.one.Free()
 	a.one = tarn.Buffer{}
-	a.rest.Free()
-	a.settle()
-	a.landing.Free()
+	if a.more != nil {
+		a.more.rest.Free()
+		if l := a.more.large; l != nil {
+			a.more.endLarge()
+			l.free()
+		}
+		a.recycle()
+	}
 }
 
-// settle gives back the credit of the message that is landing.
-func (a *Assembler) settle() {
-	if a.trusted > 0 {
-		a.credit.give(a.trusted)
-		a.trusted = 0
+// endLarge is called when no more of the large message comes.
+func (m *pieces) endLarge() {
+	m.large = nil
+	m.grants.give(m.granted)
+	m.granted = 0
+}
+
+// recycle gives up a.more if it is empty.
+func (a *Assembler) recycle() {
+	m := a.more
+	if m.large == nil && m.rest.Len() == 0 {
+		a.more = nil
+		m.rest.Free() // memory that it has for more
+		*m = pieces{}
+		spare.Put(m)
 	}
 }

@@ -29,7 +29,7 @@ func fill(n int) []byte {
 func TestAssemble(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var credit Credit
+	var grants Allowance
 	for range 300 {
 		var stream []byte
 		var want [][]byte
@@ -58,7 +58,7 @@ func TestAssemble(t *testing.T) {
 		}
 		for len(stream) > 0 {
 			k := min(len(stream), 1+rnd.IntN([]int{3, 1000, 100000}[rnd.IntN(3)]))
-			if dst := a.Land(pool, 1<<20, &credit, nil); dst != nil && rnd.IntN(2) == 0 {
+			if dst := a.Land(pool, 1<<20, &grants, nil); dst != nil && rnd.IntN(2) == 0 {
 				k = copy(dst, stream[:k])
 				a.Landed(k)
 			} else {
@@ -93,10 +93,10 @@ func TestAssemblerRefuses(t *testing.T) {
 // held follows what came.
 func TestDeclaredLength(t *testing.T) {
 	pool := tarntest.NewPool(t)
-	var credit Credit
+	var grants Allowance
 	var a Assembler
 	a.Append(pool.Copy(frame(make([]byte, 100<<20))[:PrefixLen+1]))
-	if a.Land(pool, 1<<30, &credit, nil) == nil {
+	if a.Land(pool, 1<<30, &grants, nil) == nil {
 		t.Fatal("does not land")
 	}
 	if used := pool.Stats().InUse; used > 128<<10 {
@@ -105,10 +105,10 @@ func TestDeclaredLength(t *testing.T) {
 	a.Free()
 }
 
-func TestCredit(t *testing.T) {
-	var c Credit
+func TestAllowance(t *testing.T) {
+	var c Allowance
 	if c.take(1) {
-		t.Fatal("credit for nothing")
+		t.Fatal("granted for nothing")
 	}
 	c.earn(1 << 20)
 	if !c.take(1<<20) || c.take(1) {
@@ -118,7 +118,7 @@ func TestCredit(t *testing.T) {
 	for range 100 {
 		c.earn(1 << 20)
 	}
-	if !c.take(maxCredit) || c.take(1) {
+	if !c.take(maxAllowance) || c.take(1) {
 		t.Fatal("not bounded")
 	}
 }

@@ -84,8 +84,10 @@ func (Proto) Unmarshal(m *Message, v any) error {
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
-	if m.Habit != nil {
-		return unmarshalLarge(m, pm)
+	if m.parts != nil {
+		if ok, err := m.parts.unmarshal(m, pm); ok {
+			return err
+		}
 	}
 	return proto.Unmarshal(m.Flatten(), pm)
 }

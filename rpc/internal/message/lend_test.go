@@ -59,7 +59,7 @@ func node(t testing.TB) protoreflect.MessageDescriptor {
 func grow(rng *rand.Rand, md protoreflect.MessageDescriptor, depth int) protoreflect.Message {
 	m := dynamicpb.NewMessage(md)
 	blob := func() protoreflect.Value {
-		n := []int{0, 1, LendFrom - 1, LendFrom, LendFrom + 1, 5000, 20000}[rng.IntN(7)]
+		n := []int{0, 1, LongField - 1, LongField, LongField + 1, 5000, 20000}[rng.IntN(7)]
 		b := make([]byte, n)
 		for i := range b {
 			b[i] = byte(rng.Uint32())
@@ -169,8 +169,8 @@ func TestLentFieldsAreViews(t *testing.T) {
 	md := node(t)
 	src := dynamicpb.NewMessage(md)
 	data, list := md.Fields().ByName("data"), md.Fields().ByName("list")
-	src.Set(data, protoreflect.ValueOfBytes(fill(LendFrom)))
-	src.Mutable(list).List().Append(protoreflect.ValueOfBytes(fill(LendFrom - 1)))
+	src.Set(data, protoreflect.ValueOfBytes(fill(LongField)))
+	src.Mutable(list).List().Append(protoreflect.ValueOfBytes(fill(LongField - 1)))
 	encoded, err := proto.Marshal(src)
 	if err != nil {
 		t.Fatal(err)
@@ -182,13 +182,13 @@ func TestLentFieldsAreViews(t *testing.T) {
 	if err := l.Unmarshal(pool, Message{Buf: buf}, got); err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.Index(memory, fill(LendFrom))
+	at := bytes.Index(memory, fill(LongField))
 	memory[at] ^= 0xff
 	if got.Get(data).Bytes()[0] != memory[at] {
 		t.Error("a long field is a copy")
 	}
 	memory[at] ^= 0xff
-	at = bytes.LastIndex(memory, fill(LendFrom-1))
+	at = bytes.LastIndex(memory, fill(LongField-1))
 	memory[at] ^= 0xff
 	if got.Get(list).List().Get(0).Bytes()[0] == memory[at] {
 		t.Error("a short field is a view")

@@ -41,16 +41,14 @@ var (
 type Message struct {
 	Buf   tarn.Buffer
 	Chain *tarn.Chain
-	// Habit is set for a large message that is contiguous: whoever decodes it
-	// notes there whether it would keep such messages.
-	Habit *Habit
-	// Kept says that the bytes are in memory of the garbage collector's, which
-	// outlives Buf: whoever decodes the message may keep them.
-	Kept bool
+	parts *arrival // not nil: Buf lacks fields that came to memory of their own
 }
 
 // Len is the length in bytes.
 func (m *Message) Len() int {
+	if m.parts != nil {
+		return m.parts.size
+	}
 	if m.Chain != nil {
 		return m.Chain.Len()
 	}
@@ -64,11 +62,19 @@ func (m *Message) Free() {
 		m.Chain = nil
 	}
 	m.Buf.Free()
-	m.Buf = tarn.Buffer{}
+	m.Buf, m.parts = tarn.Buffer{}, nil
+}
+
+// join makes the message one Chain if it has parts.
+func (m *Message) join() {
+	if m.parts != nil {
+		m.Chain, m.Buf, m.parts = m.parts.chain(m.Buf), tarn.Buffer{}, nil
+	}
 }
 
 // Ref gives a second Message with the same bytes, owned by the caller.
 func (m *Message) Ref() Message {
+	m.join()
 	if m.Chain == nil {
 		return Message{Buf: m.Buf.Ref()}
 	}
@@ -79,6 +85,7 @@ func (m *Message) Ref() Message {
 // Flatten makes the message contiguous, copying only when it is not, and
 // returns its bytes, valid until m is freed (rule 3). It borrows m.
 func (m *Message) Flatten() []byte {
+	m.join()
 	if m.Chain != nil {
 		// Next of everything cannot be short.
 		b, err := m.Chain.Next(m.Chain.Len())
@@ -93,6 +100,7 @@ func (m *Message) Flatten() []byte {
 
 // IntoChain moves the bytes to the end of dst and leaves m empty.
 func (m *Message) IntoChain(dst *tarn.Chain) {
+	m.join()
 	if m.Chain != nil {
 		dst.AppendChain(m.Chain)
 		m.Chain = nil

@@ -2,19 +2,19 @@ package message
 
 import "sync/atomic"
 
-// maxCredit bounds what one connection may be trusted with, in bytes.
-const maxCredit = 16 << 20
+// maxAllowance bounds what one connection may be trusted with, in bytes.
+const maxAllowance = 16 << 20
 
-// Credit is how far a peer's word about the length of large messages is taken.
+// Allowance is how far a peer's word about the length of large messages is taken.
 // It starts at nothing, grows by every large message that came whole, up to
-// maxCredit, and is used up while messages taken on trust are under way. So a
+// maxAllowance, and is used up while messages taken on trust are under way. So a
 // peer makes this side hold at most what it has once delivered, and never more
-// than maxCredit, on its word alone. The zero Credit is ready and safe for
+// than maxAllowance, on its word alone. The zero Allowance is ready and safe for
 // concurrent use.
-type Credit struct{ free, earned atomic.Int64 }
+type Allowance struct{ free, earned atomic.Int64 }
 
-// take uses n of the credit, if there is so much.
-func (c *Credit) take(n int) bool {
+// take uses n of the allowance, if there is so much.
+func (c *Allowance) take(n int) bool {
 	if c == nil {
 		return false
 	}
@@ -30,20 +30,20 @@ func (c *Credit) take(n int) bool {
 }
 
 // give puts back what take used.
-func (c *Credit) give(n int) {
-	if n > 0 {
+func (c *Allowance) give(n int) {
+	if c != nil && n > 0 {
 		c.free.Add(int64(n))
 	}
 }
 
 // earn is called for each large message that came whole.
-func (c *Credit) earn(n int) {
+func (c *Allowance) earn(n int) {
 	if c == nil {
 		return
 	}
 	for {
 		have := c.earned.Load()
-		add := min(int64(n), maxCredit-have)
+		add := min(int64(n), maxAllowance-have)
 		if add <= 0 {
 			return
 		}

@@ -1,0 +1,345 @@
+package message
+
+import (
+	"io"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// LongField is the length in bytes from which a bytes field has memory apart from the
+// rest of its message: lent ones are views of received memory, others are received in
+// memory of their own. Shorter ones are copied: a copy of so few bytes costs less.
+const LongField = 1 << 10
+
+// splitter follows the encoding of a message of a known type and finds its long bytes
+// fields, as the encoding comes or in all of it. What is parsed is the rest: the
+// message with each of them empty. So presence, oneofs and the order of lists come out
+// as the parser has them, and the content is set afterwards.
+type splitter struct {
+	off     int  // bytes of the message that have been looked at
+	apart   int  // of these, bytes of long fields that are not among the rest
+	skip    int  // bytes that follow and are not looked into
+	plain   bool // nothing more is looked for: the message is to be parsed whole
+	levels  []level
+	groups  []protowire.Number // that have begun and not ended, in messages that are not planned for
+	steps   []step             // the messages that lead to views, all in one list
+	at      []step             // the messages that lead to the current level
+	views   []view
+	lengths []length
+}
+
+// level is a message in which the splitter is.
+type level struct {
+	plan   *Plan
+	end    int // in the message as a whole
+	length int // its length's place in lengths; -1: the message as a whole
+	seen   []count
+}
+
+// count is how often a field of a level has come, for its index in a list.
+type count struct {
+	number protowire.Number
+	n      int
+	view   int // the last view of a singular field; -1: none
+}
+
+// step leads from a message to one in it.
+type step struct {
+	fd    protoreflect.FieldDescriptor
+	index int // in a list; -1: the field is singular
+}
+
+// view is one long field.
+type view struct {
+	step
+	mem        []byte // its content
+	place      int    // in the rest, before prefixes are changed
+	first, end int    // of steps
+	dropped    bool   // another value of the field came later
+}
+
+// length is a length prefix in the rest that changes because views are left out.
+type length struct {
+	from, to int // where it is
+	n        int // what it says
+	less     int // bytes fewer in what it is the length of; for a view, all
+	gap      int // bytes behind it that are left out here
+	view     bool
+}
+
+// begin starts with a message of size bytes, of which plan knows the type.
+func (s *splitter) begin(plan *Plan, size int) {
+	if plan == nil {
+		s.plain, s.skip = true, size
+		return
+	}
+	s.levels = append(s.levels, level{plan: plan, end: size, length: -1})
+}
+
+// look looks at p, which are the next bytes of the message. It returns how many of them
+// belong to the rest, and if long > 0, that a long field of so many bytes follows
+// these; fewer than all without one means that it takes more bytes to go on.
+func (s *splitter) look(p []byte) (n, long int) {
+	for {
+		if s.skip > 0 {
+			k := min(s.skip, len(p)-n)
+			n, s.off, s.skip = n+k, s.off+k, s.skip-k
+			if s.skip > 0 {
+				return n, 0
+			}
+		}
+		for len(s.levels) > 0 && s.off == s.levels[len(s.levels)-1].end {
+			if len(s.groups) > 0 {
+				s.giveUp()
+				break
+			}
+			s.endLevel()
+		}
+		if n == len(p) || s.plain {
+			if s.skip > 0 {
+				continue
+			}
+			return n, 0
+		}
+		k, long := s.token(p[n:])
+		n, s.off = n+k, s.off+k
+		if k == 0 && s.skip == 0 || long > 0 {
+			return n, long
+		}
+	}
+}
+
+// giveUp has the message parsed whole: it is malformed, or has a singular message
+// twice, whose parts would be merged.
+func (s *splitter) giveUp() {
+	s.plain = true
+	s.skip = s.levels[0].end - s.off
+	s.levels = s.levels[:0]
+}
+
+// token takes a field's tag, and its value or what says how long that is. It returns
+// their length; 0: p does not have them yet, or the splitter has given up.
+func (s *splitter) token(p []byte) (n, long int) {
+	l := &s.levels[len(s.levels)-1]
+	left := l.end - s.off
+	all := len(p) >= left
+	p = p[:min(len(p), left)]
+	number, typ, n := protowire.ConsumeTag(p)
+	if n < 0 {
+		return s.short(n, all), 0
+	}
+	switch typ {
+	case protowire.VarintType:
+		_, m := protowire.ConsumeVarint(p[n:])
+		if m < 0 {
+			return s.short(m, all), 0
+		}
+		return n + m, 0
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		s.skip = 4
+		if typ == protowire.Fixed64Type {
+			s.skip = 8
+		}
+	case protowire.StartGroupType:
+		if len(s.groups) == maxGroups {
+			s.giveUp()
+			return 0, 0
+		}
+		s.groups = append(s.groups, number)
+		return n, 0
+	case protowire.EndGroupType:
+		last := len(s.groups) - 1
+		if last < 0 || s.groups[last] != number {
+			s.giveUp()
+			return 0, 0
+		}
+		s.groups = s.groups[:last]
+		return n, 0
+	case protowire.BytesType:
+		size, m := protowire.ConsumeVarint(p[n:])
+		if m < 0 {
+			return s.short(m, all), 0
+		}
+		if size > uint64(left-n-m) {
+			s.giveUp()
+			return 0, 0
+		}
+		return s.delimited(l, number, n, n+m, int(size))
+	default:
+		s.giveUp()
+		return 0, 0
+	}
+	if s.skip > left-n {
+		s.giveUp()
+		return 0, 0
+	}
+	return n, 0
+}
+
+// maxGroups bounds how deep groups are followed.
+const maxGroups = 32
+
+// short is token's result for what cannot be read: more bytes are needed, or, when all
+// of the level are there or they are wrong, the message is malformed.
+func (s *splitter) short(code int, all bool) int {
+	if all || protowire.ParseError(code) != io.ErrUnexpectedEOF {
+		s.giveUp()
+	}
+	return 0
+}
+
+// delimited takes the tag and length of a field of size bytes: n bytes, of which the
+// length is those from tag on.
+func (s *splitter) delimited(l *level, number protowire.Number, tag, n, size int) (took, long int) {
+	f := (*planned)(nil)
+	if len(s.groups) == 0 {
+		f = l.plan.field(number)
+	}
+	if f == nil {
+		s.skip = size
+		return n, 0
+	}
+	c := l.count(number)
+	st := step{f.fd, -1}
+	if f.list {
+		st.index = c.n
+	}
+	c.n++
+	place := s.off - s.apart
+	prefix := length{from: place + tag, to: place + n, n: size}
+	switch {
+	case f.inner != nil && !f.list && c.n > 1:
+		s.giveUp()
+		return 0, 0
+	case f.inner != nil && size >= LongField && len(s.levels) <= maxDepth:
+		s.lengths = append(s.lengths, prefix)
+		s.at = append(s.at, st)
+		s.levels = append(s.levels, level{plan: f.inner, end: s.off + n + size, length: len(s.lengths) - 1})
+	case f.inner == nil && size >= LongField:
+		if c.view >= 0 && !f.list {
+			s.views[c.view].dropped = true
+		}
+		c.view = len(s.views)
+		prefix.less, prefix.view = size, true
+		s.lengths = append(s.lengths, prefix)
+		first := len(s.steps)
+		s.steps = append(s.steps, s.at...)
+		s.views = append(s.views, view{step: st, place: place + n, first: first, end: len(s.steps)})
+		return n, size
+	case f.inner == nil && !f.list && c.view >= 0: // a later, short value of the field
+		s.views[c.view].dropped = true
+		c.view = -1
+		s.skip = size
+	default:
+		s.skip = size
+	}
+	return n, 0
+}
+
+func (l *level) count(number protowire.Number) *count {
+	for i := range l.seen {
+		if l.seen[i].number == number {
+			return &l.seen[i]
+		}
+	}
+	l.seen = append(l.seen, count{number, 0, -1})
+	return &l.seen[len(l.seen)-1]
+}
+
+// endLevel ends the innermost message.
+func (s *splitter) endLevel() {
+	last := len(s.levels) - 1
+	mine := s.levels[last].length
+	s.levels = s.levels[:last]
+	if mine < 0 {
+		return
+	}
+	s.at = s.at[:len(s.at)-1]
+	for _, l := range s.lengths[mine+1:] {
+		s.lengths[mine].less += l.shrinks()
+		if l.view {
+			s.lengths[mine].less += l.less
+		}
+	}
+	if s.lengths[mine].less == 0 {
+		s.lengths = slices.Delete(s.lengths, mine, mine+1)
+	}
+}
+
+// shrinks is how many bytes fewer the prefix itself takes.
+func (l *length) shrinks() int {
+	return l.to - l.from - protowire.SizeVarint(uint64(l.n-l.less))
+}
+
+// received says that the content of the last view is in mem and not among the rest.
+func (s *splitter) received(mem []byte) {
+	s.views[len(s.views)-1].mem = mem
+	s.off += len(mem)
+	s.apart += len(mem)
+}
+
+// left says that the content of the last view, of n bytes, is among the rest, where it
+// is left out when that is parsed.
+func (s *splitter) left(n int) {
+	s.lengths[len(s.lengths)-1].gap = n
+	s.off += n
+}
+
+// appendRest appends the message with each view empty; data is the rest as it came.
+// dst may be the start of data.
+func (s *splitter) appendRest(dst, data []byte) []byte {
+	at := 0
+	for _, l := range s.lengths {
+		dst = append(dst, data[at:l.from]...)
+		dst = protowire.AppendVarint(dst, uint64(l.n-l.less))
+		at = l.to + l.gap
+	}
+	return append(dst, data[at:]...)
+}
+
+// restLen is the length of what appendRest appends.
+func (s *splitter) restLen(data []byte) int {
+	n := len(data)
+	for i := range s.lengths {
+		n -= s.lengths[i].shrinks() + s.lengths[i].gap
+	}
+	return n
+}
+
+// unmarshal fills v from the rest, which it has in parsed, and the views.
+func (s *splitter) unmarshal(parsed []byte, v proto.Message) error {
+	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(parsed, v); err != nil {
+		return err
+	}
+	r := v.ProtoReflect()
+	for i := range s.views {
+		if !s.views[i].dropped {
+			s.set(r, &s.views[i])
+		}
+	}
+	return proto.CheckInitialized(v)
+}
+
+// set makes a field of r the view's content.
+func (s *splitter) set(r protoreflect.Message, v *view) {
+	for _, st := range s.steps[v.first:v.end] {
+		if !r.Has(st.fd) {
+			return // another member of its oneof came later
+		}
+		if st.index >= 0 {
+			r = r.Mutable(st.fd).List().Get(st.index).Message()
+		} else {
+			r = r.Mutable(st.fd).Message()
+		}
+	}
+	value := protoreflect.ValueOfBytes(v.mem)
+	switch {
+	case v.index >= 0:
+		r.Mutable(v.fd).List().Set(v.index, value)
+	case v.fd.ContainingOneof() == nil || r.Has(v.fd):
+		r.Set(v.fd, value)
+	}
+}
