@@ -29,14 +29,6 @@ func (o *serverOptions) lends(path string) bool {
 	return o.lendAll || slices.Contains(o.lendOf, path)
 }
 
-// lent is where lent requests are held; nil where requests are not lent.
-func (c *serverCall) lent() *message.Lease {
-	if m := c.shape.method; m == nil || !m.lends {
-		return nil
-	}
-	return &c.lease
-}
-
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
 // repeated ones included, are views of received memory, and no garbage is made of them. They are valid
 // until *release is called, and in a stream until the next RecvMsg as well. *release is set when the call

@@ -25,35 +25,34 @@ type serverCall struct {
 	shape *shape
 	more  []h2.Field      // the call's own metadata
 	user  context.Context // what the handler sees: the call itself, or tagged by stats handlers
-	begun time.Time       // for statistics
+	begun *time.Time      // for statistics; nil without
 
 	behind *serverCall // the next in the queue of workers
 
-	deadline time.Time
-	timer    timers.Entry
+	timer timers.Entry // of the deadline; its time is zero without one
 
 	inbox
 
 	// Under inbox.mu:
-	dispatch dispatch
 	err      error // why the call is over: context.Canceled or DeadlineExceeded
 	done     chan struct{}
 	afters   []*afterFunc
 	md       metadata.MD
 	first    received // the request of a unary call
-	asked    bool     // the call has a part in its connection's admission
+	dispatch dispatch
+	asked    bool // the call has a part in its connection's admission
 
 	admitted admitted // under conn.admission.mu
 
-	recvMu sync.Mutex    // held while RecvMsg uses the stream
-	gotOne bool          // a message has been received; under recvMu
-	lease  message.Lease // of lent requests; under recvMu
+	recvMu sync.Mutex     // held while RecvMsg uses the stream
+	lease  *message.Lease // of lent requests; nil: they are not lent. Under recvMu
 
 	sendMu     sync.Mutex // held while anything is sent
 	header     metadata.MD
 	trailer    metadata.MD
 	sentHeader bool
 	released   bool
+	gotOne     bool            // a message has been received; under recvMu
 	comp       *sendCompressor // not nil: chosen by SetSendCompressor
 }
 
@@ -85,6 +84,9 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	call := &serverCall{conn: c, st: s, shape: sh, more: more}
+	if sh.method != nil && sh.method.lends {
+		call.lease = new(message.Lease)
+	}
 	if hasBinary(more) {
 		var no *refusal
 		if call.md, no = sh.checkedMetadata(more); no != nil {
@@ -109,15 +111,16 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		call.end = io.EOF
 	}
 	if has {
-		call.deadline = time.Now().Add(timeout)
-		s.SetDeadline(call.deadline)
+		at := time.Now().Add(timeout)
+		call.timer.Set(at)
+		s.SetDeadline(at)
 	}
 	if len(c.srv.opts.stats) > 0 {
 		call.statsBegin(h)
 	}
 	if has {
 		// From here on the timer may end the call at any time.
-		c.timers.Add(&call.timer, call.deadline, call)
+		c.timers.Add(&call.timer, call)
 	}
 	switch {
 	case !unary:
@@ -251,7 +254,7 @@ func (c *serverCall) placeData() []byte {
 
 // requests is what is learned of the method's requests; nil: nothing, or they are lent.
 func (c *serverCall) requests() *message.Learned {
-	if m := c.shape.method; m != nil && !m.lends {
+	if m := c.shape.method; m != nil && c.lease == nil {
 		return &m.requests
 	}
 	return nil
@@ -310,7 +313,7 @@ func (c *serverCall) cancel(err error) {
 
 // dropped releases a call that never got a handler.
 func (c *serverCall) dropped() {
-	if !c.deadline.IsZero() {
+	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
 	if c.asked {
@@ -328,7 +331,7 @@ func (c *serverCall) dropped() {
 // release is called once when the handler has returned and the status has been
 // sent: it ends the context, waits for other users of the stream, and releases it.
 func (c *serverCall) release() {
-	if !c.deadline.IsZero() {
+	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
 	c.cancel(context.Canceled)
@@ -342,7 +345,9 @@ func (c *serverCall) release() {
 		c.sendMu.Lock()
 	}
 	c.released = true
-	c.lease.Release()
+	if c.lease != nil {
+		c.lease.Release()
+	}
 	c.mu.Lock()
 	c.closeLocked()
 	c.mu.Unlock()

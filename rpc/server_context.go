@@ -13,7 +13,10 @@ import (
 var _ context.Context = (*serverCall)(nil)
 
 // Deadline is when the client gives the call up, if it has said so.
-func (c *serverCall) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+func (c *serverCall) Deadline() (time.Time, bool) {
+	at := c.timer.At()
+	return at, !at.IsZero()
+}
 
 // Done is closed when the call is over: cancelled, expired, disconnected, or
 // returned from.

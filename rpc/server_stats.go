@@ -15,7 +15,8 @@ import (
 // are called only when there is a handler.
 
 func (c *serverCall) statsBegin(h *h2.Header) {
-	c.begun = time.Now()
+	begun := time.Now()
+	c.begun = &begun
 	o := &c.conn.srv.opts
 	wire := 0
 	for _, fs := range [...][]h2.Field{h.Fields, h.More} {
@@ -32,7 +33,7 @@ func (c *serverCall) statsBegin(h *h2.Header) {
 	for _, sh := range o.stats {
 		sh.HandleRPC(ctx, &stats.InHeader{FullMethod: c.shape.path, RemoteAddr: c.conn.peer.Addr,
 			LocalAddr: c.conn.peer.LocalAddr, Compression: c.shape.encoding, WireLength: wire, Header: c.incoming().Copy()})
-		sh.HandleRPC(ctx, &stats.Begin{BeginTime: c.begun, IsClientStream: clientStream, IsServerStream: serverStream})
+		sh.HandleRPC(ctx, &stats.Begin{BeginTime: begun, IsClientStream: clientStream, IsServerStream: serverStream})
 	}
 }
 
@@ -82,6 +83,6 @@ func (c *serverCall) statsEnd(err error) {
 		err = nil
 	}
 	for _, sh := range c.conn.srv.opts.stats {
-		sh.HandleRPC(c.user, &stats.End{BeginTime: c.begun, EndTime: time.Now(), Error: err})
+		sh.HandleRPC(c.user, &stats.End{BeginTime: *c.begun, EndTime: time.Now(), Error: err})
 	}
 }

@@ -159,7 +159,7 @@ func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
 // bytes fields are sent from where they lie, unless they may be views of a lent request, whose memory goes
 // back before the last byte is sent.
 func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {
-	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lent() != nil {
+	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lease != nil {
 		return c.encode(reply)
 	}
 	return encodeMessage(c.conn.srv.opts.pool, message.Spliced{}, nil, c.conn.srv.opts.maxSend, reply)
@@ -172,7 +172,9 @@ func (s *serverStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()
-	c.lease.Release() // the message before this one
+	if c.lease != nil {
+		c.lease.Release() // the message before this one
+	}
 	r := c.next()
 	single := c.shape.method != nil && !c.shape.method.stream.ClientStreams
 	if r.err == io.EOF && (!single || c.gotOne) {
@@ -203,7 +205,7 @@ func (c *serverCall) decodeUnary(v any) error {
 	r := c.first
 	c.first = received{err: errDecoded}
 	c.mu.Unlock()
-	if c.lent() != nil { // release waits for this
+	if c.lease != nil { // release waits for this
 		c.recvMu.Lock()
 		defer c.recvMu.Unlock()
 	}
@@ -224,7 +226,7 @@ func (c *serverCall) decode(r *received, v any) error {
 		return r.status(c.limit, requestCount)
 	}
 	o := &c.conn.srv.opts
-	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, c.limit, r, c.lent(), v)
+	size, err := decodeMessage(o.pool, c.shape.codec, c.shape.compressor, c.limit, r, c.lease, v)
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,17 @@ type Heap struct {
 	fired []Firer
 }
 
-// Add puts e in the heap: f is told once when at has passed, unless Remove
+// Set says when e's time is. It must not be in a heap.
+func (e *Entry) Set(at time.Time) { e.at = at }
+
+// At is what Set was told; the zero time before that.
+func (e *Entry) At() time.Time { return e.at }
+
+// Add puts e in the heap: f is told once when its time has passed, unless Remove
 // comes first. e must not be in a heap.
-func (h *Heap) Add(e *Entry, at time.Time, f Firer) {
+func (h *Heap) Add(e *Entry, f Firer) {
 	h.mu.Lock()
-	e.at, e.fire = at, f
+	e.fire = f
 	h.es = append(h.es, e)
 	e.index = len(h.es)
 	h.up(len(h.es) - 1)

@@ -25,7 +25,8 @@ func TestFiresInOrderAndOnce(t *testing.T) {
 		for i := range cs {
 			c := &call{ch: ch, at: start.Add(time.Duration(1+rand.IntN(1000)) * time.Millisecond)}
 			cs[i] = c
-			h.Add(&c.Entry, c.at, c)
+			c.Set(c.at)
+			h.Add(&c.Entry, c)
 		}
 		removed := 0
 		for i, c := range cs {
@@ -51,7 +52,8 @@ func TestStopForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Heap
 		c := &call{ch: make(chan *call, 1)}
-		h.Add(&c.Entry, time.Now().Add(time.Second), c)
+		c.Set(time.Now().Add(time.Second))
+		h.Add(&c.Entry, c)
 		h.Stop()
 		<-time.After(2 * time.Second)
 		if len(c.ch) != 0 {
@@ -64,10 +66,12 @@ func TestNoAllocation(t *testing.T) {
 	var h Heap
 	c := &call{ch: make(chan *call, 1)}
 	at := time.Now().Add(time.Hour)
-	h.Add(&c.Entry, at, c)
+	c.Set(at)
+	h.Add(&c.Entry, c)
 	h.Remove(&c.Entry)
 	if n := testing.AllocsPerRun(100, func() {
-		h.Add(&c.Entry, at, c)
+		c.Set(at)
+		h.Add(&c.Entry, c)
 		h.Remove(&c.Entry)
 	}); n > 0 {
 		t.Fatalf("%v allocations a deadline", n)
@@ -83,7 +87,8 @@ func TestEmptyHoldsNothing(t *testing.T) {
 		for range 3 {
 			for i := range 10 {
 				c := &call{ch: make(chan *call, 1)}
-				h.Add(&c.Entry, time.Now().Add(time.Second), c)
+				c.Set(time.Now().Add(time.Second))
+				h.Add(&c.Entry, c)
 				if i > 0 {
 					h.Remove(&c.Entry)
 				}
