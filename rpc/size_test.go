@@ -1,14 +1,14 @@
 package rpc
 
 import (
+	"reflect"
 	"testing"
-	"unsafe"
 )
 
 // TestServerCallFitsItsClass: a call's object is garbage after each call, and the next
 // larger size class of the runtime is 576 bytes.
 func TestServerCallFitsItsClass(t *testing.T) {
-	if n := unsafe.Sizeof(serverCall{}); n > 512 {
+	if n := reflect.TypeFor[serverCall]().Size(); n > 512 {
 		t.Errorf("%d bytes", n)
 	}
 }

@@ -125,17 +125,20 @@ func (s *splitter) giveUp() {
 func (s *splitter) token(p []byte) (n, long int) {
 	l := &s.levels[len(s.levels)-1]
 	left := l.end - s.off
-	all := len(p) >= left
+	there := partly
+	if len(p) >= left {
+		there = entirely
+	}
 	p = p[:min(len(p), left)]
 	number, typ, n := protowire.ConsumeTag(p)
 	if n < 0 {
-		return s.short(n, all), 0
+		return s.short(n, there), 0
 	}
 	switch typ {
 	case protowire.VarintType:
 		_, m := protowire.ConsumeVarint(p[n:])
 		if m < 0 {
-			return s.short(m, all), 0
+			return s.short(m, there), 0
 		}
 		return n + m, 0
 	case protowire.Fixed32Type, protowire.Fixed64Type:
@@ -161,7 +164,7 @@ func (s *splitter) token(p []byte) (n, long int) {
 	case protowire.BytesType:
 		size, m := protowire.ConsumeVarint(p[n:])
 		if m < 0 {
-			return s.short(m, all), 0
+			return s.short(m, there), 0
 		}
 		if size > uint64(left-n-m) {
 			s.giveUp()
@@ -179,13 +182,21 @@ func (s *splitter) token(p []byte) (n, long int) {
 	return n, 0
 }
 
+// extent is how much of a level's bytes has come.
+type extent uint8
+
+const (
+	partly extent = iota
+	entirely
+)
+
 // maxGroups bounds how deep groups are followed.
 const maxGroups = 32
 
 // short is token's result for what cannot be read: more bytes are needed, or, when all
 // of the level are there or they are wrong, the message is malformed.
-func (s *splitter) short(code int, all bool) int {
-	if all || protowire.ParseError(code) != io.ErrUnexpectedEOF {
+func (s *splitter) short(code int, there extent) int {
+	if there == entirely || protowire.ParseError(code) != io.ErrUnexpectedEOF {
 		s.giveUp()
 	}
 	return 0
