@@ -3,8 +3,12 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,9 +27,32 @@ type file interface {
 
 // mount is a share mounted by one of the clients.
 type mount struct {
-	open  func(name string) (file, error)
-	stat  func(name string) error
+	open func(name string) (file, error)
+	stat func(name string) error
+	// read opens the file, reads it to its end with io.ReadAll and closes it; write makes or empties it,
+	// writes data and closes it: what programs do that know os.File.
+	read  func(name string) ([]byte, error)
+	write func(name string, data []byte) error
+	list  func(name string) (entries int, err error)
 	close func()
+}
+
+// slurp reads all of a file that was opened, and closes it.
+func slurp(f io.ReadCloser, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	return b, errors.Join(err, f.Close())
+}
+
+// store writes data to a file that was created, and closes it.
+func store(f io.WriteCloser, err error, data []byte) error {
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }
 
 // peer is a client under test.
@@ -34,7 +61,16 @@ type peer struct {
 	mount func(b testing.TB, conn net.Conn, user, password, share string) mount
 }
 
-func peers() []peer { return []peer{{"tarn", mountTarn}, {"go-smb2", mountGoSMB2}} }
+// peers are the clients. Their order is the other way round in every second turn of run.sh, which sets
+// TARN_TURN.
+func peers() []peer { return inTurn([]peer{{"tarn", mountTarn}, {"go-smb2", mountGoSMB2}}) }
+
+func inTurn[T any](list []T) []T {
+	if turn, _ := strconv.Atoi(os.Getenv("TARN_TURN")); turn%2 == 0 && turn > 0 {
+		slices.Reverse(list)
+	}
+	return list
+}
 
 func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount {
 	b.Helper()
@@ -57,6 +93,9 @@ func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount 
 	return mount{
 		open:  func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
 		stat:  func(name string) error { _, err := m.Stat(name); return err },
+		read:  func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
+		write: func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
+		list:  func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
 		close: func() { s.Close() },
 	}
 }
@@ -77,6 +116,9 @@ func mountGoSMB2(b testing.TB, conn net.Conn, user, password, share string) moun
 	return mount{
 		open:  func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
 		stat:  func(name string) error { _, err := m.Stat(name); return err },
+		read:  func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
+		write: func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
+		list:  func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
 		close: func() { conn.Close() },
 	}
 }
