@@ -59,7 +59,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 		to.Close()
 		return s.copyBeside(dst, from, fi.Size())
 	}
-	n, err = to.h.copyFrom(s.ctx, from.h, fi.Size())
+	n, err = to.h.copyFrom(s.ctx, from.h, span{n: fi.Size()})
 	if err == nil && to.h.length.Load() > fi.Size() {
 		err = to.Truncate(fi.Size())
 	}
@@ -125,7 +125,7 @@ func (s *Share) copyBeside(dst string, from *File, size int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := to.h.copyFrom(s.ctx, from.h, size)
+	n, err := to.h.copyFrom(s.ctx, from.h, span{n: size})
 	if cerr := to.Close(); err == nil {
 		err = cerr
 	}
@@ -144,8 +144,11 @@ func besideName(name string) string {
 	return name[:cut] + ".tarn-" + rand.Text()
 }
 
-// copyFrom asks the server to copy size bytes of from to h.
-func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64, error) {
+// span is n bytes that lie at offset source of one file and are to lie at offset target of another.
+type span struct{ source, target, n int64 }
+
+// copyFrom asks the server to copy a span of from to h.
+func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (int64, error) {
 	defer h.changed()
 	t, id, err := from.live(ctx)
 	if err != nil {
@@ -164,14 +167,14 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, size int64) (int64,
 	}
 	var done int64
 	chunks := make([]proto.Chunk, 0, chunkCount)
-	for done < size {
+	for done < s.n {
 		if ctx.Err() != nil {
 			return done, conn.ContextError(ctx)
 		}
 		chunks = chunks[:0]
-		for at := done; at < size && len(chunks) < chunkCount; at += chunkBytes {
+		for at := done; at < s.n && len(chunks) < chunkCount; at += chunkBytes {
 			chunks = append(chunks, proto.Chunk{
-				Source: uint64(at), Target: uint64(at), Length: uint32(min(chunkBytes, size-at)),
+				Source: uint64(s.source + at), Target: uint64(s.target + at), Length: uint32(min(chunkBytes, s.n-at)),
 			})
 		}
 		n, err := t.copyChunks(ctx, target, key, chunks)

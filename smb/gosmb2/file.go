@@ -1,10 +1,12 @@
 package smb2
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb"
 )
@@ -16,6 +18,8 @@ type File struct {
 	share   *Share
 	name    string
 	cleanup runtime.Cleanup
+
+	id atomic.Uint64 // the file's on its volume; zero: not asked for, or the server has none
 }
 
 var (
@@ -80,8 +84,14 @@ func (f *File) WriteString(s string) (n int, err error) {
 }
 
 // ReadFrom writes all that r has at the file's position, with requests in flight while r is
-// read. An error of r is returned as it is.
+// read. An error of r is returned as it is. When r is a *File of the same share, the server copies, if
+// it can.
 func (f *File) ReadFrom(r io.Reader) (n int64, err error) {
+	if src, ok := r.(*File); ok {
+		if n, err, ok = src.copyTo(f); ok {
+			return n, err
+		}
+	}
 	from := &source{r: r}
 	n, err = f.f.ReadFrom(from)
 	if err != nil && err == from.err {
@@ -105,8 +115,13 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // WriteTo writes the file from its position on to w, with requests in flight ahead of w. An
-// error of w is returned as it is.
+// error of w is returned as it is. When w is a *File of the same share, the server copies, if it can.
 func (f *File) WriteTo(w io.Writer) (n int64, err error) {
+	if dst, ok := w.(*File); ok {
+		if n, err, ok = f.copyTo(dst); ok {
+			return n, err
+		}
+	}
 	to := &sink{w: w}
 	n, err = f.f.WriteTo(to)
 	if err != nil && err == to.err {
@@ -129,6 +144,42 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// copyTo has the server copy from f's position to dst's, to f's end, and moves both. Not done: another
+// share, one file, or a server that cannot copy; nothing has changed then.
+func (f *File) copyTo(dst *File) (n int64, err error, done bool) {
+	if f.share.s.Session() != dst.share.s.Session() || f == dst {
+		return 0, nil, false
+	}
+	fail := func(err error) (int64, error, bool) {
+		return n, &os.LinkError{Op: "copy", Old: f.name, New: dst.name, Err: translate(err)}, true
+	}
+	from, err := f.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fail(err)
+	}
+	to, err := dst.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fail(err)
+	}
+	info, err := f.f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	n, err = dst.f.CopyRange(f.f, from, to, max(info.Size()-from, 0))
+	if n == 0 && errors.Is(err, errors.ErrUnsupported) {
+		return 0, nil, false
+	}
+	if n > 0 {
+		_, ferr := f.f.Seek(n, io.SeekCurrent)
+		_, terr := dst.f.Seek(n, io.SeekCurrent)
+		err = errors.Join(err, ferr, terr)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return n, nil, true
+}
+
 // Seek sets the position of the next Read or Write.
 func (f *File) Seek(offset int64, whence int) (ret int64, err error) {
 	ret, err = f.f.Seek(offset, whence)
@@ -141,7 +192,16 @@ func (f *File) Stat() (os.FileInfo, error) {
 	if err != nil {
 		return nil, pathError("stat", f.name, err)
 	}
-	return newStat(fi, base(f.name)), nil
+	st := newStat(fi, base(f.name))
+	if f.id.Load() == 0 {
+		id, err := f.f.ID()
+		if refused := (*smb.ResponseError)(nil); err != nil && !errors.As(err, &refused) {
+			return nil, pathError("stat", f.name, err)
+		}
+		f.id.Store(id)
+	}
+	st.FileId = f.id.Load()
+	return st, nil
 }
 
 // Statfs asks for the room on the file system that the file is on, which is taken to be the
