@@ -121,7 +121,7 @@ func (l *listing) fetch(ctx context.Context) error {
 			l.restart(t, id)
 		}
 		err = l.ask(ctx)
-		if err == nil || !t.m.s.replaces(err) || l.losses >= maxLosses {
+		if err == nil || !t.m.s.repeatable(err) || l.losses >= maxLosses {
 			return err
 		}
 		l.losses++

@@ -67,7 +67,7 @@ func (s *Session) newConnConfig() *conn.Config {
 		},
 		RequireSigning: cfg.RequireSigning, RequireEncryption: cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
-		Credits: l.Credits, KeepAlive: l.KeepAlive,
+		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive,
 		Refused: refused, Broken: s.leases.broken,
 	}
 	if c.ClientGUID == [16]byte{} {
@@ -198,10 +198,16 @@ const maxRepeats = 4
 func (s *Session) again(ctx context.Context, op func() error) error {
 	for n := 0; ; n++ {
 		err := op()
-		if n == maxRepeats || !s.replaces(err) || ctx.Err() != nil {
+		if n == maxRepeats || !s.repeatable(err) || ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// repeatable reports whether err is the loss of a connection that another may replace, or of a
+// request that was refused because the session had expired.
+func (s *Session) repeatable(err error) bool {
+	return s.replaces(err) || errors.Is(err, conn.ErrReauthenticated)
 }
 
 // replaces reports whether err is the loss of a connection that another may replace.

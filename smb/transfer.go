@@ -57,9 +57,9 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 }
 
 // repeats reports whether a request of s that failed with err is to be sent again: its
-// connection was lost, and another may be made.
+// connection was lost, and another may be made, or the session had expired.
 func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
-	if !h.m.s.replaces(err) || ctx.Err() != nil || s.losses >= maxLosses {
+	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxLosses {
 		return false
 	}
 	s.losses++

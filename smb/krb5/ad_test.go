@@ -208,9 +208,26 @@ func adGoSMB2(t *testing.T, dc *addc.Domain) {
 	}
 }
 
-// A session outlives its ticket: the server ends it when the ticket runs out, and the user is
-// logged in again with a new one, without an error for those who use the share.
+// A session outlives its ticket: when that runs out the user is authenticated again with a new one, on the
+// same connection, without an error for those who use the share or a file that is open.
 func adExpiry(t *testing.T, dc *addc.Domain) {
+	for name, d := range map[string]smb.Dialer{"signed": {}, "encrypted": {RequireEncryption: true}} {
+		t.Run(name, func(t *testing.T) { adExpiryOf(t, dc, d) })
+	}
+}
+
+// counted counts the authentications that an Initiator starts.
+type counted struct {
+	smb.Initiator
+	started atomic.Int32
+}
+
+func (c *counted) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
+	c.started.Add(1)
+	return c.Initiator.Start(ctx, host)
+}
+
+func adExpiryOf(t *testing.T, dc *addc.Domain, d smb.Dialer) {
 	conf, err := config.Load(dc.KRB5Conf)
 	if err != nil {
 		t.Fatal(err)
@@ -225,13 +242,15 @@ func adExpiry(t *testing.T, dc *addc.Domain) {
 	cl.Config.LibDefaults.TicketLifetime = 4 * time.Second
 	i := krb5.FromClient(cl, addc.SPN)
 	defer i.Close()
-	d := dialer(t, dc, smb.Dialer{Initiator: i})
+	logins := &counted{Initiator: i}
+	d.Initiator, d.NoDurable = logins, true
+	dd := dialer(t, dc, d)
 	var dialled atomic.Int32
-	d.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dd.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialled.Add(1)
 		return dc.Dial(ctx, network, addr)
 	}
-	s, err := d.Dial(t.Context(), addc.HostName)
+	s, err := dd.Dial(t.Context(), addc.HostName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,21 +259,32 @@ func adExpiry(t *testing.T, dc *addc.Domain) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f, err := share.Create("open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.After(45 * time.Second)
-	for n := 0; dialled.Load() < 3; n++ {
+	for n := 0; logins.started.Load() < 2; n++ {
 		if err := share.WriteFile("lasting", fmt.Append(nil, n), 0o666); err != nil {
 			t.Fatalf("write %d: %v", n, err)
 		}
 		if b, err := share.ReadFile("lasting"); err != nil || string(b) != fmt.Sprint(n) {
 			t.Fatalf("read %d: %q, %v", n, b, err)
 		}
+		if _, err := f.WriteAt(make([]byte, 100), int64(n)*100); err != nil {
+			t.Fatalf("open file, write %d: %v", n, err)
+		}
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("%d connections after %d rounds: no session has expired", dialled.Load(), n)
+			t.Fatalf("%d authentications after %d rounds: no session has expired", logins.started.Load(), n)
 		}
+	}
+	if n := dialled.Load(); n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }
 

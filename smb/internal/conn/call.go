@@ -55,16 +55,18 @@ type Call struct {
 	// Status is the reply's, the caller's to look at once the call is over.
 	Status proto.Status
 
-	c          *Conn // never changes
-	cmd        proto.Command
-	tree       uint32
-	protection protection
-	force      bool // sign although the session does not sign everything
-	flags      proto.Flags
-	charge     int    // credits it holds
-	mid        uint64 // MessageId
-	session    uint64 // session id sent, which the reply must repeat
-	dst        []byte // READ: where the data belongs, borrowed from the caller
+	c           *Conn // never changes
+	cmd         proto.Command
+	tree        uint32
+	protection  protection
+	force       bool // sign although the session does not sign everything
+	flags       proto.Flags
+	charge      int    // credits it holds
+	mid         uint64 // MessageId
+	session     uint64 // session id sent, which the reply must repeat
+	epoch       uint64 // of the session's authentication when it was sent
+	expirations uint8  // how often it found the session expired
+	dst         []byte // READ: where the data belongs, borrowed from the caller
 
 	// Guarded by ring.mu while registered.
 	state     callState
@@ -117,17 +119,19 @@ func (cl *Call) Malformed(err error) error {
 // failure is the error that the reply's status stands for, nil for success. Warnings
 // are failures to all but those who expect them.
 func (cl *Call) failure() error {
-	if cl.Status == proto.StatusSuccess {
+	switch cl.Status {
+	case proto.StatusSuccess:
 		return nil
-	}
-	err := cl.c.cfg.Refused(Refusal{
-		Command: cl.cmd, Status: cl.Status, Dialect: cl.c.agreed.Dialect, Message: cl.Message(),
-	})
-	if cl.Status == proto.StatusNetworkSessionExpired || cl.Status == proto.StatusUserSessionDeleted {
+	case proto.StatusUserSessionDeleted, proto.StatusNetworkSessionExpired:
 		// The server wants the user to log in again, which is what a new connection does.
-		gone := &connError{ErrLost, err}
-		cl.c.fail(gone)
-		return gone
+		return cl.refuseSession()
 	}
-	return err
+	return cl.c.refused(cl)
+}
+
+// refused is the error of a request that the server refused.
+func (c *Conn) refused(cl *Call) error {
+	return c.cfg.Refused(Refusal{
+		Command: cl.cmd, Status: cl.Status, Dialect: c.agreed.Dialect, Message: cl.Message(),
+	})
 }

@@ -31,8 +31,9 @@ type Config struct {
 
 	MaxRead, MaxWrite, MaxTransact int // bytes of one request
 
-	Credits   int           // to ask the server for
-	KeepAlive time.Duration // silence after which an ECHO is sent; negative: never
+	Credits      int           // to ask the server for
+	LoginTimeout time.Duration // bounds authenticating again
+	KeepAlive    time.Duration // silence after which an ECHO is sent; negative: never
 
 	// Refused makes the error that the callers of a refused request get.
 	Refused func(Refusal) error

@@ -59,6 +59,8 @@ type Conn struct {
 	agreed    agreement
 	sec       atomic.Pointer[security]
 	validated atomic.Bool // VALIDATE_NEGOTIATE_INFO has been answered well
+
+	reauth reauthentication
 }
 
 // Open negotiates and logs in on nc. It takes ownership of nc: it is closed with the Conn, or

@@ -26,7 +26,7 @@ func (c *Conn) protect(cl *Call, least protection) *security {
 	if sec == nil {
 		return nil
 	}
-	cl.session = sec.sessionID
+	cl.session, cl.epoch = sec.sessionID, c.reauth.epoch.Load()
 	switch {
 	case sec.sealer != nil && (least == sealed || sec.encryptAll):
 		cl.protection = sealed

@@ -15,12 +15,20 @@ const maxLegs = 16
 // login sets a session up (3.2.4.2.3, 3.2.5.3): tokens go to and fro until both
 // sides are content, and the session's keys are derived.
 func (c *Conn) login(ctx context.Context, previous uint64) error {
+	preauth := c.agreed.preauth
+	return c.authenticate(ctx, previous, &preauth, c.secure)
+}
+
+// accepted is what to do with the reply by which the server accepts an authentication.
+type accepted func(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, preauth *crypt.Preauth) error
+
+// authenticate runs one authentication, for a new session or for the one that there is.
+func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt.Preauth, accept accepted) error {
 	mech, err := c.cfg.Authenticate(ctx, c.cfg.Host)
 	if err != nil {
 		return fmt.Errorf("smb: authentication: %w", err)
 	}
 	auth := spnego.New(mech)
-	preauth := c.agreed.preauth
 	token, err := auth.Step(ctx, c.agreed.token)
 	if err != nil {
 		return fmt.Errorf("smb: authentication: %w", err)
@@ -28,7 +36,8 @@ func (c *Conn) login(ctx context.Context, previous uint64) error {
 	var session uint64
 	for range maxLegs {
 		cl := c.newCall(proto.CommandSessionSetup, 0)
-		cl.session, cl.preauth = session, &preauth
+		cl.session, cl.preauth = session, preauth
+		cl.force = true // signed where there are keys already (3.2.4.1.1)
 		req := proto.SessionSetupRequest{
 			SecurityMode: c.agreed.offer.SecurityMode,
 			Capabilities: c.agreed.offer.Capabilities & proto.CapDFS,
@@ -54,7 +63,7 @@ func (c *Conn) login(ctx context.Context, previous uint64) error {
 			}
 		}
 		if err == nil && !more {
-			err = c.secure(cl, &r, auth, session, &preauth)
+			err = accept(cl, &r, auth, session, preauth)
 			cl.Release()
 			return err
 		}

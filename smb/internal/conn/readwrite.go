@@ -162,7 +162,20 @@ func (cl *Call) finishRead(ctx context.Context) error {
 		cl.Release()
 		return io.EOF
 	}
-	return cl.judge(nil)
+	return cl.judgeOrRenew(ctx)
+}
+
+// judgeOrRenew is judge for a call that its caller sends again when the session had expired.
+func (cl *Call) judgeOrRenew(ctx context.Context) error {
+	if !cl.expired() {
+		return cl.judge(nil)
+	}
+	err := cl.renew(ctx)
+	cl.Release()
+	if err == nil {
+		err = ErrReauthenticated
+	}
+	return err
 }
 
 // Written waits for a WRITE of n bytes and returns how many of them the server has. cl is
@@ -171,7 +184,7 @@ func (cl *Call) Written(ctx context.Context, n int) (int, error) {
 	if err := cl.finish(ctx); err != nil {
 		return 0, err
 	}
-	if err := cl.judge(nil); err != nil {
+	if err := cl.judgeOrRenew(ctx); err != nil {
 		return 0, err
 	}
 	r, err := proto.DecodeWriteResponse(cl.Message())

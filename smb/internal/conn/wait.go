@@ -78,13 +78,22 @@ func (cl *Call) abandon(ctx context.Context) error {
 
 // roundTrip is Tree.RoundTrip for a request that is protected at least so.
 func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least protection, expected ...proto.Status) error {
-	if err := c.start(ctx, cl, req, least); err != nil {
-		return err
+	for {
+		if err := c.start(ctx, cl, req, least); err != nil {
+			return err
+		}
+		if err := cl.finish(ctx); err != nil {
+			return err
+		}
+		if !cl.expired() {
+			return cl.judge(expected)
+		}
+		if err := cl.renew(ctx); err != nil {
+			cl.Release()
+			return err
+		}
+		cl.rewind()
 	}
-	if err := cl.finish(ctx); err != nil {
-		return err
-	}
-	return cl.judge(expected)
 }
 
 // judge turns a refusal into an error and releases cl with it.
@@ -104,34 +113,55 @@ func (cl *Call) judge(expected []proto.Status) error {
 
 // compound is Tree.Compound for requests that are protected at least so.
 func (c *Conn) compound(ctx context.Context, parts []Part, least protection) error {
-	if err := c.startCompound(ctx, parts, least); err != nil {
-		return err
-	}
-	var failed error
-	for i, p := range parts {
-		err := p.Call.finish(ctx)
-		if err == nil {
-			continue
+	for {
+		if err := c.startCompound(ctx, parts, least); err != nil {
+			return err
 		}
-		parts[i].Call = nil
-		if failed == nil {
-			failed = err
-		}
-	}
-	if failed == nil {
-		for _, p := range parts {
-			if p.Also != 0 && p.Call.Status == p.Also {
+		err := finishAll(ctx, parts)
+		if err == nil && parts[0].Call.expired() {
+			// So were the others, which are related to it: nothing was done.
+			if err = parts[0].Call.renew(ctx); err == nil {
+				for _, p := range parts {
+					p.Call.rewind()
+				}
 				continue
 			}
-			if failed = p.Call.failure(); failed != nil {
-				break
+		}
+		if err == nil {
+			err = refusedOf(parts)
+		}
+		if err != nil {
+			ReleaseAll(parts)
+		}
+		return err
+	}
+}
+
+// finishAll waits for all replies of a compound. After an error the calls without a reply are gone.
+func finishAll(ctx context.Context, parts []Part) error {
+	var failed error
+	for i, p := range parts {
+		if err := p.Call.finish(ctx); err != nil {
+			parts[i].Call = nil
+			if failed == nil {
+				failed = err
 			}
 		}
 	}
-	if failed != nil {
-		ReleaseAll(parts)
-	}
 	return failed
+}
+
+// refusedOf is the first refusal among the replies of a compound.
+func refusedOf(parts []Part) error {
+	for _, p := range parts {
+		if p.Also != 0 && p.Call.Status == p.Also {
+			continue
+		}
+		if err := p.Call.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do is roundTrip for a request whose reply says nothing but success.

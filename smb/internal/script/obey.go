@@ -110,11 +110,12 @@ func (c *Conn) negotiate(m *Message) error {
 }
 
 func (c *Conn) login(m *Message) error {
+	again := c.setUp // the keys stay as they are (3.3.5.5.3)
 	c.session, c.setUp = Session, true
 	flags := proto.SessionFlags(0)
 	if c.S.Guest {
 		flags = proto.SessionGuest
-	} else {
+	} else if !again {
 		keys := crypt.DeriveKeys(c.dialect(), c.S.Cipher, Key(), &c.preauth)
 		signing := c.S.Signing
 		switch d := c.dialect(); {

@@ -1,0 +1,181 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// expiring is a scripted server whose sessions expire.
+type expiring struct {
+	*script.Server
+	dials int
+
+	mu      sync.Mutex
+	expired bool
+	refused int  // requests of the expired session
+	renewed int  // authentications of a session that was set up
+	deny    bool // further authentications
+	bare    int  // such authentications that came without the protection of the session
+}
+
+func newExpiring(s *script.Server) *expiring {
+	e := &expiring{Server: s}
+	setUp := false
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		switch m.Command {
+		case proto.CommandNegotiate:
+			setUp = false
+		case proto.CommandSessionSetup:
+			if !setUp {
+				setUp, e.expired = true, false
+				return false
+			}
+			e.renewed++
+			if !m.Sealed && m.Flags&proto.FlagSigned == 0 || m.SessionID != script.Session {
+				e.bare++
+			}
+			if e.deny {
+				c.Refuse(m, proto.StatusLogonFailure)
+				return true
+			}
+			e.expired = false
+		default:
+			if e.expired {
+				e.refused++
+				c.Refuse(m, proto.StatusNetworkSessionExpired)
+				return true
+			}
+		}
+		return false
+	}
+	return e
+}
+
+func (e *expiring) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.expired = true
+}
+
+func (e *expiring) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	e.dials++
+	return e.Server.DialTCP(ctx, network, addr)
+}
+
+// TestExpiredSession holds that a session that the server calls expired is authenticated again, on the
+// same connection, and that every kind of request is sent again then.
+func TestExpiredSession(t *testing.T) {
+	for name, s := range protections() {
+		t.Run(name, func(t *testing.T) {
+			e := newExpiring(s)
+			f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+			must(t, err)
+			share := f.Share()
+			for what, op := range map[string]func() error{
+				"read":      func() error { checkRead(t, f, 100_000, 3); return nil },
+				"long read": func() error { checkRead(t, f, 3<<20, 3); return nil },
+				"write":     func() error { _, err := f.WriteAt(make([]byte, 3<<20), 0); return err },
+				"buffer": func() error {
+					b, err := f.ReadBuffer(t.Context(), 0, 1000)
+					b.Free()
+					return err
+				},
+				"sync":     f.Sync,
+				"compound": func() error { _, err := share.Stat("file"); return err },
+				"once":     func() error { return share.Mkdir("dir", 0o777) },
+				"stream": func() error {
+					_, err := io.CopyN(io.Discard, f, 2<<20)
+					return err
+				},
+				"echo": func() error { return share.Session().Echo(t.Context()) },
+			} {
+				before := e.renewed
+				e.expire()
+				if err := op(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if e.renewed != before+1 {
+					t.Errorf("%s: authenticated %d times", what, e.renewed-before)
+				}
+			}
+			if e.dials != 1 {
+				t.Errorf("%d connections", e.dials)
+			}
+			if e.bare != 0 {
+				t.Errorf("%d authentications without the session's protection", e.bare)
+			}
+		})
+	}
+}
+
+// TestExpiredTogether has many callers find the session expired at once: it is authenticated once for each
+// time that it expires.
+func TestExpiredTogether(t *testing.T) {
+	e := newExpiring(protections()["signed/GMAC"])
+	f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+	must(t, err)
+	const rounds = 20
+	for range rounds {
+		e.expire()
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				p := make([]byte, 100_000)
+				if n, err := f.ReadAt(p, 5); n != len(p) || err != nil {
+					t.Error(n, err)
+				}
+			})
+		}
+		callers.Wait()
+	}
+	if e.renewed != rounds || e.dials != 1 {
+		t.Errorf("%d authentications on %d connections", e.renewed, e.dials)
+	}
+}
+
+// TestExpiredForGood holds that a server that refuses the authentication, or goes on calling the session
+// expired, gets a new connection, and a bounded number of them.
+func TestExpiredForGood(t *testing.T) {
+	t.Run("denied", func(t *testing.T) {
+		e := newExpiring(protections()["signed/GMAC"])
+		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+		must(t, err)
+		e.deny = true
+		e.expire()
+		if _, err := f.Share().Stat("file"); err != nil { // on the second connection
+			t.Error(err)
+		}
+		if e.dials != 2 || e.renewed != 1 {
+			t.Errorf("%d connections, %d authentications", e.dials, e.renewed)
+		}
+	})
+	t.Run("again and again", func(t *testing.T) {
+		s := protections()["signed/GMAC"]
+		e := newExpiring(s)
+		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+		must(t, err)
+		hook := s.Hook
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			if m.Command != proto.CommandSessionSetup && m.Command != proto.CommandNegotiate && m.Command != proto.CommandTreeConnect {
+				e.expire()
+			}
+			return hook(c, m)
+		}
+		if _, err := f.Share().Stat("file"); !errors.Is(err, smb.ErrConnLost) {
+			t.Error(err)
+		}
+		if e.dials > 8 || e.renewed > 60 {
+			t.Errorf("%d connections, %d authentications", e.dials, e.renewed)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/smb/internal/crypt"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/spnego"
+)
+
+// ErrReauthenticated is returned by Call.Read, Call.ReadBuffer and Call.Written when the server
+// refused the request because the session had expired, and the user has been authenticated again
+// since: nothing was done, and the request may be sent again. It is of class ErrLost.
+var ErrReauthenticated error = &connError{ErrLost, errors.New("the session had expired and was authenticated again")}
+
+// maxExpirations is how often one request may find the session expired.
+const maxExpirations = 2
+
+// reauthentication is the state of authenticating the user of the session again, when the ticket
+// or the time that the server allowed has run out (MS-SMB2 3.2.5.1.6).
+type reauthentication struct {
+	epoch atomic.Uint64 // counts the authentications that succeeded
+
+	mu      sync.Mutex
+	running chan struct{} // closed when the one under way is over; nil: none
+}
+
+// expired reports whether the reply in cl refuses the request because the session has expired.
+func (cl *Call) expired() bool {
+	return cl.Status == proto.StatusNetworkSessionExpired && cl.cmd != proto.CommandSessionSetup
+}
+
+// renew authenticates the user again after a reply that refused cl for that, unless that has been
+// done since cl was sent. When it fails the connection has ended: another one begins with a
+// session of its own. cl remains the caller's.
+func (cl *Call) renew(ctx context.Context) error {
+	if cl.expirations++; cl.expirations > maxExpirations {
+		return cl.refuseSession()
+	}
+	c, r := cl.c, &cl.c.reauth
+	r.mu.Lock()
+	if r.epoch.Load() != cl.epoch {
+		r.mu.Unlock()
+		return nil
+	}
+	done := r.running
+	if done == nil {
+		done = make(chan struct{})
+		r.running = done
+		// In a goroutine of its own: others wait for it, too, when the context of cl ends.
+		c.work.run(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), c.cfg.LoginTimeout)
+			defer cancel()
+			err := c.authenticate(ctx, 0, new(crypt.Preauth), c.sameSession)
+			r.mu.Lock()
+			r.running = nil
+			if err == nil {
+				r.epoch.Add(1)
+			}
+			r.mu.Unlock()
+			if err != nil {
+				c.fail(&connError{ErrLost, err})
+			}
+			close(done)
+		})
+	}
+	r.mu.Unlock()
+	select {
+	case <-done:
+		return c.Err()
+	case <-ctx.Done():
+		return ContextError(ctx)
+	}
+}
+
+// sameSession checks the reply that accepts an authentication of the session that there is. Its keys
+// stay as they are (3.2.5.3.3).
+func (c *Conn) sameSession(_ *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, _ *crypt.Preauth) error {
+	sec := c.sec.Load()
+	if session != sec.sessionID {
+		return ProtocolError("it authenticated another session")
+	}
+	if sec.signer != nil && (r.Flags&(proto.SessionGuest|proto.SessionNull) != 0 || !auth.Done()) {
+		return securityError("the server let the user in without checking the password")
+	}
+	return nil
+}
+
+// refuseSession ends the connection over a reply that says that the session is not valid.
+func (cl *Call) refuseSession() error {
+	err := &connError{ErrLost, cl.c.refused(cl)}
+	cl.c.fail(err)
+	return err
+}
+
+// rewind makes a call that is over ready to be sent again.
+func (cl *Call) rewind() {
+	cl.reply.Free()
+	cl.reply = tarn.Buffer{}
+	cl.Status, cl.state, cl.answered, cl.async, cl.reclaimed = 0, callIdle, false, 0, false
+	cl.opened, cl.direct, cl.placed, cl.err = false, false, 0, nil
+}
