@@ -11,6 +11,7 @@ CORE    := . ./tarntest ./adapt ./wire ./sizing ./internal/...
 OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 FUZZTIME ?= 20s
 TIMEOUT ?= 20m
+BIN     := bin
 export GOFLAGS += -timeout=$(TIMEOUT)
 
 .PHONY: help
@@ -46,12 +47,13 @@ tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
 vet: ## go vet, every module
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
 
-# In the workspace: facts about functions reach from module to module.
+# All modules in one run: a package that several of them use is analysed once, and what is known of its
+# functions reaches from module to module.
+OWNED = $(patsubst %,./%/...,$(PUBLISHED) $(PRIVATE))
 .PHONY: ownership
 ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
-	@mkdir -p bin && (cd vet && GOWORK=off $(GO) build -o ../bin/tarnvet ./cmd/tarnvet)
-	@./bin/tarnvet github.com/tarn-go/tarn/...
-	@for m in $(PRIVATE); do (cd $$m && $(CURDIR)/bin/tarnvet ./...) || exit 1; done
+	@mkdir -p $(BIN) && (cd vet && GOWORK=off $(GO) build -o $(abspath $(BIN))/tarnvet ./cmd/tarnvet)
+	@$(abspath $(BIN))/tarnvet $(OWNED)
 
 .PHONY: lint
 lint: ## staticcheck, every module, at the version that ci/tools names

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+	"strings"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -314,12 +315,15 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 			f.gotNothing(s, v.X)
 		}
 		c := f.condition(v)
-		if taken == c.positive && len(c.key) > 6 && c.key[:6] == "empty(" {
-			x := lengthOf(v.X)
-			if x == nil {
-				x = lengthOf(v.Y)
-			}
+		x := lengthOf(v.X)
+		if x == nil {
+			x = lengthOf(v.Y)
+		}
+		switch empty := strings.HasPrefix(c.key, "empty("); {
+		case empty && taken == c.positive:
 			f.nothingIn(s, x)
+		case x != nil && f.kinds.kindOf(x.Type()) == handle:
+			f.found(s, f.refsOf(s, x))
 		}
 	case *ssa.Call:
 		fn := v.Call.StaticCallee()
@@ -331,6 +335,8 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 			s.learn("nil("+f.canon(arg)+")", false)
 		case taken && fn.Name() == "IsZero":
 			f.nothingIn(s, arg)
+		case fn.Name() == "IsZero":
+			f.found(s, f.refsOf(s, arg))
 		case taken && fn.Name() == "Unique":
 			for _, r := range f.refsOf(s, arg).refs {
 				l := s.lives[r]
@@ -339,6 +345,14 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 			}
 		}
 	case *ssa.Extract:
+		// A case that received from a closed channel.
+		if sel, ok := v.Tuple.(*ssa.Select); ok && !taken && v.Index == 1 {
+			for r, l := range s.lives {
+				if r.site == ssa.Value(sel) && l.st == held {
+					s.lives[r] = life{st: void}
+				}
+			}
+		}
 		// A type assertion on an error that succeeded.
 		if a, ok := v.Tuple.(*ssa.TypeAssert); ok && taken && v.Index == 1 {
 			s.learn("nil("+f.canon(a.X)+")", false)

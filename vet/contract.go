@@ -10,19 +10,20 @@ import (
 type effect uint8
 
 const (
-	effectUnknown effect = iota // nothing is known: the reference is not tracked any further
-	effectNone                  // allowed even when the reference has ended
-	effectBorrow                // used for the call only
-	effectTake                  // ownership moves to the callee
-	effectFree                  // as effectTake; the callee's whole purpose
-	effectFill                  // a container may hold references afterwards
-	effectEmpty                 // a container holds nothing afterwards
-	effectDrop                  // a container is emptied and views of it end
-	effectDrain                 // some bytes leave a container: it may be empty afterwards
+	effectUnknown  effect = iota // nothing is known: the reference is not tracked any further
+	effectNone                   // allowed even when the reference has ended
+	effectBorrow                 // used for the call only
+	effectTake                   // ownership moves to the callee
+	effectFree                   // as effectTake; the callee's whole purpose
+	effectFill                   // a container may hold references afterwards
+	effectEmpty                  // a container holds nothing afterwards
+	effectDrop                   // a container is emptied and views of it end
+	effectDrain                  // some bytes leave a container: it may be empty afterwards
+	effectFillLeaf               // the one reference in a struct may be there afterwards, for the caller to free
 )
 
 func (e effect) String() string {
-	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains"}[e]
+	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "fills a field"}[e]
 }
 
 // when says for which outcome of a call an effect or result holds.

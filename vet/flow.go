@@ -495,6 +495,8 @@ func (f *flow) enter(s *state) {
 		switch e := f.entry.param(i); {
 		case e.Effect == effectTake && e.When == always && k != untracked:
 			l.st = held
+		case e.Effect == effectEmpty && e.When == always && k == untracked && !f.inTarn():
+			l.st = held // what it points to
 		case e.Effect == effectBorrow && k != untracked:
 			l.st = lent
 		}

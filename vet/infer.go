@@ -202,6 +202,9 @@ func (f *flow) inferPointer(v ssa.Value) param {
 			r = known
 		}
 	}
+	if f.fillsLeaf(v) {
+		return param{Effect: effectFillLeaf}
+	}
 	root := place{v, ""}
 	untouched, freedAll, filled := true, true, false
 	for _, e := range f.exits {
@@ -211,6 +214,11 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		for p, b := range e.s.places {
 			if !p.within(root) {
 				continue
+			}
+			if leaf, only := f.kinds.onlyLeaf(f.typeAt(p)); only && leaf != "" {
+				if _, ok := e.s.places[place{p.root, p.path + leaf}]; ok {
+					continue // it tells what became of the whole
+				}
 			}
 			for _, q := range b.refs {
 				l := e.s.lives[q]
@@ -249,6 +257,29 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		return param{Effect: effectDrop}
 	}
 	return param{}
+}
+
+// fillsLeaf reports whether the function leaves a reference of its own in the one field of what v points to
+// that can hold one, and v goes nowhere else.
+func (f *flow) fillsLeaf(v ssa.Value) bool {
+	leaf, only := f.kinds.onlyLeaf(v.Type().Underlying().(*types.Pointer).Elem())
+	if !only || f.leaks(v) {
+		return false
+	}
+	in, filled := place{v, leaf}, false
+	for _, e := range f.exits {
+		if e.s.escaped[v] {
+			return false
+		}
+		if !e.s.stored[in] {
+			continue
+		}
+		for _, r := range e.s.places[in].refs {
+			st := e.s.lives[r].st
+			filled = filled || st != freed && st != given
+		}
+	}
+	return filled
 }
 
 // stored reports whether the function writes fields that hold references in what v points to.

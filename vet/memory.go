@@ -49,6 +49,12 @@ func (f *flow) element(s *state, v ssa.Value) binding {
 // content is what lies at a place, all of its parts included.
 func (f *flow) content(s *state, p place, typ types.Type) binding {
 	if b, ok := s.places[p]; ok {
+		// What is known of the one reference in it is known of the whole.
+		if leaf, only := f.kinds.onlyLeaf(typ); only && f.foreignWhole(s, p, b) {
+			if c, ok := s.places[place{p.root, p.path + leaf}]; ok {
+				return c
+			}
+		}
 		return b
 	}
 	var b binding
@@ -62,7 +68,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 		return b
 	}
 	if up, c, ok := f.around(s, p); ok {
-		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path {
+		if leaf, only := f.kinds.onlyLeaf(f.typeAt(up)); only && up.path+leaf == p.path && !f.foreignWhole(s, up, c) {
 			return c
 		}
 		if !f.foreignWhole(s, up, c) || f.kinds.kindOf(typ) == untracked {
@@ -93,7 +99,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 			s.forget(older)
 		}
 		s.lives[r] = life{st: foreign}
-		if s.escaped[p.root] {
+		if _, c, ok := f.around(s, p); s.escaped[p.root] || ok && len(c.refs) == 1 && s.lives[c.refs[0]].st == unknown {
 			s.lives[r] = life{}
 		}
 		b = binding{refs: []*ref{r}}
@@ -105,7 +111,11 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 // foreignWhole reports whether a composite is not this function's: then its parts are followed one
 // by one.
 func (f *flow) foreignWhole(s *state, p place, b binding) bool {
-	return len(b.refs) == 1 && (b.refs[0].kind == composite || b.refs[0].kind == container) && s.lives[b.refs[0]].st == foreign && !p.local()
+	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.local() {
+		return false
+	}
+	st := s.lives[b.refs[0]].st
+	return st == foreign || st == unknown && b.refs[0].param >= 0
 }
 
 // around finds the composite whose part p is.
@@ -130,6 +140,10 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	delete(s.vals, slot{v, -1})
 	p, ok := f.placeOf(v.X)
 	if f.kinds.kindOf(v.Type()) != untracked {
+		if b, known := s.places[p]; ok && known && len(b.refs) > 0 && isElement(p) {
+			s.vals[slot{v, -1}] = b
+			return
+		}
 		if b := f.element(s, v.X); len(b.refs) > 0 {
 			f.look(s, b, v.Pos(), "used")
 			s.vals[slot{v, -1}] = b
@@ -193,6 +207,9 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		f.unkeep(s, p)
 		return
 	}
+	if to := f.kinds.pointee(val); to == composite || to == handle {
+		f.escapePointer(s, st.Val) // what it leads to has two names now
+	}
 	f.overwrite(s, p, st, b)
 	for q := range s.places {
 		if q.within(p) {
@@ -208,7 +225,11 @@ func (f *flow) store(s *state, st *ssa.Store) {
 			}
 		}
 	}
+	delete(s.stored, p)
 	if !p.local() || s.escaped[p.root] {
+		if k == handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == "" {
+			s.stored[p] = true
+		}
 		f.unkeep(s, p)
 		f.keep(s, b, st.Pos(), "stored in "+f.nameOf(p))
 		f.giveAway(s, binding{refs: b.refs, part: b.part})
@@ -250,14 +271,32 @@ func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bindin
 			return true
 		}
 	}
-	// Another index may name the same element.
+	f.forgetElements(s, ia)
+	return false
+}
+
+// isElement reports whether a place is an element of a slice or array.
+func isElement(p place) bool { return strings.HasSuffix(p.path, "]") }
+
+// forgetElements drops what is known of elements, since another index, or another slice, may name the
+// same one: of slices and, with at not nil, of the array that at leads into.
+func (f *flow) forgetElements(s *state, at *ssa.IndexAddr) {
+	var here place
+	if at != nil {
+		here, _ = f.placeOf(at)
+	}
 	for p := range s.places {
-		if strings.Contains(p.path, "[") && !p.local() {
+		if p == here || !strings.Contains(p.path, "[") {
+			continue
+		}
+		if !p.local() || p.root == here.root && !(constantIndex(p) && constantIndex(here)) {
 			delete(s.places, p)
 		}
 	}
-	return false
 }
+
+// constantIndex reports whether a place is an element with a constant index of an array.
+func constantIndex(p place) bool { return isElement(p) && !strings.Contains(p.path, "[v") }
 
 // moveContent lets a container's content live on in another variable, and marks the one it was in.
 func (f *flow) moveContent(s *state, r *ref, to place) {
@@ -275,9 +314,9 @@ const copiedBy = "\x00copied"
 // overwrite looks at what a store replaces.
 func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	zero := false
-	if c, ok := st.Val.(*ssa.Const); ok && c.Value == nil {
-		k := f.kinds.kindOf(c.Type())
-		zero = k == handle || k == container
+	k := f.kinds.kindOf(st.Val.Type())
+	if k == handle || k == container {
+		zero = f.isZeroValue(s, st.Val)
 	}
 	switch p.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
@@ -296,17 +335,38 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 		if b.has(r) || l.st != foreign || r.kind == composite || r.param >= 0 {
 			continue
 		}
-		if p.local() {
+		if p.local() && !(l.alive && strings.Contains(p.path, "[")) {
 			continue
 		}
 		if f.inUse(s, r, p, st) {
 			// Taken out of the place: whoever took it has it to free.
 			l.st = held
 			s.lives[r] = l
-		} else if zero {
+		} else if zero && !isElement(p) || l.alive && k == handle {
 			f.report(s, leak, r, st.Pos(), "overwritten")
 		}
 	}
+}
+
+// isZeroValue reports whether a value is the zero value of its type, as a constant or as a composite literal
+// with nothing in it.
+func (f *flow) isZeroValue(s *state, v ssa.Value) bool {
+	switch v := v.(type) {
+	case *ssa.Const:
+		return v.Value == nil
+	case *ssa.UnOp:
+		a, ok := v.X.(*ssa.Alloc)
+		if !ok || v.Op != token.MUL || a.Comment != "complit" {
+			return false
+		}
+		for _, u := range *a.Referrers() {
+			if u != ssa.Instruction(v) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // inUse reports whether a value that was loaded from p is used after the store.
@@ -403,6 +463,7 @@ func (f *flow) escapePointer(s *state, v ssa.Value) {
 
 // forgetMemory drops what is known of memory that a call may have changed.
 func (f *flow) forgetMemory(s *state) {
+	clear(s.stored)
 	for p := range s.places {
 		if !p.local() || s.escaped[p.root] {
 			if _, param := p.root.(*ssa.Parameter); (param || f.refs[refKey{p.root, -3, ""}] != nil) && p.path == "" {

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// site is a call in the source.
+// site is a call in the source, or a receive operation.
 type site struct {
-	call *ast.CallExpr
-	lhs  []ast.Expr // what its results are assigned to
-	stmt ast.Stmt   // the statement that does nothing but call, or assign
+	call *ast.CallExpr // nil for a receive operation
+	from string        // what a receive operation receives from
+	lhs  []ast.Expr    // what its results are assigned to
+	stmt ast.Stmt      // the statement that does nothing but call, or assign
 }
 
 // index finds the calls of the files, by the position that package ssa gives them.
@@ -29,13 +30,16 @@ func index(files []*ast.File) map[token.Pos]site {
 				}
 			case *ast.AssignStmt:
 				if len(n.Rhs) == 1 {
+					if u, ok := ast.Unparen(n.Rhs[0]).(*ast.UnaryExpr); ok && u.Op == token.ARROW {
+						sites[u.OpPos] = site{from: types.ExprString(u.X), lhs: n.Lhs, stmt: n}
+					}
 					if c, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr); ok {
-						sites[c.Lparen] = site{c, n.Lhs, n}
+						sites[c.Lparen] = site{call: c, lhs: n.Lhs, stmt: n}
 					}
 				} else if len(n.Rhs) == len(n.Lhs) {
 					for i, e := range n.Rhs {
 						if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
-							sites[c.Lparen] = site{c, n.Lhs[i : i+1], n}
+							sites[c.Lparen] = site{call: c, lhs: n.Lhs[i : i+1], stmt: n}
 						}
 					}
 				}
@@ -52,7 +56,14 @@ func index(files []*ast.File) map[token.Pos]site {
 						sites[c.Lparen] = site{call: c, lhs: lhs}
 					}
 				}
+			case *ast.RangeStmt:
+				if n.Key != nil && n.Value == nil {
+					sites[n.For] = site{from: types.ExprString(n.X), lhs: []ast.Expr{n.Key}, stmt: n}
+				}
 			case *ast.ExprStmt:
+				if u, ok := ast.Unparen(n.X).(*ast.UnaryExpr); ok && u.Op == token.ARROW {
+					sites[u.OpPos] = site{from: types.ExprString(u.X), stmt: n}
+				}
 				if c, ok := ast.Unparen(n.X).(*ast.CallExpr); ok {
 					sites[c.Lparen] = site{call: c, stmt: n}
 				}
@@ -65,10 +76,18 @@ func index(files []*ast.File) map[token.Pos]site {
 
 // callText is how the source writes what a call calls, such as p.Get.
 func (f *flow) callText(c *ssa.CallCommon) string {
-	if s, ok := f.sites[c.Pos()]; ok {
+	if s, ok := f.sites[c.Pos()]; ok && s.call != nil {
 		return funText(s.call)
 	}
 	return calleeName(c)
+}
+
+// text is how the source writes where the reference comes from.
+func (s site) text() string {
+	if s.call == nil {
+		return "<-" + s.from
+	}
+	return funText(s.call)
 }
 
 func funText(call *ast.CallExpr) string {

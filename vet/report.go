@@ -130,7 +130,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	at, hasSite := f.sites[r.pos]
 	from := ""
 	if hasSite {
-		from = " from " + funText(at.call)
+		from = " from " + at.text()
 	}
 	what := "the reference" + from
 	if name != "" {
@@ -151,7 +151,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	case r.kind == container && l.pos.IsValid():
 		d.Message = fmt.Sprintf("leak: %s holds what this call put in, and is not freed %s; free it, or move its content on", or(name, "the container"), f.wayOut(s, pos))
 	case hasSite && at.stmt != nil && len(at.lhs) == 0:
-		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", funText(at.call))
+		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", at.text())
 	case how == "loop":
 		d.Message = fmt.Sprintf("leak: %s is not freed before the loop comes round and takes the next%s", what, f.pathText(s, origin))
 	default:
@@ -219,7 +219,7 @@ func (f *flow) overwriter(r *ref) *site {
 				continue
 			}
 			at, ok := f.sites[call.Pos()]
-			if !ok || len(at.lhs) != 1 {
+			if !ok || len(at.lhs) != 1 || at.call == nil {
 				continue
 			}
 			if sel, ok := at.call.Fun.(*ast.SelectorExpr); ok && types.ExprString(sel.X) == types.ExprString(at.lhs[0]) {

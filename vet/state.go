@@ -59,6 +59,7 @@ type life struct {
 	keptIn  string
 	deferer token.Pos // the defer statement that freed it
 	filled  bool      // something was put into a container of somebody's
+	alive   bool      // it was used, or found not to be empty: there is something to free
 }
 
 // view is bytes of a ref; they end with it, and when a container changes.
@@ -122,6 +123,7 @@ type state struct {
 	facts   map[string]bool
 	alias   map[string]string // of conditions
 	escaped map[ssa.Value]bool
+	stored  map[place]bool // places outside of the function that it put a reference of its own in
 	defers  []pending
 	trail   *step
 }
@@ -129,14 +131,14 @@ type state struct {
 func newState() *state {
 	return &state{
 		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[place]binding{},
-		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{},
+		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{},
 	}
 }
 
 func (s *state) clone() *state {
 	return &state{
 		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
-		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped),
+		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored),
 		defers: slices.Clip(s.defers), trail: s.trail,
 	}
 }
@@ -145,7 +147,7 @@ func (s *state) clone() *state {
 func (s *state) key(f *flow) string {
 	var parts []string
 	for r, l := range s.lives {
-		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled))
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive))
 	}
 	for v, b := range s.vals {
 		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
@@ -158,6 +160,9 @@ func (s *state) key(f *flow) string {
 	}
 	for k, v := range s.alias {
 		parts = append(parts, "a"+k+"="+v)
+	}
+	for p := range s.stored {
+		parts = append(parts, "s"+strconv.Itoa(f.number(p.root))+p.path)
 	}
 	for v := range s.escaped {
 		parts = append(parts, "e"+strconv.Itoa(f.number(v)))

@@ -36,6 +36,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.load(s, instr)
 		case token.ARROW:
 			f.synchronized(s)
+			f.receive(s, instr)
 		}
 	case *ssa.Extract:
 		delete(s.vals, slot{instr, -1})
@@ -75,7 +76,11 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		delete(s.vals, slot{instr, -1})
 		b := f.refsOf(s, instr.X)
 		switch {
-		case b.empty() || printed(instr):
+		case printed(instr):
+		case b.empty():
+			if to := f.kinds.pointee(instr.X.Type()); to == composite || to == handle {
+				f.escapePointer(s, instr.X)
+			}
 		case f.kinds.kindOf(instr.X.Type()) == handle:
 			f.giveAway(s, b)
 		default:
@@ -237,6 +242,9 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 			continue
 		}
 		f.look(s, binding{refs: b.refs}, g.Pos(), "used")
+		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
+			continue // still to be freed here
+		}
 		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
 			f.give(s, b, g.Pos(), calleeName(&g.Call))
 			continue
@@ -247,17 +255,50 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 	}
 }
 
-// choose is a select statement: a reference is given away in the case that sends it.
-func (f *flow) choose(s *state, sel *ssa.Select) {
-	f.synchronized(s)
-	var chosen ssa.Value
-	for _, u := range *sel.Referrers() {
-		if e, ok := u.(*ssa.Extract); ok && e.Index == 0 {
-			chosen = e
+// receive takes a reference from a channel. Whoever sent it gave it away, so it is this function's.
+func (f *flow) receive(s *state, recv *ssa.UnOp) {
+	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
+	if f.kinds.kindOf(typ) != handle {
+		return
+	}
+	if !recv.CommaOk {
+		f.create(s, recv, -1, typ, recv.Pos(), life{st: held})
+		return
+	}
+	l := life{st: held}
+	if ok := extracted(recv, 1); ok != nil { // false: the channel is closed
+		l.key, l.alt = "is("+f.canon(ok)+")", void
+		delete(s.facts, l.key)
+		delete(s.alias, l.key)
+	}
+	f.create(s, recv, 0, typ, recv.Pos(), l)
+}
+
+// extracted is the instruction that takes one of several values; nil where that is ignored.
+func extracted(v ssa.Value, index int) ssa.Value {
+	for _, u := range *v.Referrers() {
+		if e, ok := u.(*ssa.Extract); ok && e.Index == index {
+			return e
 		}
 	}
+	return nil
+}
+
+// choose is a select statement: a reference is given away in the case that sends it, and taken in the
+// case that receives it.
+func (f *flow) choose(s *state, sel *ssa.Select) {
+	f.synchronized(s)
+	chosen := extracted(sel, 0)
+	received := 1 // of the results, the last that a case before this one set
 	for i, c := range sel.States {
 		if c.Dir != types.SendOnly {
+			received++
+			typ := c.Chan.Type().Underlying().(*types.Chan).Elem()
+			if chosen != nil && f.kinds.kindOf(typ) == handle {
+				l := life{st: held, key: f.isCase(chosen, i), alt: void}
+				delete(s.facts, l.key)
+				f.create(s, sel, received, typ, c.Pos, l)
+			}
 			continue
 		}
 		b := f.refsOf(s, c.Send)
@@ -271,11 +312,16 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 				s.forget(r)
 				continue
 			}
-			key := f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
+			key := f.isCase(chosen, i)
 			s.lives[r] = life{st: unknown, key: key, alt: held}
 			delete(s.facts, key)
 		}
 	}
+}
+
+// isCase is the condition that a select statement took its case i.
+func (f *flow) isCase(chosen ssa.Value, i int) string {
+	return f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
 }
 
 // synchronized notes that another goroutine may have caught up: views handed to it may be done with.

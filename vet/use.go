@@ -82,6 +82,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 			f.escape(s, binding{refs: src.refs}, pos, "appended")
 		}
 	case "copy":
+		f.forgetElements(s, nil)
 		f.giveAway(s, binding{refs: append(slices.Clip(arg(0).refs), arg(1).refs...)})
 		if src := arg(1); len(src.views) > 0 {
 			f.look(s, binding{views: src.views}, pos, "read")
@@ -90,6 +91,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 			f.write(s, dst, pos)
 		}
 	case "clear":
+		f.forgetElements(s, nil)
 		if dst := arg(0); len(dst.views) > 0 {
 			f.write(s, dst, pos)
 		}

@@ -9,7 +9,7 @@ import (
 
 // The wording by which a doc comment states ownership; doc.go of package tarn defines it.
 var (
-	takesWords   = regexp.MustCompile(`(?i)\btak(?:es|ing) ownership\b(?: of (?:it\b|all\b|the argument|((?:[\pL_][\pL\pN_.]*)(?:(?:, | and |, and )[\pL_][\pL\pN_.]*)*)))?`)
+	takesWords   = regexp.MustCompile(`(?i)\btak(?:es|ing) ownership\b(?: of (?:it\b|all\b|the argument|(?:what )?((?:[\pL_][\pL\pN_.]*)(?:(?:, | and |, and )[\pL_][\pL\pN_.]*)*)))?`)
 	borrowsWords = regexp.MustCompile(`(?i)\bborrows\b(?: ((?:[\pL_][\pL\pN_]*)(?:(?:, | and |, and )[\pL_][\pL\pN_]*)*))?`)
 	isBorrowed   = regexp.MustCompile(`\b([\pL_][\pL\pN_]*) (?:is|are) borrowed\b`)
 	keepsWords   = regexp.MustCompile(`(?i)\bstays? the caller's\b|\bstill the caller's\b`)

@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -160,8 +162,59 @@ func TestUnderGoVet(t *testing.T) {
 	}
 }
 
-// A leak planted into an example is found, and the message names the line that took the reference, the
-// line where it is lost, and the cure.
+// Modules that share no workspace are analysed in one run, from the directory of one of them.
+func TestSeveralModules(t *testing.T) {
+	dir := module(t, map[string]string{"a.go": leaky})
+	inner := filepath.Join(dir, "tools", "deep")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		filepath.Join(dir, "tools", "go.mod"): strings.Replace(read(t, filepath.Join(dir, "go.mod")), "module program", "module tools", 1),
+		filepath.Join(dir, "tools", "go.sum"): read(t, filepath.Join(dir, "go.sum")),
+		filepath.Join(inner, "b.go"):          strings.Replace(leaky, "package program", "package deep", 1),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		patterns []string
+		want     []string
+	}{
+		{[]string{"./..."}, []string{"a.go"}},
+		{[]string{"./tools/..."}, []string{"b.go"}},
+		{[]string{"./...", "./tools/..."}, []string{"a.go", "b.go"}},
+		{[]string{"./tools/deep", "."}, []string{"a.go", "b.go"}},
+		{[]string{inner, dir + "/..."}, []string{"a.go", "b.go"}},
+	} {
+		var out, complaints bytes.Buffer
+		if code := run(append([]string{"-C", dir}, tt.patterns...), &out, &complaints); code != 3 {
+			t.Errorf("%v: exit %d\n%s%s", tt.patterns, code, &out, &complaints)
+		}
+		for _, name := range []string{"a.go", "b.go"} {
+			want := 0
+			if slices.Contains(tt.want, name) {
+				want = 1
+			}
+			if n := strings.Count(out.String(), name+":6:"); n != want {
+				t.Errorf("%v: %d findings in %s, want %d\n%s", tt.patterns, n, name, want, &out)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A leak planted into an example makes the ownership step of make test fail. The message names the line that
+// took the reference, the line where it is lost, the cure, and where to read on.
 func TestLeakPlantedInAnExample(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples"))); err != nil {
@@ -171,12 +224,8 @@ func TestLeakPlantedInAnExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod = bytes.ReplaceAll(mod, []byte("=> .."), []byte("=> "+here))
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o600); err != nil {
+	mod := strings.ReplaceAll(read(t, filepath.Join(dir, "go.mod")), "=> ..", "=> "+here)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var name string
@@ -189,11 +238,12 @@ func TestLeakPlantedInAnExample(t *testing.T) {
 	if err != nil || name == "" {
 		t.Fatalf("no example to plant a leak in: %v", err)
 	}
-	src, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
+	sound := ownership(t, here, dir)
+	if out, err := sound.CombinedOutput(); err != nil {
+		t.Fatalf("before anything is planted: %v\n%s", err, out)
 	}
-	planted := append(src, []byte(`
+	src := read(t, name)
+	planted := src + `
 func firstByte(pool *tarn.Pool, r io.Reader) (byte, error) {
 	b := pool.Get(1)
 	if _, err := io.ReadFull(r, b.Bytes()); err != nil {
@@ -203,16 +253,36 @@ func firstByte(pool *tarn.Pool, r io.Reader) (byte, error) {
 	b.Free()
 	return first, nil
 }
-`)...)
-	if err := os.WriteFile(name, planted, 0o600); err != nil {
+`
+	if err := os.WriteFile(name, []byte(planted), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "")
-	var out, complaints bytes.Buffer
-	code := run([]string{"-C", dir, "-test=false", "./..."}, &out, &complaints)
-	want := "leak: b from pool.Get is not freed on the path that returns at line "
-	if code != 3 || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "call b.Free() there, or defer it") {
-		t.Errorf("exit %d\n%s%s", code, &out, &complaints)
+	out, err := ownership(t, here, dir).CombinedOutput()
+	line := strings.Count(src, "\n") + 3
+	for _, want := range []string{
+		fmt.Sprintf("forward.go:%d:15: leak: b from pool.Get is not freed on the path that returns at line %d", line, line+2),
+		fmt.Sprintf("(where the condition at line %d is true)", line+1),
+		"call b.Free() there, or defer it",
+		"1 found; https://github.com/tarn-go/tarn/blob/main/docs/vet.md shows each kind with its cure",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
 	}
+	if err == nil {
+		t.Error("make ownership did not fail")
+	}
+}
+
+// ownership is that step of make test, for the module in dir.
+func ownership(t *testing.T, here, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("make", "--no-print-directory", "-C", here, "ownership", "BIN="+t.TempDir(), "OWNED=-C "+dir+" ./...")
+	// What the make that runs this test has set is not for that one.
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"GOWORK", "GOFLAGS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}, name) {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
 }

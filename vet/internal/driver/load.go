@@ -1,6 +1,6 @@
 // Package driver loads packages and runs the analyser over them without go vet. It type-checks from
-// source only the packages that are asked about and those between them and package tarn; the rest come
-// from the compiler's export data, which makes a run over a repository a matter of seconds.
+// source only the packages that are asked about and those between them and package tarn, each once for all
+// modules; the rest come from the compiler's export data.
 package driver
 
 import (
@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"go/types"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -28,77 +30,128 @@ type Unit struct {
 // Config says what to load.
 type Config struct {
 	Dir      string   // of the module or workspace; "" is the current directory
-	Patterns []string // as go list takes them
+	Patterns []string // as go list takes them; directories may lie in modules that share no workspace
 	Tests    bool     // test files, too
 	Tags     string   // build tags, comma-separated
 }
 
-// Load returns the packages, each after those it imports.
-func Load(config Config) ([]*Unit, error) {
-	var flags []string
-	if config.Tags != "" {
-		flags = append(flags, "-tags="+config.Tags)
-	}
-	cfg := &packages.Config{
-		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps, Dir: config.Dir, Tests: config.Tests,
-		BuildFlags: flags, Env: os.Environ(),
-	}
-	graph, err := packages.Load(cfg, config.Patterns...)
-	if err != nil {
-		return nil, err
-	}
-	wanted := map[string]bool{}
-	for _, p := range graph {
-		wanted[p.ID] = true
-	}
-	between := importers(graph)
-	patterns := slices.Clone(config.Patterns)
-	for _, path := range between {
-		if !strings.ContainsAny(path, " .") || strings.Contains(path, "/") {
-			patterns = append(patterns, path)
-		}
-	}
-	cfg.Mode = packages.LoadSyntax | packages.NeedModule | packages.NeedForTest
-	cfg.Tests = config.Tests
-	loaded, err := packages.Load(cfg, patterns...)
-	if err != nil {
-		return nil, err
-	}
-	return order(loaded, wanted)
+// group is the packages of one module or workspace.
+type group struct {
+	Config
+	wanted  map[string]bool   // IDs that the patterns match
+	sources map[string]string // of the importers of package tarn: path to sameFiles
+	here    map[string]bool   // paths that are loaded from source
+	loaded  []*packages.Package
 }
 
-// importers lists the packages that import package tarn, directly or not, and itself.
-func importers(graph []*packages.Package) []string {
+// Load returns the packages, each after those it imports.
+func Load(config Config) ([]*Unit, error) {
+	configs, err := config.groups()
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]*group, len(configs))
+	for i, c := range configs {
+		groups[i] = &group{Config: c, wanted: map[string]bool{}, sources: map[string]string{}, here: map[string]bool{}}
+	}
+	if err := each(groups, (*group).graph); err != nil {
+		return nil, err
+	}
+	// A package that several modules use is analysed for the first of them.
+	first := map[string]bool{}
+	for _, g := range groups {
+		for path, files := range g.sources {
+			if g.wanted[path] || !first[files] {
+				g.here[path] = true
+			}
+		}
+		for path := range g.here {
+			first[g.sources[path]] = true
+		}
+	}
+	if err := each(groups, (*group).load); err != nil {
+		return nil, err
+	}
+	var list []*Unit
+	var problems []error
+	supplied := map[string]*Unit{}
+	for _, g := range groups {
+		units, err := g.order(supplied)
+		list = append(list, units...)
+		problems = append(problems, err)
+	}
+	return list, errors.Join(problems...)
+}
+
+// each runs do for the groups, as many at once as there are processors.
+func each(groups []*group, do func(*group) error) error {
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for _, g := range groups {
+		all.Go(func() error { return do(g) })
+	}
+	return all.Wait()
+}
+
+func (g *group) config(mode packages.LoadMode) *packages.Config {
+	cfg := &packages.Config{Mode: mode, Dir: g.Dir, Tests: g.Tests, Env: os.Environ()}
+	if g.Tags != "" {
+		cfg.BuildFlags = []string{"-tags=" + g.Tags}
+	}
+	return cfg
+}
+
+// graph finds the packages that import package tarn, directly or not, and itself.
+func (g *group) graph() error {
+	list, err := packages.Load(g.config(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps), g.Patterns...)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		g.wanted[p.ID] = true
+	}
 	reaches := map[*packages.Package]bool{}
-	var paths []string
-	packages.Visit(graph, nil, func(p *packages.Package) {
+	packages.Visit(list, nil, func(p *packages.Package) {
 		yes := p.PkgPath == tarnPath
 		for _, imp := range p.Imports {
 			yes = yes || reaches[imp]
 		}
 		reaches[p] = yes
 		if yes && p.ID == p.PkgPath && !strings.HasSuffix(p.PkgPath, ".test") {
-			paths = append(paths, p.PkgPath)
+			g.sources[p.PkgPath] = sameFiles(p.PkgPath, p.GoFiles)
 		}
 	})
-	return paths
+	return nil
+}
+
+// load type-checks the packages that were asked about and those in here.
+func (g *group) load() (err error) {
+	patterns := slices.Clone(g.Patterns)
+	for path := range g.here {
+		if !strings.ContainsAny(path, " .") || strings.Contains(path, "/") {
+			patterns = append(patterns, path)
+		}
+	}
+	g.loaded, err = packages.Load(g.config(packages.LoadSyntax|packages.NeedModule|packages.NeedForTest), patterns...)
+	return err
 }
 
 // order sorts packages by imports, and marks those that were asked for. Of a package and its variant
-// with test files the latter is reported.
-func order(loaded []*packages.Package, wanted map[string]bool) ([]*Unit, error) {
+// with test files the latter is reported. supplied are the packages that groups before this one
+// analyse, by sameFiles; order adds its own.
+func (g *group) order(supplied map[string]*Unit) ([]*Unit, error) {
 	units := map[string]*Unit{}
 	var list []*Unit
 	var problems []error
 	variant := map[string]bool{}
-	for _, p := range loaded {
+	for _, p := range g.loaded {
 		if p.ID != p.PkgPath && strings.HasPrefix(p.ID, p.PkgPath+" [") && p.ForTest == p.PkgPath {
 			variant[p.PkgPath] = true
 		}
 	}
 	// Bodies of other packages, such as variants that tests recompile, were not checked.
 	initial := map[*packages.Package]bool{}
-	for _, p := range loaded {
+	for _, p := range g.loaded {
 		initial[p] = true
 	}
 	var visit func(p *packages.Package) *Unit
@@ -106,7 +159,7 @@ func order(loaded []*packages.Package, wanted map[string]bool) ([]*Unit, error) 
 		if u, ok := units[p.ID]; ok {
 			return u
 		}
-		u := &Unit{Package: p, Reported: wanted[p.ID] && !(p.ID == p.PkgPath && variant[p.PkgPath])}
+		u := &Unit{Package: p, Reported: g.wanted[p.ID] && !(p.ID == p.PkgPath && variant[p.PkgPath])}
 		units[p.ID] = u
 		for _, imp := range p.Imports {
 			if d := visit(imp); d != nil {
@@ -115,17 +168,23 @@ func order(loaded []*packages.Package, wanted map[string]bool) ([]*Unit, error) 
 		}
 		if !initial[p] || len(p.Syntax) == 0 || strings.HasSuffix(p.PkgPath, ".test") {
 			units[p.ID] = nil // from export data, or generated
-			return nil
+			if files, ok := g.sources[p.ID]; ok {
+				units[p.ID] = supplied[files]
+			}
+			return units[p.ID]
 		}
 		for _, e := range p.Errors {
-			if wanted[p.ID] {
+			if g.wanted[p.ID] {
 				problems = append(problems, fmt.Errorf("%s: %s", p.ID, e))
 			}
+		}
+		if files, ok := g.sources[p.ID]; ok {
+			supplied[files] = u
 		}
 		list = append(list, u)
 		return u
 	}
-	for _, p := range loaded {
+	for _, p := range g.loaded {
 		visit(p)
 	}
 	return list, errors.Join(problems...)

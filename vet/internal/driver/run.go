@@ -30,6 +30,7 @@ type Facts struct {
 	mu     sync.RWMutex
 	list   map[key]analysis.Fact
 	byName map[string]analysis.Fact // for variants of a package, whose objects are others
+	fixed  bool
 }
 
 type key struct {
@@ -56,8 +57,14 @@ func (f *Facts) Get(obj types.Object, fact analysis.Fact) bool {
 	return ok
 }
 
+// Reading returns the same facts; what is set there is not kept.
+func (f *Facts) Reading() *Facts { return &Facts{list: f.list, byName: f.byName, fixed: true} }
+
 // Set stores a fact.
 func (f *Facts) Set(obj types.Object, fact analysis.Fact) {
+	if f.fixed {
+		return
+	}
 	f.mu.Lock()
 	f.list[key{obj, reflect.TypeOf(fact)}] = fact
 	if fn, ok := obj.(*types.Func); ok {

@@ -115,5 +115,5 @@ func throughInterface(p *tarn.Pool, s sink) {
 
 func fieldAfterFree(h *struct{ b tarn.Buffer }) []byte {
 	h.b.Free()
-	return h.b.Bytes() // want `use after free: h was freed at line \d+`
+	return h.b.Bytes() // want `use after free: h.b was freed at line \d+`
 }

@@ -1,0 +1,232 @@
+package vet
+
+// This file is what a call does to the references that it is given.
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// free ends references.
+func (f *flow) free(s *state, b binding, pos token.Pos) {
+	for _, r := range b.refs {
+		l := s.lives[r]
+		switch l.st {
+		case held, foreign, lent:
+			if l.key != "" && l.alt != void {
+				s.forget(r)
+				continue
+			}
+			if l.st == lent && f.report(s, contradiction, r, pos, "freed") {
+				s.forget(r)
+				continue
+			}
+			if l.kept.IsValid() {
+				f.report(s, escape, r, l.kept, l.keptIn)
+			}
+			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
+			f.unshare(s, r)
+		case unknown:
+			if r.kind == handle && l.key == "" {
+				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
+			}
+		}
+	}
+}
+
+// give moves references to somebody else.
+func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
+	for _, r := range b.refs {
+		l := s.lives[r]
+		switch l.st {
+		case held, foreign, lent:
+			if l.key != "" && l.alt != void {
+				s.forget(r)
+				continue
+			}
+			if l.st == lent && f.report(s, contradiction, r, pos, to) {
+				s.forget(r)
+				continue
+			}
+			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with, changes: l.changes}
+		}
+	}
+}
+
+// found notes that a reference of unknown origin is one: it was looked into.
+func (f *flow) found(s *state, b binding) {
+	if b.part || len(b.refs) != 1 || b.refs[0].kind != handle {
+		return
+	}
+	if l := s.lives[b.refs[0]]; l.st == foreign {
+		l.alive = true
+		s.lives[b.refs[0]] = l
+	}
+}
+
+// unshare notes that r shares memory with no other ref any more.
+func (f *flow) unshare(s *state, r *ref) {
+	for o, l := range s.lives {
+		if i := slices.Index(l.with, r.id); i >= 0 {
+			l.with = slices.Delete(slices.Clone(l.with), i, i+1)
+			s.lives[o] = l
+		}
+	}
+}
+
+// giveIf moves references if the call turns out to have succeeded.
+func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, to string) {
+	key, ok := f.outcome(v, p.When, p.At)
+	for _, r := range b.refs {
+		l := s.lives[r]
+		if l.st != held && l.st != foreign && l.st != lent {
+			continue
+		}
+		if !ok && l.key == "" && p.When == ifTrue { // who ignores the outcome relies on it
+			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with}
+			continue
+		}
+		if !ok || l.key != "" {
+			s.forget(r)
+			continue
+		}
+		alt := l.st
+		if p.When == ifFalse {
+			s.lives[r] = life{st: l.st, pos: pos, by: to, key: key, alt: given, with: l.with}
+			continue
+		}
+		s.lives[r] = life{st: given, pos: pos, by: to, key: key, alt: alt, with: l.with}
+		delete(s.facts, key)
+		delete(s.alias, key)
+	}
+}
+
+// fill puts something into a container.
+func (f *flow) fill(s *state, b binding, pos token.Pos) {
+	f.notMoved(s, b, pos)
+	for _, r := range b.refs {
+		switch l := s.lives[r]; l.st {
+		case foreign, lent:
+			l.filled = true
+			s.lives[r] = l
+		case void, freed:
+			if r.kind == container && (r.site == nil || r.param >= 0) {
+				s.lives[r] = life{st: foreign, changes: l.changes}
+			} else if r.kind == container {
+				s.lives[r] = life{st: held, pos: pos, changes: l.changes}
+			}
+		}
+	}
+}
+
+// outlet is a pointer to a variable passed to a function that may put a reference there.
+func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
+	at, ok := f.placeOf(a)
+	leaf, only := "", false
+	if ok {
+		leaf, only = f.kinds.onlyLeaf(f.typeAt(at))
+	}
+	if p.Effect != effectFillLeaf || !only || !at.local() || s.escaped[at.root] {
+		if ok {
+			f.giveAway(s, s.places[at])
+		}
+		f.escapePointer(s, a)
+		return
+	}
+	in := place{at.root, at.path + leaf}
+	r := f.refAt(refKey{at.root, -7, in.path}, handle, pos)
+	r.site, r.field = at.root, f.nameOf(in)
+	l := life{st: held, pos: pos}
+	if out := outcomes(c.Signature()); len(out) > 0 && s.lives[r].st != held {
+		key, ok := f.outcome(v, out[0].when, out[0].at)
+		if !ok {
+			f.escapePointer(s, a)
+			return
+		}
+		l.key, l.alt = key, void
+		delete(s.facts, key)
+		delete(s.alias, key)
+	}
+	for q := range s.places {
+		if q.within(at) {
+			delete(s.places, q)
+		}
+	}
+	s.lives[r] = l
+	s.places[in] = binding{refs: []*ref{r}}
+}
+
+// perhaps makes a fill depend on the error of the function that filled: with one, there may be nothing.
+func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
+	for _, r := range b.refs {
+		l := s.lives[r]
+		if r.kind != container || l.st != held || l.pos != pos {
+			continue
+		}
+		out := outcomes(fn.Signature())
+		if len(out) == 0 {
+			continue
+		}
+		key, ok := f.outcome(v, out[0].when, out[0].at)
+		if !ok {
+			s.forget(r)
+			continue
+		}
+		delete(s.facts, key)
+		delete(s.alias, key)
+		l.key, l.alt = key, void
+		s.lives[r] = l
+	}
+}
+
+// empty is what a call does that takes what a pointer leads to.
+func (f *flow) empty(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
+	p.Effect = effectDrop
+	f.drained(s, b, p, v, pos)
+}
+
+// drained takes something out of a container, or all.
+func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
+	f.notMoved(s, b, pos)
+	for _, r := range b.refs {
+		l := s.lives[r]
+		if l.st == unknown || l.st == given {
+			continue
+		}
+		if p.Effect == effectDrop || p.Effect == effectDrain {
+			l.changes++
+		}
+		switch {
+		case p.Effect == effectDrain:
+			// How much is left is not followed.
+			if l.st == held {
+				l.st = unknown
+			}
+		case p.When == ifNil:
+			key, ok := f.outcome(v, p.When, p.At)
+			if !ok || l.key != "" || l.st != held {
+				l = life{st: min(l.st, unknown), changes: l.changes}
+				break
+			}
+			l = life{st: void, pos: l.pos, key: key, alt: held, changes: l.changes}
+		case r.kind == handle:
+			l = life{st: freed, pos: pos, changes: l.changes, deferer: f.deferring}
+		default:
+			l = life{st: void, changes: l.changes}
+		}
+		s.lives[r] = l
+	}
+}
+
+// notMoved reports a container that is used after it was copied by value.
+func (f *flow) notMoved(s *state, b binding, pos token.Pos) {
+	for _, r := range b.refs {
+		if l := s.lives[r]; l.by == copiedBy {
+			f.report(s, copied, r, pos, "")
+			s.forget(r)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package vet
+
+// This file is what a call returns, and on which outcome.
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// outcome names the condition on a result of a call.
+func (f *flow) outcome(v ssa.Value, w when, at int8) (key string, ok bool) {
+	last := resultOf(v, at)
+	if last == nil {
+		return "", false
+	}
+	if w == ifNil {
+		return "nil(" + f.canon(last) + ")", true
+	}
+	return "is(" + f.canon(last) + ")", true
+}
+
+// resultOf is the value of a call's result; nil when it is ignored.
+func resultOf(v ssa.Value, at int8) ssa.Value {
+	call, ok := v.(*ssa.Call)
+	if !ok {
+		return nil
+	}
+	if call.Call.Signature().Results().Len() == 1 {
+		return call
+	}
+	for _, u := range *call.Referrers() {
+		if e, ok := u.(*ssa.Extract); ok && e.Index == int(at) {
+			return e
+		}
+	}
+	return nil
+}
+
+// results binds what a call returns.
+func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
+	n := sig.Results().Len()
+	for i := range n {
+		at := slot{v, i}
+		if n == 1 {
+			at.index = -1
+		}
+		typ := sig.Results().At(i).Type()
+		res := con.result(i)
+		if f.kinds.kindOf(typ) == untracked && res.Source == resultUnknown {
+			delete(s.vals, at)
+			f.passViews(s, fn, typ, args, at)
+			continue
+		}
+		switch res.Source {
+		case resultMaybe:
+			if f.kinds.kindOf(typ) != untracked {
+				f.create(s, v, at.index, typ, pos, life{st: foreign})
+			}
+		case resultOwned:
+			l := life{st: held}
+			if f.none(s, fn, args, c) {
+				l.st = void
+			}
+			if res.When != always {
+				if key, ok := f.outcome(v, res.When, res.At); ok && l.st == held {
+					l.key, l.alt = key, void
+					delete(s.facts, key)
+					delete(s.alias, key)
+				} else if res.When == ifNil && n > 1 {
+					// The error is ignored: as far as one can see there is none.
+					l.key = ""
+				}
+			}
+			if k := f.kinds.kindOf(typ); k == untracked {
+				delete(s.vals, at)
+				continue
+			}
+			if out := outcomes(sig); len(out) > 0 && out[0].when == ifNil && l.st == held {
+				if key, ok := f.outcome(v, ifNil, out[0].at); ok && key != l.key {
+					l.failure = key
+					delete(s.facts, key)
+					delete(s.alias, key)
+				}
+			}
+			r := f.create(s, v, at.index, typ, pos, l)
+			f.moveViews(s, c, fn, args, r)
+			if res.Shared && len(args) > int(res.Of) {
+				f.share(s, r, args[res.Of])
+			}
+		case resultSame:
+			f.same(s, c, fn, res, args, at, typ, pos, v)
+		case resultView:
+			delete(s.vals, at)
+			var b binding
+			for _, r := range args[res.Of].refs {
+				if l, ok := s.lives[r]; ok && l.st != unknown && !args[res.Of].part {
+					b.views = append(b.views, view{r, l.changes})
+				}
+			}
+			if !b.empty() {
+				s.vals[at] = b
+			}
+		case resultHolder, resultHolding:
+			delete(s.vals, at)
+			r := f.refAt(refKey{v, -3, ""}, container, pos)
+			if l := s.lives[r]; l.st == held {
+				f.report(s, leak, r, pos, "loop")
+			}
+			s.lives[r] = life{st: void}
+			if res.Source == resultHolding {
+				s.lives[r] = life{st: held}
+			}
+			s.places[place{v, ""}] = binding{refs: []*ref{r}}
+		default:
+			delete(s.vals, at)
+		}
+	}
+}
+
+// none reports whether what a primitive returns is the zero Buffer: Get(0), or a method of the zero
+// Buffer.
+func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon) bool {
+	if fn == nil || f.kinds.primitive(fn) == nil {
+		return false
+	}
+	vars := operands(c)
+	if fn.Name() == "Get" && len(vars) == 2 {
+		if isZero(vars[1]) {
+			return true
+		}
+		value, ok := s.learned(f.canon(vars[1]) + "==" + zero)
+		return ok && value
+	}
+	if len(vars) == 0 || f.kinds.kindOf(vars[0].Type()) != handle {
+		return false
+	}
+	if k, ok := vars[0].(*ssa.Const); ok && k.Value == nil {
+		return true
+	}
+	b := args[0]
+	return len(b.refs) == 1 && s.lives[b.refs[0]].st == void
+}
+
+// zero is how conditions write the length 0.
+var zero = ssa.NewConst(intValue(0), types.Typ[types.Int]).String()
+
+// passViews binds bytes that a function returns of bytes that it was given.
+func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at slot) {
+	if fn == nil || fn.Pkg() == nil || !parts[fn.Pkg().Path()+"."+fn.Name()] || !isBytes(typ) || len(args) == 0 {
+		return
+	}
+	if b := args[0]; len(b.views) > 0 {
+		s.vals[at] = binding{views: b.views}
+	}
+}
+
+// moveViews lets views of a handle that was taken live on with the one that is returned for it: the
+// same memory. Where there are two, or perhaps other memory, they are not followed any further.
+func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []binding, r *ref) {
+	if r.kind != handle {
+		return
+	}
+	for i, a := range operands(c) {
+		if f.kinds.kindOf(a.Type()) != handle || len(args[i].refs) != 1 || s.lives[args[i].refs[0]].st != given {
+			continue
+		}
+		old := args[i].refs[0]
+		var now *ref
+		if fn != nil && (fn.Name() == "Narrow" || fn.Name() == "Join" || strings.HasPrefix(fn.Name(), "Grow")) {
+			now = r
+		}
+		for v, b := range s.vals {
+			s.vals[v] = b.reviewed(old, now)
+		}
+		for p, b := range s.places {
+			s.places[p] = b.reviewed(old, now)
+		}
+	}
+}
+
+func ignored(v ssa.Value) bool { return v == nil || len(*v.Referrers()) == 0 }
+
+// dropViews stops following views of refs.
+func (f *flow) dropViews(s *state, b binding) {
+	for _, r := range b.refs {
+		for v, c := range s.vals {
+			s.vals[v] = c.reviewed(r, nil)
+		}
+		for p, c := range s.places {
+			s.places[p] = c.reviewed(r, nil)
+		}
+	}
+}
+
+// reviewed is b with views of one ref made views of another, or left out if that is nil.
+func (b binding) reviewed(from, to *ref) binding {
+	if !slices.ContainsFunc(b.views, func(v view) bool { return v.of == from }) {
+		return b
+	}
+	views := []view{}
+	for _, v := range b.views {
+		switch {
+		case v.of != from:
+			views = append(views, v)
+		case to != nil:
+			views = append(views, view{of: to})
+		}
+	}
+	b.views = views
+	return b
+}
+
+// share notes that r sees the memory of another reference.
+func (f *flow) share(s *state, r *ref, with binding) {
+	for _, o := range with.refs {
+		l := s.lives[o]
+		if l.st == unknown || o.kind != handle {
+			continue
+		}
+		l.with = append(slices.Clip(l.with), r.id)
+		s.lives[o] = l
+		n := s.lives[r]
+		n.with = append(slices.Clip(n.with), o.id)
+		s.lives[r] = n
+	}
+}
+
+// same binds the result of Join and its like: the same reference, seen anew if the call succeeded.
+func (f *flow) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, args []binding, at slot, typ types.Type, pos token.Pos, v ssa.Value) {
+	delete(s.vals, at)
+	b := args[res.Of]
+	key, ok := f.outcome(v, res.When, res.At)
+	if len(b.refs) != 1 || b.part {
+		f.giveAway(s, b)
+		return
+	}
+	old := b.refs[0]
+	l := s.lives[old]
+	if !ok {
+		if l.st == given && l.pos == pos {
+			f.moveViews(s, c, fn, args, f.create(s, v, at.index, typ, pos, life{st: held}))
+		}
+		return
+	}
+	if l.key != key || l.alt != held {
+		if l.st != unknown && l.key == key { // a parameter's or a field's
+			s.lives[old] = life{}
+		}
+		return
+	}
+	f.moveViews(s, c, fn, args, f.create(s, v, at.index, typ, pos, life{st: held, key: key, alt: unknown, same: old}))
+}

@@ -1,0 +1,107 @@
+package leak
+
+import "github.com/tarn-go/tarn"
+
+func received(ch chan tarn.Buffer) int {
+	b := <-ch // want `leak: b from <-ch is not freed on the path that returns at line \d+; call b.Free\(\) there`
+	return len(b.Bytes())
+}
+
+func receivedAndFreed(ch chan tarn.Buffer) {
+	b := <-ch
+	b.Free()
+}
+
+func receivedAndReturned(ch chan tarn.Buffer) tarn.Buffer { return <-ch }
+
+func passedOn(in, out chan tarn.Buffer) { out <- <-in }
+
+func receivedUntilClosed(ch chan tarn.Buffer) {
+	b, ok := <-ch
+	if !ok {
+		return
+	}
+	b.Free()
+}
+
+func receivedWithOK(ch chan tarn.Buffer) int {
+	b, ok := <-ch // want `leak: b from <-ch is not freed`
+	if !ok {
+		return 0
+	}
+	return len(b.Bytes())
+}
+
+func ranged(ch chan tarn.Buffer) (n int) {
+	for b := range ch { // want `leak: b from <-ch is not freed before the loop comes round`
+		n += len(b.Bytes())
+	}
+	return n
+}
+
+func rangedAndFreed(ch chan tarn.Buffer) {
+	for b := range ch {
+		b.Free()
+	}
+}
+
+func ignoredReceive(ch chan tarn.Buffer) {
+	<-ch // want `leak: the result of <-ch is a reference to be freed, and is ignored`
+}
+
+func selected(ch chan tarn.Buffer, done chan struct{}) int {
+	select {
+	case b := <-ch: // want `leak: .* is not freed`
+		return len(b.Bytes())
+	case <-done:
+		return 0
+	}
+}
+
+func selectedAndFreed(ch, other chan tarn.Buffer, done chan struct{}) {
+	for {
+		select {
+		case b, ok := <-ch:
+			if !ok {
+				return
+			}
+			b.Free()
+		case b := <-other:
+			b.Free()
+		case <-done:
+			return
+		}
+	}
+}
+
+func selectedBySend(ch chan tarn.Buffer, p *tarn.Pool) {
+	b := p.Get(10)
+	select {
+	case ch <- b:
+	case other := <-ch:
+		other.Free()
+		b.Free()
+	}
+}
+
+func lentToGoroutine(p *tarn.Pool, done chan int) {
+	b := p.Get(10) // want `leak: b from p.Get is not freed`
+	go func() { done <- len(b.Bytes()) }()
+	<-done
+}
+
+func givenToGoroutine(p *tarn.Pool, done chan int) {
+	b := p.Get(10)
+	go func() {
+		defer b.Free()
+		done <- len(b.Bytes())
+	}()
+	<-done
+}
+
+func lentAndFreed(p *tarn.Pool, done chan int) {
+	b := p.Get(10)
+	go func() { done <- len(b.Bytes()) }()
+	<-done
+	b.Free()
+}
