@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/ending"
 )
 
 // streamContext is the context of one request on a server. It is part of the exchange,
@@ -12,15 +14,10 @@ import (
 type streamContext struct {
 	parent context.Context // the connection's
 
-	mu     sync.Mutex
-	done   chan struct{} // made by Done
-	err    error
-	afters []*afterFunc
-	stop   func() bool // ends the registration with parent; nil: none
+	mu    sync.Mutex
+	state ending.State
+	stop  func() bool // ends the registration with parent; nil: none
 }
-
-// afterFunc is one registration of AfterFunc.
-type afterFunc struct{ f func() }
 
 // Deadline is the connection's.
 func (c *streamContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
@@ -34,18 +31,12 @@ func (c *streamContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow()
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.err != nil {
-			close(c.done)
-		}
-	}
-	return c.done
+	return c.state.Done()
 }
 
 // follow registers with the parent when something waits for the end. c.mu is held.
 func (c *streamContext) follow() {
-	if c.err == nil && c.stop == nil && c.parent.Done() != nil {
+	if c.state.Err() == nil && c.stop == nil && c.parent.Done() != nil {
 		c.stop = context.AfterFunc(c.parent, func() { c.end(c.parent.Err()) })
 	}
 }
@@ -54,62 +45,34 @@ func (c *streamContext) follow() {
 func (c *streamContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		return c.parent.Err()
+	if err := c.state.Err(); err != nil {
+		return err
 	}
-	return c.err
+	return c.parent.Err()
 }
 
 // AfterFunc lets package context derive contexts without a goroutine for each; see
 // context.AfterFunc.
 func (c *streamContext) AfterFunc(f func()) (stop func() bool) {
-	a := &afterFunc{f}
-	c.mu.Lock()
-	c.follow()
-	over := c.err != nil
-	if !over {
-		c.afters = append(c.afters, a)
-	}
-	c.mu.Unlock()
-	if over {
-		go f()
-	}
-	return func() bool { return c.unregister(a) }
-}
-
-func (c *streamContext) unregister(a *afterFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, x := range c.afters {
-		if x == a {
-			last := len(c.afters) - 1
-			c.afters[i] = c.afters[last]
-			c.afters[last] = nil
-			c.afters = c.afters[:last]
-			return true
-		}
+	c.follow()
+	a := c.state.AfterFunc(f)
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.state.Stop(a)
 	}
-	return false
 }
 
 // end ends the context with err unless it has ended already.
 func (c *streamContext) end(err error) {
 	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return
-	}
-	c.err = err
-	if c.done != nil {
-		close(c.done)
-	}
-	afters, stop := c.afters, c.stop
-	c.afters = nil
+	run, first := c.state.End(err)
+	stop := c.stop
 	c.mu.Unlock()
-	if stop != nil {
+	if first && stop != nil {
 		stop()
 	}
-	for _, a := range afters {
-		go a.f()
-	}
+	run.Run()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/workers"
 )
 
 // exchange is one request and its response on a server. It is allocated whole and
@@ -21,6 +22,7 @@ import (
 // Its stream is released by serve, once the handler has returned. Callbacks for the
 // stream may come until then.
 type exchange struct {
+	workers.Link
 	conn    *serverConn
 	stream  *h2.Stream
 	request http.Request
@@ -101,10 +103,18 @@ func headerTooLong(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>")
 }
 
-// serve runs the handler on w's goroutine and ends the exchange.
-func (x *exchange) serve(w *worker) {
+var _ workers.Job = (*exchange)(nil)
+
+// Conn is the exchange's connection.
+func (x *exchange) Conn() *h2.Conn { return x.conn.h2 }
+
+// Exited does nothing: Handle ends the exchange of a handler that ends its goroutine, too.
+func (x *exchange) Exited() {}
+
+// Handle runs the handler on w's goroutine and ends the exchange.
+func (x *exchange) Handle(w *workers.Worker) (unsent bool) {
 	x.stream.Started()
-	x.w.worker = w
+	x.w.scratch = scratchOf(w)
 	returned := false
 	defer func() {
 		if !returned {
@@ -113,8 +123,9 @@ func (x *exchange) serve(w *worker) {
 		x.finish()
 	}()
 	x.handler.ServeHTTP(&x.w, &x.request)
-	x.w.finish()
+	unsent = x.w.finish()
 	returned = true
+	return unsent
 }
 
 // panicked resets the stream of a handler that did not return: v is what it panicked

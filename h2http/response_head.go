@@ -45,11 +45,11 @@ func statusField(status int) h2.Field {
 // take takes the status and the header of w.
 func (d *responseHead) take(w *responseWriter, status int) {
 	d.status, d.length = status, -1
-	fields := w.worker.fields[:0]
+	fields := w.scratch.fields[:0]
 	h := w.header
 	if len(h) == 0 {
 		d.needsType, d.needsDate = bodyAllowed(status), true
-		w.worker.fields = fields
+		w.scratch.fields = fields
 		return
 	}
 	if v := h["Content-Length"]; len(v) > 0 {
@@ -72,7 +72,7 @@ func (d *responseHead) take(w *responseWriter, status int) {
 	if h.Get("Connection") == "close" {
 		w.x.conn.h2.Shutdown()
 	}
-	w.worker.keep(appendHeader(fields, h))
+	w.scratch.fields = appendHeader(fields, h)
 }
 
 // declare notes a trailer.
@@ -92,12 +92,12 @@ func (d *responseHead) declare(w *responseWriter, key string) {
 
 // put adds the header to o, whose content is n bytes long.
 func (d *responseHead) put(w *responseWriter, o *h2.Out, n int) {
-	fields := w.worker.fields
+	fields := w.scratch.fields
 	if d.contentType != "" {
 		fields = append(fields, h2.Field{Name: "content-type", Value: d.contentType})
 	}
 	if d.lengthText == "" && o.Ending == h2.End && bodyAllowed(d.status) && (n > 0 || w.x.request.Method != http.MethodHead) {
-		d.lengthText = w.worker.length.text(n)
+		d.lengthText = w.scratch.length.text(n)
 	}
 	if d.lengthText != "" {
 		fields = append(fields, h2.Field{Name: "content-length", Value: d.lengthText})
@@ -108,7 +108,7 @@ func (d *responseHead) put(w *responseWriter, o *h2.Out, n int) {
 	if o.Block = statusBlocks[d.status]; o.Block == nil {
 		fields = slices.Insert(fields, 0, statusField(d.status))
 	}
-	w.worker.keep(fields)
+	w.scratch.fields = fields
 	o.Fields = fields
 }
 
@@ -154,34 +154,4 @@ func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
 	}
 	slices.SortStableFunc(fields[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
 	return fields
-}
-
-// maxScratch is how many fields of scratch space a worker keeps.
-const maxScratch = 64
-
-// keep keeps fields as scratch space unless they are many.
-func (w *worker) keep(fields []h2.Field) { w.fields = fields }
-
-// tidy drops what fields refer to when an exchange has ended.
-func (w *worker) tidy() {
-	if cap(w.fields) > maxScratch {
-		w.fields = nil
-		return
-	}
-	clear(w.fields[:cap(w.fields)])
-	w.fields = w.fields[:0]
-}
-
-// cachedLength turns a length into text without an allocation when it is the same as
-// before.
-type cachedLength struct {
-	n int
-	s string
-}
-
-func (c *cachedLength) text(n int) string {
-	if n != c.n || c.s == "" {
-		c.n, c.s = n, strconv.Itoa(n)
-	}
-	return c.s
 }

@@ -41,8 +41,8 @@ func nextPiece(size, n int) int {
 // every ResponseWriter, one goroutine at a time may use it; sendContinue alone may be
 // called beside that.
 type responseWriter struct {
-	x      *exchange
-	worker *worker
+	x       *exchange
+	scratch *scratch
 
 	header   http.Header // the handler's; made by Header
 	head     responseHead
@@ -111,7 +111,7 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 	}
 	total := len(p)
 	if w.n+len(p) > gatherSize {
-		c := &w.worker.chain
+		c := &w.scratch.chain
 		for done := 0; done < total; {
 			m := min(total-done, pieceSize)
 			b := w.x.conn.engine.pool.Get(m)
@@ -186,7 +186,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		size = nextPiece(size, m)
 		if m > 0 {
 			n += int64(m)
-			c := &w.worker.chain
+			c := &w.scratch.chain
 			c.Append(b.Narrow(0, m))
 			if werr := w.writeChain(c); werr != nil {
 				return n, werr
@@ -221,6 +221,19 @@ func (w *responseWriter) FlushError() error {
 // chunk sends what is gathered and then all of c (nil: nothing), which is left empty, before these
 // the header and after these, with End, the trailers.
 func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
+	return w.send(c, e, atOnce)
+}
+
+// departure says when what is sent leaves.
+type departure uint8
+
+const (
+	atOnce departure = iota
+	later            // with what is sent next on the connection, or when it is flushed
+)
+
+// send is chunk with a choice of when that leaves.
+func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := h2.Out{Rest: c, Ending: e}
@@ -251,7 +264,13 @@ func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
 	if e == h2.End && w.x.request.Method != http.MethodHead {
 		w.putTrailers(&o)
 	}
-	if err := w.x.stream.Write(nil, &o); err != nil {
+	var err error
+	if d == later {
+		err = w.x.stream.WriteLater(nil, &o)
+	} else {
+		err = w.x.stream.Write(nil, &o)
+	}
+	if err != nil {
 		return w.x.why(err)
 	}
 	return nil
@@ -271,12 +290,19 @@ func (w *responseWriter) drop() {
 	w.gathered, w.n = tarn.Buffer{}, 0
 }
 
-// finish ends the response after the handler has returned.
-func (w *responseWriter) finish() {
+// finish ends the response after the handler has returned. If the next request is one
+// of the same connection it leaves the end queued, to be sent together with the next
+// response, and reports true.
+func (w *responseWriter) finish() (unsent bool) {
 	if w.head.status == 0 {
 		w.head.take(w, http.StatusOK)
 	}
-	w.chunk(nil, h2.End) // an error means that nobody waits for it
+	d := atOnce
+	if w.x.conn.engine.workers.Next() == w.x.conn.h2 {
+		d = later
+	}
+	w.send(nil, h2.End, d) // an error means that the client does not wait for it
+	return d == later
 }
 
 // close ends the use of w and of what it has borrowed.
@@ -285,17 +311,17 @@ func (w *responseWriter) close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	w.drop()
-	w.worker.tidy()
-	w.worker = nil
+	w.scratch.tidy()
+	w.scratch = nil
 }
 
 // inform sends an informational response.
 func (w *responseWriter) inform(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fields := append(w.worker.fields[:0], statusField(status))
+	fields := append(w.scratch.fields[:0], statusField(status))
 	fields = appendHeader(fields, w.header)
-	w.worker.keep(fields)
+	w.scratch.fields = fields
 	w.x.stream.Write(nil, &h2.Out{Fields: fields}) // an error shows on the next write
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/workers"
 )
 
 // Names under which net/http looks for an HTTP/2 implementation in TLSNextProto.
@@ -49,7 +50,7 @@ type engine struct {
 	pool    *tarn.Pool
 	idle    time.Duration // 0: connections may be idle for ever
 	allTLS  bool          // prohibited cipher suites are permitted
-	workers workers
+	workers *workers.Pool
 	now     atomic.Pointer[dateText]
 
 	mu    sync.Mutex
@@ -84,7 +85,10 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("h2http: %w", err)
 	}
-	e := &engine{srv: srv, maker: maker, pool: c.Pool, conns: make(map[*serverConn]struct{}), empty: make(chan struct{})}
+	e := &engine{
+		srv: srv, maker: maker, pool: c.Pool, workers: workers.New(maxIdleWorkers),
+		conns: make(map[*serverConn]struct{}), empty: make(chan struct{}),
+	}
 	if e.pool == nil {
 		e.pool = tarn.Shared()
 	}
@@ -282,7 +286,7 @@ func (e *engine) checkEmpty() {
 	if len(e.conns) > 0 {
 		return
 	}
-	e.workers.end(time.Now())
+	e.workers.EndIdle()
 	if e.going && !e.gone {
 		e.gone = true
 		close(e.empty)

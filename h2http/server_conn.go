@@ -54,7 +54,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	s.Starting()
 	c.exchangeBegun()
 	c.engine.startTimers(x)
-	c.engine.workers.run(x)
+	c.engine.workers.Run(x)
 }
 
 // OnData passes content on, or drops it when its stream has been released.

@@ -1,0 +1,311 @@
+// Package workers runs the handlers of HTTP/2 servers on goroutines whose stacks have
+// grown already, and lets responses that are ready together leave together.
+package workers
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+const (
+	// maxIdle is how long a worker waits for another job before its goroutine ends.
+	maxIdle = 10 * time.Second
+	// maxUnsent is how long a response may stay queued while the worker that queued it
+	// handles further jobs of the same connection.
+	maxUnsent = 50 * time.Microsecond
+)
+
+// Job is one request. It embeds a [Link].
+type Job interface {
+	// Conn is the connection that the job came on.
+	Conn() *h2.Conn
+	// Handle runs the handler. It reports whether it has left the end of the response
+	// queued (h2.Stream.WriteLater), which the pool then sends.
+	Handle(w *Worker) (unsent bool)
+	// Exited is called when Handle has ended its goroutine (runtime.Goexit).
+	Exited()
+
+	link() *Link
+}
+
+// Link is a job's place in the queue of a Pool.
+type Link struct{ behind Job }
+
+func (l *Link) link() *Link { return l }
+
+// Pool runs jobs. They are queued, and as long as the queue is not empty there is a
+// worker that has been woken and has not taken a job yet: a worker wakes another before
+// it handles its job. So no job waits for the handler of another, however long that
+// blocks, and yet jobs that come together and are handled quickly wake one worker, not
+// one each. The worker that became idle last is woken first, because its stack and
+// caches are the warmest. Its methods are safe for concurrent use.
+type Pool struct {
+	// front is the connection of the first queued job; nil: the queue is empty.
+	front atomic.Pointer[h2.Conn]
+
+	mu       sync.Mutex
+	first    Job // the queue, linked by behind
+	last     Job
+	coming   bool      // a worker has been woken or started and has not called next since
+	unsent   *h2.Conn  // where responses are queued that a worker is to send; or nil
+	unsentAt time.Time // since when
+	idle     []*Worker
+	max      int
+	closed   bool
+	timer    *time.Timer // sweeps; nil before the first worker was idle
+	swept    bool        // the timer is set
+}
+
+// Worker is one goroutine that handles jobs.
+type Worker struct {
+	// Scratch is for the job that Handle is called for; it stays for the next one.
+	Scratch any
+
+	wake  chan struct{} // holds one; closed: the end
+	job   Job
+	since time.Time // idle since; under Pool.mu
+}
+
+// New returns a Pool that keeps idle workers at most.
+func New(idle int) *Pool { return &Pool{max: idle} }
+
+// Run has j handled on another goroutine. It does not block.
+func (p *Pool) Run(j Job) {
+	p.mu.Lock()
+	if p.first == nil {
+		p.first = j
+		p.front.Store(j.Conn())
+	} else {
+		p.last.link().behind = j
+	}
+	p.last = j
+	w := p.summon()
+	p.mu.Unlock()
+	w.start(p)
+}
+
+// Next returns the connection of the job that will be taken next; nil: none is queued. A
+// handler whose own connection that is may leave its response queued.
+func (p *Pool) Next() *h2.Conn { return p.front.Load() }
+
+// summon returns a worker for the caller to start, or nil if one is coming already. mu
+// is held.
+func (p *Pool) summon() *Worker {
+	if p.coming {
+		return nil
+	}
+	p.coming = true
+	n := len(p.idle)
+	if n == 0 {
+		return &Worker{}
+	}
+	w := p.idle[n-1]
+	p.idle[n-1] = nil
+	p.idle = p.idle[:n-1]
+	return w
+}
+
+// start wakes w, which summon has returned, or begins its goroutine.
+func (w *Worker) start(p *Pool) {
+	switch {
+	case w == nil:
+	case w.wake == nil:
+		w.wake = make(chan struct{}, 1)
+		go w.loop(p)
+	default:
+		w.wake <- struct{}{}
+	}
+}
+
+func (w *Worker) loop(p *Pool) {
+	defer w.exited()
+	var unsent *h2.Conn
+	for from := woken; ; from = busy {
+		j, after := p.next(w, from, unsent)
+		for after == park {
+			if !w.wait() {
+				return
+			}
+			j, after = p.next(w, woken, nil)
+		}
+		if after == end {
+			return
+		}
+		w.job, unsent = j, nil
+		if j.Handle(w) {
+			unsent = j.Conn()
+		}
+		w.job = nil
+	}
+}
+
+// state says what a worker has done before it asks for a job, and what it does next.
+type state uint8
+
+const (
+	woken state = iota // it has just been woken or started
+	busy               // it has handled a job, or is to
+	park               // it waits to be woken
+	end                // its goroutine ends
+)
+
+// next returns the job that w handles next, or what it does instead. unsent is the
+// connection on which its last job has left the response queued, or nil.
+func (p *Pool) next(w *Worker, from state, unsent *h2.Conn) (Job, state) {
+	for {
+		p.mu.Lock()
+		if from == woken {
+			p.coming = false
+		}
+		j := p.take()
+		flush := p.due(unsent, j)
+		after := busy
+		var other *Worker
+		switch {
+		case j != nil:
+			if p.first != nil || p.unsent != nil {
+				// The handler may block: another worker takes what is left, and if that
+				// is nothing, sends what is unsent.
+				other = p.summon()
+			}
+		case flush == [2]*h2.Conn{}:
+			if after = end; p.park(w) {
+				after = park
+			}
+		}
+		p.mu.Unlock()
+		other.start(p)
+		for _, c := range flush {
+			if c != nil {
+				c.Flush()
+			}
+		}
+		if j != nil || after != busy {
+			return j, after
+		}
+		from, unsent = busy, nil
+	}
+}
+
+// take takes the first job out of the queue; nil: there is none. mu is held.
+func (p *Pool) take() Job {
+	j := p.first
+	if j == nil {
+		return nil
+	}
+	l := j.link()
+	p.first, l.behind = l.behind, nil
+	if p.first == nil {
+		p.last = nil
+		p.front.Store(nil)
+	} else {
+		p.front.Store(p.first.Conn())
+	}
+	return j
+}
+
+// due returns the connections on which a worker must send what is queued before it
+// handles j, or parks if that is nil; unsent is as in next. mu is held.
+func (p *Pool) due(unsent *h2.Conn, j Job) (flush [2]*h2.Conn) {
+	if unsent == nil && p.unsent == nil {
+		return flush
+	}
+	switch {
+	case unsent == nil || unsent == p.unsent:
+	case p.unsent == nil:
+		p.unsent, p.unsentAt = unsent, time.Now()
+	default:
+		flush[0] = unsent
+	}
+	if j == nil || j.Conn() != p.unsent || time.Since(p.unsentAt) > maxUnsent {
+		flush[1], p.unsent = p.unsent, nil
+	}
+	return flush
+}
+
+// exited ends the job whose handler has ended the goroutine with runtime.Goexit (as
+// testing's FailNow does); on any other end of loop there is no job.
+func (w *Worker) exited() {
+	if w.job != nil {
+		w.job.Exited()
+	}
+}
+
+// warmFrame is the stack in bytes that a waiting worker occupies: the garbage
+// collector halves a stack of which less than a quarter is in use, and the next
+// handler would have to grow it again.
+const warmFrame = 4352
+
+// wait waits to be woken; false at the end.
+func (w *Worker) wait() bool {
+	var frame [warmFrame]byte
+	occupy(&frame)
+	_, more := <-w.wake
+	occupy(&frame)
+	return more
+}
+
+// occupy keeps the compiler from leaving the frame out.
+//
+//go:noinline
+func occupy(frame *[warmFrame]byte) { frame[0]++ }
+
+// park puts w among the idle; false says that it is not wanted any more. mu is held.
+func (p *Pool) park(w *Worker) bool {
+	if p.closed || len(p.idle) >= p.max {
+		return false
+	}
+	w.since = time.Now()
+	p.idle = append(p.idle, w)
+	if !p.swept {
+		p.swept = true
+		if p.timer == nil {
+			p.timer = time.AfterFunc(maxIdle, p.sweep)
+		} else {
+			p.timer.Reset(maxIdle)
+		}
+	}
+	return true
+}
+
+// sweep ends the workers that have been idle for maxIdle, and is run again while others
+// are idle.
+func (p *Pool) sweep() { p.endIdle(time.Now().Add(-maxIdle)) }
+
+// EndIdle ends the workers that are idle now.
+func (p *Pool) EndIdle() { p.endIdle(time.Now()) }
+
+// endIdle ends the workers that have been idle since then or before.
+func (p *Pool) endIdle(then time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keep := p.idle[:0]
+	for _, w := range p.idle {
+		if w.since.After(then) {
+			keep = append(keep, w)
+			continue
+		}
+		close(w.wake)
+	}
+	clear(p.idle[len(keep):])
+	p.idle = keep
+	if p.timer == nil {
+		return
+	}
+	if p.swept = len(keep) > 0; p.swept {
+		p.timer.Reset(maxIdle)
+	} else {
+		p.timer.Stop()
+	}
+}
+
+// Close ends the idle workers, and the busy ones when they are done.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.EndIdle()
+}

@@ -1,0 +1,174 @@
+package workers
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/h2"
+)
+
+// job is a Job that a test makes.
+type job struct {
+	Link
+	conn *h2.Conn
+	run  func(*Worker) bool
+	left chan struct{}
+}
+
+func (j *job) Conn() *h2.Conn { return j.conn }
+
+func (j *job) Handle(w *Worker) bool { return j.run(w) }
+
+func (j *job) Exited() { close(j.left) }
+
+// TestIdleWorkersEnd parks workers at different times: each ends when it has had
+// nothing to do for maxIdle, though nothing else happens, and the last to become idle is
+// the first to be used.
+func TestIdleWorkersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(3)
+		var all []*Worker
+		for range 3 {
+			w := &Worker{wake: make(chan struct{}, 1)}
+			if !p.park(w) {
+				t.Fatal("not wanted")
+			}
+			all = append(all, w)
+			<-time.After(maxIdle / 4)
+		}
+		if p.park(&Worker{}) {
+			t.Fatal("more are kept than the bound")
+		}
+		p.Run(&job{})
+		select {
+		case <-all[2].wake:
+		default:
+			t.Fatal("another worker was woken than the last")
+		}
+		<-time.After(3 * maxIdle)
+		for i, w := range all[:2] {
+			select {
+			case _, open := <-w.wake:
+				if open {
+					t.Fatalf("worker %d was woken", i)
+				}
+			default:
+				t.Fatalf("worker %d is still waiting", i)
+			}
+		}
+		p.Close()
+	})
+}
+
+// TestQueueIsAlwaysWatched: whenever a handler runs while jobs are queued or responses
+// are unsent, another worker has been woken for these.
+func TestQueueIsAlwaysWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time stands still, so nothing is due
+		p := New(4)
+		w := make([]*Worker, 4)
+		for i := range w {
+			w[i] = &Worker{wake: make(chan struct{}, 1)}
+			p.park(w[i])
+		}
+		awake := func(w *Worker, want bool) {
+			t.Helper()
+			if got := len(w.wake) == 1; got != want {
+				t.Fatalf("woken: %v", got)
+			}
+		}
+		conn := &h2.Conn{}
+		jobs := []*job{{conn: conn}, {conn: conn}, {conn: conn}}
+		take := func(w *Worker, from state, unsent *h2.Conn, want *job) {
+			t.Helper()
+			if from == woken {
+				<-w.wake
+			}
+			if j, after := p.next(w, from, unsent); j != want || after != busy {
+				t.Fatal("got another job", after)
+			}
+		}
+		for _, j := range jobs {
+			p.Run(j)
+		}
+		if p.Next() != conn {
+			t.Error("the connection of the next job is not known")
+		}
+		awake(w[3], true)
+		awake(w[2], false) // one for all
+		take(w[3], woken, nil, jobs[0])
+		awake(w[2], true) // for what is queued, should the handler block
+		take(w[3], busy, conn, jobs[1])
+		awake(w[1], false) // one is coming
+		take(w[2], woken, nil, jobs[2])
+		awake(w[1], true) // for what is unsent
+		if p.Next() != nil {
+			t.Error("an empty queue has a next job")
+		}
+		p.Close()
+	})
+}
+
+// TestBlockedHandlers: every second job blocks, and the others are handled all the same.
+func TestBlockedHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(2)
+		release := make(chan struct{})
+		handled := make(chan int, 64)
+		for i := range 64 {
+			p.Run(&job{run: func(*Worker) bool {
+				if i%2 == 0 {
+					<-release
+				}
+				handled <- i
+				return false
+			}})
+		}
+		synctest.Wait()
+		if n := len(handled); n != 32 {
+			t.Errorf("%d of 32 jobs were handled while the others blocked", n)
+		}
+		close(release)
+		synctest.Wait()
+		if n := len(handled); n != 64 {
+			t.Errorf("%d of 64 jobs were handled", n)
+		}
+		p.Close()
+	})
+}
+
+// TestGoexit: a handler that ends its goroutine is told of it, and the jobs behind it
+// are handled.
+func TestGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(2)
+		left := make(chan struct{})
+		handled := make(chan struct{})
+		p.Run(&job{left: left, run: func(*Worker) bool {
+			runtime.Goexit()
+			return false
+		}})
+		p.Run(&job{run: func(*Worker) bool { close(handled); return false }})
+		<-left
+		<-handled
+		p.Close()
+	})
+}
+
+// TestScratchStays: what a job leaves in its worker is there for the next one, and
+// EndIdle ends the goroutine.
+func TestScratchStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(2)
+		p.Run(&job{run: func(w *Worker) bool { w.Scratch = 1; return false }})
+		synctest.Wait()
+		var got any
+		p.Run(&job{run: func(w *Worker) bool { got = w.Scratch; return false }})
+		synctest.Wait()
+		if got != 1 {
+			t.Errorf("the scratch space holds %v", got)
+		}
+		p.EndIdle() // or synctest finds a goroutine that waits for ever
+	})
+}
