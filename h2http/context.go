@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tarn-go/tarn/internal/ending"
+	"github.com/tarn-go/tarn/internal/lifetime"
 )
 
 // streamContext is the context of one request on a server. It is part of the exchange,
@@ -15,7 +15,7 @@ type streamContext struct {
 	parent context.Context // the connection's
 
 	mu    sync.Mutex
-	state ending.State
+	state lifetime.State
 	stop  func() bool // ends the registration with parent; nil: none
 }
 

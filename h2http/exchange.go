@@ -22,7 +22,7 @@ import (
 // Its stream is released by serve, once the handler has returned. Callbacks for the
 // stream may come until then.
 type exchange struct {
-	workers.Link
+	workers.Link[*exchange]
 	conn    *serverConn
 	stream  *h2.Stream
 	request http.Request
@@ -103,8 +103,6 @@ func headerTooLong(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>")
 }
 
-var _ workers.Job = (*exchange)(nil)
-
 // Conn is the exchange's connection.
 func (x *exchange) Conn() *h2.Conn { return x.conn.h2 }
 
@@ -112,7 +110,7 @@ func (x *exchange) Conn() *h2.Conn { return x.conn.h2 }
 func (x *exchange) Exited() {}
 
 // Handle runs the handler on w's goroutine and ends the exchange.
-func (x *exchange) Handle(w *workers.Worker) (unsent bool) {
+func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	x.stream.Started()
 	x.w.scratch = scratchOf(w)
 	returned := false

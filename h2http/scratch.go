@@ -19,7 +19,7 @@ type scratch struct {
 }
 
 // scratchOf returns the scratch memory of w.
-func scratchOf(w *workers.Worker) *scratch {
+func scratchOf(w *workers.Worker[*exchange]) *scratch {
 	s, ok := w.Scratch.(*scratch)
 	if !ok {
 		s = new(scratch)

@@ -50,7 +50,7 @@ type engine struct {
 	pool    *tarn.Pool
 	idle    time.Duration // 0: connections may be idle for ever
 	allTLS  bool          // prohibited cipher suites are permitted
-	workers *workers.Pool
+	workers *workers.Pool[*exchange]
 	now     atomic.Pointer[dateText]
 
 	mu    sync.Mutex
@@ -58,6 +58,17 @@ type engine struct {
 	going bool          // shutting down
 	empty chan struct{} // closed when going and no connection is left
 	gone  bool          // empty is closed
+}
+
+// newEngine returns an engine without a maker: one that makes no connections.
+func newEngine(srv *http.Server, pool *tarn.Pool) *engine {
+	if pool == nil {
+		pool = tarn.Shared()
+	}
+	return &engine{
+		srv: srv, pool: pool, workers: workers.New[*exchange](maxIdleWorkers),
+		conns: make(map[*serverConn]struct{}), empty: make(chan struct{}),
+	}
 }
 
 func configure(srv *http.Server, conf *Config) (*engine, error) {
@@ -85,13 +96,8 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("h2http: %w", err)
 	}
-	e := &engine{
-		srv: srv, maker: maker, pool: c.Pool, workers: workers.New(maxIdleWorkers),
-		conns: make(map[*serverConn]struct{}), empty: make(chan struct{}),
-	}
-	if e.pool == nil {
-		e.pool = tarn.Shared()
-	}
+	e := newEngine(srv, c.Pool)
+	e.maker = maker
 	if e.idle = srv.IdleTimeout; e.idle == 0 {
 		e.idle = srv.ReadTimeout
 	}

@@ -18,10 +18,7 @@ type Streams struct{ engine *engine }
 // settings those of requests count: Handler, ReadTimeout, WriteTimeout, ErrorLog. Connections, their limits
 // and their shutdown are the owner's.
 func NewStreams(srv *http.Server, pool *tarn.Pool) *Streams {
-	if pool == nil {
-		pool = tarn.Shared()
-	}
-	return &Streams{&engine{srv: srv, pool: pool, conns: make(map[*serverConn]struct{}), empty: make(chan struct{})}}
+	return &Streams{newEngine(srv, pool)}
 }
 
 // Of returns the handler of streams of conn, which runs over nc. The owner's h2.Handler passes to it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )
@@ -24,7 +25,7 @@ var ErrServerStopped = errors.New("rpc: the server has been stopped")
 // services are registered before Serve.
 type Server struct {
 	opts     serverOptions
-	workers  *workers
+	workers  *workers.Pool[*serverCall]
 	accepts  string // grpc-accept-encoding
 	maker    *h2.Maker
 	web      *webPort
@@ -86,7 +87,7 @@ func NewServer(opts ...ServerOption) *Server {
 	maker, err := h2.Servers(o.h2())
 	s := &Server{
 		maker: maker, makerErr: err,
-		opts: o, workers: newWorkers(o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
+		opts: o, workers: workers.New[*serverCall](o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
 		methods: make(map[string]*method), services: make(map[string]*service),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
@@ -278,7 +279,7 @@ func (s *Server) Stop() {
 	if s.opts.waitHandlers {
 		s.handlers.Wait()
 	}
-	s.workers.close()
+	s.workers.Close()
 }
 
 // GracefulStop closes all listeners, tells clients to go away, and returns when
@@ -303,7 +304,7 @@ func (s *Server) GracefulStop() {
 	s.mu.Lock()
 	s.stopping = stopped
 	s.mu.Unlock()
-	s.workers.close()
+	s.workers.Close()
 }
 
 func (s *Server) closeListeners() {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/lifetime"
+	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
@@ -27,16 +29,14 @@ type serverCall struct {
 	user  context.Context // what the handler sees: the call itself, or tagged by stats handlers
 	begun *time.Time      // for statistics; nil without
 
-	behind *serverCall // the next in the queue of workers
+	workers.Link[*serverCall]
 
 	timer timers.Entry // of the deadline; its time is zero without one
 
 	inbox
 
 	// Under inbox.mu:
-	err      error // why the call is over: context.Canceled or DeadlineExceeded
-	done     chan struct{}
-	afters   []*afterFunc
+	over     lifetime.State // with context.Canceled or DeadlineExceeded
 	md       metadata.MD
 	first    received // the request of a unary call
 	dispatch dispatch
@@ -158,7 +158,7 @@ func hasBinary(fs []h2.Field) bool {
 func (c *serverCall) start() {
 	c.st.Starting()
 	c.conn.srv.handlers.Add(1)
-	c.conn.srv.workers.run(c)
+	c.conn.srv.workers.Run(c)
 }
 
 // gotData takes ownership of b, a piece of the request. It runs on the reading
@@ -226,7 +226,7 @@ func (c *serverCall) askAdmission() {
 		c.in.Park()
 		c.source.Taken(c.ungranted - c.taken)
 		c.taken = c.ungranted
-	case v == refuse && c.err == nil: // so the stream is not released yet
+	case v == refuse && c.over.Err() == nil: // so the stream is not released yet
 		h = c.st.Handle()
 	}
 	c.mu.Unlock()
@@ -275,7 +275,7 @@ func (c *serverCall) reset() { c.cancel(context.Canceled) }
 func (c *serverCall) DeadlinePassed() {
 	c.mu.Lock()
 	var h h2.Handle
-	if c.err == nil { // so the stream is not released yet
+	if c.over.Err() == nil { // so the stream is not released yet
 		h = c.st.Handle()
 	}
 	c.mu.Unlock()
@@ -286,16 +286,11 @@ func (c *serverCall) DeadlinePassed() {
 // cancel ends the call's context. A call that no handler has is also released.
 func (c *serverCall) cancel(err error) {
 	c.mu.Lock()
-	if c.err != nil {
+	run, first := c.over.End(err)
+	if !first {
 		c.mu.Unlock()
 		return
 	}
-	c.err = err
-	if c.done != nil {
-		close(c.done)
-	}
-	afters := c.afters
-	c.afters = nil
 	c.fail(err)
 	drop := c.dispatch == gathering
 	if drop {
@@ -303,9 +298,7 @@ func (c *serverCall) cancel(err error) {
 		c.closeLocked()
 	}
 	c.mu.Unlock()
-	for _, a := range afters {
-		go a.f()
-	}
+	run.Run()
 	if drop {
 		c.dropped()
 	}
@@ -324,7 +317,7 @@ func (c *serverCall) dropped() {
 	c.st.Release()
 	c.sendMu.Unlock()
 	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsEnd(status.FromContextError(c.err).Err())
+		c.statsEnd(status.FromContextError(c.over.Err()).Err())
 	}
 }
 

@@ -23,20 +23,14 @@ func (c *serverCall) Deadline() (time.Time, bool) {
 func (c *serverCall) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.err != nil {
-			close(c.done)
-		}
-	}
-	return c.done
+	return c.over.Done()
 }
 
 // Err is nil until the call is over.
 func (c *serverCall) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	return c.over.Err()
 }
 
 // Value answers for the keys of packages metadata, peer and grpc, and asks the
@@ -68,38 +62,17 @@ func (c *serverCall) incoming() metadata.MD {
 	return c.md
 }
 
-// afterFunc is one registration of AfterFunc.
-type afterFunc struct{ f func() }
-
 // AfterFunc lets package context hang children on a call without a goroutine
 // for each: see context.AfterFunc.
 func (c *serverCall) AfterFunc(f func()) (stop func() bool) {
-	a := &afterFunc{f}
-	c.mu.Lock()
-	over := c.err != nil
-	if !over {
-		c.afters = append(c.afters, a)
-	}
-	c.mu.Unlock()
-	if over {
-		go f()
-	}
-	return func() bool { return c.unregister(a) }
-}
-
-func (c *serverCall) unregister(a *afterFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, x := range c.afters {
-		if x == a {
-			last := len(c.afters) - 1
-			c.afters[i] = c.afters[last]
-			c.afters[last] = nil
-			c.afters = c.afters[:last]
-			return true
-		}
+	a := c.over.AfterFunc(f)
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.over.Stop(a)
 	}
-	return false
 }
 
 // transportStream is a serverCall as grpc.SetHeader and its like see it.

@@ -4,15 +4,19 @@ import (
 	"runtime/debug"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/workers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/status"
 )
 
-// handle runs the handler of c to its end. It returns c's connection if the response
-// has been queued and is to be sent by the caller.
-func (c *serverCall) handle() (unsent *serverConn) {
+// Conn is the connection that the call came on.
+func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
+
+// Handle runs the handler of c to its end. It reports whether the response has been
+// queued and is to be sent by the caller.
+func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	c.st.Started()
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
@@ -30,32 +34,32 @@ func (c *serverCall) handle() (unsent *serverConn) {
 
 // handleUnary runs a unary handler and sends its reply: header, message and
 // status in one write. While further calls of the connection are queued, the reply is
-// left to be sent together with theirs: unsent is the connection then.
-func (c *serverCall) handleUnary(m *method) (unsent *serverConn, err error) {
+// left to be sent together with theirs, and unsent is true.
+func (c *serverCall) handleUnary(m *method) (unsent bool, err error) {
 	if c.first.err != nil {
 		// As in grpc-go, interceptors do not see a request that never came.
 		err := c.first.status(c.limit, requestCount)
 		c.sendStatus(statusOf(err))
-		return nil, err
+		return false, err
 	}
 	reply, err := c.callUnary(m)
 	if err != nil {
 		st := statusOf(err)
 		c.sendStatus(st)
-		return nil, st.Err()
+		return false, st.Err()
 	}
 	msg, info, err := c.encodeReply(reply)
 	if err != nil {
 		c.sendStatus(statusOf(err))
-		return nil, err
+		return false, err
 	}
 	c.sendMu.Lock()
 	var out h2.Out
 	c.putHeader(&out)
 	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
 	c.putStatus(&out, nil)
-	if c.conn.srv.workers.front.Load() == c.conn {
-		unsent = c.conn
+	if c.conn.srv.workers.Next() == c.conn.h2c {
+		unsent = true
 		err = c.sendError(c.st.WriteLater(c, &out))
 	} else {
 		err = c.sendError(c.st.Write(c, &out))
@@ -102,9 +106,9 @@ func (c *serverCall) callStream(m *method) (err error) {
 	return s.stream(impl, (*serverStream)(c), info, handler)
 }
 
-// goexit is handle's end when the handler does not return because of
+// Exited is Handle's end when the handler does not return because of
 // runtime.Goexit.
-func (c *serverCall) goexit() {
+func (c *serverCall) Exited() {
 	if !c.released { // statsEnd has not begun
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)

@@ -18,23 +18,24 @@ const (
 	maxUnsent = 50 * time.Microsecond
 )
 
-// Job is one request. It embeds a [Link].
-type Job interface {
+// Job is one request: a pointer type J whose struct embeds a Link[J].
+type Job[J any] interface {
+	comparable
 	// Conn is the connection that the job came on.
 	Conn() *h2.Conn
 	// Handle runs the handler. It reports whether it has left the end of the response
 	// queued (h2.Stream.WriteLater), which the pool then sends.
-	Handle(w *Worker) (unsent bool)
+	Handle(w *Worker[J]) (unsent bool)
 	// Exited is called when Handle has ended its goroutine (runtime.Goexit).
 	Exited()
 
-	link() *Link
+	link() *Link[J]
 }
 
 // Link is a job's place in the queue of a Pool.
-type Link struct{ behind Job }
+type Link[J any] struct{ behind J }
 
-func (l *Link) link() *Link { return l }
+func (l *Link[J]) link() *Link[J] { return l }
 
 // Pool runs jobs. They are queued, and as long as the queue is not empty there is a
 // worker that has been woken and has not taken a job yet: a worker wakes another before
@@ -42,17 +43,17 @@ func (l *Link) link() *Link { return l }
 // blocks, and yet jobs that come together and are handled quickly wake one worker, not
 // one each. The worker that became idle last is woken first, because its stack and
 // caches are the warmest. Its methods are safe for concurrent use.
-type Pool struct {
+type Pool[J Job[J]] struct {
 	// front is the connection of the first queued job; nil: the queue is empty.
 	front atomic.Pointer[h2.Conn]
 
 	mu       sync.Mutex
-	first    Job // the queue, linked by behind
-	last     Job
+	first    J // the queue, linked by behind
+	last     J
 	coming   bool      // a worker has been woken or started and has not called next since
 	unsent   *h2.Conn  // where responses are queued that a worker is to send; or nil
 	unsentAt time.Time // since when
-	idle     []*Worker
+	idle     []*Worker[J]
 	max      int
 	closed   bool
 	timer    *time.Timer // sweeps; nil before the first worker was idle
@@ -60,22 +61,23 @@ type Pool struct {
 }
 
 // Worker is one goroutine that handles jobs.
-type Worker struct {
+type Worker[J any] struct {
 	// Scratch is for the job that Handle is called for; it stays for the next one.
 	Scratch any
 
 	wake  chan struct{} // holds one; closed: the end
-	job   Job
+	job   J
 	since time.Time // idle since; under Pool.mu
 }
 
 // New returns a Pool that keeps idle workers at most.
-func New(idle int) *Pool { return &Pool{max: idle} }
+func New[J Job[J]](idle int) *Pool[J] { return &Pool[J]{max: idle} }
 
 // Run has j handled on another goroutine. It does not block.
-func (p *Pool) Run(j Job) {
+func (p *Pool[J]) Run(j J) {
+	var none J
 	p.mu.Lock()
-	if p.first == nil {
+	if p.first == none {
 		p.first = j
 		p.front.Store(j.Conn())
 	} else {
@@ -84,23 +86,23 @@ func (p *Pool) Run(j Job) {
 	p.last = j
 	w := p.summon()
 	p.mu.Unlock()
-	w.start(p)
+	p.start(w)
 }
 
 // Next returns the connection of the job that will be taken next; nil: none is queued. A
 // handler whose own connection that is may leave its response queued.
-func (p *Pool) Next() *h2.Conn { return p.front.Load() }
+func (p *Pool[J]) Next() *h2.Conn { return p.front.Load() }
 
 // summon returns a worker for the caller to start, or nil if one is coming already. mu
 // is held.
-func (p *Pool) summon() *Worker {
+func (p *Pool[J]) summon() *Worker[J] {
 	if p.coming {
 		return nil
 	}
 	p.coming = true
 	n := len(p.idle)
 	if n == 0 {
-		return &Worker{}
+		return &Worker[J]{}
 	}
 	w := p.idle[n-1]
 	p.idle[n-1] = nil
@@ -109,19 +111,20 @@ func (p *Pool) summon() *Worker {
 }
 
 // start wakes w, which summon has returned, or begins its goroutine.
-func (w *Worker) start(p *Pool) {
+func (p *Pool[J]) start(w *Worker[J]) {
 	switch {
 	case w == nil:
 	case w.wake == nil:
 		w.wake = make(chan struct{}, 1)
-		go w.loop(p)
+		go p.loop(w)
 	default:
 		w.wake <- struct{}{}
 	}
 }
 
-func (w *Worker) loop(p *Pool) {
-	defer w.exited()
+func (p *Pool[J]) loop(w *Worker[J]) {
+	defer p.exited(w)
+	var none J
 	var unsent *h2.Conn
 	for from := woken; ; from = busy {
 		j, after := p.next(w, from, unsent)
@@ -138,7 +141,7 @@ func (w *Worker) loop(p *Pool) {
 		if j.Handle(w) {
 			unsent = j.Conn()
 		}
-		w.job = nil
+		w.job = none
 	}
 }
 
@@ -154,7 +157,8 @@ const (
 
 // next returns the job that w handles next, or what it does instead. unsent is the
 // connection on which its last job has left the response queued, or nil.
-func (p *Pool) next(w *Worker, from state, unsent *h2.Conn) (Job, state) {
+func (p *Pool[J]) next(w *Worker[J], from state, unsent *h2.Conn) (J, state) {
+	var none J
 	for {
 		p.mu.Lock()
 		if from == woken {
@@ -163,10 +167,10 @@ func (p *Pool) next(w *Worker, from state, unsent *h2.Conn) (Job, state) {
 		j := p.take()
 		flush := p.due(unsent, j)
 		after := busy
-		var other *Worker
+		var other *Worker[J]
 		switch {
-		case j != nil:
-			if p.first != nil || p.unsent != nil {
+		case j != none:
+			if p.first != none || p.unsent != nil {
 				// The handler may block: another worker takes what is left, and if that
 				// is nothing, sends what is unsent.
 				other = p.summon()
@@ -177,29 +181,30 @@ func (p *Pool) next(w *Worker, from state, unsent *h2.Conn) (Job, state) {
 			}
 		}
 		p.mu.Unlock()
-		other.start(p)
+		p.start(other)
 		for _, c := range flush {
 			if c != nil {
 				c.Flush()
 			}
 		}
-		if j != nil || after != busy {
+		if j != none || after != busy {
 			return j, after
 		}
 		from, unsent = busy, nil
 	}
 }
 
-// take takes the first job out of the queue; nil: there is none. mu is held.
-func (p *Pool) take() Job {
+// take takes the first job out of the queue; the zero J: there is none. mu is held.
+func (p *Pool[J]) take() J {
+	var none J
 	j := p.first
-	if j == nil {
-		return nil
+	if j == none {
+		return none
 	}
 	l := j.link()
-	p.first, l.behind = l.behind, nil
-	if p.first == nil {
-		p.last = nil
+	p.first, l.behind = l.behind, none
+	if p.first == none {
+		p.last = none
 		p.front.Store(nil)
 	} else {
 		p.front.Store(p.first.Conn())
@@ -208,8 +213,8 @@ func (p *Pool) take() Job {
 }
 
 // due returns the connections on which a worker must send what is queued before it
-// handles j, or parks if that is nil; unsent is as in next. mu is held.
-func (p *Pool) due(unsent *h2.Conn, j Job) (flush [2]*h2.Conn) {
+// handles j, or parks if that is zero; unsent is as in next. mu is held.
+func (p *Pool[J]) due(unsent *h2.Conn, j J) (flush [2]*h2.Conn) {
 	if unsent == nil && p.unsent == nil {
 		return flush
 	}
@@ -220,7 +225,7 @@ func (p *Pool) due(unsent *h2.Conn, j Job) (flush [2]*h2.Conn) {
 	default:
 		flush[0] = unsent
 	}
-	if j == nil || j.Conn() != p.unsent || time.Since(p.unsentAt) > maxUnsent {
+	if j == *new(J) || j.Conn() != p.unsent || time.Since(p.unsentAt) > maxUnsent {
 		flush[1], p.unsent = p.unsent, nil
 	}
 	return flush
@@ -228,8 +233,8 @@ func (p *Pool) due(unsent *h2.Conn, j Job) (flush [2]*h2.Conn) {
 
 // exited ends the job whose handler has ended the goroutine with runtime.Goexit (as
 // testing's FailNow does); on any other end of loop there is no job.
-func (w *Worker) exited() {
-	if w.job != nil {
+func (p *Pool[J]) exited(w *Worker[J]) {
+	if w.job != *new(J) {
 		w.job.Exited()
 	}
 }
@@ -240,7 +245,7 @@ func (w *Worker) exited() {
 const warmFrame = 4352
 
 // wait waits to be woken; false at the end.
-func (w *Worker) wait() bool {
+func (w *Worker[J]) wait() bool {
 	var frame [warmFrame]byte
 	occupy(&frame)
 	_, more := <-w.wake
@@ -254,7 +259,7 @@ func (w *Worker) wait() bool {
 func occupy(frame *[warmFrame]byte) { frame[0]++ }
 
 // park puts w among the idle; false says that it is not wanted any more. mu is held.
-func (p *Pool) park(w *Worker) bool {
+func (p *Pool[J]) park(w *Worker[J]) bool {
 	if p.closed || len(p.idle) >= p.max {
 		return false
 	}
@@ -273,13 +278,13 @@ func (p *Pool) park(w *Worker) bool {
 
 // sweep ends the workers that have been idle for maxIdle, and is run again while others
 // are idle.
-func (p *Pool) sweep() { p.endIdle(time.Now().Add(-maxIdle)) }
+func (p *Pool[J]) sweep() { p.endIdle(time.Now().Add(-maxIdle)) }
 
 // EndIdle ends the workers that are idle now.
-func (p *Pool) EndIdle() { p.endIdle(time.Now()) }
+func (p *Pool[J]) EndIdle() { p.endIdle(time.Now()) }
 
 // endIdle ends the workers that have been idle since then or before.
-func (p *Pool) endIdle(then time.Time) {
+func (p *Pool[J]) endIdle(then time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keep := p.idle[:0]
@@ -303,7 +308,7 @@ func (p *Pool) endIdle(then time.Time) {
 }
 
 // Close ends the idle workers, and the busy ones when they are done.
-func (p *Pool) Close() {
+func (p *Pool[J]) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()

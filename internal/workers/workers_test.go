@@ -11,15 +11,15 @@ import (
 
 // job is a Job that a test makes.
 type job struct {
-	Link
+	Link[*job]
 	conn *h2.Conn
-	run  func(*Worker) bool
+	run  func(*Worker[*job]) bool
 	left chan struct{}
 }
 
 func (j *job) Conn() *h2.Conn { return j.conn }
 
-func (j *job) Handle(w *Worker) bool { return j.run(w) }
+func (j *job) Handle(w *Worker[*job]) bool { return j.run(w) }
 
 func (j *job) Exited() { close(j.left) }
 
@@ -28,17 +28,17 @@ func (j *job) Exited() { close(j.left) }
 // the first to be used.
 func TestIdleWorkersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(3)
-		var all []*Worker
+		p := New[*job](3)
+		var all []*Worker[*job]
 		for range 3 {
-			w := &Worker{wake: make(chan struct{}, 1)}
+			w := &Worker[*job]{wake: make(chan struct{}, 1)}
 			if !p.park(w) {
 				t.Fatal("not wanted")
 			}
 			all = append(all, w)
 			<-time.After(maxIdle / 4)
 		}
-		if p.park(&Worker{}) {
+		if p.park(&Worker[*job]{}) {
 			t.Fatal("more are kept than the bound")
 		}
 		p.Run(&job{})
@@ -66,13 +66,13 @@ func TestIdleWorkersEnd(t *testing.T) {
 // are unsent, another worker has been woken for these.
 func TestQueueIsAlwaysWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // time stands still, so nothing is due
-		p := New(4)
-		w := make([]*Worker, 4)
+		p := New[*job](4)
+		w := make([]*Worker[*job], 4)
 		for i := range w {
-			w[i] = &Worker{wake: make(chan struct{}, 1)}
+			w[i] = &Worker[*job]{wake: make(chan struct{}, 1)}
 			p.park(w[i])
 		}
-		awake := func(w *Worker, want bool) {
+		awake := func(w *Worker[*job], want bool) {
 			t.Helper()
 			if got := len(w.wake) == 1; got != want {
 				t.Fatalf("woken: %v", got)
@@ -80,7 +80,7 @@ func TestQueueIsAlwaysWatched(t *testing.T) {
 		}
 		conn := &h2.Conn{}
 		jobs := []*job{{conn: conn}, {conn: conn}, {conn: conn}}
-		take := func(w *Worker, from state, unsent *h2.Conn, want *job) {
+		take := func(w *Worker[*job], from state, unsent *h2.Conn, want *job) {
 			t.Helper()
 			if from == woken {
 				<-w.wake
@@ -113,11 +113,11 @@ func TestQueueIsAlwaysWatched(t *testing.T) {
 // TestBlockedHandlers: every second job blocks, and the others are handled all the same.
 func TestBlockedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(2)
+		p := New[*job](2)
 		release := make(chan struct{})
 		handled := make(chan int, 64)
 		for i := range 64 {
-			p.Run(&job{run: func(*Worker) bool {
+			p.Run(&job{run: func(*Worker[*job]) bool {
 				if i%2 == 0 {
 					<-release
 				}
@@ -142,14 +142,14 @@ func TestBlockedHandlers(t *testing.T) {
 // are handled.
 func TestGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(2)
+		p := New[*job](2)
 		left := make(chan struct{})
 		handled := make(chan struct{})
-		p.Run(&job{left: left, run: func(*Worker) bool {
+		p.Run(&job{left: left, run: func(*Worker[*job]) bool {
 			runtime.Goexit()
 			return false
 		}})
-		p.Run(&job{run: func(*Worker) bool { close(handled); return false }})
+		p.Run(&job{run: func(*Worker[*job]) bool { close(handled); return false }})
 		<-left
 		<-handled
 		p.Close()
@@ -160,11 +160,11 @@ func TestGoexit(t *testing.T) {
 // EndIdle ends the goroutine.
 func TestScratchStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(2)
-		p.Run(&job{run: func(w *Worker) bool { w.Scratch = 1; return false }})
+		p := New[*job](2)
+		p.Run(&job{run: func(w *Worker[*job]) bool { w.Scratch = 1; return false }})
 		synctest.Wait()
 		var got any
-		p.Run(&job{run: func(w *Worker) bool { got = w.Scratch; return false }})
+		p.Run(&job{run: func(w *Worker[*job]) bool { got = w.Scratch; return false }})
 		synctest.Wait()
 		if got != 1 {
 			t.Errorf("the scratch space holds %v", got)

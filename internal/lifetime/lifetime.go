@@ -1,6 +1,6 @@
-// Package ending is the part of a context.Context that ends: Done, Err and AfterFunc for
+// Package lifetime is the part of a context.Context that ends: Done, Err and AfterFunc for
 // a type that is a context itself, so that a request costs no context of its own.
-package ending
+package lifetime
 
 // State says whether a context has ended. The zero State has not. It is guarded by a
 // mutex of its owner's, which is held for every method but Run.
