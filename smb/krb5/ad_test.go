@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ func TestActiveDirectory(t *testing.T) {
 	dc.AddUser(t, "alice", alicePassword)
 	t.Run("credentials", func(t *testing.T) { adCredentials(t, dc) })
 	t.Run("protection", func(t *testing.T) { adProtection(t, dc) })
+	t.Run("looked up in dns", func(t *testing.T) { adLookup(t, dc) })
 	t.Run("refusals", func(t *testing.T) { adRefusals(t, dc) })
 	t.Run("dfs", func(t *testing.T) { adDFS(t, dc) })
 	t.Run("dfs root", func(t *testing.T) { adDFSRoot(t, dc) })
@@ -113,6 +115,39 @@ func adProtection(t *testing.T, dc *addc.Domain) {
 	}
 	if info := roundTrip(t, dc, smb.Dialer{Initiator: i, MaxDialect: smb.SMB210}); info.Dialect != smb.SMB210 {
 		t.Errorf("%+v", info)
+	}
+}
+
+// Without a krb5.conf and without a server's name: the KDC and the domain's controllers are found in DNS.
+// The first controller does not answer.
+func adLookup(t *testing.T, dc *addc.Domain) {
+	resolver := dc.Resolver(t)
+	before := net.DefaultResolver // gokrb5 asks no other
+	net.DefaultResolver = resolver
+	defer func() { net.DefaultResolver = before }()
+	names, err := smb.DomainControllers(t.Context(), nil, addc.DNSName)
+	if err != nil || !slices.Equal(names, []string{addc.Gone, addc.HostName}) {
+		t.Fatalf("%v, %v", names, err)
+	}
+	conf := filepath.Join(t.TempDir(), "krb5.conf")
+	if err := os.WriteFile(conf, []byte("[libdefaults]\n  dns_lookup_kdc = true\n  udp_preference_limit = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := initiator(t, krb5.Config{User: "alice", Realm: addc.Realm, Password: alicePassword, ConfigFile: conf})
+	s, err := dialer(t, dc, smb.Dialer{Initiator: i, RequireSigning: true}).DialDomain(t.Context(), resolver, addc.DNSName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	share, err := s.Mount(t.Context(), "root") // of the domain's DFS
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := share.WriteFile("looked-up", []byte("x"), 0o666); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dc.Dir, "data", "looked-up")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,81 @@
+package smb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// Resolver looks up SRV records. *net.Resolver is one.
+type Resolver interface {
+	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
+}
+
+// maxControllers bounds how many controllers of a domain are tried: DNS says how many there are.
+const maxControllers = 16
+
+// DomainControllers looks up the names of an Active Directory domain's controllers in DNS (SRV records of
+// _ldap._tcp.dc._msdcs and the domain, MS-ADTS 6.3.2.3), at most 16, in the order in which RFC 2782 has
+// clients try them. r may be nil: net.DefaultResolver. The records' ports are LDAP's and left out. The
+// error is the resolver's. What DNS says is not authenticated: Kerberos, or a server that signs, is.
+func DomainControllers(ctx context.Context, r Resolver, domain string) ([]string, error) {
+	if r == nil {
+		r = net.DefaultResolver
+	}
+	_, records, err := r.LookupSRV(ctx, "ldap", "tcp", "dc._msdcs."+strings.TrimSuffix(domain, "."))
+	if err != nil {
+		return nil, fmt.Errorf("smb: controllers of %s: %w", domain, err)
+	}
+	var names []string
+	for _, rec := range records {
+		// "." says that there is no such service (RFC 2782).
+		if name := strings.TrimSuffix(rec.Target, "."); name != "" && len(names) < maxControllers {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("smb: controllers of %s: %w", domain,
+			&net.DNSError{Err: "no domain controller", Name: domain, IsNotFound: true})
+	}
+	return names, nil
+}
+
+// DialDomain is Dial to a controller of an Active Directory domain: to the first of [DomainControllers]
+// that can be reached and answers. Its host name is the one that the Initiator sees, as Kerberos needs. A
+// controller that refuses the user is not followed by another one, as wrong passwords lock accounts. Each
+// attempt is bounded by Limits.DialTimeout. r may be nil: net.DefaultResolver.
+//
+// A domain's DFS roots, \\domain\root, are mounted from such a session by the root's name. A connection
+// that is lost is dialled again at the same controller.
+func (d *Dialer) DialDomain(ctx context.Context, r Resolver, domain string) (*Session, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	names, err := DomainControllers(ctx, r, domain)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	for _, name := range names {
+		s, err := d.Dial(ctx, name)
+		if err == nil {
+			return s, nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		if ctx.Err() != nil || !unreachable(err) {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// unreachable reports whether a server could not be talked to, and so has refused nothing.
+func unreachable(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) || errors.As(err, &dns) || errors.Is(err, ErrConnLost) ||
+		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}

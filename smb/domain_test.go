@@ -1,0 +1,113 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// records is a Resolver that knows one domain.
+type records []string
+
+func (r records) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	if service != "ldap" || proto != "tcp" || name != "dc._msdcs.ad.test" {
+		return "", nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	var list []*net.SRV
+	for _, target := range r {
+		list = append(list, &net.SRV{Target: target, Port: 389})
+	}
+	return "", list, nil
+}
+
+func TestDomainControllers(t *testing.T) {
+	var many records
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("dc%d.ad.test.", i))
+	}
+	for _, c := range []struct {
+		r      records
+		domain string
+		want   int
+		first  string
+	}{
+		{records{"dc1.ad.test.", "dc2.ad.test."}, "ad.test", 2, "dc1.ad.test"},
+		{records{"dc1.ad.test"}, "ad.test.", 1, "dc1.ad.test"},
+		{many, "ad.test", 16, "dc0.ad.test"},
+		{records{"."}, "ad.test", 0, ""},
+		{nil, "ad.test", 0, ""},
+		{records{"dc1.ad.test."}, "other.test", 0, ""},
+	} {
+		names, err := smb.DomainControllers(t.Context(), c.r, c.domain)
+		var dns *net.DNSError
+		if len(names) != c.want || c.want > 0 && (err != nil || names[0] != c.first) ||
+			c.want == 0 && (!errors.As(err, &dns) || !dns.IsNotFound) {
+			t.Errorf("%s: %v, %v", c.domain, names, err)
+		}
+	}
+}
+
+// Controllers that cannot be reached are passed over; one that refuses the user is the last.
+func TestDialDomain(t *testing.T) {
+	good := &script.Server{}
+	refuses := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		if m.Command != proto.CommandSessionSetup {
+			return false
+		}
+		c.Refuse(m, proto.StatusLogonFailure)
+		return true
+	}}
+	hangsUp := &script.Server{Hook: func(c *script.Conn, _ *script.Message) bool {
+		c.Close()
+		return true
+	}}
+	hosts := map[string]*script.Server{"good": good, "refuses": refuses, "hangs-up": hangsUp}
+	for _, c := range []struct {
+		controllers records
+		dialled     []string
+		err         error // nil: a session
+	}{
+		{records{"good.", "refuses."}, []string{"good"}, nil},
+		{records{"gone.", "hangs-up.", "good."}, []string{"gone", "hangs-up", "good"}, nil},
+		{records{"gone.", "refuses.", "good."}, []string{"gone", "refuses"}, fs.ErrPermission},
+		{records{"gone.", "hangs-up."}, []string{"gone", "hangs-up"}, smb.ErrConnLost},
+	} {
+		var dialled []string
+		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1, RedialTimeout: -1},
+			DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				host, _, err := net.SplitHostPort(addr)
+				if err != nil {
+					return nil, err
+				}
+				dialled = append(dialled, host)
+				s := hosts[host]
+				if s == nil {
+					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+				}
+				return s.Dial(ctx, network, addr)
+			}}
+		s, err := d.DialDomain(t.Context(), c.controllers, "ad.test")
+		if c.err == nil && err != nil || c.err != nil && !errors.Is(err, c.err) {
+			t.Errorf("%v: %v", c.controllers, err)
+		}
+		if dialled = slices.Compact(dialled); !slices.Equal(dialled, c.dialled) {
+			t.Errorf("%v: dialled %v", c.controllers, dialled)
+		}
+		if s != nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := new(smb.Dialer).DialDomain(t.Context(), records{"good."}, "ad.test"); err == nil {
+		t.Error("a Dialer without an Initiator")
+	}
+}
