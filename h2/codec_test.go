@@ -160,6 +160,83 @@ func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 	}
 }
 
+// literalField is a field as a literal that is not entered in the table.
+func literalField(name, value string) []byte {
+	i := staticName[name]
+	b := appendInt(nil, 0, 4, uint64(i))
+	if i == 0 {
+		b = appendString(b, name)
+	}
+	return appendString(b, value)
+}
+
+// TestDecoderRemembersLiterals: nghttp2 sends :path as a literal each time. What calls
+// have in common is remembered all the same, also when methods take turns, and what
+// differs comes as More, wherever a fixed field follows it.
+func TestDecoderRemembersLiterals(t *testing.T) {
+	var buf bytes.Buffer
+	enc := hpack.NewEncoder(&buf)
+	var d decoder
+	d.init(64<<10, "")
+	memos := make(map[string]*any)
+	for i := range 40 {
+		path := fmt.Sprint("/test.Service/Method", i%3)
+		buf.Reset()
+		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
+		enc.WriteField(hpack.HeaderField{Name: ":scheme", Value: "http"})
+		buf.Write(literalField(":path", path))
+		enc.WriteField(hpack.HeaderField{Name: ":authority", Value: "test"})
+		enc.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"})
+		buf.Write(literalField("te", "trailers"))
+		buf.Write(literalField("content-length", fmt.Sprint(i)))
+		enc.WriteField(hpack.HeaderField{Name: "authorization", Value: "secret", Sensitive: true})
+		var h Header
+		if bad := d.decode(buf.Bytes(), &h); bad != nil {
+			t.Fatal(bad)
+		}
+		if h.Path != path || len(h.Fields)+len(h.More) != 4 {
+			t.Fatalf("%+v", h)
+		}
+		if i < 9 { // until the table has settled and each method has come twice since
+			continue
+		}
+		want := []Field{{Name: "content-length", Value: fmt.Sprint(i)}, {Name: "authorization", Value: "secret", Sensitive: true}}
+		if h.Memo == nil || fmt.Sprint(h.More) != fmt.Sprint(want) {
+			t.Fatalf("call %d: %+v", i, h)
+		}
+		if m := memos[path]; m != nil && m != h.Memo {
+			t.Fatalf("call %d: another memo", i)
+		}
+		memos[path] = h.Memo
+	}
+}
+
+// TestDecoderKeepsNoSecrets: what is sent as never indexed is not remembered, though it
+// is the same in each call.
+func TestDecoderKeepsNoSecrets(t *testing.T) {
+	var buf bytes.Buffer
+	enc := hpack.NewEncoder(&buf)
+	var d decoder
+	d.init(64<<10, "")
+	for range 5 {
+		buf.Reset()
+		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
+		enc.WriteField(hpack.HeaderField{Name: "authorization", Value: "secret", Sensitive: true})
+		var h Header
+		if bad := d.decode(buf.Bytes(), &h); bad != nil {
+			t.Fatal(bad)
+		}
+	}
+	if d.nknow == 0 {
+		t.Fatal("nothing is remembered")
+	}
+	for _, k := range d.known[:d.nknow] {
+		if len(k.h.Fields) > 0 {
+			t.Errorf("remembered: %v", k.h.Fields)
+		}
+	}
+}
+
 // TestDecoderAgainstPlain: random blocks, twice each, against a plain decoder.
 func TestDecoderAgainstPlain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -173,7 +250,12 @@ func TestDecoderAgainstPlain(t *testing.T) {
 		enc.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
 		enc.WriteField(hpack.HeaderField{Name: ":path", Value: fmt.Sprint("/", rnd.IntN(4))})
 		for range rnd.IntN(4) {
-			enc.WriteField(hpack.HeaderField{Name: fmt.Sprint("n", rnd.IntN(3)), Value: fmt.Sprint(rnd.IntN(4)), Sensitive: rnd.IntN(2) == 0})
+			f := hpack.HeaderField{Name: fmt.Sprint("n", rnd.IntN(3)), Value: fmt.Sprint(rnd.IntN(4)), Sensitive: rnd.IntN(2) == 0}
+			if rnd.IntN(2) == 0 {
+				buf.Write(literalField(f.Name, f.Value))
+				continue
+			}
+			enc.WriteField(f)
 		}
 		want := decodeAll(t, plain, buf.Bytes())
 		var h Header

@@ -1,22 +1,26 @@
 package h2
 
 import (
+	"encoding/binary"
 	"math"
-	"slices"
 )
 
 const (
 	rememberedBlocks = 16
+	missedBlocks     = 8
 	maxRun           = 64      // fields of a run
-	maxRemembered    = 8 << 10 // bytes that a run may decode to
+	maxRemembered    = 8 << 10 // bytes of a run's key, and that it may decode to
+	maxMissed        = 2 << 10 // bytes of the key of a block that was missed
 )
 
-// decoder reads header blocks. What a block begins with in most calls is a run of
-// indexed fields: what the calls have in common. The entries that they name are
-// remembered with the list that they decode to, so that only what follows the run is
-// decoded: literals, such as a deadline that differs from call to call. An entry is
-// named by when it was added, so that a peer which enters those literals in the table,
-// and thereby moves all indices, is recognised all the same. Run's own.
+// decoder reads header blocks. What a block begins with is the same in most calls: the
+// fields that the calls have in common, sent by index or as literals. Such runs of
+// fields are remembered with the list that they decode to, so that only what follows
+// is decoded: what differs from call to call, such as a deadline. An entry of the table
+// is named by when it was added, so that a peer which enters what differs in the table,
+// and thereby moves all indices, is recognised all the same. A run of indexed fields
+// that has all pseudo-fields is remembered when it is first met; one with literals,
+// when a second block begins with it. Run's own.
 type decoder struct {
 	table     table
 	limit     int    // of a list, in bytes as RFC 9113 section 6.5.2 counts them
@@ -25,7 +29,8 @@ type decoder struct {
 	known     [rememberedBlocks]*remembered
 	nknow     int
 	turn      int
-	exact     exactBlocks
+	missed    [missedBlocks][]byte // keys of blocks that began with nothing remembered
+	oldest    int                  // of these
 
 	// Of the block being decoded:
 	h             *Header
@@ -39,16 +44,22 @@ type decoder struct {
 	seen          pseudo
 	inside        bool // not at its beginning, where alone the table's size may change
 	selfDependent bool
-	run           []fieldID // scratch
+	key           []byte // scratch: see scanRun
+	ends          []end  // scratch: of the run's fields
+	indexed       int    // of these, how many at the beginning have an index
 }
+
+// end is where a field of a run ends: in the block and in the key.
+type end struct{ block, key int }
 
 // fieldID names a field that a block has by its index: the index of a static one, or
 // staticFields+1 and how many entries were added to the table before it.
 type fieldID uint64
 
-// remembered is a run of indexed fields.
+// remembered is a run of fields.
 type remembered struct {
-	run     []fieldID
+	key     string
+	n       int    // fields
 	h       Header // without More
 	memo    any
 	size    int
@@ -86,15 +97,9 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
-	if k := d.exact.find(block, d.table.state()); k != nil {
-		*h = k.h
-		h.Memo = &k.memo
-		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
-		return nil
-	}
-	run := d.leadingRun(block)
+	d.scanRun(block)
 	for i, k := range d.known[:d.nknow] {
-		if run == 0 || !slices.Equal(k.run, d.run) {
+		if k.n > len(d.ends) || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
 			continue
 		}
 		if i > 0 { // the busy ones move to the front
@@ -103,34 +108,85 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		*h = k.h
 		h.Memo = &k.memo
 		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
-		if run == len(block) {
+		rest := block[d.ends[k.n-1].block:]
+		if len(rest) == 0 {
 			return nil
 		}
 		d.inside, d.into = true, &d.more
-		return d.finish(block[run:])
+		return d.finish(rest)
 	}
-	return d.slow(block, run)
+	return d.slow(block)
 }
 
-// leadingRun returns the length of the indexed fields that block begins with, and
-// leaves in d.run which they are.
-func (d *decoder) leadingRun(block []byte) (n int) {
-	d.run = d.run[:0]
-	for n < len(block) && block[n]&0x80 != 0 && len(d.run) < maxRun {
-		v, end := scanInt(block, n, 7)
-		id, ok := d.table.id(v)
-		if end < 0 || !ok {
-			return 0
+// scanRun finds the run of fields that block begins with and that can be remembered:
+// indexed ones, and literals that are not entered in the table nor sensitive. It leaves
+// in d.key what they are. Each field's part of the key says where it ends, so that a
+// run begins with another if its key does.
+func (d *decoder) scanRun(block []byte) {
+	d.key, d.ends, d.indexed = d.key[:0], d.ends[:0], 0
+	for at := 0; at < len(block) && len(d.ends) < maxRun; {
+		b := block[at]
+		if b&0x80 != 0 {
+			v, next := scanInt(block, at, 7)
+			id, ok := d.table.id(v)
+			if next < 0 || !ok {
+				return
+			}
+			d.key = binary.LittleEndian.AppendUint64(d.key, uint64(id))
+			at = next
+			if d.indexed == len(d.ends) {
+				d.indexed++
+			}
+		} else {
+			n := representationLen(block[at:])
+			if b&0xf0 != 0 || n == 0 {
+				return
+			}
+			v, next := scanInt(block, at, 4)
+			var id fieldID
+			if v > 0 {
+				var ok bool
+				if id, ok = d.table.id(v); !ok {
+					return
+				}
+			}
+			d.key = binary.LittleEndian.AppendUint64(d.key, literal|uint64(id))
+			d.key = append(d.key, block[next:at+n]...)
+			at += n
 		}
-		d.run = append(d.run, id)
-		n = end
+		if len(d.key) > maxRemembered {
+			return
+		}
+		d.ends = append(d.ends, end{at, len(d.key)})
+	}
+}
+
+// literal marks a literal in a key: its name, if that has an index, and then its
+// strings as they were sent.
+const literal = 1 << 63
+
+// common returns how many fields the block's run has in common with a block before it.
+func (d *decoder) common() (n int) {
+	for _, m := range d.missed {
+		same := 0
+		for same < min(len(m), len(d.key)) && m[same] == d.key[same] {
+			same++
+		}
+		for n < len(d.ends) && d.ends[n].key <= same {
+			n++
+		}
 	}
 	return n
 }
 
-// slow decodes a block whose leading run is not remembered, and remembers that if it
-// has all pseudo-fields.
-func (d *decoder) slow(block []byte, run int) *badHeader {
+// slow decodes a block that begins with nothing remembered, and remembers its run, or
+// as much of that as a block before it had, if that has all pseudo-fields.
+func (d *decoder) slow(block []byte) *badHeader {
+	n := max(d.indexed, d.common())
+	run := 0
+	if n > 0 {
+		run = d.ends[n-1].block
+	}
 	*d.h = Header{}
 	d.size, d.seen, d.regular = 0, 0, false
 	d.into = &d.fields
@@ -140,20 +196,22 @@ func (d *decoder) slow(block []byte, run int) *badHeader {
 	if run > 0 && run < len(block) {
 		d.into = &d.more
 	}
-	k := remembered{h: *d.h, size: d.size, seen: d.seen, regular: d.regular}
-	state := d.table.state()
+	k := remembered{h: *d.h, n: n, size: d.size, seen: d.seen, regular: d.regular}
 	bad := d.finish(block[run:])
 	if len(d.fields) > 0 {
 		d.h.Fields = append([]Field(nil), d.fields...)
 	}
-	if bad == nil && run > 0 && k.size <= maxRemembered && k.seen == d.seen {
-		k.run, k.h.Fields = slices.Clone(d.run), d.h.Fields
-		d.h.Memo = d.remember(&k)
-	} else if bad == nil && d.size <= maxRemembered && state == d.table.state() && d.exact.repeated(block) {
-		d.h.Fields, d.h.More = append(d.h.Fields[:len(d.h.Fields):len(d.h.Fields)], d.h.More...), nil
-		d.h.Memo = d.exact.add(block, state, remembered{h: *d.h, size: d.size, seen: d.seen, regular: d.regular})
+	if bad != nil {
+		return bad
 	}
-	return bad
+	if run > 0 && k.size <= maxRemembered && k.seen == d.seen {
+		k.key, k.h.Fields = string(d.key[:d.ends[n-1].key]), d.h.Fields
+		d.h.Memo = d.remember(&k)
+	} else if len(d.ends) > 0 {
+		d.missed[d.oldest] = append(d.missed[d.oldest][:0], d.key[:min(d.ends[len(d.ends)-1].key, maxMissed)]...)
+		d.oldest = (d.oldest + 1) % missedBlocks
+	}
+	return nil
 }
 
 // remember keeps k, for another if need be, and returns its memo.
@@ -215,6 +273,9 @@ func (d *decoder) endLong(p []byte) *badHeader {
 	return &badHeader{tooLong: true, reason: "a header list beyond the limit"}
 }
 
+// maxKeptKey bounds the scratch space for a key, in bytes.
+const maxKeptKey = 1 << 10
+
 // tidy keeps the scratch space within bounds.
 func (d *decoder) tidy() {
 	if cap(d.fields) > 256 {
@@ -222,6 +283,9 @@ func (d *decoder) tidy() {
 	}
 	if cap(d.more) > 256 {
 		d.more = nil
+	}
+	if cap(d.key) > maxKeptKey {
+		d.key = nil
 	}
 }
 

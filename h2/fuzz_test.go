@@ -242,6 +242,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add(hb.Bytes(), []byte{0x82, 0xbe, 0x00, 1, 'a', 1, 'b'})
 	f.Add([]byte{0x3f, 0xe1, 0x1f}, []byte{0x82, 0x86})
 	f.Add([]byte{0x82, 0x00, 0x81, 0xff}, []byte{})
+	f.Add([]byte{0x83, 0x04, 2, '/', 'a', 0x86, 0x00, 1, 'x', 1, '1'}, []byte{0x83, 0x04, 2, '/', 'a', 0x86, 0x00, 1, 'x', 1, '2'})
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		if len(one) > 1<<16 || len(two) > 1<<16 {
 			return
@@ -249,8 +250,8 @@ func FuzzHeaders(f *testing.F) {
 		var d decoder
 		d.init(1<<20, "")
 		plain := hpack.NewDecoder(tableSize, nil)
-		for i, block := range [][]byte{one, one, two, one, two} {
-			if i == 3 { // the connection rested
+		for i, block := range [][]byte{one, one, one, two, one, two, one, two} {
+			if i == 6 { // the connection rested
 				packed := d.table.pack()
 				d = decoder{}
 				d.init(1<<20, packed)

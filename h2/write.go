@@ -72,13 +72,13 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 
 // WriteLater is Write that leaves the sending to the caller's next Write or [Conn.Flush]
 // on this connection, of which there must be one soon: with several small messages at
-// hand they leave in one system call. Until then frames may stay queued; it sends at
-// once when enough is queued to be worth a system call of its own.
+// hand they leave in one system call. Until then frames may stay queued, unless they
+// fill a batch of 256 KiB.
 func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
 	err := c.write(ctx, s, o)
-	if err == nil && c.queued() >= goodBatch {
+	if err == nil && c.queued() >= batchLimit {
 		c.kickSoon()
 	}
 	c.mu.Unlock()
