@@ -101,7 +101,7 @@ var imports = map[string][]string{
 	"debug":             {".", "sizing", "internal/plot"},
 	"debug/vars":        {"."},
 	"h2":                {".", "wire"},
-	"h2http":            {".", "h2"},
+	"h2http":            {".", "h2", "internal/lifetime", "internal/workers"},
 	"sizing":            {"."},
 	"smb":               {"."},
 	"smb/internal/conn": {".", "wire"},
