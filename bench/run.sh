@@ -36,7 +36,7 @@ measure() {
 	turn=1
 	while [ "$turn" -le "$5" ]; do
 		echo "$1: turn $turn of $5" >&2
-		(cd "$2" && "$bin/$1" -test.run '^$' -test.bench "$3" -test.benchtime "$4" -test.timeout 20m) >>"$out.new"
+		(cd "$2" && TARN_TURN=$turn "$bin/$1" -test.run '^$' -test.bench "$3" -test.benchtime "$4" -test.timeout 20m) >>"$out.new"
 		turn=$((turn + 1))
 	done
 	mv "$out.new" "$out"
@@ -65,6 +65,7 @@ for what; do
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
 	smb)
 		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-3}"
+		measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}"
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-3}"
 		;;
 	*)

@@ -144,7 +144,6 @@ func smbclient(b *testing.B, srv *rig.Server, mode rig.Mode, op string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	protect := map[rig.Mode]string{rig.Plain: "off", rig.Signed: "sign", rig.Encrypted: "encrypt"}[mode]
 	command := "get file /dev/null"
 	if op == "write" {
 		command = "put " + filepath.Join(srv.Dir, "file") + " copy"
@@ -152,7 +151,7 @@ func smbclient(b *testing.B, srv *rig.Server, mode rig.Mode, op string) {
 	b.SetBytes(fileBytes)
 	for range b.N {
 		cmd := exec.Command(path, "//"+host+"/"+srv.Share, "-p", port, "-U", srv.User+"%"+srv.Password,
-			"--client-protection="+protect, "-c", command)
+			"--client-protection="+protection(mode), "-c", command)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
 		}

@@ -23,7 +23,7 @@ type cost struct{ elapsed, processor time.Duration }
 func TestCopy(t *testing.T) {
 	modes, megabytes, files, rounds := rig.Modes()[:1], 64, 100, 1
 	if os.Getenv("TARN_LONG") == "1" {
-		modes, megabytes, files, rounds = rig.Modes(), 1024, 2000, 3
+		modes, megabytes, files, rounds = rig.Modes(), 1024, 2000, 5
 	}
 	w := shop(t)
 	binary := map[variant]string{}
