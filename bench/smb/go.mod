@@ -1,5 +1,5 @@
 // SMB benchmarks beside go-smb2. The path lies below smb, not below bench, so that the
-// scripted server here may use smb's internal packages. Never published.
+// benchmarks may use smb's internal packages. Never published.
 module github.com/tarn-go/tarn/smb/bench
 
 go 1.25.0

@@ -5,18 +5,18 @@ import (
 	"net"
 	"testing"
 
-	"github.com/tarn-go/tarn/smb/bench/script"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // Every contestant does everything the benchmarks ask of it, in every mode.
 func TestPeersAnswer(t *testing.T) {
-	for _, mode := range []script.Mode{script.Plain, script.Signed, script.Encrypted} {
+	for _, mode := range rig.Modes() {
 		for _, p := range peers() {
-			t.Run(fmt.Sprintf("%v/%s", mode, p.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s", mode.Name(), p.name), func(t *testing.T) {
 				client, server := net.Pipe()
 				served := make(chan error, 1)
-				go func() { served <- script.Serve(server, mode) }()
-				m := p.mount(t, client, script.User, script.Password, script.Share)
+				go func() { served <- serveScript(server, mode) }()
+				m := p.mount(t, client, scriptUser, scriptPassword, "share")
 				f, err := m.open("file")
 				if err != nil {
 					t.Fatal(err)

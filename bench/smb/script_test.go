@@ -5,17 +5,17 @@ import (
 	"net"
 	"testing"
 
-	"github.com/tarn-go/tarn/smb/bench/script"
+	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // BenchmarkScript is one ReadAt or WriteAt at a time over an in-memory connection to a
 // scripted server that allocates nothing: the shape of go-smb2's own benchmark.
 func BenchmarkScript(b *testing.B) {
 	for _, op := range []string{"ReadAt", "WriteAt"} {
-		for _, mode := range []script.Mode{script.Plain, script.Signed, script.Encrypted} {
+		for _, mode := range rig.Modes() {
 			for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
 				for _, p := range peers() {
-					b.Run(fmt.Sprintf("op=%s/mode=%v/size=%dK/peer=%s", op, mode, size>>10, p.name), func(b *testing.B) {
+					b.Run(fmt.Sprintf("op=%s/mode=%s/size=%dK/peer=%s", op, mode.Name(), size>>10, p.name), func(b *testing.B) {
 						m := scripted(b, p, mode)
 						f, err := m.open("file")
 						if err != nil {
@@ -37,9 +37,9 @@ func BenchmarkScript(b *testing.B) {
 // BenchmarkMixed alternates a 1 MiB ReadAt with a Stat: what a client that pools only
 // some of its replies pays for.
 func BenchmarkMixed(b *testing.B) {
-	for _, mode := range []script.Mode{script.Plain, script.Signed, script.Encrypted} {
+	for _, mode := range rig.Modes() {
 		for _, p := range peers() {
-			b.Run(fmt.Sprintf("mode=%v/peer=%s", mode, p.name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("mode=%s/peer=%s", mode.Name(), p.name), func(b *testing.B) {
 				m := scripted(b, p, mode)
 				f, err := m.open("file")
 				if err != nil {
@@ -58,12 +58,12 @@ func BenchmarkMixed(b *testing.B) {
 }
 
 // scripted mounts a scripted server's share.
-func scripted(b *testing.B, p peer, mode script.Mode) mount {
+func scripted(b *testing.B, p peer, mode rig.Mode) mount {
 	b.Helper()
 	client, server := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- script.Serve(server, mode) }()
-	m := p.mount(b, client, script.User, script.Password, script.Share)
+	go func() { served <- serveScript(server, mode) }()
+	m := p.mount(b, client, scriptUser, scriptPassword, "share")
 	b.Cleanup(func() {
 		m.close()
 		if err := <-served; err != nil {

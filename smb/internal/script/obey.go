@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/tarn-go/tarn/smb/internal/crypt"
@@ -44,7 +45,11 @@ func (c *Conn) obey(m *Message) error {
 			return c.validate(m)
 		}
 		return c.Refuse(m, proto.StatusNotSupported)
-	case proto.CommandQueryInfo, proto.CommandQueryDirectory, proto.CommandChangeNotify, proto.CommandLock:
+	case proto.CommandQueryInfo:
+		return c.queryInfo(m)
+	case proto.CommandSetInfo:
+		return c.Reply(m, 0, []byte{2, 0}, AsAsked)
+	case proto.CommandQueryDirectory, proto.CommandChangeNotify, proto.CommandLock:
 		return c.Refuse(m, proto.StatusNotSupported)
 	}
 	return c.Reply(m, 0, []byte{4, 0, 0, 0}, AsAsked)
@@ -59,6 +64,17 @@ func (c *Conn) dialect() proto.Dialect {
 
 func (c *Conn) negotiate(m *Message) error {
 	d := c.dialect()
+	c.signing, c.answersSigning = c.S.Signing, true
+	if c.S.Account != nil && d == proto.Dialect311 {
+		// A real client is answered as it asked: with CMAC where it does not know how to choose.
+		o := readOffers(m)
+		if c.S.Cipher != 0 && !slices.Contains(o.ciphers, c.S.Cipher) {
+			return errLogin
+		}
+		if c.answersSigning = len(o.signers) > 0; !slices.Contains(o.signers, c.signing) {
+			c.signing = proto.SigningAESCMAC
+		}
+	}
 	b := make([]byte, 64)
 	le.PutUint16(b, 65)
 	le.PutUint16(b[2:], uint16(proto.SigningEnabled))
@@ -83,7 +99,16 @@ func (c *Conn) negotiate(m *Message) error {
 		le.PutUint32(b[i:], size)
 	}
 	le.PutUint16(b[56:], proto.HeaderSize+64)
+	if c.S.Account != nil {
+		token := offer()
+		le.PutUint16(b[58:], uint16(len(token)))
+		b = append(b, token...)
+	}
 	if d == proto.Dialect311 {
+		for len(b)%8 != 0 {
+			b = append(b, 0)
+		}
+		le.PutUint32(b[60:], uint32(proto.HeaderSize+len(b)))
 		context := func(kind uint16, data ...byte) {
 			for len(b)%8 != 0 {
 				b = append(b, 0)
@@ -94,14 +119,16 @@ func (c *Conn) negotiate(m *Message) error {
 			b = append(b, data...)
 		}
 		context(1, 1, 0, 0, 0, 1, 0)
-		n := uint16(2)
-		context(8, 1, 0, byte(c.S.Signing), 0)
+		n := uint16(1)
+		if c.answersSigning {
+			context(8, 1, 0, byte(c.signing), 0)
+			n++
+		}
 		if c.S.Cipher != 0 {
 			context(2, 1, 0, byte(c.S.Cipher), 0)
 			n++
 		}
 		le.PutUint16(b[6:], n)
-		le.PutUint32(b[60:], proto.HeaderSize+64)
 	}
 	msg := c.Begin(m, 0, len(b))
 	copy(msg[proto.HeaderSize:], b)
@@ -110,14 +137,21 @@ func (c *Conn) negotiate(m *Message) error {
 }
 
 func (c *Conn) login(m *Message) error {
+	key := Key()
+	if c.S.Account != nil {
+		var err error
+		if key, err = c.loginNTLM(m); key == nil || err != nil {
+			return err
+		}
+	}
 	again := c.setUp // the keys stay as they are (3.3.5.5.3)
 	c.session, c.setUp = Session, true
 	flags := proto.SessionFlags(0)
 	if c.S.Guest {
 		flags = proto.SessionGuest
 	} else if !again {
-		keys := crypt.DeriveKeys(c.dialect(), c.S.Cipher, Key(), &c.preauth)
-		signing := c.S.Signing
+		keys := crypt.DeriveKeys(c.dialect(), c.S.Cipher, key, &c.preauth)
+		signing := c.signing
 		switch d := c.dialect(); {
 		case d < proto.Dialect300:
 			signing = proto.SigningHMACSHA256
@@ -213,7 +247,9 @@ func (c *Conn) read(m *Message) error {
 	clear(b[:16])
 	b[0], b[2] = 17, proto.ReadResponsePrefix
 	le.PutUint32(b[4:], uint32(n))
-	copy(b[16:], pattern()[off%period:])
+	if !c.S.Unfilled {
+		copy(b[16:], pattern()[off%period:])
+	}
 	return c.End(m, len(msg), AsAsked)
 }
 

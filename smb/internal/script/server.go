@@ -27,6 +27,11 @@ type Server struct {
 	Guest   bool // log everybody in as a guest
 	MaxIO   uint32
 	Size    int64 // length of the file; 0: 1 GiB
+	// Account is the user who may log in, by NTLM; nil: everybody, with the context of Start.
+	Account *Account
+	// Unfilled answers a READ with whatever the buffer holds, for benchmarks: what they count is the
+	// client's.
+	Unfilled bool
 	// Grant says how many credits to grant; nil: as many as are asked for.
 	Grant func(asked uint16) uint16
 	// Hook sees every request first. When it returns true, it has answered.
@@ -63,7 +68,11 @@ type Conn struct {
 	sealer  *crypt.Sealer
 	opener  *crypt.Opener
 	in, out []byte
-	Written int64 // bytes of WRITE received
+
+	signing        proto.SigningAlgorithm
+	answersSigning bool   // the client asked which one
+	challenge      []byte // of NTLM
+	Written        int64  // bytes of WRITE received
 }
 
 // Session is the session id of every session.

@@ -1,0 +1,137 @@
+package script
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/rc4"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tarn-go/tarn/smb/internal/ntlm"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// Account is a user who logs in by NTLM, as real clients do, through SPNEGO.
+type Account struct{ User, Password string }
+
+var errLogin = errors.New("script: the client cannot be logged in")
+
+// offers are what a client's negotiate contexts offer (MS-SMB2 2.2.3.1).
+type offers struct {
+	ciphers []proto.Cipher
+	signers []proto.SigningAlgorithm // none: the client knows no such context
+}
+
+// readOffers reads the negotiate contexts of m, a NEGOTIATE of 3.1.1.
+func readOffers(m *Message) (o offers) {
+	msg := m.Body
+	off, count := int(le.Uint32(msg[28:]))-proto.HeaderSize, int(le.Uint16(msg[32:]))
+	for range count {
+		if off < 0 || off+8 > len(msg) {
+			return o
+		}
+		kind, n := le.Uint16(msg[off:]), int(le.Uint16(msg[off+2:]))
+		if off+8+n > len(msg) || n < 2 {
+			return o
+		}
+		for b := msg[off+10 : off+8+n]; len(b) >= 2; b = b[2:] {
+			switch kind {
+			case 2:
+				o.ciphers = append(o.ciphers, proto.Cipher(le.Uint16(b)))
+			case 8:
+				o.signers = append(o.signers, proto.SigningAlgorithm(le.Uint16(b)))
+			}
+		}
+		off += (8 + n + 7) &^ 7
+	}
+	return o
+}
+
+// loginNTLM answers m, a SESSION_SETUP of the account's user, and reports whether it was the last. The
+// keys of the session follow from key.
+func (c *Conn) loginNTLM(m *Message) (key []byte, err error) {
+	at := bytes.Index(m.Body, []byte("NTLMSSP\x00\x03\x00\x00\x00"))
+	if at >= 0 {
+		return c.S.Account.prove(m.Body[at:], c.challenge)
+	}
+	c.session, c.challenge = Session, challenge()
+	state := der(0xa0, []byte{0x0a, 1, 1})
+	mech := der(0xa1, []byte(oidNTLM))
+	token := der(0xa1, der(0x30, state, mech, der(0xa2, der(4, c.challenge))))
+	b := []byte{9, 0, 0, 0, proto.HeaderSize + 8, 0}
+	b = append(le.AppendUint16(b, uint16(len(token))), token...)
+	msg := c.Begin(m, proto.StatusMoreProcessingRequired, len(b))
+	copy(msg[proto.HeaderSize:], b)
+	c.preauth.Update(msg)
+	return nil, c.End(m, len(msg), InClear)
+}
+
+// prove checks the client's proof (MS-NLMP 3.3.2) and returns the session key.
+func (a *Account) prove(auth, challenge []byte) ([]byte, error) {
+	field := func(i int) []byte {
+		n, off := le.Uint16(auth[12+8*i:]), le.Uint32(auth[16+8*i:])
+		return auth[off : off+uint32(n)]
+	}
+	response, domain, key := field(1), proto.DecodeUTF16(field(2)), field(5)
+	if proto.DecodeUTF16(field(3)) != a.User || len(response) < 16 || len(key) != 16 || len(challenge) < 32 {
+		return nil, errLogin
+	}
+	owf := mac(ntlm.NTHash(a.Password), proto.AppendUTF16(nil, strings.ToUpper(a.User)+domain))
+	if !hmac.Equal(response[:16], mac(owf, challenge[24:32], response[16:])) {
+		return nil, errLogin
+	}
+	rc, err := rc4.NewCipher(mac(owf, response[:16]))
+	if err != nil {
+		return nil, err
+	}
+	exported := make([]byte, 16)
+	rc.XORKeyStream(exported, key)
+	return exported, nil
+}
+
+func mac(key []byte, parts ...[]byte) []byte {
+	m := hmac.New(md5.New, key)
+	for _, p := range parts {
+		m.Write(p)
+	}
+	return m.Sum(nil)
+}
+
+const (
+	oidNTLM   = "\x06\x0a\x2b\x06\x01\x04\x01\x82\x37\x02\x02\x0a"
+	oidSPNEGO = "\x06\x06\x2b\x06\x01\x05\x05\x02"
+)
+
+// offer is SPNEGO's first token, with NTLM alone.
+func offer() []byte {
+	list := der(0xa0, der(0x30, []byte(oidNTLM)))
+	return der(0x60, []byte(oidSPNEGO), der(0xa0, der(0x30, list)))
+}
+
+func der(tag byte, parts ...[]byte) []byte {
+	content := bytes.Join(parts, nil)
+	if len(content) < 0x80 {
+		return append([]byte{tag, byte(len(content))}, content...)
+	}
+	return append([]byte{tag, 0x81, byte(len(content))}, content...)
+}
+
+// challenge is NTLM's CHALLENGE_MESSAGE.
+func challenge() []byte {
+	target := []byte{2, 0, 6, 0, 'S', 0, 'R', 0, 'V', 0, 1, 0, 6, 0, 'S', 0, 'R', 0, 'V', 0, 7, 0, 8, 0}
+	target = le.AppendUint64(target, uint64(proto.NewFiletime(time.Now())))
+	target = append(target, 0, 0, 0, 0)
+	b := append([]byte("NTLMSSP\x00"), 2, 0, 0, 0)
+	b = append(b, 6, 0, 6, 0, 56, 0, 0, 0)
+	b = le.AppendUint32(b, 0xe28a8215)
+	b = append(b, "nonceses"...)
+	b = append(b, make([]byte, 8)...)
+	b = le.AppendUint16(b, uint16(len(target)))
+	b = le.AppendUint16(b, uint16(len(target)))
+	b = le.AppendUint32(b, 62)
+	b = append(b, 6, 1, 0, 0, 0, 0, 0, 15)
+	b = append(b, 'S', 0, 'R', 0, 'V', 0)
+	return append(b, target...)
+}
