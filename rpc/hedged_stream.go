@@ -271,21 +271,21 @@ func (h *hedge) lose() {
 var errNotCommitted = status.Error(codes.Canceled, "rpc: another attempt of the hedged call was answered")
 
 // outcome is how an attempt has ended that has no header.
-func (h *hedge) outcome() (error, metadata.MD) {
+func (h *hedge) outcome() (metadata.MD, error) {
 	if err := h.cs.outcome(); err != nil {
 		if err == io.EOF {
 			err = nil
 		}
-		return err, h.cs.Trailer()
+		return h.cs.Trailer(), err
 	}
 	a := h.cs.current()
 	st, _ := a.outcome()
-	return h.cs.failure(st), a.trailerMD()
+	return a.trailerMD(), h.cs.failure(st)
 }
 
 // ended decides what follows the end of an attempt without a header.
 func (hs *hedgedStream) ended(h *hedge) {
-	err, trailer := h.outcome()
+	trailer, err := h.outcome()
 	if err != nil {
 		h.cs.finish(err) // which releases it; its status and trailer stay
 	}

@@ -33,7 +33,6 @@ type webClientStream struct {
 	failed   error         // set before that
 
 	recvMu sync.Mutex // held while the response is read
-	gotOne bool
 
 	mu     sync.Mutex
 	over   bool

@@ -33,7 +33,7 @@ func (l *held) Accept() (net.Conn, error) {
 func (c heldConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.gate.RLock() // the first bytes have come: the rest comes with them
-	c.gate.RUnlock()
+	defer c.gate.RUnlock()
 	return n, err
 }
 
