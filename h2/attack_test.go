@@ -513,3 +513,22 @@ func TestBigLengths(t *testing.T) {
 	r.nc.Write(h[:])
 	r.wantGoAway(FrameSizeError)
 }
+
+// TestAttackUnfinishedHeaders is a peer that begins a header list and sends nothing more:
+// the frame is not complete, or a CONTINUATION is missing. HeaderTimeout ends that.
+func TestAttackUnfinishedHeaders(t *testing.T) {
+	block := []byte{0x82, 0x86, 0x84} // GET, http, /
+	for name, begun := range map[string][]byte{
+		"frame":        append([]byte{0, 0, 100, 1, 5, 0, 0, 0, 1}, block...),
+		"CONTINUATION": append([]byte{0, 0, 3, 1, 1, 0, 0, 0, 1}, block...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := rawServer(t, Config{HeaderTimeout: 50 * time.Millisecond}, nil)
+			r.request(1, End) // is answered
+			r.wait("answer", func(s seen) bool { return s.id == 1 && s.end })
+			begun[8] = 3
+			r.nc.Write(begun)
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	}
+}

@@ -43,6 +43,9 @@ type Config struct {
 	// MaxHeaderList bounds a received header list, counted as SETTINGS_MAX_HEADER_LIST_SIZE
 	// does (RFC 9113 section 6.5.2); 0: 64 KiB.
 	MaxHeaderList int
+	// HeaderTimeout bounds the time between the first bytes of a header list and its
+	// last ones; then the connection ends with ENHANCE_YOUR_CALM. 0: none.
+	HeaderTimeout time.Duration
 	// LongHeaders says what a server does with a longer one.
 	LongHeaders LongHeaders
 	// ExtendedConnect permits requests of method CONNECT with :protocol on a server

@@ -24,6 +24,7 @@ type Conn struct {
 	h        Handler
 	events   ConnHandler          // h, or nil
 	inform   InformationalHandler // h, or nil
+	limits   LimitHandler         // h, or nil
 	batch    BatchHandler         // h, or nil
 	recycler Recycler             // h, or nil
 	done     chan struct{}        // made by Done; under mu
@@ -148,6 +149,25 @@ func (c *Conn) Streams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held
+}
+
+// Unusable returns why no stream can be opened any more; nil: streams can be opened, if
+// need be once others have ended.
+func (c *Conn) Unusable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.openable()
+}
+
+// StreamLimit returns how many streams a client may have open at a time; 0 when none can
+// be opened any more.
+func (c *Conn) StreamLimit() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.openable() != nil {
+		return 0
+	}
+	return c.send.maxStreams
 }
 
 // CanOpen reports whether Open would succeed now without waiting.

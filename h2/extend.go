@@ -11,6 +11,13 @@ type InformationalHandler interface {
 	OnInformational(s *Stream, h *Header)
 }
 
+// LimitHandler is a client's Handler that wants to know how many streams it may open.
+type LimitHandler interface {
+	// OnStreamLimit is called when [Conn.StreamLimit] has changed because of the peer's
+	// SETTINGS. It is called like the methods of Handler.
+	OnStreamLimit(c *Conn)
+}
+
 // BatchHandler is a Handler that wakes other goroutines no more often than needed.
 type BatchHandler interface {
 	// OnBatchEnd is called when everything that has arrived has been delivered, before

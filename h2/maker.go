@@ -39,6 +39,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.events, _ = h.(ConnHandler)
 	c.recycler, _ = h.(Recycler)
 	c.inform, _ = h.(InformationalHandler)
+	c.limits, _ = h.(LimitHandler)
 	c.batch, _ = h.(BatchHandler)
 	c.enc.init()
 	c.send.init()

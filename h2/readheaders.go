@@ -3,6 +3,7 @@ package h2
 import (
 	"encoding/binary"
 	"strconv"
+	"time"
 )
 
 // onHeaders reads a header list with all its frames and delivers it.
@@ -28,9 +29,17 @@ const peekBlock = 32 << 10
 // before the connection, not the stream alone, is ended.
 const longFactor = 8
 
+const lateHeaders = "a header list took longer than HeaderTimeout"
+
+var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: lateHeaders}
+
 // readBlock reads the header block that f starts and decodes it. The error ends the
 // connection; bad is what is wrong with the list.
 func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
+	if d := c.cfg.HeaderTimeout; d > 0 && (!f.has(flagEndHeaders) || c.in.r.Buffered() < f.length) {
+		late := time.AfterFunc(d, func() { c.abort(EnhanceYourCalm, lateHeaders, errLateHeaders) })
+		defer late.Stop()
+	}
 	if f.has(flagEndHeaders) && f.length <= peekBlock {
 		p, err := c.peek(f.length)
 		if err != nil {

@@ -24,13 +24,18 @@ func (c *Conn) onSettings(f frame) error {
 		return err
 	}
 	c.lock()
+	limit := c.send.maxStreams
 	first, err := c.settings(f, p)
+	limited := limit != c.send.maxStreams
 	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	if first && c.events != nil {
 		c.events.OnSettings(c)
+	}
+	if limited && c.limits != nil {
+		c.limits.OnStreamLimit(c)
 	}
 	_, err = c.in.r.Discard(f.length)
 	return err

@@ -248,6 +248,46 @@ func TestAttackSlowHeader(t *testing.T) {
 	}
 }
 
+// TestAttackSlowHeaderList is a client that does not finish a header list: in its first
+// frame, or by not sending the CONTINUATION.
+func TestAttackSlowHeaderList(t *testing.T) {
+	block := []byte{0x82, 0x86, 0x84} // GET, http, /
+	frames := map[string][]byte{
+		"frame":        append([]byte{0, 0, 100, 1, 5, 0, 0, 0, 1}, block...),
+		"CONTINUATION": append([]byte{0, 0, 3, 1, 1, 0, 0, 0, 1}, block...),
+	}
+	for _, s := range stacks {
+		if !s.own || s.tls {
+			continue
+		}
+		for name, frame := range frames {
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
+					srv.ReadHeaderTimeout = 200 * time.Millisecond
+					srv.ErrorLog = log.New(io.Discard, "", 0)
+				})
+				nc, err := net.Dial("tcp", r.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				io.WriteString(nc, http2.ClientPreface)
+				fr := http2.NewFramer(nc, nc)
+				fr.WriteSettings()
+				nc.Write(frame)
+				nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+				// On a busy machine the time may pass before the preface is looked at: then
+				// the connection ends without a GOAWAY.
+				if _, err := io.Copy(io.Discard, nc); err != nil {
+					if ne, ok := err.(net.Error); ok && ne.Timeout() {
+						t.Error("the connection was not closed")
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestAttackSlowBody is a client that sends its body a byte at a time: ReadTimeout
 // ends that, and not the other streams.
 func TestAttackSlowBody(t *testing.T) {

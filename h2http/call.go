@@ -50,6 +50,7 @@ type call struct {
 	informed    int         // bytes of informational responses
 	heard       bool        // a header list has come; the connection's goroutine's
 	stop        func() bool // ends watching the context; nil: not watched
+	over        func()      // called once, when the stream has been released; nil: nothing
 
 	inlineMore   [4]h2.Field
 	inlineFields [10]h2.Field // of the request
@@ -194,6 +195,22 @@ func (x *call) finished(d direction) {
 	if last {
 		x.body.unbind()
 		s.Release()
+		x.isOver()
+	}
+}
+
+// isOver calls x.over, unless a stream is still in use.
+func (x *call) isOver() {
+	x.mu.Lock()
+	over := x.over
+	if x.stream != nil && !x.released {
+		over = nil
+	} else {
+		x.over = nil
+	}
+	x.mu.Unlock()
+	if over != nil {
+		over()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type clientConn struct {
 	pool  *clientPool
 	group *group
+	owner *singleConn // that uses it outside the pool; nil: none
 	h2    *h2.Conn
 	nc    net.Conn
 	tls   *tls.ConnectionState // nil: unencrypted
@@ -36,11 +37,12 @@ var (
 	_ h2.ConnHandler          = (*clientConn)(nil)
 	_ h2.InformationalHandler = (*clientConn)(nil)
 	_ h2.BatchHandler         = (*clientConn)(nil)
+	_ h2.LimitHandler         = (*clientConn)(nil)
 )
 
-// newClientConn starts a connection.
-func newClientConn(g *group, nc net.Conn) *clientConn {
-	c := &clientConn{pool: g.pool, group: g, nc: nc, ready: make(chan struct{})}
+// newClientConn starts a connection. owner is nil for one of the pool's.
+func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
+	c := &clientConn{pool: g.pool, group: g, owner: owner, nc: nc, ready: make(chan struct{})}
 	if t, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := t.ConnectionState()
 		c.tls = &state
@@ -56,6 +58,7 @@ func newClientConn(g *group, nc net.Conn) *clientConn {
 		}
 		c.readyNow()
 		g.remove(c)
+		c.stateChanged()
 	})
 	return c
 }
@@ -126,10 +129,27 @@ func (c *clientConn) OnReset(s *h2.Stream, err error) {
 }
 
 // OnSettings marks the connection ready.
-func (c *clientConn) OnSettings(*h2.Conn) { c.readyNow() }
+func (c *clientConn) OnSettings(*h2.Conn) {
+	c.readyNow()
+	c.stateChanged()
+}
+
+// OnStreamLimit tells the connection's owner that the server permits more or fewer
+// streams.
+func (c *clientConn) OnStreamLimit(*h2.Conn) { c.stateChanged() }
 
 // OnGoAway takes the connection out of use for further requests.
-func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) { c.group.remove(c) }
+func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {
+	c.group.remove(c)
+	c.stateChanged()
+}
+
+// stateChanged tells the connection's owner.
+func (c *clientConn) stateChanged() {
+	if c.owner != nil {
+		c.owner.stateChanged()
+	}
+}
 
 // OnIdle notes the time for IdleConnTimeout.
 func (c *clientConn) OnIdle(*h2.Conn) {

@@ -264,7 +264,7 @@ func (g *group) connect(ctx context.Context, d *dial) {
 
 // add makes nc a connection of the group. g.mu is held.
 func (g *group) add(nc net.Conn) *clientConn {
-	c := newClientConn(g, nc)
+	c := newClientConn(g, nc, nil)
 	g.conns = append(g.conns, c)
 	g.pool.keep(g)
 	return c

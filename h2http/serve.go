@@ -163,7 +163,7 @@ func (a *acceptor) tell(nc net.Conn) {
 		a.other(nc, nc)
 		return
 	}
-	a.limit(nc, a.headerTimeout())
+	a.limit(nc, headerTimeout(a.engine.srv))
 	conn, found, err := sniff(nc)
 	if err != nil {
 		a.drop(nc)
@@ -211,8 +211,8 @@ func (a *acceptor) limit(nc net.Conn, d time.Duration) {
 	}
 }
 
-func (a *acceptor) headerTimeout() time.Duration {
-	srv := a.engine.srv
+// headerTimeout is how long a request's header may take, as in net/http.
+func headerTimeout(srv *http.Server) time.Duration {
 	if srv.ReadHeaderTimeout != 0 {
 		return srv.ReadHeaderTimeout
 	}

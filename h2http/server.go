@@ -85,6 +85,7 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 		return nil, err
 	}
 	cfg.LongHeaders = h2.DeliverLong
+	cfg.HeaderTimeout = max(0, headerTimeout(srv))
 	cfg.MaxStreams = defaultMaxStreams
 	if srv.HTTP2 != nil && srv.HTTP2.MaxConcurrentStreams > 0 {
 		cfg.MaxStreams = srv.HTTP2.MaxConcurrentStreams
@@ -123,9 +124,13 @@ func (e *engine) install() {
 		}
 	}
 	srv.RegisterOnShutdown(e.shutdown)
-	if f := srv.ConnState; f != nil {
+	f, d := srv.ConnState, prefaceLimit(srv)
+	if f != nil || d > 0 {
 		srv.ConnState = func(c net.Conn, s http.ConnState) {
-			if !isHold(c) {
+			if s == http.StateNew && d > 0 {
+				c.SetReadDeadline(time.Now().Add(d))
+			}
+			if f != nil && !isHold(c) {
 				f(c, s)
 			}
 		}
@@ -211,6 +216,7 @@ func (e *engine) serveUnencrypted(c *tls.Conn, h http.Handler) {
 		return
 	}
 	nc := u.UnencryptedNetConn()
+	nc.SetReadDeadline(time.Time{}) // prefaceLimit's
 	done := make(chan struct{})
 	e.start(nc, h, connOf(h), nil, prefaceRead, func() { close(done) })
 	<-done

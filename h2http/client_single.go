@@ -1,0 +1,146 @@
+package h2http
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// NewClientConn is what http.Transport.NewClientConn (Go 1.26) calls for a connection
+// that it has dialled. stateHook is called when the connection's state has changed on
+// its own: a request is over, the peer permits more or fewer streams, it has ended.
+func (p pooled) NewClientConn(nc net.Conn, stateHook func()) (http.RoundTripper, error) {
+	c := &singleConn{changed: make(chan struct{}), hook: stateHook}
+	c.mu.Lock() // newClientConn may call stateChanged at once
+	defer c.mu.Unlock()
+	c.conn = newClientConn(&group{pool: p.Pool}, nc, c)
+	return c, nil
+}
+
+// singleConn is a connection outside any pool: an http.ClientConn's. A request takes one
+// of the streams that the peer permits, or one that has been reserved; while there is
+// none it waits. Its methods are safe for concurrent use.
+type singleConn struct {
+	conn *clientConn
+	hook func()
+
+	mu       sync.Mutex
+	reserved int
+	taken    int           // by requests that are not over
+	changed  chan struct{} // closed, and made anew, when room may have come
+}
+
+var errConnFull = errors.New("h2http: the connection is closed or at its limit of streams")
+
+// stateChanged is called when a request is over and when the connection's state has
+// changed.
+func (c *singleConn) stateChanged() {
+	c.mu.Lock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+	c.hook()
+}
+
+// room returns how many more streams can be taken. c.mu is held.
+func (c *singleConn) room() int {
+	return max(0, c.conn.h2.StreamLimit()-c.reserved-c.taken)
+}
+
+// RoundTrip sends r on the connection, whatever host its URL names.
+func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := c.take(r.Context()); err != nil {
+		closeBody(r)
+		return nil, err
+	}
+	x := newCall(c.conn, r)
+	x.over = c.giveBack
+	resp, err := x.roundTrip()
+	if err != nil {
+		x.sending.close(r)
+		x.isOver() // a call that has a stream is over when that is released
+	}
+	return resp, err
+}
+
+// take takes a stream for a request.
+func (c *singleConn) take(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		if c.reserved > 0 {
+			c.reserved--
+			c.taken++
+			c.mu.Unlock()
+			return nil
+		}
+		if err := c.conn.h2.Unusable(); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		if c.room() > 0 {
+			c.taken++
+			c.mu.Unlock()
+			return nil
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// giveBack is called once for each stream taken, when its request is over.
+func (c *singleConn) giveBack() {
+	c.mu.Lock()
+	c.taken--
+	c.mu.Unlock()
+	c.stateChanged()
+}
+
+// Reserve takes a stream for a request that is to come.
+func (c *singleConn) Reserve() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.room() == 0 {
+		return errConnFull
+	}
+	c.reserved++
+	return nil
+}
+
+// Release gives a stream back that Reserve has taken.
+func (c *singleConn) Release() {
+	c.mu.Lock()
+	c.reserved = max(0, c.reserved-1)
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+}
+
+// Available returns how many requests can be sent without waiting; 0 after the end.
+func (c *singleConn) Available() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.room()
+}
+
+// InFlight returns how many streams are reserved or taken; 0 after the end.
+func (c *singleConn) InFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn.h2.Unusable() != nil {
+		return 0
+	}
+	return c.reserved + c.taken
+}
+
+// Err returns why the connection cannot be used any more; nil: it can.
+func (c *singleConn) Err() error { return c.conn.h2.Unusable() }
+
+// Close ends the connection and the requests on it.
+func (c *singleConn) Close() error { return c.conn.h2.Close() }
