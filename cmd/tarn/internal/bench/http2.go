@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -35,15 +37,15 @@ func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 		return nil, nil // there is no telling what either side costs on this system
 	}
 	var cases []Case
-	for _, w := range []struct {
-		size     int
-		requests int // of a turn
-		security security
-	}{{100, 8000, unencrypted}, {100, 8000, overTLS}, {16 << 10, 2500, unencrypted}, {1 << 20, 80, unencrypted}} {
+	for _, w := range []http2Work{
+		{size: 100, requests: 8000}, {size: 100, requests: 8000, security: overTLS}, {size: 16 << 10, requests: 2500},
+		{size: 1 << 20, requests: 80}, {size: 1 << 20, requests: 80, source: fromFile},
+	} {
 		if !s.allCases && (w.size != 100 || w.security != unencrypted) {
 			continue
 		}
-		c, err := s.http2Servers(ctx, w.size, s.scaled(w.requests), w.security)
+		w.requests = s.scaled(w.requests)
+		c, err := s.http2Servers(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -51,6 +53,21 @@ func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 	}
 	c, err := s.http2Clients(ctx, 100, s.scaled(8000))
 	if err != nil {
+		return nil, err
+	}
+	cases = append(cases, c)
+	if c, err = s.uploads(ctx, 0); err != nil {
+		return nil, err
+	}
+	cases = append(cases, c)
+	if !s.allCases {
+		return cases, nil
+	}
+	if c, err = s.uploads(ctx, 10*time.Millisecond); err != nil {
+		return nil, err
+	}
+	cases = append(cases, c)
+	if c, err = s.idleConns(ctx); err != nil {
 		return nil, err
 	}
 	return append(cases, c), nil
@@ -62,6 +79,29 @@ func (p plan) scaled(n int) int {
 		return n
 	}
 	return n / 8
+}
+
+// http2Work is what a case asks of servers.
+type http2Work struct {
+	size     int // of a response
+	requests int // of a turn
+	security security
+	source   source
+}
+
+// source says where a response's content comes from.
+type source uint8
+
+const (
+	fromMemory source = iota
+	fromFile          // by http.ServeFile
+)
+
+func (s source) String() string {
+	if s == fromFile {
+		return " from a file"
+	}
+	return ""
 }
 
 // security says whether a case is about TLS.
@@ -79,14 +119,23 @@ func (s security) String() string {
 	return ""
 }
 
-// http2Servers compares servers of HTTP/2 that answer with size bytes.
-func (s *session) http2Servers(ctx context.Context, size, requests int, sec security) (Case, error) {
+// http2Servers compares servers of HTTP/2 that do the work w.
+func (s *session) http2Servers(ctx context.Context, w http2Work) (Case, error) {
 	h2load, _ := exec.LookPath("h2load")
+	path := strconv.Itoa(w.size)
+	if w.source == fromFile {
+		file, err := zeroFile(w.size)
+		if err != nil {
+			return Case{}, err
+		}
+		defer os.Remove(file)
+		path = "file?name=" + url.QueryEscape(file)
+	}
 	var loads []http2Load
 	add := func(name string, kind Kind, url string, used func() time.Duration) {
 		loads = append(loads, http2Load{name, kind, func(ctx context.Context, n int) (time.Duration, error) {
 			before := used()
-			if err := drive2(ctx, h2load, url, size, n); err != nil {
+			if err := drive2(ctx, h2load, url, w.size, n); err != nil {
 				return 0, err
 			}
 			return used() - before, nil
@@ -97,25 +146,40 @@ func (s *session) http2Servers(ctx context.Context, size, requests int, sec secu
 		kind  Kind
 		serve func(srv *http.Server, l net.Listener, sec security) error
 	}{{"net/http", Peer, serveNetHTTP}, {"tarn", Tarn, serveH2HTTP}} {
-		srv, err := startHTTP2(c.serve, sec)
+		srv, err := startHTTP2(c.serve, w.security, http.HandlerFunc(sendMemory))
 		if err != nil {
 			return Case{}, err
 		}
 		defer srv.Close()
-		add(c.name, c.kind, fmt.Sprintf("%s/%d", srv.url, size), processorTime)
+		add(c.name, c.kind, srv.url+"/"+path, processorTime)
 	}
 	note := "Processor time of the server's process; h2load is the client."
 	if h2load == "" {
 		note = "Processor time of client and server together, h2http being the client: h2load is not installed."
-	} else if n, err := startNginx(size, sec); err == nil {
+	} else if n, err := startNginx(w.size, w.security); err == nil {
 		defer n.close()
 		add("nginx", Peer, n.url, n.processorTime)
 	} else {
 		note += " nginx is left out: " + err.Error() + "."
 	}
-	c, err := s.runHTTP2Loads(ctx, fmt.Sprintf("HTTP/2 server, responses of %s%s, %d streams on each of %d connections", sizeName(size), sec, http2Streams, http2Conns), requests, loads)
+	title := fmt.Sprintf("HTTP/2 server, responses of %s%v%v, %d streams on each of %d connections", sizeName(w.size), w.source, w.security, http2Streams, http2Conns)
+	c, err := s.runHTTP2Loads(ctx, title, w.requests, loads)
 	c.Note = note
 	return c, err
+}
+
+// zeroFile makes a file of size bytes in the directory for temporary ones.
+func zeroFile(size int) (string, error) {
+	f, err := os.CreateTemp("", "tarn-bench-file")
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.Write(zeros[:size]); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), f.Close()
 }
 
 func serveNetHTTP(srv *http.Server, l net.Listener, sec security) error {
@@ -139,15 +203,15 @@ func serveH2HTTP(srv *http.Server, l net.Listener, sec security) error {
 // http2Server is a server in this process.
 type http2Server struct {
 	*http.Server
-	url string
+	addr, url string
 }
 
-func startHTTP2(serve func(*http.Server, net.Listener, security) error, sec security) (*http2Server, error) {
+func startHTTP2(serve func(*http.Server, net.Listener, security) error, sec security, h http.Handler) (*http2Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	srv := &http.Server{Handler: http.HandlerFunc(sendMemory), ErrorLog: quiet(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 2 * http2Streams}}
+	srv := &http.Server{Handler: h, ErrorLog: quiet(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 2 * http2Streams}}
 	url := "http://" + l.Addr().String()
 	if sec == overTLS {
 		url = "https://" + l.Addr().String()
@@ -158,11 +222,15 @@ func startHTTP2(serve func(*http.Server, net.Listener, security) error, sec secu
 		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 	}
 	go serve(srv, l, sec) // ends with Close
-	return &http2Server{srv, url}, nil
+	return &http2Server{srv, l.Addr().String(), url}, nil
 }
 
-// sendMemory answers /N with N bytes in one Write.
+// sendMemory answers /N with N bytes in one Write, and /file with the file in name.
 func sendMemory(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/file" {
+		http.ServeFile(w, r, r.FormValue("name"))
+		return
+	}
 	n, err := strconv.Atoi(r.URL.Path[1:])
 	if err != nil || n < 0 || n > len(zeros) {
 		http.NotFound(w, r)
@@ -243,7 +311,7 @@ func (s *session) http2Clients(ctx context.Context, size, n int) (Case, error) {
 		defer nginx.close()
 		url = nginx.url
 	} else {
-		srv, err := startHTTP2(serveH2HTTP, unencrypted)
+		srv, err := startHTTP2(serveH2HTTP, unencrypted, http.HandlerFunc(sendMemory))
 		if err != nil {
 			return Case{}, err
 		}

@@ -1,0 +1,193 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// uploadSize is the length of an upload in bytes.
+const uploadSize = 64 << 20
+
+// upload is one contestant: a client, and a server that reads what it is sent.
+type upload struct {
+	name string
+	kind Kind
+	rt   http.RoundTripper
+	url  string
+}
+
+// uploads compares how fast one request's body gets from a client to a server of the same make.
+// A round trip that is not zero is made by a relay, which delays what it passes on.
+func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) {
+	title := fmt.Sprintf("Upload of %s in one request", sizeName(uploadSize))
+	note := "Processor time of client and server."
+	if rtt > 0 {
+		title += fmt.Sprintf(", round trip %v", rtt)
+		note = fmt.Sprintf("A relay delays each direction by half the round trip and holds at most %s, what a Linux socket sends unacknowledged by default. Processor time of client, relay and server.", sizeName(relayHolds))
+	}
+	c := Case{Title: title, Note: note, Metrics: []Metric{{"rate", "bytes/s", Bytes, Higher}, {"cpu", "processor time", Nanoseconds, Lower}}}
+	var all []upload
+	for _, m := range []struct {
+		name  string
+		kind  Kind
+		serve func(*http.Server, net.Listener, security) error
+		rt    interface {
+			http.RoundTripper
+			CloseIdleConnections()
+		}
+	}{
+		{"net/http, HTTP/1.1", Peer, serveNetHTTP, new(http.Transport)},
+		{"net/http, HTTP/2", Peer, serveNetHTTP, unencryptedTransport()},
+		{"tarn", Tarn, serveH2HTTP, new(h2http.Transport)},
+	} {
+		srv, err := startHTTP2(m.serve, unencrypted, http.HandlerFunc(takeUpload))
+		if err != nil {
+			return c, err
+		}
+		defer srv.Close()
+		defer m.rt.CloseIdleConnections()
+		url := srv.url
+		if rtt > 0 {
+			r, err := startRelay(srv.addr, rtt/2)
+			if err != nil {
+				return c, err
+			}
+			defer r.Close()
+			url = "http://" + r.Addr().String()
+		}
+		all = append(all, upload{m.name, m.kind, m.rt, url})
+	}
+	rates, used := make([][]float64, len(all)), make([][]float64, len(all))
+	for round := range s.loadRounds + 1 {
+		for i, u := range all {
+			s.progress.step("%s: %s (%d of %d)", title, u.name, round, s.loadRounds)
+			start, before := time.Now(), processorTime()
+			if err := u.send(ctx); err != nil {
+				return c, fmt.Errorf("upload: %s: %w", u.name, err)
+			}
+			if round == 0 {
+				continue // warming up
+			}
+			rates[i] = append(rates[i], uploadSize/time.Since(start).Seconds())
+			used[i] = append(used[i], float64(processorTime()-before))
+		}
+	}
+	for i, u := range all {
+		c.Rows = append(c.Rows, Row{Name: u.name, Kind: u.kind, Turns: rates[i], Values: map[string]float64{"rate": median(rates[i]), "cpu": median(used[i])}})
+	}
+	c.compare()
+	return c, nil
+}
+
+func unencryptedTransport() *http.Transport {
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	return tr
+}
+
+// takeUpload reads a request's body and refuses one of another length.
+func takeUpload(w http.ResponseWriter, r *http.Request) {
+	if n, err := io.Copy(io.Discard, r.Body); n != uploadSize || err != nil {
+		http.Error(w, fmt.Sprintf("%d bytes: %v", n, err), http.StatusBadRequest)
+	}
+}
+
+// nothing is a Reader of undefined bytes that costs nothing.
+type nothing struct{}
+
+func (nothing) Read(p []byte) (int, error) { return len(p), nil }
+
+func (u *upload) send(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url, io.LimitReader(nothing{}, uploadSize))
+	if err != nil {
+		return err
+	}
+	req.ContentLength = uploadSize
+	resp, err := u.rt.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if answer, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s %w", resp.Status, answer, err)
+	}
+	return nil
+}
+
+// relayHolds is how many bytes a relay holds in each direction: the default of the largest send
+// buffer on Linux (net.ipv4.tcp_wmem), which bounds what TCP has under way.
+const relayHolds = 4 << 20
+
+// startRelay passes connections on to addr, each byte later by delay, until the listener that it
+// returns is closed.
+func startRelay(addr string, delay time.Duration) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			a, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b, err := net.Dial("tcp", addr)
+			if err != nil {
+				a.Close()
+				continue
+			}
+			go relay(b, a, delay)
+			go relay(a, b, delay)
+		}
+	}()
+	return l, nil
+}
+
+// relay passes on what src sends until that ends, and closes dst.
+func relay(dst, src net.Conn, delay time.Duration) {
+	type piece struct {
+		due  time.Time
+		data []byte
+	}
+	queue := make(chan piece, relayHolds>>10)
+	var mu sync.Mutex
+	passed := sync.NewCond(&mu)
+	held := 0
+	pool := sync.Pool{New: func() any { return make([]byte, 256<<10) }}
+	go func() {
+		defer dst.Close()
+		for p := range queue {
+			time.Sleep(time.Until(p.due))
+			dst.Write(p.data) // once dst is closed, src is read until it ends, too
+			mu.Lock()
+			held -= len(p.data)
+			mu.Unlock()
+			passed.Signal()
+			pool.Put(p.data[:cap(p.data)])
+		}
+	}()
+	for {
+		data := pool.Get().([]byte)
+		n, err := src.Read(data)
+		if n > 0 {
+			mu.Lock()
+			for held >= relayHolds {
+				passed.Wait()
+			}
+			held += n
+			mu.Unlock()
+			queue <- piece{time.Now().Add(delay), data[:n]}
+		}
+		if err != nil {
+			close(queue)
+			return
+		}
+	}
+}
