@@ -146,6 +146,10 @@ func (cc *ClientConn) intercept() (err error) {
 	if o.streamOne != nil {
 		o.stream = append([]grpc.StreamClientInterceptor{o.streamOne}, o.stream...)
 	}
+	if warnOfFilter(o.callLog, "WithBinaryLog"); o.callLog != nil {
+		l := callLogger{cc, o.callLog}
+		o.unary, o.stream = append(o.unary, l.unary), append(o.stream, l.stream)
+	}
 	cc.unary, cc.stream = chainUnaryClient(o.unary), chainStreamClient(o.stream)
 	if cc.unary == nil && cc.stream == nil {
 		return nil

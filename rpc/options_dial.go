@@ -57,6 +57,7 @@ type dialOptions struct {
 
 	noResolverConfig bool // service configs come from WithDefaultServiceConfig alone
 	noHealthCheck    bool
+	callLog          *CallLog // nil: none
 
 	protocol     Protocol
 	roundTripper http.RoundTripper // nil: the client connects by itself

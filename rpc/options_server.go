@@ -55,6 +55,7 @@ type serverOptions struct {
 	cors           *cors
 	lendAll        bool
 	lendOf         []string
+	callLog        *CallLog // nil: none
 }
 
 func defaultServerOptions() serverOptions {

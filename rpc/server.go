@@ -84,6 +84,10 @@ func NewServer(opts ...ServerOption) *Server {
 	if o.streamOne != nil {
 		o.stream = append([]grpc.StreamServerInterceptor{o.streamOne}, o.stream...)
 	}
+	if warnOfFilter(o.callLog, "BinaryLog"); o.callLog != nil {
+		o.unary = append([]grpc.UnaryServerInterceptor{o.callLog.unaryServer}, o.unary...)
+		o.stream = append([]grpc.StreamServerInterceptor{o.callLog.streamServer}, o.stream...)
+	}
 	maker, err := h2.Servers(o.h2())
 	s := &Server{
 		maker: maker, makerErr: err,

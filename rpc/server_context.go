@@ -95,6 +95,10 @@ func (t *transportStream) SetTrailer(md metadata.MD) error {
 
 // callOf finds the call behind a handler's context; nil when there is none.
 func callOf(ctx context.Context) *serverCall {
-	t, _ := grpc.ServerTransportStreamFromContext(ctx).(*transportStream)
+	ts := grpc.ServerTransportStreamFromContext(ctx)
+	if l, ok := ts.(*loggedTransport); ok {
+		ts = l.ServerTransportStream
+	}
+	t, _ := ts.(*transportStream)
 	return (*serverCall)(t)
 }
