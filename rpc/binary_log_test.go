@@ -72,7 +72,7 @@ func (s *logSink) take(side logpb.GrpcLogEntry_Logger) []string {
 }
 
 // logged is the service whose calls are logged.
-func loggedService() *testService {
+func loggedService(waiting chan<- struct{}) *testService {
 	md := func(ctx context.Context) error {
 		if err := grpc.SetHeader(ctx, metadata.Pairs("head", "1", "bin-bin", "\x00\xff")); err != nil {
 			return err
@@ -85,6 +85,7 @@ func loggedService() *testService {
 			case "plain":
 				return nil, status.Error(codes.NotFound, "nothing here")
 			case "wait":
+				waiting <- struct{}{}
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -124,23 +125,23 @@ func loggedService() *testService {
 var loggedCalls = []struct {
 	name string
 	side []logpb.GrpcLogEntry_Logger // whose entries do not depend on time
-	call func(ctx context.Context, c pb.TestServiceClient) error
+	call func(ctx context.Context, c pb.TestServiceClient, waiting <-chan struct{}) error
 	code codes.Code
 }{
-	{"unary", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"unary", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		ctx = metadata.AppendToOutgoingContext(ctx, "k", "v", "k", "w", "b-bin", "\x01")
 		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(30)})
 		return err
 	}, codes.OK},
-	{"unary with a status and details", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"unary with a status and details", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 9}})
 		return err
 	}, codes.FailedPrecondition},
-	{"unary with a status alone", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"unary with a status alone", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Message: "plain"}})
 		return err
 	}, codes.NotFound},
-	{"both sides stream", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"both sides stream", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		s, err := c.FullDuplexCall(ctx)
 		for n := 1; err == nil && n < 4; n++ {
 			if err = s.Send(&pb.StreamingOutputCallRequest{Payload: payload(n * 10)}); err == nil {
@@ -158,7 +159,7 @@ var loggedCalls = []struct {
 		}
 		return err
 	}, codes.OK},
-	{"the server streams", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"the server streams", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}, {Size: 4}}})
 		for err == nil {
 			_, err = s.Recv()
@@ -168,7 +169,7 @@ var loggedCalls = []struct {
 		}
 		return err
 	}, codes.OK},
-	{"the client streams", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"the client streams", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		s, err := c.StreamingInputCall(ctx)
 		for n := 0; err == nil && n < 3; n++ {
 			err = s.Send(&pb.StreamingInputCallRequest{Payload: payload(5)})
@@ -178,18 +179,22 @@ var loggedCalls = []struct {
 		}
 		return err
 	}, codes.OK},
-	{"not logged", bothSides, func(ctx context.Context, c pb.TestServiceClient) error {
+	{"not logged", bothSides, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		_, err := c.EmptyCall(ctx, &pb.Empty{})
 		return err
 	}, codes.OK},
 	// From here on servers may log after the client has gone on.
-	{"unary, cancelled", clientSide, func(ctx context.Context, c pb.TestServiceClient) error {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	{"unary, cancelled", clientSide, func(ctx context.Context, c pb.TestServiceClient, waiting <-chan struct{}) error {
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		go func() {
+			<-waiting
+			cancel()
+		}()
 		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Message: "wait"}})
 		return err
-	}, codes.DeadlineExceeded},
-	{"a stream, cancelled", clientSide, func(ctx context.Context, c pb.TestServiceClient) error {
+	}, codes.Canceled},
+	{"a stream, cancelled", clientSide, func(ctx context.Context, c pb.TestServiceClient, _ <-chan struct{}) error {
 		ctx, cancel := context.WithCancel(ctx)
 		s, err := c.FullDuplexCall(ctx)
 		if err == nil {
@@ -233,14 +238,15 @@ func TestBinaryLogAsGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stockServer, stockAddr := startGRPC(t, loggedService())
-	tarnServer, tarnAddr := startTarn(t, loggedService(), rpc.BinaryLog(log))
+	waiting := make(chan struct{})
+	stockServer, stockAddr := startGRPC(t, loggedService(waiting))
+	tarnServer, tarnAddr := startTarn(t, loggedService(waiting), rpc.BinaryLog(log))
 	stock := pb.NewTestServiceClient(dialGRPC(t, stockAddr))
 	tarn := pb.NewTestServiceClient(dialTarn(t, tarnAddr, rpc.WithBinaryLog(log)))
 	total := 0
 	for _, c := range loggedCalls {
-		wantCode(t, c.call(ctxFor(t), stock), c.code)
-		wantCode(t, c.call(ctxFor(t), tarn), c.code)
+		wantCode(t, c.call(ctxFor(t), stock, waiting), c.code)
+		wantCode(t, c.call(ctxFor(t), tarn, waiting), c.code)
 		settle := func(side logpb.GrpcLogEntry_Logger) { // a server logs the end when the client may have gone on
 			for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 				if theirs.ended(side) && ours.ended(side) {
