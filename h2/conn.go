@@ -170,6 +170,14 @@ func (c *Conn) StreamLimit() int {
 	return c.send.maxStreams
 }
 
+// Windows returns how many bytes of DATA the peer may send on the connection now, and how
+// many this side may.
+func (c *Conn) Windows() (local, remote int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.recv.conn), c.send.conn
+}
+
 // CanOpen reports whether Open would succeed now without waiting.
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()

@@ -215,7 +215,12 @@ func (a *attempt) write(ctx context.Context, out *h2.Out) error {
 		freeOut(out)
 		return h2.ErrStreamDone
 	}
-	return a.st.Write(ctx, out)
+	carries := out.Data.Len() > 0 || out.Rest != nil
+	err := a.st.Write(ctx, out)
+	if err == nil && carries {
+		a.conn.entity.MessageSent()
+	}
+	return err
 }
 
 func freeOut(out *h2.Out) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -28,12 +29,14 @@ type call struct {
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
 	picked   pick               // of the attempt
 	waited   bool               // for a picker; statistics have yet to be told
+	entity   *entity.Channel    // counts the call; nil: not counted
 }
 
 // init decides everything that does not depend on a connection.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
 	cc.idle.calls.Add(1)
-	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts}
+	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts, entity: cc.entity}
+	c.entity.Begin()
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
@@ -142,9 +145,11 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 		c.statsOutHeader(&conn.peer)
 	}
 	a.begun()
+	carries := out.Data.Len() > 0 || out.Rest != nil
 	st, err := conn.h2c.Open(c.ctx, a, out)
 	if err == nil {
 		a.opened(st)
+		conn.began(carries)
 		return maybeProcessed, nil
 	}
 	return c.openFailed(a, conn, out, err)
@@ -213,6 +218,7 @@ func (c *call) report(a *attempt, err error) {
 	if err == nil {
 		c.retry.throttle.succeeded()
 	}
+	c.entity.End(entity.OutcomeOf(err))
 	if !c.info.after { // the client's default options are counted in
 		return
 	}

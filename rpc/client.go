@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -60,6 +61,8 @@ type ClientConn struct {
 
 	wg sync.WaitGroup // connections, and the goroutines that make and check them
 
+	entity *entity.Channel // in channelz; nil: not listed
+
 	mu       sync.Mutex // taken after subConn.mu and switcher.mu
 	state    connectivity.State
 	changed  signal    // when state changes
@@ -87,6 +90,7 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	if err := cc.configure(); err != nil {
 		return nil, err
 	}
+	cc.entity = o.channelz.Entities().AddChannel(cc.target.String())
 	return cc, nil
 }
 
@@ -265,6 +269,7 @@ func (cc *ClientConn) Close() error {
 		cc.web.close() // ends the calls
 	}
 	cc.wg.Wait()
+	cc.entity.Remove()
 	if cc.web != nil && cc.web.conns != nil {
 		cc.web.conns.close()
 	}
@@ -277,6 +282,7 @@ func (cc *ClientConn) setState(s connectivity.State) {
 		return
 	}
 	cc.state = s
+	cc.entity.SetState(s)
 	cc.changed.notify()
 	for m := range cc.watchers {
 		m.show(s)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -30,6 +31,7 @@ type clientConn struct {
 	once     sync.Once
 	own      atomic.Int32 // streams that are not the application's: health checks, load reports
 	placing  placing
+	entity   *entity.Socket // in channelz; nil: not listed
 }
 
 // connect opens a connection and waits until the server has spoken. The error
@@ -47,6 +49,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	}
 	c.h2c = cc.maker.Make(nc, c)
 	restTLS(c.h2c, c.peer.AuthInfo)
+	c.entity = s.entity.AddSocket(entityConn(&c.peer, cc.serverName(addr), c.h2c))
 	c.ctx = context.Background()
 	for _, h := range cc.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
@@ -133,6 +136,7 @@ func (c *clientConn) ended(error) {
 	c.placing.cancel()
 	c.leave()
 	c.cc.dismiss(c)
+	c.entity.Remove()
 	for _, h := range c.cc.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{Client: true})
 	}

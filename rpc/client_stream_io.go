@@ -169,6 +169,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		return err
 	}
 	a.replies.From(v)
+	a.conn.entity.MessageReceived()
 	if cs.statsOn() {
 		cs.statsInPayload(v, n, r)
 	}

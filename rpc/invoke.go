@@ -154,6 +154,9 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	}
 	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease, reply)
 	a.replies.From(reply)
+	if err == nil {
+		a.conn.entity.MessageReceived()
+	}
 	if err == nil && c.statsOn() {
 		c.statsInPayload(reply, n, &r)
 	}

@@ -57,7 +57,8 @@ type dialOptions struct {
 
 	noResolverConfig bool // service configs come from WithDefaultServiceConfig alone
 	noHealthCheck    bool
-	callLog          *CallLog // nil: none
+	callLog          *CallLog          // nil: none
+	channelz         *ChannelzRegistry // nil: not listed
 
 	protocol     Protocol
 	roundTripper http.RoundTripper // nil: the client connects by itself

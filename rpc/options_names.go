@@ -53,8 +53,8 @@ func WithWriteBufferSize(int) DialOption { return dialOption(func(*dialOptions) 
 // write buffer to share.
 func WithSharedWriteBuffer(val bool) DialOption { return dialOption(func(*dialOptions) {}) }
 
-// WithChannelzParentID is accepted for grpc-go's sake and has no effect: clients are
-// not listed in channelz.
+// WithChannelzParentID is accepted for grpc-go's sake and has no effect: a client is
+// listed in channelz (see [WithChannelz]) as one that has no parent.
 func WithChannelzParentID(channelz.Identifier) DialOption { return dialOption(func(*dialOptions) {}) }
 
 // useBundle takes the credentials out of the bundle, if there is one.

@@ -55,7 +55,8 @@ type serverOptions struct {
 	cors           *cors
 	lendAll        bool
 	lendOf         []string
-	callLog        *CallLog // nil: none
+	callLog        *CallLog          // nil: none
+	channelz       *ChannelzRegistry // nil: not listed
 }
 
 func defaultServerOptions() serverOptions {

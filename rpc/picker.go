@@ -208,6 +208,9 @@ func (c *call) connection() (*clientConn, error) {
 
 // attemptEnded reports to the balancer how an attempt ended.
 func (c *call) attemptEnded(a *attempt, err error) {
+	if a != nil && a.st != nil {
+		a.conn.counted(a, err)
+	}
 	if c.picked.done == nil {
 		return
 	}

@@ -155,6 +155,8 @@ func (o *dialOptions) refuseNames() error {
 		{len(o.resolvers) > 0, "WithResolvers"},
 		{o.localDNS, "WithLocalDNSResolution"},
 		{o.fixedWindow, "a static window size"},
+		{o.hedging != nil || cfg.hedges(), "a hedging policy"},
+		{o.channelz != nil, "WithChannelz"},
 		{cfg.Balancers != nil || cfg.Balancer != nil, "a load balancing policy in WithDefaultServiceConfig"},
 		{cfg.Health != nil, "healthCheckConfig in WithDefaultServiceConfig"},
 		{o.httpGet && o.protocol != Connect, "WithHTTPGet"},

@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/workers"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 )
@@ -36,6 +37,8 @@ type Server struct {
 	// methods and services are filled before Serve and only read afterwards.
 	methods  map[string]*method
 	services map[string]*service
+
+	entity *entity.Server // in channelz; nil: not listed
 
 	mu        sync.Mutex
 	serving   bool
@@ -98,6 +101,7 @@ func NewServer(opts ...ServerOption) *Server {
 		raw: make(map[net.Conn]struct{}),
 	}
 	s.web = newWebPort(s)
+	s.entity = o.channelz.Entities().AddServer()
 	return s
 }
 
@@ -111,6 +115,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 			panic(fmt.Sprintf("rpc: caller registered %v, which does not implement %v", got, want))
 		}
 	}
+	warnOfChannelz(desc, impl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving {
@@ -168,6 +173,8 @@ func (s *Server) Serve(lis net.Listener) error {
 	s.loops.Add(1)
 	s.mu.Unlock()
 	defer s.loops.Done()
+	listed := s.addListener(lis)
+	defer listed.Remove()
 	defer func() {
 		s.mu.Lock()
 		delete(s.listeners, lis)
@@ -284,6 +291,7 @@ func (s *Server) Stop() {
 		s.handlers.Wait()
 	}
 	s.workers.Close()
+	s.entity.Remove()
 }
 
 // GracefulStop closes all listeners, tells clients to go away, and returns when
@@ -309,6 +317,7 @@ func (s *Server) GracefulStop() {
 	s.stopping = stopped
 	s.mu.Unlock()
 	s.workers.Close()
+	s.entity.Remove()
 }
 
 func (s *Server) closeListeners() {

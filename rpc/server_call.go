@@ -115,6 +115,8 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		call.timer.Set(at)
 		s.SetDeadline(at)
 	}
+	c.srv.entity.Begin()
+	c.entity.Begin()
 	if len(c.srv.opts.stats) > 0 {
 		call.statsBegin(h)
 	}
@@ -312,6 +314,7 @@ func (c *serverCall) dropped() {
 	if c.asked {
 		c.leaveAdmission()
 	}
+	c.countEnd(c.err)
 	c.sendMu.Lock()
 	c.released = true
 	c.st.Release()

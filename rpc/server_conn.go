@@ -11,6 +11,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
@@ -33,6 +34,7 @@ type serverConn struct {
 	setup     *time.Timer // goes off when the preface is late; until OnSettings
 	placing   placing
 	admission admission
+	entity    *entity.Socket // in channelz; nil: not listed
 
 	mu   sync.Mutex
 	age  *time.Timer
@@ -67,6 +69,7 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 	}
 	h2c := s.maker.Make(nc, c)
 	c.h2c, c.nc = h2c, nc
+	c.entity = s.entity.AddSocket(entityConn(&c.peer, "", h2c))
 	if greeting == h2http.HTTP2Read {
 		h2c.PrefaceRead()
 	}
@@ -129,6 +132,7 @@ func (c *serverConn) ended(error) {
 	for _, h := range s.opts.stats {
 		h.HandleConn(c.ctx, &stats.ConnEnd{})
 	}
+	c.entity.Remove()
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()

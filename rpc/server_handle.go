@@ -24,6 +24,7 @@ func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	} else {
 		err = c.handleStream(m)
 	}
+	c.countEnd(err)
 	c.release()
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsEnd(err)
@@ -65,6 +66,9 @@ func (c *serverCall) handleUnary(m *method) (unsent bool, err error) {
 		err = c.sendError(c.st.Write(c, &out))
 	}
 	c.sendMu.Unlock()
+	if err == nil {
+		c.conn.entity.MessageSent()
+	}
 	if len(c.conn.srv.opts.stats) > 0 {
 		if err == nil {
 			c.statsOutPayload(reply, info)
@@ -113,6 +117,7 @@ func (c *serverCall) Exited() {
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
 		c.sendStatus(st)
+		c.countEnd(st.Err())
 		c.release()
 		if len(c.conn.srv.opts.stats) > 0 {
 			c.statsEnd(st.Err())

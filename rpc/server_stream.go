@@ -137,6 +137,7 @@ func (s *serverStream) SendMsg(v any) error {
 	if err := c.sendError(c.st.Write(c, &out)); err != nil {
 		return err
 	}
+	c.conn.entity.MessageSent()
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsOutPayload(v, info)
 	}
@@ -231,6 +232,7 @@ func (c *serverCall) decode(r *received, v any) error {
 		return err
 	}
 	c.requests().From(v)
+	c.conn.entity.MessageReceived()
 	if len(o.stats) > 0 {
 		c.statsInPayload(v, size, r)
 	}

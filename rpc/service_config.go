@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,6 +133,11 @@ func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	}
 	*d = jsonDuration(v)
 	return nil
+}
+
+// hedges says whether some method has a hedging policy.
+func (js *jsonConfig) hedges() bool {
+	return slices.ContainsFunc(js.Methods, func(m jsonMethods) bool { return m.Hedging != nil })
 }
 
 // digits says whether s is one or more decimal digits.

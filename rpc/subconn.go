@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc/internal/backoff"
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
@@ -34,6 +35,8 @@ type subConn struct {
 	failures int                // to connect, in a row
 	reset    signal             // of resetBackoff
 
+	entity *entity.Subchannel // in channelz; nil: not listed
+
 	health    *healthWatch // the balancer's listener; nil without one
 	producers map[balancer.ProducerBuilder]*producer
 }
@@ -46,6 +49,7 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 		return nil, errInactive
 	}
 	act.subs[s] = struct{}{}
+	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
 	return s, nil
 }
 
@@ -65,6 +69,7 @@ func (s *subConn) setState(state connectivity.State, err error) {
 		return
 	}
 	s.state = state
+	s.entity.SetState(state, err)
 	if state == connectivity.Ready {
 		s.conn.Store(s.held)
 	} else {
@@ -268,6 +273,7 @@ func (s *subConn) shutdown() {
 		s.stop()
 	}
 	s.setState(connectivity.Shutdown, nil)
+	s.entity.Remove()
 }
 
 func (s *subConn) resetBackoff() {

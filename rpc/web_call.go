@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
@@ -86,6 +87,7 @@ func (c *webCall) serve() {
 	if c.bounded {
 		defer c.unblock()()
 	}
+	c.srv.entity.Begin()
 	c.stats.begin(c, md)
 	// The body's memory is freed when nobody can be in RecvMsg any more.
 	defer c.body.close(&c.recvMu)
@@ -103,6 +105,7 @@ func (c *webCall) serve() {
 		st = status.FromContextError(cause)
 	}
 	c.end(st)
+	c.srv.entity.End(entity.OutcomeOf(st.Err()))
 	c.stats.end(st.Err())
 }
 

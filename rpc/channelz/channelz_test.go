@@ -1,0 +1,303 @@
+package channelz_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/rpc/channelz"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/channelz/grpc_channelz_v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+)
+
+// service is what the tests call.
+type service struct {
+	testpb.UnimplementedTestServiceServer
+}
+
+func (service) UnaryCall(_ context.Context, in *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+	if c := in.GetResponseStatus().GetCode(); c != 0 {
+		return nil, status.Error(codes.Code(c), "as asked")
+	}
+	return &testpb.SimpleResponse{Payload: &testpb.Payload{Body: make([]byte, in.ResponseSize)}}, nil
+}
+
+func (service) FullDuplexCall(s testpb.TestService_FullDuplexCallServer) error {
+	for {
+		if _, err := s.Recv(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := s.Send(&testpb.StreamingOutputCallResponse{}); err != nil {
+			return err
+		}
+	}
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func serve(t *testing.T, s interface {
+	Serve(net.Listener) error
+	Stop()
+}) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(lis) }()
+	t.Cleanup(func() {
+		s.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return lis.Addr().String()
+}
+
+// start runs a listed server of the test service and of channelz.
+func start(t *testing.T, z *rpc.ChannelzRegistry) (*rpc.Server, string) {
+	t.Helper()
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.Channelz(z))
+	testpb.RegisterTestServiceServer(s, service{})
+	channelz.Register(s, z)
+	return s, serve(t, s)
+}
+
+func dial(t *testing.T, addr string, z *rpc.ChannelzRegistry) *rpc.ClientConn {
+	t.Helper()
+	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithChannelz(z))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+// until calls f until it returns "" and fails with what it returned last.
+func until(t *testing.T, f func() string) {
+	t.Helper()
+	var got string
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if got = f(); got == "" {
+			return
+		}
+	}
+	t.Fatal(got)
+}
+
+// use makes calls: five that go well, of them one that streams three messages each way, and
+// two that fail.
+func use(t *testing.T, cc grpc.ClientConnInterface) {
+	t.Helper()
+	c := testpb.NewTestServiceClient(cc)
+	for range 4 {
+		if _, err := c.UnaryCall(bounded(t), &testpb.SimpleRequest{ResponseSize: 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		_, err := c.UnaryCall(bounded(t), &testpb.SimpleRequest{ResponseStatus: &testpb.EchoStatus{Code: 5}})
+		if status.Code(err) != codes.NotFound {
+			t.Fatal(err)
+		}
+	}
+	s, err := c.FullDuplexCall(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := s.Send(&testpb.StreamingOutputCallRequest{ResponseParameters: []*testpb.ResponseParameters{{Size: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+}
+
+// TestEntities: a client, its subchannel and connection, a server, its listener and its
+// connection, with what was counted on each.
+func TestEntities(t *testing.T) {
+	var near, far rpc.ChannelzRegistry
+	_, addr := start(t, &far)
+	cc := dial(t, addr, &near)
+	_, window := start(t, &near) // shows the client
+	use(t, cc)
+
+	look := pb.NewChannelzClient(dial(t, window, nil))
+	top, err := look.GetTopChannels(bounded(t), &pb.GetTopChannelsRequest{})
+	if err != nil || !top.End {
+		t.Fatal(top, err)
+	}
+	ours := slices.IndexFunc(top.Channel, func(c *pb.Channel) bool { return c.Data.Target == cc.CanonicalTarget() })
+	if ours < 0 {
+		t.Fatalf("the client is not among %v", top.Channel)
+	}
+	ch := top.Channel[ours]
+	if d := ch.Data; d.CallsStarted != 7 || d.CallsSucceeded != 5 || d.CallsFailed != 2 || d.State.State != pb.ChannelConnectivityState_READY ||
+		d.LastCallStartedTimestamp == nil || d.Trace.CreationTimestamp == nil || len(d.Trace.Events) < 3 {
+		t.Errorf("the client's data are %v", d)
+	}
+	if got, err := look.GetChannel(bounded(t), &pb.GetChannelRequest{ChannelId: ch.Ref.ChannelId}); err != nil || got.Channel.Data.CallsStarted != 7 {
+		t.Errorf("GetChannel: %v, %v", got, err)
+	}
+	if len(ch.SubchannelRef) != 1 {
+		t.Fatalf("subchannels %v", ch.SubchannelRef)
+	}
+	sub, err := look.GetSubchannel(bounded(t), &pb.GetSubchannelRequest{SubchannelId: ch.SubchannelRef[0].SubchannelId})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := sub.Subchannel.Data; d.CallsStarted != 7 || d.CallsSucceeded != 5 || d.CallsFailed != 2 || d.Target != addr || d.State.State != pb.ChannelConnectivityState_READY {
+		t.Errorf("the subchannel's data are %v", d)
+	}
+	if len(sub.Subchannel.SocketRef) != 1 {
+		t.Fatalf("sockets %v", sub.Subchannel.SocketRef)
+	}
+	sock, err := look.GetSocket(bounded(t), &pb.GetSocketRequest{SocketId: sub.Subchannel.SocketRef[0].SocketId})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := sock.Socket; s.Data.StreamsStarted != 7 || s.Data.StreamsSucceeded != 7 || s.Data.MessagesSent != 9 || s.Data.MessagesReceived != 7 ||
+		s.Data.LastLocalStreamCreatedTimestamp == nil || s.Data.LastRemoteStreamCreatedTimestamp != nil || s.Data.LastMessageSentTimestamp == nil ||
+		s.Data.LocalFlowControlWindow.GetValue() < 1 || s.Data.RemoteFlowControlWindow.GetValue() < 1 ||
+		fmt.Sprintf("127.0.0.1:%d", s.Remote.GetTcpipAddress().GetPort()) != addr || s.Security != nil {
+		t.Errorf("the socket is %v", s)
+	}
+
+	other := pb.NewChannelzClient(dial(t, addr, nil)) // its calls count too, from here on
+	until(t, func() string {
+		all, err := other.GetServers(bounded(t), &pb.GetServersRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := all.Server[len(all.Server)-1]
+		if srv.Data.CallsFailed != 2 || srv.Data.CallsSucceeded < 5 || len(srv.ListenSocket) != 1 || srv.ListenSocket[0].Name != addr {
+			return fmt.Sprintf("the server is %v", srv)
+		}
+		socks, err := other.GetServerSockets(bounded(t), &pb.GetServerSocketsRequest{ServerId: srv.Ref.ServerId})
+		if err != nil || !socks.End {
+			t.Fatal(socks, err)
+		}
+		if len(socks.SocketRef) != 2 {
+			return fmt.Sprintf("the server's sockets are %v", socks.SocketRef)
+		}
+		first, err := other.GetSocket(bounded(t), &pb.GetSocketRequest{SocketId: socks.SocketRef[0].SocketId})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := first.Socket.Data; d.StreamsStarted != 7 || d.StreamsSucceeded != 7 || d.MessagesReceived != 9 || d.MessagesSent != 7 || d.LastRemoteStreamCreatedTimestamp == nil {
+			return fmt.Sprintf("the server's socket is %v", first.Socket)
+		}
+		return ""
+	})
+
+	// What is over is listed no longer.
+	cc.Close()
+	until(t, func() string {
+		if _, err := look.GetChannel(bounded(t), &pb.GetChannelRequest{ChannelId: ch.Ref.ChannelId}); status.Code(err) != codes.NotFound {
+			return fmt.Sprintf("a closed client: %v", err)
+		}
+		if _, err := look.GetSubchannel(bounded(t), &pb.GetSubchannelRequest{SubchannelId: ch.SubchannelRef[0].SubchannelId}); status.Code(err) != codes.NotFound {
+			return fmt.Sprintf("its subchannel: %v", err)
+		}
+		if _, err := look.GetSocket(bounded(t), &pb.GetSocketRequest{SocketId: sock.Socket.Ref.SocketId}); status.Code(err) != codes.NotFound {
+			return fmt.Sprintf("its socket: %v", err)
+		}
+		return ""
+	})
+}
+
+// TestBesideGRPC: grpc-go's own entities are shown by the same service, page by page, and by
+// package admin's.
+func TestBesideGRPC(t *testing.T) {
+	var z rpc.ChannelzRegistry
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.Channelz(&z))
+	cleanup, err := channelz.RegisterAdmin(s, &z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serve(t, s)
+	t.Cleanup(cleanup)
+	stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stock.Close()
+	for range 3 {
+		dial(t, addr, &z)
+	}
+	look := pb.NewChannelzClient(stock)
+	var targets []string
+	var ids []int64
+	for next := int64(0); ; {
+		r, err := look.GetTopChannels(bounded(t), &pb.GetTopChannelsRequest{StartChannelId: next, MaxResults: 2})
+		if err != nil || len(r.Channel) > 2 || len(r.Channel) == 0 && !r.End {
+			t.Fatal(r, err)
+		}
+		for _, c := range r.Channel {
+			targets, ids = append(targets, c.Data.Target), append(ids, c.Ref.ChannelId)
+			next = c.Ref.ChannelId + 1
+		}
+		if r.End {
+			break
+		}
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Errorf("the identifiers are %v", ids)
+	}
+	stocks, ours := 0, 0
+	for i, target := range targets {
+		switch {
+		case !strings.HasSuffix(target, addr):
+		case ids[i] >= 1<<32:
+			ours++
+		default:
+			stocks++
+		}
+	}
+	if stocks != 1 || ours != 3 {
+		t.Errorf("%d of 1 clients of grpc-go and %d of 3 of Tarn among %q", stocks, ours, targets)
+	}
+	one, err := look.GetChannel(bounded(t), &pb.GetChannelRequest{ChannelId: ids[0]})
+	if err != nil || one.Channel.Ref.ChannelId != ids[0] {
+		t.Errorf("grpc-go's channel %d: %v, %v", ids[0], one, err)
+	}
+	for what, err := range map[string]error{
+		"GetServer":        second(look.GetServer(bounded(t), &pb.GetServerRequest{ServerId: 1 << 40})),
+		"GetServerSockets": second(look.GetServerSockets(bounded(t), &pb.GetServerSocketsRequest{ServerId: 1 << 40})),
+		"GetSocket":        second(look.GetSocket(bounded(t), &pb.GetSocketRequest{SocketId: 1 << 40})),
+		"of grpc-go":       second(look.GetServer(bounded(t), &pb.GetServerRequest{ServerId: 1 << 30})),
+	} {
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("%s of nothing: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
