@@ -18,7 +18,6 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/admin"
 	pb "google.golang.org/grpc/channelz/grpc_channelz_v1"
 	"google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/codes"
@@ -31,13 +30,15 @@ import (
 
 // Register serves what is listed in z, and what grpc-go lists, on s.
 func Register(s grpc.ServiceRegistrar, z *rpc.ChannelzRegistry) {
-	service.RegisterChannelzServiceToServer(registrar{s, z})
+	service.RegisterChannelzServiceToServer(Registrar(s, z))
 }
 
-// RegisterAdmin is Register together with the other services of grpc-go's package admin. Call
-// cleanup when the server has been stopped.
-func RegisterAdmin(s grpc.ServiceRegistrar, z *rpc.ChannelzRegistry) (cleanup func(), err error) {
-	return admin.Register(registrar{s, z})
+// Registrar registers services on s, and Register's in the place of grpc-go's channelz. It
+// is for grpc-go's package admin:
+//
+//	cleanup, err := admin.Register(channelz.Registrar(s, &listed))
+func Registrar(s grpc.ServiceRegistrar, z *rpc.ChannelzRegistry) grpc.ServiceRegistrar {
+	return registrar{s, z}
 }
 
 // registrar puts the service of both in the place of grpc-go's.
