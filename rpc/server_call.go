@@ -314,7 +314,7 @@ func (c *serverCall) dropped() {
 	if c.asked {
 		c.leaveAdmission()
 	}
-	c.countEnd(c.err)
+	c.countEnd(c.Err())
 	c.sendMu.Lock()
 	c.released = true
 	c.st.Release()
