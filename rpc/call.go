@@ -149,7 +149,10 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	st, err := conn.h2c.Open(c.ctx, a, out)
 	if err == nil {
 		a.opened(st)
-		conn.began(carries)
+		conn.began()
+		if carries {
+			conn.entity.MessageSent()
+		}
 		return maybeProcessed, nil
 	}
 	return c.openFailed(a, conn, out, err)

@@ -44,13 +44,10 @@ func entityConn(p *peer.Peer, name string, c *h2.Conn) entity.Conn {
 	return entity.Conn{Local: p.LocalAddr, Remote: p.Addr, RemoteName: name, Auth: p.AuthInfo, Windows: c.Windows}
 }
 
-// began counts a stream that was opened, and the message that went with its header.
-func (c *clientConn) began(carries bool) {
+// began counts a stream that was opened.
+func (c *clientConn) began() {
 	c.entity.Begin()
 	c.sub.entity.Begin()
-	if carries {
-		c.entity.MessageSent()
-	}
 }
 
 // counted counts the end of a's stream. A stream that the server ended with a trailer has
