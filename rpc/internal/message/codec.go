@@ -56,6 +56,9 @@ func (Proto) Name() string { return "proto" }
 
 // Marshal sizes v, takes memory for it and both headers, and marshals once.
 func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
+	if m, ok, err := marshalGenerated(a, v); ok {
+		return m, err
+	}
 	m := protoMessage(v)
 	if m == nil {
 		return Message{}, fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
@@ -80,14 +83,19 @@ func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 
 // Unmarshal reads straight from the receive buffer when it is contiguous.
 func (Proto) Unmarshal(m *Message, v any) error {
+	if m.parts != nil {
+		if pm, ok := v.(proto.Message); ok {
+			if ok, err := m.parts.unmarshal(m, pm); ok {
+				return err
+			}
+		}
+	}
+	if ok, err := unmarshalGenerated(m.Flatten(), v); ok {
+		return err
+	}
 	pm := protoMessage(v)
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
-	}
-	if m.parts != nil {
-		if ok, err := m.parts.unmarshal(m, pm); ok {
-			return err
-		}
 	}
 	return proto.Unmarshal(m.Flatten(), pm)
 }

@@ -22,7 +22,7 @@ func (l *Lease) Release() {
 // long bytes fields.
 func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 	if _, ok := codec.(Proto); ok {
-		if pm := protoMessage(v); pm != nil {
+		if pm, ok := v.(proto.Message); ok {
 			return l.Unmarshal(pool, m, pm)
 		}
 	}
@@ -38,7 +38,7 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	var s splitter
 	if len(b) < LongField || !s.scan(b, planOf(v.ProtoReflect().Descriptor())) {
 		defer m.Free()
-		return proto.Unmarshal(b, v)
+		return Proto{}.Unmarshal(&m, v)
 	}
 	rest := pool.Get(s.restLen(b))
 	err := s.unmarshal(s.appendRest(rest.Bytes()[:0], b), v)

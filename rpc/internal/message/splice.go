@@ -18,17 +18,20 @@ type Spliced struct{ Proto }
 
 // Marshal returns the bytes of v, of which the long fields are v's own memory.
 func (s Spliced) Marshal(a *tarn.Pool, v any) (Message, error) {
-	m := protoMessage(v)
-	if m == nil {
+	m, ok := v.(proto.Message)
+	if !ok {
 		return s.Proto.Marshal(a, v)
 	}
-	n := proto.Size(m)
-	if n < SpliceFrom {
+	if vt, ok := v.(vtMarshaler); ok {
+		if vt.SizeVT() < SpliceFrom {
+			return s.Proto.Marshal(a, v)
+		}
+	} else if n := proto.Size(m); n < SpliceFrom {
 		return marshal(a, m, n)
 	}
 	w := splice{pool: a}
 	if !w.message(m.ProtoReflect(), 0) || len(w.pieces) == 0 {
-		return marshal(a, m, proto.Size(m)) // other messages have been sized since
+		return s.Proto.Marshal(a, v)
 	}
 	if err := proto.CheckInitialized(m); err != nil {
 		return Message{}, err

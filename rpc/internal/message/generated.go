@@ -1,0 +1,78 @@
+package message
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tarn-go/tarn"
+)
+
+// Some generators make methods that marshal a message without reflection. They are used
+// where a message has them, as the program's own protobuf package would use them or as
+// who generates them wants it. What they do not check (vtprotobuf's do not look whether
+// strings are UTF-8) is not checked.
+type (
+	// vtMarshaler has the methods of github.com/planetscale/vtprotobuf.
+	vtMarshaler interface {
+		SizeVT() int
+		MarshalToSizedBufferVT(dst []byte) (int, error)
+	}
+	vtUnmarshaler interface {
+		proto.Message
+		UnmarshalVT(src []byte) error
+	}
+	// gogoMarshaler has the methods of github.com/gogo/protobuf. Messages of
+	// google.golang.org/protobuf have none of this name.
+	gogoMarshaler interface {
+		Reset()
+		Size() int
+		MarshalTo(dst []byte) (int, error)
+	}
+	gogoUnmarshaler interface {
+		Reset()
+		Unmarshal(src []byte) error
+	}
+)
+
+// marshalGenerated marshals v by methods of its own; ok is false if it has none.
+func marshalGenerated(a *tarn.Pool, v any) (m Message, ok bool, err error) {
+	var n int
+	var into func(dst []byte) (int, error)
+	switch v := v.(type) {
+	case vtMarshaler:
+		n, into = v.SizeVT(), v.MarshalToSizedBufferVT
+	case proto.Message:
+		return Message{}, false, nil
+	case gogoMarshaler:
+		n, into = v.Size(), v.MarshalTo
+	default:
+		return Message{}, false, nil
+	}
+	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
+	wrote, err := into(b.Bytes())
+	if err == nil && wrote != n {
+		err = fmt.Errorf("rpc: caller changed %T while it was marshalled", v)
+	}
+	if err != nil {
+		b.Free()
+		return Message{}, true, err
+	}
+	return Message{Buf: b}, true, nil
+}
+
+// unmarshalGenerated fills v from data by a method of its own; ok is false if it has
+// none. Such methods copy what they keep.
+func unmarshalGenerated(data []byte, v any) (ok bool, err error) {
+	switch v := v.(type) {
+	case vtUnmarshaler:
+		proto.Reset(v)
+		return true, v.UnmarshalVT(data)
+	case proto.Message:
+		return false, nil
+	case gogoUnmarshaler:
+		v.Reset()
+		return true, v.Unmarshal(data)
+	}
+	return false, nil
+}
