@@ -62,7 +62,7 @@ func (s *testService) StreamingInputCall(stream pb.TestService_StreamingInputCal
 		if err != nil {
 			return err
 		}
-		n += len(in.Payload.Body)
+		n += len(in.GetPayload().GetBody())
 	}
 }
 
