@@ -18,10 +18,10 @@ import (
 // inboxModel drives an inbox step by step, with goroutines that wait for messages, for
 // the end and for a header, and knows what each of them must see.
 type inboxModel struct {
-	t     *testing.T
-	pool  *tarn.Pool
-	i     *inbox
-	trust message.Credit
+	t      *testing.T
+	pool   *tarn.Pool
+	i      *inbox
+	grants message.Allowance
 
 	// What the peer sends: messages one after the other, whose bytes follow a pattern.
 	stream []byte
@@ -122,7 +122,7 @@ var moves = []struct {
 			return false
 		}
 		m.i.mu.Lock()
-		m.place = m.i.place(m.pool, &m.trust, nil)
+		m.place = m.i.place(m.pool, &m.grants, nil)
 		m.i.mu.Unlock()
 		if len(m.place) == 0 {
 			m.place = nil
