@@ -147,38 +147,63 @@ func besideName(name string) string {
 // span is n bytes that lie at offset source of one file and are to lie at offset target of another.
 type span struct{ source, target, n int64 }
 
-// copyFrom asks the server to copy a span of from to h.
-func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (int64, error) {
+// copySource is the file that a server copies from.
+type copySource struct {
+	from  *handle
+	shift int64 // offset in it minus the offset in the target
+	t     *tree // on which key is valid; nil: there is none yet
+	key   proto.ResumeKey
+}
+
+// keyOn is the key that names the source in requests on t, asked for once on each connection.
+func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error) {
+	if c.t == t {
+		return c.key, nil
+	}
+	on, id, err := c.from.live(ctx)
+	if err != nil {
+		return c.key, err
+	}
+	if on != t {
+		if !t.Conn().Alive() {
+			return c.key, t.Conn().Err() // the target comes back on the connection of the source
+		}
+		return c.key, ErrUnsupported // the two files are on different connections
+	}
+	if c.key, err = t.resumeKey(ctx, id); err == nil {
+		c.t = t
+	}
+	return c.key, err
+}
+
+// copiesAhead is how many COPYCHUNK requests are in flight: the server has the next one when it has
+// done one.
+const copiesAhead = 2
+
+// copyFrom asks the server to copy a span of from to h. Copying the same bytes twice does no harm, as
+// spans of one file do not overlap.
+func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (done int64, err error) {
 	defer h.changed()
-	t, id, err := from.live(ctx)
-	if err != nil {
-		return 0, err
-	}
-	key, err := t.resumeKey(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	t2, target, err := h.live(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if t2 != t {
-		return 0, ErrUnsupported // one of the two came over another connection
-	}
-	var done int64
-	chunks := make([]proto.Chunk, 0, chunkCount)
-	for done < s.n {
-		if ctx.Err() != nil {
-			return done, conn.ContextError(ctx)
+	const request = chunkBytes * chunkCount
+	source := &copySource{from: from, shift: s.source - s.target}
+	var segs [copiesAhead]segment
+	p := pipeline{segs: segs[:], bound: copiesAhead * request}
+	defer p.drop()
+	for asked := int64(0); done < s.n; {
+		for asked < s.n && p.room() {
+			n := int(min(request, s.n-asked))
+			err := p.push(ctx, h, segment{dir: copying, off: s.target + asked, n: n, source: source})
+			if err == conn.ErrNoCredits {
+				break
+			}
+			if err != nil {
+				n, err := h.completeAll(ctx, &p, 0, err)
+				return done + int64(n), err
+			}
+			asked += int64(n)
 		}
-		chunks = chunks[:0]
-		for at := done; at < s.n && len(chunks) < chunkCount; at += chunkBytes {
-			chunks = append(chunks, proto.Chunk{
-				Source: uint64(s.source + at), Target: uint64(s.target + at), Length: uint32(min(chunkBytes, s.n-at)),
-			})
-		}
-		n, err := t.copyChunks(ctx, target, key, chunks)
-		done += n
+		part, err := p.pop(ctx, h)
+		done += int64(part.done)
 		if err != nil {
 			return done, err
 		}
@@ -206,38 +231,55 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 
 var errShrunk = errors.New("smb: the source shrank while it was copied")
 
-func (t *tree) copyChunks(ctx context.Context, target proto.FileID, key proto.ResumeKey, chunks []proto.Chunk) (int64, error) {
+// startCopy asks for n bytes to be copied to offset off of target, in as many chunks as one request may
+// have.
+func (t *tree) startCopy(ctx context.Context, target proto.FileID, source *copySource, off int64, n int, policy conn.CreditPolicy) (*conn.Call, error) {
+	key, err := source.keyOn(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	chunks := make([]proto.Chunk, 0, chunkCount)
+	for at := off; at < off+int64(n); at += chunkBytes {
+		chunks = append(chunks, proto.Chunk{
+			Source: uint64(at + source.shift), Target: uint64(at), Length: uint32(min(chunkBytes, off+int64(n)-at)),
+		})
+	}
 	cl := t.Call(proto.CommandIoctl)
 	cl.Expect = 12
 	req := proto.IoctlRequest{
 		Code: proto.FsctlCopyChunkWrite, FileID: target, Output: 12,
 		Input: proto.AppendCopyChunk(nil, key, chunks),
 	}
-	err := t.RoundTrip(ctx, cl, &req)
+	if err := t.Start(ctx, cl, &req, policy); err != nil {
+		return nil, err
+	}
+	return cl, nil
+}
+
+// copied waits for the COPYCHUNK cl, which was to copy n bytes, and returns how many it did. cl is
+// released.
+func copied(ctx context.Context, cl *conn.Call, n int) (int, error) {
+	err := cl.Finish(ctx)
 	if hasStatus(err, proto.StatusEndOfFile) {
 		return 0, errShrunk
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer cl.Release()
 	r, err := proto.DecodeIoctlResponse(cl.Message())
+	var c proto.CopyChunkResult
+	if err == nil {
+		c, err = proto.DecodeCopyChunk(r.Output)
+	}
+	if err == nil && int64(c.TotalBytes) > int64(n) {
+		err = conn.ProtocolError("it copied more than it was asked to")
+	}
 	if err != nil {
-		return 0, t.Malformed(err)
+		return 0, cl.Malformed(err)
 	}
-	c, err := proto.DecodeCopyChunk(r.Output)
-	if err != nil {
-		return 0, t.Malformed(err)
-	}
-	var asked int64
-	for _, c := range chunks {
-		asked += int64(c.Length)
-	}
-	if int64(c.TotalBytes) > asked {
-		return 0, t.Malformed(conn.ProtocolError("it copied more than it was asked to"))
-	}
+	cl.Release()
 	if c.TotalBytes == 0 {
 		return 0, errShrunk
 	}
-	return int64(c.TotalBytes), nil
+	return int(c.TotalBytes), nil
 }

@@ -2,9 +2,12 @@ package smb_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -99,4 +102,87 @@ func TestCopyWithoutIDs(t *testing.T) {
 			t.Errorf("full %v: %v, %d renames, %d deletions, opened %q", full, err, renames, deletes, opened)
 		}
 	}
+}
+
+// copyCutter cuts the connection behind each third COPYCHUNK of the first six.
+type copyCutter struct {
+	mu      sync.Mutex
+	copies  int
+	dialled int
+}
+
+func (c *copyCutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialled++
+	return &copyCutConn{nc, c}, nil
+}
+
+type copyCutConn struct {
+	net.Conn
+	c *copyCutter
+}
+
+func (x *copyCutConn) Write(p []byte) (int, error) {
+	n, err := x.Conn.Write(p)
+	const frame, code = 4, 4 + proto.HeaderSize + 4
+	if len(p) > code+4 && proto.Command(le.Uint16(p[frame+12:])) == proto.CommandIoctl && le.Uint32(p[code:]) == proto.FsctlCopyChunkWrite {
+		x.c.mu.Lock()
+		x.c.copies++
+		cut := x.c.copies%3 == 0 && x.c.copies <= 6
+		x.c.mu.Unlock()
+		if cut {
+			x.Conn.Close()
+		}
+	}
+	return n, err
+}
+
+// TestCopyAcrossLoss cuts the connection under a copy that the server makes: it goes on where it was on the next
+// one, with a new key for the source.
+func TestCopyAcrossLoss(t *testing.T) {
+	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
+	want := random(70<<20 + 12345)
+	must(t, os.WriteFile(srv.Dir+"/from", want, 0o666))
+	var c copyCutter
+	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	// A server may give a handle up with its connection: then the copy says so, and is begun again.
+	for {
+		n, err := copyRange(share, "to", "from", int64(len(want)))
+		if err == nil && n != int64(len(want)) {
+			t.Fatalf("%d bytes", n)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, smb.ErrHandleLost) {
+			t.Fatal(n, err)
+		}
+		t.Log(err)
+	}
+	if !bytes.Equal(onDisk(t, srv, "to"), want) {
+		t.Error("the copy has other bytes")
+	}
+	if c.dialled != 3 {
+		t.Errorf("%d connections, %d requests", c.dialled, c.copies)
+	}
+}
+
+// copyRange copies the first n bytes of a file.
+func copyRange(share *smb.Share, dst, src string, n int64) (int64, error) {
+	from, err := share.Open(src)
+	if err != nil {
+		return 0, err
+	}
+	defer from.Close()
+	to, err := share.Create(dst)
+	if err != nil {
+		return 0, err
+	}
+	defer to.Close()
+	return to.CopyRange(from, 0, 0, n)
 }

@@ -115,6 +115,7 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	// It is the open file that is wanted, not another one by its name: what would make or
 	// empty a file may do so once, and that was when it was opened first.
 	req.Disposition = proto.DispositionOpen
+	req.Contexts.QueryOnDiskID = false // Samba takes what gets a handle back only without other contexts
 	req.Contexts.Durable = proto.Durable{Kind: proto.DurableReconnectV2, FileID: id, CreateGUID: d.create}
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
@@ -154,7 +155,9 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 		}
 		return nil, none, err
 	}
-	if r.Times.Creation != h.born {
+	// The id alone tells: servers make a time of creation up where their disk has none.
+	was, is := &h.grants, &r.Contexts
+	if was.HasDiskID && is.HasDiskID && (was.DiskFileID != is.DiskFileID || was.VolumeID != is.VolumeID) {
 		t.closeID(ctx, r.FileID)
 		return nil, none, h.giveUp(fmt.Errorf("%w: another directory has its name", ErrHandleLost))
 	}

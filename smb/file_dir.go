@@ -18,7 +18,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 	}
 	defer h.unlockPosition()
 	if h.dir == nil {
-		h.dir = newListing(h.m.s.cfg.Limits.MaxEntries, h.live)
+		h.dir = newListing(h)
 	}
 	var list []*info
 	for n <= 0 || len(list) < n {

@@ -20,7 +20,6 @@ type handle struct {
 	isDir   bool
 	at      proto.Filetime // of the snapshot, zero for the present
 	created bool           // by the CREATE that opened it
-	born    proto.Filetime // when the file was made
 	opened  time.Time      // its time of last write when it was opened
 
 	mu      sync.Mutex
@@ -48,7 +47,6 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 		m: t.m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:     r.Attributes&proto.AttrDirectory != 0,
 		created:   r.Action == proto.ActionCreated,
-		born:      r.Times.Creation,
 		opened:    r.Times.LastWrite.Time(),
 		position:  make(chan struct{}, 1),
 		reopening: make(chan struct{}, 1),

@@ -19,8 +19,8 @@ const listRoom = 256 << 10
 // listing is a directory being read: one reply's worth of entries at a time. When its
 // connection is lost it begins again on another, and leaves out what it has returned.
 type listing struct {
-	open    func(ctx context.Context) (*tree, proto.FileID, error) // on its connection, or a new one
-	limit   int                                                    // of entries
+	h       *handle // the directory's
+	limit   int     // of entries
 	t       *tree
 	id      proto.FileID
 	cl      *conn.Call // whose reply entries alias
@@ -35,8 +35,8 @@ type listing struct {
 	losses   int                 // connections lost since the last new entry
 }
 
-func newListing(limit int, open func(ctx context.Context) (*tree, proto.FileID, error)) *listing {
-	return &listing{open: open, limit: limit, seed: maphash.MakeSeed()}
+func newListing(h *handle) *listing {
+	return &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed()}
 }
 
 // next returns the next entry, "." and ".." left out; io.EOF ends it.
@@ -67,7 +67,9 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 		if l.ended {
 			return nil, io.EOF
 		}
-		if err := l.fetch(ctx); err != nil {
+		err := l.fetch(ctx)
+		l.ended = err == io.EOF
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -107,53 +109,49 @@ func entryInfo(name string, e *proto.DirEntry) *info {
 	return i
 }
 
-// fetch asks for more entries, on another connection where the one before was lost.
+// fetch asks for more entries, on another connection where the one before was lost. io.EOF says that there
+// are none.
 func (l *listing) fetch(ctx context.Context) error {
-	for {
-		if ctx.Err() != nil {
-			return conn.ContextError(ctx)
-		}
-		t, id, err := l.open(ctx)
-		if err != nil {
-			return err
-		}
-		if t != l.t || id != l.id {
-			l.restart(t, id)
-		}
-		err = l.ask(ctx)
-		if err == nil || !t.m.s.repeatable(err) || l.losses >= maxLosses {
-			return err
-		}
-		l.losses++
+	s := segment{dir: listingEntries, n: 1, listing: l}
+	if err := l.h.issue(ctx, &s, conn.WaitForCredits); err != nil {
+		return err
 	}
+	return l.h.complete(ctx, &s)
+}
+
+// start sends a QUERY_DIRECTORY for the next entries, or, on a new connection, for the first ones.
+func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy conn.CreditPolicy) (*conn.Call, error) {
+	if t != l.t || id != l.id {
+		if err := l.restart(t, id); err != nil {
+			return nil, err
+		}
+	}
+	room := t.Affordable(min(listRoom, t.Conn().Terms().MaxTransact))
+	cl := t.Call(proto.CommandQueryDirectory)
+	cl.Expect = room
+	req := queryDirectory(id, room)
+	if l.begun {
+		req.Flags = 0
+	}
+	if err := t.Start(ctx, cl, &req, policy); err != nil {
+		return nil, err
+	}
+	return cl, nil
 }
 
 // restart begins to list from the first entry.
-func (l *listing) restart(t *tree, id proto.FileID) {
+func (l *listing) restart(t *tree, id proto.FileID) error {
+	if l.t != nil {
+		if l.losses++; l.losses > maxLosses {
+			return l.t.Conn().Err()
+		}
+	}
 	l.t, l.id, l.begun, l.first = t, id, false, ""
 	l.skip = make(map[uint64]struct{}, len(l.returned))
 	for _, hash := range l.returned {
 		l.skip[hash] = struct{}{}
 	}
-}
-
-func (l *listing) ask(ctx context.Context) error {
-	room := l.t.Affordable(min(listRoom, l.t.Conn().Terms().MaxTransact))
-	cl := l.t.Call(proto.CommandQueryDirectory)
-	cl.Expect = room
-	req := queryDirectory(l.id, room)
-	if l.begun {
-		req.Flags = 0
-	}
-	err := l.t.RoundTrip(ctx, cl, &req)
-	if hasStatus(err, proto.StatusNoMoreFiles) || hasStatus(err, proto.StatusNoSuchFile) {
-		l.begun, l.ended = true, true
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return l.take(cl)
+	return nil
 }
 
 func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
@@ -163,8 +161,16 @@ func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
 	}
 }
 
-// take makes cl the reply whose entries come next.
-func (l *listing) take(cl *conn.Call) error {
+// finish waits for the QUERY_DIRECTORY cl and makes it the reply whose entries come next; io.EOF says that
+// there are none.
+func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
+	err := cl.Finish(ctx)
+	if hasStatus(err, proto.StatusNoMoreFiles) || hasStatus(err, proto.StatusNoSuchFile) {
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
 	l.begun = true
 	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message())
 	if err != nil {
@@ -190,9 +196,10 @@ func (l *listing) drop() {
 	l.cl, l.entries = nil, proto.DirEntries{}
 }
 
-// listRequest opens a directory to list it.
+// listRequest opens a directory to list it. It asks for the directory's id, by which it is known again.
 func listRequest(remote string) *proto.CreateRequest {
 	return &proto.CreateRequest{
+		Contexts:    proto.CreateContexts{QueryOnDiskID: true},
 		Access:      proto.AccessReadData | proto.AccessReadAttributes | proto.AccessSynchronize,
 		Share:       proto.ShareAll,
 		Disposition: proto.DispositionOpen,
@@ -223,9 +230,17 @@ func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
 		defer cancel()
-		d := directory{s: s, name: name}
-		l := newListing(s.m.s.cfg.Limits.MaxEntries, d.open)
-		defer d.close(ctx)
+		h, err := s.openDir(ctx, name)
+		if err != nil {
+			yield(nil, pathError("readdir", name, err))
+			return
+		}
+		defer func() {
+			ctx, cancel := s.m.s.closing(ctx)
+			defer cancel()
+			h.close(ctx)
+		}()
+		l := newListing(h)
 		defer l.drop()
 		for {
 			e, err := l.next(ctx)
@@ -243,34 +258,11 @@ func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 	}
 }
 
-// directory is a directory open for a listing.
-type directory struct {
-	s    *Share
-	name string
-	t    *tree // nil before it is open
-	id   proto.FileID
-}
-
-// open opens the directory unless it is open on a live connection.
-func (d *directory) open(ctx context.Context) (*tree, proto.FileID, error) {
-	if d.t != nil && d.t.Conn().Alive() {
-		return d.t, d.id, nil
-	}
-	err := d.s.resolveIn(ctx, d.name, func(ctx context.Context, t *tree, remote string) error {
-		h, err := d.s.open(ctx, t, d.name, remote, listRequest(remote))
-		if err == nil {
-			d.t, d.id = t, h.id
-		}
+// openDir opens a directory to list it.
+func (s *Share) openDir(ctx context.Context, name string) (h *handle, err error) {
+	err = s.resolveIn(ctx, name, func(ctx context.Context, t *tree, remote string) error {
+		h, err = s.open(ctx, t, name, remote, listRequest(remote))
 		return err
 	})
-	return d.t, d.id, err
-}
-
-func (d *directory) close(ctx context.Context) {
-	if d.t == nil || !d.t.Conn().Alive() {
-		return
-	}
-	ctx, cancel := d.s.m.s.closing(ctx)
-	defer cancel()
-	d.t.closeID(ctx, d.id)
+	return h, err
 }

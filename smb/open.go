@@ -41,6 +41,7 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 	op := func(ctx context.Context, t *tree, remote string) error {
 		remote += suffix
 		req := openRequest(remote, flag, perm)
+		req.Contexts.QueryOnDiskID = flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
 		d, err := t.makeDurable(ctx, req)
 		if err != nil {
 			return err

@@ -224,6 +224,35 @@ func TestListingAcrossLoss(t *testing.T) {
 	}
 }
 
+// TestReplacedDirectory holds that an open directory is not mistaken for another one that got its name while
+// the connection was lost, and that it is known again when its contents and times have changed.
+func TestReplacedDirectory(t *testing.T) {
+	srv := rigtest.Start(t, rig.Config{})
+	var c cutter
+	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	for _, name := range []string{"changed", "replaced"} {
+		must(t, share.Mkdir(name, 0o777))
+		must(t, share.WriteFile(name+"/file", nil, 0o666))
+	}
+	changed, err := share.Open("changed")
+	must(t, err)
+	defer changed.Close()
+	replaced, err := share.Open("replaced")
+	must(t, err)
+	defer replaced.Close()
+	must(t, share.WriteFile("changed/another", nil, 0o666))
+	must(t, share.Chtimes("changed", time.Unix(1e9, 0), time.Unix(1e9, 0)))
+	c.cut()
+	must(t, os.Rename(srv.Dir+"/replaced", srv.Dir+"/away"))
+	must(t, os.Mkdir(srv.Dir+"/replaced", 0o777))
+	if list, err := changed.Readdirnames(-1); err != nil || len(list) != 2 {
+		t.Errorf("%q, %v", list, err)
+	}
+	if list, err := replaced.Readdirnames(-1); !errors.Is(err, smb.ErrHandleLost) {
+		t.Errorf("%q, %v", list, err)
+	}
+}
+
 // TestCancelledAnsweredTwice has a server answer requests that were cancelled twice, and
 // the CANCEL besides: the session goes on.
 func TestCancelledAnsweredTwice(t *testing.T) {

@@ -21,21 +21,25 @@ type direction uint8
 const (
 	reading direction = iota
 	writing
+	copying        // by the server, from another file
+	listingEntries // of a directory; the bytes are one reply, whatever its length
 )
 
 // segment is one contiguous part of a transfer and the request that moves it. Moving the
 // same bytes twice does no harm, so that a segment whose connection was lost is moved
 // again, on the connection that replaced it.
 type segment struct {
-	dir    direction
-	off    int64       // in the file
-	n      int         // bytes to move
-	data   []byte      // where they go or come from; borrowed until the segment is done
-	buf    tarn.Buffer // what data is part of, when the transfer owns it
-	done   int         // bytes of data that were moved
-	asked  int         // bytes that the request in flight moves
-	cl     *conn.Call  // the request in flight; nil: none
-	losses int         // connections lost since the last progress
+	dir     direction
+	off     int64       // in the file
+	n       int         // bytes to move
+	data    []byte      // where they go or come from; borrowed until the segment is done
+	buf     tarn.Buffer // what data is part of, when the transfer owns it
+	done    int         // bytes of data that were moved
+	asked   int         // bytes that the request in flight moves
+	cl      *conn.Call  // the request in flight; nil: none
+	losses  int         // connections lost since the last progress
+	source  *copySource // copying: where the bytes come from
+	listing *listing    // listingEntries: where the reply goes
 }
 
 // issue sends a request for what is left of s, or as much of it as one request may move: the
@@ -71,8 +75,16 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 // decrypted in.
 func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
-	if s.dir == writing {
+	switch s.dir {
+	case writing:
 		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], policy)
+		return err
+	case copying:
+		s.cl, err = t.startCopy(ctx, id, s.source, off, left, policy)
+		s.asked = left
+		return err
+	case listingEntries:
+		s.cl, err = s.listing.start(ctx, t, id, policy)
 		return err
 	}
 	if s.data == nil && !t.Sealed() {
@@ -120,8 +132,16 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 
 // moved waits for the request cl of s and returns how many bytes it moved. cl is released.
 func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
-	if s.dir == writing {
+	switch s.dir {
+	case writing:
 		return cl.Written(ctx, s.asked)
+	case copying:
+		return copied(ctx, cl, s.asked)
+	case listingEntries:
+		if err := s.listing.finish(ctx, cl); err != nil {
+			return 0, err
+		}
+		return s.n, nil
 	}
 	if s.data == nil {
 		b, err := cl.ReadBuffer(ctx, s.asked)

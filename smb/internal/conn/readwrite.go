@@ -166,9 +166,9 @@ func (cl *Call) finishRead(ctx context.Context) error {
 }
 
 // judgeOrRenew is judge for a call that its caller sends again when the session had expired.
-func (cl *Call) judgeOrRenew(ctx context.Context) error {
+func (cl *Call) judgeOrRenew(ctx context.Context, expected ...proto.Status) error {
 	if !cl.expired() {
-		return cl.judge(nil)
+		return cl.judge(expected)
 	}
 	err := cl.renew(ctx)
 	cl.Release()

@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
-// ErrReauthenticated is returned by Call.Read, Call.ReadBuffer and Call.Written when the server
+// ErrReauthenticated is returned by Call.Finish, Read, ReadBuffer and Written when the server
 // refused the request because the session had expired, and the user has been authenticated again
 // since: nothing was done, and the request may be sent again. It is of class ErrLost.
 var ErrReauthenticated error = &connError{ErrLost, errors.New("the session had expired and was authenticated again")}

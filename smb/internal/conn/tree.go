@@ -65,6 +65,21 @@ func (t *Tree) RoundTrip(ctx context.Context, cl *Call, req Request, expected ..
 	return t.c.roundTrip(ctx, cl, req, t.protection, expected...)
 }
 
+// Start sends one request without waiting for its reply, which Call.Finish does. After an error cl
+// is gone.
+func (t *Tree) Start(ctx context.Context, cl *Call, req Request, policy CreditPolicy) error {
+	want := t.c.charged(max(len(cl.Payload), cl.Expect))
+	if policy == WaitForCredits {
+		return t.c.start(ctx, cl, req, t.protection)
+	}
+	mid, charge, ok := t.c.credits.try(want, want)
+	if !ok {
+		cl.Release()
+		return ErrNoCredits
+	}
+	return t.c.startWith(ctx, cl, req, t.protection, mid, charge)
+}
+
 // Do is RoundTrip for a request whose reply says nothing but success: cl is released.
 func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
 	return t.c.do(ctx, cl, req, t.protection)

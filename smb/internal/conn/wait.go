@@ -96,6 +96,16 @@ func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least prote
 	}
 }
 
+// Finish waits for the reply to a request that Tree.Start sent. With a nil error the caller releases
+// cl. A refusal is as in Tree.RoundTrip, save that the request is not sent again when the session
+// had expired: the error is ErrReauthenticated then.
+func (cl *Call) Finish(ctx context.Context, expected ...proto.Status) error {
+	if err := cl.finish(ctx); err != nil {
+		return err
+	}
+	return cl.judgeOrRenew(ctx, expected...)
+}
+
 // judge turns a refusal into an error and releases cl with it.
 func (cl *Call) judge(expected []proto.Status) error {
 	if cl.Status == proto.StatusSuccess {
