@@ -35,7 +35,7 @@ node nodejs
 
 # What tests load from npm: the accessibility checker for the debug page, and clients of Connect and
 # gRPC-Web.
-modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1"
+modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @connectrpc/connect-web@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1"
 npm_modules() {
 	local name absent=
 	for name in $modules; do

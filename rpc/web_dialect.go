@@ -211,6 +211,8 @@ func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.
 		}
 	}
 	if res.StatusCode != http.StatusOK {
+		// An error's metadata may be in either; gRPC has it in the trailer.
+		x.header, x.trailer = nil, metadata.Join(x.header, x.trailer)
 		return x.connectFailure(res)
 	}
 	if st := contentTypeOf(res, "application/"+x.call.codecName()); st != nil {

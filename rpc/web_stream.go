@@ -204,6 +204,11 @@ func (cs *webClientStream) await() error {
 	select {
 	case <-cs.answered:
 		return cs.failed
+	default: // the header is there after the call's end, too
+	}
+	select {
+	case <-cs.answered:
+		return cs.failed
 	case <-cs.ctx.Done():
 		return cs.x.failure(cs.ctx, cs.ctx.Err())
 	}

@@ -125,6 +125,14 @@ func client(h *httptest.Server, version string) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// longCtx bounds what a browser does, which takes seconds to start on a busy machine.
+func longCtx(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func ctxFor(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
