@@ -98,10 +98,10 @@ func lines(t *testing.T, dir, name string, args ...string) []string {
 // Tarn. Tests are not looked at.
 var imports = map[string][]string{
 	"adapt":             {"."},
-	"debug":             {".", "sizing", "internal/plot"},
+	"debug":             {".", "debug/endpoint", "sizing", "internal/plot"},
 	"debug/vars":        {"."},
-	"h2":                {".", "wire"},
-	"h2http":            {".", "h2", "internal/lifetime", "internal/workers"},
+	"h2":                {".", "debug/endpoint", "wire"},
+	"h2http":            {".", "debug/endpoint", "h2", "internal/lifetime", "internal/workers"},
 	"sizing":            {"."},
 	"smb":               {"."},
 	"smb/internal/conn": {".", "wire"},

@@ -39,12 +39,18 @@ type visitor struct {
 // visit starts a browser on a handler over pools, or leaves the test out where there is none.
 func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
 	t.Helper()
+	return visitSource(t, fixed(pools))
+}
+
+// visitSource is visit for a set that may have servers and clients.
+func visitSource(t *testing.T, source Source) *visitor {
+	t.Helper()
 	if _, err := browser.Find(); errors.Is(err, browser.ErrMissing) {
 		leftout.Skip(t, "chromium is not installed (Debian: chromium)")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
-	server := httptest.NewServer(Handler(pools...))
+	server := httptest.NewServer(HandlerOf(source))
 	t.Cleanup(server.Close)
 	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/", server: server}
 	b, err := browser.Start(ctx, t.TempDir(), v.event)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -36,6 +37,7 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	pools map[*tarn.Pool]*watched
+	names map[endpoint.Source]string // of endpoints
 	last  *Snapshot
 	until time.Time // last is good so long
 }
@@ -83,11 +85,46 @@ func (c *Watcher) present() []*watched {
 	return list
 }
 
+// endpoints looks at the source's servers and clients. They are named as pools are.
+func (c *Watcher) endpoints() []endpoint.State {
+	source, ok := c.source.(endpointSource)
+	if !ok {
+		return nil
+	}
+	var list []endpoint.State
+	known, taken := map[endpoint.Source]string{}, map[string]bool{}
+	sources := source.Endpoints()
+	for _, e := range sources {
+		if name := c.names[e]; name != "" {
+			known[e], taken[name] = name, true
+		}
+	}
+	for _, e := range sources {
+		state := e.Endpoint()
+		if known[e] == "" {
+			base := state.Kind
+			if state.Name != "" {
+				base += " " + state.Name
+			}
+			known[e] = unused(base, taken)
+		}
+		state.Name = known[e]
+		list = append(list, state)
+	}
+	c.names = known
+	return list
+}
+
 // free returns the first name for the pool at position i that is not taken, and takes it.
 func free(base string, i int, taken map[string]bool) string {
 	if base == "" {
 		base = fmt.Sprintf("pool %d", i+1)
 	}
+	return unused(base, taken)
+}
+
+// unused returns base, or base with the first number after it that is not taken, and takes it.
+func unused(base string, taken map[string]bool) string {
 	name := base
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s %d", base, n)
@@ -117,6 +154,7 @@ func (c *Watcher) Snapshot() *Snapshot {
 	for _, w := range c.present() {
 		s.Pools = append(s.Pools, w.look(now))
 	}
+	s.Endpoints = c.endpoints()
 	c.last, c.until = s, goodUntil(now, statsAge)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ import (
 // The query chooses what is served:
 //
 //	(none)              the page: with several pools an overview; ?pool=NAME the page of that pool
+//	?view=calls         the page of servers and clients, if source has any (see Registry.AddEndpoints);
+//	                    with &endpoint=NAME that of one
 //	?format=json        a Snapshot, as JSON
 //	?format=live        a Snapshot without histogram, sizing and outstanding buffers
 //	?format=prometheus  metrics in the text exposition format; with &classes=off those of pools alone
@@ -93,6 +96,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if chosen < 0 && (query.Get("pool") != "" || form == "histogram") {
 		http.Error(w, "no such pool", http.StatusNotFound)
 		return
+	}
+	if form == "page" || form == "overview" {
+		if query.Get("view") == "calls" {
+			form, chosen = "calls", snapshot.endpoint(query.Get("endpoint"))
+			if chosen < 0 {
+				http.Error(w, "no such server or client", http.StatusNotFound)
+				return
+			}
+		}
 	}
 	a, err := h.answer(snapshot, form, chosen)
 	switch {
@@ -171,7 +183,7 @@ func (h *handler) answer(s *Snapshot, format string, chosen int) (answer, error)
 		h.of = s
 	}
 	key := format
-	if format == "page" || format == "histogram" {
+	if format == "page" || format == "histogram" || format == "calls" {
 		key += " " + strconv.Itoa(chosen)
 	}
 	if a, ok := h.answers[key]; ok {
@@ -203,6 +215,9 @@ func (h *handler) render(s *Snapshot, format string, chosen int) (answer, error)
 		return answer{prometheusType, prometheusText(s, metrics.Classes())}, nil
 	case "prometheus of pools":
 		return answer{prometheusType, prometheusText(s, nil)}, nil
+	case "calls":
+		body, err := h.page.calls(s, chosen)
+		return answer{"text/html; charset=utf-8", body}, err
 	case "overview":
 		body, err := h.page.overview(s)
 		return answer{"text/html; charset=utf-8", body}, err
@@ -231,6 +246,10 @@ func (s *Snapshot) live() *Snapshot {
 			}
 		}
 		short.Pools[i] = p
+	}
+	short.Endpoints = slices.Clone(s.Endpoints)
+	for i := range short.Endpoints {
+		short.Endpoints[i].Connections = nil
 	}
 	return &short
 }

@@ -72,6 +72,7 @@ func severity(p Pool) int {
 type all struct {
 	*Snapshot
 	Title       string
+	View        string
 	Sorted      []Pool
 	InUse, Idle int64
 	First       template.JS

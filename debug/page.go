@@ -42,7 +42,7 @@ func newPage() *page {
 	js := "(() => {" + asset("charts.js") + asset("live.js") + "})();"
 	return &page{
 		drawn:    map[int]figures{},
-		template: template.Must(template.New("page").Funcs(functions()).Parse(asset("page.html"))),
+		template: template.Must(template.New("page").Funcs(functions()).Funcs(callFunctions()).Parse(asset("page.html"))),
 		css:      template.CSS(css),
 		js:       template.JS(js),
 		// The page may run its own script, use its own style and ask its own handler, nothing else.
@@ -68,6 +68,7 @@ func hash(text string) string {
 type view struct {
 	*Snapshot
 	Title  string
+	View   string
 	Pool   *Pool
 	Sizing *Sizing
 	Rungs  int

@@ -36,7 +36,27 @@ func prometheusText(s *Snapshot, ofClasses []metrics.ClassMetric) []byte {
 		}
 	}
 	requestSizes(&out, s)
+	endpoints(&out, s)
 	return out.Bytes()
+}
+
+// endpoints writes the families of servers and clients, if there are any.
+func endpoints(out *bytes.Buffer, s *Snapshot) {
+	if len(s.Endpoints) == 0 {
+		return
+	}
+	for _, m := range metrics.Endpoint() {
+		header(out, m.Name, m.Help, m.Kind)
+		for _, e := range s.Endpoints {
+			for _, p := range m.Values(e) {
+				pairs := []string{"endpoint", e.Name}
+				for i, l := range m.Labels {
+					pairs = append(pairs, l, p.Labels[i])
+				}
+				sample(out, m.Name, labels(pairs...), p.Value)
+			}
+		}
+	}
 }
 
 // requestSizes writes the recorded sizes as a histogram with one bucket a doubling.

@@ -5,21 +5,31 @@ import (
 	"sync"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
 // Source is a set of pools that may change between two looks. A *Registry is one. Pools is called from
 // several goroutines at once and returns a slice that the caller may keep; nil pools are left out.
+//
+// A Source that has a method Endpoints() []endpoint.Source as well, which a *Registry has, also shows
+// servers and clients.
 type Source interface {
 	Pools() []*tarn.Pool
 }
 
-// Registry is a set of pools that a program changes while it runs: what is added after a handler or a
+// endpointSource is what a Source of servers and clients has beside Pools.
+type endpointSource interface {
+	Endpoints() []endpoint.Source
+}
+
+// Registry is a set of pools, and of servers and clients, that a program changes while it runs: what is added after a handler or a
 // collector was made appears in it. The zero value is empty and ready. Its methods are safe for
 // concurrent use. A pool that is in a Registry is not collected, so a short-lived pool is removed when
 // its use ends.
 type Registry struct {
-	mu    sync.Mutex
-	pools []*tarn.Pool
+	mu        sync.Mutex
+	pools     []*tarn.Pool
+	endpoints []endpoint.Source
 }
 
 // NewRegistry returns a Registry of pools; nil pools are left out.
@@ -52,4 +62,31 @@ func (r *Registry) Pools() []*tarn.Pool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.pools)
+}
+
+// AddEndpoints puts servers and clients at the end of the set: *rpc.Server, *rpc.ClientConn,
+// h2http.Endpoint of an http.Server, *h2http.Transport. One that is in it already, or nil, is left out.
+// Sources must be comparable.
+func (r *Registry) AddEndpoints(sources ...endpoint.Source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range sources {
+		if s != nil && !slices.Contains(r.endpoints, s) {
+			r.endpoints = append(r.endpoints, s)
+		}
+	}
+}
+
+// RemoveEndpoints takes servers and clients out of the set; those that are not in it are passed over.
+func (r *Registry) RemoveEndpoints(sources ...endpoint.Source) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endpoints = slices.DeleteFunc(r.endpoints, func(s endpoint.Source) bool { return slices.Contains(sources, s) })
+}
+
+// Endpoints returns the servers and clients of the set in the order they were added.
+func (r *Registry) Endpoints() []endpoint.Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.endpoints)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -15,6 +16,9 @@ type Snapshot struct {
 	Program string    `json:"program"` // base name of the executable
 	Go      string    `json:"go"`      // runtime.Version
 	Pools   []Pool    `json:"pools"`
+
+	// Endpoints are servers and clients. ?format=live leaves their connections out.
+	Endpoints []endpoint.State `json:"endpoints,omitempty"`
 }
 
 // Pool is the state of one pool. Byte counts are bytes of slabs unless said otherwise.

@@ -33,6 +33,7 @@ type Conn struct {
 	packed      string      // and then the decoder's table
 	onEnd       func(error) // of Start; nil: Run
 	mayIdle     bool        // an idle connection drops what it does not need; see idle.go
+	since       time.Time   // when it began to run
 	prefaceRead bool        // the caller has read the client's preface
 	quiet       uint8       // deadlines in a row at which streams were open and nothing had come; under mu
 
@@ -111,6 +112,8 @@ func (c *Conn) Run() error {
 // begin sends the greeting, without waiting for that before Run reads: over a net.Conn
 // that holds nothing (net.Pipe) both sides would wait for each other.
 func (c *Conn) begin() {
+	c.since = time.Now()
+	c.counters.enlist(c)
 	c.mu.Lock()
 	c.recv.settingsSent = time.Now()
 	c.kickNow()

@@ -30,10 +30,11 @@ type counters struct {
 	resetsSent, resetsRecv atomic.Uint64
 	refused, keepalive     atomic.Uint64
 
-	mu       sync.Mutex // of the maps, which change when connections end
+	mu       sync.Mutex // of the maps, which change when connections begin and end
 	sent     map[Code]uint64
 	received map[Code]uint64
 	ended    map[string]uint64
+	live     map[*Conn]struct{} // that run
 }
 
 // Stats returns what was counted so far. It is safe for concurrent use; the figures
@@ -65,6 +66,7 @@ const noKeepaliveAnswer = "no answer within the keepalive timeout"
 // report counts and logs the end of the connection because of why.
 func (c *Conn) report(why error) {
 	c.counters.conns.Add(-1)
+	c.counters.dismiss(c)
 	var ce *ConnError
 	if !errors.As(why, &ce) || ce.Fault == Local {
 		return

@@ -28,6 +28,7 @@ type call struct {
 	begun    time.Time          // of the attempt, for statistics
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
 	picked   pick               // of the attempt
+	seen     *observed          // for the debug page; nil: calls are not observed
 	waited   bool               // for a picker; statistics have yet to be told
 	entity   *entity.Channel    // counts the call; nil: not counted
 }
@@ -64,6 +65,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 			c.ctx, c.cancel = context.WithTimeout(c.ctx, mc.timeout)
 		}
 	}
+	c.seen = cc.opts.observe.begin(method, connecting)
 	c.at, c.deadline = c.ctx.Deadline()
 	c.tagged = c.ctx
 	return nil
@@ -146,9 +148,11 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	}
 	a.begun()
 	carries := out.Data.Len() > 0 || out.Rest != nil
+	c.seen.set(opening)
 	st, err := conn.h2c.Open(c.ctx, a, out)
 	if err == nil {
 		a.opened(st)
+		c.seen.set(receiving)
 		conn.began()
 		if carries {
 			conn.entity.MessageSent()
@@ -215,6 +219,7 @@ func (c *call) wait(d time.Duration) bool {
 
 // report tells the options that wanted to know of the end.
 func (c *call) report(a *attempt, err error) {
+	c.seen.end(err)
 	if c.cancel != nil {
 		c.cancel()
 	}

@@ -26,6 +26,8 @@ func (cs *clientStream) SendMsg(v any) error {
 
 // sendEncoded sends the message m of v and takes ownership of it.
 func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
+	cs.seen.set(sending)
+	defer cs.seen.set(working)
 	cs.sendMu.Lock()
 	if cs.closed {
 		m.Free()
@@ -109,6 +111,8 @@ func (cs *clientStream) RecvMsg(v any) error {
 		cs.finish(nil)
 		return err
 	}
+	cs.seen.set(receiving)
+	defer cs.seen.set(working)
 	a, err := cs.started()
 	if err != nil {
 		return err

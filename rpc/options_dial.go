@@ -63,6 +63,7 @@ type dialOptions struct {
 	protocol     Protocol
 	roundTripper http.RoundTripper // nil: the client connects by itself
 	httpGet      bool
+	observe      *observer // nil: calls are not observed
 }
 
 const (

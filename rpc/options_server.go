@@ -53,6 +53,7 @@ type serverOptions struct {
 	acceptEncoding []string
 	tap            tap.ServerInHandle
 	cors           *cors
+	observe        *observer // nil: calls are not observed
 	lendAll        bool
 	lendOf         []string
 	callLog        *CallLog          // nil: none

@@ -42,6 +42,8 @@ type serverCall struct {
 	dispatch dispatch
 	asked    bool // the call has a part in its connection's admission
 
+	seen *observed // for the debug page; nil: calls are not observed
+
 	admitted admitted // under conn.admission.mu
 
 	recvMu sync.Mutex     // held while RecvMsg uses the stream

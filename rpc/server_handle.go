@@ -18,6 +18,9 @@ func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
 // queued and is to be sent by the caller.
 func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	c.st.Started()
+	if o := c.conn.srv.opts.observe; o != nil {
+		c.seen = o.begin(c.shape.path, working)
+	}
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
 		unsent, err = c.handleUnary(m)
@@ -26,6 +29,7 @@ func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	}
 	c.countEnd(err)
 	c.release()
+	c.seen.end(err)
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsEnd(err)
 	}
@@ -119,6 +123,7 @@ func (c *serverCall) Exited() {
 		c.sendStatus(st)
 		c.countEnd(st.Err())
 		c.release()
+		c.seen.end(st.Err())
 		if len(c.conn.srv.opts.stats) > 0 {
 			c.statsEnd(st.Err())
 		}

@@ -176,6 +176,8 @@ func (s *serverStream) RecvMsg(v any) error {
 	if c.lease != nil {
 		c.lease.Release() // the message before this one
 	}
+	c.seen.set(receiving)
+	defer c.seen.set(working)
 	r := c.next()
 	single := c.shape.method != nil && !c.shape.method.stream.ClientStreams
 	if r.err == io.EOF && (!single || c.gotOne) {

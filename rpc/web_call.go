@@ -89,6 +89,7 @@ func (c *webCall) serve() {
 	}
 	c.srv.entity.Begin()
 	c.stats.begin(c, md)
+	seen := c.srv.opts.observe.begin(c.path, working)
 	// The body's memory is freed when nobody can be in RecvMsg any more.
 	defer c.body.close(&c.recvMu)
 	var st *status.Status
@@ -107,6 +108,7 @@ func (c *webCall) serve() {
 	c.end(st)
 	c.srv.entity.End(entity.OutcomeOf(st.Err()))
 	c.stats.end(st.Err())
+	seen.end(st.Err())
 }
 
 // tap asks InTapHandle's function about the call.

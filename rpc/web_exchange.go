@@ -220,6 +220,7 @@ func (b *messageBody) Close() error {
 // ends with its header is not one, but leaves the exchange ended.
 func (x *webExchange) send(r *http.Request) error {
 	c := x.call
+	c.seen.set(receiving)
 	res, err := x.web.rt.RoundTrip(r)
 	if err != nil {
 		var dial *dialError

@@ -50,6 +50,7 @@ func (x *webExchange) mayWait(err error) bool {
 
 // tellEnd is report for calls of a webClient.
 func (c *call) tellEnd(x *webExchange, err error) {
+	c.seen.end(err)
 	if c.cancel != nil {
 		c.cancel()
 	}

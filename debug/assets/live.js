@@ -4,7 +4,8 @@ const $ = id => document.getElementById(id);
 const first = JSON.parse($("first").textContent);
 const pool = first.pool, params = "?pool=" + encodeURIComponent(pool); // "" is the overview of all pools
 const outage = 5e3; // milliseconds without an answer after which a line is cut
-const keep = "tarn:" + location.pathname + ":" + pool;
+const main = $("main"), endpoint = main.dataset.endpoint; // undefined but on the page of a server or client
+const keep = "tarn:" + location.pathname + ":" + (endpoint === undefined ? pool : "calls:" + endpoint);
 let history = [], rates = new Map(), paused = false, tick = 0, failures = 0;
 
 function restore() {
@@ -12,6 +13,47 @@ function restore() {
     const old = JSON.parse(sessionStorage.getItem(keep)) || [];
     history = old.filter(p => p.t > Date.parse(first.time) - span);
   } catch { history = []; }
+}
+
+// takeCalls adds what a server or client did since the last answer.
+let methods = new Map();
+function takeCalls(snapshot) {
+  const e = (snapshot.endpoints || []).find(e => e.name === endpoint);
+  if (!e) return;
+  const t = Date.parse(snapshot.time), last = history[history.length - 1];
+  if (last && t <= last.t) return;
+  const cut = !last || last.started !== snapshot.started || t - last.t > outage, before = cut ? undefined : last;
+  const now = { t, cut, started: snapshot.started, calls: e.calls, done: e.done, failed: e.failed, seconds: e.seconds, rate: null, errors: null, mean: null };
+  if (before) {
+    const passed = (t - before.t) / 1000, done = Math.max(now.done - before.done, 0);
+    now.rate = Math.max(now.calls - before.calls, 0) / passed;
+    now.errors = Math.max(now.failed - before.failed, 0) / passed;
+    now.mean = done ? Math.max(now.seconds - before.seconds, 0) / done : null;
+  }
+  const next = new Map();
+  for (const m of e.methods || []) {
+    const had = methods.get(m.name), rate = had && t > had.t ? 1000 * Math.max(m.started - had.started, 0) / (t - had.t) : undefined;
+    next.set(m.name, { t, started: m.started, rate });
+  }
+  methods = next;
+  history.push(now);
+  while (history[0].t < t - span) history.shift();
+}
+function showCalls() {
+  const p = history[history.length - 1];
+  if (p && p.rate !== null && $("calls-rate")) {
+    $("calls-rate").textContent = count(p.rate);
+    $("errors-rate").textContent = count(p.errors);
+    $("mean-now").textContent = p.mean === null ? "–" : time(p.mean);
+  }
+  for (const row of document.querySelectorAll("tr[data-method]")) {
+    const m = methods.get(row.dataset.method);
+    if (m && m.rate !== undefined) row.querySelector(".rate").textContent = count(m.rate);
+  }
+}
+function time(seconds) {
+  const [n, unit] = seconds < 1e-3 ? [seconds * 1e6, "µs"] : seconds < 1 ? [seconds * 1e3, "ms"] : [seconds, "s"];
+  return Number(n.toPrecision(3)) + " " + unit;
 }
 
 function take(snapshot) {
@@ -40,7 +82,13 @@ function take(snapshot) {
   while (history[0].t < t - span) history.shift();
 }
 
-const charts = !pool ? [] : [
+const perSecond = value => drawLine(value, v => [0, round(Math.max(...v, 1)), count]);
+const ofCalls = !$("calls") ? [] : [
+  new Chart($("calls"), perSecond(p => p.rate), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " calls/s"}`),
+  new Chart($("errors"), perSecond(p => p.errors), (p, ago) => `${ago.toFixed(0)} s ago\n${p.errors === null ? "–" : count(p.errors) + " errors/s"}`),
+  new Chart($("mean"), drawLine(p => p.mean, v => [0, round(Math.max(...v, 1e-6)), time]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.mean === null ? "no calls" : time(p.mean)}`),
+];
+const charts = endpoint !== undefined ? ofCalls : !pool ? [] : [
   new Chart($("memory"), drawMemory, (p, ago) => `${ago.toFixed(0)} s ago\nin use ${bytes(p.use)}\n  of it unseen ${bytes(p.pin)}\nidle ${bytes(p.idle)}`),
   new Chart($("hits"), drawLine(p => p.hit, v => { const low = Math.floor(Math.min(...v) * 20 - 0.5) / 20; return [Math.max(low, 0), 1, percent]; }), (p, ago) => `${ago.toFixed(0)} s ago\n${p.hit === null ? "no gets" : percent(p.hit) + " hits"}`),
   new Chart($("gets"), drawLine(p => p.rate, v => [0, round(Math.max(...v, 1)), count]), (p, ago) => `${ago.toFixed(0)} s ago\n${p.rate === null ? "–" : count(p.rate) + " gets/s"}`),
@@ -48,6 +96,7 @@ const charts = !pool ? [] : [
 
 function show() {
   for (const c of charts) c.render(history);
+  if (endpoint !== undefined) { showCalls(); return; }
   const p = history[history.length - 1];
   if (p && p.rate !== null) {
     $("rate").textContent = count(p.rate);
@@ -101,7 +150,8 @@ function selecting(part) {
 function reveal() { for (const b of document.querySelectorAll("[data-copy]")) b.hidden = !navigator.clipboard; }
 
 async function ask(format) {
-  const answer = await fetch((pool ? params : "?") + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
+  const page = endpoint !== undefined && !format ? "?view=calls&endpoint=" + encodeURIComponent(endpoint) : pool ? params : "?";
+  const answer = await fetch(page + (format ? "&format=" + format : ""), { signal: AbortSignal.timeout(8000), cache: "no-store" });
   if (!answer.ok) throw new Error(answer.status);
   return format ? answer.json() : answer.text();
 }
@@ -111,7 +161,7 @@ async function look() {
       if (tick++ % 3 === 0) swap(await ask(""));
       const answer = await ask("live");
       failures = 0;
-      if (pool) { take(answer); show(); } else compare(answer);
+      if (endpoint !== undefined) { takeCalls(answer); show(); } else if (pool) { take(answer); show(); } else compare(answer);
     } catch { failures++; }
     status();
   }
@@ -151,6 +201,6 @@ try { const kept = localStorage.getItem("tarn:theme"); if (kept) document.docume
 $("live").hidden = false;
 document.querySelector(".keys").hidden = false;
 reveal();
-if (pool) { restore(); take(first); show(); } else compare(first);
+if (endpoint !== undefined) { restore(); takeCalls(first); show(); } else if (pool) { restore(); take(first); show(); } else compare(first);
 status();
 setTimeout(look, 1000);

@@ -41,7 +41,8 @@ func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
 	return RegisterOf(meter, debug.NewRegistry(pools...))
 }
 
-// RegisterOf makes meter observe the pools that source has at each collection.
+// RegisterOf makes meter observe the pools that source has at each collection, and its servers and clients,
+// whose instruments have the attribute "endpoint".
 func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Registration, error) {
 	r := &reader{watcher: debug.NewWatcher(source), ofClasses: metrics.Classes()}
 	for _, o := range options {
@@ -66,6 +67,12 @@ func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Reg
 	failed = errors.Join(failed, err)
 	r.sizes, err = instrument(meter, metrics.SizesName, metrics.SizesHelp, "{get}", metrics.Counter)
 	failed = errors.Join(failed, err)
+	for _, m := range metrics.Endpoint() {
+		i, err := floatInstrument(meter, m.Name, m.Help, m.Unit, m.Kind)
+		failed = errors.Join(failed, err)
+		all = append(all, i)
+		r.endpoints = append(r.endpoints, observedEndpoint{i, m})
+	}
 	if failed != nil {
 		return nil, failed
 	}
@@ -81,11 +88,20 @@ func instrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) 
 	return meter.Int64ObservableUpDownCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
 }
 
+// floatInstrument makes a counter or a gauge of values that need not be whole.
+func floatInstrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) (metric.Float64Observable, error) {
+	if kind == metrics.Counter {
+		return meter.Float64ObservableCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
+	}
+	return meter.Float64ObservableUpDownCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
+}
+
 // Name turns a Prometheus name into that of the OpenTelemetry instrument: units and the ending of
 // counters, which OpenTelemetry keeps apart, go.
 func Name(prometheus string) string {
-	name := strings.Replace(prometheus, "tarn_pool_", "tarn.pool.", 1)
-	return strings.TrimSuffix(strings.TrimSuffix(name, "_total"), "_bytes")
+	name := strings.NewReplacer("tarn_pool_", "tarn.pool.", "tarn_endpoint_", "tarn.endpoint.").Replace(prometheus)
+	// What is left of tarn_endpoint_call_seconds_total differs from tarn_endpoint_calls_total.
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_total"), "_bytes"), "_seconds")
 }
 
 // observed is an instrument and where its value comes from.
@@ -94,7 +110,15 @@ type observed[S any] struct {
 	value      func(S) float64
 }
 
+// observedEndpoint is an instrument of servers and clients.
+type observedEndpoint struct {
+	instrument metric.Float64Observable
+	metric     metrics.EndpointMetric
+}
+
 type reader struct {
+	endpoints []observedEndpoint
+
 	watcher   *debug.Watcher
 	ofClasses []metrics.ClassMetric
 
@@ -106,7 +130,19 @@ type reader struct {
 
 // observe is the meter's callback. Classes never asked for are left out.
 func (r *reader) observe(_ context.Context, o metric.Observer) error {
-	for _, p := range r.watcher.Snapshot().Pools {
+	snapshot := r.watcher.Snapshot()
+	for _, e := range snapshot.Endpoints {
+		for _, m := range r.endpoints {
+			for _, p := range m.metric.Values(e) {
+				with := []attribute.KeyValue{attribute.String("endpoint", e.Name)}
+				for i, l := range m.metric.Labels {
+					with = append(with, attribute.String(l, p.Labels[i]))
+				}
+				o.ObserveFloat64(m.instrument, p.Value, metric.WithAttributes(with...))
+			}
+		}
+	}
+	for _, p := range snapshot.Pools {
 		s := p.Stats()
 		name := attribute.String("pool", p.Name)
 		for _, m := range r.pool {

@@ -23,6 +23,8 @@ type Collector struct {
 	classes []described[metrics.ClassMetric]
 	pinned  *prometheus.Desc
 	sizes   *prometheus.Desc
+
+	endpoints []described[metrics.EndpointMetric]
 }
 
 // described is a metric with its Prometheus description.
@@ -44,7 +46,7 @@ func WithoutClasses() Option { return func(c *Collector) { c.classes = nil } }
 // take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
 func New(pools ...*tarn.Pool) *Collector { return NewOf(debug.NewRegistry(pools...)) }
 
-// NewOf returns a Collector of the pools that source has at each scrape.
+// NewOf returns a Collector of the pools that source has at each scrape, and of its servers and clients.
 func NewOf(source debug.Source, options ...Option) *Collector {
 	c := &Collector{
 		watcher: debug.NewWatcher(source),
@@ -56,6 +58,10 @@ func NewOf(source debug.Source, options ...Option) *Collector {
 	}
 	for _, m := range metrics.Classes() {
 		c.classes = append(c.classes, described[metrics.ClassMetric]{m, prometheus.NewDesc(m.Name, m.Help, []string{"pool", "class"}, nil), valueType(m.Kind)})
+	}
+	for _, m := range metrics.Endpoint() {
+		names := append([]string{"endpoint"}, m.Labels...)
+		c.endpoints = append(c.endpoints, described[metrics.EndpointMetric]{m, prometheus.NewDesc(m.Name, m.Help, names, nil), valueType(m.Kind)})
 	}
 	for _, o := range options {
 		o(c)
@@ -76,7 +82,15 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector. Classes never asked for are left out.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, p := range c.watcher.Snapshot().Pools {
+	snapshot := c.watcher.Snapshot()
+	for _, e := range snapshot.Endpoints {
+		for _, m := range c.endpoints {
+			for _, p := range m.metric.Values(e) {
+				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, p.Value, append([]string{e.Name}, p.Labels...)...)
+			}
+		}
+	}
+	for _, p := range snapshot.Pools {
 		s := p.Stats()
 		for _, m := range c.pool {
 			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), p.Name)

@@ -1,0 +1,137 @@
+package debug
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/internal/plot"
+)
+
+// endpoint finds a server or client by name; no name means the first. It returns -1 if there is none.
+func (s *Snapshot) endpoint(name string) int {
+	for i := range s.Endpoints {
+		if name == "" || s.Endpoints[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// callsView is what the template of a server's or client's page shows.
+type callsView struct {
+	*Snapshot
+	Title   string
+	View    string
+	E       *endpoint.State
+	Blocked int               // streams, on the connections listed
+	Slowest []endpoint.Method // by their 99th percentile
+	Events  []event           // what went wrong, and how often
+	Conns   []endpoint.Conn
+	First   template.JS
+	CSS     template.CSS
+	JS      template.JS
+}
+
+// event is something that happened to connections or streams.
+type event struct {
+	What  string
+	Count uint64
+	Level level // "" for what is no trouble
+}
+
+// calls renders the page of a server or client.
+func (pg *page) calls(s *Snapshot, chosen int) ([]byte, error) {
+	e := &s.Endpoints[chosen]
+	first, err := liveOf(s, "")
+	if err != nil {
+		return nil, err
+	}
+	v := callsView{Snapshot: s, Title: e.Name, View: "calls", E: e, Slowest: slices.Clone(e.Methods), Conns: e.Connections, Events: events(e),
+		First: first, CSS: pg.css, JS: pg.js}
+	for _, c := range e.Connections {
+		v.Blocked += c.Blocked
+	}
+	slices.SortStableFunc(v.Slowest, func(a, b endpoint.Method) int { return cmp.Compare(b.P99, a.P99) })
+	var out bytes.Buffer
+	err = pg.template.ExecuteTemplate(&out, "calls", v)
+	return out.Bytes(), err
+}
+
+// events lists what happened to an endpoint's connections and streams: first what always has a line.
+func events(e *endpoint.State) []event {
+	bad := func(n uint64, l level) level {
+		if n == 0 {
+			return ""
+		}
+		return l
+	}
+	list := []event{
+		{"streams reset by this side", e.ResetsSent, ""},
+		{"streams reset by peers", e.ResetsReceived, ""},
+		{"streams refused (REFUSED_STREAM)", e.Refused, bad(e.Refused, warn)},
+		{"connections that did not answer keepalive", e.KeepaliveTimeouts, bad(e.KeepaliveTimeouts, warn)},
+	}
+	for _, reason := range slices.Sorted(maps.Keys(e.Ended)) {
+		list = append(list, event{"connections ended: " + reason, e.Ended[reason], "bad"})
+	}
+	for _, of := range []struct {
+		what  string
+		codes map[string]uint64
+	}{{"GOAWAY sent", e.GoAwaysSent}, {"GOAWAY received", e.GoAwaysReceived}} {
+		for _, code := range slices.Sorted(maps.Keys(of.codes)) {
+			l := warn
+			if code == "NO_ERROR" {
+				l = ""
+			}
+			list = append(list, event{of.what + ": " + code, of.codes[code], l})
+		}
+	}
+	return list
+}
+
+// span writes a duration as people say it, with two or three digits.
+func span(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "–"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", float64(d)/1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d)/1e6)
+	case d < time.Minute:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// callFunctions are what the template of calls uses.
+func callFunctions() template.FuncMap {
+	return template.FuncMap{
+		"span": span,
+		"secs": func(s float64) string { return span(time.Duration(s * float64(time.Second))) },
+		"mean": func(m endpoint.Method) string {
+			return span(time.Duration(m.Seconds / float64(max(m.Ended(), 1)) * float64(time.Second)))
+		},
+		"codes": func(m endpoint.Method) []event {
+			var list []event
+			for _, code := range slices.Sorted(maps.Keys(m.Codes)) {
+				if code != "OK" {
+					list = append(list, event{code, m.Codes[code], bad})
+				}
+			}
+			slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(b.Count, a.Count) })
+			return list
+		},
+		"window": func(n any) string { return plot.Bytes(max(float(n), 0)) },
+	}
+}

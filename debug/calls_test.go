@@ -1,0 +1,176 @@
+package debug
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/internal/leftout"
+)
+
+// scripted is a server or client whose state a test has written. Its calls grow with each look.
+type scripted struct {
+	state endpoint.State
+	looks uint64
+}
+
+func (s *scripted) Endpoint() endpoint.State {
+	e := s.state
+	if e.Observed {
+		s.looks++ // the watcher looks one at a time
+		e.Calls += 500 * s.looks
+		e.Done += 500 * s.looks
+		e.Failed += 3 * s.looks
+		e.Seconds += 0.4 * float64(s.looks)
+	}
+	return e
+}
+
+// server is one with everything that the page shows.
+func serverState() endpoint.State {
+	return endpoint.State{
+		Kind: "gRPC server", Name: "127.0.0.1:50051", Conns: 3, Streams: 41, Waiting: 0,
+		ResetsSent: 12, ResetsReceived: 3044, Refused: 7, KeepaliveTimeouts: 1,
+		GoAwaysSent:     map[string]uint64{"ENHANCE_YOUR_CALM": 2, "NO_ERROR": 5},
+		GoAwaysReceived: map[string]uint64{"NO_ERROR": 1},
+		Ended:           map[string]uint64{"too many resets": 2},
+		Connections: []endpoint.Conn{
+			{Peer: "10.0.0.7:41034", Age: 26 * time.Hour, Streams: 38, Blocked: 4, SendWindow: 0, RecvWindow: 1 << 20, StreamWindow: 4 << 20, Unread: 70000, RTT: 180 * time.Microsecond},
+			{Peer: "10.0.0.9:55002", Age: 90 * time.Second, Streams: 3, SendWindow: 60000, RecvWindow: 1 << 20, StreamWindow: 256 << 10, Draining: true},
+			{Peer: "[2001:db8::1]:443", Age: 3 * time.Second, SendWindow: 65535, RecvWindow: 1 << 20, StreamWindow: 256 << 10},
+		},
+		Observed: true, Calls: 120041, Done: 120000, Failed: 912, Active: 41, Seconds: 900,
+		Methods: []endpoint.Method{
+			{Name: "/shop.Cart/Get", Started: 100000, Active: 3, Codes: map[string]uint64{"OK": 99900, "NotFound": 97}, Seconds: 80, P50: 0.0005, P99: 0.004},
+			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4},
+			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 2},
+		},
+		Waits: []endpoint.Wait{
+			{Method: "/shop.Events/Watch", For: "the peer's window or the network", Calls: 4, Oldest: 95 * time.Second},
+			{Method: "/shop.Orders/<Place>", For: "its handler", Calls: 30, Oldest: 700 * time.Millisecond},
+		},
+	}
+}
+
+// registryOf has a pool, a server, a client, and a server of net/http.
+func registryOf(pool *tarn.Pool) *Registry {
+	r := NewRegistry(pool)
+	r.AddEndpoints(&scripted{state: serverState()},
+		&scripted{state: endpoint.State{Kind: "gRPC client", Name: "dns:///orders:443", Conns: 2, Waiting: 5}},
+		&scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}}, &scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}})
+	return r
+}
+
+func TestCallsPage(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registryOf(pool)
+	h := HandlerOf(r)
+	get := func(query string) (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/debug/tarn/"+query, nil))
+		return w.Code, w.Body.String()
+	}
+	code, page := get("?view=calls")
+	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.Orders/&lt;Place&gt;", "800 Unavailable", "10.0.0.7:41034", "26 h", "1 min", "draining",
+		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if code != 200 || strings.Index(page, "/shop.Events/Watch") > strings.Index(page, "/shop.Cart/Get") {
+		t.Errorf("%d; the slowest method is not first", code)
+	}
+	if code, page := get("?view=calls&endpoint=gRPC+client+dns:///orders:443"); code != 200 || !strings.Contains(page, "rpc.WithObserveCalls()") || !strings.Contains(page, "There is no HTTP/2 connection") {
+		t.Errorf("the client's page: %d %s", code, page)
+	}
+	if code, _ := get("?view=calls&endpoint=none"); code != 404 {
+		t.Errorf("an unknown endpoint: %d", code)
+	}
+	if _, page := get(""); !strings.Contains(page, `href="?view=calls"`) {
+		t.Error("the page of pools has no way to the calls")
+	}
+	_, text := get("?format=live")
+	var live Snapshot
+	if err := json.Unmarshal([]byte(text), &live); err != nil || len(live.Endpoints) != 4 || live.Endpoints[0].Connections != nil || len(live.Endpoints[0].Methods) != 3 {
+		t.Errorf("the live form: %v, %.300s", err, text)
+	}
+	_, text = get("?format=prometheus")
+	for _, want := range []string{
+		`tarn_endpoint_connections{endpoint="gRPC server 127.0.0.1:50051"} 3`,
+		`tarn_endpoint_goaways_sent_total{endpoint="gRPC server 127.0.0.1:50051",code="ENHANCE_YOUR_CALM"} 2`,
+		`tarn_endpoint_ended_total{endpoint="gRPC server 127.0.0.1:50051",reason="too many resets"} 2`,
+		`tarn_endpoint_calls_total{endpoint="gRPC server 127.0.0.1:50051",method="/shop.Orders/<Place>",code="Unavailable"} 800`,
+		`tarn_endpoint_waiting{endpoint="gRPC client dns:///orders:443"} 5`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	r.RemoveEndpoints(r.Endpoints()...)
+	if got := NewWatcher(r).Snapshot(); got.Endpoints != nil {
+		t.Errorf("after RemoveEndpoints: %v", got.Endpoints)
+	}
+	w := httptest.NewRecorder()
+	HandlerOf(r).ServeHTTP(w, httptest.NewRequest("GET", "/debug/tarn/?view=calls", nil))
+	if w.Code != 404 {
+		t.Errorf("without endpoints: %d", w.Code)
+	}
+}
+
+func TestBrowserCalls(t *testing.T) {
+	pool := busyPool(t, tarn.PoolConfig{Name: "one"})
+	v := visitSource(t, registryOf(pool.Pool))
+	v.must(v.Open(v.ctx, v.url))
+	v.until(`document.querySelector(".views a[href='?view=calls']")`)
+	v.must(v.Eval(v.ctx, `document.querySelector(".views a[href='?view=calls']").click()`, nil))
+	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "gRPC server 127.0.0.1:50051"`)
+	v.until(`/\d/.test(document.getElementById("calls-rate").textContent) && /\d/.test(document.getElementById("mean-now").textContent)`)
+	v.until(`document.querySelectorAll("#calls svg path").length >= 2 && document.querySelectorAll("#errors svg path").length >= 2`)
+	v.until(`document.querySelectorAll("tr[data-method]").length == 3 && /\d/.test(document.querySelector("tr[data-method] .rate").textContent)`)
+	for _, scheme := range []string{"light", "dark"} {
+		v.must(v.Scheme(v.ctx, scheme))
+		for name, width := range map[string]int{"phone": 360, "tablet": 768, "desktop": 1280} {
+			v.must(v.Size(v.ctx, width, 800, 1))
+			v.until(`innerWidth == ` + strconv.Itoa(width) + ` && document.querySelector("#calls svg path")`)
+			v.until(`document.documentElement.scrollWidth <= innerWidth`)
+			v.shoot("calls-" + name + "-" + scheme)
+		}
+	}
+	v.must(v.Eval(v.ctx, `document.querySelector(".tabs a[href*=orders]").click()`, nil))
+	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "gRPC client dns:///orders:443"`)
+	v.until(`document.body.innerText.includes("WithObserveCalls")`)
+	v.content()
+}
+
+func TestBrowserCallsAccessibility(t *testing.T) {
+	script, err := os.ReadFile(axe)
+	if os.IsNotExist(err) {
+		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := visitSource(t, registryOf(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
+	for _, query := range []string{"?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443"} {
+		for _, scheme := range []string{"light", "dark"} {
+			v.must(v.Scheme(v.ctx, scheme))
+			v.must(v.Open(v.ctx, v.url+query))
+			v.until(`document.querySelector("h1")`)
+			v.must(v.Eval(v.ctx, string(script)+"; true", nil))
+			var found []string
+			v.must(v.Eval(v.ctx, `axe.run().then(r => r.violations.flatMap(x => x.nodes.map(n => x.id + ": " + n.html.slice(0, 120) + " " + n.failureSummary.split("\n")[1])))`, &found))
+			for _, f := range found {
+				t.Errorf("%q in %s: %s", query, scheme, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Package endpoint is what the debug page knows of a server or a client: its connections, its calls, and
+// what ended them. Packages rpc and h2http fill it in, package debug shows it; so neither imports the
+// other. It imports the standard library alone.
+package endpoint
+
+import "time"
+
+// Source is a server or a client. Endpoint is called from several goroutines at once, at most twice a
+// second for each page, and returns values that its caller may keep.
+type Source interface{ Endpoint() State }
+
+// Bounds on what a State lists.
+const (
+	MaxConns   = 64 // the busiest
+	MaxMethods = 64 // the most called
+	MaxWaits   = 64 // the longest
+)
+
+// State is what an endpoint is doing at one time. Counters only grow.
+type State struct {
+	Kind string `json:"kind"` // "gRPC server", "gRPC client", "HTTP server"
+	Name string `json:"name"` // the target or the address; made unique by the page
+
+	Conns   int   `json:"connections"`
+	Streams int   `json:"streams"` // on the connections listed
+	Waiting int64 `json:"waiting"` // calls that wait because the peer permits no further stream
+
+	ResetsSent        uint64            `json:"resets_sent"`
+	ResetsReceived    uint64            `json:"resets_received"`
+	Refused           uint64            `json:"refused"` // streams of peers answered with REFUSED_STREAM
+	KeepaliveTimeouts uint64            `json:"keepalive_timeouts"`
+	GoAwaysSent       map[string]uint64 `json:"goaways_sent,omitempty"`     // by code
+	GoAwaysReceived   map[string]uint64 `json:"goaways_received,omitempty"` // by code
+	Ended             map[string]uint64 `json:"ended,omitempty"`            // connections that crossed a limit or broke the protocol, by reason
+
+	Connections []Conn `json:"connection_list,omitempty"`
+
+	// Observed says that calls are counted and listed below.
+	Observed bool     `json:"observed"`
+	Calls    uint64   `json:"calls"`   // begun
+	Done     uint64   `json:"done"`    // ended
+	Failed   uint64   `json:"failed"`  // ended with another status than OK
+	Active   int64    `json:"active"`  // in progress
+	Seconds  float64  `json:"seconds"` // that ended calls took, added up
+	Methods  []Method `json:"methods,omitempty"`
+	More     int      `json:"more_methods,omitempty"` // methods left out
+	Waits    []Wait   `json:"waits,omitempty"`
+}
+
+// Conn is one connection.
+type Conn struct {
+	Peer         string        `json:"peer"`
+	Age          time.Duration `json:"age_ns"`
+	Streams      int           `json:"streams"`
+	Blocked      int           `json:"blocked"`       // streams whose data waits for a window or for its turn
+	SendWindow   int64         `json:"send_window"`   // bytes that this side may send
+	RecvWindow   int64         `json:"recv_window"`   // bytes that the peer may send
+	StreamWindow int           `json:"stream_window"` // bytes that the peer may send on a new stream
+	Unread       int           `json:"unread"`        // bytes received and not consumed
+	RTT          time.Duration `json:"rtt_ns"`        // 0: not known
+	Draining     bool          `json:"draining"`
+}
+
+// Method is the calls of one method.
+type Method struct {
+	Name    string            `json:"name"`
+	Started uint64            `json:"started"`
+	Active  int64             `json:"active"`
+	Codes   map[string]uint64 `json:"codes"`   // calls that ended, by status code
+	Seconds float64           `json:"seconds"` // that ended calls took, added up
+	P50     float64           `json:"p50_seconds"`
+	P99     float64           `json:"p99_seconds"` // both to a factor of the square root of 2, over all calls
+}
+
+// Ended is how many calls have ended.
+func (m Method) Ended() uint64 {
+	n := uint64(0)
+	for _, c := range m.Codes {
+		n += c
+	}
+	return n
+}
+
+// Failed is how many calls have ended with another status than OK.
+func (m Method) Failed() uint64 { return m.Ended() - m.Codes["OK"] }
+
+// Wait is the calls of one method that wait for the same thing.
+type Wait struct {
+	Method string        `json:"method"`
+	For    string        `json:"for"`
+	Calls  int           `json:"calls"`
+	Oldest time.Duration `json:"oldest_ns"` // the age of the oldest of these calls
+}

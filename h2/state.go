@@ -1,0 +1,103 @@
+package h2
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/tarn-go/tarn/debug/endpoint"
+)
+
+// ConnState is what a connection is doing at one time.
+type ConnState struct {
+	Local, Remote net.Addr
+	Since         time.Time     // when it began
+	Streams       int           // open, or not yet released
+	Blocked       int           // streams with a Write that waits for a window or for its turn
+	SendWindow    int64         // bytes that this side may send on the connection
+	RecvWindow    int64         // bytes that the peer may send on the connection
+	StreamWindow  int           // bytes that the peer may send on a new stream
+	Unread        int           // bytes received and not consumed
+	RTT           time.Duration // what the acknowledgement of SETTINGS took; 0: not known
+	Draining      bool          // no new streams: GOAWAY was sent or received
+}
+
+// Connections returns the state of the connections that have not ended, at most limit of
+// them, those with the most streams first, and how many there are in all. It is safe for
+// concurrent use, and looks at each connection once, under its lock.
+func (m *Maker) Connections(limit int) (list []ConnState, all int) {
+	n := m.counters
+	n.mu.Lock()
+	conns := make([]*Conn, 0, len(n.live))
+	for c := range n.live {
+		conns = append(conns, c)
+	}
+	n.mu.Unlock()
+	list = make([]ConnState, len(conns))
+	for i, c := range conns {
+		list[i] = c.state()
+	}
+	slices.SortFunc(list, func(a, b ConnState) int {
+		return cmp.Or(cmp.Compare(b.Streams, a.Streams), a.Since.Compare(b.Since))
+	})
+	return slices.Clip(list[:min(len(list), limit)]), len(conns)
+}
+
+func (c *Conn) state() ConnState {
+	s := ConnState{Local: c.nc.LocalAddr(), Remote: c.nc.RemoteAddr(), Since: c.since}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Streams, s.SendWindow = c.held, c.send.conn
+	s.RecvWindow, s.StreamWindow, s.Unread, s.RTT = int64(c.recv.conn), c.recv.window, c.recv.unread, c.recv.rtt
+	s.Draining = c.life > alive || c.goAway != nil
+	for _, st := range c.streams {
+		if st.wait != nil && st.wait.active {
+			s.Blocked++
+		}
+	}
+	return s
+}
+
+// enlist has Connections see c, from when it runs until report.
+func (n *counters) enlist(c *Conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.live == nil {
+		n.live = make(map[*Conn]struct{})
+	}
+	n.live[c] = struct{}{}
+}
+
+func (n *counters) dismiss(c *Conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.live, c)
+}
+
+// Report fills in what is known of m's connections.
+func Report(m *Maker, e *endpoint.State) {
+	s := m.Stats()
+	e.Waiting, e.ResetsSent, e.ResetsReceived, e.Refused, e.KeepaliveTimeouts = s.Waiting, s.ResetsSent, s.ResetsReceived, s.Refused, s.KeepaliveTimeouts
+	e.GoAwaysSent, e.GoAwaysReceived, e.Ended = byName(s.GoAwaysSent), byName(s.GoAwaysReceived), s.Ended
+	var list []ConnState
+	now := time.Now()
+	list, e.Conns = m.Connections(endpoint.MaxConns)
+	for _, c := range list {
+		e.Streams += c.Streams
+		e.Connections = append(e.Connections, endpoint.Conn{Peer: c.Remote.String(), Age: now.Sub(c.Since), Streams: c.Streams,
+			Blocked: c.Blocked, SendWindow: c.SendWindow, RecvWindow: c.RecvWindow, StreamWindow: c.StreamWindow, Unread: c.Unread,
+			RTT: c.RTT, Draining: c.Draining})
+	}
+}
+
+func byName(codes map[Code]uint64) map[string]uint64 {
+	if codes == nil {
+		return nil
+	}
+	out := make(map[string]uint64, len(codes))
+	for c, n := range codes {
+		out[c.String()] = n
+	}
+	return out
+}

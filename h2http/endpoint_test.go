@@ -1,0 +1,49 @@
+package h2http_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// Server and transport show their connection to the debug page while it is open.
+func TestEndpoint(t *testing.T) {
+	srv := &http.Server{Addr: ":1", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })}
+	if e := h2http.Endpoint(srv).Endpoint(); e.Kind != "HTTP server" || e.Name != ":1" || e.Conns != 0 {
+		t.Errorf("before it is configured: %+v", e)
+	}
+	pool := tarntest.NewPool(t)
+	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: pool}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- h2http.Serve(l, srv) }()
+	defer func() {
+		srv.Close()
+		<-served
+	}()
+	tr := &h2http.Transport{Config: h2http.Config{Pool: pool}}
+	defer tr.CloseIdleConnections()
+	res, err := (&http.Client{Transport: tr}).Get("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	server, client := h2http.Endpoint(srv).Endpoint(), tr.Endpoint()
+	if server.Conns != 1 || len(server.Connections) != 1 || server.Connections[0].RecvWindow <= 0 {
+		t.Errorf("%+v", server)
+	}
+	if client.Kind != "HTTP client" || client.Conns != 1 || client.Connections[0].Peer != l.Addr().String() {
+		t.Errorf("%+v", client)
+	}
+}

@@ -1,0 +1,280 @@
+package rpc
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/h2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ObserveCalls makes [Server.Endpoint] count calls by method and list what calls in
+// progress wait for, which the debug page shows. It takes about a quarter of a
+// microsecond of processor time and one allocation a call (BenchmarkObserve).
+func ObserveCalls() ServerOption {
+	return serverOption(func(o *serverOptions) { o.observe = new(observer) })
+}
+
+// WithObserveCalls is [ObserveCalls] for a client.
+func WithObserveCalls() DialOption {
+	return dialOption(func(o *dialOptions) { o.observe = new(observer) })
+}
+
+// observer counts the calls of a server or a client. A nil *observer counts nothing.
+type observer struct {
+	mu      sync.Mutex
+	methods map[string]*observedMethod
+	live    map[*observed]struct{}
+}
+
+// otherMethods are the calls of methods beyond maxRoutes, which a proxy may see.
+const otherMethods = "(others)"
+
+// doing is what a call in progress is about.
+type doing uint32
+
+const (
+	working    doing = iota // nothing: a handler or the application works
+	connecting              // for a connection
+	opening                 // for the peer to permit a stream, or for its window
+	sending                 // for the peer's window, or for the network
+	receiving               // for the peer's next message, or its status
+)
+
+// role is the side whose calls an observer counts.
+type role uint8
+
+const (
+	ofServer role = iota
+	ofClient
+)
+
+// waits says what a call waits for, in the words of the page.
+func (d doing) waits(r role) string {
+	switch d {
+	case connecting:
+		return "a connection"
+	case opening:
+		return "the server to permit a stream"
+	case sending:
+		return "the peer's window or the network"
+	case receiving:
+		if r == ofServer {
+			return "the client's message"
+		}
+		return "the server's answer"
+	}
+	if r == ofServer {
+		return "its handler"
+	}
+	return "the application"
+}
+
+// observed is one call in progress.
+type observed struct {
+	of     *observer
+	method *observedMethod
+	begun  time.Time
+	now    atomic.Uint32 // a doing
+}
+
+// observedMethod is the calls of one method.
+type observedMethod struct {
+	started atomic.Uint64
+	active  atomic.Int64
+	codes   [codes.Unauthenticated + 2]atomic.Uint64 // the last is that of other codes
+	nanos   atomic.Int64
+	took    [2 * 40]atomic.Uint64 // by duration, two a doubling from a microsecond
+}
+
+// begin notes a call; nil if nothing is observed.
+func (o *observer) begin(method string, d doing) *observed {
+	if o == nil {
+		return nil
+	}
+	c := &observed{of: o, begun: time.Now()}
+	c.now.Store(uint32(d))
+	o.mu.Lock()
+	if o.methods == nil {
+		o.methods, o.live = map[string]*observedMethod{}, map[*observed]struct{}{}
+	}
+	c.method = o.methods[method]
+	if c.method == nil {
+		if len(o.methods) >= maxRoutes {
+			method = otherMethods
+			c.method = o.methods[method]
+		}
+		if c.method == nil {
+			c.method = new(observedMethod)
+			o.methods[method] = c.method
+		}
+	}
+	o.live[c] = struct{}{}
+	o.mu.Unlock()
+	c.method.started.Add(1)
+	c.method.active.Add(1)
+	return c
+}
+
+// set notes what the call does from now on.
+func (c *observed) set(d doing) {
+	if c != nil {
+		c.now.Store(uint32(d))
+	}
+}
+
+// end notes the call's end.
+func (c *observed) end(err error) {
+	if c == nil {
+		return
+	}
+	c.of.mu.Lock()
+	delete(c.of.live, c)
+	c.of.mu.Unlock()
+	m, took := c.method, time.Since(c.begun)
+	m.active.Add(-1)
+	m.nanos.Add(int64(took))
+	m.took[slot(took)].Add(1)
+	m.codes[min(int(status.Code(err)), len(m.codes)-1)].Add(1)
+}
+
+// slot is where a duration is counted: two slots a doubling, from a microsecond.
+func slot(d time.Duration) int {
+	us := uint64(max(d/time.Microsecond, 1))
+	n := 2 * (bits.Len64(us) - 1)
+	if half := uint64(1) << (n / 2); us >= half+half/2 {
+		n++
+	}
+	return min(n, 2*40-1)
+}
+
+// seconds is the middle of a slot.
+func seconds(slot int) float64 {
+	us := float64(uint64(1) << (slot / 2))
+	if slot%2 == 1 {
+		us *= 1.75
+	} else {
+		us *= 1.25
+	}
+	return us / 1e6
+}
+
+// report fills in what is known of calls.
+func (o *observer) report(s *endpoint.State, r role) {
+	if o == nil {
+		return
+	}
+	s.Observed = true
+	o.mu.Lock()
+	for name, m := range o.methods {
+		calls := m.report(name)
+		s.Calls, s.Done, s.Failed = s.Calls+calls.Started, s.Done+calls.Ended(), s.Failed+calls.Failed()
+		s.Active, s.Seconds = s.Active+calls.Active, s.Seconds+calls.Seconds
+		s.Methods = append(s.Methods, calls)
+	}
+	type key struct {
+		m *observedMethod
+		d doing
+	}
+	waits := map[key]*endpoint.Wait{}
+	names := make(map[*observedMethod]string, len(o.methods))
+	for name, m := range o.methods {
+		names[m] = name
+	}
+	now := time.Now()
+	for c := range o.live {
+		k := key{c.method, doing(c.now.Load())}
+		w := waits[k]
+		if w == nil {
+			w = &endpoint.Wait{Method: names[k.m], For: k.d.waits(r)}
+			waits[k] = w
+		}
+		w.Calls++
+		w.Oldest = max(w.Oldest, now.Sub(c.begun))
+	}
+	o.mu.Unlock()
+	slices.SortFunc(s.Methods, func(a, b endpoint.Method) int {
+		return cmp.Or(cmp.Compare(b.Started, a.Started), cmp.Compare(a.Name, b.Name))
+	})
+	if n := len(s.Methods) - endpoint.MaxMethods; n > 0 {
+		s.Methods, s.More = s.Methods[:endpoint.MaxMethods], n
+	}
+	for _, w := range waits {
+		s.Waits = append(s.Waits, *w)
+	}
+	slices.SortFunc(s.Waits, func(a, b endpoint.Wait) int {
+		return cmp.Or(cmp.Compare(b.Oldest, a.Oldest), cmp.Compare(a.Method+a.For, b.Method+b.For))
+	})
+	s.Waits = s.Waits[:min(len(s.Waits), endpoint.MaxWaits)]
+}
+
+func (m *observedMethod) report(name string) endpoint.Method {
+	out := endpoint.Method{Name: name, Started: m.started.Load(), Active: m.active.Load(), Codes: map[string]uint64{},
+		Seconds: time.Duration(m.nanos.Load()).Seconds()}
+	for i := range m.codes {
+		if n := m.codes[i].Load(); n > 0 {
+			out.Codes[codes.Code(i).String()] = n
+		}
+	}
+	var took [len(m.took)]uint64
+	all := uint64(0)
+	for i := range m.took {
+		took[i] = m.took[i].Load()
+		all += took[i]
+	}
+	out.P50, out.P99 = quantile(took[:], all, 0.5), quantile(took[:], all, 0.99)
+	return out
+}
+
+// quantile is the duration in seconds that so many calls did not exceed.
+func quantile(took []uint64, all uint64, share float64) float64 {
+	if all == 0 {
+		return 0
+	}
+	left := uint64(share * float64(all))
+	for i, n := range took {
+		if n > left {
+			return seconds(i)
+		}
+		left -= n
+	}
+	return seconds(len(took) - 1)
+}
+
+// Endpoint is the server's state for the debug page and its metrics: connections, what
+// ended them, and, with [ObserveCalls], calls. It is safe for concurrent use.
+func (s *Server) Endpoint() endpoint.State {
+	e := endpoint.State{Kind: "gRPC server"}
+	s.mu.Lock()
+	for l := range s.listeners {
+		if e.Name == "" || l.Addr().String() < e.Name {
+			e.Name = l.Addr().String()
+		}
+	}
+	s.mu.Unlock()
+	if s.maker != nil {
+		h2.Report(s.maker, &e)
+	}
+	s.opts.observe.report(&e, ofServer)
+	return e
+}
+
+// Endpoint is the client's state for the debug page and its metrics, as
+// [Server.Endpoint] is the server's; calls are listed with [WithObserveCalls]. The
+// connections of a client of [WithProtocol] are not listed.
+func (cc *ClientConn) Endpoint() endpoint.State {
+	e := endpoint.State{Kind: "gRPC client", Name: cc.name}
+	if cc.web != nil {
+		e.Kind = cc.opts.protocol.String() + " client"
+	} else {
+		h2.Report(cc.maker, &e)
+	}
+	cc.opts.observe.report(&e, ofClient)
+	return e
+}
