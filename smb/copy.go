@@ -133,7 +133,7 @@ func (s *Share) copyBeside(dst string, from *File, size int64) (int64, error) {
 		err = s.rename(beside, proto.RenameInfo{Name: dst, Replace: true})
 	}
 	if err != nil {
-		s.delete(beside)
+		s.discard(beside)
 	}
 	return n, err
 }

@@ -90,8 +90,8 @@ type Limits struct {
 	// with pauses of 20 ms that double up to 1 s. The operation that needed the connection
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
-	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount; zero:
-	// DefaultCloseTimeout.
+	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and while a file
+	// is removed that ReplaceFile, WriteNewFile or Copy could not finish; zero: DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// RequestTimeout bounds every operation on files and shares but waiting for a lock
 	// or a change; zero: none. The error matches os.ErrDeadlineExceeded.

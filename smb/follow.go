@@ -182,7 +182,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		return err
 	})
 	if made {
-		s.delete(newname) // the file that did not become a link
+		s.discard(newname) // the file that did not become a link
 	}
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba's way of saying that it has none
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)

@@ -23,10 +23,10 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 	} else {
 		err = s.writeBeside(name, data, perm, mtime)
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) && s.ctx.Err() == nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {
 		var refused *ResponseError
 		if !errors.As(err, &refused) || refused.Command != proto.CommandCreate.String() {
-			s.delete(name)
+			s.discard(name)
 		}
 	}
 	return pathError("write", name, err)

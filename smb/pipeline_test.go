@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -166,4 +167,16 @@ func TestRealDiskFull(t *testing.T) {
 		t.Errorf("%d bytes acknowledged, %d on disk", n, len(disk))
 	}
 	f.Close()
+	// What writes a whole file leaves nothing of it behind.
+	for name, write := range map[string]func() error{
+		"ReplaceFile":  func() error { return share.ReplaceFile("new", want, 0o666, time.Time{}) },
+		"WriteNewFile": func() error { return share.WriteNewFile("new", want, 0o666, time.Time{}) },
+	} {
+		if err := write(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if list, err := os.ReadDir(srv.Dir); err != nil || len(list) != 1 {
+			t.Errorf("%s: left behind: %v, %v", name, list, err)
+		}
+	}
 }

@@ -242,10 +242,18 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
 		})
 	}
-	if err != nil && !errors.Is(err, ErrConnLost) {
-		s.delete(beside)
+	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for it
+		s.discard(beside)
 	}
 	return err
+}
+
+// discard removes a file that could not be finished, although the share's context may have ended or the
+// connection was lost meanwhile. The server has Limits.CloseTimeout to answer.
+func (s *Share) discard(name string) {
+	ctx, cancel := s.m.s.closing(s.ctx)
+	defer cancel()
+	s.WithContext(ctx).delete(name)
 }
 
 // replaceSmall makes the file there and renames it to the last part of remote in one frame.

@@ -192,6 +192,38 @@ func TestReplaceFullDisk(t *testing.T) {
 	}
 }
 
+// TestReplaceCancelled ends the context of a ReplaceFile after the file has been made: it is removed all
+// the same.
+func TestReplaceCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var removed []string
+	opened := ""
+	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+		switch m.Command {
+		case proto.CommandCreate:
+			opened = script.NameOf(m)
+		case proto.CommandWrite:
+			cancel()
+			c.Pend(m, 1)
+			return true
+		case proto.CommandCancel:
+			return true
+		case proto.CommandSetInfo:
+			if proto.InfoClass(m.Body[3]) == proto.ClassDisposition {
+				removed = append(removed, opened)
+			}
+		}
+		return false
+	}}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	err = f.Share().WithContext(ctx).ReplaceFile("d/f", make([]byte, 100_000), 0o666, time.Time{})
+	if !errors.Is(err, context.Canceled) || len(removed) != 1 {
+		t.Errorf("%v, removed %q", err, removed)
+	}
+}
+
 // TestReadFileInfoChanged changes a file between its CREATE and its CLOSE.
 func TestReadFileInfoChanged(t *testing.T) {
 	for _, size := range []int64{1000, 1 << 20} {
