@@ -194,28 +194,44 @@ func (b *body) next(dst *tarn.Chain) error {
 
 // WriteTo writes everything to w. If w is a ResponseWriter of this package, no byte is
 // copied.
-func (b *body) WriteTo(w io.Writer) (written int64, err error) {
-	sink, _ := w.(chainWriter)
-	var c tarn.Chain
-	defer func() { c.Free() }()
+func (b *body) WriteTo(w io.Writer) (int64, error) {
+	if sink, ok := w.(chainWriter); ok {
+		return b.writeChains(sink)
+	}
+	var c tarn.Chain // not for writeChains, too, for which it would be allocated
+	defer c.Free()
+	var written int64
 	for {
 		if err := b.next(&c); err != nil {
-			if err == io.EOF {
-				err = nil
-			}
-			return written, err
+			return written, ignoreEOF(err)
 		}
-		n := int64(c.Len())
-		if sink != nil {
-			err = sink.writeChain(&c)
-		} else {
-			n, err = c.WriteTo(w)
-		}
+		n, err := c.WriteTo(w)
 		written += n
 		if err != nil {
 			return written, err
 		}
 	}
+}
+
+func (b *body) writeChains(w chainWriter) (int64, error) {
+	var c tarn.Chain
+	var written int64
+	for {
+		if err := b.next(&c); err != nil {
+			return written, ignoreEOF(err)
+		}
+		written += int64(c.Len())
+		if err := w.writeChain(&c); err != nil {
+			return written, err
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // Close ends reading. What comes afterwards is dropped.

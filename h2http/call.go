@@ -35,7 +35,6 @@ type call struct {
 	continued chan struct{} // receives at 100 Continue; nil: not waited for
 
 	woken atomic.Bool // headed is closed
-	out   h2.Out      // what is sent first
 
 	mu          sync.Mutex
 	stream      *h2.Stream
@@ -52,9 +51,20 @@ type call struct {
 	stop        func() bool // ends watching the context; nil: not watched
 	over        func()      // called once, when the stream has been released; nil: nothing
 
-	inlineMore   [4]h2.Field
-	inlineFields [10]h2.Field // of the request
-	values       [inlineValues]string
+	inlineMore [4]h2.Field
+	values     [7]string // of the response's Header, if they fit
+}
+
+// firstOut is what is sent first of a request. It is used until the stream is open.
+type firstOut struct {
+	h2.Out
+	fields [16]h2.Field // the header list, if it fits
+}
+
+// release gives o back to the pool, which h2 does not use any more.
+func (o *firstOut) release(p *clientPool) {
+	*o = firstOut{}
+	p.firsts.Put(o)
 }
 
 // direction is one or both of what a stream is used for.
@@ -92,8 +102,9 @@ const errHeaderTimeout = timeoutError("h2http: timeout awaiting response headers
 func (x *call) roundTrip() (*http.Response, error) {
 	r := x.request
 	ctx := r.Context()
-	out, err := x.prepare()
-	if err != nil {
+	first := x.conn.pool.firsts.Get().(*firstOut)
+	if err := x.prepare(first); err != nil {
+		first.release(x.conn.pool)
 		closeBody(r)
 		return nil, err
 	}
@@ -101,7 +112,9 @@ func (x *call) roundTrip() (*http.Response, error) {
 		x.trace.GotConn(httptrace.GotConnInfo{Conn: x.conn.nc, Reused: x.conn.used.Load()})
 	}
 	x.conn.used.Store(true)
-	s, err := x.conn.h2.Open(ctx, x, out)
+	ending := first.Ending
+	s, err := x.conn.h2.Open(ctx, x, &first.Out)
+	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
@@ -118,7 +131,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 		x.conn.group.remove(x.conn)
 		x.conn.h2.Shutdown()
 	}
-	if out.Ending == h2.End {
+	if ending == h2.End {
 		x.wrote(nil)
 		x.finished(sending)
 	} else {

@@ -36,6 +36,7 @@ type clientPool struct {
 	mem    *tarn.Pool
 	strict bool // the peer's limit on streams is waited for
 	blocks blockCache
+	firsts sync.Pool // of *firstOut
 
 	mu     sync.Mutex
 	groups map[groupKey]*group
@@ -62,6 +63,7 @@ func newClientPool(s clientSettings) (*clientPool, error) {
 	if p.mem == nil {
 		p.mem = tarn.Shared()
 	}
+	p.firsts.New = func() any { return new(firstOut) }
 	p.strict = s.conf != nil && strictStreams(s.conf)
 	return p, nil
 }

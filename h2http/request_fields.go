@@ -17,23 +17,22 @@ import (
 // defaultUserAgent is net/http's for HTTP/2.
 const defaultUserAgent = "Go-http-client/2.0"
 
-// prepare checks the request and returns what is sent first: its header, with a short
+// prepare checks the request and makes out what is sent first: its header, with a short
 // body if there is one.
-func (x *call) prepare() (*h2.Out, error) {
+func (x *call) prepare(out *firstOut) error {
 	r := x.request
 	if err := x.check(); err != nil {
-		return nil, err
+		return err
 	}
-	fields, err := x.fields()
+	fields, err := x.fields(out.fields[:0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if f := x.trace; f != nil && f.WroteHeaderField != nil {
 		for _, field := range fields {
 			f.WroteHeaderField(field.Name, []string{field.Value})
 		}
 	}
-	out := &x.out
 	if out.Block = x.conn.pool.blocks.find(fields); out.Block == nil {
 		out.Fields = fields
 	}
@@ -44,16 +43,16 @@ func (x *call) prepare() (*h2.Out, error) {
 		}
 		buf, ok, err := x.inline(length)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if ok {
 			out.Data, out.Ending = buf, h2.End
-			return out, nil
+			return nil
 		}
 		if x.expects() {
 			x.continued = make(chan struct{}, 1)
 		}
-		return out, nil
+		return nil
 	}
 	switch r.Method {
 	case "POST", "PUT", "PATCH":
@@ -62,7 +61,7 @@ func (x *call) prepare() (*h2.Out, error) {
 	if len(r.Trailer) == 0 {
 		out.Ending = h2.End
 	}
-	return out, nil
+	return nil
 }
 
 // check says what is wrong with the request.
@@ -112,8 +111,8 @@ func validMethod(m string) bool {
 	return true
 }
 
-// fields returns the request's header list but for content-length.
-func (x *call) fields() ([]h2.Field, error) {
+// fields appends the request's header list but for content-length.
+func (x *call) fields(fields []h2.Field) ([]h2.Field, error) {
 	r := x.request
 	host := r.Host
 	if host == "" {
@@ -141,7 +140,6 @@ func (x *call) fields() ([]h2.Field, error) {
 	if v := r.Header[":protocol"]; len(v) > 0 {
 		protocol = v[0]
 	}
-	fields := x.inlineFields[:0]
 	fields = append(fields, h2.Field{Name: ":method", Value: method}, h2.Field{Name: ":authority", Value: host})
 	switch {
 	case protocol != "" && method != http.MethodConnect:
