@@ -198,7 +198,7 @@ func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
 	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // what is appended is never ahead of what is read
 }
 
-// chain returns all of the message, of which rest, taken ownership of, is the rest.
+// chain takes ownership of rest, the rest of the message, and returns all of it, to be freed.
 func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 	c := new(tarn.Chain)
 	at := 0
