@@ -80,6 +80,9 @@ func (s *Slab) Split(key Key, head, tail int) (Key, Key) {
 		t := s.refTracked(key, "Split", tail)
 		return s.Move(key, "Split", head), t
 	}
+	if uint64(key)&predicted != 0 { // it weighs one, and the head is freed before it, most likely
+		return s.Ref(key, "Split", head), key
+	}
 	if !key.Divisible() {
 		if _, ok := retain(&s.state, key, getWeight-1); !ok {
 			s.panicStale(key, "Split")

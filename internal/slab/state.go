@@ -117,7 +117,7 @@ func sampleHash(gen uint32) uint32 { return gen * 0x9E3779B9 }
 
 // retained is the state after a further weight was taken on behalf of key's reference; false if that
 // reference was freed. A weight of more than one is shared by Splits, whose lights then expect
-// sums that others expect, too: the order is given up.
+// sums that others expect, too: the order is given up, unless there are no others.
 func retained(st uint64, key Key, weight uint64) (next uint64, ok bool) {
 	if !current(st, key) || count(st) == 0 || spent(st, key) {
 		return st, false
@@ -125,7 +125,7 @@ func retained(st uint64, key Key, weight uint64) (next uint64, ok bool) {
 	if count(st)+weight > maxCount {
 		panic("tarn: more than 2^24 references to one slab")
 	}
-	if weight > 1 {
+	if weight > 1 && count(st) > key.weight() {
 		st |= unordered
 	}
 	return st + weight, true
