@@ -217,6 +217,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 			f.give(s, b, pos, name)
 		}
 	case effectFill:
+		f.put(a, pos)
 		f.fill(s, b, pos)
 		if fn := callee(c); fn != nil && f.kinds.primitive(fn) == nil {
 			f.perhaps(s, fn, b, v, pos)

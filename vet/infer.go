@@ -55,8 +55,10 @@ func (f *flow) infer() *contract {
 
 // recovers reports whether a deferred function literal calls recover, or a parameter is passed to a
 // function that recovers.
-func (f *flow) recovers() bool {
-	for _, b := range f.fn.Blocks {
+func (f *flow) recovers() bool { return f.catching(f.fn) }
+
+func (f *flow) catching(fn *ssa.Function) bool {
+	for _, b := range fn.Blocks {
 		for _, instr := range b.Instrs {
 			if call, ok := instr.(*ssa.Call); ok {
 				for _, a := range call.Call.Args {

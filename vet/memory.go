@@ -55,6 +55,14 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 				return c
 			}
 		}
+		if p.local() && f.kinds.kindOf(typ) == composite {
+			for q, c := range s.places { // what was put into parts of it since
+				if q != p && q.within(p) {
+					b = b.join(c)
+				}
+			}
+			slices.SortFunc(b.refs, func(x, y *ref) int { return x.id - y.id })
+		}
 		return b
 	}
 	var b binding
@@ -99,7 +107,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 			s.forget(older)
 		}
 		s.lives[r] = life{st: foreign}
-		if _, c, ok := f.around(s, p); s.escaped[p.root] || ok && len(c.refs) == 1 && s.lives[c.refs[0]].st == unknown {
+		if _, c, ok := f.around(s, p); s.escaped[p.root] || s.lost[p] || ok && len(c.refs) == 1 && s.lives[c.refs[0]].st == unknown {
 			s.lives[r] = life{}
 		}
 		b = binding{refs: []*ref{r}}
@@ -198,6 +206,9 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		return
 	}
 	f.storeFact(s, p, st.Val)
+	if f.own(s, st.Val, b) {
+		f.put(st.Addr, st.Pos())
+	}
 	val := st.Val.Type()
 	k := f.kinds.kindOf(val)
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
@@ -226,6 +237,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		}
 	}
 	delete(s.stored, p)
+	delete(s.lost, p)
 	if !p.local() || s.escaped[p.root] {
 		if k == handle && len(b.refs) == 1 && !b.part && s.lives[b.refs[0]].st == held && s.lives[b.refs[0]].key == "" {
 			s.stored[p] = true
@@ -250,6 +262,23 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		}
 	}
 	s.places[p] = b
+}
+
+// own reports whether a value is a reference of this function's, or a container that it made.
+func (f *flow) own(s *state, v ssa.Value, b binding) bool {
+	if call, ok := v.(*ssa.Call); ok && f.kinds.pointee(v.Type()) == container {
+		src := f.contractOf(&call.Call).result(0).Source
+		return src == resultHolder || src == resultHolding
+	}
+	if f.kinds.kindOf(v.Type()) == untracked && !f.kinds.elements(v.Type()) || b.part {
+		return false
+	}
+	for _, r := range b.refs {
+		if s.lives[r].st == held {
+			return true
+		}
+	}
+	return false
 }
 
 // storeElement writes an element of bytes, or of a slice that this function made.
@@ -468,6 +497,11 @@ func (f *flow) forgetMemory(s *state) {
 		if !p.local() || s.escaped[p.root] {
 			if _, param := p.root.(*ssa.Parameter); (param || f.refs[refKey{p.root, -3, ""}] != nil) && p.path == "" {
 				continue
+			}
+			for _, r := range s.places[p].refs {
+				if s.lives[r].st != foreign {
+					s.lost[p] = true
+				}
 			}
 			delete(s.places, p)
 		}

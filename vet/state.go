@@ -124,6 +124,7 @@ type state struct {
 	alias   map[string]string // of conditions
 	escaped map[ssa.Value]bool
 	stored  map[place]bool // places outside of the function that it put a reference of its own in
+	lost    map[place]bool // places that were forgotten after what lay there had ended, or may have
 	defers  []pending
 	trail   *step
 }
@@ -131,14 +132,14 @@ type state struct {
 func newState() *state {
 	return &state{
 		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[place]binding{},
-		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{},
+		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{}, lost: map[place]bool{},
 	}
 }
 
 func (s *state) clone() *state {
 	return &state{
 		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
-		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored),
+		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored), lost: maps.Clone(s.lost),
 		defers: slices.Clip(s.defers), trail: s.trail,
 	}
 }
@@ -160,6 +161,9 @@ func (s *state) key(f *flow) string {
 	}
 	for k, v := range s.alias {
 		parts = append(parts, "a"+k+"="+v)
+	}
+	for p := range s.lost {
+		parts = append(parts, "l"+strconv.Itoa(f.number(p.root))+p.path)
 	}
 	for p := range s.stored {
 		parts = append(parts, "s"+strconv.Itoa(f.number(p.root))+p.path)

@@ -115,7 +115,10 @@ func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bindin
 		if r.kind == bag && l.pos.IsValid() {
 			first = l.pos
 		}
-		full = full || l.st == held && l.key == ""
+		if l.st == held {
+			f.collected(v)
+			full = full || l.key == ""
+		}
 		switch {
 		case !own:
 			s.forget(r)
@@ -135,6 +138,15 @@ func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bindin
 	}
 	r := f.create(s, v, -1, v.Type(), pos, l)
 	r.kind = bag
+}
+
+// collected notes the field that a slice is stored in after something was appended to it.
+func (f *flow) collected(v ssa.Value) {
+	for _, u := range *v.Referrers() {
+		if st, ok := u.(*ssa.Store); ok {
+			f.put(st.Addr, v.Pos())
+		}
+	}
 }
 
 // emptied reports whether the function frees or gives away elements of a slice anywhere: whether it
@@ -312,6 +324,9 @@ func (f *flow) provoked() bool {
 	if outer == nil {
 		return false
 	}
+	if test && !passedElsewhere(f.fn) && slices.ContainsFunc(outer.AnonFuncs, f.calledByCatcher) {
+		return true
+	}
 	for _, b := range outer.Blocks {
 		for _, instr := range b.Instrs {
 			call, ok := instr.(ssa.CallInstruction)
@@ -327,6 +342,22 @@ func (f *flow) provoked() bool {
 				if (a == ssa.Value(f.fn) || listed) && f.catches(call.Common()) {
 					return true
 				}
+			}
+		}
+	}
+	return false
+}
+
+// calledByCatcher reports whether a literal recovers and calls functions of this one's type, from a list.
+func (f *flow) calledByCatcher(by *ssa.Function) bool {
+	if by == f.fn || !f.catching(by) {
+		return false
+	}
+	for _, b := range by.Blocks {
+		for _, instr := range b.Instrs {
+			call, ok := instr.(ssa.CallInstruction)
+			if ok && !call.Common().IsInvoke() && call.Common().StaticCallee() == nil && types.Identical(call.Common().Value.Type(), f.fn.Signature) {
+				return true
 			}
 		}
 	}

@@ -40,6 +40,7 @@ type checker struct {
 	imported  map[*types.Func]*contract
 	anon      map[*ssa.Function]*contract
 	panics    map[*ssa.Function]bool // literals that are there to panic
+	filled    map[field]token.Pos    // fields that references are put into, and where first
 	seen      map[string]bool
 	notes     *directives
 }
@@ -52,13 +53,15 @@ func run(pass *analysis.Pass) (any, error) {
 	c := &checker{
 		pass: pass, kinds: kinds, sites: index(pass.Files),
 		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{}, panics: map[*ssa.Function]bool{},
-		seen: map[string]bool{},
+		filled: map[field]token.Pos{}, seen: map[string]bool{},
 	}
 	c.notes = readDirectives(pass)
 	c.declarations()
-	for _, fn := range ordered(c.build()) {
+	fns := ordered(c.build())
+	for _, fn := range fns {
 		c.function(fn)
 	}
+	c.unfreed(fns)
 	for fn, con := range c.contracts {
 		if con.says() {
 			pass.ExportObjectFact(fn, con)

@@ -89,4 +89,10 @@ func (h *handler) OnData(b tarn.Buffer) { // want `leak: OnData takes ownership 
 	h.got = append(h.got, b)
 }
 
+func (h *handler) close() {
+	for _, b := range h.got {
+		b.Free()
+	}
+}
+
 var _ dep.Handler = (*handler)(nil)

@@ -258,3 +258,35 @@ func cleanedUpByLiteral(p *tarn.Pool, later func(func())) {
 	}
 	s.next(1).Free()
 }
+
+type message struct {
+	chain *tarn.Chain
+	buf   tarn.Buffer
+	parts *parts
+}
+
+type parts struct{ of []byte }
+
+func (p *parts) chain(b tarn.Buffer) *tarn.Chain { return collect(p, b) }
+
+var collect func(*parts, tarn.Buffer) *tarn.Chain
+
+func (m *message) join() {
+	if m.parts != nil {
+		m.chain, m.buf, m.parts = m.parts.chain(m.buf), tarn.Buffer{}, nil
+	}
+}
+
+func (m *message) clearAfter(note func()) {
+	m.buf.Free()
+	note()
+	m.buf, m.chain = tarn.Buffer{}, nil
+}
+
+func withoutPrefix(m message) message {
+	if m.chain == nil {
+		m.buf = m.buf.Narrow(5, m.buf.Len())
+		return m
+	}
+	return m
+}

@@ -41,3 +41,20 @@ func TestHelper(t *testing.T) {
 	}
 	b.Free()
 }
+
+func TestListedAndCalledByOneThatRecovers(t *testing.T) {
+	p := tarn.Shared()
+	for name, use := range map[string]func(){
+		"Get":  func() { p.Get(-1) },
+		"Free": func() { b := p.Get(1); b.Free(); b.Free() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			use()
+		})
+	}
+}

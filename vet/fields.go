@@ -1,0 +1,91 @@
+package vet
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// field is a field of a struct type that this package declares.
+type field struct {
+	owner *types.TypeName
+	index int
+}
+
+// fieldOf is the field that an instruction leads to, if only this package can: the type or the field is
+// not exported.
+func (c *checker) fieldOf(x types.Type, index int) (field, *types.Var, bool) {
+	named := namedOf(x)
+	if named == nil {
+		return field{}, nil, false
+	}
+	owner := named.Origin().Obj()
+	st, ok := named.Origin().Underlying().(*types.Struct)
+	if !ok || owner.Pkg() != c.pass.Pkg {
+		return field{}, nil, false
+	}
+	v := st.Field(index)
+	if v.Embedded() || v.Exported() && owner.Exported() && c.pass.Pkg.Name() != "main" {
+		return field{}, nil, false
+	}
+	return field{owner, index}, v, true
+}
+
+// put notes that the function puts a reference of its own into a field.
+func (f *flow) put(addr ssa.Value, pos token.Pos) {
+	at, ok := addr.(*ssa.FieldAddr)
+	if !ok || f.quiet {
+		return
+	}
+	key, _, ok := f.fieldOf(at.X.Type(), at.Field)
+	if !ok {
+		return
+	}
+	if before, ok := f.filled[key]; !ok || pos < before {
+		f.filled[key] = pos
+	}
+}
+
+// unfreed reports the fields that references are put into, and out of which no function of the package
+// frees or gives one away.
+func (c *checker) unfreed(fns []*ssa.Function) {
+	if len(c.filled) == 0 {
+		return
+	}
+	released := map[field]bool{}
+	f := &flow{checker: c}
+	for _, fn := range fns {
+		if len(fn.Blocks) == 0 {
+			return // not Go, or left out: it may do so
+		}
+		for _, b := range fn.Blocks {
+			for _, instr := range b.Instrs {
+				var key field
+				var ok bool
+				switch instr := instr.(type) {
+				case *ssa.FieldAddr:
+					key, _, ok = c.fieldOf(instr.X.Type(), instr.Field)
+				case *ssa.Field:
+					key, _, ok = c.fieldOf(instr.X.Type(), instr.Field)
+				}
+				if ok && !released[key] && f.released(instr.(ssa.Value)) {
+					released[key] = true
+				}
+			}
+		}
+	}
+	for key, pos := range c.filled {
+		if released[key] {
+			continue
+		}
+		v := key.owner.Type().Underlying().(*types.Struct).Field(key.index)
+		c.emit(analysis.Diagnostic{
+			Pos: pos, Category: string(leak),
+			Message: fmt.Sprintf("leak: the field %s of %s takes a reference here, and no function of this package frees what it holds or gives it away; free it where the %s ends",
+				v.Name(), key.owner.Name(), key.owner.Name()),
+		}, v.Pos())
+	}
+}
