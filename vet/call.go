@@ -92,6 +92,9 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 			args[i] = b
 		}
 		p := con.param(i)
+		if i == 0 && fn != nil && fn.Name() == "Free" {
+			f.frees[c.Pos()] = f.frees[c.Pos()] || !s.nothing(b)
+		}
 		if b.empty() {
 			if to := f.kinds.pointee(vars[i].Type()); (to == handle || to == composite) && !library && p.Effect != effectBorrow && p.Effect != effectNone {
 				f.outlet(s, c, v, vars[i], p, pos)
@@ -122,6 +125,16 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	}
 	f.results(s, c, con, fn, sig, args, v, pos)
 	return true
+}
+
+// nothing reports whether it is certain that there is nothing to free.
+func (s *state) nothing(b binding) bool {
+	for _, r := range b.refs {
+		if l := s.lives[r]; l.st != void || l.by == byLength {
+			return false
+		}
+	}
+	return len(b.refs) > 0 && !b.part
 }
 
 // firstSeen binds a handle of unknown origin, so that what happens to it from here on is followed.

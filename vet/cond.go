@@ -321,7 +321,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 		}
 		switch empty := strings.HasPrefix(c.key, "empty("); {
 		case empty && taken == c.positive:
-			f.nothingIn(s, x)
+			f.nothingIn(s, x, byLength)
 		case x != nil && f.kinds.kindOf(x.Type()) == handle:
 			f.found(s, f.refsOf(s, x))
 		}
@@ -334,7 +334,7 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 		case taken && fn.Pkg != nil && fn.Pkg.Pkg.Path() == "errors" && (fn.Name() == "Is" || fn.Name() == "As"):
 			s.learn("nil("+f.canon(arg)+")", false)
 		case taken && fn.Name() == "IsZero":
-			f.nothingIn(s, arg)
+			f.nothingIn(s, arg, "")
 		case fn.Name() == "IsZero":
 			f.found(s, f.refsOf(s, arg))
 		case taken && fn.Name() == "Unique":
@@ -360,8 +360,12 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 	}
 }
 
+// byLength marks what was found to have the length 0. That is taken for nothing to free, though an empty
+// reference may hold memory.
+const byLength = "\x00length"
+
 // nothingIn notes that a handle or container was found empty.
-func (f *flow) nothingIn(s *state, v ssa.Value) {
+func (f *flow) nothingIn(s *state, v ssa.Value, by string) {
 	if v == nil {
 		return
 	}
@@ -371,7 +375,7 @@ func (f *flow) nothingIn(s *state, v ssa.Value) {
 	}
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st == held || l.st == foreign || l.st == lent {
-			s.lives[r] = life{st: void}
+			s.lives[r] = life{st: void, by: by}
 		}
 	}
 }

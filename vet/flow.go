@@ -35,8 +35,9 @@ type flow struct {
 	returns bool // a path reaches a return
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
-	pointers       map[ssa.Value]int // that are roots of places
-	takesOut       *bool             // see emptied
+	pointers       map[ssa.Value]int  // that are roots of places
+	takesOut       *bool              // see emptied
+	frees          map[token.Pos]bool // calls of Free, and whether one of them had something to free
 }
 
 // exit is one way out of the function.
@@ -84,7 +85,7 @@ func (f *flow) olderOf(r *ref) *ref {
 func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 	f := &flow{
 		checker: c, fn: fn, entry: entry,
-		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, pointers: map[ssa.Value]int{},
+		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, pointers: map[ssa.Value]int{},
 	}
 	f.liveness()
 	f.conditions()

@@ -58,7 +58,11 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 		switch res.Source {
 		case resultMaybe:
 			if f.kinds.kindOf(typ) != untracked {
-				f.create(s, v, at.index, typ, pos, life{st: foreign})
+				l := life{st: foreign}
+				if f.neverReleased(v, at.index) {
+					l.st = held // where there is one, it is lost
+				}
+				f.create(s, v, at.index, typ, pos, l)
 			}
 		case resultOwned:
 			l := life{st: held}
@@ -119,6 +123,17 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			delete(s.vals, at)
 		}
 	}
+}
+
+// neverReleased reports whether nothing in the function frees a result or gives it away.
+func (f *flow) neverReleased(v ssa.Value, index int) bool {
+	if index >= 0 {
+		v = extracted(v, index)
+		if v == nil {
+			return true // ignored
+		}
+	}
+	return !f.released(v)
 }
 
 // none reports whether what a primitive returns is the zero Buffer: Get(0), or a method of the zero

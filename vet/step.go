@@ -258,7 +258,7 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 // receive takes a reference from a channel. Whoever sent it gave it away, so it is this function's.
 func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
-	if f.kinds.kindOf(typ) != handle {
+	if k := f.kinds.kindOf(typ); k != handle && k != container {
 		return
 	}
 	if !recv.CommaOk {

@@ -15,6 +15,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,7 +29,19 @@ var Analyzer = &analysis.Analyzer{
 	Doc:       "find ownership mistakes with Tarn's buffers: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
 	URL:       "https://github.com/tarn-go/tarn/blob/main/docs/vet.md",
 	FactTypes: []analysis.Fact{new(contract)},
-	Run:       run,
+	// Others may ask which code was left out, and why.
+	ResultType: reflect.TypeFor[*Summary](),
+	Run:        run,
+}
+
+// A Summary is the result of Analyzer for one package.
+type Summary struct {
+	// Provoked are function literals that are there to panic: they are passed to a function that recovers.
+	// Nothing is reported in them.
+	Provoked []ast.Node
+	// Idle are calls of Free, by the position of their parenthesis, that find nothing to free on any path: the
+	// reference was given away or freed before, or there never was one.
+	Idle []token.Pos
 }
 
 // checker checks one package.
@@ -43,17 +56,18 @@ type checker struct {
 	filled    map[field]token.Pos    // fields that references are put into, and where first
 	seen      map[string]bool
 	notes     *directives
+	summary   *Summary
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	kinds := newTracked(pass.Pkg)
 	if kinds == nil || len(pass.Files) == 0 {
-		return nil, nil
+		return new(Summary), nil
 	}
 	c := &checker{
 		pass: pass, kinds: kinds, sites: index(pass.Files),
 		contracts: map[*types.Func]*contract{}, imported: map[*types.Func]*contract{}, anon: map[*ssa.Function]*contract{}, panics: map[*ssa.Function]bool{},
-		filled: map[field]token.Pos{}, seen: map[string]bool{},
+		filled: map[field]token.Pos{}, seen: map[string]bool{}, summary: new(Summary),
 	}
 	c.notes = readDirectives(pass)
 	c.declarations()
@@ -68,7 +82,7 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	c.notes.unused(pass)
-	return nil, nil
+	return c.summary, nil
 }
 
 // build makes the SSA form of the package. Imports need no bodies.
@@ -204,8 +218,16 @@ func (c *checker) function(fn *ssa.Function) {
 	f := c.newFlow(fn, entry)
 	if f.quiet = f.provoked(); f.quiet {
 		c.panics[fn] = true
+		if fn.Syntax() != nil {
+			c.summary.Provoked = append(c.summary.Provoked, fn.Syntax())
+		}
 	}
 	f.run()
+	for pos, live := range f.frees {
+		if !live && !f.cut {
+			c.summary.Idle = append(c.summary.Idle, pos)
+		}
+	}
 	inferred := f.infer()
 	c.checkFree(f)
 	if obj == nil {

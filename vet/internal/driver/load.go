@@ -24,6 +24,7 @@ type Unit struct {
 	*packages.Package
 	// Reported is set for packages whose findings are wanted. The others supply facts.
 	Reported bool
+	Result   any // what the analyser returned
 	deps     []*Unit
 }
 

@@ -138,7 +138,7 @@ func One(a *analysis.Analyzer, u *Unit, facts *Facts) (findings []Finding, err e
 			findings = append(findings, Finding{u.PkgPath, u.Fset.Position(d.Pos), u.Fset, d})
 		}
 	})
-	_, err = a.Run(pass)
+	u.Result, err = a.Run(pass)
 	return findings, err
 }
 

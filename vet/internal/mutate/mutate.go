@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/tarn-go/tarn/vet"
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
@@ -118,9 +119,14 @@ func handedOver(info *types.Info, call *ast.CallExpr) ast.Expr {
 	return call.Args[0]
 }
 
-// All lists the mutants of a package, except at the positions to skip.
-func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) []Mutant {
-	var list []Mutant
+// All lists the mutants of a package, except at the positions to skip. noMistake counts those that are left
+// out because they change nothing: a Free that has nothing to free is removed, or a function that is there to
+// panic is changed. The analyser says of the correct code which these are.
+func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) (list []Mutant, noMistake int) {
+	summary := u.Result.(*vet.Summary)
+	provoked := func(n ast.Node) bool {
+		return slices.ContainsFunc(summary.Provoked, func(lit ast.Node) bool { return lit.Pos() <= n.Pos() && n.End() <= lit.End() })
+	}
 	for i, file := range u.Syntax {
 		name := u.Fset.Position(file.Pos()).Filename
 		if _, ok := src[name]; !ok {
@@ -128,47 +134,60 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 		}
 		at := func(p token.Pos) int { return u.Fset.Position(p).Offset }
 		text := func(n ast.Node) string { return string(src[name][at(n.Pos()):at(n.End())]) }
+		plant := func(stmts []ast.Stmt, k int) {
+			stmt := stmts[k]
+			var call *ast.CallExpr
+			deferred := false
+			switch s := stmt.(type) {
+			case *ast.ExprStmt:
+				call, _ = s.X.(*ast.CallExpr)
+			case *ast.DeferStmt:
+				call, deferred = s.Call, true
+			}
+			if call == nil || skip(u.Fset.Position(stmt.Pos())) {
+				return
+			}
+			if arg := handedOver(u.TypesInfo, call); arg != nil && !deferred {
+				m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(arg)}
+				m.Kind, m.text = Forget, []edit{{at(stmt.Pos()), at(stmt.End()), "_ = 0"}}
+				list = append(list, m)
+				m.Kind, m.text = After, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(arg) + ".Free()"}}
+				list = append(list, m)
+			}
+			x, isBuffer, ok := free(u.TypesInfo, call)
+			if !ok {
+				return
+			}
+			m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x), Kept: kept(u.TypesInfo, x)}
+			m.Kind, m.text = Remove, []edit{{at(stmt.Pos()), at(stmt.End()), gone(x, text(x))}}
+			if slices.Contains(summary.Idle, call.Lparen) {
+				noMistake++
+			} else {
+				list = append(list, m)
+			}
+			if _, isCall := x.(*ast.CallExpr); !isBuffer || isCall || isReceive(x) {
+				return
+			}
+			m.Kind, m.text = Double, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(stmt)}}
+			list = append(list, m)
+			if deferred {
+				return
+			}
+			if use := lastUse(u.TypesInfo, stmts[:k], x); use != nil {
+				m.Kind, m.text = Early, []edit{
+					{at(stmt.Pos()), at(stmt.End()), "_ = 0"},
+					{at(use.Pos()), at(use.Pos()), text(x) + ".Free(); "},
+				}
+				list = append(list, m)
+			}
+		}
 		block := func(stmts []ast.Stmt) {
 			for k, stmt := range stmts {
-				var call *ast.CallExpr
-				deferred := false
-				switch s := stmt.(type) {
-				case *ast.ExprStmt:
-					call, _ = s.X.(*ast.CallExpr)
-				case *ast.DeferStmt:
-					call, deferred = s.Call, true
-				}
-				if call == nil || skip(u.Fset.Position(stmt.Pos())) {
-					continue
-				}
-				if arg := handedOver(u.TypesInfo, call); arg != nil && !deferred {
-					m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(arg)}
-					m.Kind, m.text = Forget, []edit{{at(stmt.Pos()), at(stmt.End()), "_ = 0"}}
-					list = append(list, m)
-					m.Kind, m.text = After, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(arg) + ".Free()"}}
-					list = append(list, m)
-				}
-				x, isBuffer, ok := free(u.TypesInfo, call)
-				if !ok {
-					continue
-				}
-				m := Mutant{Unit: u, File: i, Pos: u.Fset.Position(stmt.Pos()), What: text(x), Kept: kept(u.TypesInfo, x)}
-				m.Kind, m.text = Remove, []edit{{at(stmt.Pos()), at(stmt.End()), gone(x, text(x))}}
-				list = append(list, m)
-				if _, isCall := x.(*ast.CallExpr); !isBuffer || isCall {
-					continue
-				}
-				m.Kind, m.text = Double, []edit{{at(stmt.End()), at(stmt.End()), "; " + text(stmt)}}
-				list = append(list, m)
-				if deferred {
-					continue
-				}
-				if use := lastUse(u.TypesInfo, stmts[:k], x); use != nil {
-					m.Kind, m.text = Early, []edit{
-						{at(stmt.Pos()), at(stmt.End()), "_ = 0"},
-						{at(use.Pos()), at(use.Pos()), text(x) + ".Free(); "},
-					}
-					list = append(list, m)
+				before := len(list)
+				plant(stmts, k)
+				if provoked(stmt) {
+					noMistake += len(list) - before
+					list = list[:before]
 				}
 			}
 		}
@@ -184,7 +203,7 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 			return true
 		})
 	}
-	return list
+	return list, noMistake
 }
 
 // kept reports whether an expression is a field or an element of something, or a pointer that the
@@ -206,13 +225,15 @@ func kept(info *types.Info, x ast.Expr) bool {
 
 // gone replaces a Free so that the variable stays used.
 func gone(x ast.Expr, text string) string {
-	if _, ok := x.(*ast.CallExpr); ok {
+	if _, ok := x.(*ast.CallExpr); ok || isReceive(x) {
 		return text // the call stays, its result is ignored
 	}
-	if _, ok := ast.Unparen(x).(*ast.CompositeLit); ok {
-		return "_ = 0"
-	}
 	return "_ = 0"
+}
+
+func isReceive(x ast.Expr) bool {
+	u, ok := ast.Unparen(x).(*ast.UnaryExpr)
+	return ok && u.Op == token.ARROW
 }
 
 // lastUse finds the last statement that uses x in a way that needs its memory, and neither assigns

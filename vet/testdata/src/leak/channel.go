@@ -105,3 +105,14 @@ func lentAndFreed(p *tarn.Pool, done chan int) {
 	<-done
 	b.Free()
 }
+
+func receivedChain(ch chan tarn.Chain) int {
+	c := <-ch // want `leak: c from <-ch is not freed`
+	return c.Len()
+}
+
+func receivedChainFreed(ch chan tarn.Chain) int {
+	c := <-ch
+	defer c.Free()
+	return c.Len()
+}

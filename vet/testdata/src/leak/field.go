@@ -290,3 +290,35 @@ func withoutPrefix(m message) message {
 	}
 	return m
 }
+
+// buffered may return the zero Buffer.
+func (s *source) buffered(n int) tarn.Buffer {
+	if n < s.n {
+		return tarn.Buffer{}
+	}
+	return s.pool.Get(n)
+}
+
+func maybeIgnored(s *source) {
+	s.buffered(10) // want `leak: the result of s.buffered is a reference to be freed, and is ignored`
+}
+
+func maybeLooked(s *source) int {
+	b := s.buffered(10) // want `leak: b from s.buffered is not freed`
+	return len(b.Bytes())
+}
+
+func maybeFreed(s *source) {
+	b := s.buffered(10)
+	if b.Len() == 0 {
+		return
+	}
+	b.Free()
+}
+
+func maybeFreedOtherwise(s *source, ok bool) {
+	b := s.buffered(10)
+	if ok {
+		b.Free()
+	}
+}
