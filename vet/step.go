@@ -249,6 +249,10 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 			f.give(s, b, g.Pos(), calleeName(&g.Call))
 			continue
 		}
+		if p := c.param(i); p.Effect == effectDrop && p.When == always && f.kinds.pointee(a.Type()) == handle {
+			f.give(s, b, g.Pos(), "the goroutine") // the literal frees the variable
+			continue
+		}
 		f.keep(s, b, g.Pos(), "passed to a goroutine")
 		f.giveAway(s, binding{refs: b.refs})
 		f.escapePointer(s, a)

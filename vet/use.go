@@ -230,7 +230,11 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 		return // it changes nothing
 	}
 	con := f.anon[fn]
+	spawned := onlySpawned(mc)
 	for i, b := range mc.Bindings {
+		if spawned && f.kinds.pointee(b.Type()) != untracked {
+			continue // see spawn
+		}
 		refs := f.refsOf(s, b)
 		if fn.Synthetic != "" { // a method value
 			if f.provokes(mc) {
@@ -291,6 +295,16 @@ func (f *flow) keepCaptured(s *state, p place, mc *ssa.MakeClosure) {
 			f.keep(s, s.places[p], mc.Pos(), "captured")
 		}
 	}
+}
+
+// onlySpawned reports whether a closure is the body of a goroutine and nothing else.
+func onlySpawned(mc *ssa.MakeClosure) bool {
+	for _, u := range *mc.Referrers() {
+		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
+			return false
+		}
+	}
+	return true
 }
 
 // onlyCalled reports whether a closure is called or deferred and nothing else.

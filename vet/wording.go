@@ -48,8 +48,8 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 		switch {
 		case freedWords.MatchString(text):
 			c.Results[i] = result{Source: resultOwned}
-			if out := outcomes(sig); len(out) > 0 && out[0].when == ifNil {
-				c.Results[i].When, c.Results[i].At = ifNil, out[0].at
+			if out := outcomes(sig); len(out) > 0 {
+				c.Results[i].When, c.Results[i].At = out[0].when, out[0].at
 			}
 			said = true
 		case viewWords.MatchString(text):

@@ -204,6 +204,47 @@ func TestSeveralModules(t *testing.T) {
 	}
 }
 
+// Programs as users write them, correct and wrong: a comment says what is to be found in its line, and nothing
+// else is.
+func TestPrograms(t *testing.T) {
+	t.Setenv("GOWORK", "")
+	dir := filepath.Join("testdata", "programs")
+	var out, complaints bytes.Buffer
+	if code := run([]string{"-C", root, "./vet/cmd/tarnvet/testdata/programs"}, &out, &complaints); code != 3 {
+		t.Fatalf("exit %d\n%s%s", code, &out, &complaints)
+	}
+	found := map[string]string{} // by file and line
+	for line := range strings.Lines(out.String()) {
+		at, text, _ := strings.Cut(line, ": ")
+		file, rest, _ := strings.Cut(filepath.Base(at), ":")
+		number, _, _ := strings.Cut(rest, ":")
+		found[file+":"+number] += text
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		number := 0
+		for line := range strings.Lines(read(t, file)) {
+			number++
+			at := fmt.Sprintf("%s:%d", filepath.Base(file), number)
+			_, mark, marked := strings.Cut(line, "// want \"")
+			if !marked {
+				continue
+			}
+			want := strings.TrimSuffix(strings.TrimSpace(mark), "\"")
+			if !strings.Contains(found[at], want) {
+				t.Errorf("%s: %q is not found; found %q", at, want, found[at])
+			}
+			delete(found, at)
+		}
+	}
+	for at, text := range found {
+		t.Errorf("%s: not wanted: %s", at, text)
+	}
+}
+
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
