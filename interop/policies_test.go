@@ -52,16 +52,25 @@ func (l *loaded) EmptyCall(ctx context.Context, _ *testgrpc.Empty) (*testgrpc.Em
 	return &testgrpc.Empty{}, nil
 }
 
-// startLoaded runs servers with these CPU utilisations.
+// startLoaded runs servers with these CPU utilisations, of grpc-go and of Tarn by turns.
 func startLoaded(t *testing.T, cpu ...float64) []*loaded {
 	t.Helper()
 	var out []*loaded
-	for _, c := range cpu {
+	for i, c := range cpu {
 		l := &loaded{cpu: c}
 		all := orca.NewServerMetricsRecorder()
 		all.SetCPUUtilization(c)
 		all.SetQPS(100)
-		s := grpc.NewServer(orca.CallMetricsServerOption(nil))
+		var s interface {
+			grpc.ServiceRegistrar
+			Serve(net.Listener) error
+			Stop()
+		}
+		if perCall := orca.CallMetricsServerOption(nil); i%2 == 0 {
+			s = rpc.NewServer(rpc.CallMetricsServerOption(perCall), rpc.Pool(tarntest.NewPool(t)))
+		} else {
+			s = grpc.NewServer(perCall)
+		}
 		testgrpc.RegisterTestServiceServer(s, l)
 		if err := orca.Register(s, orca.ServiceOptions{ServerMetricsProvider: all}); err != nil {
 			t.Fatal(err)
