@@ -1,6 +1,9 @@
 package h2
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // Maker makes the connections of one configuration, which is checked once and
 // shared by them. It is safe for concurrent use.
@@ -47,6 +50,14 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.guard.init(&c.cfg.Limits)
 	c.greet()
 	return c
+}
+
+// WithKeepalive returns a Maker like m whose connections ping a silent peer after d, which
+// is above 0. They are counted in m's Stats.
+func (m *Maker) WithKeepalive(d time.Duration) *Maker {
+	next := *m
+	next.cfg.Keepalive.Time = d
+	return &next
 }
 
 // NewServer returns the server's side of nc, which it takes over; nothing is

@@ -51,6 +51,7 @@ type ClientConn struct {
 	streamer  grpc.Streamer
 	routes    routes
 	maker     *h2.Maker
+	pinging   pinging
 	attempts  attempts
 	facade    facade
 	web       *webClient     // not nil: the protocol is not gRPC

@@ -32,6 +32,7 @@ type clientConn struct {
 	own      atomic.Int32 // streams that are not the application's: health checks, load reports
 	placing  placing
 	entity   *entity.Socket // in channelz; nil: not listed
+	every    time.Duration  // how often a silent server is pinged; 0: never
 }
 
 // connect opens a connection and waits until the server has spoken. The error
@@ -47,7 +48,8 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	if nc, err = c.handshake(ctx, nc, cc.serverName(addr)); err != nil {
 		return nil, err
 	}
-	c.h2c = cc.maker.Make(nc, c)
+	maker, every := cc.newest()
+	c.h2c, c.every = maker.Make(nc, c), every
 	restTLS(c.h2c, c.peer.AuthInfo)
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, cc.serverName(addr), c.h2c))
 	c.ctx = context.Background()
@@ -158,7 +160,10 @@ func (c *clientConn) retire() { c.leave() }
 func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }
 
 // OnGoAway ends the connection's use for new calls; those going on stay.
-func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {
+func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {
+	if why.Code == h2.EnhanceYourCalm && why.Debug == "too_many_pings" {
+		c.cc.tooManyPings(c.every)
+	}
 	c.leave()
 	c.h2c.Shutdown()
 }

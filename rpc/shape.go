@@ -131,6 +131,10 @@ func (sh *shape) choose(s *Server) {
 	sh.response = h2.NewBlock(fields...)
 }
 
+// names reports whether f is the host of a request that has no :authority, and stands for it
+// (gRFC A41). Beside :authority it is left out. h2 refuses requests with more than one.
+func (sh *shape) names(f *h2.Field) bool { return sh.authority == "" && f.Name == "host" }
+
 // metadata builds the map a handler sees: the shared fields and the call's own.
 // An error is the peer's, and says which key was not base64.
 func (sh *shape) metadata(more []h2.Field) (metadata.MD, error) {
@@ -140,6 +144,10 @@ func (sh *shape) metadata(more []h2.Field) (metadata.MD, error) {
 	}
 	for _, fs := range [...][]h2.Field{sh.fields, more} {
 		for i := range fs {
+			if sh.names(&fs[i]) {
+				md[":authority"] = []string{fs[i].Value}
+				continue
+			}
 			if err := addMetadata(md, fs[i].Name, fs[i].Value); err != nil {
 				return nil, err
 			}
@@ -170,14 +178,14 @@ func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Dura
 	for i := range more {
 		if more[i].Name == "grpc-timeout" {
 			text, has = more[i].Value, true
-		} else if header.ReceivedAsMetadata(more[i].Name) {
+		} else if header.ReceivedAsMetadata(more[i].Name) || sh.names(&more[i]) {
 			n++
 		}
 	}
 	if n > 0 {
 		keep = make([]h2.Field, 0, n)
 		for i := range more {
-			if header.ReceivedAsMetadata(more[i].Name) {
+			if header.ReceivedAsMetadata(more[i].Name) || sh.names(&more[i]) {
 				keep = append(keep, more[i])
 			}
 		}
