@@ -41,7 +41,9 @@ func (e *callEvents) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.
 func (e *callEvents) HandleConn(context.Context, stats.ConnStats) {}
 
 // slowCreds are credentials whose handshake takes a second.
-type slowCreds struct{ credentials.TransportCredentials }
+type slowCreds struct {
+	credentials.TransportCredentials
+}
 
 func (c slowCreds) ClientHandshake(ctx context.Context, name string, nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	t := time.NewTimer(time.Second)
