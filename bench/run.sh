@@ -2,12 +2,12 @@
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
 #   ./run.sh             everything, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs: figures of several times, not of one spell
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
 #
-# smb needs smbd for its second half, and compares with smbclient where that is installed.
+# smb needs smbd for its second half, and compares with smbclient where that is installed; files needs both.
 #
 # Turns go over all benchmarks before any is repeated, so that a slow spell of the machine does not
 # fall upon one contestant alone. Close everything else first.
@@ -45,7 +45,7 @@ measure() {
 	GOWORK=off go tool -modfile=../ci/tools/go.mod benchstat -table .name -col /peer "$out"
 }
 
-[ $# -gt 0 ] || set -- core rpc neutral idle smb
+[ $# -gt 0 ] || set -- core rpc neutral idle smb files
 for what; do
 	case $what in
 	core)
@@ -65,11 +65,11 @@ for what; do
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
 	smb)
 		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-3}"
-		measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}"
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-3}"
 		;;
+	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files" >&2
 		exit 2
 		;;
 	esac

@@ -63,7 +63,7 @@ func bars() []bar {
 	}
 }
 
-// smbBars are those that concern SMB; the peer is go-smb2.
+// smbBars are those that concern SMB; the peer is go-smb2, or smbclient where files are copied by a command.
 func smbBars() []bar {
 	const peer = "go-smb2"
 	script := func(what, mode, size string, aim float64) bar {
@@ -72,7 +72,32 @@ func smbBars() []bar {
 	samba := func(what, mode string, first float64) bar {
 		return bar{what, "Samba/mode=" + mode + "/op=read/shape=seq-1M/goroutines=1", "MB/s", peer, first, none, timesMore}
 	}
+	tree := func(what, mode, rtt, op, unit string, first, aim float64) bar {
+		return bar{what, "Tree/mode=" + mode + "/rtt=" + rtt + "/op=" + op, unit, "smbclient", first, aim, timesFaster}
+	}
+	small := func(what, mode, op, unit string) bar {
+		return bar{what, "Files/mode=" + mode + "/op=" + op, unit, peer, 1.2, 2, timesFaster}
+	}
+	const cpu = "cpu-ns/op"
 	return []bar{
+		tree("1,000 files of 4 KiB, `tarn smb get -r` against smbclient, plain, elapsed", "plain", "0s", "get", "", 1.5, 3),
+		tree("the same, processor time", "plain", "0s", "get", cpu, 1.5, 3),
+		tree("signed, processor time", "signed", "0s", "get", cpu, 1.5, 3),
+		tree("encrypted, processor time", "encrypted", "0s", "get", cpu, 1.5, 3),
+		tree("`put -r`, plain, elapsed", "plain", "0s", "put", "", 1.5, 3),
+		tree("the same, processor time", "plain", "0s", "put", cpu, 1.5, 3),
+		tree("signed, processor time", "signed", "0s", "put", cpu, 1.5, 3),
+		tree("encrypted, processor time", "encrypted", "0s", "put", cpu, 1.5, 3),
+		tree("`get -r` at 2 ms round trip, elapsed", "plain", "2ms", "get", "", 6, 15),
+		tree("`put -r` at 2 ms round trip, elapsed", "plain", "2ms", "put", "", 6, 15),
+		small("open, ReadAll of 4 KiB, close, against go-smb2, elapsed", "plain", "open-read-4K", ""),
+		small("the same, processor time", "plain", "open-read-4K", cpu),
+		small("create, write 4 KiB, close, elapsed", "plain", "create-write-4K", ""),
+		small("the same, processor time", "plain", "create-write-4K", cpu),
+		small("Stat, elapsed", "plain", "stat", ""),
+		small("the same, processor time", "plain", "stat", cpu),
+		small("ReadDir of 5,000, elapsed", "plain", "list-5000", ""),
+		small("the same, processor time", "plain", "list-5000", cpu),
 		script("ReadAt on an in-memory connection, plain, 1 KiB", "plain", "1K", none),
 		script("the same, 64 KiB", "plain", "64K", none),
 		script("the same, 1 MiB", "plain", "1024K", 2),

@@ -40,6 +40,10 @@ func valueTables() []valueTable {
 		{"idle-server", "server-B/conn", "Idle/", rpc},
 		{"smb-script", "MB/s", "Script/", smb},
 		{"smb-samba", "MB/s", "Samba/", smb},
+		{"smb-files", "ns/op", "Files/", smb},
+		{"smb-files-cpu", "cpu-ns/op", "Files/", smb},
+		{"smb-tree", "ns/op", "Tree/", smb},
+		{"smb-tree-cpu", "cpu-ns/op", "Tree/", smb},
 		{"smb-delayed", "MB/s", "Delayed/", smb},
 		{"smb-mixed", "B/op", "Mixed/mode=", smb},
 	}

@@ -1,0 +1,83 @@
+package smb
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
+	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/rig"
+)
+
+// smallDisk mounts a file system of 4 MiB on dir.
+func smallDisk(t *testing.T, dir string) {
+	t.Helper()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir).CombinedOutput(); err != nil {
+		leftout.Skip(t, fmt.Sprintf("a file system cannot be mounted here: %v: %s", err, bytes.TrimSpace(out)))
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+}
+
+// A disk that is full, the server's or this machine's, gets no part of a file, whether the file is
+// copied at once or in parts; files that had room are whole.
+func TestFullDisk(t *testing.T) {
+	data := t.TempDir()
+	const files, size = 100, 60 << 10
+	content := strings.Repeat("x", size)
+	many := map[string]string{}
+	for i := range files {
+		many[fmt.Sprintf("f%02d", i)] = content
+	}
+	write(t, filepath.Join(data, "many"), many)
+	write(t, data, map[string]string{"large": strings.Repeat("0123456789abcdef", 8<<16)})
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode})
+			must(t, "put", "-q", "-r", data, s.url("data"))
+			here := t.TempDir()
+			smallDisk(t, here)
+			checkFull(t, here, "get", s.url("data"), here, "no space left")
+
+			smallDisk(t, s.Dir) // over the share's directory
+			if err := s.Own(s.Dir); err != nil {
+				t.Fatal(err)
+			}
+			checkFull(t, s.Dir, "put", data, s.url(""), "the server's disk is full")
+		})
+	}
+}
+
+// checkFull copies what has no room to a directory that is dir on this machine's disk.
+func checkFull(t *testing.T, dir, command, from, to, says string) {
+	t.Helper()
+	for _, name := range []string{"large", "many"} {
+		r := run(t.Context(), command, "-q", "-r", from+"/"+name, strings.TrimSuffix(to, "/")+"/")
+		if r.status != cli.Failed || !strings.Contains(r.err, says) {
+			t.Errorf("%s %s: status %d, %q", command, name, r.status, r.err[:min(len(r.err), 300)])
+		}
+		if left := append(parts(t, dir), parts(t, filepath.Join(dir, "many"))...); len(left) != 0 {
+			t.Errorf("%s %s left behind: %v", command, name, left)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "large")); err == nil {
+		t.Errorf("%s: a part of the large file has its name", command)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "many"))
+	if err != nil || len(entries) < 10 || len(entries) > 90 {
+		t.Errorf("%s: %d files on a full disk, %v", command, len(entries), err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Size() != 60<<10 {
+			t.Errorf("%s: %s has %d bytes, %v", command, e.Name(), info.Size(), err)
+		}
+	}
+}
