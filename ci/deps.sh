@@ -19,6 +19,7 @@ kinit krb5-user
 /usr/lib/*/samba/ldb/samldb.so samba-dsdb-modules
 /usr/lib/*/samba/vfs/dfs_samba4.so samba-vfs-modules
 winbindd winbind
+/usr/lib/python3/dist-packages/impacket/__init__.py python3-impacket
 /usr/lib/python3/dist-packages/markdown python3-markdown
 /usr/lib/python3/dist-packages/dns python3-dnspython
 chromium chromium

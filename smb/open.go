@@ -41,6 +41,9 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 	op := func(ctx context.Context, t *tree, remote string) error {
 		remote += suffix
 		req := openRequest(remote, flag, perm)
+		if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
+			req.Access |= proto.AccessWriteData // impacket's server takes the right to append for none to write
+		}
 		req.Contexts.QueryOnDiskID = flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
 		d, err := t.makeDurable(ctx, req)
 		if err != nil {

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -15,7 +16,8 @@ type Statfs struct {
 	AvailableBytes int64 // free for this user
 }
 
-// Statfs asks for the room on the share's filesystem.
+// Statfs asks for the room on the share's filesystem. A server that does not know it gives an error
+// matching ErrUnsupported.
 func (s *Share) Statfs() (Statfs, error) {
 	var st Statfs
 	req := proto.QueryInfoRequest{
@@ -29,7 +31,8 @@ func (s *Share) Statfs() (Statfs, error) {
 			}
 			i, err := proto.DecodeFSFullSizeInfo(b)
 			if err != nil {
-				return t.Malformed(err)
+				// impacket's server answers with a part of the structure.
+				return fmt.Errorf("%w: %w", ErrUnsupported, err)
 			}
 			unit := i.UnitSize()
 			st = Statfs{

@@ -192,17 +192,26 @@ func (s *Server) Start() error {
 	defer out.Close()
 	s.cmd = exec.Command(smbd, "-F", "--no-process-group", "-s", s.conf())
 	s.cmd.Stdout, s.cmd.Stderr = out, out
-	ownSession(s.cmd)
-	if err := s.cmd.Start(); err != nil {
+	if err := s.run(); err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	s.done = done
-	go func() { s.cmd.Wait(); close(done) }()
 	if err := s.awaitAnswer(); err != nil {
 		return err
 	}
 	return s.awaitShare()
+}
+
+// run starts the server's process.
+func (s *Server) run() error {
+	ownSession(s.cmd)
+	cmd, done := s.cmd, make(chan struct{})
+	if err := cmd.Start(); err != nil {
+		s.cmd = nil
+		return err
+	}
+	s.done = done
+	go func() { cmd.Wait(); close(done) }()
+	return nil
 }
 
 // awaitAnswer polls the port: smbd has no other way to say that it is ready.
@@ -218,10 +227,10 @@ func (s *Server) awaitAnswer() error {
 		select {
 		case <-poll.C:
 		case <-s.done:
-			return fmt.Errorf("rig: smbd ended at once:\n%s", s.Log())
+			return fmt.Errorf("rig: the server ended at once:\n%s", s.Log())
 		case <-limit:
 			s.Kill()
-			return fmt.Errorf("rig: smbd does not answer:\n%s", s.Log())
+			return fmt.Errorf("rig: the server does not answer:\n%s", s.Log())
 		}
 	}
 }

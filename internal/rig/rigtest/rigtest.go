@@ -3,6 +3,7 @@
 package rigtest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
@@ -15,6 +16,26 @@ func Start(t testing.TB, cfg rig.Config) *rig.Server {
 	t.Helper()
 	Need(t)
 	s, err := rig.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("server's log:\n%s", s.Log())
+		}
+		s.Stop()
+	})
+	return s
+}
+
+// StartImpacket runs impacket's server for a test, and stops it at the end. Without impacket the test is
+// left out as [Need] does.
+func StartImpacket(t testing.TB) *rig.Server {
+	t.Helper()
+	s, err := rig.NewImpacket()
+	if errors.Is(err, rig.ErrNoImpacket) {
+		leftout.Skip(t, "impacket is not installed (Debian: python3-impacket)")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 		return ProtocolError("request from the server")
 	case h.Command != cl.cmd:
 		return ProtocolError(h.Command.String() + " reply to a " + cl.cmd.String())
-	case cl.session != 0 && h.SessionID != cl.session:
+	case cl.session != 0 && h.SessionID != cl.session && !(cl.cmd == proto.CommandLogoff && h.SessionID == 0):
+		// The answer to a LOGOFF may come when its session is no more, as impacket's does.
 		return ProtocolError("reply of another session")
 	case h.Flags&proto.FlagAsync == 0 && cl.tree != 0 && h.TreeID != cl.tree && cl.flags&proto.FlagRelated == 0:
 		return ProtocolError("reply of another share")

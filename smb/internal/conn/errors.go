@@ -22,7 +22,8 @@ var (
 )
 
 // ErrNoCredits is returned where a request would have to wait for credits and was not to, and
-// where the server does not grant as many as the requests of one frame cost. Nothing was sent.
+// where the requests of one frame are to be sent one by one: the server does not grant as many as they
+// cost, or speaks 2.0.2. Nothing was sent.
 var ErrNoCredits = errors.New("smb: no credits available")
 
 // connError is the end of a connection: its class and what happened.

@@ -87,8 +87,14 @@ func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
 
 // Compound sends related requests in one frame and waits for all replies. It returns
 // the first refusal. With a nil error the calls are the caller's to release. With too few
-// credits for all of them together it fails with ErrNoCredits, and nothing was sent.
+// credits for all of them together it fails with ErrNoCredits, and nothing was sent. So it does on
+// 2.0.2: of the servers that speak nothing newer, impacket's signs the replies of a compound before it
+// sets their NextCommand, so that no signature but the last one's is right.
 func (t *Tree) Compound(ctx context.Context, parts []Part) error {
+	if t.c.agreed.Dialect == proto.Dialect202 {
+		ReleaseAll(parts)
+		return ErrNoCredits
+	}
 	return t.c.compound(ctx, parts, t.protection)
 }
 
