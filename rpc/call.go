@@ -22,6 +22,8 @@ type call struct {
 	info     callInfo
 	opts     []grpc.CallOption
 	retry    retrying
+	encoded  *encoded // of a unary call that sends in place
+	tried    bool     // it has been encoded
 	at       time.Time
 	deadline bool               // at is set
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
@@ -51,6 +53,9 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	}
 	if err := c.info.apply(opts); err != nil {
 		return err
+	}
+	if c.info.inPlace != nil && cc.web != nil {
+		return status.Errorf(codes.Unimplemented, "rpc: caller set SendInPlace, which clients of %v do not support", cc.opts.protocol)
 	}
 	if err := c.info.chooseCodec(); err != nil {
 		return err

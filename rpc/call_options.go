@@ -33,6 +33,7 @@ type callInfo struct {
 	only         *clientConn    // what the call must use; nil: what the balancer picks
 	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
+	inPlace      func(any)      // messages are sent in place, and it is told of each; nil: they are copied
 }
 
 func defaultCallInfo() callInfo {
@@ -54,6 +55,8 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	switch o := opt.(type) {
 	case lendResponse:
 		ci.lease = o.lease()
+	case sendInPlace:
+		ci.inPlace = o.done
 	case grpc.FailFastCallOption:
 		ci.waitForReady = !o.FailFast
 	case grpc.MaxRecvMsgSizeCallOption:

@@ -13,7 +13,7 @@ import (
 // *tarn.Buffer are sent as they are and emptied. io.EOF says that the call has
 // ended: RecvMsg tells how.
 func (cs *clientStream) SendMsg(v any) error {
-	m, info, err := encodeMessage(cs.cc.opts.pool, cs.info.codec, cs.info.compressor, cs.info.maxSend, v)
+	m, info, err := encodeMessage(cs.cc.opts.pool, cs.info.sender(v), cs.info.compressor, cs.info.maxSend, v)
 	if err != nil {
 		cs.finish(err)
 		return err

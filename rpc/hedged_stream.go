@@ -357,7 +357,7 @@ func (hs *hedgedStream) decision() *hedge {
 // kept and sent to every attempt. *tarn.Chain and *tarn.Buffer are sent as they are and
 // emptied. io.EOF says that the call has ended: RecvMsg tells how.
 func (hs *hedgedStream) SendMsg(v any) error {
-	m, info, err := encodeMessage(hs.cc.opts.pool, hs.info.codec, hs.info.compressor, hs.info.maxSend, v)
+	m, info, err := encodeMessage(hs.cc.opts.pool, hs.info.sender(v), hs.info.compressor, hs.info.maxSend, v)
 	if err != nil {
 		hs.finish(err)
 		return err

@@ -33,6 +33,7 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 	}
 	var c call
 	if err := c.init(cc, ctx, method, opts); err != nil {
+		cc.notSent(opts, req)
 		c.report(nil, err)
 		return err
 	}
@@ -46,6 +47,7 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		seen, reuse, err := c.tryUnary(a, req, reply)
 		again := err != nil && c.again(a, err, seen)
 		if !again {
+			c.dropEncoded(req)
 			c.report(a, err)
 		}
 		if reuse == reusable {
@@ -90,7 +92,11 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	var m message.Message
 	var info payloadInfo
 	if err == nil {
-		m, info, err = encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
+		if c.info.inPlace != nil {
+			m, info, err = c.encodeOnce(req)
+		} else {
+			m, info, err = encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
+		}
 	}
 	if err != nil {
 		if c.statsOn() {

@@ -119,9 +119,11 @@ func (c *serverCall) sendError(err error) error {
 
 // SendMsg sends one message. *tarn.Chain and *tarn.Buffer are sent as they are
 // and emptied.
-func (s *serverStream) SendMsg(v any) error {
+func (s *serverStream) SendMsg(v any) error { return s.send(s.shape.codec, v) }
+
+func (s *serverStream) send(codec message.Codec, v any) error {
 	c := s.call()
-	m, info, err := c.encode(v)
+	m, info, err := c.encode(codec, v)
 	if err != nil {
 		return err
 	}
@@ -148,12 +150,12 @@ func (s *serverStream) SendMsg(v any) error {
 type payloadInfo struct{ plain, packed, wire int }
 
 // encode makes the framed message of v.
-func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
+func (c *serverCall) encode(codec message.Codec, v any) (message.Message, payloadInfo, error) {
 	comp := c.shape.compressor
 	if c.comp != nil {
 		comp = c.comp.c
 	}
-	return encodeMessage(c.conn.srv.opts.pool, c.shape.codec, comp, c.conn.srv.opts.maxSend, v)
+	return encodeMessage(c.conn.srv.opts.pool, codec, comp, c.conn.srv.opts.maxSend, v)
 }
 
 // encodeReply is encode for what a unary handler has returned, which nobody changes any more: its long
@@ -161,7 +163,7 @@ func (c *serverCall) encode(v any) (message.Message, payloadInfo, error) {
 // back before the last byte is sent.
 func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {
 	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lease != nil {
-		return c.encode(reply)
+		return c.encode(c.shape.codec, reply)
 	}
 	return encodeMessage(c.conn.srv.opts.pool, message.Spliced{}, nil, c.conn.srv.opts.maxSend, reply)
 }

@@ -14,11 +14,13 @@ import (
 // invoke makes a unary call in another protocol than gRPC.
 func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
 	if !w.cc.begin() {
+		w.cc.notSent(opts, req)
 		return ErrClientConnClosing
 	}
 	defer w.cc.wg.Done()
 	var c call
 	if err := c.init(w.cc, ctx, method, opts); err != nil {
+		w.cc.notSent(opts, req)
 		c.tellEnd(nil, err)
 		return err
 	}

@@ -101,3 +101,15 @@ func copied(a *tarn.Pool, n int, fill func([]byte)) Message {
 	fill(b.Bytes())
 	return Message{Buf: b}
 }
+
+// Told is a codec that copies what it marshals, and says so.
+type Told struct {
+	Codec
+	Done func()
+}
+
+// Marshal is the codec's; Done is called before it returns.
+func (t Told) Marshal(a *tarn.Pool, v any) (Message, error) {
+	defer t.Done()
+	return t.Codec.Marshal(a, v)
+}

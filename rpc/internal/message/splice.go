@@ -1,6 +1,8 @@
 package message
 
 import (
+	"sync/atomic"
+
 	"github.com/tarn-go/tarn"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -14,36 +16,73 @@ const SpliceFrom = 64 << 10
 // Spliced is [Proto] for messages that nobody changes until they have been sent: bytes fields of at least
 // SpliceFrom bytes become pieces of the Message without being copied, and the rest is marshalled around
 // them. The order of fields is not that of Proto, which protobuf leaves open.
-type Spliced struct{ Proto }
+type Spliced struct {
+	Proto
+	// Released is called once when nothing refers to the message's memory any more, on
+	// a goroutine of its own if something does when Marshal returns; nil: nobody asks.
+	Released func()
+}
 
 // Marshal returns the bytes of v, of which the long fields are v's own memory.
 func (s Spliced) Marshal(a *tarn.Pool, v any) (Message, error) {
+	m, pieces, err := s.splice(a, v)
+	if s.Released != nil && len(pieces) == 0 {
+		s.Released()
+	}
+	return m, err
+}
+
+// splice is Marshal; pieces are the memory of v's that the Message refers to.
+func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
-		return s.Proto.Marshal(a, v)
+		m, err := s.Proto.Marshal(a, v)
+		return m, nil, err
 	}
 	if vt, ok := v.(vtMarshaler); ok {
 		if vt.SizeVT() < SpliceFrom {
-			return s.Proto.Marshal(a, v)
+			m, err := s.Proto.Marshal(a, v)
+			return m, nil, err
 		}
 	} else if n := proto.Size(m); n < SpliceFrom {
-		return marshal(a, m, n)
+		m, err := marshal(a, m, n)
+		return m, nil, err
 	}
 	w := splice{pool: a}
 	if !w.message(m.ProtoReflect(), 0) || len(w.pieces) == 0 {
-		return s.Proto.Marshal(a, v)
+		m, err := s.Proto.Marshal(a, v)
+		return m, nil, err
 	}
 	if err := proto.CheckInitialized(m); err != nil {
-		return Message{}, err
+		return Message{}, nil, err
 	}
-	return w.assemble(), nil
+	if s.Released != nil {
+		h := &holds{done: s.Released}
+		h.n.Store(int32(len(w.pieces)))
+		w.release = h.release
+	}
+	return w.assemble(), w.pieces, nil
 }
 
 // splice collects the encoding of a message: bytes of its own, and long fields between them.
 type splice struct {
-	pool   *tarn.Pool
-	own    []byte
-	pieces []piece
+	pool    *tarn.Pool
+	own     []byte
+	pieces  []piece
+	release func([]byte) // of each piece's memory; may be nil
+}
+
+// holds counts the pieces of a message that are referred to.
+type holds struct {
+	n    atomic.Int32
+	done func()
+}
+
+// release may be called under locks of those who free: done is called elsewhere.
+func (h *holds) release([]byte) {
+	if h.n.Add(-1) == 0 {
+		go h.done()
+	}
 }
 
 // piece is a long field that comes at a place of own.
@@ -165,7 +204,7 @@ func (w *splice) assemble() Message {
 	for _, p := range w.pieces {
 		head, tail := own.Split(p.at - at)
 		c.Append(head)
-		c.Append(w.pool.Wrap(p.data, nil))
+		c.Append(w.pool.Wrap(p.data, w.release))
 		own, at = tail, p.at
 	}
 	if own.Len() > 0 {

@@ -1,0 +1,214 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+)
+
+// told counts how often SendInPlace has been told of each message.
+type told struct {
+	mu sync.Mutex
+	n  map[any]int
+	ch chan any
+}
+
+func newTold() *told { return &told{n: make(map[any]int), ch: make(chan any, 100)} }
+
+func (s *told) done(m any) {
+	s.mu.Lock()
+	s.n[m]++
+	s.mu.Unlock()
+	s.ch <- m
+}
+
+// wait waits until n messages have been told of, each once.
+func (s *told) wait(t *testing.T, n int) {
+	t.Helper()
+	within(t, "being told", func() {
+		for range n {
+			<-s.ch
+		}
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for m, k := range s.n {
+		if k != 1 {
+			t.Errorf("told %d times of %T", k, m)
+		}
+	}
+}
+
+// sums answers with the first byte of the request, when all of it is the same.
+func sums(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	b := in.GetPayload().GetBody()
+	if len(b) > 0 && !bytes.Equal(b, bytes.Repeat(b[:1], len(b))) {
+		return nil, status.Error(codes.DataLoss, "bytes have changed")
+	}
+	return &pb.SimpleResponse{Payload: &pb.Payload{Body: b[:min(1, len(b))]}}, nil
+}
+
+// TestSendInPlace fills a request's memory anew whenever it has been told that it may:
+// what arrives is what was sent, at every size and over every kind of connection.
+func TestSendInPlace(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		f := newFaulty(t, kind, &testService{unary: sums})
+		c := pb.NewTestServiceClient(dialAgain(t, f))
+		for _, n := range []int{0, 100, 64 << 10, 1 << 20} {
+			s, req := newTold(), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, n)}}
+			for i := range 8 {
+				for j := range req.Payload.Body {
+					req.Payload.Body[j] = byte(i)
+				}
+				if _, err := c.UnaryCall(ctxFor(t), req, rpc.SendInPlace(s.done)); err != nil {
+					t.Fatal(n, err)
+				}
+				s.wait(t, 1)
+				s.n = make(map[any]int)
+			}
+		}
+	})
+}
+
+// TestSendInPlaceEnds: done is called once for each message, whatever becomes of its
+// call, and not before nothing refers to it.
+func TestSendInPlaceEnds(t *testing.T) {
+	big := func() *pb.SimpleRequest { return &pb.SimpleRequest{Payload: payload(3 << 20)} }
+	t.Run("retried", func(t *testing.T) {
+		var calls atomic.Int32
+		_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if calls.Add(1) < 3 {
+				return nil, status.Error(codes.Unavailable, "not yet")
+			}
+			return &pb.SimpleResponse{}, nil
+		}})
+		for name, policy := range map[string]string{
+			"retry": `"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}`,
+			"hedge": `"hedgingPolicy":{"maxAttempts":4,"hedgingDelay":"0.001s","nonFatalStatusCodes":["UNAVAILABLE"]}`,
+		} {
+			calls.Store(0)
+			s := newTold()
+			cc := dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],`+policy+`}]}`))
+			if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100 << 10)}, rpc.SendInPlace(s.done)); err != nil {
+				t.Fatal(name, err)
+			}
+			s.wait(t, 1)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		cc, s := dialTarn(t, addr), newTold()
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, big(), rpc.SendInPlace(s.done))
+				if status.Code(err) != codes.Canceled {
+					t.Error(err)
+				}
+			})
+		}
+		cancel()
+		wg.Wait()
+		s.wait(t, 4)
+	})
+	t.Run("refused", func(t *testing.T) {
+		_, addr := startTarn(t, &testService{})
+		cc, s := dialTarn(t, addr), newTold()
+		gone, cancel := context.WithCancel(ctxFor(t))
+		cancel()
+		c := pb.NewTestServiceClient(cc)
+		_, err := c.UnaryCall(gone, big(), rpc.SendInPlace(s.done))
+		wantCode(t, err, codes.Canceled)
+		s.wait(t, 1)
+		cc.Close()
+		_, err = c.UnaryCall(ctxFor(t), big(), rpc.SendInPlace(s.done))
+		wantCode(t, err, codes.Canceled)
+		s.wait(t, 1)
+		web := dialTarn(t, addr, rpc.WithProtocol(rpc.Connect))
+		_, err = pb.NewTestServiceClient(web).UnaryCall(ctxFor(t), big(), rpc.SendInPlace(s.done))
+		wantCode(t, err, codes.Unimplemented)
+		s.wait(t, 1)
+	})
+	t.Run("lost", func(t *testing.T) {
+		f := newFaulty(t, faultnet.TCP, &testService{unary: sums})
+		cc, s := dialAgain(t, f), newTold()
+		c := pb.NewTestServiceClient(cc)
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		f.each(func(l *faultnet.Link) { l.ToServer.Stall() })
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if _, err := c.UnaryCall(ctx, big(), rpc.SendInPlace(s.done)); err == nil {
+					t.Error("answered by a server that was not reached")
+				}
+			})
+		}
+		cancel()
+		wg.Wait()
+		f.each(func(l *faultnet.Link) { l.Break(faultnet.RST) })
+		s.wait(t, 4)
+	})
+	t.Run("streams", func(t *testing.T) {
+		var replies sync.WaitGroup
+		_, addr := startTarn(t, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+			for {
+				in, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				replies.Add(1)
+				if err := rpc.SendMsgInPlace(stream.Context(), &pb.StreamingOutputCallResponse{Payload: in.Payload}, replies.Done); err != nil {
+					return err
+				}
+			}
+		}})
+		s := newTold()
+		stream, err := pb.NewTestServiceClient(dialTarn(t, addr)).FullDuplexCall(ctxFor(t), rpc.SendInPlace(s.done))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range []int{0, 100, 1 << 20, 2 << 20} {
+			if err := stream.Send(&pb.StreamingOutputCallRequest{Payload: payload(n)}); err != nil {
+				t.Fatal(err)
+			}
+			out, err := stream.Recv()
+			if err != nil || !bytes.Equal(out.Payload.Body, body(n)) {
+				t.Fatal(i, err)
+			}
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+		s.wait(t, 4)
+		within(t, "the server's being told", replies.Wait)
+		called := false
+		err = rpc.SendMsgInPlace(ctxFor(t), &pb.Empty{}, func() { called = true })
+		wantCode(t, err, codes.Internal)
+		if !called {
+			t.Error("not told of what was not sent")
+		}
+	})
+}
