@@ -21,6 +21,10 @@ const copySize = 32 << 10
 // runHTTP measures HTTP/2 servers and clients, and then drives a client through a net/http reverse proxy to a server. Only the proxy's BufferPool
 // differs between contestants.
 func runHTTP(ctx context.Context, s *session) ([]Case, error) {
+	cases, err := runHTTP2(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "tarn bench http"})
 	if err != nil {
 		return nil, err
@@ -48,7 +52,6 @@ func runHTTP(ctx context.Context, s *session) ([]Case, error) {
 		proxy.name, proxy.kind = p.name, p.kind
 		proxies = append(proxies, proxy)
 	}
-	var cases []Case
 	for _, size := range s.some([]int{1 << 10, 64 << 10, 1 << 20}) {
 		var loads []load
 		for _, p := range proxies {
@@ -61,8 +64,7 @@ func runHTTP(ctx context.Context, s *session) ([]Case, error) {
 		c.Note = "Client, proxy and server share the process: figures are those of all three."
 		cases = append(cases, c)
 	}
-	more, err := runHTTP2(ctx, s)
-	return append(more, cases...), err
+	return cases, nil
 }
 
 // syncHTTPPool is the pool that programs write for themselves.
