@@ -178,7 +178,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 	size := pieceSize
 	if l, ok := src.(*io.LimitedReader); ok {
-		size = int(max(min(l.N, pieceSize), minPiece))
+		size = int(max(min(l.N, maxPiece), minPiece))
 	}
 	for {
 		b := w.x.conn.engine.pool.Get(size)
