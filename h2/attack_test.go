@@ -221,10 +221,16 @@ func TestResetAfterDeadline(t *testing.T) {
 		a.Write([]byte(Preface))
 		r.fr.WriteSettings()
 		go r.listen()
-		for i := range 100 {
-			r.request(uint32(2*i+1), End)
-			r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		resets := 100
+		if !past {
+			resets = 1_000_000 // until the connection ends: 500 a second are free
 		}
+		r.flood(resets, func(i int) error {
+			if err := r.request(uint32(2*i+1), End); err != nil {
+				return err
+			}
+			return r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		})
 		if past {
 			r.fr.WritePing(false, [8]byte{1})
 			r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })

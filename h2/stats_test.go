@@ -54,9 +54,7 @@ func TestServerReports(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	r.request(1, More)
-	for i := 1; i < 50; i++ {
-		r.request(uint32(2*i+1), End)
-	}
+	r.flood(1_000_000, func(i int) error { return r.request(uint32(2*i+3), End) }) // 500 a second are not held against it
 	r.wantGoAway(EnhanceYourCalm)
 	err = <-run
 	var ce *ConnError
@@ -64,7 +62,7 @@ func TestServerReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := m.Stats()
-	if st.Conns != 0 || st.Refused != 10 || st.ResetsSent != 10 || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
+	if st.Conns != 0 || st.Refused < 10 || st.ResetsSent != st.Refused || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
 		t.Errorf("%+v", st)
 	}
 	if line := log.String(); !strings.Contains(line, ce.Reason) || !strings.Contains(line, "ENHANCE_YOUR_CALM") || !strings.Contains(line, "side=server") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ func (l *logLines) String() string {
 func TestGoAwayIsTold(t *testing.T) {
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
 		p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
-		p.nc.Close()
+		p.nc.(*net.TCPConn).CloseWrite() // Close, with bytes unread, would reset the connection and lose the GOAWAY
 	})
 	var lines logLines
 	cc := dialTarn(t, addr, rpc.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))), fastBackoff())
