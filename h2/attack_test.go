@@ -336,6 +336,9 @@ func TestUselessFrames(t *testing.T) {
 		"PRIORITY": func(r *raw, i int) error {
 			return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
 		},
+		"PRIORITY_UPDATE": func(r *raw, i int) error {
+			return r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(i >> 8), byte(i) | 1, 'i'})
+		},
 		"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
 		"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
 		"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },

@@ -152,3 +152,58 @@ func FuzzAssembler(f *testing.F) {
 		}
 	})
 }
+
+// TestShrink: a piece that waits holds at most eight times its length, or the smallest
+// slab that there is, however large the read was that it came with.
+func TestShrink(t *testing.T) {
+	for _, n := range []int{1, 4, 5, 100, 1000, 7000, 8192, 8193, 40_000} {
+		pool := tarntest.NewPool(t)
+		read := pool.Get(64 << 10)
+		piece := read.Slice(10, 10+n)
+		read.Free()
+		copy(piece.Bytes(), frame(fill(100_000))[:n])
+		var a Assembler
+		a.Append(piece)
+		a.Shrink()
+		if held, bound := pool.Stats().InUse, int64(max(8*n, pool.ClassSize(1))); held > bound {
+			t.Errorf("%d bytes hold %d, more than %d", n, held, bound)
+		}
+		if a.Len() != n {
+			t.Errorf("%d bytes are %d", n, a.Len())
+		}
+		a.Free()
+	}
+}
+
+// TestPark: a large message that waits halfway holds at most twice what has come.
+func TestPark(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	body := fill(3_000_000)
+	msg := frame(body)
+	var a Assembler
+	a.Append(pool.Copy(msg[:10]))
+	at := 10
+	for at < len(msg) {
+		dst := a.Land(pool, 4<<20, nil, nil)
+		n := min(copy(dst, msg[at:]), 10_000)
+		a.Landed(n)
+		at += n
+		a.Park()
+		if held := pool.Stats().InUse; held > int64(2*at+at/4+1024) {
+			t.Fatalf("%d bytes hold %d", at, held)
+		}
+		if a.Memory() > 2*at {
+			t.Fatalf("%d bytes count as %d", at, a.Memory())
+		}
+	}
+	m, _, _, ok, err := a.Next(4 << 20)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	m.Flatten()
+	if !bytes.Equal(m.Buf.Bytes(), body) {
+		t.Error("another message has come")
+	}
+	m.Free()
+	a.Free()
+}
