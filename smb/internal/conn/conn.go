@@ -27,8 +27,8 @@ const replyRoom = 66 << 10
 
 // Receive buffers hold the heads of replies, since long data goes where it belongs.
 const (
-	idleRead = 2 << 10
-	mostRead = 16 << 10
+	idleReadBuffer = 2 << 10
+	maxReadBuffer  = 16 << 10
 )
 
 // lowWater is how many bytes of long data to sleep for. Measured against Samba on the
@@ -95,7 +95,7 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	c.credits.target = cfg.Credits
 	c.frameLimit.Store(replyRoom)
 	c.send.init(nc)
-	c.rd.SetSizes(idleRead, mostRead)
+	c.rd.SetSizes(idleReadBuffer, maxReadBuffer)
 	c.rd.SetLowWater(lowWater)
 	c.work.run(c.receive)
 	return c

@@ -71,7 +71,7 @@ func (c *Conn) receiveClear(p []byte, n int) error {
 			return c.place(cl, n-len(p))
 		}
 	}
-	if n <= mostRead/4 {
+	if n <= maxReadBuffer/4 {
 		buf, err := c.rd.Next(n)
 		if err != nil {
 			return err

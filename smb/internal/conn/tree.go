@@ -68,10 +68,10 @@ func (t *Tree) RoundTrip(ctx context.Context, cl *Call, req Request, expected ..
 // Start sends one request without waiting for its reply, which Call.Finish does. After an error cl
 // is gone.
 func (t *Tree) Start(ctx context.Context, cl *Call, req Request, policy CreditPolicy) error {
-	want := t.c.charged(max(len(cl.Payload), cl.Expect))
 	if policy == WaitForCredits {
 		return t.c.start(ctx, cl, req, t.protection)
 	}
+	want := t.c.charged(max(len(cl.Payload), cl.Expect))
 	mid, charge, ok := t.c.credits.try(want, want)
 	if !ok {
 		cl.Release()
