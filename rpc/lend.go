@@ -15,9 +15,9 @@ import (
 // guards the memory, so that a handler which keeps a view is found in tests.
 //
 // methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything
-// but long bytes fields is copied as ever; so are fields of maps and extensions, messages of codecs other
-// than protobuf, and requests that [Server.ServeHTTP] serves. It is given before services are registered,
-// as every option is. Interceptors and statistics handlers that keep messages are bound by the same rule.
+// but long bytes fields is copied as ever; so are fields of maps and extensions, and messages of codecs other
+// than protobuf. Requests that [Server.ServeHTTP] serves are lent as well. It is given before services are
+// registered, as every option is. Interceptors and statistics handlers that keep messages are bound by the same rule.
 func LendRequests(methods ...string) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.lendAll = o.lendAll || len(methods) == 0

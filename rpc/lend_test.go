@@ -143,3 +143,43 @@ func TestLentRequestsAreFreedOnEveryPath(t *testing.T) {
 	}
 	s.Stop() // the pool finds what is left
 }
+
+// Requests that ServeHTTP serves are lent as those of Serve's own protocol are.
+func TestLendRequestsOfServeHTTP(t *testing.T) {
+	var kept [][]byte
+	svc := &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		kept = append(kept, in.Payload.GetBody())
+		return &pb.SimpleResponse{Payload: in.Payload}, nil // the response is a view as well
+	}}
+	for _, p := range []rpc.Protocol{rpc.GRPCWeb, rpc.Connect} {
+		kept = nil
+		_, addr := startTarn(t, svc, rpc.LendRequests())
+		c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(p)))
+		for _, n := range sizes() {
+			out, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(n)})
+			if err != nil || !bytes.Equal(out.Payload.GetBody(), body(n)) {
+				t.Fatalf("%v, %d bytes: %v", p, n, err)
+			}
+		}
+		s, err := c.StreamingInputCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range sizes() {
+			if err := s.Send(&pb.StreamingInputCallRequest{Payload: payload(n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.CloseAndRecv(); err != nil {
+			t.Fatal(err)
+		}
+		if raceFactor > 1 {
+			continue // the memory has another owner, which the detector would say
+		}
+		for _, b := range kept[1:] {
+			if len(b) >= 1<<10 && bytes.Equal(b, body(len(b))) {
+				t.Errorf("%v: a request of %d bytes outlives its handler", p, len(b))
+			}
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (d doing) waits(r role) string {
 
 // observed is one call in progress.
 type observed struct {
-	of     *observer
+	of     *observer // nil: only begun is of interest
 	method *observedMethod
 	begun  time.Time
 	now    atomic.Uint32 // a doing
@@ -93,12 +93,19 @@ type observedMethod struct {
 	took    [2 * 40]atomic.Uint64 // by duration, two a doubling from a microsecond
 }
 
-// begin notes a call; nil if nothing is observed.
+// begin notes a call that begins now; nil if nothing is observed.
 func (o *observer) begin(method string, d doing) *observed {
 	if o == nil {
 		return nil
 	}
-	c := &observed{of: o, begun: time.Now()}
+	c := &observed{begun: time.Now()}
+	o.enlist(c, method, d)
+	return c
+}
+
+// enlist notes a call that has begun.
+func (o *observer) enlist(c *observed, method string, d doing) {
+	c.of = o
 	c.now.Store(uint32(d))
 	o.mu.Lock()
 	if o.methods == nil {
@@ -119,7 +126,6 @@ func (o *observer) begin(method string, d doing) *observed {
 	o.mu.Unlock()
 	c.method.started.Add(1)
 	c.method.active.Add(1)
-	return c
 }
 
 // set notes what the call does from now on.
@@ -131,7 +137,7 @@ func (c *observed) set(d doing) {
 
 // end notes the call's end.
 func (c *observed) end(err error) {
-	if c == nil {
+	if c == nil || c.of == nil {
 		return
 	}
 	c.of.mu.Lock()

@@ -27,7 +27,7 @@ type serverCall struct {
 	shape *shape
 	more  []h2.Field      // the call's own metadata
 	user  context.Context // what the handler sees: the call itself, or tagged by stats handlers
-	begun *time.Time      // for statistics; nil without
+	seen  *observed       // for statistics and the debug page; nil without
 
 	workers.Link[*serverCall]
 
@@ -41,21 +41,15 @@ type serverCall struct {
 	first    received // the request of a unary call
 	dispatch dispatch
 	asked    bool // the call has a part in its connection's admission
-
-	seen *observed // for the debug page; nil: calls are not observed
+	gotOne   bool // a message has been received; under recvMu
 
 	admitted admitted // under conn.admission.mu
 
 	recvMu sync.Mutex     // held while RecvMsg uses the stream
 	lease  *message.Lease // of lent requests; nil: they are not lent. Under recvMu
 
-	sendMu     sync.Mutex // held while anything is sent
-	header     metadata.MD
-	trailer    metadata.MD
-	sentHeader bool
-	released   bool
-	gotOne     bool            // a message has been received; under recvMu
-	comp       *sendCompressor // not nil: chosen by SetSendCompressor
+	responseMetadata
+	comp *sendCompressor // not nil: chosen by SetSendCompressor
 }
 
 // dispatch is how far a call has come. It is under serverCall.mu.

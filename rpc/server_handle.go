@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"runtime/debug"
+	"time"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
@@ -19,7 +20,10 @@ func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
 func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	c.st.Started()
 	if o := c.conn.srv.opts.observe; o != nil {
-		c.seen = o.begin(c.shape.path, working)
+		if c.seen == nil {
+			c.seen = &observed{begun: time.Now()}
+		}
+		o.enlist(c.seen, c.shape.path, working)
 	}
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {

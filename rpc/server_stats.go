@@ -16,7 +16,7 @@ import (
 
 func (c *serverCall) statsBegin(h *h2.Header) {
 	begun := time.Now()
-	c.begun = &begun
+	c.seen = &observed{begun: begun}
 	o := &c.conn.srv.opts
 	wire := 0
 	for _, fs := range [...][]h2.Field{h.Fields, h.More} {
@@ -83,6 +83,6 @@ func (c *serverCall) statsEnd(err error) {
 		err = nil
 	}
 	for _, sh := range c.conn.srv.opts.stats {
-		sh.HandleRPC(c.user, &stats.End{BeginTime: *c.begun, EndTime: time.Now(), Error: err})
+		sh.HandleRPC(c.user, &stats.End{BeginTime: c.seen.begun, EndTime: time.Now(), Error: err})
 	}
 }

@@ -37,24 +37,6 @@ func (s *serverStream) SendHeader(md metadata.MD) error { return s.call().SendHe
 // SetTrailer adds to the trailer.
 func (s *serverStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
-// SetHeader adds md to the header, which goes out with the first message or the
-// status. It fails once the header has been sent.
-func (c *serverCall) SetHeader(md metadata.MD) error {
-	if len(md) == 0 {
-		return nil
-	}
-	if err := checkMetadata(md); err != nil {
-		return err
-	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.sentHeader || c.released {
-		return errHeaderSent
-	}
-	c.header = metadata.Join(c.header, md)
-	return nil
-}
-
 // SendHeader sends the header now, md with it. It fails when it has been sent.
 func (c *serverCall) SendHeader(md metadata.MD) error {
 	if err := checkMetadata(md); err != nil {
@@ -62,29 +44,12 @@ func (c *serverCall) SendHeader(md metadata.MD) error {
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if c.released {
-		return errCallOver
-	}
-	if c.sentHeader {
-		return errHeaderSent
-	}
-	if len(md) > 0 {
-		c.header = metadata.Join(c.header, md)
+	if err := c.lastHeader(md); err != nil {
+		return err
 	}
 	var out h2.Out
 	c.putHeader(&out)
 	return c.sendError(c.st.Write(c, &out))
-}
-
-// SetTrailer adds md to what is sent with the status. Metadata that may not be
-// sent is left out.
-func (c *serverCall) SetTrailer(md metadata.MD) {
-	if len(md) == 0 || checkMetadata(md) != nil {
-		return
-	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	c.trailer = metadata.Join(c.trailer, md)
 }
 
 // putHeader adds the response header to out unless it has been sent. sendMu is
@@ -136,6 +101,8 @@ func (s *serverStream) send(codec message.Codec, v any) error {
 	var out h2.Out
 	c.putHeader(&out)
 	out.Data, out.Rest = m.Buf, m.Chain
+	c.seen.set(sending)
+	defer c.seen.set(working)
 	if err := c.sendError(c.st.Write(c, &out)); err != nil {
 		return err
 	}

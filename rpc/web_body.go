@@ -25,6 +25,7 @@ type webBody struct {
 	plain bool // the body is one message without a prefix
 	in    message.Assembler
 	end   error
+	lease *message.Lease // of lent requests; nil: requests are copied
 }
 
 // next returns the next message; io.EOF at the end of the body.
@@ -172,6 +173,9 @@ func (b *webBody) close(mu *sync.Mutex) {
 
 func (b *webBody) free() {
 	b.in.Free()
+	if b.lease != nil {
+		b.lease.Release()
+	}
 	if b.end == nil {
 		b.end = errOver
 	}

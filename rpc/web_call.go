@@ -48,11 +48,7 @@ type webCall struct {
 	recvMu sync.Mutex
 	gotOne bool
 
-	sendMu   sync.Mutex
-	header   metadata.MD
-	trailer  metadata.MD
-	state    headerState
-	finished bool
+	responseMetadata
 }
 
 func (c *webCall) clientStreams() bool {
@@ -90,6 +86,9 @@ func (c *webCall) serve() {
 	c.srv.entity.Begin()
 	c.stats.begin(c, md)
 	seen := c.srv.opts.observe.begin(c.path, working)
+	if c.method != nil && c.method.lends {
+		c.body.lease = new(message.Lease)
+	}
 	// The body's memory is freed when nobody can be in RecvMsg any more.
 	defer c.body.close(&c.recvMu)
 	var st *status.Status
@@ -185,6 +184,10 @@ func (b *boundRequest) decode(v any) error {
 	r := b.first
 	b.first = received{err: errDecoded}
 	b.mu.Unlock()
+	if b.call.body.lease != nil { // the body's close waits for this
+		b.call.recvMu.Lock()
+		defer b.call.recvMu.Unlock()
+	}
 	return b.call.decode(&r, v)
 }
 
@@ -296,7 +299,7 @@ func (c *webCall) send(v any) error {
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if c.finished {
+	if c.released {
 		m.Free()
 		return errCallOver
 	}
@@ -333,10 +336,10 @@ func (c *webCall) compress(m message.Message) (message.Message, message.Kind, er
 
 // putHeader sets the response's header fields once. sendMu is held.
 func (c *webCall) putHeader() {
-	if c.state == headerWritten {
+	if c.sentHeader {
 		return
 	}
-	c.state = headerWritten
+	c.sentHeader = true
 	c.proto.header(c.w.Header())
 	c.addFields("", c.header)
 	c.stats.outHeader(c.header)
@@ -360,14 +363,17 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 func (c *webCall) end(st *status.Status) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	begun := c.state
+	begun := headerPending
+	if c.sentHeader {
+		begun = headerWritten
+	}
 	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
 		c.w.Header().Set("Connection", "close") // its deadlines have been used up
 	}
 	if begun == headerPending && (st == nil || len(c.header) > 0) {
 		c.putHeader()
 	}
-	c.finished = true
+	c.released = true
 	c.proto.end(st, begun)
 	c.stats.outTrailer(c.trailer)
 }
@@ -396,7 +402,7 @@ func (c *webCall) decode(r *received, v any) error {
 	if r.err != nil {
 		return r.status(c.srv.opts.maxRecv, requestCount)
 	}
-	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, nil, v)
+	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, c.body.lease, v)
 	if err != nil {
 		return err
 	}
@@ -415,13 +421,13 @@ func (s *webStream) call() *webCall { return (*webCall)(s) }
 func (s *webStream) Context() context.Context { return s.ctx }
 
 // SetHeader adds to the response header.
-func (s *webStream) SetHeader(md metadata.MD) error { return s.call().setHeader(md) }
+func (s *webStream) SetHeader(md metadata.MD) error { return s.call().SetHeader(md) }
 
 // SendHeader sends the response header.
-func (s *webStream) SendHeader(md metadata.MD) error { return s.call().sendHeader(md) }
+func (s *webStream) SendHeader(md metadata.MD) error { return s.call().SendHeader(md) }
 
 // SetTrailer adds to the trailer.
-func (s *webStream) SetTrailer(md metadata.MD) { s.call().setTrailer(md) }
+func (s *webStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
 // SendMsg sends one message and flushes it. *tarn.Chain and *tarn.Buffer are sent as they are and
 // emptied.
@@ -432,7 +438,7 @@ func (s *webStream) SendMsg(v any) error {
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if !c.finished {
+	if !c.released {
 		c.flush()
 	}
 	return nil
@@ -443,6 +449,9 @@ func (s *webStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()
+	if c.body.lease != nil {
+		c.body.lease.Release() // the message before this one
+	}
 	r := c.nextMessage()
 	single := !c.clientStreams()
 	if errors.Is(r.err, io.EOF) && (!single || c.gotOne) {
@@ -477,35 +486,16 @@ func (c *webCall) nextMessage() received {
 	return r
 }
 
-func (c *webCall) setHeader(md metadata.MD) error {
-	if len(md) == 0 {
-		return nil
-	}
+// SendHeader sends the header now, md with it. It fails when it has been sent.
+func (c *webCall) SendHeader(md metadata.MD) error {
 	if err := checkMetadata(md); err != nil {
 		return err
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if c.state == headerWritten || c.finished {
-		return errHeaderSent
-	}
-	c.header = metadata.Join(c.header, md)
-	return nil
-}
-
-func (c *webCall) sendHeader(md metadata.MD) error {
-	if err := checkMetadata(md); err != nil {
+	if err := c.lastHeader(md); err != nil {
 		return err
 	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.finished {
-		return errCallOver
-	}
-	if c.state == headerWritten {
-		return errHeaderSent
-	}
-	c.header = metadata.Join(c.header, md)
 	if c.method != nil && c.method.unary != nil {
 		// The header of a unary call leaves with its message: Connect does not know the status before.
 		return nil
@@ -516,15 +506,6 @@ func (c *webCall) sendHeader(md metadata.MD) error {
 	return nil
 }
 
-func (c *webCall) setTrailer(md metadata.MD) {
-	if len(md) == 0 || checkMetadata(md) != nil {
-		return
-	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	c.trailer = metadata.Join(c.trailer, md)
-}
-
 // webTransport is a webCall as grpc.SetHeader and its like see it.
 type webTransport webCall
 
@@ -532,13 +513,13 @@ type webTransport webCall
 func (t *webTransport) Method() string { return t.path }
 
 // SetHeader adds to the response header.
-func (t *webTransport) SetHeader(md metadata.MD) error { return (*webCall)(t).setHeader(md) }
+func (t *webTransport) SetHeader(md metadata.MD) error { return (*webCall)(t).SetHeader(md) }
 
 // SendHeader sends the response header.
-func (t *webTransport) SendHeader(md metadata.MD) error { return (*webCall)(t).sendHeader(md) }
+func (t *webTransport) SendHeader(md metadata.MD) error { return (*webCall)(t).SendHeader(md) }
 
 // SetTrailer adds to the trailer.
 func (t *webTransport) SetTrailer(md metadata.MD) error {
-	(*webCall)(t).setTrailer(md)
+	(*webCall)(t).SetTrailer(md)
 	return nil
 }

@@ -235,7 +235,7 @@ func (p *webConnectStream) message(m message.Message) (payloadInfo, error) {
 }
 
 func (p *webConnectStream) end(st *status.Status, begun headerState) {
-	if p.call.state == headerPending {
+	if !p.call.sentHeader {
 		p.header(p.call.w.Header())
 	}
 	p.writeEnd(st, p.call.trailer)

@@ -117,7 +117,7 @@ func (p *webGRPC) message(m message.Message) (payloadInfo, error) {
 
 func (p *webGRPC) end(st *status.Status, begun headerState) {
 	prefix := http.TrailerPrefix
-	if p.call.state == headerPending { // a response of nothing but the status
+	if !p.call.sentHeader { // a response of nothing but the status
 		p.header(p.call.w.Header())
 		prefix = ""
 	}
@@ -178,7 +178,7 @@ func (p *webFrames) writer() io.Writer {
 }
 
 func (p *webFrames) end(st *status.Status, begun headerState) {
-	if p.call.state == headerPending {
+	if !p.call.sentHeader {
 		p.header(p.call.w.Header())
 	}
 	trailer := http.Header{}

@@ -1,0 +1,61 @@
+package rpc
+
+import (
+	"sync"
+
+	"google.golang.org/grpc/metadata"
+)
+
+// responseMetadata is what a handler sets of its response's header and trailer, whichever
+// way the response is sent.
+type responseMetadata struct {
+	sendMu     sync.Mutex // held while anything is sent
+	header     metadata.MD
+	trailer    metadata.MD
+	sentHeader bool
+	released   bool // the handler has returned: nothing is sent any more
+}
+
+// SetHeader adds md to the header, which goes out with the first message or the
+// status. It fails once the header has been sent.
+func (r *responseMetadata) SetHeader(md metadata.MD) error {
+	if len(md) == 0 {
+		return nil
+	}
+	if err := checkMetadata(md); err != nil {
+		return err
+	}
+	r.sendMu.Lock()
+	defer r.sendMu.Unlock()
+	if r.sentHeader || r.released {
+		return errHeaderSent
+	}
+	r.header = metadata.Join(r.header, md)
+	return nil
+}
+
+// SetTrailer adds md to what is sent with the status. Metadata that may not be
+// sent is left out.
+func (r *responseMetadata) SetTrailer(md metadata.MD) {
+	if len(md) == 0 || checkMetadata(md) != nil {
+		return
+	}
+	r.sendMu.Lock()
+	defer r.sendMu.Unlock()
+	r.trailer = metadata.Join(r.trailer, md)
+}
+
+// lastHeader adds md to a header that is sent now: it fails when that has been sent.
+// sendMu is held, and md has been checked.
+func (r *responseMetadata) lastHeader(md metadata.MD) error {
+	switch {
+	case r.released:
+		return errCallOver
+	case r.sentHeader:
+		return errHeaderSent
+	}
+	if len(md) > 0 {
+		r.header = metadata.Join(r.header, md)
+	}
+	return nil
+}
