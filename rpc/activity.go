@@ -115,7 +115,7 @@ func (n nameClient) UpdateState(s resolver.State) error {
 	if s.Endpoints == nil {
 		s.Endpoints = endpointsOf(s.Addresses)
 	}
-	cfg, err := act.configure(s.ServiceConfig)
+	cfg, err := act.configure(&s)
 	if cfg == nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (n nameClient) UpdateState(s resolver.State) error {
 // ReportError implements resolver.ClientConn.
 func (n nameClient) ReportError(err error) {
 	act := n.act
-	if act.apply(nil) == nil {
+	if act.apply(nil, nil) == nil {
 		return
 	}
 	act.policy.run(func() { act.balancer.resolverError(err) })
@@ -157,19 +157,20 @@ func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
 
 // configure applies the service config that goes with a resolver's state. Without a
 // config, nothing can be done with the state. The error is for the resolver.
-func (act *activity) configure(r *serviceconfig.ParseResult) (*serviceConfig, error) {
+func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
+	r := s.ServiceConfig
 	if r == nil || act.cc.opts.noResolverConfig {
-		return act.apply(nil), nil
+		return act.apply(nil, s), nil
 	}
 	cfg, ok := r.Config.(*serviceConfig)
 	if r.Err == nil && ok {
-		return act.apply(cfg), nil
+		return act.apply(cfg, s), nil
 	}
 	act.cc.mu.Lock()
 	last := act.cc.last
 	act.cc.mu.Unlock()
 	if last != nil {
-		return act.apply(nil), balancer.ErrBadResolverState
+		return act.apply(nil, s), balancer.ErrBadResolverState
 	}
 	err := r.Err
 	if err == nil {
@@ -185,9 +186,9 @@ func (act *activity) configure(r *serviceconfig.ParseResult) (*serviceConfig, er
 	return nil, balancer.ErrBadResolverState
 }
 
-// apply makes cfg the client's; nil is the last one, or the default. It returns the
-// config in use, nil when act is over.
-func (act *activity) apply(cfg *serviceConfig) *serviceConfig {
+// apply makes cfg the client's, with the selector of s; nil is the last one, or the default.
+// Without a state the selector stays. It returns the config in use, nil when act is over.
+func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig {
 	cc := act.cc
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -198,6 +199,9 @@ func (act *activity) apply(cfg *serviceConfig) *serviceConfig {
 		if cfg = cc.last; cfg == nil {
 			cfg = cc.fallback
 		}
+	}
+	if s != nil {
+		cfg = cfg.selecting(s)
 	}
 	cc.last = cfg
 	cc.setConfig(cfg)

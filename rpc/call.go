@@ -33,6 +33,7 @@ type call struct {
 	seen     *observed          // for the debug page; nil: calls are not observed
 	waited   bool               // for a picker; statistics have yet to be told
 	entity   *entity.Channel    // counts the call; nil: not counted
+	ended    func()             // of a config selector; or nil
 }
 
 // init decides everything that does not depend on a connection.
@@ -47,7 +48,10 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err != nil {
 		return err
 	}
-	mc := cfg.find(method)
+	mc, err := c.selectConfig(cfg)
+	if err != nil {
+		return err
+	}
 	if mc != nil && mc.waitForReady != nil {
 		c.info.waitForReady = *mc.waitForReady
 	}
@@ -232,6 +236,9 @@ func (c *call) report(a *attempt, err error) {
 		c.retry.throttle.succeeded()
 	}
 	c.entity.End(entity.OutcomeOf(err))
+	if c.ended != nil {
+		c.ended()
+	}
 	if !c.info.after { // the client's default options are counted in
 		return
 	}

@@ -159,7 +159,7 @@ func (hs *hedgedStream) launch() {
 	h := &hedge{cs: &clientStream{call: hs.call, desc: hs.desc}, drained: make(chan struct{})}
 	c := &h.cs.call
 	c.ctx, h.cancel = context.WithCancel(hs.ctx)
-	c.tagged, c.cancel, c.opts, c.info.after, c.entity = c.ctx, nil, nil, false, nil
+	c.tagged, c.cancel, c.opts, c.info.after, c.entity, c.ended = c.ctx, nil, nil, false, nil, nil
 	c.retry = retrying{attempts: len(hs.hedges)} // which is what grpc-previous-rpc-attempts says
 	hs.hedges = append(hs.hedges, h)
 	hs.live++
