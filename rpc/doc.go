@@ -23,5 +23,5 @@
 //
 // # Limitations
 //
-// See docs/rpc.md: no xDS, no hedging, no channelz, no binary logging.
+// See docs/rpc.md, "What is not there": no xDS.
 package rpc
