@@ -211,6 +211,33 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 	}
 }
 
+// TestDecoderRemembersAll: fields that the peer enters in the table with the first block
+// are among what is remembered afterwards.
+func TestDecoderRemembersAll(t *testing.T) {
+	var buf bytes.Buffer
+	enc := hpack.NewEncoder(&buf)
+	var d decoder
+	d.init(64<<10, "")
+	for i := range 6 {
+		for _, list := range [][]hpack.HeaderField{
+			{{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc"}, {Name: "server", Value: "test"}},
+			{{Name: "grpc-status", Value: "0"}, {Name: "grpc-message", Value: "ok"}},
+		} {
+			buf.Reset()
+			for _, f := range list {
+				enc.WriteField(f)
+			}
+			var h Header
+			if bad := d.decode(buf.Bytes(), &h); bad != nil {
+				t.Fatal(bad)
+			}
+			if i >= 2 && (h.Memo == nil || len(h.More) > 0 || len(h.Fields) != 2) {
+				t.Fatalf("block %d: %+v", i, h)
+			}
+		}
+	}
+}
+
 // TestDecoderKeepsNoSecrets: what is sent as never indexed is not remembered, though it
 // is the same in each call.
 func TestDecoderKeepsNoSecrets(t *testing.T) {

@@ -18,7 +18,9 @@ const (
 // fields are remembered with the list that they decode to, so that only what follows
 // is decoded: what differs from call to call, such as a deadline. An entry of the table
 // is named by when it was added, so that a peer which enters what differs in the table,
-// and thereby moves all indices, is recognised all the same. A run of indexed fields
+// and thereby moves all indices, is recognised all the same. A remembered run counts if
+// it has all the indexed fields that the block begins with: fewer were remembered while
+// the peer entered the others. A run of indexed fields
 // that has all pseudo-fields is remembered when it is first met; one with literals,
 // when a second block begins with it. Run's own.
 type decoder struct {
@@ -99,7 +101,7 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	defer d.tidy()
 	d.scanRun(block)
 	for i, k := range d.known[:d.nknow] {
-		if k.n > len(d.ends) || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
+		if k.n > len(d.ends) || k.n < d.indexed || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
 			continue
 		}
 		if i > 0 { // the busy ones move to the front
