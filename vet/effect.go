@@ -29,6 +29,10 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 			}
 			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
 			f.unshare(s, r)
+		case void:
+			if r.kind == handle && l.by == byLength { // it may be a reference, and that ends
+				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
+			}
 		case unknown:
 			if r.kind == handle && l.key == "" {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}

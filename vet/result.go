@@ -34,6 +34,9 @@ func resultOf(v ssa.Value, at int8) ssa.Value {
 	}
 	for _, u := range *call.Referrers() {
 		if e, ok := u.(*ssa.Extract); ok && e.Index == int(at) {
+			if len(*e.Referrers()) == 0 {
+				return nil // assigned to _
+			}
 			return e
 		}
 	}

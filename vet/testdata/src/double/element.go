@@ -100,3 +100,28 @@ func fieldOfPointer(g *slicer) {
 	g.rest.Free()
 	g.rest.Free() // want `double free`
 }
+
+func empty(b tarn.Buffer) {
+	if b.Len() == 0 {
+		b.Free()
+		b.Free() // want `double free`
+		return
+	}
+	b.Free()
+}
+
+func joined(p *tarn.Pool) {
+	head, tail := p.Get(10).Split(3)
+	head, _ = head.Join(tail)
+	head.Free()
+	head.Free() // want `double free`
+}
+
+func grown(p *tarn.Pool) {
+	for _, n := range []int{10, 64} {
+		b := p.Get(n)
+		b, _ = b.GrowTail(5)
+		b.Free()
+		b.Free() // want `double free`
+	}
+}

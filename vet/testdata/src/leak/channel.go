@@ -116,3 +116,33 @@ func receivedChainFreed(ch chan tarn.Chain) int {
 	defer c.Free()
 	return c.Len()
 }
+
+func collectedOrFreed(p *tarn.Pool, work func()) {
+	var held []tarn.Buffer
+	for i := range 100 {
+		b := p.Get(i) // want `leak: b from p.Get is not freed before the loop`
+		if i%10 == 0 {
+			held = append(held, b)
+			continue
+		}
+	}
+	defer func() {
+		for _, b := range held {
+			b.Free()
+		}
+	}()
+	work()
+}
+
+func array(p *tarn.Pool) {
+	keys := make([]tarn.Buffer, 3)
+	for i := range keys {
+		keys[i] = p.Get(8)
+		copy(keys[i].Bytes(), "key")
+	}
+	for _, k := range keys {
+		use(k.Bytes())
+	}
+}
+
+func use([]byte) {}
