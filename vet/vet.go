@@ -42,6 +42,8 @@ type Summary struct {
 	// Idle are calls of Free, by the position of their parenthesis, that find nothing to free on any path: the
 	// reference was given away or freed before, or there never was one.
 	Idle []token.Pos
+	// Functions is how many functions and function literals have to do with references.
+	Functions int
 }
 
 // checker checks one package.
@@ -203,6 +205,9 @@ func (c *checker) function(fn *ssa.Function) {
 	mentions := c.mentions(fn)
 	if !mentions && (len(fn.Blocks) > helperBlocks || !aboutErrors(fn.Signature)) {
 		return
+	}
+	if mentions {
+		c.summary.Functions++
 	}
 	obj, _ := fn.Object().(*types.Func)
 	if fact := new(contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {

@@ -29,17 +29,81 @@ var noMistake = map[string]string{
 	"TestZeroBuffer": "freeing the zero Buffer does nothing, however often",
 }
 
+// repository is the published modules, and what the analyser says of them.
+var repository = sync.OnceValues(func() (r struct {
+	units []*driver.Unit
+	facts *driver.Facts
+	found []driver.Finding
+}, err error) {
+	r.facts = driver.NewFacts()
+	r.units, err = driver.Load(driver.Config{Dir: "../../..", Patterns: []string{"github.com/tarn-go/tarn/..."}, Tests: true})
+	if err == nil {
+		r.found, err = driver.Run(vet.Analyzer, r.units, r.facts)
+	}
+	return r, err
+})
+
+// Without its directives the repository's correct code is reported in less than mostReported of the functions
+// that have to do with references.
+const mostReported = 0.02
+
+func TestReportsWithoutDirectives(t *testing.T) {
+	t.Setenv("GOWORK", "")
+	r, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions, reports, directives := 0, 0, 0
+	for _, u := range r.units {
+		if !u.Reported {
+			continue
+		}
+		functions += u.Result.(*vet.Summary).Functions
+		p := *u.Package
+		p.Syntax = slices.Clone(p.Syntax)
+		before := directives
+		for i, file := range p.Syntax {
+			without := *file
+			without.Comments = nil
+			for _, group := range file.Comments {
+				g := *group
+				g.List = slices.DeleteFunc(slices.Clone(g.List), func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//tarn:") })
+				directives += len(group.List) - len(g.List)
+				if len(g.List) > 0 {
+					without.Comments = append(without.Comments, &g)
+				}
+			}
+			p.Syntax[i] = &without
+		}
+		if directives == before {
+			continue // nothing changes
+		}
+		found, err := driver.One(vet.Analyzer, &driver.Unit{Package: &p, Reported: true}, r.facts.Reading())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			t.Log(f)
+		}
+		reports += len(found)
+	}
+	share := float64(reports) / float64(max(functions, 1))
+	t.Logf("%d reports without the %d directives, of %d functions: %.2f %%", reports, directives, functions, 100*share)
+	if functions < 1000 || share >= mostReported {
+		t.Errorf("%.2f %% of %d functions are reported", 100*share, functions)
+	}
+	if reports < directives {
+		t.Errorf("%d directives allow %d reports", directives, reports)
+	}
+}
+
 func TestPlantedMistakesAreFound(t *testing.T) {
 	t.Setenv("GOWORK", "")
-	units, err := driver.Load(driver.Config{Dir: "../../..", Patterns: []string{"github.com/tarn-go/tarn/..."}, Tests: true})
+	r, err := repository()
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := driver.NewFacts()
-	before, err := driver.Run(vet.Analyzer, units, facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	units, facts, before := r.units, r.facts, r.found
 	known := map[string]bool{}
 	for _, f := range before {
 		known[signature(f)] = true
