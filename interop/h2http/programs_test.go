@@ -39,7 +39,7 @@ import (
 // metrics, profiles, uploads, streams, proxies.
 func site(t *testing.T) http.Handler {
 	r := chi.NewRouter()
-	r.Use(middleware.RealIP, middleware.Recoverer, middleware.StripSlashes, middleware.GetHead)
+	r.Use(middleware.Recoverer, middleware.StripSlashes, middleware.GetHead)
 	quiet := log.New(io.Discard, "", 0)
 	r.Get("/hello/{name}", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "hello %s, by %s", chi.URLParam(r, "name"), r.Method)

@@ -154,28 +154,29 @@ func startRelay(addr string, delay time.Duration) (net.Listener, error) {
 func relay(dst, src net.Conn, delay time.Duration) {
 	type piece struct {
 		due  time.Time
-		data []byte
+		data *[256 << 10]byte
+		n    int
 	}
 	queue := make(chan piece, relayHolds>>10)
 	var mu sync.Mutex
 	passed := sync.NewCond(&mu)
 	held := 0
-	pool := sync.Pool{New: func() any { return make([]byte, 256<<10) }}
+	pool := sync.Pool{New: func() any { return new([256 << 10]byte) }}
 	go func() {
 		defer dst.Close()
 		for p := range queue {
 			time.Sleep(time.Until(p.due))
-			dst.Write(p.data) // once dst is closed, src is read until it ends, too
+			dst.Write(p.data[:p.n]) // once dst is closed, src is read until it ends, too
 			mu.Lock()
-			held -= len(p.data)
+			held -= p.n
 			mu.Unlock()
 			passed.Signal()
-			pool.Put(p.data[:cap(p.data)])
+			pool.Put(p.data)
 		}
 	}()
 	for {
-		data := pool.Get().([]byte)
-		n, err := src.Read(data)
+		data := pool.Get().(*[256 << 10]byte)
+		n, err := src.Read(data[:])
 		if n > 0 {
 			mu.Lock()
 			for held >= relayHolds {
@@ -183,7 +184,7 @@ func relay(dst, src net.Conn, delay time.Duration) {
 			}
 			held += n
 			mu.Unlock()
-			queue <- piece{time.Now().Add(delay), data[:n]}
+			queue <- piece{time.Now().Add(delay), data, n}
 		}
 		if err != nil {
 			close(queue)
