@@ -14,14 +14,43 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// impatient is the context of a call that is given up, by its deadline or by
+// cancellation, at the end of a wait that the test decides.
+type impatient struct {
+	context.Context
+	at   time.Time // its deadline; zero: it is cancelled
+	done chan struct{}
+	once sync.Once
+}
+
+func (c *impatient) end()                        { c.once.Do(func() { close(c.done) }) }
+func (c *impatient) Deadline() (time.Time, bool) { return c.at, !c.at.IsZero() }
+func (c *impatient) Done() <-chan struct{}       { return c.done }
+
+func (c *impatient) Err() error {
+	select {
+	case <-c.done:
+	default:
+		return nil
+	}
+	if c.at.IsZero() {
+		return context.Canceled
+	}
+	return context.DeadlineExceeded
+}
+
 // TestBrownOut has many callers give up on a slow method again and again, while
 // another method of the same server, on the same connection, answers: no call of
-// that one fails, and the connection stays.
+// that one fails, and the connection stays. A caller gives up after its handler has
+// started: a server that reads a request and its reset at once cannot know that there
+// was time between them.
 func TestBrownOut(t *testing.T) {
 	const callers, timeouts = 64, 6000
 	for _, how := range []string{"deadline", "cancel"} {
 		t.Run(how, func(t *testing.T) {
-			svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			var waits [callers]atomic.Pointer[impatient]
+			svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+				time.AfterFunc(5*time.Millisecond, waits[in.Payload.Body[0]].Load().end)
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}}
@@ -42,19 +71,17 @@ func TestBrownOut(t *testing.T) {
 			if how == "cancel" {
 				want = codes.Canceled
 			}
-			for range callers {
+			for i := range callers {
 				wg.Add(1)
 				go func() {
 					defer wg.Done()
 					for left.Add(-1) > 0 {
-						ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
-						if how == "cancel" {
-							cancel()
-							ctx, cancel = context.WithCancel(context.Background())
-							time.AfterFunc(5*time.Millisecond, cancel)
+						ctx := &impatient{Context: context.Background(), done: make(chan struct{})}
+						if how == "deadline" {
+							ctx.at = time.Now().Add(5 * time.Millisecond)
 						}
-						_, err := c.UnaryCall(ctx, &pb.SimpleRequest{})
-						cancel()
+						waits[i].Store(ctx)
+						_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte{byte(i)}}})
 						if status.Code(err) != want {
 							t.Errorf("the slow method: %v", err)
 							return
