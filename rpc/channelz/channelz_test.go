@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/rpc/channelz"
 	"github.com/tarn-go/tarn/tarntest"
@@ -17,6 +20,7 @@ import (
 	pb "google.golang.org/grpc/channelz/grpc_channelz_v1"
 	stockservice "google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
@@ -297,3 +301,70 @@ func TestBesideGRPC(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestWarnings: what would be without effect is said in grpc-go's log: its own channelz
+// service on a server of rpc, and the environment's filter of binary logs. The log's level is
+// the environment's, which is read when a process starts.
+func TestWarnings(t *testing.T) {
+	const child = "TARN_WARNINGS"
+	if os.Getenv(child) != "" {
+		s := rpc.NewServer()
+		stockservice.RegisterChannelzServiceToServer(s)
+		cc, err := rpc.NewClient("localhost:1", rpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cc.Close()
+		s.Stop()
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWarnings$")
+	cmd.Env = append(os.Environ(), child+"=1", "GRPC_BINARY_LOG_FILTER=*", "GRPC_GO_LOG_SEVERITY_LEVEL=warning")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"grpc-go's channelz service was registered", "a binary log with WithBinaryLog", "a binary log with BinaryLog"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the log does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// TestSecurity: the sockets of TLS connections say so, on both sides.
+func TestSecurity(t *testing.T) {
+	var z rpc.ChannelzRegistry
+	cert, roots := testcert.New(t)
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.Channelz(&z), rpc.Creds(credentials.NewServerTLSFromCert(&cert)))
+	testpb.RegisterTestServiceServer(s, service{})
+	addr := serve(t, s)
+	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")), rpc.WithChannelz(&z))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	if _, err := testpb.NewTestServiceClient(cc).UnaryCall(bounded(t), &testpb.SimpleRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	_, window := start(t, &z)
+	look := pb.NewChannelzClient(dial(t, window, nil))
+	tls := map[string]bool{}
+	for id := int64(1 << 32); id < 1<<32+20; id++ {
+		r, err := look.GetSocket(bounded(t), &pb.GetSocketRequest{SocketId: id})
+		if status.Code(err) == codes.NotFound {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sec := r.Socket.Security.GetTls(); sec != nil {
+			if sec.GetStandardName() == "" {
+				t.Errorf("no cipher suite in %v", sec)
+			}
+			tls[fmt.Sprintf("with a peer's certificate: %v", len(sec.RemoteCertificate) > 0)] = true
+		}
+	}
+	if len(tls) != 2 {
+		t.Errorf("sockets with TLS: %v, want the client's and the server's", tls)
+	}
+}
