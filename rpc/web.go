@@ -86,9 +86,12 @@ func (c *webCall) open() *webRefusal {
 	if c.r.Method == http.MethodGet {
 		return c.openGet()
 	}
-	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	if err != nil {
-		return c.unsupported()
+	mediaType := c.r.Header.Get("Content-Type")
+	if strings.ContainsAny(mediaType, "; ABCDEFGHIJKLMNOPQRSTUVWXYZ") { // seldom, and parsing allocates
+		var err error
+		if mediaType, _, err = mime.ParseMediaType(mediaType); err != nil {
+			return c.unsupported()
+		}
 	}
 	if c.r.Method != http.MethodPost {
 		return &webRefusal{httpStatus: http.StatusMethodNotAllowed, header: http.Header{"Allow": {http.MethodPost}},

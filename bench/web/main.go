@@ -1,0 +1,250 @@
+// Command web measures what a server's process spends on a call of connect-go's client: connect-go's
+// handler on net/http beside Tarn's ServeHTTP on package h2http, each in a process of its own.
+//
+//	go run ./web -calls 20000 -turns 7
+//
+// It prints processor time (user and system) a call, the median of the turns, which alternate between the
+// servers, and their ratio with its range. Linux only: it reads /proc.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/rpc"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+)
+
+const (
+	path    = "/grpc.testing.TestService/UnaryCall"
+	callers = 32
+	// ticks is how many units of /proc/PID/stat make a second (USER_HZ).
+	ticks = 100
+)
+
+func main() {
+	log.SetFlags(0)
+	server := flag.String("server", "", "serve as connect-go or tarn, until standard input ends")
+	calls := flag.Int("calls", 20000, "calls a turn")
+	turns := flag.Int("turns", 7, "turns of each server")
+	flag.Parse()
+	var err error
+	if *server != "" {
+		err = serve(*server)
+	} else {
+		err = measure(*calls, *turns)
+	}
+	if err != nil {
+		log.Fatal("web: ", err)
+	}
+}
+
+// echo answers with the request's payload.
+type echo struct {
+	pb.UnimplementedTestServiceServer
+}
+
+func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return &pb.SimpleResponse{Payload: in.Payload}, nil
+}
+
+// serve prints its address and serves until standard input ends.
+func serve(name string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	both := new(http.Protocols)
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Protocols: both}
+	run := srv.Serve
+	switch name {
+	case "connect-go":
+		mux := http.NewServeMux()
+		mux.Handle(path, connect.NewUnaryHandler(path, func(_ context.Context, r *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
+			return connect.NewResponse(&pb.SimpleResponse{Payload: r.Msg.Payload}), nil
+		}))
+		srv.Handler = mux
+	case "tarn":
+		s := rpc.NewServer()
+		pb.RegisterTestServiceServer(s, echo{})
+		srv.Handler = s
+		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
+	default:
+		return fmt.Errorf("there is no server %q", name)
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		srv.Close()
+	}()
+	fmt.Println(l.Addr())
+	if err := run(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// process is a server that runs.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.Closer
+	addr string
+}
+
+func start(name string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "-server", name)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	return &process{name, cmd, in, strings.TrimSpace(addr)}, nil
+}
+
+func (p *process) stop() {
+	p.in.Close()
+	p.cmd.Wait()
+}
+
+// spent is the processor time that the process has used.
+func (p *process) spent() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	sum := 0
+	for _, f := range fields[11:13] { // utime and stime, see proc(5)
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return time.Duration(sum) * time.Second / ticks, nil
+}
+
+// shape is one kind of call.
+type shape struct {
+	name  string
+	limit float64 // the target for Tarn's share of connect-go's time
+	http2 bool
+	opts  []connect.ClientOption
+}
+
+var shapes = []shape{
+	{"gRPC over HTTP/2", 0.35, true, []connect.ClientOption{connect.WithGRPC()}},
+	{"Connect over HTTP/2", 0.35, true, nil},
+	{"Connect JSON over HTTP/1.1", 0.6, false, []connect.ClientOption{connect.WithProtoJSON()}},
+}
+
+func measure(calls, turns int) error {
+	var servers []*process
+	for _, name := range []string{"connect-go", "tarn"} {
+		p, err := start(name)
+		if err != nil {
+			return err
+		}
+		defer p.stop()
+		servers = append(servers, p)
+	}
+	fmt.Printf("%-28s %14s %14s %22s %8s\n", "100 B unary, µs a call", "connect-go", "tarn", "tarn / connect-go", "target")
+	for _, s := range shapes {
+		took := make([][]float64, len(servers))
+		var ratios []float64
+		for turn := range turns + 1 {
+			for i, p := range servers {
+				us, err := s.turn(p, calls)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
+				}
+				if turn > 0 { // the first warms up
+					took[i] = append(took[i], us)
+				}
+			}
+			if turn > 0 {
+				ratios = append(ratios, took[1][turn-1]/took[0][turn-1])
+			}
+		}
+		slices.Sort(ratios)
+		fmt.Printf("%-28s %14.1f %14.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, median(took[0]), median(took[1]),
+			median(ratios), ratios[0], ratios[len(ratios)-1], s.limit)
+	}
+	return nil
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+// turn makes calls and returns what the server spent on each, in microseconds.
+func (s shape) turn(p *process, calls int) (float64, error) {
+	version := new(http.Protocols)
+	version.SetHTTP1(!s.http2)
+	version.SetUnencryptedHTTP2(s.http2)
+	tr := &http.Transport{Protocols: version, MaxIdleConnsPerHost: callers, DisableCompression: true}
+	defer tr.CloseIdleConnections()
+	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.addr+path, s.opts...)
+	in := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	before, err := p.spent()
+	if err != nil {
+		return 0, err
+	}
+	var wg sync.WaitGroup
+	failed := make(chan error, callers)
+	for range callers {
+		wg.Go(func() {
+			for range calls / callers {
+				if _, err := c.CallUnary(ctx, connect.NewRequest(in)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-failed:
+		return 0, err
+	default:
+	}
+	after, err := p.spent()
+	return (after - before).Seconds() * 1e6 / float64(calls/callers*callers), err
+}
