@@ -63,7 +63,8 @@ func flatten(p *tarn.Pool, s mem.BufferSlice) tarn.Buffer {
 	return b
 }
 
-func ofGRPC(p *tarn.Pool, src io.Reader) (n int, err error) {
+// OfGRPC reads with a pool of grpc's that is Tarn's.
+func OfGRPC(p *tarn.Pool, src io.Reader) (n int, err error) {
 	pool := adapt.GRPC(p)
 	data, err := mem.ReadAll(src, pool)
 	if err != nil {
@@ -80,7 +81,8 @@ func ofGRPC(p *tarn.Pool, src io.Reader) (n int, err error) {
 	return n + b.Len(), nil
 }
 
-func twoKinds(p *tarn.Pool, s mem.BufferSlice) (mem.BufferSlice, int) {
+// TwoKinds has references of both.
+func TwoKinds(p *tarn.Pool, s mem.BufferSlice) (mem.BufferSlice, int) {
 	head := newMessage(p.Copy([]byte("head")))
 	defer head.Free()
 	part := head.Slice(0, 2)
@@ -93,7 +95,8 @@ func twoKinds(p *tarn.Pool, s mem.BufferSlice) (mem.BufferSlice, int) {
 	return out, part.Len()
 }
 
-func ofArrow(p *tarn.Pool) int64 {
+// OfArrow builds an array in memory of Tarn's.
+func OfArrow(p *tarn.Pool) int64 {
 	alloc := adapt.Arrow(p)
 	var _ memory.Allocator = alloc
 	build := array.NewInt64Builder(alloc)
@@ -106,7 +109,8 @@ func ofArrow(p *tarn.Pool) int64 {
 	return list.Value(0)
 }
 
-func ofGVisor(p *tarn.Pool, src io.Reader) (int, error) {
+// OfGVisor copies into a view of gVisor's.
+func OfGVisor(p *tarn.Pool, src io.Reader) (int, error) {
 	b := p.Get(100)
 	n, err := io.ReadFull(src, b.Bytes())
 	if err != nil {
@@ -122,7 +126,8 @@ func ofGVisor(p *tarn.Pool, src io.Reader) (int, error) {
 	return n + int(pile.Size()), nil
 }
 
-func ofHTTP2(p *tarn.Pool, f *http2.Framer) (tarn.Buffer, error) {
+// OfHTTP2 returns the content of a DATA frame, to be freed.
+func OfHTTP2(p *tarn.Pool, f *http2.Framer) (tarn.Buffer, error) {
 	frame, err := f.ReadFrame()
 	if err != nil {
 		return tarn.Buffer{}, err
@@ -143,7 +148,8 @@ func (l lookalike) Split(n int) (lookalike, lookalike) { return l, l }
 func (l lookalike) Bytes() []byte                      { return nil }
 func (l lookalike) Free()                              {}
 
-func notTarns(ctx context.Context, p *tarn.Pool, l lookalike) ([]byte, error) {
+// NotTarns frees what is not Tarn's as often as it likes.
+func NotTarns(ctx context.Context, p *tarn.Pool, l lookalike) ([]byte, error) {
 	b, err := p.Acquire(ctx, 10)
 	if err != nil {
 		return nil, err
