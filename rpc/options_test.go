@@ -260,9 +260,7 @@ func TestStatsParity(t *testing.T) {
 // kinds sorts the events, whose order across goroutines differs, and leaves out
 // what only some versions tell.
 func kinds(seen []string) []string {
-	out := slices.DeleteFunc(slices.Clone(seen), func(s string) bool {
-		return len(s) > 19 && s[len(s)-19:] == "DelayedPickComplete"
-	})
+	out := slices.DeleteFunc(slices.Clone(seen), delayedPick)
 	slices.Sort(out)
 	return out
 }
