@@ -140,7 +140,7 @@ func OfHTTP2(p *tarn.Pool, f *http2.Framer) (tarn.Buffer, error) {
 }
 
 // lookalike counts references as Tarn does, and is not Tarn's.
-type lookalike struct{ refs int }
+type lookalike struct{}
 
 func (l lookalike) Ref() lookalike                     { return l }
 func (l lookalike) Slice(i, j int) lookalike           { return l }
