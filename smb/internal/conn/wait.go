@@ -17,8 +17,8 @@ func longAgo() time.Time { return time.Unix(1, 0) }
 // caller's to look at and release; with any other it is gone already. Refusals by the
 // server are no errors here: they are in cl.Status.
 //
-// Meanwhile the caller lends a hand: it opens encrypted frames as they come, be they
-// its own or not, so that decryption runs in the callers' goroutines.
+// Meanwhile the caller decrypts frames as they come, its own and those of others, so that
+// decryption runs in the callers' goroutines.
 func (cl *Call) finish(ctx context.Context) error {
 	c := cl.c
 	for {
