@@ -131,8 +131,7 @@ func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
 // to be freed.
 func withoutPrefix(m message.Message) message.Message {
 	if m.Chain == nil {
-		m.Buf = m.Buf.Narrow(message.PrefixLen, m.Buf.Len())
-		return m
+		return message.Message{Buf: m.Buf.Narrow(message.PrefixLen, m.Buf.Len())}
 	}
 	if _, err := m.Chain.Discard(message.PrefixLen); err != nil {
 		panic(err) // Frame has put it there
