@@ -1,4 +1,4 @@
-// Command demo runs two pools under made-up traffic and serves their page, to look at:
+// Command demo runs two pools under made-up traffic and serves their page, with a made-up server, to look at:
 //
 //	go run ./debug/internal/demo -addr 127.0.0.1:8080
 //
@@ -36,7 +36,9 @@ func main() {
 	go traffic(storage, records)
 	go traffic(rpc, messages)
 	go cache(storage)
-	http.Handle("/debug/tarn/", debug.Handler(storage, rpc))
+	show := debug.NewRegistry(storage, rpc)
+	show.AddEndpoints(newShop(time.Now()))
+	http.Handle("/debug/tarn/", debug.HandlerOf(show))
 	log.Printf("http://%s/debug/tarn/", *addr)
 	log.Fatal(http.ListenAndServe(*addr, nil))
 }

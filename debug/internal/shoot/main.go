@@ -3,6 +3,8 @@
 //	go run ./debug/internal/demo &
 //	go run ./debug/internal/shoot -url http://127.0.0.1:8080/debug/tarn/ -dir docs/images
 //
+// and, for the page of calls, with -url http://127.0.0.1:8080/debug/tarn/?view=calls -prefix debug-calls-.
+//
 // It watches for a while first, so that the live charts have something to show.
 package main
 
@@ -22,14 +24,15 @@ func main() {
 	log.SetFlags(0)
 	url := flag.String("url", "http://127.0.0.1:8080/debug/tarn/", "the page")
 	dir := flag.String("dir", "docs/images", "where pictures go")
+	prefix := flag.String("prefix", "debug-", "what their names begin with")
 	watch := flag.Duration("watch", 100*time.Second, "how long to watch first")
 	flag.Parse()
-	if err := shoot(*url, *dir, *watch); err != nil {
+	if err := shoot(*url, *dir, *prefix, *watch); err != nil {
 		log.Fatal("shoot: ", err)
 	}
 }
 
-func shoot(url, dir string, watch time.Duration) error {
+func shoot(url, dir, prefix string, watch time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), watch+2*time.Minute)
 	defer cancel()
 	profile, err := os.MkdirTemp("", "shoot")
@@ -51,20 +54,19 @@ func shoot(url, dir string, watch time.Duration) error {
 	for _, s := range []struct {
 		name, scheme string
 		width        int
-		scale        float64
 	}{
-		{"debug-light", "light", 1180, 1}, {"debug-dark", "dark", 1180, 1},
-		{"debug-phone-light", "light", 390, 1}, {"debug-phone-dark", "dark", 390, 1},
+		{"light", "light", 1180}, {"dark", "dark", 1180},
+		{"phone-light", "light", 390}, {"phone-dark", "dark", 390},
 	} {
-		if err := picture(ctx, b, s.scheme, s.width, s.scale, filepath.Join(dir, s.name+".png")); err != nil {
+		if err := picture(ctx, b, s.scheme, s.width, filepath.Join(dir, prefix+s.name+".png")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func picture(ctx context.Context, b *browser.Browser, scheme string, width int, scale float64, file string) error {
-	if err := b.Size(ctx, width, 800, scale); err != nil {
+func picture(ctx context.Context, b *browser.Browser, scheme string, width int, file string) error {
+	if err := b.Size(ctx, width, 800, 1); err != nil {
 		return err
 	}
 	if err := b.Scheme(ctx, scheme); err != nil {
