@@ -30,10 +30,11 @@ func (e effect) String() string {
 type when uint8
 
 const (
-	always  when = iota
-	ifNil        // the result At, an error, is nil
-	ifTrue       // the result At, a bool, is true
-	ifFalse      // the result At, a bool, is false
+	always   when = iota
+	ifNil         // the result At, an error, is nil
+	ifTrue        // the result At, a bool, is true
+	ifFalse       // the result At, a bool, is false
+	ifOwnNil      // the field At of the result itself, an error, is nil
 )
 
 // source says what a result is.
@@ -59,7 +60,7 @@ type param struct {
 type result struct {
 	Source source
 	When   when
-	At     int8 // the result that When is about
+	At     int8 // the result, or the field, that When is about
 	Of     int8 // an argument; the receiver is argument 0
 	Shared bool // shares the memory of argument Of
 }

@@ -36,6 +36,7 @@ type flow struct {
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
 	pointers       map[ssa.Value]int  // that are roots of places
+	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
 	takesOut       *bool              // see emptied
 	frees          map[token.Pos]bool // calls of Free, and whether one of them had something to free
 }
@@ -85,7 +86,7 @@ func (f *flow) olderOf(r *ref) *ref {
 func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 	f := &flow{
 		checker: c, fn: fn, entry: entry,
-		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, pointers: map[ssa.Value]int{},
+		numbers: map[ssa.Value]int{}, refs: map[any]*ref{}, kills: map[ssa.Value][]string{}, back: map[[2]int]bool{}, frees: map[token.Pos]bool{}, pointers: map[ssa.Value]int{}, strays: map[ssa.Value]bool{},
 	}
 	f.liveness()
 	f.conditions()

@@ -207,6 +207,9 @@ func (f *flow) inferPointer(v ssa.Value) param {
 	if f.fillsLeaf(v) {
 		return param{Effect: effectFillLeaf}
 	}
+	if f.strays[v] {
+		return param{}
+	}
 	root := place{v, ""}
 	untouched, freedAll, filled := true, true, false
 	for _, e := range f.exits {

@@ -206,6 +206,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		return
 	}
 	f.storeFact(s, p, st.Val)
+	f.storeError(s, p, b)
 	if f.own(s, st.Val, b) {
 		f.put(st.Addr, st.Pos())
 	}
@@ -501,11 +502,29 @@ func (f *flow) forgetMemory(s *state) {
 			for _, r := range s.places[p].refs {
 				if s.lives[r].st != foreign {
 					s.lost[p] = true
+				} else if f.elsewhere(s, r) {
+					f.strays[p.root] = true
 				}
 			}
 			delete(s.places, p)
 		}
 	}
+}
+
+// elsewhere reports whether the function has r under another name, too, by which it frees it or gives
+// it away.
+func (f *flow) elsewhere(s *state, r *ref) bool {
+	for v, b := range s.vals {
+		if b.has(r) && f.released(v.v) {
+			return true
+		}
+	}
+	for p, b := range s.places {
+		if p.local() && b.has(r) && f.released(p.root) {
+			return true
+		}
+	}
+	return false
 }
 
 // escape is a store, send or capture: whoever receives the references may free them.

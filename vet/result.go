@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
@@ -21,6 +22,22 @@ func (f *flow) outcome(v ssa.Value, w when, at int8) (key string, ok bool) {
 		return "nil(" + f.canon(last) + ")", true
 	}
 	return "is(" + f.canon(last) + ")", true
+}
+
+// ownError names the condition that an error in a struct that a call returned is nil.
+func (f *flow) ownError(v ssa.Value, index int, at int8) string {
+	return "nil(" + strconv.Itoa(f.number(v)) + "#" + strconv.Itoa(index) + "." + strconv.Itoa(int(at)) + ")"
+}
+
+// storeError lets what is known of the error in such a struct be known of the variable that it is stored in.
+func (f *flow) storeError(s *state, p place, b binding) {
+	if len(b.refs) != 1 || b.part || b.refs[0].err == 0 {
+		return
+	}
+	f.forgetLoads(s, p)
+	if l := s.lives[b.refs[0]]; l.key != "" {
+		s.alias["nil("+f.canonPlace(place{p.root, p.path + "." + strconv.Itoa(b.refs[0].err-1)})+")"] = l.key
+	}
 }
 
 // resultOf is the value of a call's result; nil when it is ignored.
@@ -72,7 +89,11 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			if f.none(s, fn, args, c) {
 				l.st = void
 			}
-			if res.When != always {
+			if res.When == ifOwnNil && l.st == held {
+				l.key, l.alt = f.ownError(v, at.index, res.At), void
+				delete(s.facts, l.key)
+				delete(s.alias, l.key)
+			} else if res.When != always {
 				if key, ok := f.outcome(v, res.When, res.At); ok && l.st == held {
 					l.key, l.alt = key, void
 					delete(s.facts, key)
@@ -94,6 +115,9 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 				}
 			}
 			r := f.create(s, v, at.index, typ, pos, l)
+			if res.When == ifOwnNil {
+				r.err = int(res.At) + 1
+			}
 			f.moveViews(s, c, fn, args, r)
 			if res.Shared && len(args) > int(res.Of) {
 				f.share(s, r, args[res.Of])

@@ -21,6 +21,9 @@ type ref struct {
 	param int       // index of the argument it came in by, or -1
 	older *ref      // the reference of the iteration before
 	field string    // for the content of a place: its name in the source, if known
+	// err is the field, an error, with which a struct that a call returned says that it holds nothing;
+	// 1 is the first, 0 none.
+	err int
 }
 
 // status is what may be done with a reference at one point of one path.

@@ -406,7 +406,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 // that returns it has its reasons.
 func (f *flow) consulted(r *ref) bool {
 	call, ok := r.site.(*ssa.Call)
-	if !ok {
+	if !ok || r.err > 0 {
 		return true
 	}
 	seen := map[ssa.Value]bool{}

@@ -162,6 +162,23 @@ func isError(typ types.Type) bool {
 	return types.Identical(typ, types.Universe.Lookup("error").Type())
 }
 
+// errorField is the one field of a struct that is an error.
+func errorField(typ types.Type) (at int8, ok bool) {
+	st, isStruct := typ.Underlying().(*types.Struct)
+	if !isStruct {
+		return 0, false
+	}
+	for i := range min(st.NumFields(), 100) {
+		if isError(st.Field(i).Type()) {
+			if ok {
+				return 0, false // which of them?
+			}
+			at, ok = int8(i), true
+		}
+	}
+	return at, ok
+}
+
 func isBool(typ types.Type) bool {
 	b, ok := typ.Underlying().(*types.Basic)
 	return ok && b.Info()&types.IsBoolean != 0
