@@ -16,7 +16,7 @@ const (
 // write if they can. v becomes the stream's Value before anything can come back.
 // While the peer permits no further stream, or its windows keep the DATA back,
 // Open waits until ctx is done; with a nil ctx it returns ErrStreamLimit, or
-// ErrWouldBlock without having opened anything. Ownership of o's DATA is taken.
+// ErrWouldBlock without having opened anything. It takes ownership of what o holds.
 //
 // Other errors: what ended the connection, *GoAwayError when the peer takes no
 // more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. The peer has seen
@@ -40,6 +40,7 @@ func (c *Conn) Open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	return s, err
 }
 
+// open takes ownership of what o holds unless it fails: then that stays the caller's.
 func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	if c.side == server {
 		panic("h2: Open on the server's side")

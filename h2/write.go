@@ -24,7 +24,7 @@ type Out struct {
 func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }
 func (o *Out) hasTrailer() bool { return o.TrailerBlock != nil || len(o.Trailers) > 0 }
 
-// left returns how many bytes of DATA have yet to be queued.
+// left returns how many bytes of DATA have yet to be queued. It borrows o.
 func (o *Out) left() int {
 	n := o.Data.Len()
 	if n == 0 {
@@ -45,9 +45,9 @@ func (o *Out) free() {
 	}
 }
 
-// Write sends o. It waits while the peer's flow-control windows, or a connection
-// that does not take the bytes, keep the DATA back, until ctx is done (nil: as long
-// as it takes); the stream is then still open, part of the DATA may have been sent,
+// Write sends o; it takes ownership of what o holds. It waits while the peer's
+// flow-control windows, or a connection that does not take the bytes, keep the DATA
+// back, until ctx is done (nil: as long as it takes); the stream is then still open, part of the DATA may have been sent,
 // and Reset is in order. It never waits for the network in any other way, so that
 // ctx ends it on every kind of connection. Frames may still be queued (up to
 // 2 MiB on a connection) when Write returns: that the connection broke shows on
@@ -73,7 +73,7 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 // WriteLater is Write that leaves the sending to the caller's next Write or [Conn.Flush]
 // on this connection, of which there must be one soon: with several small messages at
 // hand they leave in one system call. Until then frames may stay queued, unless they
-// fill a batch of 256 KiB.
+// fill a batch of 256 KiB. It takes ownership of what o holds.
 func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
@@ -96,7 +96,7 @@ func (c *Conn) Flush() {
 }
 
 // Post is Write for callbacks: it never waits. When the windows do not cover all
-// of the DATA it sends nothing and returns ErrWouldBlock.
+// of the DATA it sends nothing and returns ErrWouldBlock. It takes ownership of what o holds.
 func (s *Stream) Post(o *Out) error {
 	c := s.c
 	c.mu.Lock()
@@ -125,7 +125,8 @@ func (s *Stream) sendable() error {
 	return s.c.err
 }
 
-// write queues o, waiting where it must. c.mu is held, but not throughout.
+// write queues o, waiting where it must. It takes ownership of what o holds unless it fails:
+// then that stays the caller's. c.mu is held, but not throughout.
 func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err

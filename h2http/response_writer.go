@@ -151,7 +151,7 @@ func (w *responseWriter) admit(n int) error {
 	return nil
 }
 
-// writeChain writes all of c, which is left empty.
+// writeChain writes all of c; it takes ownership of what c holds.
 func (w *responseWriter) writeChain(c *tarn.Chain) error {
 	n := c.Len()
 	if err := w.admit(n); err != nil {

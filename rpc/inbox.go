@@ -130,8 +130,8 @@ func (i *inbox) fail(why error) {
 	i.gate.announce(headerEvent | messageEvent | endEvent)
 }
 
-// next waits for the next message. The error says that it is refused, or is the
-// inbox's end: io.EOF, or what finish or fail was called with.
+// next waits for the next message and returns it, to be freed. The error says that it is
+// refused, or is the inbox's end: io.EOF, or what finish or fail was called with.
 func (i *inbox) next() received {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -157,8 +157,8 @@ func (i *inbox) next() received {
 	}
 }
 
-// only takes out the single message of a stream that has ended; an error says
-// that there is none, or more than one, or that it is refused. mu is held.
+// only takes out the single message of a stream that has ended, to be freed; an error
+// says that there is none, or more than one, or that it is refused. mu is held.
 func (i *inbox) only() received {
 	m, kind, size, ok, err := i.in.Next(i.limit)
 	switch {

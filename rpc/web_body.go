@@ -28,7 +28,7 @@ type webBody struct {
 	lease *message.Lease // of lent requests; nil: requests are copied
 }
 
-// next returns the next message; io.EOF at the end of the body.
+// next returns the next message, to be freed; io.EOF at the end of the body.
 func (b *webBody) next() received {
 	if b.plain {
 		return b.whole()
@@ -134,7 +134,7 @@ func (b *webBody) whole() received {
 	}
 }
 
-// only returns the single message of the body.
+// only returns the single message of the body, to be freed.
 func (b *webBody) only() received {
 	first := b.next()
 	if errors.Is(first.err, io.EOF) {

@@ -475,7 +475,8 @@ func (s *webStream) RecvMsg(v any) error {
 	}
 }
 
-// nextMessage reads the next message; a body that failed because the call ended says so. recvMu is held.
+// nextMessage returns the next message, to be freed; a body that failed because the call ended says so.
+// recvMu is held.
 func (c *webCall) nextMessage() received {
 	r := c.body.next()
 	if r.err != nil && !errors.Is(r.err, io.EOF) {

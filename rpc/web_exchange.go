@@ -325,7 +325,7 @@ func (x *webExchange) finish(st *status.Status) {
 	}
 }
 
-// next returns the next message; io.EOF or errStatus at the end.
+// next returns the next message, to be freed; io.EOF or errStatus at the end.
 func (x *webExchange) next() received {
 	if x.ended {
 		return x.over()
