@@ -48,7 +48,9 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 		switch {
 		case freedWords.MatchString(text):
 			c.Results[i] = result{Source: resultOwned}
-			if out := outcomes(sig); len(out) > 0 {
+			if at, ok := found(sig); ok {
+				c.Results[i].When, c.Results[i].At = ifTrue, at
+			} else if out := outcomes(sig); len(out) > 0 {
 				c.Results[i].When, c.Results[i].At = out[0].when, out[0].at
 			} else if at, ok := errorField(sig.Results().At(i).Type()); ok {
 				c.Results[i].When, c.Results[i].At = ifOwnNil, at

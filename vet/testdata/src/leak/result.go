@@ -132,3 +132,33 @@ func both(s feed, r reader, log func(int)) {
 	n := r.take()
 	copies(&n, log)
 }
+
+type parser interface {
+	// cut takes out the message at the front, to be freed; ok is false while it is incomplete.
+	cut() (r reply, ok bool, err error)
+}
+
+func parse(p parser, each func(int)) error {
+	for {
+		r, ok, err := p.cut()
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return nil
+		}
+		each(r.head.Len())
+		r.Free()
+	}
+}
+
+func parseOne(p parser) (int, error) {
+	r, ok, err := p.cut() // want `leak: r from p.cut is not freed on the path that returns`
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, nil
+	}
+	return r.head.Len(), nil
+}
