@@ -207,7 +207,7 @@ func (a *attempt) opened(st *h2.Stream) {
 	a.mu.Unlock()
 }
 
-// write sends out. Its memory is taken on every path (rule 2).
+// write sends out. It takes ownership of what out holds, on every path (rule 2).
 func (a *attempt) write(ctx context.Context, out *h2.Out) error {
 	a.writing.Store(true)
 	defer a.writing.Store(false)

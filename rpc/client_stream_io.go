@@ -151,7 +151,8 @@ func (cs *clientStream) ended(a *attempt, st *status.Status) error {
 	return cs.outcome()
 }
 
-// receive decodes a message, and for a call that has only one, the end after it.
+// receive takes ownership of what r holds, a message, and decodes it; for a call that has
+// only one, it receives the end after it, too.
 func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	cs.commitOnce()
 	if cs.statsOn() {

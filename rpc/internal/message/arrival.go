@@ -172,7 +172,7 @@ func (a *arrival) put(p []byte) int {
 	return n
 }
 
-// take returns the message, all of which has come, and leaves a empty.
+// take returns the message, all of which has come, to be freed, and leaves a empty.
 func (a *arrival) take() Message {
 	a.look(nil) // ends what ends here
 	rest := a.buf.Narrow(0, a.kept)

@@ -16,7 +16,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// arriveIn has data arrive as a message in pieces of lengths that cut chooses.
+// arriveIn has data arrive as a message, to be freed, in pieces of lengths that cut chooses.
 func arriveIn(pool *tarn.Pool, plan *Plan, data []byte, cut func() int) Message {
 	a := newArrival(pool, plan, len(data), firstLook)
 	for a.left() > 0 {

@@ -216,7 +216,7 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 // Landed says that the first n bytes of what Land returned are filled.
 func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
 
-// Next takes out the message at the front; ok is false while it is incomplete.
+// Next takes out the message at the front, to be freed; ok is false while it is incomplete.
 // A length above limit is refused as soon as the prefix is there, with
 // ErrTooLarge; a flag nobody defined with ErrFlag. size is what the prefix
 // says, also with an error.

@@ -13,8 +13,8 @@ import (
 // Codec turns values into messages and back. Implementations are safe for
 // concurrent use.
 type Codec interface {
-	// Marshal returns the bytes of v, owned by the caller, with Headroom in
-	// front where that costs nothing.
+	// Marshal returns the bytes of v, to be freed, with Headroom in front where
+	// that costs nothing.
 	Marshal(a *tarn.Pool, v any) (Message, error)
 	// Unmarshal borrows m for the call.
 	Unmarshal(m *Message, v any) error
@@ -54,7 +54,8 @@ type Proto struct{}
 // Name is "proto".
 func (Proto) Name() string { return "proto" }
 
-// Marshal sizes v, takes memory for it and both headers, and marshals once.
+// Marshal sizes v, takes memory for it and both headers, and marshals once. It returns the
+// message to be freed.
 func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
 	if m, ok, err := marshalGenerated(a, v); ok {
 		return m, err
