@@ -116,8 +116,8 @@ var (
 	// ErrStreamDone is returned for writing on a stream that has been reset by this
 	// side or has sent its End.
 	ErrStreamDone = errors.New("h2: this side of the stream has ended")
-	// ErrStreamLimit is returned by Open with a nil context when the peer permits
-	// no further stream now.
+	// ErrStreamLimit is returned by Open with a nil context or Out.NoWait when the
+	// peer permits no further stream now.
 	ErrStreamLimit = errors.New("h2: the peer's limit on concurrent streams is reached")
 	// ErrWouldBlock is returned by Post when the flow-control windows do not cover
 	// its DATA; nothing was sent.

@@ -16,7 +16,8 @@ const (
 // write if they can. v becomes the stream's Value before anything can come back.
 // While the peer permits no further stream, or its windows keep the DATA back,
 // Open waits until ctx is done; with a nil ctx it returns ErrStreamLimit, or
-// ErrWouldBlock without having opened anything. It takes ownership of what o holds.
+// ErrWouldBlock without having opened anything. With o.NoWait it returns ErrStreamLimit,
+// too, where it would wait for a stream. It takes ownership of what o holds.
 //
 // Other errors: what ended the connection, *GoAwayError when the peer takes no
 // more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. The peer has seen
@@ -56,7 +57,7 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 		if ctx == nil && full {
 			return nil, ErrWouldBlock
 		}
-		if ctx == nil {
+		if ctx == nil || o.NoWait && !full {
 			return nil, ErrStreamLimit
 		}
 		if err := c.waitOpen(ctx); err != nil {

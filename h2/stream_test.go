@@ -167,6 +167,9 @@ func TestStreamLimit(t *testing.T) {
 	if _, err := c.Open(nil, nil, &Out{Block: testRequest}); err != ErrStreamLimit {
 		t.Error(err)
 	}
+	if _, err := c.Open(context.Background(), nil, &Out{Block: testRequest, NoWait: true}); err != ErrStreamLimit {
+		t.Errorf("Open with NoWait: %v", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := c.Open(ctx, nil, &Out{Block: testRequest}); err != context.Canceled {

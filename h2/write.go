@@ -18,6 +18,7 @@ type Out struct {
 	TrailerBlock *Block
 	Trailers     []Field
 	Ending       Ending // END_STREAM on the last frame; trailers imply it
+	NoWait       bool   // Open does not wait while the peer permits no further stream
 	Opened       bool   // set by Open when the stream exists, also if Open then fails
 }
 

@@ -26,6 +26,7 @@ type call struct {
 	trace   *httptrace.ClientTrace
 	gzip    bool // decompression was asked for by this package
 	head    bool // the method is HEAD
+	noWait  bool // the request goes elsewhere if the peer permits no further stream
 
 	response http.Response
 	body     body // of the response
@@ -113,13 +114,16 @@ func (x *call) roundTrip() (*http.Response, error) {
 	}
 	x.conn.used.Store(true)
 	ending := first.Ending
+	first.NoWait = x.noWait
 	s, err := x.conn.h2.Open(ctx, x, &first.Out)
 	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			x.unprocessed = true
-			x.conn.group.remove(x.conn)
+			if !errors.Is(err, h2.ErrStreamLimit) {
+				x.conn.group.remove(x.conn)
+			}
 		}
 		return nil, err
 	}

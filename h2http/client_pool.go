@@ -200,8 +200,9 @@ func (g *group) waitable() *clientConn {
 	return least
 }
 
-// get returns a connection for a request.
-func (g *group) get(ctx context.Context, mode dialMode) (*clientConn, error) {
+// get returns a connection for a request. wait says whether its limit on streams is to
+// be waited for; otherwise a stream could be opened just now.
+func (g *group) get(ctx context.Context, mode dialMode) (_ *clientConn, wait bool, _ error) {
 	trace := httptrace.ContextClientTrace(ctx)
 	asked := false
 	ask := func() {
@@ -215,17 +216,18 @@ func (g *group) get(ctx context.Context, mode dialMode) (*clientConn, error) {
 		c := g.usable()
 		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns) >= g.pool.maxConns) {
 			c = g.waitable()
+			wait = c != nil
 		}
 		if c != nil {
 			asked = asked || c.announced // by the http.Transport
 			c.announced = false
 			g.mu.Unlock()
 			ask()
-			return c, nil
+			return c, wait, nil
 		}
 		if mode == notDialing || g.pool.dial == nil {
 			g.mu.Unlock()
-			return nil, noConnError{}
+			return nil, false, noConnError{}
 		}
 		d := g.dial
 		if d == nil {
@@ -239,10 +241,10 @@ func (g *group) get(ctx context.Context, mode dialMode) (*clientConn, error) {
 		select {
 		case <-d.done:
 			if d.err != nil {
-				return nil, d.err
+				return nil, false, d.err
 			}
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 	}
 }

@@ -231,6 +231,48 @@ func TestStreamLimitOpensAnother(t *testing.T) {
 	})
 }
 
+// TestStreamLimitAtOnce has two requests at once compete for a connection's only stream:
+// neither waits for the other.
+func TestStreamLimitAtOnce(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		for range 20 {
+			var mu sync.Mutex
+			var last *script
+			var lastID uint32
+			url, _ := scripted(t, s.tls, func(int) *script {
+				return &script{
+					settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 1}},
+					end: func(s *script, id uint32) {
+						mu.Lock()
+						defer mu.Unlock()
+						switch {
+						case last == nil && id == 1:
+							last = s // that the limit is known
+							s.answer(id, "200")
+						case lastID == 0:
+							last, lastID = s, id
+						default:
+							last.answer(lastID, "200")
+							s.answer(id, "200")
+						}
+					},
+				}
+			})
+			rt := s.make(t, new(clientSetup))
+			req, _ := http.NewRequest("GET", url, nil)
+			mustRoundTrip(t, rt, req)
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					req, _ := http.NewRequest("GET", url, nil)
+					mustRoundTrip(t, rt, req)
+				})
+			}
+			all.Wait()
+		}
+	})
+}
+
 func TestStreamLimitIsWaitedFor(t *testing.T) {
 	held := make(chan struct{})
 	arrived := make(chan uint32, 8)

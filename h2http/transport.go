@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tarn-go/tarn/h2"
 )
 
 // Transport is an http.RoundTripper that speaks HTTP/2 only: over TLS for https, and
@@ -177,20 +179,23 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 		return nil, fmt.Errorf("h2http: unsupported scheme %q", scheme)
 	}
 	g := p.group(scheme, r.URL.Host)
+	first := r
 	for retry := 0; ; retry++ {
-		c, err := g.get(r.Context(), mode)
+		c, wait, err := g.get(r.Context(), mode)
 		if err != nil {
-			if retry > 0 || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
+			if r != first || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
 				closeBody(r)
 			}
 			return nil, err
 		}
 		call := newCall(c, r)
+		call.noWait = !wait
 		resp, err := call.roundTrip()
 		if err == nil {
 			return resp, nil
 		}
-		if !call.unprocessed || retry == maxRetries {
+		full := errors.Is(err, h2.ErrStreamLimit) // another request has taken the stream
+		if !call.unprocessed || retry == maxRetries && !full {
 			call.sending.close(r)
 			return nil, err
 		}
@@ -200,6 +205,10 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 			return nil, err
 		}
 		r = next
+		if full {
+			retry--
+			continue
+		}
 		if retry > 0 {
 			backoff := time.Second << (retry - 1)
 			timer := time.NewTimer(backoff + rand.N(backoff/10))
