@@ -17,7 +17,7 @@ var errBodyClosed = errors.New("h2http: read on a closed body")
 type bodyOwner interface {
 	// beforeRead is called before the first read.
 	beforeRead()
-	// bodyClosed is called once, when the reader has closed the body before its end.
+	// bodyClosed is called once, when the reader has closed the body.
 	bodyClosed()
 }
 
@@ -242,13 +242,10 @@ func (b *body) Close() error {
 		return nil
 	}
 	b.state = bodyClosed
-	complete := b.err == io.EOF && b.data.Len() == 0
 	b.data.Free()
 	b.mu.Unlock()
 	b.ready.Broadcast()
-	if !complete {
-		b.owner.bodyClosed()
-	}
+	b.owner.bodyClosed()
 	return nil
 }
 

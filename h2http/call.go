@@ -174,7 +174,7 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 		x.sending.close(x.request)
 		return nil, err
 	}
-	if ctx.Done() != nil && x.done&receiving == 0 {
+	if ctx.Done() != nil && x.done != both {
 		x.stop = context.AfterFunc(ctx, func() { x.abandon(ctx.Err()) })
 	}
 	x.mu.Unlock()
@@ -202,14 +202,11 @@ func (x *call) finished(d direction) {
 		x.released = true
 	}
 	s, stop := x.stream, x.stop
-	if d&receiving != 0 {
-		x.stop = nil
-	}
 	x.mu.Unlock()
-	if d&receiving != 0 && stop != nil {
-		stop()
-	}
 	if last {
+		if stop != nil {
+			stop()
+		}
 		x.body.unbind()
 		s.Release()
 		x.isOver()
@@ -247,8 +244,15 @@ func (x *call) abandon(err error) {
 // beforeRead does nothing.
 func (x *call) beforeRead() {}
 
-// bodyClosed gives up what the caller does not want to read.
-func (x *call) bodyClosed() { x.abandon(errBodyClosed) }
+// bodyClosed gives up what the caller does not want to read, and what is left to send.
+func (x *call) bodyClosed() {
+	x.mu.Lock()
+	released := x.released
+	x.mu.Unlock()
+	if !released {
+		x.abandon(errBodyClosed)
+	}
+}
 
 // onHeaders takes the response's header, or its trailers.
 func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
@@ -268,6 +272,9 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	x.got = responseShapeOf(h)
 	x.more = append(x.inlineMore[:0], h.More...)
 	x.complete = e == h2.End
+	if h.Status > 299 && x.done&sending == 0 && x.request.Body != nil && x.request.Body != http.NoBody {
+		x.sending.refuse(x.request)
+	}
 	x.mu.Unlock()
 	x.firstByte()
 	if e == h2.End {

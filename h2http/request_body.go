@@ -1,6 +1,7 @@
 package h2http
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 // requestBody is the state of sending a request's body.
 type requestBody struct {
 	started atomic.Bool // reading the body has begun
+	refused atomic.Bool // the response says that the rest is not wanted
 	once    sync.Once   // closes the body
 
 	mu     sync.Mutex
@@ -52,6 +54,13 @@ func (b *requestBody) sent() <-chan struct{} {
 	return b.done
 }
 
+// refuse ends sending: the final response is no success, so the rest of the request's
+// body is not wanted.
+func (b *requestBody) refuse(r *http.Request) {
+	b.refused.Store(true)
+	go b.close(r) // it may wait for its reader
+}
+
 func (b *requestBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,10 +93,17 @@ func (x *call) inline(length int64) (tarn.Buffer, bool, error) {
 	}
 	x.sending.started.Store(true)
 	defer x.sending.close(r)
+	ctx := r.Context()
+	if ctx.Done() != nil { // the body may be wrapped in something that waits
+		stop := context.AfterFunc(ctx, func() { x.sending.close(r) })
+		defer stop()
+	}
 	buf := x.conn.pool.mem.Get(int(length))
 	if _, err := io.ReadFull(r.Body, buf.Bytes()); err != nil {
 		buf.Free()
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		} else if err == io.EOF || err == io.ErrUnexpectedEOF {
 			err = errBodyTooShort
 		}
 		return tarn.Buffer{}, false, err
@@ -113,6 +129,9 @@ func (x *call) send() {
 	err := x.awaitContinue()
 	if err == nil {
 		err = x.sendBody()
+	}
+	if err != nil && x.sending.refused.Load() {
+		err = errStopped // its body has been closed
 	}
 	x.sending.close(x.request)
 	x.wrote(err)
@@ -145,6 +164,9 @@ func (x *call) awaitContinue() error {
 	case <-x.continued:
 	case <-timer.C:
 	case <-x.headed: // the final response, or the end
+		if x.sending.refused.Load() {
+			return errStopped
+		}
 	}
 	return nil
 }
