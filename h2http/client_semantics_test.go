@@ -176,6 +176,14 @@ var clientFacts = []clientSemantics{
 		req.Host = "example.com"
 		send(n, rt, req)
 	}},
+	{name: "keys in lower case", handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		req, _ := http.NewRequest("GET", url+"/", nil)
+		for _, key := range []string{"connection", "keep-alive", "upgrade", "transfer-encoding", "proxy-connection", "host", "content-length", "user-agent"} {
+			req.Header[key] = []string{"x"}
+		}
+		req.Header["cookie"] = []string{"a=b; c=d"}
+		send(n, rt, req)
+	}},
 	{name: "no user agent", handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
 		req, _ := http.NewRequest("GET", url, nil)
 		req.Header["User-Agent"] = nil

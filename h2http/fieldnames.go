@@ -67,11 +67,11 @@ func lowerName(key string) (string, bool) {
 	return strings.ToLower(key), true
 }
 
-// connectionField reports whether a field belongs to HTTP/1.1's connection and is
-// never sent by HTTP/2 (RFC 9113 section 8.2.2).
-func connectionField(key string) bool {
-	switch key {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade":
+// connectionField reports whether the field of a lower-case name belongs to HTTP/1.1's
+// connection and is never sent by HTTP/2 (RFC 9113 section 8.2.2).
+func connectionField(name string) bool {
+	switch name {
+	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
 		return true
 	}
 	return false

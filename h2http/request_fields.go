@@ -170,23 +170,20 @@ func (x *call) regular(fields []h2.Field) []h2.Field {
 	start := len(fields)
 	agent := defaultUserAgent
 	for key, values := range r.Header {
-		switch key {
-		case "Host", "Content-Length", ":protocol":
+		name, ok := lowerName(key)
+		if !ok || connectionField(name) {
 			continue
-		case "User-Agent":
+		}
+		switch name {
+		case "host", "content-length":
+			continue
+		case "user-agent":
 			if agent = ""; len(values) > 0 {
 				agent = values[0]
 			}
 			continue
-		case "Cookie":
+		case "cookie":
 			fields = appendCookies(fields, values)
-			continue
-		}
-		if connectionField(key) {
-			continue
-		}
-		name, ok := lowerName(key)
-		if !ok || name == "host" || name == "content-length" {
 			continue
 		}
 		for _, v := range values {

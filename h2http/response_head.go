@@ -139,11 +139,11 @@ func (w *responseWriter) putTrailers(o *h2.Out) {
 func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
 	start := len(fields)
 	for key, values := range h {
-		if key == "Content-Length" || connectionField(key) {
+		if key == "Content-Length" {
 			continue
 		}
 		name, ok := lowerName(key)
-		if !ok {
+		if !ok || connectionField(name) {
 			continue
 		}
 		for _, v := range values {
