@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -331,5 +332,33 @@ func TestServeErrors(t *testing.T) {
 	srv = &http.Server{TLSConfig: &tls.Config{CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}}
 	if err := h2http.ConfigureServer(srv, nil); err == nil {
 		t.Error("a list of cipher suites without HTTP/2's was taken")
+	}
+}
+
+// TestListenerOfTLSConfig serves on a listener that was made with the server's TLSConfig.
+func TestListenerOfTLSConfig(t *testing.T) {
+	cert, _ := testcert.New(t)
+	srv := &http.Server{
+		Handler:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
+	}
+	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", srv.TLSConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go srv.Serve(l)
+	defer srv.Shutdown(context.Background())
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr}).Get("https://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); string(b) != "HTTP/2.0" || err != nil {
+		t.Errorf("%q, %v", b, err)
 	}
 }

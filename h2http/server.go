@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,14 @@ func (e *engine) install() {
 	srv := e.srv
 	if srv.TLSConfig == nil {
 		srv.TLSConfig = new(tls.Config)
+	}
+	if p := srv.Protocols; p == nil || p.HTTP2() {
+		// For listeners made of TLSConfig; net/http's ServeTLS and ServeTLS see to it themselves.
+		for _, proto := range []string{protoTLS, "http/1.1"} {
+			if !slices.Contains(srv.TLSConfig.NextProtos, proto) && (proto == protoTLS || p == nil || p.HTTP1()) {
+				srv.TLSConfig.NextProtos = append(srv.TLSConfig.NextProtos, proto)
+			}
+		}
 	}
 	if srv.TLSNextProto == nil {
 		srv.TLSNextProto = make(map[string]func(*http.Server, *tls.Conn, http.Handler))
