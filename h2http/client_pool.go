@@ -298,7 +298,7 @@ func (g *group) closeIdle() {
 		if c.h2.Streams() > 0 {
 			return false
 		}
-		c.h2.Close()
+		c.h2.Shutdown() // a request may have opened a stream just now
 		return true
 	})
 	g.checkEmpty()
