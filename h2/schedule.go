@@ -9,13 +9,21 @@ const (
 	// incrementalTurn is how many bytes of an incremental stream are sent before the
 	// next such stream has its turn.
 	incrementalTurn = 32 << 10
+	// passLimit is how many bytes of short DATA go before DATA that has waited longer,
+	// which then has a turn of at most passing bytes: peers whose window is used up by
+	// small calls get large ones, too.
+	passLimit = 64 << 10
+	// scarce is the connection's window below which short DATA that need not wait is
+	// counted as well, and has to wait when that much has passed.
+	scarce = 256 << 10
 )
 
 // schedule lists the streams whose DATA waits and whose windows are open, in the
 // order in which they are served: by urgency (RFC 9218), then in the order in which
 // their Writes came, so that messages leave one after another. A stream that has
-// been served goes before those that have not, and short DATA before both. A stream
-// whose window is shut is not listed. Guarded by Conn.mu.
+// been served goes before those that have not, and short DATA before both, but when
+// passLimit bytes of it have gone, the Write that has waited longest has a turn. A
+// stream whose window is shut is not listed. Guarded by Conn.mu.
 type schedule struct{ first, last *waiting }
 
 // waiting is a Write that waits until its DATA is queued; under Conn.mu. A stream
@@ -25,6 +33,7 @@ type waiting struct {
 	active     bool       // a Write waits
 	listed     bool       // in the schedule
 	begun      bool       // some of out was sent
+	number     uint64     // the later Write has the higher one
 	out        Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
 	done       chan error // receives when out has been sent, nil, or its stream has ended, why
 	next, prev *waiting   // in the schedule
@@ -93,6 +102,32 @@ func (l *schedule) link(a, b *waiting) {
 	}
 }
 
+// oldest returns the Write that has waited longest of those as urgent as the first; nil:
+// none waits.
+func (l *schedule) oldest() *waiting {
+	old := l.first
+	for w := old; w != nil && w.s.priority.Urgency == l.first.s.priority.Urgency; w = w.next {
+		if w.number < old.number {
+			old = w
+		}
+	}
+	return old
+}
+
+// mayPass reports whether n bytes of short DATA may be queued before the DATA that waits,
+// and counts them. c.mu is held.
+func (c *Conn) mayPass(n int) bool {
+	s := &c.send
+	if s.ready.first == nil || s.conn >= scarce {
+		return true
+	}
+	if s.passed >= passLimit {
+		return false
+	}
+	s.passed += n
+	return true
+}
+
 // fillLimit is how many bytes a batch has before long DATA waits. c.mu is held.
 func (c *Conn) fillLimit() int {
 	if c.held <= 1 {
@@ -112,6 +147,11 @@ func (c *Conn) fill() {
 		if w == nil {
 			return
 		}
+		late := false // w has waited longest, and is served before its turn
+		if c.send.passed >= passLimit {
+			old := c.send.ready.oldest()
+			late, w = old != w, old
+		}
 		s := w.s
 		if s.out <= 0 { // the peer took window back
 			c.unlist(w)
@@ -121,6 +161,14 @@ func (c *Conn) fill() {
 		n := int(min(int64(left), s.out, c.send.conn, int64(room)))
 		if s.priority.Incremental {
 			n = min(n, incrementalTurn)
+		}
+		if late {
+			n = min(n, passing)
+		}
+		if late || left > passing || c.send.passed >= passLimit {
+			c.send.passed = 0
+		} else {
+			c.send.passed += n
 		}
 		room -= n
 		if n == left {
@@ -156,7 +204,8 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 		s.wait = newWaiting(s)
 	}
 	w := s.wait
-	w.active, w.out = true, *o
+	w.active, w.out, w.number = true, *o, c.send.waits
+	c.send.waits++
 	c.list(w)
 	c.kick()
 	var cancelled <-chan struct{}

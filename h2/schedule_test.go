@@ -112,3 +112,101 @@ func TestTurns(t *testing.T) {
 		t.Error("what was given up was sent")
 	}
 }
+
+// TestShortDataLeavesTurns: two streams whose short Writes use up the connection's window
+// again and again keep neither a long Write back nor each other.
+func TestShortDataLeavesTurns(t *testing.T) {
+	const long, short, most = 100_000, 10_000, 200
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4 << 20})
+	open := func(n int) *Stream {
+		t.Helper()
+		o := &Out{Block: testRequest}
+		if n > 0 {
+			o.Data = c.cfg.Pool.Get(n)
+		}
+		s, err := c.Open(context.Background(), newCall(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	streams := []*Stream{open(initialWindow), open(0), open(0), open(0)}
+	large, small := streams[1], streams[2:]
+	eventually := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	done := map[*Stream]chan error{}
+	start := func(s *Stream, n int) {
+		t.Helper()
+		ch := make(chan error, 1)
+		done[s] = ch
+		go func() { ch <- s.Write(context.Background(), &Out{Data: c.cfg.Pool.Get(n)}) }()
+		eventually("a Write does not wait", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return s.wait != nil && s.wait.active
+		})
+	}
+	sent := func() (of map[*Stream]int, all int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		of = map[*Stream]int{}
+		for _, f := range r.seen {
+			for _, s := range streams[1:] {
+				if f.typ == http2.FrameData && f.id == s.ID() {
+					of[s] += f.n
+					all += f.n
+				}
+			}
+		}
+		return of, all
+	}
+	given := 0
+	grant := func() map[*Stream]int {
+		t.Helper()
+		given += short
+		r.fr.WriteWindowUpdate(0, short)
+		var of map[*Stream]int
+		eventually("the window is not used", func() bool {
+			var all int
+			of, all = sent()
+			return all == given
+		})
+		return of
+	}
+	start(large, long)
+	for _, s := range small {
+		start(s, short)
+	}
+	before := map[*Stream]int{}
+	for of := before; of[large] < long || of[small[0]] == 0 || of[small[1]] == 0; before = of {
+		if given >= most*short {
+			t.Fatalf("a long Write sent %d bytes beside %d and %d of short ones", of[large], of[small[0]], of[small[1]])
+		}
+		of = grant()
+		for _, s := range small {
+			if of[s] == before[s] {
+				continue
+			}
+			if err := <-done[s]; err != nil {
+				t.Fatal(err)
+			}
+			start(s, short)
+		}
+	}
+	grant()
+	grant()
+	for _, ch := range done {
+		if err := <-ch; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range streams {
+		s.Release()
+	}
+}

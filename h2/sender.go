@@ -55,12 +55,14 @@ type sender struct {
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
 	ready           schedule
-	window          int64 // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn            int64 // what the connection may send
-	maxFrame        int   // the peer's MAX_FRAME_SIZE
-	maxStreams      int   // client: how many streams may be open
-	greeted         bool  // the peer's first SETTINGS have come
-	extendedConnect bool  // the peer permits extended CONNECT
+	waits           uint64 // Writes that have waited
+	passed          int    // bytes of short DATA that went before what has waited longer
+	window          int64  // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn            int64  // what the connection may send
+	maxFrame        int    // the peer's MAX_FRAME_SIZE
+	maxStreams      int    // client: how many streams may be open
+	greeted         bool   // the peer's first SETTINGS have come
+	extendedConnect bool   // the peer permits extended CONNECT
 	openers         []chan struct{}
 
 	closing bool          // when everything is sent, the writing half is closed

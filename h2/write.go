@@ -143,13 +143,13 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 }
 
 // fits reports whether left bytes of DATA on s may be queued now: windows and batch
-// have room for all of them, and no longer DATA waits for its turn. c.mu is held.
+// have room for all of them, and no other DATA has its turn first. c.mu is held.
 func (c *Conn) fits(s *Stream, left int) bool {
 	if n := int64(left); n > s.out || n > c.send.conn {
 		return false
 	}
 	if left <= passing {
-		return c.queued() < queueLimit
+		return c.queued() < queueLimit && c.mayPass(left)
 	}
 	return c.send.ready.first == nil && c.queued()+left <= c.fillLimit()
 }
