@@ -155,9 +155,9 @@ type outcome struct {
 	at   int8
 }
 
-// found is the result of the name ok, a bool: where there is one, it tells if there is a reference, even if
+// okResult is the result of the name ok, a bool: where there is one, it tells if there is a reference, even if
 // there is an error, too.
-func found(sig *types.Signature) (at int8, ok bool) {
+func okResult(sig *types.Signature) (at int8, ok bool) {
 	for i := range sig.Results().Len() {
 		if v := sig.Results().At(i); v.Name() == "ok" && isBool(v.Type()) {
 			return int8(i), true

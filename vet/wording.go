@@ -48,7 +48,7 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 		switch {
 		case freedWords.MatchString(text):
 			c.Results[i] = result{Source: resultOwned}
-			if at, ok := found(sig); ok {
+			if at, ok := okResult(sig); ok {
 				c.Results[i].When, c.Results[i].At = ifTrue, at
 			} else if out := outcomes(sig); len(out) > 0 {
 				c.Results[i].When, c.Results[i].At = out[0].when, out[0].at

@@ -2,4 +2,4 @@
 
 package mutate
 
-const shortEvery = 12
+const shortEvery = 24
