@@ -241,12 +241,24 @@ func (b *body) Close() error {
 		b.mu.Unlock()
 		return nil
 	}
-	b.state = bodyClosed
-	b.data.Free()
+	b.drop()
 	b.mu.Unlock()
 	b.ready.Broadcast()
 	b.owner.bodyClosed()
 	return nil
+}
+
+// drop frees what has been received and what comes yet. b.mu is held.
+func (b *body) drop() {
+	b.state = bodyClosed
+	b.data.Free()
+}
+
+// unwanted is Close for a body that no reader has: the owner is not told.
+func (b *body) unwanted() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop()
 }
 
 // chainWriter is a writer that takes references.

@@ -163,9 +163,11 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 	case <-x.headed:
 	case <-ctx.Done():
 		x.abandon(ctx.Err())
+		x.body.unwanted()
 		return nil, ctx.Err()
 	case <-timeout:
 		x.abandon(errHeaderTimeout)
+		x.body.unwanted()
 		return nil, errHeaderTimeout
 	}
 	x.mu.Lock()

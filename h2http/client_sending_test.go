@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +113,66 @@ func TestContextEndsReadingAShortBody(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		<-body.closed
+	})
+}
+
+// answering starts an origin that answers each request with a header and content,
+// and calls seen when the client has taken them.
+func answering(t *testing.T, overTLS bool, seen func()) string {
+	return rawOrigin(t, overTLS, func(_ int, _ io.ReadWriteCloser, fr *http2.Framer) {
+		fr.WriteSettings()
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				// :status 200 of the static table
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: []byte{0x88}, EndHeaders: true})
+				fr.WriteData(f.StreamID, true, []byte("hello"))
+				fr.WritePing(false, [8]byte{1})
+			case *http2.PingFrame:
+				if f.IsAck() && f.Data == [8]byte{1} {
+					seen()
+				} else if !f.IsAck() {
+					fr.WritePing(true, f.Data)
+				}
+			}
+		}
+	})
+}
+
+// TestContextEndsWhatIsAnswered has the context end when content has come and RoundTrip
+// has not returned: nobody closes that response.
+func TestContextEndsWhatIsAnswered(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		seen := make(chan struct{}, 1)
+		url := answering(t, s.tls, func() { seen <- struct{}{} })
+		rt := s.make(t, new(clientSetup))
+		for range 10 { // RoundTrip may find either first
+			ctx, cancel := context.WithCancel(context.Background())
+			traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+				WroteRequest: func(httptrace.WroteRequestInfo) { <-seen; cancel() },
+			})
+			req, _ := http.NewRequestWithContext(traced, "GET", url, nil)
+			resp, err := rt.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// TestContentOfHEADIsDropped has a server answer HEAD with content.
+func TestContentOfHEADIsDropped(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		seen := make(chan struct{}, 1)
+		url := answering(t, s.tls, func() { seen <- struct{}{} })
+		req, _ := http.NewRequest("HEAD", url, nil)
+		mustRoundTrip(t, s.make(t, new(clientSetup)), req)
+		<-seen
 	})
 }
