@@ -45,7 +45,7 @@ func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) 
 
 // sendLocked takes ownership of m. sendMu is held.
 func (cs *clientStream) sendLocked(m message.Message) error {
-	if cs.isOver() {
+	if cs.isOver() || cs.contextEnded() {
 		m.Free()
 		return io.EOF
 	}
@@ -86,7 +86,7 @@ func (cs *clientStream) sendLocked(m message.Message) error {
 func (cs *clientStream) CloseSend() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
-	if cs.closed || cs.isOver() {
+	if cs.closed || cs.isOver() || cs.contextEnded() {
 		return nil
 	}
 	cs.closed = true
@@ -107,6 +107,9 @@ func (cs *clientStream) CloseSend() error {
 // RecvMsg waits for one message. io.EOF says that the call ended well; any other
 // error is its status.
 func (cs *clientStream) RecvMsg(v any) error {
+	if cs.ctx.Err() != nil {
+		cs.cancelled()
+	}
 	if err := cs.outcome(); err != nil {
 		cs.finish(nil)
 		return err
@@ -208,10 +211,18 @@ func (cs *clientStream) commitOnce() {
 	}
 }
 
-// cancelled ends the stream with its context. It has a goroutine of its own.
-func (cs *clientStream) cancelled() {
-	st := status.FromContextError(cs.ctx.Err())
-	cs.finish(st.Err())
+// cancelled ends the stream with its context. It has a goroutine of its own, which may come late: whoever
+// uses the stream looks at the context, too.
+func (cs *clientStream) cancelled() { cs.finish(status.FromContextError(cs.ctx.Err()).Err()) }
+
+// contextEnded ends the stream if its context has ended, and reports whether it has: the server must not take
+// the requests of a cancelled call for complete. sendMu is held.
+func (cs *clientStream) contextEnded() bool {
+	err := cs.ctx.Err()
+	if err != nil {
+		cs.finishLocked(status.FromContextError(err).Err())
+	}
+	return err != nil
 }
 
 // finish ends the stream, unless it has ended, and returns when its memory has been

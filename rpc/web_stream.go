@@ -188,6 +188,8 @@ func (cs *webClientStream) CloseSend() error {
 	defer cs.sendMu.Unlock()
 	switch {
 	case cs.closed:
+	case cs.upload != nil && cs.ctx.Err() != nil:
+		cs.upload.CloseWithError(errCallOver) // the server must not take the requests for complete
 	case cs.upload != nil:
 		cs.upload.Close()
 	default:
@@ -244,6 +246,9 @@ func (cs *webClientStream) Context() context.Context {
 // RecvMsg waits for one message. io.EOF says that the call ended well; any other error
 // is its status.
 func (cs *webClientStream) RecvMsg(v any) error {
+	if err := cs.ctx.Err(); err != nil {
+		cs.finish(cs.x.failure(cs.ctx, err))
+	}
 	if err := cs.outcome(); err != nil {
 		return err
 	}
