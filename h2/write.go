@@ -46,13 +46,13 @@ func (o *Out) free() {
 	}
 }
 
-// Write sends o; it takes ownership of what o holds. It waits while the peer's
-// flow-control windows, or a connection that does not take the bytes, keep the DATA
-// back, until ctx is done (nil: as long as it takes); the stream is then still open, part of the DATA may have been sent,
-// and Reset is in order. It never waits for the network in any other way, so that
-// ctx ends it on every kind of connection. Frames may still be queued (up to
-// 2 MiB on a connection) when Write returns: that the connection broke shows on
-// the next call and by OnReset.
+// Write sends o; it takes ownership of what o holds. It waits while the peer's flow-
+// control windows, or a connection that does not take the bytes, keep the DATA back,
+// until ctx is done (nil: as long as it takes); the stream is then still open, part
+// of the DATA may have been sent, and Reset is in order. It never waits for the
+// network in any other way, so that ctx ends it on every kind of connection. Frames
+// may still be queued (up to 2 MiB on a connection) when Write returns: that the
+// connection broke shows on the next call and by OnReset.
 //
 // Errors: ErrStreamDone when this side has ended or reset the stream, what OnReset
 // says when the peer or the connection has ended it, or ctx's error.
