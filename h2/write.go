@@ -46,8 +46,8 @@ func (o *Out) free() {
 	}
 }
 
-// Write sends o; it takes ownership of what o holds. It waits while the peer's flow-
-// control windows, or a connection that does not take the bytes, keep the DATA back,
+// Write sends o; it takes ownership of what o holds. It waits while the peer's
+// flow-control windows, or a connection that does not take the bytes, keep the DATA back,
 // until ctx is done (nil: as long as it takes); the stream is then still open, part
 // of the DATA may have been sent, and Reset is in order. It never waits for the
 // network in any other way, so that ctx ends it on every kind of connection. Frames
