@@ -181,8 +181,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		size = int(max(min(l.N, maxPiece), minPiece))
 	}
 	for {
-		b := w.x.conn.engine.pool.Get(size)
-		m, err := src.Read(b.Bytes())
+		b, m, err := w.readPiece(src, size)
 		size = nextPiece(size, m)
 		if m > 0 {
 			n += int64(m)
@@ -201,6 +200,20 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 			return n, err
 		}
 	}
+}
+
+// readPiece reads from src, once, m bytes into memory of size bytes, which is returned to be freed.
+func (w *responseWriter) readPiece(src io.Reader, size int) (b tarn.Buffer, m int, err error) {
+	b = w.x.conn.engine.pool.Get(size)
+	returned := false
+	defer func() {
+		if !returned {
+			b.Free() // src panicked
+		}
+	}()
+	m, err = src.Read(b.Bytes())
+	returned = true
+	return b, m, err
 }
 
 // Flush sends what has been written.

@@ -275,7 +275,15 @@ func (a *acceptor) mine(nc, conn net.Conn, state *tls.ConnectionState, p preface
 		report = func(net.Conn, http.ConnState) {}
 	}
 	report(conn, http.StateNew)
-	e.start(conn, serverHandler{e.srv}, ctx, state, p, func() { report(conn, http.StateClosed) })
+	if a.isClosed() { // meanwhile: nobody closes what was not among the connections then
+		conn.Close()
+		report(conn, http.StateClosed)
+		return
+	}
+	c := e.start(conn, serverHandler{e.srv}, ctx, state, p, func() { report(conn, http.StateClosed) })
+	if a.isClosed() {
+		c.h2.Shutdown()
+	}
 }
 
 // serverHandler is what net/http wraps a server's Handler in.

@@ -249,7 +249,7 @@ const (
 )
 
 // start serves nc, which it takes over, and returns. It calls ended when nc is closed.
-func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *tls.ConnectionState, p preface, ended func()) {
+func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *tls.ConnectionState, p preface, ended func()) *serverConn {
 	c := &serverConn{engine: e, nc: nc, handler: h, ctx: ctx, tls: state}
 	if a := nc.RemoteAddr(); a != nil {
 		c.remoteAddr = a.String()
@@ -274,6 +274,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 	case going:
 		c.h2.Shutdown()
 	}
+	return c
 }
 
 // ended forgets a connection.
