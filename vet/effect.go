@@ -34,7 +34,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		case unknown:
-			if r.kind == handle && l.key == "" {
+			if r.kind == handle && l.key == "" && !l.several {
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		}

@@ -63,6 +63,7 @@ type life struct {
 	deferer token.Pos // the defer statement that freed it
 	filled  bool      // something was put into a container of somebody's
 	alive   bool      // it was used, or found not to be empty: there is something to free
+	several bool      // it stands for those of several iterations, each of which is freed
 }
 
 // view is bytes of a ref; they end with it, and when a container changes.
@@ -151,7 +152,7 @@ func (s *state) clone() *state {
 func (s *state) key(f *flow) string {
 	var parts []string
 	for r, l := range s.lives {
-		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive))
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
 	}
 	for v, b := range s.vals {
 		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
@@ -289,7 +290,7 @@ func (s *state) rename(from, to *ref) {
 // forget stops tracking r.
 func (s *state) forget(r *ref) {
 	if l, ok := s.lives[r]; ok {
-		s.lives[r] = life{with: l.with}
+		s.lives[r] = life{with: l.with, several: l.several}
 	}
 }
 

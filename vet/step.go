@@ -200,13 +200,20 @@ func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos toke
 		switch {
 		case s.bound(r, f.extractOf(at)):
 			older := f.olderOf(r)
-			if o, ok := s.lives[older]; ok && s.bound(older, slot{}) {
+			o, ok := s.lives[older]
+			several := ok && s.bound(older, slot{})
+			if several {
 				if o.st == held {
 					s.forget(older)
 				}
 				s.forget(r)
 			}
 			s.rename(r, older)
+			if several {
+				l := s.lives[older]
+				l.several = true
+				s.lives[older] = l
+			}
 		case old.st == held && old.key == "":
 			f.report(s, leak, r, pos, "loop")
 			delete(s.lives, r)

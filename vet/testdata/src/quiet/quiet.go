@@ -395,3 +395,25 @@ func printed(p *tarn.Pool) string {
 func kept(p *tarn.Pool, all []any) []any {
 	return append(all, p.Get(10))
 }
+
+func deferredInLoop(p *tarn.Pool, n int) (total int) {
+	for i := range n {
+		b := p.Get(i)
+		defer b.Free()
+		part := b.Slice(0, i)
+		defer part.Free()
+		total += part.Len()
+	}
+	return total
+}
+
+func lastThree(p *tarn.Pool, n int) {
+	a, b, c := p.Get(1), p.Get(1), p.Get(1)
+	for range n {
+		c.Free()
+		c, b, a = b, a, p.Get(1)
+	}
+	a.Free()
+	b.Free()
+	c.Free()
+}
