@@ -38,6 +38,7 @@ type flow struct {
 	pointers       map[ssa.Value]int  // that are roots of places
 	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
 	takesOut       *bool              // see emptied
+	loops          *bool              // see loopsOver
 	frees          map[token.Pos]bool // calls of Free, and whether one of them had something to free
 }
 

@@ -195,6 +195,14 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 // store writes a variable.
 func (f *flow) store(s *state, st *ssa.Store) {
 	b := f.refsOf(s, st.Val)
+	if len(b.refs) > 0 && intoElement(st.Addr) && f.loopsOver() {
+		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
+		for _, r := range b.refs {
+			if s.lives[r].st == held && r.kind != bag {
+				s.forget(r)
+			}
+		}
+	}
 	if ia, isIndex := st.Addr.(*ssa.IndexAddr); isIndex {
 		if f.storeElement(s, st, ia, b) {
 			return

@@ -175,6 +175,51 @@ func (f *flow) findTakesOut() bool {
 	return false
 }
 
+// loopsOver reports whether the function frees or gives away elements of a slice or array whose index
+// is computed: whether it does so for all of them is not followed.
+func (f *flow) loopsOver() bool {
+	if f.loops == nil {
+		out := f.findLoopsOver()
+		f.loops = &out
+	}
+	return *f.loops
+}
+
+func (f *flow) findLoopsOver() bool {
+	for _, b := range f.fn.Blocks {
+		for _, instr := range b.Instrs {
+			var index ssa.Value
+			var elem types.Type
+			switch instr := instr.(type) {
+			case *ssa.IndexAddr:
+				index, elem = instr.Index, instr.Type().Underlying().(*types.Pointer).Elem()
+			case *ssa.Index:
+				index, elem = instr.Index, instr.Type()
+			default:
+				continue
+			}
+			if _, ok := index.(*ssa.Const); !ok && f.kinds.holds(elem) && f.released(instr.(ssa.Value)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// intoElement reports whether an address is of an element of a slice or array, or of a part of one.
+func intoElement(addr ssa.Value) bool {
+	for {
+		switch a := addr.(type) {
+		case *ssa.IndexAddr:
+			return true
+		case *ssa.FieldAddr:
+			addr = a.X
+		default:
+			return false
+		}
+	}
+}
+
 // released reports whether what is loaded through a pointer is used for more than looking at it.
 func (f *flow) released(v ssa.Value) bool { return f.releasedAt(v, 0) }
 

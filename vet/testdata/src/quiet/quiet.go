@@ -417,3 +417,30 @@ func lastThree(p *tarn.Pool, n int) {
 	b.Free()
 	c.Free()
 }
+
+func literals(p *tarn.Pool, n int) {
+	a, b := p.Get(1), p.Get(2)
+	for _, x := range []tarn.Buffer{a, b} {
+		x.Free()
+	}
+	var c tarn.Buffer
+	if n > 0 {
+		c = p.Get(n)
+	}
+	for _, x := range [...]tarn.Buffer{c, p.Get(3)} {
+		if !x.IsZero() {
+			x.Free()
+		}
+	}
+	for _, x := range []struct {
+		name string
+		b    tarn.Buffer
+	}{{"a", p.Get(4)}, {"b", p.Get(5)}} {
+		x.b.Free()
+	}
+	var c1, c2 tarn.Chain
+	c1.Append(p.Get(6))
+	for _, x := range []*tarn.Chain{&c1, &c2} {
+		x.Free()
+	}
+}
