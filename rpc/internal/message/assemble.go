@@ -12,6 +12,10 @@ import (
 // one read, and are used where they are.
 const landFrom = 32 << 10
 
+// planFrom is the length in bytes from which a message is taken apart as it arrives: a plan costs some forty
+// small allocations, which is more than a copy of 64 KiB.
+const planFrom = 128 << 10
+
 // Assembler puts messages together from the payloads of DATA frames, however
 // the peer cut them. The zero value is ready. It is not safe for concurrent
 // use. Most streams never have more than one piece at a time, which is held apart from
@@ -191,7 +195,7 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	a.spill()
 	m := a.more
 	m.kind, m.grants = Kind(p[0]), grants
-	if m.kind != Plain {
+	if m.kind != Plain || size < planFrom {
 		plan = nil
 	}
 	trust := trusted(have)

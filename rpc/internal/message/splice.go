@@ -11,7 +11,7 @@ import (
 
 // SpliceFrom is the length in bytes from which a bytes field is sent from where it lies. Below it, a copy
 // costs less than a piece of its own in the write.
-const SpliceFrom = 64 << 10
+const SpliceFrom = 128 << 10
 
 // Spliced is [Proto] for messages that nobody changes until they have been sent: bytes fields of at least
 // SpliceFrom bytes become pieces of the Message without being copied, and the rest is marshalled around
