@@ -11,7 +11,7 @@ import (
 )
 
 // SendInPlace sends the messages of one call without copying their bytes fields of
-// 64 KiB or more, nested and repeated ones included: they go to the socket from where
+// 128 KiB or more, nested and repeated ones included: they go to the socket from where
 // they are. The caller does not change a message, nor the memory of its fields, from
 // SendMsg or Invoke on until done has been called with it. That happens exactly once
 // for each message that was given to SendMsg or Invoke, whatever becomes of the call
@@ -33,7 +33,7 @@ type sendInPlace struct {
 }
 
 // SendMsgInPlace is SendMsg of the server's stream whose context ctx is, without
-// copying bytes fields of 64 KiB or more. The caller does not change m, nor the memory
+// copying bytes fields of 128 KiB or more. The caller does not change m, nor the memory
 // of its fields, until done has been called: exactly once, as [SendInPlace] says, maybe
 // after the handler has returned. Interceptors' SendMsg does not see the message.
 // Requests of methods with lent requests ([LendRequests]) may be part of m, which is
