@@ -24,11 +24,20 @@ type splitter struct {
 	skip    int  // bytes that follow and are not looked into
 	plain   bool // nothing more is looked for: the message is to be parsed whole
 	levels  []level
+	seen    []count            // of the levels, the innermost's last
 	groups  []protowire.Number // that have begun and not ended, in messages that are not planned for
 	steps   []step             // the messages that lead to views, all in one list
 	at      []step             // the messages that lead to the current level
 	views   []view
 	lengths []length
+
+	// Where these lists begin, so that most messages need no other memory for them.
+	levels0  [3]level
+	seen0    [4]count
+	steps0   [2]step
+	at0      [2]step
+	views0   [2]view
+	lengths0 [4]length
 }
 
 // level is a message in which the splitter is.
@@ -36,7 +45,7 @@ type level struct {
 	plan   *Plan
 	end    int // in the message as a whole
 	length int // its length's place in lengths; -1: the message as a whole
-	seen   []count
+	seen   int // where its counts begin in the splitter's seen
 }
 
 // count is how often a field of a level has come, for its index in a list.
@@ -76,6 +85,8 @@ func (s *splitter) begin(plan *Plan, size int) {
 		s.plain, s.skip = true, size
 		return
 	}
+	s.levels, s.seen, s.at = s.levels0[:0], s.seen0[:0], s.at0[:0]
+	s.steps, s.views, s.lengths = s.steps0[:0], s.views0[:0], s.lengths0[:0]
 	s.levels = append(s.levels, level{plan: plan, end: size, length: -1})
 }
 
@@ -213,7 +224,7 @@ func (s *splitter) delimited(l *level, number protowire.Number, tag, n, size int
 		s.skip = size
 		return n, 0
 	}
-	c := l.count(number)
+	c := s.count(l, number)
 	st := step{f.fd, -1}
 	if f.list {
 		st.index = c.n
@@ -228,7 +239,7 @@ func (s *splitter) delimited(l *level, number protowire.Number, tag, n, size int
 	case f.inner != nil && size >= LongField && len(s.levels) <= maxDepth:
 		s.lengths = append(s.lengths, prefix)
 		s.at = append(s.at, st)
-		s.levels = append(s.levels, level{plan: f.inner, end: s.off + n + size, length: len(s.lengths) - 1})
+		s.levels = append(s.levels, level{plan: f.inner, end: s.off + n + size, length: len(s.lengths) - 1, seen: len(s.seen)})
 	case f.inner == nil && size >= LongField:
 		if c.view >= 0 && !f.list {
 			s.views[c.view].dropped = true
@@ -250,21 +261,22 @@ func (s *splitter) delimited(l *level, number protowire.Number, tag, n, size int
 	return n, 0
 }
 
-func (l *level) count(number protowire.Number) *count {
-	for i := range l.seen {
-		if l.seen[i].number == number {
-			return &l.seen[i]
+// count returns how often a field of the innermost level l has come, until the next call.
+func (s *splitter) count(l *level, number protowire.Number) *count {
+	for i := l.seen; i < len(s.seen); i++ {
+		if s.seen[i].number == number {
+			return &s.seen[i]
 		}
 	}
-	l.seen = append(l.seen, count{number, 0, -1})
-	return &l.seen[len(l.seen)-1]
+	s.seen = append(s.seen, count{number, 0, -1})
+	return &s.seen[len(s.seen)-1]
 }
 
 // endLevel ends the innermost message.
 func (s *splitter) endLevel() {
 	last := len(s.levels) - 1
 	mine := s.levels[last].length
-	s.levels = s.levels[:last]
+	s.levels, s.seen = s.levels[:last], s.seen[:s.levels[last].seen]
 	if mine < 0 {
 		return
 	}
