@@ -91,7 +91,7 @@ func TestArenaConcurrently(t *testing.T) {
 			for i := range 2000 {
 				k := i % len(held)
 				if !held[k].IsZero() && held[k].Bytes()[0] != byte(g) {
-					t.Error("somebody else wrote")
+					t.Error("another goroutine's bytes")
 					return
 				}
 				held[k].Free()

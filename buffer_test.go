@@ -192,7 +192,7 @@ func TestStaleHandlesPanic(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
 	stale := p.Get(100)
 	stale.Free()
-	next := p.Get(100) // very likely the same slab, now somebody else's
+	next := p.Get(100) // the same slab, nearly always, with another owner
 	defer next.Free()
 	copy(next.Bytes(), "mine")
 	for op, f := range map[string]func(){
@@ -331,7 +331,7 @@ func TestNoMemoryIsHandedOutTwice(t *testing.T) {
 						tag := fmt.Appendf(nil, "%d/%d", g, i)
 						n := copy(b.Bytes(), tag)
 						if !bytes.Equal(b.Bytes()[:n], tag[:n]) {
-							t.Error("somebody else wrote")
+							t.Error("another goroutine's bytes")
 						}
 						select {
 						case handover <- b:

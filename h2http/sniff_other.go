@@ -4,5 +4,5 @@ package h2http
 
 import "net"
 
-// peekSocket is not implemented on this system.
+// peekSocket never looks: this system has no MSG_PEEK that does not wait.
 func peekSocket(net.Conn, []byte) (n int, ok bool) { return 0, false }

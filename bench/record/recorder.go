@@ -65,7 +65,7 @@ func (r *recorder) back(b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cap(b) == 0 {
-		return // grown away from its buffer by whoever borrowed it
+		return // append has moved it to other memory since
 	}
 	key := first(b)
 	get, ok := r.out[key]

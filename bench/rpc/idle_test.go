@@ -19,7 +19,7 @@ import (
 // idleConns is how many connections BenchmarkIdle opens.
 const idleConns = 2000
 
-// settle is how long the connections are idle before they are measured, whoever the peer is.
+// settle is how long the connections are idle before they are measured, the same for every peer.
 const settle = 2 * time.Second
 
 // idleEnv, when set to "PEER TLS", has the test binary be the server of BenchmarkIdle, so that each
