@@ -4,66 +4,19 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/tarn-go/tarn/internal/nginxtest"
 )
 
-// nginx starts nginx with a configuration whose server listens on LISTEN, and returns
-// its address.
+// nginx starts nginx with one server of HTTP/2 and returns its address.
 func nginx(t *testing.T, server string) string {
 	t.Helper()
-	program := need(t, "nginx")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	conf := fmt.Sprintf(`
-daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log warn;
-events { worker_connections 256; }
-http {
-	access_log off; client_max_body_size 100m;
-	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	server { listen %[2]s http2; %[3]s }
-}`, dir, addr, server)
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", path)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			b, _ := os.ReadFile(filepath.Join(dir, "error.log"))
-			t.Logf("nginx: %s%s", out.String(), b)
-		}
-	})
-	deadline := time.After(10 * time.Second)
-	for {
-		if nc, err := net.Dial("tcp", addr); err == nil {
-			nc.Close()
-			return addr
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("nginx does not listen: %s", out.String())
-		}
-	}
+	return nginxtest.Start(t, "http2", server)
 }
 
 // TestNginxInFront has nginx forward to h2http by grpc_pass, which is how this version

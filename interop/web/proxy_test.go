@@ -1,18 +1,12 @@
 package web
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/nginxtest"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc/codes"
@@ -24,53 +18,8 @@ import (
 // nginx forwards HTTP/1.1 to backend, buffering nothing, and returns its address.
 func nginx(t *testing.T, backend string) string {
 	t.Helper()
-	leftout.Need(t, "nginx", "nginx")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	conf := fmt.Sprintf(`
-daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log warn;
-events { worker_connections 256; }
-http {
-	access_log off; client_max_body_size 100m;
-	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	server { listen %[2]s; location / {
-		proxy_pass http://%[3]s; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off; proxy_set_header Host $host;
-	} }
-}`, dir, addr, backend)
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("nginx", "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", path)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			b, _ := os.ReadFile(filepath.Join(dir, "error.log"))
-			t.Logf("nginx: %s%s", out.String(), b)
-		}
-	})
-	for end := time.Now().Add(20 * time.Second); ; {
-		nc, err := net.Dial("tcp", addr)
-		if err == nil {
-			nc.Close()
-			return addr
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nginx does not listen: %v", err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	return nginxtest.Start(t, "", "location / { proxy_pass http://"+backend+
+		"; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off; proxy_set_header Host $host; }")
 }
 
 // Behind a proxy that speaks HTTP/1.1 alone a gRPC client does not get through, and one of the other
