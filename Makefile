@@ -4,7 +4,7 @@ GO      ?= go
 # Modules that users may require, and those for our own use: peers, suites, benchmarks.
 PUBLISHED := $(shell ./ci/modules.sh published)
 PRIVATE   := $(shell ./ci/modules.sh private)
-# Where the library must build and vet besides the machine at hand.
+# Where the library must build and vet besides this machine.
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # Packages whose whole job is bytes: tested on 32 bits too.
 CORE    := . ./tarntest ./adapt ./wire ./sizing ./internal/...

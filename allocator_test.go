@@ -225,7 +225,7 @@ func testCopies(t *testing.T, a allocatorCase) {
 func testStale(t *testing.T, a allocatorCase) {
 	b := a.Get(2000)
 	b.Free()
-	a.release() // so that the slab of an arena goes home
+	a.release() // so that the slab of an arena returns to its pool
 	for name, f := range map[string]func(){
 		"Bytes": func() { b.Bytes() }, "Ref": func() { b.Ref() }, "Slice": func() { b.Slice(0, 1) },
 		"Split": func() { b.Split(1) }, "Unique": func() { b.Unique() }, "Free": b.Free, "Clone": func() { b.Clone() },

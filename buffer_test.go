@@ -111,7 +111,7 @@ func TestShrink(t *testing.T) {
 	p := tarntest.NewPool(t)
 	big := p.Get(1 << 20)
 	view := big.Slice(500, 600)
-	copy(view.Bytes(), "keep me") //tarn:allow write nobody reads the other reference
+	copy(view.Bytes(), "keep me") //tarn:allow write the other reference is not read
 	big.Free()
 	small := view.Shrink()
 	if small.Pinned() > 256 || string(small.Bytes()[:7]) != "keep me" || small.Len() != 100 {
@@ -187,7 +187,7 @@ func TestBoundsPanicLikeASlice(t *testing.T) {
 	}
 }
 
-// Every use of a handle whose slab has gone home panics at the offender, with no checks on.
+// Every use of a handle whose slab has returned to the pool panics in the caller that misuses it, with no checks on.
 func TestStaleHandlesPanic(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
 	stale := p.Get(100)

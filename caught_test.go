@@ -59,7 +59,7 @@ func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int
 }
 
 // The share of wrong uses that are caught at once while others hold the same slab. Those of a slab
-// that nobody holds are all caught, at every level. The figures are quoted in doc.go.
+// that no reference holds are all caught, at every level. The figures are quoted in doc.go.
 func TestShareOfWrongUsesCaught(t *testing.T) {
 	const uses = 10_000
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ func TestProfile(t *testing.T) {
 func TestFreedMemoryIsPoisoned(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
 	b := p.Copy([]byte("secret"))
-	stale := b.Bytes() // to look at what nobody may look at
+	stale := b.Bytes() // to look at freed memory
 	b.Free()
 	//tarn:allow use the poison is what is tested
 	if string(stale) != "\xDB\xDB\xDB\xDB\xDB\xDB" {

@@ -7,7 +7,7 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// Each loan is told of at both ends, once, with one number.
+// Observe is called once for the beginning and once for the end of each loan, with one number.
 func TestObserve(t *testing.T) {
 	var mu sync.Mutex
 	begun, ended := map[uint64]int{}, map[uint64]bool{}
@@ -20,7 +20,7 @@ func TestObserve(t *testing.T) {
 		case l.Size == 0 && begun[l.Number] > 0 && !ended[l.Number]:
 			ended[l.Number] = true
 		default:
-			t.Errorf("told of %+v out of turn", l)
+			t.Errorf("Observe was called with %+v out of order", l)
 		}
 	}})
 	var wg sync.WaitGroup

@@ -16,7 +16,7 @@ func firstHolder(b tarn.Buffer) tarn.Buffer { return b.Ref() }
 //go:noinline
 func secondHolder(b tarn.Buffer) tarn.Buffer { return b.Slice(0, 10) }
 
-// Who leaked is whoever made the reference that is out, not whoever made the slab's first.
+// A leak report names the line that made the reference that is out, not the one that made the slab's first.
 func TestHoldersNameWhoHolds(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll})
 	var held []tarn.Buffer

@@ -186,7 +186,7 @@ func TestZeroPolicies(t *testing.T) {
 	t.Run("on free", func(t *testing.T) {
 		p := newPool(t, tarn.PoolConfig{Zero: tarn.ZeroOnFree})
 		b := p.Get(1000)
-		stale := b.Bytes() // to look at what nobody may look at
+		stale := b.Bytes() // to look at freed memory
 		copy(stale, "secret")
 		b.Free()
 		//tarn:allow use the cleared memory is what is tested
@@ -282,7 +282,7 @@ func TestSetClassesUnderLoad(t *testing.T) {
 				b := p.Get(1 + (i*37+g)%1500)
 				b.Bytes()[0] = byte(g)
 				if b.Bytes()[0] != byte(g) {
-					t.Error("somebody else wrote")
+					t.Error("another owner wrote")
 				}
 				b.Free()
 			}

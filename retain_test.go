@@ -23,9 +23,9 @@ func collect(t *testing.T, what string, done func() bool) {
 	t.Errorf("after 200 collections: not yet %s", what)
 }
 
-// What is kept never exceeds the bound, whoever asks for what at once. Stats looks at one class after
-// the other, so its sum is of one moment only while nobody gets or frees: the watcher waits for
-// such moments, in which everybody is somewhere between two operations.
+// What is kept never exceeds the bound, with any number of goroutines at once. Stats looks at one class after
+// the other, so its sum is that of one instant only while no goroutine gets or frees: the watcher takes a
+// write lock that excludes both.
 func TestRetentionIsBoundedUnderConcurrency(t *testing.T) {
 	const bound = 1 << 20
 	p := newPool(t, tarn.PoolConfig{Retain: bound})
@@ -108,12 +108,12 @@ func TestIdleMemoryDecays(t *testing.T) {
 	}
 }
 
-// A giant does not stay because smaller buffers keep the pool busy.
-func TestGiantsAreNotPinned(t *testing.T) {
+// An oversized buffer is not kept because smaller buffers keep the pool busy.
+func TestOversizedBuffersAreNotKept(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{})
 	p.Get(8 << 20).Free()
 	p.Get(64 << 20).Free() // above the largest class: never kept
-	collect(t, "without the giant", func() bool {
+	collect(t, "without the oversized buffer", func() bool {
 		p.Get(1000).Free()
 		return p.Stats().Idle <= 1024
 	})

@@ -21,7 +21,7 @@ const grpcThreshold = 1 << 10
 // (tarn.Stats.Leaked).
 type GRPCPool struct {
 	pool *tarn.Pool
-	// checked pools have their pointers used once, so that a second Put is refused however late it comes.
+	// checked pools have their pointers used once, so that a second Put is refused at any later time.
 	checked bool
 	idle    sync.Pool // of idle *grpcBuf
 	known   known     // finds the grpcBuf of a pointer

@@ -136,7 +136,7 @@ func BenchmarkSplit(b *testing.B) {
 		}},
 		{"grpc", grpcSplit(mem.DefaultBufferPool())},
 		{"grpc-nozero", grpcSplit(newNozero())},
-		{"syncpool", func(b *testing.B) { // what a split costs that nobody counts
+		{"syncpool", func(b *testing.B) { // what a split without a count costs
 			p := sizedSyncPool(size)
 			for range b.N {
 				buf := p.Get().(*[]byte)

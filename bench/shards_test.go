@@ -6,7 +6,7 @@ import (
 )
 
 // shards restates the scheme of jsign/bufpool: a sync.Pool of shards, each with a bump pointer and a
-// count of references, and one retry when the shard at hand is full. A shard starts again at its
+// count of references, and one retry when the current shard is full. A shard starts again at its
 // beginning when all its references are gone.
 //
 // As there, shards go back to the sync.Pool by deferred calls, so that the retry does not meet the

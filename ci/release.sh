@@ -4,7 +4,7 @@
 #
 #   ci/release.sh v0.1.0
 #
-# Nothing is pushed. `examples` is in the workspace and is not tagged: nobody imports it.
+# Nothing is pushed. `examples` is in the workspace and is not tagged: it is not imported.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?usage: ci/release.sh vX.Y.Z}

@@ -15,7 +15,7 @@
 // there is no request that changes a pool. Like /debug/pprof it tells much about the program, sizes
 // and stacks, so mount it where only those who run the program can reach it.
 //
-// Looking costs the program little however often somebody looks: pools are asked at most twice a
+// The cost of the page does not depend on how often it is opened: pools are asked at most twice a
 // second and the ladder is solved at most every five seconds for all who look, everything kept is of
 // bounded size, and answers are made in memory before a byte is sent, so a slow reader holds nothing up.
 package debug

@@ -29,7 +29,7 @@ import (
 //
 // A path that ends in /json or /metrics means the same as those formats. Only GET and HEAD are
 // answered. A request that arrives on a loopback address under a foreign host name is refused with 403,
-// because it comes of a page elsewhere whose name was made to resolve to this machine. The handler is
+// because it was sent by a page elsewhere whose name was made to resolve to this machine. The handler is
 // safe for concurrent use and holds nothing but the pools and the last answers: it starts no goroutine
 // and needs no closing.
 func Handler(pools ...*tarn.Pool) http.Handler {
@@ -117,7 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Type", a.contentType)
 	header.Set("Content-Length", strconv.Itoa(len(a.body)))
-	// The answer is complete and belongs to nobody's lock: a slow reader is net/http's to bound.
+	// The answer is complete and no lock is held: a slow reader is net/http's to bound.
 	w.Write(a.body)
 }
 
@@ -174,7 +174,7 @@ func (s *Snapshot) choose(name string) int {
 	return -1
 }
 
-// answer makes each answer to a snapshot once, whoever asks for it how often.
+// answer makes each answer to a snapshot once, however many requests ask for it.
 func (h *handler) answer(s *Snapshot, format string, chosen int) (answer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

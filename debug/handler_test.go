@@ -124,7 +124,7 @@ func TestHandlerOnlyReads(t *testing.T) {
 	}
 }
 
-// TestHandlerEmpty: a pool nobody used, no pool at all, and a pool that records nothing all have a page.
+// TestHandlerEmpty: an unused pool, no pool at all, and a pool that records nothing all have a page.
 func TestHandlerEmpty(t *testing.T) {
 	quiet, err := tarn.NewPool(tarn.PoolConfig{Record: tarn.RecordOff})
 	if err != nil {

@@ -40,7 +40,7 @@ type Pool struct {
 	Budget  int64 `json:"budget_bytes"` // 0: none
 	Buffers int64 `json:"in_use_buffers"`
 
-	// Pinned estimates the bytes in use that nobody can see: what rounding up to a class adds, or,
+	// Pinned estimates the bytes in use that no reference shows: what rounding up to a class adds, or,
 	// where checks watch references, all that views leave out of their slabs. Never above InUse.
 	Pinned    int64 `json:"pinned_bytes"`
 	Estimated bool  `json:"pinned_estimated"` // Pinned is computed from recorded sizes or sampled references
@@ -73,7 +73,7 @@ type Class struct {
 
 // Sizing is what package sizing makes of the pool's histogram, at most five seconds old.
 type Sizing struct {
-	Waste       float64        `json:"waste"`      // of the ladder in force: the share of slab bytes nobody asked for
+	Waste       float64        `json:"waste"`      // of the ladder in force: the share of slab bytes that was not asked for
 	BestWaste   float64        `json:"best_waste"` // of the ladder recommended
 	Ladder      []int          `json:"ladder"`     // recommended
 	Keep        bool           `json:"keep"`       // the ladder in force is as good
@@ -86,14 +86,14 @@ type Sizing struct {
 	NotRecorded string         `json:"not_recorded,omitempty"` // why there is nothing, when there is nothing
 }
 
-// Outstanding are the buffers that checks watch and nobody freed yet, by where they were acquired.
+// Outstanding are the buffers that checks watch and that are not freed yet, by where they were acquired.
 type Outstanding struct {
 	Watched int     `json:"watched"` // references looked at; where checks are sampled, more are out
 	Groups  []Group `json:"groups"`  // the largest first, at most 64
 	More    int     `json:"more"`    // groups left out
 }
 
-// Group are the references that one stack made and nobody has freed. Counts and bytes are scaled up where
+// Group are the references that one stack made and that are not freed yet. Counts and bytes are scaled up where
 // checks are sampled.
 type Group struct {
 	Count  int      `json:"count"`

@@ -55,9 +55,9 @@ type Config struct {
 	Keepalive Keepalive
 	// Policy bounds the peer's PINGs (servers).
 	Policy PingPolicy
-	// Log, if not nil, is told of each connection that ends because the peer broke the
-	// protocol or a limit, did not answer, or said GOAWAY with an error code, at
-	// slog.LevelWarn, and of other GOAWAYs of peers at slog.LevelDebug. See also
+	// Log, if not nil, receives a record for each connection that ends because the peer
+	// broke the protocol or a limit, did not answer, or sent GOAWAY with an error code, at
+	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. See also
 	// [Maker.Stats].
 	Log *slog.Logger
 	// Limits bounds what a hostile peer may do.
@@ -96,7 +96,7 @@ const (
 // A connection that crosses one ends with GOAWAY ENHANCE_YOUR_CALM.
 type Limits struct {
 	// Resets is how many streams more than it finishes properly a peer may reset
-	// before anything came of them, or have reset by its own fault, and then 500 a
+	// before their handlers start, or have reset by its own fault, and then 500 a
 	// second (CVE-2023-44487, CVE-2025-8671); 0: 1000. The reset of a stream after
 	// [Stream.Started], or after the time given to [Stream.SetDeadline], does not
 	// count.

@@ -100,7 +100,7 @@ func (c *Conn) onReset(f frame) error {
 }
 
 // wasteful reports whether the peer's reset of s, which is nil when it is not open,
-// is one of a stream that nothing came of: the server refused it, or has not started
+// is one of a stream that was not served: the server refused it, or has not started
 // its handler yet and the call's own deadline has not passed. An attack makes such
 // resets. A client whose calls time out while the server is slow does not. c.mu is
 // held.

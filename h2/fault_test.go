@@ -142,7 +142,7 @@ func TestStreamsToldOfBreak(t *testing.T) {
 			t.Run(fmt.Sprint([]string{"FIN", "RST"}[how]), func(t *testing.T) {
 				const streams = 20
 				l := faultnet.New(t, k)
-				told := newTeller()
+				told := newResetHandler()
 				pool := tarntest.NewPool(t)
 				cfg := big
 				cfg.Pool = pool
@@ -176,12 +176,12 @@ func TestStreamsToldOfBreak(t *testing.T) {
 						select {
 						case <-reset:
 						case <-time.After(20 * time.Second):
-							t.Error("a stream was not told of its end")
+							t.Error("OnReset was not called for a stream")
 						}
 						s.Release()
 						<-c.Done()
 						if len(reset) > 0 {
-							t.Error("a stream was told of its end twice")
+							t.Error("OnReset was called twice for a stream")
 						}
 					}()
 				}
@@ -200,10 +200,10 @@ func TestStreamsToldOfBreak(t *testing.T) {
 	})
 }
 
-// teller is a client's handler that passes on what OnReset says.
-type teller struct{}
+// resetHandler is a client's handler that passes on what OnReset says.
+type resetHandler struct{}
 
-func newTeller() *teller                                  { return new(teller) }
-func (*teller) OnHeaders(*Stream, *Header, Ending)        {}
-func (*teller) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
-func (*teller) OnReset(s *Stream, err error)              { s.Value.(chan error) <- err }
+func newResetHandler() *resetHandler                            { return new(resetHandler) }
+func (*resetHandler) OnHeaders(*Stream, *Header, Ending)        {}
+func (*resetHandler) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (*resetHandler) OnReset(s *Stream, err error)              { s.Value.(chan error) <- err }

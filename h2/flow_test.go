@@ -173,7 +173,7 @@ func TestNegativeWindow(t *testing.T) {
 	s.Release()
 }
 
-// TestUnreadCap: what nobody consumes withholds the connection's window; consuming
+// TestUnreadCap: DATA that is not consumed withholds the connection's window; consuming
 // gives it back.
 func TestUnreadCap(t *testing.T) {
 	r, s, rec := rawServer(t, Config{Window: 1 << 20, MaxWindow: 1 << 20, ConnWindow: 128 << 10, Unread: 64 << 10}, nil)

@@ -85,7 +85,7 @@ func TestRestTakesOneGoroutine(t *testing.T) {
 // may rest, and rests soon after they have ended.
 func TestQuietStreams(t *testing.T) {
 	p := newPair(t, tcpWiring, Config{}, Config{})
-	calm := func(c *Conn, is func(uint8) bool) {
+	waitQuiet := func(c *Conn, is func(uint8) bool) {
 		for {
 			c.mu.Lock()
 			ok := is(c.quiet)
@@ -103,7 +103,7 @@ func TestQuietStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []*Conn{p.c, p.s} {
-		calm(c, func(n uint8) bool { return n == maxQuiet })
+		waitQuiet(c, func(n uint8) bool { return n == maxQuiet })
 	}
 	if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestQuietStreams(t *testing.T) {
 	<-k.done
 	s.Release()
 	for _, c := range []*Conn{p.c, p.s} {
-		calm(c, func(n uint8) bool { return n == 0 })
+		waitQuiet(c, func(n uint8) bool { return n == 0 })
 	}
 	awaitRest(p.c, p.s)
 }

@@ -37,8 +37,8 @@ var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: late
 // connection; bad is what is wrong with the list.
 func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 	if d := c.cfg.HeaderTimeout; d > 0 && (!f.has(flagEndHeaders) || c.in.r.Buffered() < f.length) {
-		late := time.AfterFunc(d, func() { c.abort(EnhanceYourCalm, lateHeaders, errLateHeaders) })
-		defer late.Stop()
+		timer := time.AfterFunc(d, func() { c.abort(EnhanceYourCalm, lateHeaders, errLateHeaders) })
+		defer timer.Stop()
 	}
 	if f.has(flagEndHeaders) && f.length <= peekBlock {
 		p, err := c.peek(f.length)

@@ -147,10 +147,10 @@ func (c *Conn) fill() {
 		if w == nil {
 			return
 		}
-		late := false // w has waited longest, and is served before its turn
+		overdue := false // w has waited longest, and is served before its turn
 		if c.send.passed >= passLimit {
 			old := c.send.ready.oldest()
-			late, w = old != w, old
+			overdue, w = old != w, old
 		}
 		s := w.s
 		if s.out <= 0 { // the peer took window back
@@ -162,10 +162,10 @@ func (c *Conn) fill() {
 		if s.priority.Incremental {
 			n = min(n, incrementalTurn)
 		}
-		if late {
+		if overdue {
 			n = min(n, passing)
 		}
-		if late || left > passing || c.send.passed >= passLimit {
+		if overdue || left > passing || c.send.passed >= passLimit {
 			c.send.passed = 0
 		} else {
 			c.send.passed += n

@@ -69,7 +69,7 @@ type sender struct {
 	shut    bool          // nothing is sent any more
 	aborted bool          // the peer is not waited for
 	limit   time.Time     // when reading ends; zero: not decided
-	quiet   chan struct{} // closed when sending ends; nil: nobody waits
+	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
 }
 
 // writing is who writes.
@@ -265,7 +265,7 @@ func (c *Conn) batchDone(b *wire.Batch, err error) {
 }
 
 // writeFailed ends the connection because nothing can be sent any more. Run reads on
-// for a moment: the peer may have said why, and what it has sent before still
+// for a bounded time: the peer may have said why, and what it has sent before still
 // counts. c.mu is held.
 func (c *Conn) writeFailed(err error) {
 	if c.err == nil {
@@ -336,8 +336,8 @@ func (c *Conn) aside(end func() error) {
 	}
 }
 
-// breakOff ends the connection at once because of err. Run's read fails then, and it
-// tells every stream. c.mu is held.
+// breakOff ends the connection at once because of err. Run's read fails then, and Run
+// calls OnReset for every stream. c.mu is held.
 func (c *Conn) breakOff(err error) {
 	if c.err == nil {
 		c.err = err

@@ -26,7 +26,7 @@ func (s *Stream) Starting() {
 
 // Started says that the layer above works on s now. From then on a reset of s by
 // the peer does not count against Config.Limits.Resets: what the limit is for are
-// streams that are reset before anything came of them. Released streams count as
+// streams that are reset before their handlers start. Released streams count as
 // started. It may be called on any goroutine and does not block.
 func (s *Stream) Started() {
 	if s.start.Swap(started) == starting {

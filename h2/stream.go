@@ -54,8 +54,8 @@ func (s *Stream) ID() uint32 { return s.id }
 // Conn returns the stream's connection.
 func (s *Stream) Conn() *Conn { return s.c }
 
-// Handle names a stream for as long as it lives and nothing afterwards: what a
-// late timer or a foreign goroutine may keep.
+// Handle names a stream for as long as it lives and nothing afterwards: a
+// timer or another goroutine may keep it after the stream's end.
 type Handle struct {
 	s   *Stream
 	gen uint32
@@ -91,8 +91,8 @@ func (s *Stream) Reset(code Code) {
 	c.mu.Unlock()
 }
 
-// Release says that the layer above is through with s: no method of s may be
-// called any more. If the stream is still open it is reset with CANCEL. A callback
+// Release ends the layer above's use of s: no method of s may be called any
+// more. If the stream is still open it is reset with CANCEL. A callback
 // that has begun on Run's goroutine may still be under way when Release returns
 // on another; there, Consumed, Reset and Post do nothing from then on.
 func (s *Stream) Release() {
@@ -123,7 +123,7 @@ func (s *Stream) Release() {
 // maxFree bounds the spare streams of a connection.
 const maxFree = 128
 
-// recycle keeps s, which nobody refers to except by a Handle. c.mu is held.
+// recycle keeps s, to which only Handles refer now. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
 	s.gen.Add(1)
 	if c.recycler != nil && s.Value != nil {

@@ -79,7 +79,7 @@ func (c *Conn) sayWhy(err error, streams int) error {
 	return err
 }
 
-// discardInput reads on for a moment and throws away what comes: closing with bytes
+// discardInput reads on for a bounded time and discards what comes: closing with bytes
 // unread would reset the connection and with it the GOAWAY on its way.
 func (c *Conn) discardInput() {
 	for left := 1 << 20; left > 0; {

@@ -56,7 +56,7 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 	b.mu.Lock()
 	if b.state == bodyClosed || b.stream == nil || b.err != nil {
 		b.mu.Unlock()
-		buf.Free() // nobody reads it; its window is given back when the stream is released
+		buf.Free() // it is not read; its window is given back when the stream is released
 		return
 	}
 	n := int64(buf.Len())

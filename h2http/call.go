@@ -18,8 +18,8 @@ import (
 // call is one request and its response on a client.
 //
 // Its stream is used by two: the one that sends, until the request is sent, and the one
-// that receives, until the peer has ended or the call has been given up. Whoever is
-// finished last releases it.
+// that receives, until the peer has ended or the call has been given up. The goroutine
+// that finishes last releases it.
 type call struct {
 	conn    *clientConn
 	request *http.Request

@@ -50,7 +50,7 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 	c.h2 = g.pool.maker.Make(nc, c)
 	if d := g.pool.idle; d > 0 {
 		c.idleAt.Store(time.Now().UnixNano())
-		c.timer = time.AfterFunc(d, c.late)
+		c.timer = time.AfterFunc(d, c.closeIdle)
 	}
 	c.h2.Start(func(error) {
 		if c.timer != nil {
@@ -69,8 +69,8 @@ func (c *clientConn) readyNow() {
 	}
 }
 
-// late ends the connection when it has been idle for IdleConnTimeout.
-func (c *clientConn) late() {
+// closeIdle ends the connection when it has been idle for IdleConnTimeout.
+func (c *clientConn) closeIdle() {
 	d := c.pool.idle
 	if c.h2.Streams() > 0 {
 		c.timer.Reset(d)

@@ -249,7 +249,7 @@ func (g *group) get(ctx context.Context, mode dialMode) (_ *clientConn, wait boo
 	}
 }
 
-// maxDial bounds how long a connection may take to be made when nobody waits for it.
+// maxDial bounds how long a connection may take to be made when no request waits for it.
 const maxDial = 2 * time.Minute
 
 func (g *group) connect(ctx context.Context, d *dial) {

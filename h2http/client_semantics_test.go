@@ -250,7 +250,7 @@ var clientFacts = []clientSemantics{
 		req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
 		send(n, rt, req)
 	}},
-	{name: "cancelled amid the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+	{name: "cancelled within the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "hello")
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -285,7 +285,7 @@ var clientFacts = []clientSemantics{
 		n.add("%v", resp.Body.Close())
 	}},
 	{name: "server aborts", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }},
-	{name: "server aborts amid the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+	{name: "server aborts within the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "hello")
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)

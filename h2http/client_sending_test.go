@@ -144,7 +144,7 @@ func answering(t *testing.T, overTLS bool, seen func()) string {
 }
 
 // TestContextEndsWhatIsAnswered has the context end when content has come and RoundTrip
-// has not returned: nobody closes that response.
+// has not returned: no caller closes that response.
 func TestContextEndsWhatIsAnswered(t *testing.T) {
 	eachOwn(t, func(t *testing.T, s clientStack) {
 		seen := make(chan struct{}, 1)

@@ -81,7 +81,7 @@ func contentLength(r *http.Request) int64 {
 }
 
 // inlineBody is the longest body in bytes that is sent together with the header. It is
-// read before the stream is opened, so it must be at hand: GetBody says that it is.
+// read before the stream is opened, so it must be in memory: GetBody says that it is.
 const inlineBody = 64 << 10
 
 // inline reads a short body for sending it with the header; false: it is to be sent by

@@ -275,7 +275,7 @@ func (a *acceptor) mine(nc, conn net.Conn, state *tls.ConnectionState, p preface
 		report = func(net.Conn, http.ConnState) {}
 	}
 	report(conn, http.StateNew)
-	if a.isClosed() { // meanwhile: nobody closes what was not among the connections then
+	if a.isClosed() { // meanwhile: Close did not see this connection
 		conn.Close()
 		report(conn, http.StateClosed)
 		return

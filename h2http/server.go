@@ -258,7 +258,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 	if p == prefaceRead {
 		c.h2.PrefaceRead()
 	}
-	c.timer = time.AfterFunc(prefaceTimeout, c.late)
+	c.timer = time.AfterFunc(prefaceTimeout, c.onTimer)
 	e.mu.Lock()
 	e.conns[c] = struct{}{}
 	going := e.going

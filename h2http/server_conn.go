@@ -102,8 +102,8 @@ func (c *serverConn) touch() {
 	}
 }
 
-// late is what c.timer runs.
-func (c *serverConn) late() {
+// onTimer is what c.timer runs.
+func (c *serverConn) onTimer() {
 	d := c.engine.idle
 	switch {
 	case !c.greeted.Load():

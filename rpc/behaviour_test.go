@@ -266,7 +266,7 @@ func TestPanicEndsTheCall(t *testing.T) {
 	}
 }
 
-// TestGoexitEndsTheCall: as a panic does, and nobody waits for the handler.
+// TestGoexitEndsTheCall: as a panic does, and no goroutine waits for the handler.
 func TestGoexitEndsTheCall(t *testing.T) {
 	svc := &testService{
 		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {

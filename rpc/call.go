@@ -242,22 +242,22 @@ func (c *call) report(a *attempt, err error) {
 	if !c.info.after { // the client's default options are counted in
 		return
 	}
-	var t told
+	var t outcome
 	if a != nil {
 		t = a
 	}
 	c.tellOptions(t, err)
 }
 
-// told is what the options are told of: the last attempt of a call.
-type told interface {
+// outcome is what call options report: the last attempt of a call.
+type outcome interface {
 	headerMD() metadata.MD
 	trailerMD() metadata.MD
 	server() *peer.Peer // nil: none was reached
 }
 
 // tellOptions tells the options of the call's end; t is nil when nothing was tried.
-func (c *call) tellOptions(t told, err error) {
+func (c *call) tellOptions(t outcome, err error) {
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
 		for _, o := range opts {
 			tellOption(o, t, err)
@@ -265,7 +265,7 @@ func (c *call) tellOptions(t told, err error) {
 	}
 }
 
-func tellOption(o grpc.CallOption, t told, err error) {
+func tellOption(o grpc.CallOption, t outcome, err error) {
 	switch o := o.(type) {
 	case grpc.HeaderCallOption:
 		if t != nil {

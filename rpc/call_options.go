@@ -33,14 +33,14 @@ type callInfo struct {
 	only         *clientConn    // what the call must use; nil: what the balancer picks
 	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
-	inPlace      func(any)      // messages are sent in place, and it is told of each; nil: they are copied
+	inPlace      func(any)      // messages are sent in place, and it is called for each; nil: they are copied
 }
 
 func defaultCallInfo() callInfo {
 	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Proto{}}
 }
 
-// apply adds opts to ci. An option nobody here knows fails the call, because
+// apply adds opts to ci. An unknown option fails the call, because
 // ignoring it could change what the call means.
 func (ci *callInfo) apply(opts []grpc.CallOption) error {
 	for _, o := range opts {

@@ -211,8 +211,8 @@ func (cs *clientStream) commitOnce() {
 	}
 }
 
-// cancelled ends the stream with its context. It has a goroutine of its own, which may come late: whoever
-// uses the stream looks at the context, too.
+// cancelled ends the stream with its context. It runs on a goroutine of its own, which may be scheduled
+// after other calls of the stream: these look at the context, too.
 func (cs *clientStream) cancelled() { cs.finish(status.FromContextError(cs.ctx.Err()).Err()) }
 
 // contextEnded ends the stream if its context has ended, and reports whether it has: the server must not take

@@ -62,7 +62,7 @@ func (r *routes) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 }
 
 // TestConfigSelector: a resolver's selector decides on each call: the context that pickers
-// see, the timeout, the retry policy, errors; and it is told of the end.
+// see, the timeout, the retry policy, errors; and its OnCommitted is called at the end.
 func TestConfigSelector(t *testing.T) {
 	balancer.Register(base.NewBalancerBuilder("by_cluster_test", byCluster{}, base.Config{}))
 	var tries atomic.Int64

@@ -10,7 +10,7 @@ import (
 
 // TestGateInterleavings has goroutines wait at a gate for different events, give up
 // and be woken in orders that a seed decides. In a bubble a waiter that is never woken
-// is a deadlock, which fails the test. At the end nobody is registered and no wake-up
+// is a deadlock, which fails the test. At the end no waiter is registered and no wake-up
 // is left over for a later waiter.
 func TestGateInterleavings(t *testing.T) {
 	seeds := uint64(200_000)

@@ -111,7 +111,7 @@ func TestHealthCheckUnimplemented(t *testing.T) {
 }
 
 // TestPickResults: a picker's metadata reaches the server, its Done is called once for
-// each attempt with what came of it, and its status ends a call without a retry.
+// each attempt with its result, and its status ends a call without a retry.
 func TestPickResults(t *testing.T) {
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadataOf(ctx)
@@ -146,7 +146,7 @@ func TestPickResults(t *testing.T) {
 		t.Errorf("Done was called %d times, want 5", n)
 	}
 	if n := telling.failed.Load(); n != 3 {
-		t.Errorf("Done was told of %d failures, want 3", n)
+		t.Errorf("Done was called for %d failures, want 3", n)
 	}
 	if n := telling.received.Load(); n != 5 {
 		t.Errorf("Done was told %d times that bytes had come, want 5", n)

@@ -191,19 +191,19 @@ func (hs *hedgedStream) run(h *hedge) {
 	}
 }
 
-// patience says whether sendNext waits.
-type patience uint8
+// waiting says whether sendNext waits.
+type waiting uint8
 
 const (
-	waitForMore patience = iota
+	waitForMore waiting = iota
 	atOnceOnly
 )
 
 // sendNext sends an attempt the next message of the log, or its end. It returns false when
 // the attempt needs nothing more of the log.
-func (hs *hedgedStream) sendNext(h *hedge, p patience) bool {
+func (hs *hedgedStream) sendNext(h *hedge, w waiting) bool {
 	hs.mu.Lock()
-	for p == waitForMore && hs.winner == nil && h.sent == len(hs.log) && !hs.closed {
+	for w == waitForMore && hs.winner == nil && h.sent == len(hs.log) && !hs.closed {
 		hs.more.Wait()
 	}
 	switch {
@@ -222,7 +222,7 @@ func (hs *hedgedStream) sendNext(h *hedge, p patience) bool {
 		return false
 	}
 	hs.mu.Unlock()
-	return p == atOnceOnly // otherwise the call has committed to h, which has all
+	return w == atOnceOnly // otherwise the call has committed to h, which has all
 }
 
 // drain notes that an attempt sends nothing of the log any more.

@@ -16,26 +16,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// told counts how often SendInPlace has been told of each message.
-type told struct {
+// sentCounts counts how often the function of SendInPlace was called for each message.
+type sentCounts struct {
 	mu sync.Mutex
 	n  map[any]int
 	ch chan any
 }
 
-func newTold() *told { return &told{n: make(map[any]int), ch: make(chan any, 100)} }
+func newSentCounts() *sentCounts { return &sentCounts{n: make(map[any]int), ch: make(chan any, 100)} }
 
-func (s *told) done(m any) {
+func (s *sentCounts) done(m any) {
 	s.mu.Lock()
 	s.n[m]++
 	s.mu.Unlock()
 	s.ch <- m
 }
 
-// wait waits until n messages have been told of, each once.
-func (s *told) wait(t *testing.T, n int) {
+// wait waits until the function was called for n messages, once for each.
+func (s *sentCounts) wait(t *testing.T, n int) {
 	t.Helper()
-	within(t, "being told", func() {
+	within(t, "the calls of SendInPlace's function", func() {
 		for range n {
 			<-s.ch
 		}
@@ -44,7 +44,7 @@ func (s *told) wait(t *testing.T, n int) {
 	defer s.mu.Unlock()
 	for m, k := range s.n {
 		if k != 1 {
-			t.Errorf("told %d times of %T", k, m)
+			t.Errorf("SendInPlace's function was called %d times for %T", k, m)
 		}
 	}
 }
@@ -58,14 +58,14 @@ func sums(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{Payload: &pb.Payload{Body: b[:min(1, len(b))]}}, nil
 }
 
-// TestSendInPlace fills a request's memory anew whenever it has been told that it may:
+// TestSendInPlace fills a request's memory anew whenever SendInPlace's function was called:
 // what arrives is what was sent, at every size and over every kind of connection.
 func TestSendInPlace(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		f := newFaulty(t, kind, &testService{unary: sums})
 		c := pb.NewTestServiceClient(dialAgain(t, f))
 		for _, n := range []int{0, 100, 64 << 10, 1 << 20} {
-			s, req := newTold(), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, n)}}
+			s, req := newSentCounts(), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, n)}}
 			for i := range 8 {
 				for j := range req.Payload.Body {
 					req.Payload.Body[j] = byte(i)
@@ -97,7 +97,7 @@ func TestSendInPlaceEnds(t *testing.T) {
 			"hedge": `"hedgingPolicy":{"maxAttempts":4,"hedgingDelay":"0.001s","nonFatalStatusCodes":["UNAVAILABLE"]}`,
 		} {
 			calls.Store(0)
-			s := newTold()
+			s := newSentCounts()
 			cc := dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],`+policy+`}]}`))
 			if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100 << 10)}, rpc.SendInPlace(s.done)); err != nil {
 				t.Fatal(name, err)
@@ -110,7 +110,7 @@ func TestSendInPlaceEnds(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		cc, s := dialTarn(t, addr), newTold()
+		cc, s := dialTarn(t, addr), newSentCounts()
 		ctx, cancel := context.WithCancel(ctxFor(t))
 		var wg sync.WaitGroup
 		for range 4 {
@@ -127,7 +127,7 @@ func TestSendInPlaceEnds(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		_, addr := startTarn(t, &testService{})
-		cc, s := dialTarn(t, addr), newTold()
+		cc, s := dialTarn(t, addr), newSentCounts()
 		gone, cancel := context.WithCancel(ctxFor(t))
 		cancel()
 		c := pb.NewTestServiceClient(cc)
@@ -145,7 +145,7 @@ func TestSendInPlaceEnds(t *testing.T) {
 	})
 	t.Run("lost", func(t *testing.T) {
 		f := newFaulty(t, faultnet.TCP, &testService{unary: sums})
-		cc, s := dialAgain(t, f), newTold()
+		cc, s := dialAgain(t, f), newSentCounts()
 		c := pb.NewTestServiceClient(cc)
 		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestSendInPlaceEnds(t *testing.T) {
 				}
 			}
 		}})
-		s := newTold()
+		s := newSentCounts()
 		stream, err := pb.NewTestServiceClient(dialTarn(t, addr)).FullDuplexCall(ctxFor(t), rpc.SendInPlace(s.done))
 		if err != nil {
 			t.Fatal(err)
@@ -203,12 +203,12 @@ func TestSendInPlaceEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.wait(t, 4)
-		within(t, "the server's being told", replies.Wait)
+		within(t, "the server's replies", replies.Wait)
 		called := false
 		err = rpc.SendMsgInPlace(ctxFor(t), &pb.Empty{}, func() { called = true })
 		wantCode(t, err, codes.Internal)
 		if !called {
-			t.Error("not told of what was not sent")
+			t.Error("SendInPlace's function was not called for a message that was not sent")
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// TestLargeMessagesStay: large messages belong to whoever received them, on
+// TestLargeMessagesStay: large messages belong to their receiver, on
 // either side, whatever is received afterwards.
 func TestLargeMessagesStay(t *testing.T) {
 	const size, calls = 1<<20 + 100, 6
@@ -19,7 +19,7 @@ func TestLargeMessagesStay(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		requests = append(requests, in.Payload.Body)
-		return &pb.SimpleResponse{Payload: in.Payload, Username: "somebody"}, nil
+		return &pb.SimpleResponse{Payload: in.Payload, Username: "user"}, nil
 	}}
 	eachPairing(t, svc, func(t *testing.T, c pb.TestServiceClient) {
 		mu.Lock()
@@ -32,7 +32,7 @@ func TestLargeMessagesStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out.Username != "somebody" {
+			if out.Username != "user" {
 				t.Errorf("user %q", out.Username)
 			}
 			replies = append(replies, out.Payload.Body)

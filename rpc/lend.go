@@ -32,7 +32,7 @@ func (o *serverOptions) lends(path string) bool {
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
 // repeated ones included, are views of received memory, and no garbage is made of them. They are valid
 // until *release is called, and in a stream until the next RecvMsg as well. *release is set when the call
-// begins; the caller calls it when it is through with the response, whatever became of the call, and not
+// begins; the caller calls it when it no longer uses the response, after errors too, and not
 // beside RecvMsg. Calling it again does nothing. Without the call the memory is lost to its pool.
 func LendResponse(release *func()) grpc.CallOption { return lendResponse{release: release} }
 

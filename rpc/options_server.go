@@ -198,7 +198,7 @@ func StatsHandler(h stats.Handler) ServerOption {
 	})
 }
 
-// UnknownServiceHandler handles calls of methods nobody registered, as streams
+// UnknownServiceHandler handles calls of methods that are not registered, as streams
 // of both sides. A proxy uses it with *tarn.Chain messages.
 func UnknownServiceHandler(h grpc.StreamHandler) ServerOption {
 	return serverOption(func(o *serverOptions) { o.unknown = h })
@@ -231,7 +231,7 @@ func WaitForHandlers(wait bool) ServerOption {
 	return serverOption(func(o *serverOptions) { o.waitHandlers = wait })
 }
 
-// PanicFunc is told of a panic in a handler or interceptor: the method, the
+// PanicFunc is called for a panic in a handler or interceptor with the method, the
 // value, and the stack. It is called on the handler's goroutine.
 type PanicFunc func(method string, value any, stack []byte)
 

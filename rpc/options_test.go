@@ -152,7 +152,7 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 	if len(ends) != 3 || ends[0] != nil || status.Code(ends[1]) != codes.Unimplemented || ends[2] != nil {
 		t.Fatal(ends)
 	}
-	// Data for interceptors means nothing here and harms nobody.
+	// Data for interceptors means nothing here and does no harm.
 	type custom struct{ grpc.EmptyCallOption }
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, custom{}, grpc.EmptyCallOption{}, grpc.StaticMethod(), grpc.MaxRetryRPCBufferSize(1)); err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func unaryInterceptorOf(o grpc.ServerOption) (found grpc.UnaryServerInterceptor)
 	return found
 }
 
-// noResponse is a response that nobody reads.
+// noResponse is a response that is not read.
 type noResponse struct{}
 
 // Header implements http.ResponseWriter.

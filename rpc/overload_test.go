@@ -204,7 +204,7 @@ func TestOneByteHoldsLittle(t *testing.T) {
 }
 
 // TestOneByteHoldsLittleOnClients is the same for responses of a server that sends one
-// byte of each: to unary calls, to streams that nobody reads yet, and to streams that
+// byte of each: to unary calls, to streams that are not read yet, and to streams that
 // RecvMsg waits on.
 func TestOneByteHoldsLittleOnClients(t *testing.T) {
 	const streams = 1000

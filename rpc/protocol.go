@@ -63,7 +63,7 @@ var ErrProtocol = errors.New("rpc: an option does not go with the client's proto
 // directions needs HTTP/2 and fails with UNIMPLEMENTED over HTTP/1.1. Keepalive and
 // window sizes hold for HTTP/2. The JSON codec, grpc.CallContentSubtype("json"), is
 // there without being registered. grpc.CallAuthority fails the call.
-// Statistics handlers are told of calls and not of connections.
+// Statistics handlers are called for calls and not for connections.
 func WithProtocol(p Protocol) DialOption { return dialOption(func(o *dialOptions) { o.protocol = p }) }
 
 // WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then
@@ -238,7 +238,7 @@ func (w *webClient) security() error {
 	return nil
 }
 
-// authInfo is what per-RPC credentials are told of the connection. Before the first
+// authInfo is what per-RPC credentials see of the connection. Before the first
 // one it says what every connection will be.
 func (w *webClient) authInfo() credentials.AuthInfo {
 	if a := w.auth.Load(); a != nil {

@@ -69,10 +69,11 @@ type retrying struct {
 	hedging     *HedgingPolicy // instead of policy; or nil
 	throttle    *throttle
 	maxAttempts int
-	attempts    int  // begun, transparent ones not counted
-	backoffs    int  // since the last server push-back
-	spared      bool // the one transparent attempt after "not processed" is used
-	transparent bool // the coming attempt is transparent: it does not count
+	attempts    int // begun, transparent ones not counted
+	backoffs    int // since the last server push-back
+	// notProcessedOnce: the one transparent attempt after "not processed" is used.
+	notProcessedOnce bool
+	transparent      bool // the coming attempt is transparent: it does not count
 }
 
 // count is called before each attempt.
@@ -114,8 +115,8 @@ type verdict struct {
 // judge decides on another attempt after one that failed with code. trailer is
 // what the server sent with its status.
 func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) verdict {
-	r.transparent = seen == notSent || seen == notProcessed && !r.spared
-	r.spared = r.spared || seen == notProcessed
+	r.transparent = seen == notSent || seen == notProcessed && !r.notProcessedOnce
+	r.notProcessedOnce = r.notProcessedOnce || seen == notProcessed
 	switch {
 	case r.transparent:
 		return verdict{again: true}

@@ -31,7 +31,7 @@ type serverConn struct {
 	ctx       context.Context // parent of every call's values; tagged by stats handlers
 	peer      peer.Peer
 	timers    timers.Heap
-	setup     *time.Timer // goes off when the preface is late; until OnSettings
+	setup     *time.Timer // fires when the preface has not come in time; until OnSettings
 	placing   placing
 	admission admission
 	entity    *entity.Socket // in channelz; nil: not listed

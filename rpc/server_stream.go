@@ -125,7 +125,7 @@ func (c *serverCall) encode(codec message.Codec, v any) (message.Message, payloa
 	return encodeMessage(c.conn.srv.opts.pool, codec, comp, c.conn.srv.opts.maxSend, v)
 }
 
-// encodeReply is encode for what a unary handler has returned, which nobody changes any more: its long
+// encodeReply is encode for what a unary handler has returned, which does not change any more: its long
 // bytes fields are sent from where they lie, unless they may be views of a lent request, whose memory goes
 // back before the last byte is sent.
 func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {

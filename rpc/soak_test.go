@@ -199,7 +199,7 @@ func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.Serve
 	}
 }
 
-// oneCall makes a call of a random kind, size and patience.
+// oneCall makes a call of a random kind, size and timeout.
 func oneCall(parent context.Context, t *testing.T, c pb.TestServiceClient) codes.Code {
 	ctx, cancel := context.WithTimeout(parent, 5*time.Second)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 type eventLog struct {
 	mu     sync.Mutex
 	events []string
-	ended  chan struct{} // told of each End
+	ended  chan struct{} // receives at each End
 }
 
 func newEventLog() *eventLog { return &eventLog{ended: make(chan struct{}, 100)} }

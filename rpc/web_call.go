@@ -89,7 +89,7 @@ func (c *webCall) serve() {
 	if c.method != nil && c.method.lends {
 		c.body.lease = new(message.Lease)
 	}
-	// The body's memory is freed when nobody can be in RecvMsg any more.
+	// The body's memory is freed when no goroutine can be in RecvMsg any more.
 	defer c.body.close(&c.recvMu)
 	var st *status.Status
 	if c.method != nil && c.method.unary != nil {

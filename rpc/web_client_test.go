@@ -598,7 +598,7 @@ func TestWebClientHostileAnswers(t *testing.T) {
 		{"an unknown flag", rpc.GRPCWeb, true, 200, ok, "\x40\x00\x00\x00\x00", codes.Internal, "flag"},
 		{"Connect's flag in gRPC-Web", rpc.GRPCWeb, true, 200, ok, "\x02\x00\x00\x00\x02{}", codes.Internal, "flag"},
 		{"half a prefix", rpc.GRPCWeb, true, 200, ok, "\x00\x00", codes.Internal, "inside a message"},
-		{"a giant", rpc.GRPCWeb, true, 200, ok, "\x00\xff\xff\xff\xff", codes.ResourceExhausted, "larger than max"},
+		{"a length above the limit", rpc.GRPCWeb, true, 200, ok, "\x00\xff\xff\xff\xff", codes.ResourceExhausted, "larger than max"},
 		{"a page", rpc.GRPCWeb, false, 200, http.Header{"Content-Type": {"text/html"}}, "<p>", codes.Unknown, "text/html"},
 		{"no page", rpc.GRPCWeb, false, 404, http.Header{}, "", codes.Unimplemented, "404"},
 		{"a status alone", rpc.GRPCWeb, false, 200, http.Header{"Content-Type": {"application/grpc-web"}, "Grpc-Status": {"5"}, "Grpc-Message": {"no%20such"}}, "", codes.NotFound, "no such"},

@@ -62,7 +62,7 @@ func (c *call) tellEnd(x *webExchange, err error) {
 	if !c.info.after && !c.cc.info.after {
 		return
 	}
-	var t told
+	var t outcome
 	if x != nil {
 		t = x
 	}

@@ -76,7 +76,7 @@ func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method
 }
 
 // begin sends the request, whose body set sets, and lets the response come; sent is called
-// when the transport needs the body no more. sendMu is held, or nobody else has the stream.
+// when the transport needs the body no more. sendMu is held, or no other goroutine has the stream.
 func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
 	r, err := cs.x.request(cs.ctx)
 	if err == nil && !cs.cc.begin() {

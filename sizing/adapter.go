@@ -225,7 +225,7 @@ func (a *Adapter) take() (fresh Histogram, enough bool) {
 func (a *Adapter) gains(present []int, past, fresh Histogram) bool {
 	to, err := a.best(past)
 	if err != nil || slices.Equal(to, present) {
-		return false // nothing recorded yet, or nothing but giants: there is nothing to improve
+		return false // nothing recorded yet, or only sizes above the largest class: there is nothing to improve
 	}
 	was, errWas := Measure(fresh, present)
 	is, errIs := Measure(fresh, to)

@@ -27,7 +27,7 @@ const cacheLine = 64
 //
 // Classes are multiples of 64 bytes, a cache line, and cover every size, except that sizes above the
 // ladder in force are left oversize while fewer than one get in ten thousand asks for them: a class for
-// a rare giant would be idle memory. Bytes saved are the recorded peak less the part of it that the
+// a rare large buffer would be idle memory. Bytes saved are the recorded peak less the part of it that the
 // better ladder would have handed out, and assume that sizes are as mixed at the peak as over all.
 // Errors are those of [SolveOptions].
 func Recommend(h Histogram, k int) (Advice, error) {

@@ -39,17 +39,17 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// TestRecommendGiant: one giant in a million gets no class; a share of them does.
-func TestRecommendGiant(t *testing.T) {
+// TestRecommendOversize: one oversized get in a million gets no class; a share of them does.
+func TestRecommendOversize(t *testing.T) {
 	h := Histogram{Classes: []int{4096}, Sizes: counts(1000, 1000000, 4000, 1000000, 1<<28, 1)}
 	a, err := Recommend(h, 0)
 	if err != nil || a.Ladder[len(a.Ladder)-1] > 4096 || a.Best.Oversize != 1 {
-		t.Errorf("a rare giant: %v, %v", a.Ladder, err)
+		t.Errorf("a rare large size: %v, %v", a.Ladder, err)
 	}
 	h.Sizes[2].Count = 10000
 	a, err = Recommend(h, 0)
 	if err != nil || a.Ladder[len(a.Ladder)-1] != 1<<28 || a.Best.Oversize != 0 {
-		t.Errorf("a frequent giant: %v, %v", a.Ladder, err)
+		t.Errorf("a frequent large size: %v, %v", a.Ladder, err)
 	}
 	h.Classes = nil
 	if a, err := Recommend(h, 0); err != nil || a.Now.Oversize != a.Now.Gets || len(a.Ladder) == 0 {

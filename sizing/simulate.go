@@ -79,7 +79,7 @@ type replay struct {
 	result Outcome
 
 	idle    []int // slabs kept, by class
-	low     []int // the fewest kept since the last cycle: what nobody wanted
+	low     []int // the fewest kept since the last cycle: slabs that were not needed
 	kept    int64 // bytes of them
 	inUse   int64
 	waste   int64

@@ -97,7 +97,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// TestSimulateIdleCycles: what nobody asks for goes within a few cycles, what is asked for stays.
+// TestSimulateIdleCycles: classes without gets lose their idle slabs within a few cycles, the others keep them.
 func TestSimulateIdleCycles(t *testing.T) {
 	var tr Trace
 	for range 8 {

@@ -31,7 +31,7 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "upper case" && srv.User != "tarnsmb" {
-				return // the user is whoever runs the test
+				return // the user is the one who runs the test
 			}
 			if name == "unknown user" {
 				d := smb.Dialer{Initiator: n, Pool: newPool(t)}

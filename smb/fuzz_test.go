@@ -11,7 +11,7 @@ import (
 // FuzzConversation holds a whole conversation with a server whose messages are spoiled
 // byte by byte: the first byte of the input chooses the kind of session and whether the
 // spoiling comes before or after protection, each further three a place in all that the
-// server says and what to put there. Whatever comes of it, nothing panics, hangs or
+// server says and what to put there. Whatever the result, nothing panics, hangs or
 // keeps a buffer.
 func FuzzConversation(f *testing.F) {
 	kinds := []string{"plain", "signed/GMAC", "encrypted/GCM", "plain/2.0.2", "signed/HMAC", "encrypted/3.0"}

@@ -62,8 +62,8 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return ctx, nothing
 }
 
-// closing is the context to close or disconnect something with: the server is told of it
-// although ctx has ended, but not waited for longer than Limits.CloseTimeout.
+// closing is the context to close or disconnect something with: the request is sent
+// although ctx has ended, and its answer awaited for Limits.CloseTimeout at most.
 func (s *Session) closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)

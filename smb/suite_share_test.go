@@ -168,7 +168,7 @@ func suiteWatch(t *testing.T, srv *rig.Server, share *smb.Share) {
 			if tries < 50 {
 				continue
 			}
-			t.Fatal("told of nothing")
+			t.Fatal("no change was reported")
 		}
 		break
 	}

@@ -41,7 +41,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 	}
 }
 
-// give moves references to somebody else.
+// give moves references to another owner.
 func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 	for _, r := range b.refs {
 		l := s.lives[r]

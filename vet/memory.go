@@ -377,7 +377,7 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 			continue
 		}
 		if f.inUse(s, r, p, st) {
-			// Taken out of the place: whoever took it has it to free.
+			// Taken out of the place: the function that took it frees it.
 			l.st = held
 			s.lives[r] = l
 		} else if zero && !isElement(p) || l.alive && k == handle {
@@ -535,7 +535,7 @@ func (f *flow) elsewhere(s *state, r *ref) bool {
 	return false
 }
 
-// escape is a store, send or capture: whoever receives the references may free them.
+// escape is a store, send or capture: the receiver of the references may free them.
 func (f *flow) escape(s *state, b binding, pos token.Pos, how string) {
 	f.look(s, binding{refs: b.refs}, pos, how)
 	f.keep(s, b, pos, how)

@@ -26,7 +26,7 @@ func (c *checker) checkFree(f *flow) {
 	}
 	freed := map[int]bool{}
 	if !c.released(f, fn, recv, freed, map[*ssa.Function]bool{}) {
-		return // the whole is handed to somebody
+		return // the whole value is handed to another owner
 	}
 	for i := range st.NumFields() {
 		v := st.Field(i)

@@ -34,7 +34,7 @@ const (
 	void                  // there is no reference: the zero Buffer, an empty container, a failed call
 	held                  // owned: to be freed or given away
 	lent                  // declared borrowed: not to be freed
-	foreign               // somebody's, by no declaration
+	foreign               // another owner's, without a declaration
 	freed
 	given
 )
@@ -61,7 +61,7 @@ type life struct {
 	kept    token.Pos
 	keptIn  string
 	deferer token.Pos // the defer statement that freed it
-	filled  bool      // something was put into a container of somebody's
+	filled  bool      // something was put into another owner's container
 	alive   bool      // it was used, or found not to be empty: there is something to free
 	several bool      // it stands for those of several iterations, each of which is freed
 }

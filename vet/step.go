@@ -266,7 +266,7 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 	}
 }
 
-// receive takes a reference from a channel. Whoever sent it gave it away, so it is this function's.
+// receive takes a reference from a channel. The sender gave it away, so it is this function's.
 func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
 	if k := f.kinds.kindOf(typ); k != handle && k != container {

@@ -99,7 +99,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 }
 
 // collect is append to a slice of buffers. A slice that this function made holds what is put in;
-// any other belongs to somebody who may free it.
+// any other belongs to an owner that may free it.
 func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src binding, pos token.Pos) {
 	f.look(s, binding{refs: src.refs}, pos, "appended")
 	own := isNil(c.Args[0]) || len(dst.refs) > 0

@@ -109,7 +109,7 @@ func (r *Reader) drop() {
 // and has space to read into. A new one has at least size bytes.
 func (r *Reader) room(need, size int) {
 	if r.w == r.r && r.mem != nil && r.buf.Unique() {
-		r.r, r.w = 0, 0 // nobody looks at it: start over
+		r.r, r.w = 0, 0 // it holds nothing and no reference to it is out: start over
 	}
 	if r.mem != nil && len(r.mem)-r.r >= need && r.w < len(r.mem) &&
 		(len(r.mem)-r.w >= len(r.mem)/4 || r.r < r.w-r.r) {

@@ -86,9 +86,9 @@ func (r *Reader) SetTrust(n int) {
 }
 
 // OnDeadline sets what is called when a read has met the connection's read
-// deadline: if late returns nil the read goes on, which takes a later deadline,
-// else it fails with what late returned. It may not call r, except Buffered.
-func (r *Reader) OnDeadline(late func() error) { r.onDeadline = late }
+// deadline: if passed returns nil the read goes on, which takes a later deadline,
+// else it fails with what passed returned. It may not call r, except Buffered.
+func (r *Reader) OnDeadline(passed func() error) { r.onDeadline = passed }
 
 // Buffered returns how many bytes can be had without touching the connection.
 func (r *Reader) Buffered() int { return r.w - r.r }
@@ -96,7 +96,7 @@ func (r *Reader) Buffered() int { return r.w - r.r }
 // Peek waits until n bytes are buffered and returns them without moving on. The
 // slice is borrowed: it is valid until the next call of any method of r. Fewer
 // than n bytes come only with an error: io.EOF when the stream ended exactly
-// here, io.ErrUnexpectedEOF when it ended amid the n bytes. It panics if n is
+// here, io.ErrUnexpectedEOF when it ended within the n bytes. It panics if n is
 // negative or above MaxPeek.
 func (r *Reader) Peek(n int) ([]byte, error) {
 	if r.w-r.r >= n && n >= 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// TestShrinkNext: receive buffers grow while reads fill them, and are small after Brief.
+// TestShrinkNext: receive buffers grow while reads fill them, and are small after ShrinkNext.
 func TestShrinkNext(t *testing.T) {
 	a, b := listenPair("tcp", "127.0.0.1:0")(t)
 	sent := make(chan struct{})

@@ -34,7 +34,7 @@ func (w *Writer) TrySend(b *Batch) (sent Outcome, err error) {
 	return Sent, err
 }
 
-// Outcome tells whether TrySend is through with a batch.
+// Outcome says what TrySend did with a batch.
 type Outcome uint8
 
 const (

@@ -10,7 +10,7 @@ import (
 )
 
 // TestLowWater reads long and short pieces in turn, each sent when the one before has been
-// read: whoever sleeps for more than is coming never wakes.
+// read: a reader whose low-water mark exceeds what comes would wait for ever.
 func TestLowWater(t *testing.T) {
 	forEach(t, func(t *testing.T, a, b net.Conn) {
 		data := pattern(700_000)

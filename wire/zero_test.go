@@ -15,7 +15,7 @@ func next(n int) {
 	}
 }
 
-// A Reader or Writer that nobody made says so, whatever is asked of it first.
+// The zero Reader and Writer panic with a text that names NewReader or NewWriter, whatever method is called first.
 func TestZeroValuesSayWhatIsMissing(t *testing.T) {
 	for name, use := range map[string]func(){
 		"Peek":        func() { new(Reader).Peek(1) },

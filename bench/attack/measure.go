@@ -19,8 +19,8 @@ import (
 const (
 	// attackFor bounds an attack in time, should the server be slow to take it in.
 	attackFor = 10 * time.Second
-	// patience is the deadline of a healthy call: one that misses it counts as failed.
-	patience = 20 * time.Second
+	// callTimeout is the deadline of a healthy call: one that misses it counts as failed.
+	callTimeout = 20 * time.Second
 )
 
 // measure starts a server and mounts a on it with so many steps.
@@ -96,7 +96,7 @@ type healthy struct {
 }
 
 func (h *healthy) call() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	_, err := h.client.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 100)}})
 	return err

@@ -28,7 +28,7 @@ func (service) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
 	return nil, ctx.Err()
 }
 
-// FullDuplexCall ends with its caller's patience and reads nothing.
+// FullDuplexCall ends when its caller gives up and reads nothing.
 func (service) FullDuplexCall(s pb.TestService_FullDuplexCallServer) error {
 	<-s.Context().Done()
 	return nil

@@ -23,7 +23,7 @@ type recorder struct {
 	mu     sync.Mutex
 	events []sizing.Event
 	out    map[*byte]int  // get numbers of the buffers out, by the address of their first byte
-	loans  map[uint64]int // the same of loans that a pool told of, by number
+	loans  map[uint64]int // the same of loans that a pool reported, by number
 	gets   int
 	seen   uint64 // collection cycles noted
 	sample []metrics.Sample

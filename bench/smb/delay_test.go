@@ -40,7 +40,7 @@ type piece struct {
 	due  time.Time
 }
 
-// hold copies src to dst, each piece late by the delay.
+// hold copies src to dst, each piece delayed.
 func hold(dst, src net.Conn, each time.Duration) {
 	way := make(chan piece, 1<<12)
 	spare := make(chan []byte, 1<<12)

@@ -45,7 +45,7 @@ type arenaShard struct {
 // A chunk's bump word counts the references cut from it (above) and the bytes they take (below), so
 // that one atomic addition does both. References for all that could ever be cut are taken ahead, and
 // the rest is given back when the chunk is used up, so Get touches no other word. Additions that come
-// too late only push the bytes further beyond the end; to carry into the count it would take more than
+// after the end only push the bytes further beyond it; to carry into the count it would take more than
 // 2^17 goroutines at once, as each that fails brings a new chunk.
 const (
 	bumpBits         = 40
@@ -57,7 +57,7 @@ const (
 const (
 	_ = uint(1<<(64-bumpBits) - 1 - MaxChunk) // the count holds a reference for each byte
 	_ = uint(maxCount - MaxChunk - getWeight) // and so does the state's sum
-	_ = uint(sealed>>17 - MaxChunk/4)         // 2^17 late additions do not carry
+	_ = uint(sealed>>17 - MaxChunk/4)         // 2^17 additions after the end do not carry
 )
 
 // Init makes a an arena that cuts chunks of the given size in bytes, from MinChunk to MaxChunk.
@@ -93,7 +93,7 @@ func (a *Arena) Get(n int) (*Slab, Key, int) {
 
 // overrun closes a chunk if the addition of n bytes that made its bump word after was the first to
 // exceed its size; then no other addition is. A chunk that has been replaced, even one that was freed
-// since, is sealed, and all additions to it come too late.
+// since, is sealed, and all additions to it fail.
 func (s *Slab) overrun(after uint64, n int) {
 	if after&bumpBytes-uint64(n) <= uint64(len(s.mem)) {
 		s.closeChunk(int(after>>bumpBits) - 1)

@@ -138,7 +138,7 @@ func TestBlockedHandlers(t *testing.T) {
 	})
 }
 
-// TestGoexit: a handler that ends its goroutine is told of it, and the jobs behind it
+// TestGoexit: OnGoexit is called for a handler that ends its goroutine, and the jobs behind it
 // are handled.
 func TestGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -108,10 +108,10 @@ func (f foreign) Start(context.Context, string) (smb.SecurityContext, error) {
 // not say when it is complete: it is taken to be after the server's first message, as NTLM and
 // Kerberos are.
 type exchange struct {
-	i     Initiator
-	oid   string
-	begun bool
-	heard bool
+	i        Initiator
+	oid      string
+	begun    bool
+	answered bool
 }
 
 func (e *exchange) OID() string { return e.oid }
@@ -122,11 +122,11 @@ func (e *exchange) Step(_ context.Context, in []byte) ([]byte, error) {
 		return e.i.InitSecContext()
 	}
 	out, err := e.i.AcceptSecContext(in)
-	e.heard = e.heard || err == nil
+	e.answered = e.answered || err == nil
 	return out, err
 }
 
-func (e *exchange) Done() bool { return e.heard }
+func (e *exchange) Done() bool { return e.answered }
 
 func (e *exchange) SessionKey() []byte { return e.i.SessionKey() }
 

@@ -1,5 +1,5 @@
 // Package krb5 logs on to SMB servers with Kerberos: an [Initiator] for package smb, over
-// github.com/jcmturner/gokrb5. It is a package of its own so that nobody else inherits
+// github.com/jcmturner/gokrb5. It is a module of its own so that other programs do not require
 // that library.
 //
 //	i, err := krb5.New(krb5.Config{User: "alice", Realm: "EXAMPLE.ORG", Password: password})

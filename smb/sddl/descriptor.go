@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrMalformed is matched when a binary security descriptor is not one (the fault of
-	// whoever sent it).
+	// its sender).
 	ErrMalformed = errors.New("sddl: malformed security descriptor")
 	// ErrSyntax is matched when text is not SDDL, or a value cannot be written (the
 	// caller's fault).

@@ -77,7 +77,7 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
 	// Its helpers write to what they inherit; waiting for that to end waits for them too, so that the
 	// profile is at rest when Close returns.
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = nobody{}, nobody{}, 10*time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = discard{}, discard{}, 10*time.Second
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as the pipe wants them
 	b := &Browser{cmd: cmd, out: out, waiting: map[int]chan reply{}, onEvent: onEvent}
 	err = cmd.Start()
@@ -93,10 +93,10 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	return b, nil
 }
 
-// nobody reads what the browser says on its standard streams.
-type nobody struct{}
+// discard drops what the browser writes to its standard streams.
+type discard struct{}
 
-func (nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // attach opens a page and listens to it.
 func (b *Browser) attach(ctx context.Context) error {

@@ -86,7 +86,7 @@ func (c V2) Unmarshal(m *Message, v any) error {
 	return c.C.Unmarshal(parts, v)
 }
 
-// lease is a mem.BufferPool of one buffer: what mem gives back to it goes home.
+// lease is a mem.BufferPool of one buffer: what mem puts into it is freed.
 type lease struct{ b tarn.Buffer }
 
 // Get is never used by mem for a buffer made elsewhere.

@@ -142,7 +142,7 @@ func (a *arrival) arrived(n int) {
 			break
 		}
 		a.long, a.chunk = long, firstLook
-		// What has come of it is in the buffer already and counts in room.
+		// The part that has arrived is in the buffer already and counts in room.
 		a.into = make([]byte, max(a.room(long, 0), min(long, a.end-a.next)))
 		a.filled = copy(a.into, a.mem[a.next:a.end])
 		a.next += a.filled

@@ -222,7 +222,7 @@ func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
 
 // Next takes out the message at the front, to be freed; ok is false while it is incomplete.
 // A length above limit is refused as soon as the prefix is there, with
-// ErrTooLarge; a flag nobody defined with ErrFlag. size is what the prefix
+// ErrTooLarge; an undefined flag with ErrFlag. size is what the prefix
 // says, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
 	if l := a.large(); l != nil {

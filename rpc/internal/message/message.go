@@ -29,7 +29,7 @@ const flagCompressed = 1
 var (
 	// ErrTooLarge says that a message is longer than the limit.
 	ErrTooLarge = errors.New("rpc: message exceeds the size limit")
-	// ErrFlag says that the prefix has a flag nobody defined.
+	// ErrFlag says that the prefix has an undefined flag.
 	ErrFlag = errors.New("rpc: peer sent an unknown flag in a message prefix")
 	// ErrTruncated says that the stream ended inside a message.
 	ErrTruncated = errors.New("rpc: peer ended the stream inside a message")

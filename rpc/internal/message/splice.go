@@ -13,13 +13,13 @@ import (
 // costs less than a piece of its own in the write.
 const SpliceFrom = 128 << 10
 
-// Spliced is [Proto] for messages that nobody changes until they have been sent: bytes fields of at least
+// Spliced is [Proto] for messages that do not change until they have been sent: bytes fields of at least
 // SpliceFrom bytes become pieces of the Message without being copied, and the rest is marshalled around
 // them. The order of fields is not that of Proto, which protobuf leaves open.
 type Spliced struct {
 	Proto
 	// Released is called once when nothing refers to the message's memory any more, on
-	// a goroutine of its own if something does when Marshal returns; nil: nobody asks.
+	// a goroutine of its own if something does when Marshal returns; nil: it need not be known.
 	Released func()
 }
 

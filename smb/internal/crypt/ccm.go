@@ -10,7 +10,7 @@ import (
 )
 
 // ErrAuth is returned when a message does not authenticate: it was changed on the way,
-// or was made by somebody without the key.
+// or was made without the key.
 var ErrAuth = errors.New("smb: message authentication failed")
 
 // ccmNonce is the length in bytes of the nonce of SMB's AES-CCM (2.2.41), which leaves

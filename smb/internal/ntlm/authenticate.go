@@ -50,7 +50,7 @@ func (c *Context) authenticate(in []byte) ([]byte, error) {
 		user:        utf16le(c.cfg.User),
 		workstation: utf16le(c.cfg.Workstation),
 	}
-	base := make([]byte, 16) // the key of nobody
+	base := make([]byte, 16) // an all-zero key: no user was found
 	withMIC := false
 	if c.Anonymous() {
 		flags |= flagAnonymous

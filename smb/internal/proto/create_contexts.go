@@ -67,7 +67,7 @@ type CreateContexts struct {
 	Durable       Durable
 	MaximalAccess bool // MxAc (2.2.13.2.5)
 	QueryOnDiskID bool // QFid (2.2.13.2.9)
-	// Timewarp is the moment of the snapshot to open (TWrp, 2.2.13.2.7); 0: the present.
+	// Timewarp is the time of the snapshot to open (TWrp, 2.2.13.2.7); 0: the present.
 	Timewarp Filetime
 }
 

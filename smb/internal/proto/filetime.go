@@ -2,7 +2,7 @@ package proto
 
 import "time"
 
-// Filetime is a moment in units of 100 ns since 1601-01-01 UTC (MS-DTYP 2.3.3). Zero
+// Filetime is a time in units of 100 ns since 1601-01-01 UTC (MS-DTYP 2.3.3). Zero
 // means "not set" and, in a SET_INFO, "leave as it is".
 type Filetime uint64
 

@@ -1,6 +1,6 @@
 package proto
 
-// NotifyFilter is the set of changes to be told of (2.2.35).
+// NotifyFilter is the set of changes to report (2.2.35).
 type NotifyFilter uint32
 
 // Notify filters (2.2.35).
@@ -19,7 +19,7 @@ const (
 // NotifyTree asks for changes in directories below as well (2.2.35).
 const NotifyTree uint16 = 1
 
-// ChangeNotifyRequest asks to be told of the next changes in a directory (2.2.35). The
+// ChangeNotifyRequest asks for the next changes in a directory (2.2.35). The
 // answer may take for ever; it is ended by a CANCEL.
 type ChangeNotifyRequest struct {
 	Flags  uint16

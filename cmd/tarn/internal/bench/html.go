@@ -14,7 +14,7 @@ var reportTemplate string
 // page is what the template is given.
 type page struct {
 	*Report
-	JSON template.JS // the report itself, for whoever wants the figures
+	JSON template.JS // the report itself, for readers who want the figures
 }
 
 // writeHTML writes the report as one page that needs nothing else: no scripts, no network.

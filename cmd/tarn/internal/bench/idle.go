@@ -26,7 +26,7 @@ const (
 )
 
 // idleConns measures the memory of connections that have served one request. The clients are in the
-// same process and hold a net.Conn alone; connections that nobody serves say what that takes, which is
+// same process and hold a net.Conn alone; connections that no server reads say what that takes, which is
 // taken off.
 func (s *session) idleConns(ctx context.Context) (Case, error) {
 	c := Case{

@@ -64,7 +64,7 @@ type loadResult struct {
 }
 
 func (r *loadResult) turn(ctx context.Context, l load, p plan) error {
-	// Each turn begins with what is really needed, or a peak would be that of whoever went before.
+	// Each turn begins with what is really needed, or a peak would be that of the previous turn.
 	debug.FreeOSMemory()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -207,7 +207,7 @@ func TestNoPartOfRefusedName(t *testing.T) {
 	}
 }
 
-// Nobody who lays files into the target's directory chooses what a copy continues with.
+// Another user's files in the target's directory do not decide what a copy continues with.
 func TestPartNamesAreSecret(t *testing.T) {
 	a, b := newKey(), newKey()
 	j := &job{from: &local{name: "/x"}, fromName: "f", toName: "d/f", size: 5, modified: time.Unix(1, 2)}

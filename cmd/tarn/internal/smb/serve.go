@@ -186,7 +186,7 @@ func (b *below) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
 	return b.FileSystem.Stat(ctx, full)
 }
 
-// login is who may use the server. The digests hide lengths from whoever measures time.
+// login is who may use the server. Digests are compared, so that the time taken does not depend on the lengths.
 type login struct{ user, password [sha256.Size]byte }
 
 func newLogin(user, password string) *login {

@@ -25,27 +25,27 @@ func (t *traffic) dial(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	t.connections.Add(1)
 	counted := &countedConn{Conn: c, t: t}
-	counted.heard.Store(true)
+	counted.received.Store(true)
 	return counted, nil
 }
 
 type countedConn struct {
 	net.Conn
-	t     *traffic
-	heard atomic.Bool // something was received since something was sent
+	t        *traffic
+	received atomic.Bool // something was received since something was sent
 }
 
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.t.received.Add(int64(n))
-		c.heard.Store(true)
+		c.received.Store(true)
 	}
 	return n, err
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {
-	if c.heard.Swap(false) {
+	if c.received.Swap(false) {
 		c.t.turns.Add(1)
 	}
 	n, err := c.Conn.Write(p)

@@ -286,7 +286,7 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (bool, error) {
 }
 
 // openPart opens the part to continue, or makes it. One that is there unexpectedly is this user's,
-// as nobody else can know its name: another attempt of this copy has left it.
+// as no other user can know its name: another attempt of this copy has left it.
 func (j *job) openPart(part string) (sink, error) {
 	if !j.partThere {
 		out, err := j.to.CreatePart(part)

@@ -112,7 +112,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestDraw: rates come of two snapshots, and what is drawn for a terminal fits it.
+// TestDraw: rates are computed from two snapshots, and what is drawn for a terminal fits it.
 func TestDraw(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	pool := debug.Pool{Name: "p", Gets: 1000, Hits: 900, Misses: 100, InUse: 6 << 20, Idle: 2 << 20, Peak: 9 << 20, Pinned: 1 << 20, Leaked: 3,

@@ -31,7 +31,7 @@ func Must(err error) {
 	}
 }
 
-// A Handler is told of data.
+// A Handler receives data.
 type Handler interface {
 	// OnData takes ownership of b.
 	OnData(b tarn.Buffer)

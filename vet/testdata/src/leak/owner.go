@@ -10,7 +10,7 @@ type job struct {
 	freed tarn.Chain
 	kept  []tarn.Buffer
 	given tarn.Buffer
-	lent  tarn.Buffer // of whoever made the job
+	lent  tarn.Buffer // owned by the job's maker
 }
 
 func newJob(p *tarn.Pool, lent tarn.Buffer) *job {
