@@ -19,8 +19,12 @@ import (
 // idleConns is how many connections BenchmarkIdle opens.
 const idleConns = 2000
 
-// settle is how long the connections are idle before they are measured, the same for every peer.
-const settle = 2 * time.Second
+// The connections are idle when the memory of neither side has fallen by more than 1 % in steadyFor readings,
+// which are readEvery apart: longer than a connection of any peer keeps what only a busy one needs.
+const (
+	readEvery = 200 * time.Millisecond
+	steadyFor = 10
+)
 
 // idleEnv, when set to "PEER TLS", has the test binary be the server of BenchmarkIdle, so that each
 // side has its memory to itself.
@@ -37,9 +41,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkIdle opens 2,000 connections, makes one call on each, leaves them alone for a
-// moment, and reports how much more memory each side uses for one of them than before, once the
-// garbage is gone: live heap and stacks.
+// BenchmarkIdle opens 2,000 connections, makes one call on each, leaves them alone, and
+// reports how much more memory each side uses for one of them than before, once both have stopped
+// giving memory back: live heap and stacks.
 func BenchmarkIdle(b *testing.B) {
 	for _, sec := range securities(b) {
 		if sec.client != nil {
@@ -71,10 +75,25 @@ func idle(b *testing.B, p peer, sec security) {
 			b.Fatalf("connection %d: %v", i, err)
 		}
 	}
-	time.Sleep(settle)
-	b.ReportMetric((memoryInUse()-clientBefore)/idleConns, "client-B/conn")
-	b.ReportMetric((server.memory(b)-serverBefore)/idleConns, "server-B/conn")
+	b.ReportMetric((steady(memoryInUse)-clientBefore)/idleConns, "client-B/conn")
+	b.ReportMetric((steady(func() float64 { return server.memory(b) })-serverBefore)/idleConns, "server-B/conn")
 	runtime.KeepAlive(clients)
+}
+
+// steady reads until the figure has stopped falling, and returns it.
+func steady(read func() float64) float64 {
+	tick := time.NewTicker(readEvery)
+	defer tick.Stop()
+	least := read()
+	for same := 0; same < steadyFor; same++ {
+		<-tick.C
+		now := read()
+		if now < 0.99*least {
+			same = 0
+		}
+		least = min(least, now)
+	}
+	return least
 }
 
 // memoryInUse returns the bytes of live objects and of stacks.
