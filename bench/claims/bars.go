@@ -150,10 +150,18 @@ func (c bar) row(r *results) string {
 		c.what, c.goal(c.first), c.goal(c.aim), c.value(v)+c.spread(r, unit), c.verdict(v), format(own, unit), peer, c.bench)
 }
 
-// spread is the range of the ratio over the turns, each against the peer's turn beside it.
+// spread is the range of the ratio over the turns, in brackets.
 func (c bar) spread(r *results, unit string) string {
+	low, high := c.bounds(r, unit)
+	if low == high {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f–%.2f)", low, high)
+}
+
+// bounds are the lowest and the highest ratio of a turn to the peer's turn beside it.
+func (c bar) bounds(r *results, unit string) (low, high float64) {
 	ours, theirs := r.values[key{c.bench, "tarn", unit}], r.values[key{c.bench, c.peer, unit}]
-	low, high := 0.0, 0.0
 	for i := range min(len(ours), len(theirs)) {
 		if ours[i] <= 0 || theirs[i] <= 0 {
 			continue
@@ -167,10 +175,7 @@ func (c bar) spread(r *results, unit string) string {
 		}
 		high = max(high, v)
 	}
-	if low == high {
-		return ""
-	}
-	return fmt.Sprintf(" (%.2f–%.2f)", low, high)
+	return low, high
 }
 
 func (c bar) verdict(v float64) string {

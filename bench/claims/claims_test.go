@@ -134,3 +134,36 @@ func TestPageHasEveryMarker(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFirstChart: the README's chart has a row for each of its table's, a win, a loss and what was not measured.
+func TestFirstChart(t *testing.T) {
+	r, err := read(t, `BenchmarkSplit/peer=tarn-2  1  10 ns/op
+BenchmarkSplit/peer=tarn-2  1  20 ns/op
+BenchmarkSplit/peer=grpc-2  1  100 ns/op
+BenchmarkSplit/peer=grpc-2  1  100 ns/op
+BenchmarkGetFree/size=32768/peer=tarn-2  1  20 ns/op
+BenchmarkGetFree/size=32768/peer=syncpool-2  1  10 ns/op
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart := firstChart(r)
+	for want, n := range map[string]int{`class="win"`: 1, `class="loss"`: 1, "6.67×": 1, "0.50×": 1, "not measured": len(firsts()) - 2} {
+		if got := strings.Count(chart, want); got != n {
+			t.Errorf("%q is there %d times, want %d, in\n%s", want, got, n, chart)
+		}
+	}
+	page := filepath.Join(t.TempDir(), "README.md")
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(page), "docs", "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(page, []byte("![chart]("+chartFile+")\n<!-- first -->\n<!-- end -->\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(filepath.Join("..", "results"), page); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(page), chartFile)); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,22 +8,23 @@ import (
 // first is a row of the README's table: a comparison in words that a newcomer has.
 type first struct {
 	what string
+	mark string // the same, short, beside its bar in the chart
 	side string // which process was measured
 	bar  bar
 }
 
 func firsts() []first {
 	return []first{
-		{"a gRPC server's processor time a call, 100 B, beside grpc-go", "server only, client h2load",
+		{"a gRPC server's processor time a call, 100 B, beside grpc-go", "processor time a call, 100 B: grpc-go", "server only, client h2load",
 			bar{"", "Neutral/size=100", "cpu-ns/op", "grpc", 0, none, timesFaster}},
-		{"the same, beside tonic (Rust)", "server only", bar{"", "Neutral/size=100", "cpu-ns/op", "tonic", 0, none, timesFaster}},
-		{"16 KiB, beside tonic", "server only", bar{"", "Neutral/size=16384", "cpu-ns/op", "tonic", 0, none, timesFaster}},
-		{"gRPC calls a second, 100 B, 64 callers, beside grpc-go", "both ends in one process",
+		{"the same, beside tonic (Rust)", "processor time a call, 100 B: tonic (Rust)", "server only", bar{"", "Neutral/size=100", "cpu-ns/op", "tonic", 0, none, timesFaster}},
+		{"16 KiB, beside tonic", "processor time a call, 16 KiB: tonic", "server only", bar{"", "Neutral/size=16384", "cpu-ns/op", "tonic", 0, none, timesFaster}},
+		{"gRPC calls a second, 100 B, 64 callers, beside grpc-go", "calls a second, 100 B: grpc-go", "both ends in one process",
 			bar{"", "Unary/tls=off/size=100/callers=64", "calls/s", "grpc", 0, none, timesMore}},
-		{"memory of an idle gRPC connection, beside grpc-go", "server only", bar{"", "Idle/tls=off", "server-B/conn", "grpc", 0, none, timesTheirs}},
-		{"taking, splitting and freeing 32 KiB, beside grpc-go's pool", "one goroutine", bar{"", "Split", "", "grpc", 0, none, timesFaster}},
-		{"taking and freeing 32 KiB, beside a bare `sync.Pool`", "one goroutine", bar{"", "GetFree/size=32768", "", "syncpool", 0, none, timesTheirs}},
-		{"reading a file from Samba, signed, 1 MiB at a time, beside go-smb2", "client only, one goroutine",
+		{"memory of an idle gRPC connection, beside grpc-go", "memory of an idle connection: grpc-go", "server only", bar{"", "Idle/tls=off", "server-B/conn", "grpc", 0, none, timesTheirs}},
+		{"taking, splitting and freeing 32 KiB, beside grpc-go's pool", "take, split, free 32 KiB: grpc-go's pool", "one goroutine", bar{"", "Split", "", "grpc", 0, none, timesFaster}},
+		{"taking and freeing 32 KiB, beside a bare `sync.Pool`", "take, free 32 KiB: bare sync.Pool", "one goroutine", bar{"", "GetFree/size=32768", "", "syncpool", 0, none, timesTheirs}},
+		{"reading a file from Samba, signed, 1 MiB at a time, beside go-smb2", "read from Samba, signed: go-smb2", "client only, one goroutine",
 			bar{"", "Samba/mode=signed/op=read/shape=seq-1M/goroutines=1", "MB/s", "go-smb2", 0, none, timesMore}},
 	}
 }

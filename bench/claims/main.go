@@ -3,6 +3,7 @@
 //
 //	go run ./claims                              print the tables
 //	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
+//	go run ./claims -w ../README.md              the same, and draw the chart that it shows
 //	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
 
@@ -106,7 +107,10 @@ func run(dir, page string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
-	return os.WriteFile(page, []byte(out), 0o644)
+	if err := os.WriteFile(page, []byte(out), 0o644); err != nil || !strings.Contains(out, chartFile) {
+		return err
+	}
+	return os.WriteFile(filepath.Join(filepath.Dir(page), chartFile), []byte(firstChart(res)), 0o644)
 }
 
 // fill puts the tables that a page has a place for between its lines "<!-- NAME -->" and
