@@ -28,6 +28,7 @@ nghttp nghttp2-client
 nginx nginx-light
 litmus litmus
 curl curl
+etcd etcd-server
 npm npm
 node nodejs
 /usr/lib/python3/dist-packages/httpx python3-httpx
