@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -42,9 +43,19 @@ type arrival struct {
 }
 
 func newArrival(pool *tarn.Pool, plan *Plan, size, trust int) *arrival {
-	a := &arrival{plan: plan, pool: pool, size: size, trust: trust, chunk: firstLook}
+	a := arrivals.Get().(*arrival)
+	a.plan, a.pool, a.size, a.trust, a.chunk = plan, pool, size, trust, firstLook
 	a.begin(plan, size)
 	return a
+}
+
+// arrivals are used again: one takes about a kilobyte.
+var arrivals = sync.Pool{New: func() any { return new(arrival) }}
+
+// recycle gives up a, to which nothing refers any more but the caller.
+func (a *arrival) recycle() {
+	*a = arrival{}
+	arrivals.Put(a)
 }
 
 func (a *arrival) left() int { return a.size - a.got }
@@ -172,12 +183,13 @@ func (a *arrival) put(p []byte) int {
 	return n
 }
 
-// take returns the message, all of which has come, to be freed, and leaves a empty.
+// take returns the message, all of which has come, to be freed. It takes ownership of a.
 func (a *arrival) take() Message {
 	a.look(nil) // ends what ends here
 	rest := a.buf.Narrow(0, a.kept)
 	a.buf, a.mem = tarn.Buffer{}, nil
 	if len(a.views) == 0 {
+		a.recycle()
 		return Message{Buf: rest}
 	}
 	return Message{Buf: rest, parts: a}
@@ -185,7 +197,7 @@ func (a *arrival) take() Message {
 
 func (a *arrival) free() {
 	a.buf.Free()
-	a.buf, a.mem, a.into = tarn.Buffer{}, nil, nil
+	a.recycle()
 }
 
 // unmarshal fills v from m, whose parts a are; false: v is not of the type that was
@@ -198,7 +210,7 @@ func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
 	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // what is appended is never ahead of what is read
 }
 
-// chain takes ownership of rest, the rest of the message, and returns all of it, to be freed.
+// chain takes ownership of a and of rest, the rest of the message, and returns all of it, to be freed.
 func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 	c := new(tarn.Chain)
 	at := 0
@@ -214,6 +226,7 @@ func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 		c.Append(rest.Slice(at, rest.Len()))
 	}
 	rest.Free()
+	a.recycle()
 	return c
 }
 

@@ -206,7 +206,8 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	if _, err := m.rest.Discard(PrefixLen); err != nil {
 		return nil // cannot be: the prefix was just read
 	}
-	views, err := m.rest.Peek(have, nil)
+	var array [4][]byte // more than one is rare
+	views, err := m.rest.Peek(have, array[:0])
 	if err != nil {
 		return nil // cannot be: it holds that much
 	}
@@ -231,10 +232,11 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 			return m, kind, l.size, false, nil
 		}
 		a.more.endLarge()
-		a.more.grants.earn(l.size)
+		size = l.size
+		a.more.grants.earn(size)
 		m = l.take()
 		a.recycle()
-		return m, kind, l.size, true, nil
+		return m, kind, size, true, nil
 	}
 	p, ok := a.prefix()
 	if !ok {

@@ -62,7 +62,11 @@ func (m *Message) Free() {
 		m.Chain = nil
 	}
 	m.Buf.Free()
-	m.Buf, m.parts = tarn.Buffer{}, nil
+	m.Buf = tarn.Buffer{}
+	if m.parts != nil {
+		m.parts.recycle()
+		m.parts = nil
+	}
 }
 
 // join makes the message one Chain if it has parts.
@@ -110,29 +114,29 @@ func (m *Message) IntoChain(dst *tarn.Chain) {
 	m.Buf = tarn.Buffer{}
 }
 
-// Frame puts the five-byte prefix in front of m, in place when there is room.
-func (m *Message) Frame(a tarn.Allocator, kind Kind) {
+// Frame puts the five-byte prefix in front of m, in place when there is room. pool is where
+// memory for it comes from otherwise.
+func (m *Message) Frame(pool *tarn.Pool, kind Kind) {
 	n := m.Len()
 	if m.Chain == nil {
-		if b, ok := m.Buf.GrowHead(PrefixLen); ok {
+		b, ok := m.Buf.GrowHead(PrefixLen)
+		if !ok && n == 0 {
+			m.Buf.Free()
+			b, ok = pool.Get(Headroom).Narrow(frameHeaderLen, Headroom), true
+		}
+		if ok {
 			putPrefix(b.Bytes(), n, kind)
 			m.Buf = b
 			return
 		}
-	}
-	room := a.Get(Headroom)
-	head := room.Narrow(frameHeaderLen, Headroom)
-	putPrefix(head.Bytes(), n, kind)
-	if m.Chain == nil {
 		m.Chain = new(tarn.Chain)
-		if m.Buf.Len() > 0 {
-			m.Chain.Append(m.Buf)
-		} else {
-			m.Buf.Free()
-		}
+		m.Chain.Append(m.Buf)
 		m.Buf = tarn.Buffer{}
 	}
-	m.Chain.Prepend(head)
+	m.Chain.SetPool(pool)
+	var prefix [PrefixLen]byte
+	putPrefix(prefix[:], n, kind)
+	m.Chain.PrependBytes(prefix[:])
 }
 
 // Kind says in what form a message's bytes are.

@@ -1,6 +1,8 @@
 package message
 
 import (
+	"encoding/binary"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tarn-go/tarn"
@@ -48,28 +50,33 @@ func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 		m, err := marshal(a, m, n)
 		return m, nil, err
 	}
-	w := splice{pool: a}
-	if !w.message(m.ProtoReflect(), 0) || len(w.pieces) == 0 {
+	r := m.ProtoReflect()
+	var w splice
+	w.own, w.pieces = w.own0[:0], w.pieces0[:0]
+	if !w.message(r, planOf(r.Descriptor()), 0) || len(w.pieces) == 0 {
 		m, err := s.Proto.Marshal(a, v)
 		return m, nil, err
 	}
 	if err := proto.CheckInitialized(m); err != nil {
 		return Message{}, nil, err
 	}
+	var release func([]byte)
 	if s.Released != nil {
 		h := &holds{done: s.Released}
 		h.n.Store(int32(len(w.pieces)))
-		w.release = h.release
+		release = h.release
 	}
-	return w.assemble(), w.pieces, nil
+	return w.assemble(a, release), w.pieces, nil
 }
 
 // splice collects the encoding of a message: bytes of its own, and long fields between them.
 type splice struct {
-	pool    *tarn.Pool
-	own     []byte
-	pieces  []piece
-	release func([]byte) // of each piece's memory; may be nil
+	own    []byte
+	pieces []piece
+
+	// Where these lists begin, so that most messages need no other memory for them.
+	own0    [128]byte
+	pieces0 [2]piece
 }
 
 // holds counts the pieces of a message that are referred to.
@@ -91,68 +98,61 @@ type piece struct {
 	data []byte
 }
 
-// long reports whether a value contains a bytes field that is to be spliced. Maps, groups and extensions
-// are not looked into.
-func long(fd protoreflect.FieldDescriptor, v protoreflect.Value, depth int) bool {
-	if fd.IsMap() || fd.IsExtension() || depth > maxDepth {
+// long reports whether a planned field contains a bytes field that is to be spliced.
+func (f *planned) long(r protoreflect.Message, depth int) bool {
+	if depth > maxDepth || !r.Has(f.fd) {
 		return false
 	}
-	if fd.IsList() {
-		list := v.List()
-		for i := range list.Len() {
-			if longValue(fd, list.Get(i), depth) {
-				return true
-			}
+	v := r.Get(f.fd)
+	if !f.list {
+		return f.longValue(v, depth)
+	}
+	list := v.List()
+	for i := range list.Len() {
+		if f.longValue(list.Get(i), depth) {
+			return true
 		}
-		return false
-	}
-	return longValue(fd, v, depth)
-}
-
-func longValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, depth int) bool {
-	switch fd.Kind() {
-	case protoreflect.BytesKind:
-		return len(v.Bytes()) >= SpliceFrom
-	case protoreflect.MessageKind:
-		found := false
-		v.Message().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			found = long(fd, v, depth+1)
-			return !found
-		})
-		return found
 	}
 	return false
 }
 
-// message appends the fields of r: first those without long content, marshalled together, then the
-// others one by one. False: it cannot be marshalled.
-func (w *splice) message(r protoreflect.Message, depth int) bool {
-	var others []protoreflect.FieldDescriptor
-	rest := r.New()
-	r.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if long(fd, v, depth) {
-			others = append(others, fd)
-		} else {
-			rest.Set(fd, v) // shares what v refers to, and is only read
+func (f *planned) longValue(v protoreflect.Value, depth int) bool {
+	if f.inner == nil {
+		return len(v.Bytes()) >= SpliceFrom
+	}
+	r := v.Message()
+	for i := range f.inner.fields {
+		if f.inner.fields[i].long(r, depth+1) {
+			return true
 		}
-		return true
-	})
-	rest.SetUnknown(r.GetUnknown())
-	var err error
-	if w.own, err = (proto.MarshalOptions{AllowPartial: true}).MarshalAppend(w.own, rest.Interface()); err != nil {
+	}
+	return false
+}
+
+// message appends the fields of r, for whose type p is the plan: first those without long content,
+// marshalled together, then the others one by one. False: it cannot be marshalled.
+func (w *splice) message(r protoreflect.Message, p *Plan, depth int) bool {
+	if !w.rest(r, p, depth) {
 		return false
 	}
-	for _, fd := range others {
-		v := r.Get(fd)
-		if !fd.IsList() {
-			if !w.value(fd, v, depth) {
+	if p == nil {
+		return true
+	}
+	for i := range p.fields {
+		f := &p.fields[i]
+		if !f.long(r, depth) {
+			continue
+		}
+		v := r.Get(f.fd)
+		if !f.list {
+			if !w.value(f, v, depth) {
 				return false
 			}
 			continue
 		}
 		list := v.List()
 		for i := range list.Len() {
-			if !w.value(fd, list.Get(i), depth) {
+			if !w.value(f, list.Get(i), depth) {
 				return false
 			}
 		}
@@ -160,10 +160,70 @@ func (w *splice) message(r protoreflect.Message, depth int) bool {
 	return true
 }
 
+// rest appends the fields of r without long content. Range would do what the loop over
+// all fields does, but allocates.
+func (w *splice) rest(r protoreflect.Message, p *Plan, depth int) bool {
+	var rest short
+	md := r.Descriptor()
+	fields := md.Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if !r.Has(fd) {
+			continue
+		}
+		if p != nil {
+			if f := p.field(fd.Number()); f != nil && f.long(r, depth) {
+				continue
+			}
+		}
+		rest.set(r, fd, r.Get(fd))
+	}
+	if md.ExtensionRanges().Len() > 0 {
+		rest.extensions(r)
+	}
+	if unknown := r.GetUnknown(); len(unknown) > 0 {
+		rest.like(r).SetUnknown(unknown)
+	}
+	if rest.m == nil {
+		return true
+	}
+	var err error
+	w.own, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.own, rest.m.Interface())
+	return err == nil
+}
+
+// short is a message with some of another's fields. It shares what these refer to, and is
+// only read.
+type short struct{ m protoreflect.Message } // nil: it has no fields
+
+// like returns the message, which is of r's type.
+func (s *short) like(r protoreflect.Message) protoreflect.Message {
+	if s.m == nil {
+		s.m = r.New()
+	}
+	return s.m
+}
+
+func (s *short) set(r protoreflect.Message, fd protoreflect.FieldDescriptor, v protoreflect.Value) {
+	s.like(r).Set(fd, v)
+}
+
+// extensions takes over the extension fields of r.
+func (s *short) extensions(r protoreflect.Message) {
+	all := *s // s stays off the heap
+	r.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if fd.IsExtension() {
+			all.set(r, fd, v)
+		}
+		return true
+	})
+	*s = all
+}
+
 // value appends one field with its tag.
-func (w *splice) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, depth int) bool {
-	w.own = protowire.AppendTag(w.own, fd.Number(), protowire.BytesType)
-	if fd.Kind() == protoreflect.BytesKind {
+func (w *splice) value(f *planned, v protoreflect.Value, depth int) bool {
+	w.own = protowire.AppendTag(w.own, f.number, protowire.BytesType)
+	if f.inner == nil {
 		data := v.Bytes()
 		w.own = protowire.AppendVarint(w.own, uint64(len(data)))
 		if len(data) < SpliceFrom {
@@ -173,44 +233,47 @@ func (w *splice) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, de
 		}
 		return true
 	}
-	// The length stands before what it counts: the content is made apart and moved in.
-	inner := splice{pool: w.pool}
-	if !inner.message(v.Message(), depth+1) {
+	own, pieces := len(w.own), len(w.pieces)
+	if !w.message(v.Message(), f.inner, depth+1) {
 		return false
 	}
-	w.own = protowire.AppendVarint(w.own, uint64(inner.len()))
-	base := len(w.own)
-	w.own = append(w.own, inner.own...)
-	for _, p := range inner.pieces {
-		w.pieces = append(w.pieces, piece{base + p.at, p.data})
+	// The length stands before what it counts, which is moved behind it.
+	n := len(w.own) - own
+	for _, p := range w.pieces[pieces:] {
+		n += len(p.data)
+	}
+	prefix := protowire.SizeVarint(uint64(n))
+	end := len(w.own)
+	w.own = slices.Grow(w.own, prefix)[:end+prefix]
+	copy(w.own[own+prefix:], w.own[own:end])
+	binary.PutUvarint(w.own[own:], uint64(n))
+	for i := range w.pieces[pieces:] {
+		w.pieces[pieces+i].at += prefix
 	}
 	return true
 }
 
-func (w *splice) len() int {
-	n := len(w.own)
-	for _, p := range w.pieces {
-		n += len(p.data)
-	}
-	return n
-}
-
-// assemble makes the Message: its own bytes in pooled memory, cut where the long fields come.
-func (w *splice) assemble() Message {
+// assemble makes the Message: its own bytes in pooled memory, cut where the long fields come, whose
+// memory release is called for when nothing refers to it any more (nil: nobody asks).
+func (w *splice) assemble(pool *tarn.Pool, release func([]byte)) Message {
 	c := new(tarn.Chain)
-	own := w.pool.Get(Headroom+len(w.own)).Narrow(Headroom, Headroom+len(w.own))
+	own := pool.Get(Headroom+len(w.own)).Narrow(Headroom, Headroom+len(w.own))
 	copy(own.Bytes(), w.own)
 	at := 0
 	for _, p := range w.pieces {
-		head, tail := own.Split(p.at - at)
-		c.Append(head)
-		c.Append(w.pool.Wrap(p.data, w.release))
-		own, at = tail, p.at
+		switch n := p.at - at; n {
+		case 0:
+		case own.Len(): // its slab has no other reference: the prefix finds room in it
+			c.Append(own)
+			own = tarn.Buffer{}
+		default:
+			var head tarn.Buffer
+			head, own = own.Split(n)
+			c.Append(head)
+		}
+		c.Append(pool.Wrap(p.data, release))
+		at = p.at
 	}
-	if own.Len() > 0 {
-		c.Append(own)
-	} else {
-		own.Free()
-	}
+	c.Append(own)
 	return Message{Chain: c}
 }
