@@ -118,3 +118,41 @@ func TestMemoryLimitEmptiesThePool(t *testing.T) {
 		t.Errorf("%d bytes idle beyond the memory limit", st.Idle)
 	}
 }
+
+// A burst's garbage, made by the program or given up by the pool, is collected once the process is at rest, and once only.
+func TestCollectionAtRest(t *testing.T) {
+	for _, policy := range []tarn.CollectPolicy{tarn.CollectAtRest, tarn.CollectNever} {
+		t.Run(policy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as in a process that allocates nothing
+				debug.FreeOSMemory()
+				p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Record: tarn.RecordOff, Collect: policy})
+				for range 2 {
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					burst(p, 64)
+					garbage := make([][]byte, 32)
+					for i := range garbage {
+						garbage[i] = make([]byte, 1<<20)
+					}
+					garbage = nil
+					<-time.After(13 * time.Second)
+					synctest.Wait()
+					runtime.ReadMemStats(&after)
+					collections := after.NumForcedGC - before.NumForcedGC
+					grown := int64(after.HeapSys-after.HeapReleased) - int64(before.HeapSys-before.HeapReleased)
+					if policy == tarn.CollectNever {
+						if collections != 0 {
+							t.Errorf("%d collections", collections)
+						}
+						continue
+					}
+					if collections != 1 || grown > 8<<20 {
+						t.Errorf("%d collections, and %d bytes more memory than before the burst", collections, grown)
+					}
+				}
+				<-time.After(time.Hour) // the timer ends
+			})
+		})
+	}
+}

@@ -71,6 +71,18 @@ func (z ZeroPolicy) String() string {
 	}
 }
 
+// String is the policy in words.
+func (c CollectPolicy) String() string {
+	switch c {
+	case CollectAtRest:
+		return "at rest"
+	case CollectNever:
+		return "never"
+	default:
+		return fmt.Sprintf("collect policy %d", int(c))
+	}
+}
+
 // String is "on" or "off".
 func (r RecordPolicy) String() string {
 	switch r {

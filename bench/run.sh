@@ -61,6 +61,11 @@ for what; do
 		begin "$results/neutral.txt"
 		"$bin/neutral" -count "${COUNT:-5}" -others >>"$results/neutral.txt.new"
 		mv "$results/neutral.txt.new" "$results/neutral.txt"
+		for kind in client burst; do
+			begin "$results/neutral-$kind.txt"
+			"$bin/neutral" -bench "$kind" -count "${COUNT:-5}" >>"$results/neutral-$kind.txt.new"
+			mv "$results/neutral-$kind.txt.new" "$results/neutral-$kind.txt"
+		done
 		;;
 	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
 	smb)

@@ -53,6 +53,8 @@ func bars() []bar {
 		neutral("the same, against tonic", 100, "tonic", 3, 4),
 		neutral("16 KiB, against tonic", 16<<10, "tonic", 1.33, 1.6),
 		neutral("1 MiB, against tonic", 1<<20, "tonic", 1.25, none),
+		{"server by a grpc-go client, 100 B, processor time, against grpc-go", "Client/size=100", "cpu-ns/op", "grpc", 0.3, 0.2, timesTheirs},
+		{"resident memory ten seconds after a burst of 1 MiB calls, in parts of what it was before", "Burst/size=1048576", "after/base", "", 1.5, none, atMost},
 		{"unary gRPC, both ends, 100 B, 64 callers, against grpc-go", call(100, 64), "calls/s", "grpc", 4.5, 6, timesMore},
 		{"the same, allocations a call, both ends", call(100, 64), "allocs/op", "", 8, 6, atMost},
 		{"16 KiB, 8 callers, against grpc-go", call(16<<10, 8), "calls/s", "grpc", 2.2, 3, timesMore},

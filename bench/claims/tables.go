@@ -30,6 +30,8 @@ func valueTables() []valueTable {
 		{"adapt", "ns/op", "Adapt", []string{"tarn", "syncpool", "adapt-grpc", "adapt-httputil", "adapt-arrow", "grpc"}},
 		{"record", "ns/op", "Record/", []string{"on", "off"}},
 		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp"}},
+		{"client", "cpu-ns/op", "Client/", []string{"tarn", "tarn-lent", "grpc"}},
+		{"burst-memory", "after/base", "Burst/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"unary", "calls/s", "Unary/tls=off/", rpc},
 		{"unary-p99", "p99-ns", "Unary/tls=off/", rpc},
 		{"unary-allocs", "allocs/op", "Unary/tls=off/", rpc},

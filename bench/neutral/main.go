@@ -4,6 +4,8 @@
 //	go run ./neutral                          tarn, tarn lending requests, grpc-go; 100 B, 16 KiB, 1 MiB
 //	go run ./neutral -count 5 -size 16384     five turns of one size
 //	go run ./neutral -others                  tonic and gRPC C++ as well, built here by cargo and g++
+//	go run ./neutral -bench client            the same with a client on grpc-go instead of h2load
+//	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //
 // A server is a process of its own; its time is what the system accounts to it between the first call and
 // the last. Turns go over all servers before any is repeated, so that a slow spell of the machine does not
@@ -14,34 +16,30 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "serve" {
-		if err := serve(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "neutral:", err)
-			os.Exit(1)
+	if len(os.Args) == 3 {
+		run := map[string]func(string) error{"serve": serve, "call": call}[os.Args[1]]
+		if run != nil {
+			exit(run(os.Args[2]))
 		}
-		return
 	}
 	count := flag.Int("count", 3, "turns")
 	size := flag.Int("size", 0, "payload in bytes; 0: 100 B, 16 KiB and 1 MiB")
 	others := flag.Bool("others", false, "build and measure tonic and gRPC C++ as well")
 	seconds := flag.Float64("seconds", 2, "about how long one measurement takes")
+	what := flag.String("bench", "neutral", "neutral: processor time by h2load; client: by a grpc-go client; burst: memory after 64 MiB")
 	flag.Parse()
 	sizes := []int{100, 16 << 10, 1 << 20}
 	if *size > 0 {
@@ -51,10 +49,15 @@ func main() {
 	if *others {
 		which = everyLanguage
 	}
-	if err := run(sizes, *count, *seconds, which); err != nil {
+	exit(run(*what, sizes, *count, *seconds, which))
+}
+
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "neutral:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // languages says which servers are measured.
@@ -71,7 +74,17 @@ type contestant struct {
 	command []string
 }
 
-func run(sizes []int, count int, seconds float64, languages languages) error {
+func run(what string, sizes []int, count int, seconds float64, languages languages) error {
+	client, name := h2load, "Neutral"
+	switch what {
+	case "neutral":
+	case "client":
+		client, name = grpcClient, "Client"
+	case "burst":
+		sizes = []int{1 << 20}
+	default:
+		return fmt.Errorf("there is no benchmark %q", what)
+	}
 	if _, err := exec.LookPath("h2load"); err != nil {
 		return errors.New("h2load is not installed (Debian: nghttp2-client)")
 	}
@@ -88,16 +101,23 @@ func run(sizes []int, count int, seconds float64, languages languages) error {
 	if languages == everyLanguage {
 		all = append(all, foreign(dir)...)
 	}
-	fmt.Printf("# %s, %d processors, %s\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	fmt.Printf("# go version %s %s/%s, %d processors, %s\n# -bench '%s', %d turns\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), what, count)
 	for turn := range count {
 		for _, size := range sizes {
 			for _, c := range all {
-				m, err := measure(dir, c, size, seconds)
+				if what == "burst" {
+					if err := burst(dir, c, size); err != nil {
+						return fmt.Errorf("%s, turn %d: %w", c.name, turn+1, err)
+					}
+					continue
+				}
+				m, err := measure(dir, c, client, size, seconds)
 				if err != nil {
 					return fmt.Errorf("%s, %d bytes, turn %d: %w", c.name, size, turn+1, err)
 				}
-				fmt.Printf("BenchmarkNeutral/size=%d/peer=%s \t%8d\t%12.0f ns/op\t%12.0f cpu-ns/op\t%12.0f user-ns/op\t%12.0f kernel-ns/op\n",
-					size, c.name, m.calls, m.wall, m.user+m.kernel, m.user, m.kernel)
+				fmt.Printf("Benchmark%s/size=%d/peer=%s \t%8d\t%12.0f ns/op\t%12.0f cpu-ns/op\t%12.0f user-ns/op\t%12.0f kernel-ns/op\n",
+					name, size, c.name, m.calls, m.wall, m.user+m.kernel, m.user, m.kernel)
 			}
 		}
 	}
@@ -110,89 +130,80 @@ type measurement struct {
 	wall, user, kernel float64
 }
 
-// measure starts a server, warms it up, and loads it for about so many seconds.
-func measure(dir string, c contestant, size int, seconds float64) (measurement, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
+// server is a contestant's process.
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+	stop func()
+}
+
+// start starts c, which runs until stop is called, or ctx ends.
+func start(ctx context.Context, c contestant) (*server, error) {
 	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return measurement{}, err
+		return nil, err
 	}
 	stdin, err := cmd.StdinPipe() // its end ends the server
 	if err != nil {
-		return measurement{}, err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return measurement{}, err
+		return nil, err
 	}
-	defer func() {
+	stop := func() {
 		stdin.Close()
 		cmd.Process.Kill()
 		cmd.Wait()
-	}()
+	}
 	addr, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return measurement{}, fmt.Errorf("the server did not start: %w", err)
+		stop()
+		return nil, fmt.Errorf("the server did not start: %w", err)
 	}
-	url := "http://" + strings.TrimSpace(addr) + "/grpc.testing.TestService/UnaryCall"
-	body := filepath.Join(dir, fmt.Sprint(size))
-	if err := os.WriteFile(body, request(size), 0o600); err != nil {
+	return &server{cmd, strings.TrimSpace(addr), stop}, nil
+}
+
+// measure starts a server, warms it up, and has client load it for about so many seconds.
+func measure(dir string, c contestant, client client, size int, seconds float64) (measurement, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := start(ctx, c)
+	if err != nil {
 		return measurement{}, err
 	}
+	defer s.stop()
 	// Warm, until it is known how many calls a second there are.
-	calls := 256
+	load := load{dir: dir, addr: s.addr, size: size, conns: 4, streams: 32, calls: 256}
 	begun := time.Now()
-	for err := load(ctx, url, body, calls); ; err = load(ctx, url, body, calls) {
+	for err := client(ctx, load); ; err = client(ctx, load) {
 		if err != nil {
 			return measurement{}, err
 		}
 		took := time.Since(begun).Seconds()
 		if took >= seconds/4 {
-			calls = max(int(float64(calls)*seconds/took), calls)
+			load.calls = max(int(float64(load.calls)*seconds/took), load.calls)
 			break
 		}
-		calls *= 4
+		load.calls *= 4
 		begun = time.Now()
 	}
-	userBefore, kernelBefore, err := times(cmd.Process.Pid)
+	userBefore, kernelBefore, err := times(s.cmd.Process.Pid)
 	if err != nil {
 		return measurement{}, err
 	}
 	begun = time.Now()
-	if err := load(ctx, url, body, calls); err != nil {
+	if err := client(ctx, load); err != nil {
 		return measurement{}, err
 	}
 	wall := time.Since(begun)
-	user, kernel, err := times(cmd.Process.Pid)
+	user, kernel, err := times(s.cmd.Process.Pid)
 	if err != nil {
 		return measurement{}, err
 	}
-	n := float64(calls)
-	return measurement{calls, float64(wall) / n, float64(user-userBefore) / n, float64(kernel-kernelBefore) / n}, nil
-}
-
-// load makes so many calls over 4 connections with 32 streams each.
-func load(ctx context.Context, url, body string, calls int) error {
-	out, err := exec.CommandContext(ctx, "h2load", "-n", strconv.Itoa(calls), "-c", "4", "-m", "32", "-d", body,
-		"-H", "content-type: application/grpc", "-H", "te: trailers", "-w", "24", "-W", "26", url).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("h2load: %w: %s", err, out)
-	}
-	if !strings.Contains(string(out), fmt.Sprintf("%d succeeded, 0 failed", calls)) {
-		return fmt.Errorf("h2load: not every call succeeded: %s", out)
-	}
-	return nil
-}
-
-// request is the framed request of the test service's UnaryCall with a payload of size bytes.
-func request(size int) []byte {
-	payload := protowire.AppendTag(nil, 2, protowire.BytesType)
-	payload = protowire.AppendBytes(payload, make([]byte, size))
-	msg := protowire.AppendTag(nil, 3, protowire.BytesType)
-	msg = protowire.AppendBytes(msg, payload)
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(msg))), msg...)
+	n := float64(load.calls)
+	return measurement{load.calls, float64(wall) / n, float64(user-userBefore) / n, float64(kernel-kernelBefore) / n}, nil
 }
 
 // tick is the unit of processor time in /proc/PID/stat: USER_HZ, which is 100 on every Linux.

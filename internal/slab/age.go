@@ -12,6 +12,9 @@ import (
 // This file decides how long idle slabs are kept. Time is counted in garbage collections, and, for a
 // program that makes no garbage, in periods of a timer.
 //
+// A process at rest does not collect what it has made of garbage, nor give memory back to the system: the timer makes it
+// do so, once for each time it comes to rest.
+//
 // After each collection the slabs of the sync.Pool are shelved, as it would drop them at the next but
 // one. A slab that lies on the shelf for maxIdleCycles collections or for a whole period is given up:
 // so a burst within three collections of the last one allocates nothing, and an idle process shrinks.
@@ -25,9 +28,17 @@ const (
 	// limitPressed is the share of the memory limit from which on nothing is kept idle: the collector
 	// begins to work harder near it.
 	limitPressed = 0.9
-	// collectShare is the share of live memory from which on what the timer gave up is worth a
-	// collection of its own.
+	// collectShare is by how much of what the last collection at rest left the heap's memory must have
+	// grown to be worth another one; collectFrom is the least, in bytes.
 	collectShare = 0.25
+	collectFrom  = 4 << 20
+	// restShare is the most that a process at rest allocates in a period, as a share of its heap's
+	// memory; restBytes is what it may in any case.
+	restShare = 1.0 / 64
+	restBytes = 1 << 20
+	// collectPause is how many times as long as a collection at rest takes there is none after it: they
+	// take a hundredth of the time at most.
+	collectPause = 100
 )
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
@@ -210,12 +221,9 @@ func (d *Depot) trimPeriodically() {
 		c.watch() // lets go of what was given up
 		idle += c.shelved()
 	}
-	if given > 0 && cycle == d.trimmedAt && worthCollecting(given) {
-		// The process makes too little garbage to collect for itself, and after a collection alone the
-		// runtime would keep the memory until the next ones have shown that it is not needed.
-		debug.FreeOSMemory()
+	if d.config.Collect == CollectAtRest {
+		d.rest.collect(cycle)
 	}
-	d.trimmedAt = d.cycle.Load()
 	if d.quiet++; idle > 0 || given > 0 {
 		d.quiet = 0
 	}
@@ -226,9 +234,39 @@ func (d *Depot) trimPeriodically() {
 	d.trimming.Store(false)
 }
 
-// worthCollecting reports whether so many bytes are a large share of what lives.
-func worthCollecting(bytes int64) bool {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	return float64(bytes) >= collectShare*float64(live[0].Value.Uint64())
+// rest is what the timer knows of the process: whether it is at rest, and what a collection would gain.
+// It is the timer's alone, which goes off one at a time.
+type rest struct {
+	cycle     uint64    // the garbage collection before which the timer went off last
+	allocated uint64    // the bytes that the process had allocated until then
+	left      uint64    // the heap's memory after the last collection at rest; 0: there was none
+	after     time.Time // no collection before
+}
+
+// collect calls debug.FreeOSMemory when the process is at rest, i.e. has run no collection and allocated
+// next to nothing in a whole period, and the heap has taken much memory since that was done last. Who
+// is at rest does not collect for two minutes, and after a collection the runtime keeps the memory until the next
+// ones have shown that it is not needed: so a burst's garbage, the program's as well as what the timer gave up, would
+// stay.
+func (r *rest) collect(cycle uint64) {
+	heap, allocated := heapMemory()
+	atRest := cycle == r.cycle && float64(allocated-r.allocated) <= max(restBytes, restShare*float64(heap))
+	r.cycle, r.allocated = cycle, allocated
+	worth := float64(heap) >= float64(r.left)+max(collectFrom, collectShare*float64(r.left))
+	begun := time.Now()
+	if !atRest || !worth || begun.Before(r.after) {
+		return
+	}
+	debug.FreeOSMemory()
+	r.left, r.allocated = heapMemory()
+	r.after = time.Now().Add(collectPause * time.Since(begun))
+}
+
+// heapMemory returns the bytes of memory that the heap has from the system and has not given back, garbage
+// included, and those that have ever been allocated.
+func heapMemory() (heap, allocated uint64) {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() + s[1].Value.Uint64() + s[2].Value.Uint64(), s[3].Value.Uint64()
 }

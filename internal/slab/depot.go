@@ -32,12 +32,21 @@ const (
 	PoisonTracked
 )
 
+// CollectPolicy says whether the trim timer runs a garbage collection in a process at rest.
+type CollectPolicy int
+
+const (
+	CollectAtRest CollectPolicy = iota
+	CollectNever
+)
+
 // Config configures a Depot. It has been validated: Classes are a ladder, figures are not negative.
 type Config struct {
 	Owner   any // what Slab.Owner returns
 	Classes []int
 	Retain  int64 // bytes
 	Zero    ZeroPolicy
+	Collect CollectPolicy
 
 	Recorder    *record.Recorder // nil records nothing
 	RecordEvery int
@@ -74,8 +83,8 @@ type Depot struct {
 	trimming atomic.Bool   // the timer runs
 
 	// Of the timer alone, which goes off one at a time.
-	trimmedAt uint64 // the cycle in which it went off last
-	quiet     int    // how many periods nothing was idle
+	rest  rest
+	quiet int // how many periods nothing was idle
 
 	loans    atomic.Uint64
 	oversize tally // slabs above the largest class
