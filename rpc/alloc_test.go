@@ -13,6 +13,10 @@ import (
 // messages' own: the 11 that are measured, and one. (grpc-go: about 147.)
 const maxUnaryAllocs = 12
 
+// maxLargeAllocs is the same for 1 MiB: the 20 that are measured, the pools' own after each
+// garbage collection included, and four.
+const maxLargeAllocs = 24
+
 // TestUnaryAllocations holds a unary call to its bar. The race detector makes
 // pools forget, so there the bar is looser.
 func TestUnaryAllocations(t *testing.T) {
@@ -42,5 +46,30 @@ func TestUnaryAllocations(t *testing.T) {
 	defer cancel()
 	if n := testing.AllocsPerRun(500, call); n > bar {
 		t.Errorf("%v allocations a unary call that can be cancelled, want at most %v", n, bar)
+	}
+}
+
+// A call of 1 MiB, whose bytes field is received and sent where it is, may allocate little more than a
+// short one.
+func TestLargeUnaryAllocations(t *testing.T) {
+	s := rpc.NewServer()
+	pb.RegisterTestServiceServer(s, &testService{})
+	cc, err := rpc.NewClient(serve(t, s), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	c := pb.NewTestServiceClient(cc)
+	req := &pb.SimpleRequest{ResponseSize: 1 << 20, Payload: payload(1 << 20)}
+	call := func() {
+		if _, err := c.UnaryCall(context.Background(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		call()
+	}
+	if n := testing.AllocsPerRun(100, call); n > maxLargeAllocs*raceFactor {
+		t.Errorf("%v allocations a call of 1 MiB, want at most %v", n, maxLargeAllocs*raceFactor)
 	}
 }
