@@ -45,6 +45,23 @@ func (st Stats) LogValue() slog.Value {
 	)
 }
 
+// String is that of the pool's Stats. It is safe for concurrent use, as Stats is. A pool that is not ready
+// for use is "no Pool".
+func (p *Pool) String() string {
+	if p == nil || !p.depot.Ready() {
+		return "no Pool"
+	}
+	return p.Stats().String()
+}
+
+// LogValue logs the pool's Stats without the classes.
+func (p *Pool) LogValue() slog.Value {
+	if p == nil || !p.depot.Ready() {
+		return slog.StringValue(p.String())
+	}
+	return p.Stats().LogValue()
+}
+
 // String is the mark in words.
 func (w Watermark) String() string {
 	switch w {

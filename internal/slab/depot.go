@@ -140,6 +140,9 @@ func (d *Depot) inForce() *ladder.Ladder[*class] {
 	return l
 }
 
+// Ready reports whether Init was called.
+func (d *Depot) Ready() bool { return d.ladder.Load() != nil }
+
 //go:noinline
 func panicZero() {
 	panic("tarn: the zero Pool is not ready for use; make one with NewPool, or use Shared")
