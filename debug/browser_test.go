@@ -185,6 +185,9 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 	v.must(v.Open(v.ctx, v.url))
 	v.until(`document.querySelectorAll("tr[data-pool]").length == 2 && /\d/.test(document.querySelector("tr[data-pool] .rate").textContent)`)
 	v.shoot("overview")
+	v.must(v.Size(v.ctx, 360, 800, 1))
+	v.until(`innerWidth == 360`)
+	v.uncut()
 	v.must(v.Eval(v.ctx, `document.querySelector("tr[data-pool*=name] a").click()`, nil))
 	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "a pool with <b>a name</b>"`)
 	for _, scheme := range []string{"light", "dark"} {
@@ -193,6 +196,7 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 			v.must(v.Size(v.ctx, width, 800, 1))
 			v.until(`innerWidth == ` + fmt.Sprint(width) + ` && document.querySelector("#memory svg path")`)
 			v.until(`document.documentElement.scrollWidth <= innerWidth`)
+			v.uncut()
 			v.shoot(name + "-" + scheme)
 		}
 	}
@@ -213,10 +217,22 @@ func TestBrowserBeforeTheFirstGet(t *testing.T) {
 	v := visit(t, pool)
 	v.must(v.Open(v.ctx, v.url))
 	v.until(`document.getElementById("state").textContent == "live" && document.querySelector("#memory svg path")`)
+	v.until(`[...document.querySelectorAll("#memory text")].every(t => !t.textContent.includes("."))`) // whole numbers
+	v.until(fmt.Sprintf(`document.getElementById("unused").textContent.startsWith("%d classes")`, len(pool.Classes())))
 	pool.Get(5000).Free()
 	v.until(`document.querySelectorAll("tr[data-class]").length == 1`)
 	v.until(`document.querySelector("tr[data-class] .rate").textContent != "–"`)
 	v.content()
+}
+
+// uncut checks that no table is wider than its place, so that nothing is cut off on a narrow screen.
+func (v *visitor) uncut() {
+	v.t.Helper()
+	var cut []string
+	v.must(v.Eval(v.ctx, `[...document.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel + ": " + s.scrollWidth + " in " + s.clientWidth + ", window " + innerWidth)`, &cut))
+	for _, table := range cut {
+		v.t.Errorf("wider than its place: %s", table)
+	}
 }
 
 // After an outage the lines have a gap instead of a straight line through it.
@@ -236,15 +252,19 @@ func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 const axe = "../bin/npm/node_modules/axe-core/axe.min.js"
 
 func TestBrowserAccessibility(t *testing.T) {
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "two"}).Pool)
+	v.accessible("", "?pool=one")
+}
+
+// accessible runs axe-core on pages, in both colour schemes.
+func (v *visitor) accessible(queries ...string) {
+	v.t.Helper()
 	script, err := os.ReadFile(axe)
 	if errors.Is(err, os.ErrNotExist) {
-		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
+		leftout.Skip(v.t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "two"}).Pool)
-	for _, query := range []string{"", "?pool=one"} {
+	v.must(err)
+	for _, query := range queries {
 		for _, scheme := range []string{"light", "dark"} {
 			v.must(v.Scheme(v.ctx, scheme))
 			v.must(v.Open(v.ctx, v.url+query))
@@ -253,7 +273,7 @@ func TestBrowserAccessibility(t *testing.T) {
 			var found []string
 			v.must(v.Eval(v.ctx, `axe.run().then(r => r.violations.flatMap(x => x.nodes.map(n => x.id + ": " + n.html.slice(0, 120) + " " + n.failureSummary.split("\n")[1])))`, &found))
 			for _, f := range found {
-				t.Errorf("%q in %s: %s", query, scheme, f)
+				v.t.Errorf("%q in %s: %s", query, scheme, f)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package debug
 import (
 	"encoding/json"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/endpoint"
-	"github.com/tarn-go/tarn/internal/leftout"
 )
 
 // scripted is a server or client whose state a test has written. Its calls grow with each look.
@@ -142,6 +140,7 @@ func TestBrowserCalls(t *testing.T) {
 			v.must(v.Size(v.ctx, width, 800, 1))
 			v.until(`innerWidth == ` + strconv.Itoa(width) + ` && document.querySelector("#calls svg path")`)
 			v.until(`document.documentElement.scrollWidth <= innerWidth`)
+			v.uncut()
 			v.shoot("calls-" + name + "-" + scheme)
 		}
 	}
@@ -152,25 +151,6 @@ func TestBrowserCalls(t *testing.T) {
 }
 
 func TestBrowserCallsAccessibility(t *testing.T) {
-	script, err := os.ReadFile(axe)
-	if os.IsNotExist(err) {
-		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	v := visitSource(t, registryOf(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
-	for _, query := range []string{"?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443"} {
-		for _, scheme := range []string{"light", "dark"} {
-			v.must(v.Scheme(v.ctx, scheme))
-			v.must(v.Open(v.ctx, v.url+query))
-			v.until(`document.querySelector("h1")`)
-			v.must(v.Eval(v.ctx, string(script)+"; true", nil))
-			var found []string
-			v.must(v.Eval(v.ctx, `axe.run().then(r => r.violations.flatMap(x => x.nodes.map(n => x.id + ": " + n.html.slice(0, 120) + " " + n.failureSummary.split("\n")[1])))`, &found))
-			for _, f := range found {
-				t.Errorf("%q in %s: %s", query, scheme, f)
-			}
-		}
-	}
+	v.accessible("?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443")
 }

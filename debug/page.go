@@ -91,11 +91,13 @@ func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 	}
 	v := view{Snapshot: s, Title: p.Name, Pool: p, Sizing: p.Sizing, First: first, CSS: pg.css, JS: pg.js}
 	for _, c := range p.Classes {
-		if c.Gets > 0 {
+		switch {
+		case c.Gets > 0:
 			v.Used = append(v.Used, c)
+		case c.Size > 0: // not the gets above the largest class
+			v.Unused++
 		}
 	}
-	v.Unused = len(p.Classes) - len(v.Used)
 	if p.Sizing != nil && p.Histogram != nil && p.Sizing.NotRecorded == "" {
 		v.Rungs = len(p.Histogram.Classes)
 		if pg.drawn[chosen].of != p.Sizing {

@@ -95,7 +95,7 @@ class Chart {
 // drawMemory stacks what views see, what they pin unseen, and what lies idle.
 function drawMemory(c, points) {
   const floor = c.h - 20, last = points[points.length - 1];
-  let most = 1;
+  let most = 4096; // so that the axis of an unused pool has whole numbers
   for (const p of points) most = Math.max(most, p.use + p.idle);
   if (last.peak < most * 1.5) most = Math.max(most, last.peak);
   if (last.budget && last.budget < most * 2) most = Math.max(most, last.budget);
