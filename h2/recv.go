@@ -41,16 +41,17 @@ const maxReturn = 1 << 20
 // back: a quarter of it, or maxReturn.
 func worthReturning(n, size int) bool { return n >= min(size/4, maxReturn) }
 
-// returnConnWindow gives the connection's window back once much of it can be. c.mu is
-// held.
-func (c *Conn) returnConnWindow() {
+// returnConnWindow gives the connection's window back once much of it can be, and reports
+// whether it has. c.mu is held.
+func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
 	if !worthReturning(r.returnable, r.size) || r.unread > c.cfg.Unread || c.life >= dead {
-		return
+		return false
 	}
 	c.putWindow(0, r.returnable)
 	r.conn += r.returnable
 	r.returnable = 0
+	return true
 }
 
 // Consumed says that the application has taken n bytes that were delivered on s,
@@ -80,32 +81,36 @@ func (s *Stream) account(taken, reopened int) {
 		c.mu.Unlock()
 		panic("h2: Consumed of more than was delivered")
 	}
-	c.consumed(s, taken)
+	put := c.consumed(s, taken)
 	s.returnable += reopened
-	c.returnStreamWindow(s)
-	c.kickSoon()
+	// Without a frame of its own it leaves the others' to whoever is to send them, who may
+	// have more to put into the same write.
+	if c.returnStreamWindow(s) || put {
+		c.kickSoon()
+	}
 	c.mu.Unlock()
 }
 
-// consumed takes n bytes off what counts as unread. c.mu is held.
-func (c *Conn) consumed(s *Stream, n int) {
+// consumed takes n bytes off what counts as unread, and reports whether a WINDOW_UPDATE
+// is to be sent for it. c.mu is held.
+func (c *Conn) consumed(s *Stream, n int) bool {
 	s.unread -= n
 	withheld := c.recv.unread > c.cfg.Unread
 	c.recv.unread -= n
-	if withheld {
-		c.returnConnWindow()
-	}
+	return withheld && c.returnConnWindow()
 }
 
-// returnStreamWindow gives the window of s back once much of it can be. c.mu is held.
-func (c *Conn) returnStreamWindow(s *Stream) {
+// returnStreamWindow gives the window of s back once much of it can be, and reports
+// whether it has. c.mu is held.
+func (c *Conn) returnStreamWindow(s *Stream) bool {
 	if !worthReturning(s.returnable, c.recv.window) || s.peerDone() || c.life >= dead {
-		return
+		return false
 	}
 	c.grow(s)
 	c.putWindow(s.id, s.returnable)
 	s.in += int64(s.returnable)
 	s.returnable = 0
+	return true
 }
 
 // growth is the factor by which the window grows at a time.
