@@ -1,0 +1,81 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// A method without side effects is called with GET; one with a long request, and every
+// other, with POST.
+func TestWebClientGet(t *testing.T) {
+	const service = "tarn.testing.Lookup"
+	fd := &descriptorpb.FileDescriptorProto{
+		Name: proto.String("tarn/testing/lookup.proto"), Package: proto.String("tarn.testing"), Syntax: proto.String("proto3"),
+		Dependency: []string{pb.File_grpc_testing_messages_proto.Path()},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: proto.String("Lookup"), Method: []*descriptorpb.MethodDescriptorProto{{
+			Name: proto.String("Find"), InputType: proto.String(".grpc.testing.SimpleRequest"), OutputType: proto.String(".grpc.testing.SimpleResponse"),
+			Options: &descriptorpb.MethodOptions{IdempotencyLevel: descriptorpb.MethodOptions_NO_SIDE_EFFECTS.Enum()},
+		}, {
+			Name: proto.String("Change"), InputType: proto.String(".grpc.testing.SimpleRequest"), OutputType: proto.String(".grpc.testing.SimpleResponse"),
+		}}}},
+	}
+	if _, err := protoregistry.GlobalFiles.FindFileByPath(fd.GetName()); err != nil { // -count
+		file, err := protodesc.NewFile(fd, protoregistry.GlobalFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := protoregistry.GlobalFiles.RegisterFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler := func(srv any, ctx context.Context, dec func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+		in := new(pb.SimpleRequest)
+		if err := dec(in); err != nil {
+			return nil, err
+		}
+		return asked(ctx, in)
+	}
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Find", Handler: handler}, {MethodName: "Change", Handler: handler}}}, nil)
+	methods := make(chan string, 10)
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		methods <- r.Method
+		s.ServeHTTP(w, r)
+	}))
+	defer h.Close()
+	cc := dialTarn(t, h.URL, rpc.WithProtocol(rpc.Connect), rpc.WithHTTPGet())
+	for _, c := range []struct {
+		method string
+		size   int
+		want   string
+		opts   []grpc.CallOption
+	}{
+		{"Find", 0, "GET", nil}, {"Find", 100, "GET", nil}, {"Find", 100, "GET", []grpc.CallOption{grpc.CallContentSubtype("json")}},
+		{"Find", 5000, "GET", []grpc.CallOption{grpc.UseCompressor(gzip.Name)}}, {"Find", 7000, "POST", nil}, {"Find", 1 << 20, "POST", nil}, {"Change", 10, "POST", nil},
+	} {
+		out := new(pb.SimpleResponse)
+		if err := cc.Invoke(ctxFor(t), "/"+service+"/"+c.method, &pb.SimpleRequest{Payload: payload(c.size)}, out, c.opts...); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-methods; got != c.want || !bytes.Equal(out.GetPayload().GetBody(), body(c.size)) {
+			t.Errorf("%s with %d bytes was called with %s", c.method, c.size, got)
+		}
+	}
+	err := cc.Invoke(ctxFor(t), "/"+service+"/Find", &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}}, new(pb.SimpleResponse))
+	wantCode(t, err, codes.NotFound)
+}
