@@ -25,14 +25,15 @@ var ErrServerStopped = errors.New("rpc: the server has been stopped")
 // health and reflection packages need. Its methods are safe for concurrent use;
 // services are registered before Serve.
 type Server struct {
-	opts     serverOptions
-	workers  *workers.Pool[*serverCall]
-	accepts  string // grpc-accept-encoding
-	maker    *h2.Maker
-	web      *webPort
-	makerErr error // why there is none
-	unary    grpc.UnaryServerInterceptor
-	stream   grpc.StreamServerInterceptor
+	opts         serverOptions
+	workers      *workers.Pool[*serverCall]
+	accepts      string   // grpc-accept-encoding
+	acceptsField []string // the same as a value of an http.Header; not changed
+	maker        *h2.Maker
+	web          *webPort
+	makerErr     error // why there is none
+	unary        grpc.UnaryServerInterceptor
+	stream       grpc.StreamServerInterceptor
 
 	// methods and services are filled before Serve and only read afterwards.
 	methods  map[string]*method
@@ -100,6 +101,7 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
 		raw: make(map[net.Conn]struct{}),
 	}
+	s.acceptsField = []string{s.accepts}
 	s.web = newWebPort(s)
 	s.entity = o.channelz.Entities().AddServer()
 	return s

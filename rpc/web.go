@@ -108,7 +108,7 @@ func (c *webCall) open() *webRefusal {
 			return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported,
 				st: status.New(codes.Unimplemented, "gRPC needs HTTP/2; gRPC-Web and Connect do not")}
 		}
-		return c.openGRPC(&webGRPC{call: c}, codec)
+		return c.openGRPC((*webGRPC)(c), codec)
 	case "grpc-web":
 		return c.openGRPC(&webFrames{call: c}, codec)
 	case "grpc-web-text":

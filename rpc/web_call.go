@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -16,11 +15,9 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
@@ -42,8 +39,11 @@ type webCall struct {
 	bounded  bool // there is a timeout
 	body     webBody
 
-	ctx   context.Context
+	ctx   context.Context // what the handler sees: life, or what was derived from it
+	life  webLife
 	stats webStats
+
+	request boundRequest // of a unary call
 
 	recvMu sync.Mutex
 	gotOne bool
@@ -61,30 +61,20 @@ func (c *webCall) serverStreams() bool {
 
 // serve runs the handler to its end and sends the status.
 func (c *webCall) serve() {
-	ctx := c.r.Context()
-	if c.bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
-	md, err := c.metadata()
-	if err != nil {
+	if err := c.checkMetadata(); err != nil {
 		c.refuse(&webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())})
 		return
 	}
-	ctx = metadata.NewIncomingContext(ctx, md)
-	ctx = peer.NewContext(ctx, c.peer())
-	ctx = grpc.NewContextWithServerTransportStream(ctx, (*webTransport)(c))
+	ctx := (*webContext)(c)
+	ctx.begin()
+	defer ctx.finish()
 	c.ctx = ctx
-	if st := c.tap(md); st != nil {
+	if st := c.tap(); st != nil {
 		c.refuse(&webRefusal{httpStatus: connectHTTPStatus(st.Code()), st: st})
 		return
 	}
-	if c.bounded {
-		defer c.unblock()()
-	}
 	c.srv.entity.Begin()
-	c.stats.begin(c, md)
+	c.stats.begin(c)
 	seen := c.srv.opts.observe.begin(c.path, working)
 	if c.method != nil && c.method.lends {
 		c.body.lease = new(message.Lease)
@@ -111,11 +101,11 @@ func (c *webCall) serve() {
 }
 
 // tap asks InTapHandle's function about the call.
-func (c *webCall) tap(md metadata.MD) *status.Status {
+func (c *webCall) tap() *status.Status {
 	if c.srv.opts.tap == nil {
 		return nil
 	}
-	ctx, err := c.srv.opts.tap(c.ctx, &tap.Info{FullMethodName: c.path, Header: md})
+	ctx, err := c.srv.opts.tap(c.ctx, &tap.Info{FullMethodName: c.path, Header: (*webContext)(c).metadata()})
 	if err == nil {
 		c.ctx = ctx
 		return nil
@@ -127,42 +117,14 @@ func (c *webCall) tap(md metadata.MD) *status.Status {
 	return st
 }
 
-// lastWrite is how long the status may take to be written after the call's deadline has passed.
-const lastWrite = time.Second
-
-// unblock makes reads and writes of the handler end when the call's context does, which net/http's do
-// not by themselves. The function that it returns ends that: net/http's response must not be touched
-// when ServeHTTP has returned.
-func (c *webCall) unblock() (stop func()) {
-	var mu sync.Mutex
-	over := false
-	cancel := context.AfterFunc(c.ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if over {
-			return
-		}
-		control := http.NewResponseController(c.w)
-		// A writer without deadlines blocks until its client reads or goes away.
-		_ = control.SetReadDeadline(time.Now())
-		_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
-	})
-	return func() {
-		cancel()
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-	}
-}
-
 // unary runs a unary handler and sends its reply.
 func (c *webCall) unary() *status.Status {
 	first := c.body.only()
 	if first.err != nil {
 		return statusOf(first.status(c.srv.opts.maxRecv, requestCount))
 	}
-	request := &boundRequest{call: c, first: first}
-	reply, err := c.callUnary(request)
+	c.request = boundRequest{call: c, first: first}
+	reply, err := c.callUnary(&c.request)
 	if err != nil {
 		return statusOf(err)
 	}
@@ -238,26 +200,6 @@ func (c *webCall) recover(err *error) {
 	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.path, v, stack)
 }
 
-// metadata builds what the handler sees of the request's fields.
-func (c *webCall) metadata() (metadata.MD, error) {
-	md := make(metadata.MD, len(c.r.Header)+1)
-	if c.r.Host != "" {
-		md[":authority"] = []string{c.r.Host}
-	}
-	for name, values := range c.r.Header {
-		key := strings.ToLower(name)
-		if webReserved(key) {
-			continue
-		}
-		for _, v := range values {
-			if err := addMetadata(md, key, v); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return md, nil
-}
-
 // webReserved reports whether a field of a request belongs to HTTP or to a protocol, beyond those that
 // package header knows of.
 func webReserved(key string) bool {
@@ -267,19 +209,6 @@ func webReserved(key string) bool {
 		return true
 	}
 	return strings.HasPrefix(key, "connect-")
-}
-
-// peer is what package peer tells the handler of the client.
-func (c *webCall) peer() *peer.Peer {
-	p := &peer.Peer{Addr: webAddr(c.r.RemoteAddr)}
-	if local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		p.LocalAddr = local
-	}
-	if c.r.TLS != nil {
-		p.AuthInfo = credentials.TLSInfo{State: *c.r.TLS,
-			CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
-	}
-	return p
 }
 
 // webAddr is a client's address as net/http has it.

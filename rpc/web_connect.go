@@ -28,8 +28,7 @@ const endStreamFlag = 0x02
 
 // openConnectUnary reads the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
-	p := &webConnectUnary{call: c}
-	c.proto = p
+	c.proto = (*webConnectUnary)(c)
 	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
@@ -45,7 +44,7 @@ func (c *webCall) openConnectUnary(codec string) *webRefusal {
 
 // openGet reads the message of a unary call without side effects out of the query.
 func (c *webCall) openGet() *webRefusal {
-	c.proto = &webConnectUnary{call: c}
+	c.proto = (*webConnectUnary)(c)
 	if no := c.find(); no != nil {
 		return no
 	}
@@ -117,7 +116,7 @@ func (c *webCall) openConnectStream(codec string) *webRefusal {
 		return no
 	}
 	if c.method != nil && c.method.unary != nil || !c.codecFor(codec) {
-		c.proto = &webConnectUnary{call: c}
+		c.proto = (*webConnectUnary)(c)
 		return c.unsupported()
 	}
 	if no := c.connectCommon(c.r.Header.Get("Connect-Protocol-Version")); no != nil {
@@ -172,48 +171,58 @@ func (c *webCall) connectCompression(request, accepted string) *webRefusal {
 }
 
 // webConnectUnary is a unary call of the Connect protocol: the body is the message.
-type webConnectUnary struct{ call *webCall }
+type webConnectUnary webCall
+
+func (p *webConnectUnary) call() *webCall { return (*webCall)(p) }
+
+// applicationType is how the content types of all protocols begin.
+const applicationType = "application/"
 
 func (p *webConnectUnary) header(h http.Header) {
-	h.Set("Content-Type", "application/"+p.call.codec.Name())
-	if p.call.r.Method == http.MethodGet {
+	name := p.call().codec.Name()
+	if same := p.call().sameContentType(); same[0] == applicationType+name {
+		h["Content-Type"] = same
+	} else {
+		h.Set("Content-Type", applicationType+name)
+	}
+	if p.call().r.Method == http.MethodGet {
 		h.Add("Vary", "Accept-Encoding")
 	}
-	if p.call.srv.accepts != "" {
-		h.Set("Accept-Encoding", p.call.srv.accepts)
+	if p.call().srv.accepts != "" {
+		h["Accept-Encoding"] = p.call().srv.acceptsField
 	}
 }
 
 func (p *webConnectUnary) message(m message.Message) (payloadInfo, error) {
 	info := payloadInfo{plain: m.Len()}
-	m, kind, err := p.call.compress(m)
+	m, kind, err := p.call().compress(m)
 	if err != nil {
 		return info, err
 	}
 	info.packed, info.wire = m.Len(), m.Len()
-	h := p.call.w.Header()
+	h := p.call().w.Header()
 	if kind == message.Compressed {
-		h.Set("Content-Encoding", p.call.outgoing.Name())
+		h.Set("Content-Encoding", p.call().outgoing.Name())
 	}
 	h.Set("Content-Length", strconv.Itoa(m.Len()))
-	p.call.addFields("trailer-", p.call.trailer)
-	return info, writeMessage(p.call.w, m)
+	p.call().addFields("trailer-", p.call().trailer)
+	return info, writeMessage(p.call().w, m)
 }
 
 func (p *webConnectUnary) end(st *status.Status, begun headerState) {
 	if st == nil || begun == headerWritten {
 		return
 	}
-	h := p.call.w.Header()
+	h := p.call().w.Header()
 	for _, name := range []string{"Content-Encoding", "Content-Length"} {
 		h.Del(name)
 	}
-	p.call.addFields("trailer-", p.call.trailer)
-	writeConnectError(p.call.w, connectHTTPStatus(st.Code()), st)
+	p.call().addFields("trailer-", p.call().trailer)
+	writeConnectError(p.call().w, connectHTTPStatus(st.Code()), st)
 }
 
 func (p *webConnectUnary) refuse(no *webRefusal) {
-	writeConnectError(p.call.w, no.httpStatus, no.st)
+	writeConnectError(p.call().w, no.httpStatus, no.st)
 }
 
 // webConnectStream is a stream of the Connect protocol: enveloped messages, the last of which is the

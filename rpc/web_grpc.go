@@ -68,13 +68,21 @@ func accepts(list, name string) bool {
 // setGRPCHeader sets the response's fields that gRPC and gRPC-Web share. The content type is the
 // request's.
 func (c *webCall) setGRPCHeader(h http.Header) {
-	h.Set("Content-Type", c.r.Header.Get("Content-Type"))
+	h["Content-Type"] = c.sameContentType()
 	if c.outgoing != nil {
 		h.Set("Grpc-Encoding", c.outgoing.Name())
 	}
 	if c.srv.accepts != "" {
-		h.Set("Grpc-Accept-Encoding", c.srv.accepts)
+		h["Grpc-Accept-Encoding"] = c.srv.acceptsField
 	}
+}
+
+// sameContentType is the request's content type, for the response.
+func (c *webCall) sameContentType() []string {
+	if ct := c.r.Header["Content-Type"]; len(ct) > 0 {
+		return ct[:1:1]
+	}
+	return []string{""}
 }
 
 // writeFramed compresses and frames m and writes it.
@@ -107,36 +115,42 @@ func writeMessage(w io.Writer, m message.Message) error {
 }
 
 // webGRPC is gRPC over net/http's HTTP/2.
-type webGRPC struct{ call *webCall }
+type webGRPC webCall
 
-func (p *webGRPC) header(h http.Header) { p.call.setGRPCHeader(h) }
+func (p *webGRPC) call() *webCall { return (*webCall)(p) }
+
+func (p *webGRPC) header(h http.Header) { p.call().setGRPCHeader(h) }
 
 func (p *webGRPC) message(m message.Message) (payloadInfo, error) {
-	return p.call.writeFramed(p.call.w, m)
+	return p.call().writeFramed(p.call().w, m)
 }
 
 func (p *webGRPC) end(st *status.Status, begun headerState) {
 	prefix := http.TrailerPrefix
-	if !p.call.sentHeader { // a response of nothing but the status
-		p.header(p.call.w.Header())
+	if !p.call().sentHeader { // a response of nothing but the status
+		p.header(p.call().w.Header())
 		prefix = ""
 	}
-	putStatusFields(p.call.w.Header(), prefix, st)
-	p.call.addFields(prefix, p.call.trailer)
+	putStatusFields(p.call().w.Header(), prefix, st)
+	p.call().addFields(prefix, p.call().trailer)
 	if prefix == "" {
-		p.call.w.WriteHeader(http.StatusOK)
+		p.call().w.WriteHeader(http.StatusOK)
 	}
 }
 
 func (p *webGRPC) refuse(no *webRefusal) {
-	p.call.setGRPCHeader(p.call.w.Header())
-	putStatusFields(p.call.w.Header(), "", no.st)
-	p.call.w.WriteHeader(no.httpStatus)
+	p.call().setGRPCHeader(p.call().w.Header())
+	putStatusFields(p.call().w.Header(), "", no.st)
+	p.call().w.WriteHeader(no.httpStatus)
 }
 
 // putStatusFields adds grpc-status and what belongs to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	if st == nil {
+		if prefix == http.TrailerPrefix {
+			h[http.TrailerPrefix+"Grpc-Status"] = []string{"0"}
+			return
+		}
 		h.Set(prefix+"Grpc-Status", "0")
 		return
 	}

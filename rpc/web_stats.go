@@ -18,7 +18,7 @@ type webStats struct {
 }
 
 // begin tags the call's context and tells of its header.
-func (s *webStats) begin(c *webCall, md metadata.MD) {
+func (s *webStats) begin(c *webCall) {
 	s.handlers = c.srv.opts.stats
 	if len(s.handlers) == 0 {
 		return
@@ -37,7 +37,7 @@ func (s *webStats) begin(c *webCall, md metadata.MD) {
 			wire += len(name) + len(v)
 		}
 	}
-	p := c.peer()
+	p, md := (*webContext)(c).peer(), (*webContext)(c).metadata()
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.InHeader{FullMethod: c.path, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr,
 			Compression: s.encoding, WireLength: wire, Header: md.Copy()})

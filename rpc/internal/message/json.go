@@ -20,14 +20,22 @@ func (JSON) Marshal(a *tarn.Pool, v any) (Message, error) {
 	if m == nil {
 		return Message{}, fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
-	text, err := protojson.MarshalOptions{}.Marshal(m)
+	b := a.Get(Headroom + smallJSON)
+	text, err := protojson.MarshalOptions{}.MarshalAppend(b.Bytes()[:Headroom], m)
 	if err != nil {
+		b.Free()
 		return Message{}, err
 	}
-	b := a.Get(Headroom+len(text)).Narrow(Headroom, Headroom+len(text))
-	copy(b.Bytes(), text)
-	return Message{Buf: b}, nil
+	if &text[0] != &b.Bytes()[0] { // there was not room enough
+		b.Free()
+		b = a.Get(len(text))
+		copy(b.Bytes(), text)
+	}
+	return Message{Buf: b.Narrow(Headroom, len(text))}, nil
 }
+
+// smallJSON is the length in bytes up to which a message is written into pooled memory without a copy.
+const smallJSON = 1 << 10
 
 // Unmarshal fills v from JSON. An empty message is that of an empty body.
 func (JSON) Unmarshal(m *Message, v any) error {

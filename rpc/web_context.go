@@ -1,0 +1,220 @@
+package rpc
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/lifetime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+// webContext is a webCall as its handler's context: one object answers for deadline, cancellation,
+// metadata, peer and transport stream, each made when asked for. Its parent is the request's context.
+type webContext webCall
+
+var _ context.Context = (*webContext)(nil)
+
+// webLife is what a webContext keeps.
+type webLife struct {
+	at    time.Time   // the deadline; zero: none of the call's own
+	timer *time.Timer // of the deadline; nil: none
+
+	mu    sync.Mutex
+	state lifetime.State
+	stop  func() bool // ends the registration with the request's context; nil: none
+	md    metadata.MD // nil until asked for
+	from  *peer.Peer  // nil until asked for
+
+	cutMu    sync.Mutex // held while the request's and the response's deadlines are set
+	returned bool       // the ResponseWriter must not be touched any more
+}
+
+// begin starts the call's time.
+func (c *webContext) begin() {
+	if !c.bounded {
+		return
+	}
+	c.life.at = time.Now().Add(c.timeout)
+	if c.timeout <= 0 {
+		c.expire()
+		return
+	}
+	c.life.timer = time.AfterFunc(c.timeout, c.expire)
+}
+
+// finish ends the context when the handler has returned.
+func (c *webContext) finish() {
+	if c.life.timer != nil {
+		c.life.timer.Stop()
+	}
+	c.life.cutMu.Lock()
+	c.life.returned = true
+	c.life.cutMu.Unlock()
+	c.end(context.Canceled)
+}
+
+// lastWrite is how long the status may take to be written after the call's deadline has passed.
+const lastWrite = time.Second
+
+// expire ends the context, and the handler's reads and writes, which net/http's do not by themselves.
+func (c *webContext) expire() {
+	c.end(context.DeadlineExceeded)
+	c.life.cutMu.Lock()
+	defer c.life.cutMu.Unlock()
+	if c.life.returned {
+		return
+	}
+	control := http.NewResponseController(c.w)
+	// A writer without deadlines blocks until its client reads or goes away.
+	_ = control.SetReadDeadline(time.Now())
+	_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
+}
+
+// end ends the context with err unless it has ended already.
+func (c *webContext) end(err error) {
+	l := &c.life
+	l.mu.Lock()
+	run, first := l.state.End(err)
+	stop := l.stop
+	l.mu.Unlock()
+	if first && stop != nil {
+		stop()
+	}
+	run.Run()
+}
+
+// Deadline is the call's or the request's, whichever is earlier.
+func (c *webContext) Deadline() (time.Time, bool) {
+	at, ok := c.r.Context().Deadline()
+	if own := c.life.at; !own.IsZero() && (!ok || own.Before(at)) {
+		return own, true
+	}
+	return at, ok
+}
+
+// Done is closed when the call is over: cancelled, expired, disconnected, or returned from.
+func (c *webContext) Done() <-chan struct{} {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	c.follow()
+	return c.life.state.Done()
+}
+
+// follow registers with the request's context when something waits for the end. life.mu is held.
+func (c *webContext) follow() {
+	l, parent := &c.life, c.r.Context()
+	if l.state.Err() == nil && l.stop == nil && parent.Done() != nil {
+		l.stop = context.AfterFunc(parent, func() { c.end(parent.Err()) })
+	}
+}
+
+// Err is nil until Done would be closed.
+func (c *webContext) Err() error {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	if err := c.life.state.Err(); err != nil {
+		return err
+	}
+	return c.r.Context().Err()
+}
+
+// AfterFunc lets package context derive contexts without a goroutine for each; see context.AfterFunc.
+func (c *webContext) AfterFunc(f func()) (stop func() bool) {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	c.follow()
+	a := c.life.state.AfterFunc(f)
+	return func() bool {
+		c.life.mu.Lock()
+		defer c.life.mu.Unlock()
+		return c.life.state.Stop(a)
+	}
+}
+
+// Value answers for the keys of packages metadata, peer and grpc, and asks the request's context for
+// the rest.
+func (c *webContext) Value(key any) any {
+	switch key {
+	case metadataKey:
+		return c.metadata()
+	case peerKey:
+		return c.peer()
+	case streamKey:
+		return grpc.ServerTransportStream((*webTransport)(c))
+	}
+	return c.r.Context().Value(key)
+}
+
+// metadata is what the handler sees of the request's fields. It is shared and must not be changed, which
+// package metadata sees to by copying.
+func (c *webContext) metadata() metadata.MD {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	if c.life.md == nil {
+		// Binary values were checked when the call began.
+		c.life.md, _ = requestMetadata(c.r)
+	}
+	return c.life.md
+}
+
+// checkMetadata fails if a binary value is not base64.
+func (c *webCall) checkMetadata() (err error) {
+	for name := range c.r.Header {
+		if n := len(name) - len(binSuffix); n >= 0 && strings.EqualFold(name[n:], binSuffix) {
+			c.life.md, err = requestMetadata(c.r)
+			return err
+		}
+	}
+	return nil
+}
+
+const binSuffix = "-bin"
+
+// requestMetadata is the metadata among the fields of r.
+func requestMetadata(r *http.Request) (metadata.MD, error) {
+	md := make(metadata.MD, len(r.Header)+1)
+	if r.Host != "" {
+		md[":authority"] = []string{r.Host}
+	}
+	for name, values := range r.Header {
+		key := strings.ToLower(name)
+		if webReserved(key) {
+			continue
+		}
+		for _, v := range values {
+			if err := addMetadata(md, key, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return md, nil
+}
+
+// peer is what package peer tells the handler of the client.
+func (c *webContext) peer() *peer.Peer {
+	c.life.mu.Lock()
+	defer c.life.mu.Unlock()
+	if c.life.from == nil {
+		c.life.from = requestPeer(c.r)
+	}
+	return c.life.from
+}
+
+func requestPeer(r *http.Request) *peer.Peer {
+	p := &peer.Peer{Addr: webAddr(r.RemoteAddr)}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		p.LocalAddr = local
+	}
+	if r.TLS != nil {
+		p.AuthInfo = credentials.TLSInfo{State: *r.TLS,
+			CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+	}
+	return p
+}
