@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tarn-go/tarn/bench/internal/child"
 )
 
 func main() {
@@ -83,7 +85,7 @@ func compare(pattern string, turns int) (ok bool, err error) {
 			verdict, ok = "FAIL", false
 		}
 		fmt.Printf("%-34s %8.0f /%7.0f %8.0f /%7.0f %6.2f %5d /%4d %7d /%6d %7d /%5d   %s\n", a.name, mb(t.peak), mb(g.peak),
-			ms(t.cpu), ms(g.cpu), float64(t.cpu)/float64(max(g.cpu, tick)), t.conns, g.conns, t.calls, g.calls, t.failed, g.failed, verdict)
+			ms(t.cpu), ms(g.cpu), float64(t.cpu)/float64(max(g.cpu, child.Tick)), t.conns, g.conns, t.calls, g.calls, t.failed, g.failed, verdict)
 	}
 	return ok, nil
 }

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"os"
 
+	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip"
@@ -55,10 +54,6 @@ func (service) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, s pb.TestSe
 
 // serve runs a server with default options until standard input ends. It prints its address.
 func serve(name string) error {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	var s interface {
 		grpc.ServiceRegistrar
 		Serve(net.Listener) error
@@ -73,10 +68,9 @@ func serve(name string) error {
 		return fmt.Errorf("there is no server %q", name)
 	}
 	pb.RegisterTestServiceServer(s, service{})
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		s.Stop()
-	}()
-	fmt.Println(lis.Addr())
-	return s.Serve(lis)
+	l, err := child.Listen(s.Stop)
+	if err != nil {
+		return err
+	}
+	return s.Serve(l)
 }

@@ -14,7 +14,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -22,10 +21,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/tarn-go/tarn/bench/internal/child"
 )
 
 func main() {
@@ -130,52 +128,22 @@ type measurement struct {
 	wall, user, kernel float64
 }
 
-// server is a contestant's process.
-type server struct {
-	cmd  *exec.Cmd
-	addr string
-	stop func()
-}
-
-// start starts c, which runs until stop is called, or ctx ends.
-func start(ctx context.Context, c contestant) (*server, error) {
-	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdin, err := cmd.StdinPipe() // its end ends the server
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	stop := func() {
-		stdin.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	}
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("the server did not start: %w", err)
-	}
-	return &server{cmd, strings.TrimSpace(addr), stop}, nil
+// start starts c, which runs until it is killed, or ctx ends.
+func start(ctx context.Context, c contestant) (*child.Process, error) {
+	return child.Start(exec.CommandContext(ctx, c.command[0], c.command[1:]...))
 }
 
 // measure starts a server, warms it up, and has client load it for about so many seconds.
 func measure(dir string, c contestant, client client, size int, seconds float64) (measurement, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	s, err := start(ctx, c)
+	p, err := start(ctx, c)
 	if err != nil {
 		return measurement{}, err
 	}
-	defer s.stop()
+	defer p.Kill()
 	// Warm, until it is known how many calls a second there are.
-	load := load{dir: dir, addr: s.addr, size: size, conns: 4, streams: 32, calls: 256}
+	load := load{dir: dir, addr: p.Addr, size: size, conns: 4, streams: 32, calls: 256}
 	begun := time.Now()
 	for err := client(ctx, load); ; err = client(ctx, load) {
 		if err != nil {
@@ -189,7 +157,7 @@ func measure(dir string, c contestant, client client, size int, seconds float64)
 		load.calls *= 4
 		begun = time.Now()
 	}
-	userBefore, kernelBefore, err := times(s.cmd.Process.Pid)
+	before, err := p.Times()
 	if err != nil {
 		return measurement{}, err
 	}
@@ -198,32 +166,10 @@ func measure(dir string, c contestant, client client, size int, seconds float64)
 		return measurement{}, err
 	}
 	wall := time.Since(begun)
-	user, kernel, err := times(s.cmd.Process.Pid)
+	after, err := p.Times()
 	if err != nil {
 		return measurement{}, err
 	}
-	n := float64(load.calls)
-	return measurement{load.calls, float64(wall) / n, float64(user-userBefore) / n, float64(kernel-kernelBefore) / n}, nil
-}
-
-// tick is the unit of processor time in /proc/PID/stat: USER_HZ, which is 100 on every Linux.
-const tick = time.Second / 100
-
-// times returns the processor time that a process has used.
-func times(pid int) (user, kernel time.Duration, err error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	// The second field is the command's name in parentheses, which may hold anything.
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	if len(fields) < 13 {
-		return 0, 0, syscall.EINVAL
-	}
-	u, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, 0, err
-	}
-	k, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(u) * tick, time.Duration(k) * tick, err
+	n, took := float64(load.calls), after.Sub(before)
+	return measurement{load.calls, float64(wall) / n, float64(took.User) / n, float64(took.Kernel) / n}, nil
 }

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"os"
 
+	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -23,10 +22,6 @@ func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleRespon
 
 // serve runs a Go server until standard input ends. It prints its address.
 func serve(name string) error {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	const window = 16 << 20
 	var s interface {
 		grpc.ServiceRegistrar
@@ -44,10 +39,9 @@ func serve(name string) error {
 		return fmt.Errorf("there is no server %q", name)
 	}
 	pb.RegisterTestServiceServer(s, echo{})
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		s.Stop()
-	}()
-	fmt.Println(lis.Addr())
-	return s.Serve(lis)
+	l, err := child.Listen(s.Stop)
+	if err != nil {
+		return err
+	}
+	return s.Serve(l)
 }

@@ -7,13 +7,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tarn-go/tarn/bench/internal/child"
 )
 
 // idleConns is how many connections BenchmarkIdle opens.
@@ -66,7 +67,7 @@ func idle(b *testing.B, p peer, sec security) {
 	clientBefore, serverBefore := memoryInUse(), server.memory(b)
 	clients := make([]client, idleConns)
 	for i := range clients {
-		clients[i] = p.client(b, server.addr, sec)
+		clients[i] = p.client(b, server.Addr, sec)
 		resp, err := clients[i].unary(context.Background(), request(100))
 		if err == nil {
 			err = checkSize(resp, 100)
@@ -106,61 +107,39 @@ func memoryInUse() float64 {
 	return float64(s[0].Value.Uint64() + s[1].Value.Uint64())
 }
 
-type idleServer struct {
-	addr string
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Scanner
-}
+// idleServer is the server's process.
+type idleServer struct{ *child.Process }
 
-func startIdleServer(b *testing.B, peer, tls string) *idleServer {
+func startIdleServer(b *testing.B, peer, tls string) idleServer {
 	b.Helper()
-	exe, err := os.Executable()
+	cmd, err := child.Self()
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &idleServer{cmd: exec.Command(exe)}
-	s.cmd.Env = append(os.Environ(), idleEnv+"="+peer+" "+tls)
-	s.cmd.Stderr = os.Stderr
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		b.Fatal(err)
-	}
-	out, err := s.cmd.StdoutPipe()
+	cmd.Env = append(os.Environ(), idleEnv+"="+peer+" "+tls)
+	p, err := child.Start(cmd)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.out = bufio.NewScanner(out)
-	if err := s.cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	s.addr = s.line(b)
-	return s
-}
-
-func (s *idleServer) line(b *testing.B) string {
-	b.Helper()
-	if !s.out.Scan() {
-		b.Fatalf("the server's process ended: %v", s.out.Err())
-	}
-	return s.out.Text()
+	return idleServer{p}
 }
 
 // memory asks the server for its memoryInUse.
-func (s *idleServer) memory(b *testing.B) float64 {
+func (s idleServer) memory(b *testing.B) float64 {
 	b.Helper()
-	if _, err := fmt.Fprintln(s.in); err != nil {
+	text, err := s.Ask()
+	if err != nil {
 		b.Fatal(err)
 	}
-	v, err := strconv.ParseFloat(s.line(b), 64)
+	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return v
 }
 
-func (s *idleServer) stop(b *testing.B) {
-	s.in.Close()
-	if err := s.cmd.Wait(); err != nil {
+func (s idleServer) stop(b *testing.B) {
+	if err := s.Close(); err != nil {
 		b.Errorf("the server's process: %v", err)
 	}
 }

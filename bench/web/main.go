@@ -8,25 +8,19 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -35,8 +29,6 @@ import (
 const (
 	path    = "/grpc.testing.TestService/UnaryCall"
 	callers = 32
-	// ticks is how many units of /proc/PID/stat make a second (USER_HZ).
-	ticks = 100
 )
 
 func main() {
@@ -67,10 +59,6 @@ func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleRespon
 
 // serve prints its address and serves until standard input ends.
 func serve(name string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	both := new(http.Protocols)
 	both.SetHTTP1(true)
 	both.SetUnencryptedHTTP2(true)
@@ -91,11 +79,10 @@ func serve(name string) error {
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		srv.Close()
-	}()
-	fmt.Println(l.Addr())
+	l, err := child.Listen(func() { srv.Close() })
+	if err != nil {
+		return err
+	}
 	if err := run(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -105,57 +92,19 @@ func serve(name string) error {
 // process is a server that runs.
 type process struct {
 	name string
-	cmd  *exec.Cmd
-	in   io.Closer
-	addr string
+	*child.Process
 }
 
 func start(name string) (*process, error) {
-	self, err := os.Executable()
+	cmd, err := child.Self("-server", name)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "-server", name)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	p, err := child.Start(cmd)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	return &process{name, cmd, in, strings.TrimSpace(addr)}, nil
-}
-
-func (p *process) stop() {
-	p.in.Close()
-	p.cmd.Wait()
-}
-
-// spent is the processor time that the process has used.
-func (p *process) spent() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	sum := 0
-	for _, f := range fields[11:13] { // utime and stime, see proc(5)
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return time.Duration(sum) * time.Second / ticks, nil
+	return &process{name, p}, nil
 }
 
 // shape is one kind of call.
@@ -179,7 +128,7 @@ func measure(calls, turns int) error {
 		if err != nil {
 			return err
 		}
-		defer p.stop()
+		defer p.Close()
 		servers = append(servers, p)
 	}
 	fmt.Printf("%-28s %14s %14s %22s %8s\n", "100 B unary, µs a call", "connect-go", "tarn", "tarn / connect-go", "target")
@@ -219,11 +168,11 @@ func (s shape) turn(p *process, calls int) (float64, error) {
 	version.SetUnencryptedHTTP2(s.http2)
 	tr := &http.Transport{Protocols: version, MaxIdleConnsPerHost: callers, DisableCompression: true}
 	defer tr.CloseIdleConnections()
-	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.addr+path, s.opts...)
+	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.Addr+path, s.opts...)
 	in := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	before, err := p.spent()
+	before, err := p.Times()
 	if err != nil {
 		return 0, err
 	}
@@ -245,6 +194,6 @@ func (s shape) turn(p *process, calls int) (float64, error) {
 		return 0, err
 	default:
 	}
-	after, err := p.spent()
-	return (after - before).Seconds() * 1e6 / float64(calls/callers*callers), err
+	after, err := p.Times()
+	return after.Sub(before).Sum().Seconds() * 1e6 / float64(calls/callers*callers), err
 }
