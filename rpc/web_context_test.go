@@ -1,0 +1,151 @@
+package rpc_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+// emptyCall is a server whose EmptyCall is a function.
+type emptyCall struct {
+	pb.UnimplementedTestServiceServer
+	f func(context.Context) error
+}
+
+func (s emptyCall) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
+	return new(pb.Empty), s.f(ctx)
+}
+
+// serveEmpty has f answer one request of Connect, made with header, through ServeHTTP, and returns the
+// HTTP status.
+func serveEmpty(t *testing.T, ctx context.Context, header http.Header, f func(context.Context) error) int {
+	t.Helper()
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+	pb.RegisterTestServiceServer(s, emptyCall{f: f})
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/grpc.testing.TestService/EmptyCall", strings.NewReader("{}"))
+	r.Header = header
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code
+}
+
+type testKey struct{}
+
+// TestWebContext: the context of a handler under ServeHTTP has the call's deadline, metadata, peer and
+// transport stream and the values of the request's, and stays valid when it is kept.
+func TestWebContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept, child context.Context
+		begun := time.Now()
+		parent, cancel := context.WithDeadline(context.WithValue(context.Background(), testKey{}, "value"), begun.Add(time.Hour))
+		defer cancel()
+		got := serveEmpty(t, parent, http.Header{"Connect-Timeout-Ms": {"5000"}, "X-One": {"1"}, "X-Two-Bin": {"AQI"}}, func(ctx context.Context) error {
+			kept = ctx
+			var stop func()
+			child, stop = context.WithCancel(ctx)
+			_ = stop // its parent ends it
+			if at, ok := ctx.Deadline(); !ok || at.Sub(begun) != 5*time.Second {
+				t.Errorf("the deadline is %v after the beginning", at.Sub(begun))
+			}
+			if ctx.Err() != nil || child.Err() != nil || ctx.Value(testKey{}) != "value" {
+				t.Errorf("the context has ended: %v, %v, or has not the request's values", ctx.Err(), child.Err())
+			}
+			if m, ok := grpc.Method(ctx); !ok || m != "/grpc.testing.TestService/EmptyCall" {
+				t.Errorf("the method is %q", m)
+			}
+			return nil
+		})
+		if got != http.StatusOK {
+			t.Errorf("status %d", got)
+		}
+		synctest.Wait()
+		for _, ctx := range []context.Context{kept, child} {
+			select {
+			case <-ctx.Done():
+			default:
+				t.Error("a context that is kept goes on when the handler has returned")
+			}
+			if ctx.Err() != context.Canceled {
+				t.Errorf("ended with %v", ctx.Err())
+			}
+			md, _ := metadata.FromIncomingContext(ctx)
+			if got := md.Get("x-one"); len(got) != 1 || got[0] != "1" {
+				t.Errorf("metadata %v", md)
+			}
+			if got := md.Get("x-two-bin"); len(got) != 1 || got[0] != "\x01\x02" {
+				t.Errorf("metadata %v", md)
+			}
+			if p, ok := peer.FromContext(ctx); !ok || p.Addr.String() == "" {
+				t.Error("no peer")
+			}
+		}
+	})
+}
+
+// TestWebContextEnds: the context ends with the deadline and with the request's context, for contexts
+// derived from it too.
+func TestWebContextEnds(t *testing.T) {
+	for _, derive := range []struct {
+		name string
+		from func(context.Context) (context.Context, func())
+	}{
+		{"itself", func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }},
+		{"derived", func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithCancel(context.WithValue(ctx, testKey{}, 1))
+			return ctx, cancel
+		}},
+	} {
+		t.Run(derive.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, ms := range []string{"0", "50"} {
+					begun := time.Now()
+					got := serveEmpty(t, context.Background(), http.Header{"Connect-Timeout-Ms": {ms}}, func(ctx context.Context) error {
+						ctx, cancel := derive.from(ctx)
+						defer cancel()
+						<-ctx.Done()
+						return ctx.Err()
+					})
+					if got != http.StatusGatewayTimeout || time.Since(begun) > 50*time.Millisecond {
+						t.Errorf("timeout %s ms: status %d after %v", ms, got, time.Since(begun))
+					}
+				}
+				parent, cancel := context.WithCancel(context.Background())
+				time.AfterFunc(time.Second, cancel)
+				got := serveEmpty(t, parent, http.Header{"Connect-Timeout-Ms": {"5000"}}, func(ctx context.Context) error {
+					ctx, stop := derive.from(ctx)
+					defer stop()
+					ended := make(chan struct{})
+					context.AfterFunc(ctx, func() { close(ended) })
+					<-ended
+					return ctx.Err()
+				})
+				if got != 499 {
+					t.Errorf("a cancelled request: status %d", got)
+				}
+			})
+		})
+	}
+}
+
+// TestWebMetadataThatIsNotBase64: it is refused before the handler runs.
+func TestWebMetadataThatIsNotBase64(t *testing.T) {
+	got := serveEmpty(t, context.Background(), http.Header{"X-Bin": {"!"}}, func(context.Context) error {
+		t.Error("the handler ran")
+		return nil
+	})
+	if got != http.StatusBadRequest {
+		t.Errorf("status %d", got)
+	}
+}
