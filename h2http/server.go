@@ -260,6 +260,9 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 	}
 	c.timer = time.AfterFunc(prefaceTimeout, c.onTimer)
 	e.mu.Lock()
+	if len(e.conns) == 0 {
+		e.workers.Open()
+	}
 	e.conns[c] = struct{}{}
 	going := e.going
 	e.mu.Unlock()
@@ -303,12 +306,13 @@ func (e *engine) shutdown() {
 	e.checkEmpty()
 }
 
-// checkEmpty tells those who wait that no connection is left. e.mu is held.
+// checkEmpty ends the workers when no connection is left, those of handlers that still run
+// when these return, and tells those who wait. e.mu is held.
 func (e *engine) checkEmpty() {
 	if len(e.conns) > 0 {
 		return
 	}
-	e.workers.EndIdle()
+	e.workers.Close()
 	if e.going && !e.gone {
 		e.gone = true
 		close(e.empty)

@@ -35,6 +35,10 @@ func (s *Streams) Of(ctx context.Context, conn *h2.Conn, nc net.Conn, state *tls
 	return c
 }
 
+// Close ends the goroutines that wait for further streams, and those of handlers when these return. The owner
+// calls it when its connections have ended.
+func (s *Streams) Close() { s.engine.workers.Close() }
+
 // Greeting says which protocol the first bytes of a connection begin.
 type Greeting uint8
 

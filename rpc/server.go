@@ -293,6 +293,7 @@ func (s *Server) Stop() {
 		s.handlers.Wait()
 	}
 	s.workers.Close()
+	s.web.streams.Close()
 	s.entity.Remove()
 }
 
@@ -319,6 +320,7 @@ func (s *Server) GracefulStop() {
 	s.stopping = stopped
 	s.mu.Unlock()
 	s.workers.Close()
+	s.web.streams.Close()
 	s.entity.Remove()
 }
 

@@ -307,10 +307,18 @@ func (p *Pool[J]) endIdle(then time.Time) {
 	}
 }
 
-// Close ends the idle workers, and the busy ones when they are done.
+// Close ends the idle workers, and the busy ones when they are done. Jobs are still
+// handled afterwards, each by a worker that ends when it finds no other.
 func (p *Pool[J]) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.EndIdle()
+}
+
+// Open has workers wait for further jobs again after Close.
+func (p *Pool[J]) Open() {
+	p.mu.Lock()
+	p.closed = false
+	p.mu.Unlock()
 }
