@@ -170,6 +170,78 @@ func literalField(name, value string) []byte {
 	return appendString(b, value)
 }
 
+// enteredField is a field as a literal that is entered in the table.
+func enteredField(name, value string) []byte {
+	i := staticName[name]
+	b := appendInt(nil, 0x40, 6, uint64(i))
+	if i == 0 {
+		b = appendString(b, name)
+	}
+	return appendString(b, value)
+}
+
+// TestDecoderRemembersEnteredLiterals: nginx keeps no table and sends the fields of each response as literals that
+// enter the table. They are remembered all the same, and the table is as another decoder's, in which they
+// push each other out.
+func TestDecoderRemembersEnteredLiterals(t *testing.T) {
+	plain := hpack.NewDecoder(tableSize, nil)
+	var d decoder
+	d.init(64<<10, "")
+	remembered := 0
+	const responses = 400
+	for i := range responses {
+		fields := []Field{
+			{Name: "server", Value: "nginx/1.22.1"}, {Name: "date", Value: fmt.Sprint("Sun, 22 Nov 2026 01:02:", i/100)},
+			{Name: "content-type", Value: "text/plain"}, {Name: "content-length", Value: "100"},
+		}
+		block := []byte{0x88}
+		for _, f := range fields {
+			block = append(block, enteredField(f.Name, f.Value)...)
+		}
+		if i%7 == 0 { // a field of its own, by the index that another entered has
+			fields = append(fields, fields[2])
+			block = append(block, 0x80|staticFields+2)
+		}
+		want := decodeAll(t, plain, block)
+		var h Header
+		if bad := d.decode(block, &h); bad != nil {
+			t.Fatal(bad)
+		}
+		got := append([]Field{{Name: ":status", Value: fmt.Sprint(h.Status)}}, append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...)...)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("response %d: got %v, want %v", i, got, want)
+		}
+		if h.Memo != nil && len(h.Fields) == 4 {
+			remembered++
+		}
+	}
+	if remembered < responses*9/10 {
+		t.Errorf("%d of %d responses were remembered", remembered, responses)
+	}
+	// The whole table is the other decoder's.
+	for i := range len(d.table.entries) {
+		block := append([]byte{0x88}, appendInt(nil, 0x80, 7, uint64(staticFields+1+i))...)
+		want := decodeAll(t, plain, block)
+		var h Header
+		if bad := d.decode(block, &h); bad != nil {
+			t.Fatal(bad)
+		}
+		if got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...); fmt.Sprint(got) != fmt.Sprint(want[1:]) {
+			t.Fatalf("entry %d: got %v, want %v", i, got, want[1:])
+		}
+	}
+	if _, err := plain.DecodeFull(appendInt(nil, 0x80, 7, uint64(staticFields+1+len(d.table.entries)))); err == nil {
+		t.Error("the other decoder has more entries")
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, e := range [3]string{"a", "b", "c"} {
+			d.table.add(entry{e, "value"})
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations to enter fields in a table that is full", n)
+	}
+}
+
 // TestDecoderRemembersLiterals: nghttp2 sends :path as a literal each time. What calls
 // have in common is remembered all the same, also when methods take turns, and what
 // differs comes as More, wherever a fixed field follows it.

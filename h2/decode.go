@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 )
@@ -22,7 +23,9 @@ const (
 // it has all the indexed fields that the block begins with: fewer were remembered while
 // the peer entered the others. A run of indexed fields
 // that has all pseudo-fields is remembered when it is first met; one with literals,
-// when a second block begins with it. Run's own.
+// when a second block begins with it. Literals that enter the table may be among them,
+// since nginx enters the same fields with each response; what a remembered run enters
+// is entered again. Run's own.
 type decoder struct {
 	table     table
 	limit     int    // of a list, in bytes as RFC 9113 section 6.5.2 counts them
@@ -52,7 +55,10 @@ type decoder struct {
 }
 
 // end is where a field of a run ends: in the block and in the key.
-type end struct{ block, key int }
+type end struct {
+	block, key int
+	enters     bool // it is entered in the table
+}
 
 // fieldID names a field that a block has by its index: the index of a static one, or
 // staticFields+1 and how many entries were added to the table before it.
@@ -61,8 +67,9 @@ type fieldID uint64
 // remembered is a run of fields.
 type remembered struct {
 	key     string
-	n       int    // fields
-	h       Header // without More
+	n       int     // fields
+	enters  []entry // of these, what is entered in the table
+	h       Header  // without More
 	memo    any
 	size    int
 	seen    pseudo
@@ -100,38 +107,64 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.fields, d.more = d.fields[:0], d.more[:0]
 	defer d.tidy()
 	d.scanRun(block)
+	i := d.longest()
+	if i < 0 {
+		return d.slow(block)
+	}
+	k := d.known[i]
+	if k.n < len(d.ends) && d.ends[k.n].enters {
+		if d.met(k.n) { // with the next field, too
+			return d.slow(block)
+		}
+		d.note()
+	}
+	if i > 0 { // the busy ones move to the front
+		d.known[i], d.known[i-1] = d.known[i-1], k
+	}
+	*h = k.h
+	h.Memo = &k.memo
+	d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
+	for _, e := range k.enters {
+		d.table.add(e)
+	}
+	rest := block[d.ends[k.n-1].block:]
+	if len(rest) == 0 {
+		return nil
+	}
+	d.inside, d.into = true, &d.more
+	return d.finish(rest)
+}
+
+// longest returns which of the remembered runs that the block begins with is the
+// longest; -1: there is none.
+func (d *decoder) longest() int {
+	best := -1
 	for i, k := range d.known[:d.nknow] {
-		if k.n > len(d.ends) || k.n < d.indexed || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
+		if k.n > len(d.ends) || k.n < d.indexed || best >= 0 && k.n <= d.known[best].n || string(d.key[:min(len(k.key), len(d.key))]) != k.key {
 			continue
 		}
-		if i > 0 { // the busy ones move to the front
-			d.known[i], d.known[i-1] = d.known[i-1], k
+		if best = i; k.n == len(d.ends) {
+			break
 		}
-		*h = k.h
-		h.Memo = &k.memo
-		d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
-		rest := block[d.ends[k.n-1].block:]
-		if len(rest) == 0 {
-			return nil
-		}
-		d.inside, d.into = true, &d.more
-		return d.finish(rest)
 	}
-	return d.slow(block)
+	return best
 }
 
 // scanRun finds the run of fields that block begins with and that can be remembered:
-// indexed ones, and literals that are not entered in the table nor sensitive. It leaves
-// in d.key what they are. Each field's part of the key says where it ends, so that a
-// run begins with another if its key does.
+// indexed ones, and literals that are not sensitive. It leaves in d.key what they are.
+// Each field's part of the key says where it ends, so that a run begins with another if
+// its key does. An index of the dynamic table behind a field that enters it ends the
+// run, since it does not count from the table as it is now.
 func (d *decoder) scanRun(block []byte) {
 	d.key, d.ends, d.indexed = d.key[:0], d.ends[:0], 0
+	moved := false
 	for at := 0; at < len(block) && len(d.ends) < maxRun; {
 		b := block[at]
+		e := end{enters: b&0xc0 == 0x40}
 		if b&0x80 != 0 {
 			v, next := scanInt(block, at, 7)
 			id, ok := d.table.id(v)
-			if next < 0 || !ok {
+			if next < 0 || !ok || moved && v > staticFields {
 				return
 			}
 			d.key = binary.LittleEndian.AppendUint64(d.key, uint64(id))
@@ -140,32 +173,41 @@ func (d *decoder) scanRun(block []byte) {
 				d.indexed++
 			}
 		} else {
+			bits, mark := uint(4), uint64(literal)
+			if e.enters {
+				bits, mark = 6, literal|entering
+			}
 			n := representationLen(block[at:])
-			if b&0xf0 != 0 || n == 0 {
+			if !e.enters && b&0xf0 != 0 || n == 0 {
 				return
 			}
-			v, next := scanInt(block, at, 4)
+			v, next := scanInt(block, at, bits)
 			var id fieldID
 			if v > 0 {
 				var ok bool
-				if id, ok = d.table.id(v); !ok {
+				if id, ok = d.table.id(v); !ok || moved && v > staticFields {
 					return
 				}
 			}
-			d.key = binary.LittleEndian.AppendUint64(d.key, literal|uint64(id))
+			d.key = binary.LittleEndian.AppendUint64(d.key, mark|uint64(id))
 			d.key = append(d.key, block[next:at+n]...)
 			at += n
+			moved = moved || e.enters
 		}
 		if len(d.key) > maxRemembered {
 			return
 		}
-		d.ends = append(d.ends, end{at, len(d.key)})
+		e.block, e.key = at, len(d.key)
+		d.ends = append(d.ends, e)
 	}
 }
 
 // literal marks a literal in a key: its name, if that has an index, and then its
-// strings as they were sent.
-const literal = 1 << 63
+// strings as they were sent. entering marks one that is entered in the table.
+const (
+	literal  = 1 << 63
+	entering = 1 << 62
+)
 
 // common returns how many fields the block's run has in common with a block before it.
 func (d *decoder) common() (n int) {
@@ -181,6 +223,23 @@ func (d *decoder) common() (n int) {
 	return n
 }
 
+// met reports whether a block before this one began with the same n+1 fields.
+func (d *decoder) met(n int) bool {
+	key := d.key[:d.ends[n].key]
+	for _, m := range d.missed {
+		if bytes.HasPrefix(m, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// note keeps the key of the block's run for met.
+func (d *decoder) note() {
+	d.missed[d.oldest] = append(d.missed[d.oldest][:0], d.key[:min(d.ends[len(d.ends)-1].key, maxMissed)]...)
+	d.oldest = (d.oldest + 1) % missedBlocks
+}
+
 // slow decodes a block that begins with nothing remembered, and remembers its run, or
 // as much of that as a block before it had, if that has all pseudo-fields.
 func (d *decoder) slow(block []byte) *badHeader {
@@ -192,9 +251,11 @@ func (d *decoder) slow(block []byte) *badHeader {
 	*d.h = Header{}
 	d.size, d.seen, d.regular = 0, 0, false
 	d.into = &d.fields
+	added := d.table.added
 	if reason := d.parse(block[:run]); reason != "" {
 		return &badHeader{conn: true, reason: reason}
 	}
+	enters, kept := d.table.last(int(d.table.added - added))
 	if run > 0 && run < len(block) {
 		d.into = &d.more
 	}
@@ -206,12 +267,12 @@ func (d *decoder) slow(block []byte) *badHeader {
 	if bad != nil {
 		return bad
 	}
-	if run > 0 && k.size <= maxRemembered && k.seen == d.seen {
+	if run > 0 && k.size <= maxRemembered && k.seen == d.seen && kept {
 		k.key, k.h.Fields = string(d.key[:d.ends[n-1].key]), d.h.Fields
+		k.enters = enters
 		d.h.Memo = d.remember(&k)
 	} else if len(d.ends) > 0 {
-		d.missed[d.oldest] = append(d.missed[d.oldest][:0], d.key[:min(d.ends[len(d.ends)-1].key, maxMissed)]...)
-		d.oldest = (d.oldest + 1) % missedBlocks
+		d.note()
 	}
 	return nil
 }

@@ -243,6 +243,9 @@ func FuzzHeaders(f *testing.F) {
 	f.Add([]byte{0x3f, 0xe1, 0x1f}, []byte{0x82, 0x86})
 	f.Add([]byte{0x82, 0x00, 0x81, 0xff}, []byte{})
 	f.Add([]byte{0x83, 0x04, 2, '/', 'a', 0x86, 0x00, 1, 'x', 1, '1'}, []byte{0x83, 0x04, 2, '/', 'a', 0x86, 0x00, 1, 'x', 1, '2'})
+	f.Add(append(append([]byte{0x88}, enteredField("server", "nginx")...), enteredField("date", "1")...),
+		append(append([]byte{0x88}, enteredField("server", "nginx")...), enteredField("date", "2")...))
+	f.Add(append(append([]byte{0x88}, enteredField("x", "1")...), 0xbe), append(append([]byte{0x88, 0xbe}, enteredField("x", "1")...), 0xbe, 0xbf))
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		if len(one) > 1<<16 || len(two) > 1<<16 {
 			return

@@ -1,14 +1,19 @@
 package h2
 
-import "golang.org/x/net/http2/hpack"
+import (
+	"slices"
+
+	"golang.org/x/net/http2/hpack"
+)
 
 // table is a decoder's dynamic table (RFC 7541 section 2.3.2), the oldest entry
 // first.
 type table struct {
 	entries []entry
-	added   uint64 // entries so far
-	size    int    // its cost
-	limit   int    // and bound
+	array   []entry // what entries is the end of, empty: evicted ones leave room at its beginning
+	added   uint64  // entries so far
+	size    int     // its cost
+	limit   int     // and bound
 }
 
 // id returns the name of the field with index i, which stays the same while other
@@ -39,10 +44,29 @@ func (e entry) cost() int { return len(e.name) + len(e.value) + entryCost }
 
 // add puts e in and the oldest out that have no room beside it (section 4.4).
 func (t *table) add(e entry) {
+	if n := len(t.entries); n == cap(t.entries) && n <= cap(t.array)/2 {
+		array := t.array[:cap(t.array)]
+		copy(array, t.entries)
+		clear(t.entries)
+		t.entries = array[:n]
+	}
+	full := len(t.entries) == cap(t.entries)
 	t.entries = append(t.entries, e)
+	if full {
+		t.array = t.entries[:0]
+	}
 	t.added++
 	t.size += e.cost()
 	t.evict()
+}
+
+// last returns the last n entries that were added; false: not all of them are in the
+// table any more.
+func (t *table) last(n int) ([]entry, bool) {
+	if n > len(t.entries) {
+		return nil, false
+	}
+	return slices.Clone(t.entries[len(t.entries)-n:]), true
 }
 
 func (t *table) resize(limit int) {
@@ -58,7 +82,7 @@ func (t *table) evict() {
 		n++
 	}
 	if t.entries = t.entries[n:]; len(t.entries) == 0 {
-		t.entries = nil
+		t.entries, t.array = nil, nil
 	}
 }
 
