@@ -28,7 +28,7 @@ type body struct {
 	owner bodyOwner
 
 	mu     sync.Mutex
-	ready  sync.Cond    // data, end or a failure
+	ready  *sync.Cond   // data, end or a failure; nil: nobody has waited yet
 	stream *h2.Stream   // window is given back on it; nil: not any more
 	data   tarn.Chain   // received and not read
 	err    error        // what follows data: io.EOF or a failure; nil: more may come
@@ -48,7 +48,15 @@ const (
 // start makes b ready for s. b must not be copied afterwards.
 func (b *body) start(owner bodyOwner, s *h2.Stream) {
 	b.owner, b.stream, b.left = owner, s, -1
-	b.ready.L = &b.mu
+}
+
+// changed wakes the reader if it waits, and unlocks b.mu.
+func (b *body) changed() {
+	ready := b.ready
+	b.mu.Unlock()
+	if ready != nil {
+		ready.Broadcast()
+	}
 }
 
 // put appends a received piece, which it takes ownership of.
@@ -74,12 +82,10 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 	} else {
 		buf.Free()
 	}
-	b.mu.Unlock()
 	if e == h2.End {
-		b.end(io.EOF)
-		return
+		b.ended(io.EOF)
 	}
-	b.ready.Broadcast()
+	b.changed()
 }
 
 // errLongContent is what reading a response gives that is longer than its
@@ -97,13 +103,17 @@ func (b *body) expect(n int64) {
 // counts. What was received before can still be read.
 func (b *body) end(err error) {
 	b.mu.Lock()
+	b.ended(err)
+	b.changed()
+}
+
+// ended is end. b.mu is held.
+func (b *body) ended(err error) {
 	if b.err == nil {
 		if b.err = err; err == io.EOF && b.left > 0 {
 			b.err = io.ErrUnexpectedEOF
 		}
 	}
-	b.mu.Unlock()
-	b.ready.Broadcast()
 }
 
 // detach ends b's use of its stream and frees what is unread; reading fails with err
@@ -115,8 +125,7 @@ func (b *body) detach(err error) {
 	if b.err == nil || b.err == io.EOF {
 		b.err = err
 	}
-	b.mu.Unlock()
-	b.ready.Broadcast()
+	b.changed()
 }
 
 // begin is called by each method that reads.
@@ -137,6 +146,9 @@ func (b *body) begin() {
 func (b *body) wait() error {
 	b.mu.Lock()
 	for b.data.Len() == 0 && b.err == nil && b.state != bodyClosed {
+		if b.ready == nil {
+			b.ready = sync.NewCond(&b.mu)
+		}
 		b.ready.Wait()
 	}
 	if b.state == bodyClosed {
@@ -242,8 +254,7 @@ func (b *body) Close() error {
 		return nil
 	}
 	b.drop()
-	b.mu.Unlock()
-	b.ready.Broadcast()
+	b.changed()
 	b.owner.bodyClosed()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -32,10 +33,10 @@ type call struct {
 	body     body // of the response
 	sending  requestBody
 
-	headed    chan struct{} // closed when the response's header has come, or the call has failed
-	continued chan struct{} // receives at 100 Continue; nil: not waited for
+	headed    chan struct{} // receives once: the response's header has come, or the call has failed
+	continued chan struct{} // receives at 100 Continue and when headed does; nil: not waited for
 
-	woken atomic.Bool // headed is closed
+	woken atomic.Bool // headed has been sent to
 
 	mu          sync.Mutex
 	stream      *h2.Stream
@@ -52,8 +53,7 @@ type call struct {
 	stop        func() bool // ends watching the context; nil: not watched
 	over        func()      // called once, when the stream has been released; nil: nothing
 
-	inlineMore [4]h2.Field
-	values     [7]string // of the response's Header, if they fit
+	values [6]string // of the response's Header, if they fit
 }
 
 // firstOut is what is sent first of a request. It is used until the stream is open.
@@ -77,9 +77,9 @@ const (
 	both      = sending | receiving
 )
 
-func newCall(c *clientConn, r *http.Request) *call {
-	x := &call{conn: c, request: r, head: r.Method == http.MethodHead, headed: make(chan struct{})}
-	x.trace = httptrace.ContextClientTrace(r.Context())
+func newCall(c *clientConn, r *http.Request, trace *httptrace.ClientTrace) *call {
+	x := &call{conn: c, request: r, trace: trace, head: r.Method == http.MethodHead}
+	x.headed = c.pool.signals.Get().(chan struct{})
 	x.body.start(x, nil)
 	x.body.data.SetPool(c.pool.mem)
 	return x
@@ -147,29 +147,34 @@ func (x *call) roundTrip() (*http.Response, error) {
 // await waits for the response's header.
 func (x *call) await(ctx context.Context) (*http.Response, error) {
 	var timeout <-chan time.Time
+	headed := x.headed
 	if d := x.conn.pool.headerTimeout; d > 0 {
 		// The time counts from when the request is sent; with a body that is later than
 		// now, and sending ends with the call.
 		select {
 		case <-x.sending.sent():
-		case <-x.headed:
+		case <-headed:
+			headed = nil
 		case <-ctx.Done():
 		}
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	select {
-	case <-x.headed:
-	case <-ctx.Done():
-		x.abandon(ctx.Err())
-		x.body.unwanted()
-		return nil, ctx.Err()
-	case <-timeout:
-		x.abandon(errHeaderTimeout)
-		x.body.unwanted()
-		return nil, errHeaderTimeout
+	if headed != nil {
+		select {
+		case <-headed:
+		case <-ctx.Done():
+			x.abandon(ctx.Err())
+			x.body.unwanted()
+			return nil, ctx.Err()
+		case <-timeout:
+			x.abandon(errHeaderTimeout)
+			x.body.unwanted()
+			return nil, errHeaderTimeout
+		}
 	}
+	x.conn.pool.signals.Put(x.headed) // nothing is sent to it any more
 	x.mu.Lock()
 	if err := x.err; err != nil {
 		x.mu.Unlock()
@@ -186,7 +191,12 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 // bind tells x its stream, which a callback may do before Open returns.
 func (x *call) bind(s *h2.Stream) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.bound(s)
+	x.mu.Unlock()
+}
+
+// bound is bind. x.mu is held.
+func (x *call) bound(s *h2.Stream) {
 	if x.stream == nil {
 		x.stream = s
 		x.body.mu.Lock()
@@ -258,8 +268,8 @@ func (x *call) bodyClosed() {
 
 // onHeaders takes the response's header, or its trailers.
 func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
-	x.bind(s)
 	x.mu.Lock()
+	x.bound(s)
 	if x.got != nil {
 		x.mu.Unlock()
 		x.onTrailers(h)
@@ -272,7 +282,9 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		}
 	}
 	x.got = responseShapeOf(h)
-	x.more = append(x.inlineMore[:0], h.More...)
+	if len(h.More) > 0 {
+		x.more = slices.Clone(h.More)
+	}
 	x.complete = e == h2.End
 	if h.Status > 299 && x.done&sending == 0 && x.request.Body != nil && x.request.Body != http.NoBody {
 		x.sending.refuse(x.request)
@@ -291,7 +303,16 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 // wake wakes the caller.
 func (x *call) wake() {
 	if x.woken.CompareAndSwap(false, true) {
-		close(x.headed)
+		x.headed <- struct{}{} // has room for it
+		x.goOn()
+	}
+}
+
+// goOn has the body sent that waits for 100 Continue, or for the end. It does not block.
+func (x *call) goOn() {
+	select {
+	case x.continued <- struct{}{}:
+	default:
 	}
 }
 
@@ -356,10 +377,7 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 		if x.trace != nil && x.trace.Got100Continue != nil {
 			x.trace.Got100Continue()
 		}
-		select {
-		case x.continued <- struct{}{}:
-		default:
-		}
+		x.goOn()
 	}
 }
 

@@ -32,18 +32,26 @@ type clientSettings struct {
 // clientPool is the connections of one transport.
 type clientPool struct {
 	clientSettings
-	maker  *h2.Maker
-	mem    *tarn.Pool
-	strict bool // the peer's limit on streams is waited for
-	blocks blockCache
-	firsts sync.Pool // of *firstOut
+	maker   *h2.Maker
+	mem     *tarn.Pool
+	strict  bool // the peer's limit on streams is waited for
+	blocks  blockCache
+	firsts  sync.Pool                 // of *firstOut
+	signals sync.Pool                 // of chan struct{} that hold one, of calls
+	last    atomic.Pointer[groupName] // what was asked for last; nil: not known
 
 	mu     sync.Mutex
-	groups map[groupKey]*group
+	groups map[groupKey]*groupName
 }
 
 // groupKey names a host.
 type groupKey struct{ scheme, addr string }
+
+// groupName is a group and what a request's URL calls it.
+type groupName struct {
+	groupKey
+	group *group
+}
 
 func newClientPool(s clientSettings) (*clientPool, error) {
 	n := s.maxHeader
@@ -59,11 +67,12 @@ func newClientPool(s clientSettings) (*clientPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &clientPool{clientSettings: s, maker: maker, mem: s.own.Pool, groups: make(map[groupKey]*group)}
+	p := &clientPool{clientSettings: s, maker: maker, mem: s.own.Pool, groups: make(map[groupKey]*groupName)}
 	if p.mem == nil {
 		p.mem = tarn.Shared()
 	}
 	p.firsts.New = func() any { return new(firstOut) }
+	p.signals.New = func() any { return make(chan struct{}, 1) }
 	p.strict = s.conf != nil && strictStreams(s.conf)
 	return p, nil
 }
@@ -71,37 +80,45 @@ func newClientPool(s clientSettings) (*clientPool, error) {
 // group returns the connections of a URL's host.
 func (p *clientPool) group(scheme, host string) *group {
 	as := groupKey{scheme, host}
+	if n := p.last.Load(); n != nil && n.groupKey == as {
+		return n.group
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.groups[as]
-	if g == nil {
-		g = p.groupAt(groupKey{scheme, authority(scheme, host)})
-		if g.groupKey != as {
-			p.groups[as] = g
-			g.names = append(g.names, as)
-		}
+	n := p.groups[as]
+	if n == nil {
+		n = p.name(as, p.groupAt(groupKey{scheme, authority(scheme, host)}))
 	}
-	return g
+	p.last.Store(n)
+	return n.group
 }
 
 // groupAt returns the connections of a host and port. p.mu is held.
 func (p *clientPool) groupAt(key groupKey) *group {
-	g := p.groups[key]
-	if g == nil {
-		g = &group{pool: p, groupKey: key, names: []groupKey{key}}
-		p.groups[key] = g
+	if n := p.groups[key]; n != nil {
+		return n.group
 	}
+	g := &group{pool: p, groupKey: key}
+	p.name(key, g)
 	return g
+}
+
+// name makes g what is found as key. p.mu is held.
+func (p *clientPool) name(key groupKey, g *group) *groupName {
+	n := p.groups[key]
+	if n == nil {
+		n = &groupName{key, g}
+		p.groups[key] = n
+		g.names = append(g.names, key)
+	}
+	return n
 }
 
 // keep puts a group back that was forgotten while a request had it in hand.
 func (p *clientPool) keep(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.groups[g.groupKey] == nil {
-		p.groups[g.groupKey] = g
-		g.names = append(g.names, g.groupKey)
-	}
+	p.name(g.groupKey, g)
 }
 
 // forget drops a group without connections.
@@ -109,11 +126,12 @@ func (p *clientPool) forget(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range g.names {
-		if p.groups[name] == g {
-			delete(p.groups, name)
-		}
+		delete(p.groups, name)
 	}
 	g.names = nil
+	if n := p.last.Load(); n != nil && n.group == g {
+		p.last.Store(nil)
+	}
 }
 
 // CloseIdleConnections closes the connections on which no request is under way.
@@ -127,9 +145,9 @@ func (p *clientPool) all() []*group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]*group, 0, len(p.groups))
-	for key, g := range p.groups {
-		if key == g.groupKey { // once, of all its names
-			all = append(all, g)
+	for key, n := range p.groups {
+		if key == n.group.groupKey { // once, of all its names
+			all = append(all, n.group)
 		}
 	}
 	return all
@@ -202,8 +220,7 @@ func (g *group) waitable() *clientConn {
 
 // get returns a connection for a request. wait says whether its limit on streams is to
 // be waited for; otherwise a stream could be opened just now.
-func (g *group) get(ctx context.Context, mode dialMode) (_ *clientConn, wait bool, _ error) {
-	trace := httptrace.ContextClientTrace(ctx)
+func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dialMode) (_ *clientConn, wait bool, _ error) {
 	asked := false
 	ask := func() {
 		if trace != nil && trace.GetConn != nil && !asked {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 )
 
@@ -55,7 +56,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, err
 	}
-	x := newCall(c.conn, r)
+	x := newCall(c.conn, r, httptrace.ContextClientTrace(r.Context()))
 	x.over = c.giveBack
 	resp, err := x.roundTrip()
 	if err != nil {

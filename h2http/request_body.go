@@ -161,12 +161,11 @@ func (x *call) awaitContinue() error {
 	timer := time.NewTimer(x.conn.pool.continueTimeout)
 	defer timer.Stop()
 	select {
-	case <-x.continued:
-	case <-timer.C:
-	case <-x.headed: // the final response, or the end
+	case <-x.continued: // or the final response, or the end
 		if x.sending.refused.Load() {
 			return errStopped
 		}
+	case <-timer.C:
 	}
 	return nil
 }

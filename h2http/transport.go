@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"sync"
@@ -179,16 +180,17 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 		return nil, fmt.Errorf("h2http: unsupported scheme %q", scheme)
 	}
 	g := p.group(scheme, r.URL.Host)
+	trace := httptrace.ContextClientTrace(r.Context())
 	first := r
 	for retry := 0; ; retry++ {
-		c, wait, err := g.get(r.Context(), mode)
+		c, wait, err := g.get(r.Context(), trace, mode)
 		if err != nil {
 			if r != first || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
 				closeBody(r)
 			}
 			return nil, err
 		}
-		call := newCall(c, r)
+		call := newCall(c, r, trace)
 		call.noWait = !wait
 		resp, err := call.roundTrip()
 		if err == nil {
