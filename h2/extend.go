@@ -3,7 +3,8 @@ package h2
 // What package h2http needs beyond gRPC's use of HTTP/2.
 
 // InformationalHandler is a client's Handler that receives informational responses
-// (1xx, RFC 9113 section 8.1). Without it they are skipped.
+// (1xx, RFC 9113 section 8.1). Without it they are skipped, and those of a stream that
+// together are longer than MaxHeaderList end it with PROTOCOL_ERROR.
 type InformationalHandler interface {
 	// OnInformational delivers one informational response. It is called like
 	// OnHeaders, any number of times before it. A 101 never arrives: HTTP/2 has none

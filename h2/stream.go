@@ -23,8 +23,9 @@ type Stream struct {
 	returnable int   // consumed, not yet given back
 	unread     int   // received, not yet consumed
 
-	headers int   // size of the header lists received
-	since   int64 // when the last window was given, for its growth
+	headers  int   // size of the header lists received
+	informed int   // size of the informational ones
+	since    int64 // when the last window was given, for its growth
 
 	wait *waiting // nil: no Write has waited yet
 	next *Stream  // list of spare streams
@@ -147,7 +148,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	}
 	s.id, s.state, s.flags = id, open, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
-	s.returnable, s.unread, s.since, s.headers = 0, 0, 0, 0
+	s.returnable, s.unread, s.since, s.headers, s.informed = 0, 0, 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority = DefaultPriority()
 	s.start.Store(notStarted)

@@ -257,6 +257,31 @@ func TestInformational(t *testing.T) {
 	s.Release()
 }
 
+// TestInformationalBounded: informational responses that nobody takes end their stream
+// when together they are longer than a header list may be.
+func TestInformationalBounded(t *testing.T) {
+	const limit = 4 << 10
+	size := len(":status") + len("103") + entryCost
+	for _, n := range []int{limit / size, limit/size + 1} {
+		r, c, _ := rawClient(t, Config{MaxHeaderList: limit})
+		k := newCall()
+		s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range n {
+			r.headers(1, More, ":status", "103")
+		}
+		r.headers(1, End, ":status", "200")
+		<-k.done
+		var se *StreamError
+		if bounded := errors.As(k.err, &se) && se.Code == ProtocolError && se.Fault == Peer; bounded != (n*size > limit) {
+			t.Errorf("%d bytes of informational responses: ended with %v", n*size, k.err)
+		}
+		s.Release()
+	}
+}
+
 // TestMalformedResponse: the stream is reset, the connection lives.
 func TestMalformedResponse(t *testing.T) {
 	for name, fields := range map[string][]string{

@@ -342,6 +342,14 @@ func TestHostileResponses(t *testing.T) {
 			p.fr.WriteData(id, false, prefixed(0, reply))
 			headers(p, id, true, "grpc-status", "0")
 		}, codes.OK},
+		{"informational without end", func(p *rawPeer, id uint32) {
+			for range 3000 { // of 42 bytes: more than a header list may have
+				headers(p, id, false, ":status", "103")
+			}
+			headers(p, id, false, good...)
+			p.fr.WriteData(id, false, prefixed(0, reply))
+			headers(p, id, true, "grpc-status", "0")
+		}, codes.Internal},
 		{"trailers only", func(p *rawPeer, id uint32) {
 			headers(p, id, true, append(good, "grpc-status", "5", "grpc-message", "%zz%41")...)
 		}, codes.NotFound},
