@@ -52,7 +52,7 @@ func bounded(t *testing.T, s *Conn, goroutines int, memory int64, attack func())
 // TestRapidReset is CVE-2023-44487: streams opened and reset at once.
 func TestRapidReset(t *testing.T) {
 	gate := make(chan struct{})
-	r, s, rec := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
+	r, s, rec := rawServer(t, Config{MaxStreams: 50, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { <-gate })
 	defer close(gate)
 	bounded(t, s, 60, 1<<20, func() {
 		sent := r.flood(1_000_000, func(i int) error {
@@ -114,7 +114,7 @@ func TestMadeYouReset(t *testing.T) {
 // earlier ones take all the room.
 func TestRefusedReset(t *testing.T) {
 	gate := make(chan struct{})
-	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { s.Started(); <-gate })
+	r, s, _ := rawServer(t, Config{MaxStreams: 10, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
 	defer close(gate)
 	bounded(t, s, 16, 1<<20, func() {
 		sent := r.flood(1_000_000, func(i int) error {
@@ -223,7 +223,7 @@ func TestResetAfterDeadline(t *testing.T) {
 		go r.listen()
 		resets := 100
 		if !past {
-			resets = 1_000_000 // until the connection ends: 500 a second are free
+			resets = 1_000_000 // until the connection ends: 5,000 a second are free
 		}
 		r.flood(resets, func(i int) error {
 			if err := r.request(uint32(2*i+1), End); err != nil {
@@ -488,7 +488,7 @@ func TestDeafPeer(t *testing.T) {
 		full := func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.send.ready.first != nil && s.send.state == sending
+			return !s.send.ready.empty() && s.send.state == sending
 		}
 		for end := time.Now().Add(20 * time.Second); !full(); {
 			if time.Now().After(end) {

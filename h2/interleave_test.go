@@ -59,7 +59,7 @@ func TestInterleaving(t *testing.T) {
 		framed := func() (n int, waits bool) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			w := c.send.ready.first
+			w := c.send.ready.long.first
 			if w == nil || c.send.state != sending {
 				return 0, false
 			}

@@ -3,40 +3,43 @@ package h2
 import "context"
 
 const (
-	// passing is the length in bytes up to which DATA goes before longer DATA that
-	// waits: it costs that next to nothing.
+	// passing is the length in bytes up to which DATA is short: it goes before longer
+	// DATA that waits, which costs that next to nothing.
 	passing = 16 << 10
 	// incrementalTurn is how many bytes of an incremental stream are sent before the
 	// next such stream has its turn.
 	incrementalTurn = 32 << 10
-	// passLimit is how many bytes of short DATA go before DATA that has waited longer,
-	// which then has a turn of at most passing bytes: peers whose window is used up by
-	// small calls get large ones, too.
+	// passLimit is how many bytes of short DATA go before long DATA that waits, which
+	// then has turns until it has sent a byte for every four: peers whose window is used
+	// up by small calls get large ones, too.
 	passLimit = 64 << 10
 	// scarce is the connection's window below which short DATA that need not wait is
-	// counted as well, and has to wait when that much has passed.
+	// counted as well, and has to wait when that much has passed, or other short DATA
+	// waits.
 	scarce = 256 << 10
 )
 
 // schedule lists the streams whose DATA waits and whose windows are open, in the
-// order in which they are served: by urgency (RFC 9218), then in the order in which
-// their Writes came, so that messages leave one after another. A stream that has
-// been served goes before those that have not, and short DATA before both, but when
-// passLimit bytes of it have gone, the Write that has waited longest has a turn. A
+// order in which they are served: by urgency (RFC 9218), and within an urgency short
+// DATA before long, but when passLimit bytes of it have gone, long DATA has a turn.
+// Short DATA goes in the order in which its Writes came. So does long DATA, except
+// that a stream that has begun goes on, so that messages leave one after another. A
 // stream whose window is shut is not listed. Guarded by Conn.mu.
-type schedule struct{ first, last *waiting }
+type schedule struct{ short, long turns }
+
+// turns is a list of Writes in the order in which they are served.
+type turns struct{ first, last *waiting }
 
 // waiting is a Write that waits until its DATA is queued; under Conn.mu. A stream
 // gets one when a Write first waits, and keeps it.
 type waiting struct {
 	s          *Stream
 	active     bool       // a Write waits
-	listed     bool       // in the schedule
+	in         *turns     // the list it is in; nil: none
 	begun      bool       // some of out was sent
-	number     uint64     // the later Write has the higher one
 	out        Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
 	done       chan error // receives when out has been sent, nil, or its stream has ended, why
-	next, prev *waiting   // in the schedule
+	next, prev *waiting   // in the list
 }
 
 func newWaiting(s *Stream) *waiting { return &waiting{s: s, done: make(chan error, 1)} }
@@ -45,31 +48,17 @@ func newWaiting(s *Stream) *waiting { return &waiting{s: s, done: make(chan erro
 // stream is open. c.mu is held.
 func (c *Conn) list(w *waiting) {
 	s := w.s
-	if !w.active || w.listed || s.out <= 0 {
+	if !w.active || w.in != nil || s.out <= 0 {
 		return
 	}
-	w.listed = true
-	l := &c.send.ready
-	urgency := s.priority.Urgency
-	if w.begun && !s.priority.Incremental || w.out.left() <= passing {
-		w.next = l.first
-		for w.next != nil && w.next.s.priority.Urgency < urgency {
-			w.next = w.next.next
-		}
-		if w.prev = l.last; w.next != nil {
-			w.prev = w.next.prev
-		}
-	} else {
-		w.prev = l.last
-		for w.prev != nil && w.prev.s.priority.Urgency > urgency {
-			w.prev = w.prev.prev
-		}
-		if w.next = l.first; w.prev != nil {
-			w.next = w.prev.next
-		}
+	switch ready := &c.send.ready; {
+	case w.out.left() <= passing:
+		ready.short.append(w)
+	case w.begun && !s.priority.Incremental:
+		ready.long.prepend(w)
+	default:
+		ready.long.append(w)
 	}
-	l.link(w.prev, w)
-	l.link(w, w.next)
 }
 
 // relist is called when the window of s has grown. c.mu is held.
@@ -79,17 +68,45 @@ func (c *Conn) relist(s *Stream) {
 	}
 }
 
-// unlist takes w off the list. c.mu is held.
+// unlist takes w off its list. c.mu is held.
 func (c *Conn) unlist(w *waiting) {
-	if w.listed {
-		w.listed = false
-		c.send.ready.link(w.prev, w.next)
-		w.prev, w.next = nil, nil
+	if w.in != nil {
+		w.in.link(w.prev, w.next)
+		w.in, w.prev, w.next = nil, nil, nil
 	}
 }
 
+// append puts w behind the others of its urgency.
+func (l *turns) append(w *waiting) {
+	prev := l.last
+	for prev != nil && prev.s.priority.Urgency > w.s.priority.Urgency {
+		prev = prev.prev
+	}
+	l.insert(prev, w)
+}
+
+// prepend puts w before the others of its urgency.
+func (l *turns) prepend(w *waiting) {
+	var prev *waiting
+	for next := l.first; next != nil && next.s.priority.Urgency < w.s.priority.Urgency; next = next.next {
+		prev = next
+	}
+	l.insert(prev, w)
+}
+
+// insert puts w behind prev; nil: at the beginning.
+func (l *turns) insert(prev, w *waiting) {
+	next := l.first
+	if prev != nil {
+		next = prev.next
+	}
+	w.in = l
+	l.link(prev, w)
+	l.link(w, next)
+}
+
 // link makes a and b neighbours; nil is the end of the list.
-func (l *schedule) link(a, b *waiting) {
+func (l *turns) link(a, b *waiting) {
 	if a == nil {
 		l.first = b
 	} else {
@@ -102,29 +119,37 @@ func (l *schedule) link(a, b *waiting) {
 	}
 }
 
-// oldest returns the Write that has waited longest of those as urgent as the first; nil:
-// none waits.
-func (l *schedule) oldest() *waiting {
-	old := l.first
-	for w := old; w != nil && w.s.priority.Urgency == l.first.s.priority.Urgency; w = w.next {
-		if w.number < old.number {
-			old = w
-		}
+// empty reports whether no stream is ready.
+func (r *schedule) empty() bool { return r.short.first == nil && r.long.first == nil }
+
+// next returns the Write that is served next, nil if none waits, and whether it is long
+// DATA that is served before short DATA because passed bytes of that have gone.
+func (r *schedule) next(passed int) (w *waiting, turn bool) {
+	short, long := r.short.first, r.long.first
+	switch {
+	case short == nil:
+		return long, false
+	case long == nil || short.s.priority.Urgency < long.s.priority.Urgency:
+		return short, false
+	case long.s.priority.Urgency < short.s.priority.Urgency:
+		return long, false
+	case passed >= passLimit:
+		return long, true
 	}
-	return old
+	return short, false
 }
 
-// mayPass reports whether n bytes of short DATA may be queued before the DATA that waits,
-// and counts them. c.mu is held.
-func (c *Conn) mayPass(n int) bool {
-	s := &c.send
-	if s.ready.first == nil || s.conn >= scarce {
+// mayPass reports whether n bytes of short DATA of s may be queued before the DATA that
+// waits, and counts them. c.mu is held.
+func (c *Conn) mayPass(s *Stream, n int) bool {
+	ready := &c.send.ready
+	if ready.empty() || c.send.conn >= scarce {
 		return true
 	}
-	if s.passed >= passLimit {
+	if w := ready.short.first; w != nil && w.s.priority.Urgency <= s.priority.Urgency || c.send.passed >= passLimit {
 		return false
 	}
-	s.passed += n
+	c.send.passed += n
 	return true
 }
 
@@ -143,14 +168,9 @@ func (c *Conn) fill() {
 		return
 	}
 	for room := max(c.fillLimit()-c.queued(), minFill); room > 0 && c.send.conn > 0; {
-		w := c.send.ready.first
+		w, turn := c.send.ready.next(c.send.passed)
 		if w == nil {
 			return
-		}
-		overdue := false // w has waited longest, and is served before its turn
-		if c.send.passed >= passLimit {
-			old := c.send.ready.oldest()
-			overdue, w = old != w, old
 		}
 		s := w.s
 		if s.out <= 0 { // the peer took window back
@@ -162,13 +182,13 @@ func (c *Conn) fill() {
 		if s.priority.Incremental {
 			n = min(n, incrementalTurn)
 		}
-		if overdue {
+		if turn {
 			n = min(n, passing)
 		}
-		if overdue || left > passing || c.send.passed >= passLimit {
-			c.send.passed = 0
-		} else {
+		if w.in == &c.send.ready.short {
 			c.send.passed += n
+		} else {
+			c.send.passed -= min(n*(passLimit/passing), c.send.passed)
 		}
 		room -= n
 		if n == left {
@@ -204,8 +224,7 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 		s.wait = newWaiting(s)
 	}
 	w := s.wait
-	w.active, w.out, w.number = true, *o, c.send.waits
-	c.send.waits++
+	w.active, w.out = true, *o
 	c.list(w)
 	c.kick()
 	var cancelled <-chan struct{}

@@ -3,11 +3,18 @@ package h2
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestTurns: Writes that wait for the connection's window go on in the order in
@@ -209,4 +216,113 @@ func TestShortDataLeavesTurns(t *testing.T) {
 	for _, s := range streams {
 		s.Release()
 	}
+}
+
+// TestTurnsByBytes: a stream that makes one long Write after another gets a fifth of a
+// window that the short Writes of many streams use up, however long its Writes are, and
+// these leave in the order in which they came.
+func TestTurnsByBytes(t *testing.T) {
+	for _, long := range []int{passing + 1, 64_000, 1_000_000} {
+		for _, short := range []int{8_000, 15_000} {
+			t.Run(fmt.Sprint(long, " beside ", short), func(t *testing.T) { testTurnsByBytes(t, long, short) })
+		}
+	}
+}
+
+func testTurnsByBytes(t *testing.T, long, short int) {
+	const callers, wanted = 16, 600_000
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		pool := tarntest.NewPool(t)
+		rec := newRecorder(t)
+		c, err := NewClient(a, rec, Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan struct{})
+		go func() { defer close(run); c.Run() }()
+		r := newRaw(t, b)
+		if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
+			t.Fatal(err)
+		}
+		go r.listen()
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+		<-rec.settled
+		open := func(n int) *Stream {
+			t.Helper()
+			o := &Out{Block: testRequest}
+			if n > 0 {
+				o.Data = pool.Get(n)
+			}
+			s, err := c.Open(context.Background(), newCall(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		streams := []*Stream{open(initialWindow), open(0)}
+		large := streams[1]
+		for range callers {
+			streams = append(streams, open(0))
+		}
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithCancel(context.Background())
+		var begun, passed []uint32 // short Writes, by stream
+		start := func(s *Stream, n int) {
+			wg.Go(func() { s.Write(ctx, &Out{Data: pool.Get(n)}) })
+			synctest.Wait()
+			if s != large {
+				begun = append(begun, s.ID())
+			}
+		}
+		start(large, long)
+		for _, s := range streams[2:] {
+			start(s, short)
+		}
+		of := map[uint32]int{}
+		seen, all := 0, 0
+		for of[large.ID()] < wanted {
+			r.fr.WriteWindowUpdate(0, uint32(short))
+			synctest.Wait()
+			r.mu.Lock()
+			frames := r.seen[seen:]
+			seen = len(r.seen)
+			r.mu.Unlock()
+			for _, f := range frames {
+				if f.typ != http2.FrameData || f.id == streams[0].ID() {
+					continue
+				}
+				of[f.id] += f.n
+				all += f.n
+				if f.id != large.ID() && of[f.id]%short == 0 {
+					passed = append(passed, f.id)
+				}
+			}
+			for _, s := range streams[1:] {
+				s.c.mu.Lock()
+				waits := s.wait.active
+				s.c.mu.Unlock()
+				if n := short; !waits {
+					if s == large {
+						n = long
+					}
+					start(s, n)
+				}
+			}
+			if all > 6*wanted {
+				t.Fatalf("long Writes sent %d of %d bytes", of[large.ID()], all)
+			}
+		}
+		if !slices.Equal(passed, begun[:len(passed)]) {
+			t.Errorf("short Writes of streams %v left in the order %v", begun, passed)
+		}
+		cancel()
+		wg.Wait()
+		for _, s := range streams {
+			s.Release()
+		}
+		a.Close()
+		b.Close()
+		<-run
+	})
 }

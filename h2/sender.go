@@ -55,14 +55,13 @@ type sender struct {
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
 	ready           schedule
-	waits           uint64 // Writes that have waited
-	passed          int    // bytes of short DATA that went before what has waited longer
-	window          int64  // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn            int64  // what the connection may send
-	maxFrame        int    // the peer's MAX_FRAME_SIZE
-	maxStreams      int    // client: how many streams may be open
-	greeted         bool   // the peer's first SETTINGS have come
-	extendedConnect bool   // the peer permits extended CONNECT
+	passed          int   // bytes of short DATA that long DATA has let pass and not yet made up for
+	window          int64 // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn            int64 // what the connection may send
+	maxFrame        int   // the peer's MAX_FRAME_SIZE
+	maxStreams      int   // client: how many streams may be open
+	greeted         bool  // the peer's first SETTINGS have come
+	extendedConnect bool  // the peer permits extended CONNECT
 	openers         []chan struct{}
 
 	closing bool          // when everything is sent, the writing half is closed
@@ -235,7 +234,7 @@ func (c *Conn) dropWriter() {
 
 // pending reports whether there is anything to send. c.mu is held.
 func (c *Conn) pending() bool {
-	return c.queued() > 0 || c.send.ready.first != nil && c.send.conn > 0 && c.err == nil
+	return c.queued() > 0 || !c.send.ready.empty() && c.send.conn > 0 && c.err == nil
 }
 
 // nextBatch takes what is to be sent next; nil: nothing. c.mu is held.

@@ -149,9 +149,9 @@ func (c *Conn) fits(s *Stream, left int) bool {
 		return false
 	}
 	if left <= passing {
-		return c.queued() < queueLimit && c.mayPass(left)
+		return c.queued() < queueLimit && c.mayPass(s, left)
 	}
-	return c.send.ready.first == nil && c.queued()+left <= c.fillLimit()
+	return c.send.ready.empty() && c.queued()+left <= c.fillLimit()
 }
 
 // putOut queues all of o. c.mu is held.
