@@ -78,9 +78,8 @@ func (c *Conn) onReset(f frame) error {
 	c.counters.resetsRecv.Add(1)
 	c.lock()
 	s := c.streams[f.id]
-	if c.side == server && c.wasteful(s, f.id) && !c.guard.broke() {
-		c.mu.Unlock()
-		return c.fault(EnhanceYourCalm, "too many resets")
+	if c.side == server && c.wasteful(s, f.id) && !c.guard.gaveUp() {
+		c.in.hold = true
 	}
 	if s == nil {
 		defer c.mu.Unlock()
@@ -102,8 +101,8 @@ func (c *Conn) onReset(f frame) error {
 // wasteful reports whether the peer's reset of s, which is nil when it is not open,
 // is one of a stream that was not served: the server refused it, or has not started
 // its handler yet and the call's own deadline has not passed. An attack makes such
-// resets. A client whose calls time out while the server is slow does not. c.mu is
-// held.
+// resets. A client whose calls time out while the server is slow does not, unless the
+// server has too little processor time to read a request before its reset. c.mu is held.
 func (c *Conn) wasteful(s *Stream, id uint32) bool {
 	if s == nil {
 		return c.recent.has(id) == refusedStream

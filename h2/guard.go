@@ -8,7 +8,10 @@ import "time"
 type guard struct {
 	lim     *Limits
 	replies int    // provoked and not yet taken for writing
-	resets  bucket // streams broken or reset
+	broken  bucket // streams that this side reset because of what the peer did
+	givenUp bucket // streams that the peer reset before anything came of them
+	holds   int    // how often reading was held back because of them, the last time at
+	heldAt  time.Time
 	waste   bucket // frames that carried nothing
 	strikes int    // PINGs that came too early
 	forgive bool   // the next PING is not checked
@@ -17,15 +20,16 @@ type guard struct {
 
 // How many tokens a second are added to an empty bucket.
 const (
-	resetRate = 500
-	wasteRate = 100
+	brokenRate  = 500
+	givenUpRate = 5000
+	wasteRate   = 100
 	// streamsPerFrame is how many streams count like one frame.
 	streamsPerFrame = 32
 )
 
 func (g *guard) init(lim *Limits) {
 	g.lim = lim
-	g.resets.level, g.waste.level = lim.Resets, lim.Useless
+	g.broken.level, g.givenUp.level, g.waste.level = lim.Resets, lim.Resets, lim.Useless
 }
 
 // reply is called before a frame is queued that answers one of the peer's.
@@ -34,11 +38,43 @@ func (g *guard) reply() bool {
 	return g.replies <= g.lim.Replies
 }
 
-// broke is called for each stream that the peer has broken or reset uselessly.
-func (g *guard) broke() bool { return g.resets.take(g.lim.Resets, resetRate) }
+// broke is called for each stream that the peer has broken.
+func (g *guard) broke() bool { return g.broken.take(g.lim.Resets, brokenRate) }
+
+// gaveUp is called for each stream that the peer resets before anything came of it.
+// Beyond the limit the connection is not cut but read more slowly: an attacker resets
+// as fast as it can, but so does, as this side sees it, a client that gives calls up
+// while this side has no processor time, and both are read at once later.
+func (g *guard) gaveUp() bool {
+	return g.givenUp.take(g.lim.Resets, givenUpRate)
+}
+
+const (
+	// holdTime is how long reading is held back each time, which givenUpRate makes
+	// 50 resets.
+	holdTime = 10 * time.Millisecond
+	// holdsPerReset times Limits.Resets is how often that happens before the connection
+	// ends: 20 seconds by default.
+	holdsPerReset = 2
+	// holdsOver is the time without any after which they do not count any more.
+	holdsOver = time.Second
+)
+
+// held is called each time before reading is held back.
+func (g *guard) held(now time.Time) bool {
+	if now.Sub(g.heldAt) > holdsOver {
+		g.holds = 0
+	}
+	g.heldAt = now
+	g.holds++
+	return g.holds <= holdsPerReset*g.lim.Resets
+}
 
 // finished is called for each stream that ended in order.
-func (g *guard) finished() { g.resets.level = min(g.resets.level+1, g.lim.Resets) }
+func (g *guard) finished() {
+	g.broken.level = min(g.broken.level+1, g.lim.Resets)
+	g.givenUp.level = min(g.givenUp.level+1, g.lim.Resets)
+}
 
 // empty is called for each frame that carries nothing.
 func (g *guard) empty() bool { return g.waste.take(g.lim.Useless, wasteRate) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 
@@ -20,6 +21,7 @@ type reading struct {
 
 	lander  Lander // the Handler, or nil
 	between bool   // the next byte begins a frame
+	hold    bool   // reading is to be held back
 	active  bool   // a frame has come since the last deadline
 
 	early map[uint32]Priority // of streams that are not open yet; nil: none
@@ -68,6 +70,11 @@ func (c *Conn) loop() error {
 			c.pause()
 			c.starting.wait(limit)
 		}
+		if c.in.hold {
+			if err := c.holdBack(); err != nil {
+				return err
+			}
+		}
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
@@ -94,6 +101,24 @@ func (c *Conn) loop() error {
 			}
 		}
 	}
+}
+
+// holdBack waits before the next frame is read, because the peer resets streams faster
+// than Limits.Resets permits.
+func (c *Conn) holdBack() error {
+	c.in.hold = false
+	c.mu.Lock()
+	ok, first := c.guard.held(time.Now()), c.guard.holds == 1
+	c.mu.Unlock()
+	if !ok {
+		return c.fault(EnhanceYourCalm, "too many resets")
+	}
+	if first {
+		c.log(slog.LevelWarn, "h2: connection is read more slowly", EnhanceYourCalm, "too many resets")
+	}
+	c.pause()
+	time.Sleep(holdTime)
+	return nil
 }
 
 func (c *Conn) dispatch(f frame) error {

@@ -34,6 +34,7 @@ type serverOptions struct {
 	gatherMost     int
 	maxSend        int
 	maxStreams     int
+	maxResets      int // 0: package h2's
 	maxHeaderList  int
 	window         int
 	connWindow     int
@@ -106,6 +107,16 @@ func MaxSendMsgSize(n int) ServerOption {
 // handlers included; 4096 unless set (grpc-go: no bound).
 func MaxConcurrentStreams(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxStreams = int(min(n, math.MaxInt32)) })
+}
+
+// MaxResets is how many more calls than have ended in order a client may reset on one
+// connection before their handlers have started, or break; 1000 unless set. Beyond it the
+// connection is read no faster than 5,000 such resets a second, and ends with
+// ENHANCE_YOUR_CALM when that has gone on for 20 milliseconds times n, or when 500 calls a
+// second are broken. Resets of calls whose handler has started, or whose deadline has
+// passed, do not count. grpc-go has no such bound.
+func MaxResets(n uint32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxResets = int(min(n, math.MaxInt32)) })
 }
 
 // MaxHeaderListSize bounds the header list of a request in bytes as HTTP/2

@@ -26,7 +26,7 @@ func TestRapidReset(t *testing.T) {
 		<-release // a handler that does not look at its context
 		return &pb.SimpleResponse{}, nil
 	}}
-	_, addr := startTarn(t, svc, rpc.MaxConcurrentStreams(limit))
+	_, addr := startTarn(t, svc, rpc.MaxConcurrentStreams(limit), rpc.MaxResets(10))
 	defer close(release)
 	p := rawClient(t, addr)
 	ended := make(chan http2.ErrCode, 1)
