@@ -326,3 +326,75 @@ func testTurnsByBytes(t *testing.T, long, short int) {
 		<-run
 	})
 }
+
+// TestIncremental: incremental streams share the connection's window in turns of 32 KiB.
+func TestIncremental(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 4 * incrementalTurn
+		a, b := bufferedPipe()
+		pool := tarntest.NewPool(t)
+		rec := newRecorder(t)
+		c, err := NewClient(a, rec, Config{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan struct{})
+		go func() { defer close(run); c.Run() }()
+		r := newRaw(t, b)
+		if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
+			t.Fatal(err)
+		}
+		go r.listen()
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+		<-rec.settled
+		fill, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: pool.Get(initialWindow)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams := []*Stream{fill}
+		var wg sync.WaitGroup
+		for range 3 {
+			s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.SetPriority(Priority{Urgency: 3, Incremental: true})
+			wg.Go(func() {
+				if err := s.Write(context.Background(), &Out{Data: pool.Get(size), Ending: End}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			streams = append(streams, s)
+		}
+		sent := map[uint32]int{}
+		seen := 0
+		for range 3 * size / incrementalTurn {
+			r.fr.WriteWindowUpdate(0, incrementalTurn)
+			synctest.Wait()
+			r.mu.Lock()
+			frames := r.seen[seen:]
+			seen = len(r.seen)
+			r.mu.Unlock()
+			for _, f := range frames {
+				if f.typ == http2.FrameData && f.id != fill.ID() {
+					sent[f.id] += f.n
+				}
+			}
+			least, most := size, 0
+			for _, s := range streams[1:] {
+				least, most = min(least, sent[s.ID()]), max(most, sent[s.ID()])
+			}
+			if most-least > incrementalTurn {
+				t.Fatalf("out of turn: %v", sent)
+			}
+		}
+		wg.Wait()
+		for _, s := range streams {
+			s.Release()
+		}
+		a.Close()
+		b.Close()
+		<-run
+	})
+}
