@@ -97,7 +97,7 @@ const (
 type Limits struct {
 	// Resets is how many streams more than it finishes properly a peer may have reset
 	// by its own fault, and then 500 a second (CVE-2025-8671); 0: 1000. It is also how
-	// many it may reset itself before anything came of them (CVE-2023-44487). Then the
+	// many it may reset itself before their handlers start (CVE-2023-44487). Then the
 	// connection is read no faster than 5,000 of them a second, and it ends when that
 	// has gone on for 20 milliseconds times Resets. The reset of a stream after
 	// [Stream.Started], or after the time given to [Stream.SetDeadline], does not

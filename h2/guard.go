@@ -9,7 +9,7 @@ type guard struct {
 	lim     *Limits
 	replies int    // provoked and not yet taken for writing
 	broken  bucket // streams that this side reset because of what the peer did
-	givenUp bucket // streams that the peer reset before anything came of them
+	givenUp bucket // streams that the peer reset before their handlers started
 	holds   int    // how often reading was held back because of them, the last time at
 	heldAt  time.Time
 	waste   bucket // frames that carried nothing
@@ -41,7 +41,7 @@ func (g *guard) reply() bool {
 // broke is called for each stream that the peer has broken.
 func (g *guard) broke() bool { return g.broken.take(g.lim.Resets, brokenRate) }
 
-// gaveUp is called for each stream that the peer resets before anything came of it.
+// gaveUp is called for each stream that the peer resets before its handler has started.
 // Beyond the limit the connection is not cut but read more slowly: an attacker resets
 // as fast as it can, but so does, as this side sees it, a client that gives calls up
 // while this side has no processor time, and both are read at once later.
