@@ -84,6 +84,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 			}
 		}
 	}
+	f.overtaken(s, c, library)
 	// Conditions on results are named before effects, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {
@@ -117,9 +118,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	} else if fn != nil && fn.Pkg() != f.kinds.tarn && library {
 		f.forgetElements(s, nil) // slices.Delete and its like
 	}
-	if fn != nil && (fn.Name() == "Wait" || fn.Name() == "Lock" || fn.Name() == "Unlock" || fn.Name() == "Do") {
-		f.synchronized(s)
-	}
+	f.endLoans(s, c, pos)
 	if v == nil {
 		return true
 	}
@@ -189,7 +188,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 		f.look(s, binding{refs: b.refs}, pos, how)
 	}
 	if len(b.views) > 0 {
-		f.viewArgument(s, c, a, b, pos)
+		f.viewArgument(s, c, v, p, a, b, pos)
 		if len(b.refs) == 0 {
 			return
 		}
@@ -208,6 +207,9 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 	switch p.Effect {
 	case effectBorrow:
 		f.found(s, binding{refs: b.refs, part: b.part})
+	case effectSend:
+		f.give(s, b, pos, name)
+		f.mayReturn(s, b)
 	case effectTake, effectFree:
 		if pointer {
 			f.empty(s, b, p, v, pos)
@@ -215,7 +217,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 		}
 		if fn := callee(c); fn == nil || f.kinds.primitive(fn) == nil {
 			if p.Effect == effectTake {
-				f.dropViews(s, b) // who took it may keep the memory, and say so
+				f.dropViews(s, b.refs) // who took it may keep the memory, and say so
 			}
 		} else if p.When != always && v != nil && ignored(resultOf(v, 0)) && f.inTest(pos) {
 			return // a test that looks at the outcome alone expects that nothing happens
@@ -240,16 +242,21 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 	case effectFillLeaf:
 		f.outlet(s, c, v, a, p, pos)
 	default:
-		f.keep(s, b, pos, "passed to "+name)
 		f.giveAway(s, b)
 		f.escapePointer(s, a)
 	}
 }
 
 // viewArgument is bytes passed to a function: a use, and for some functions a write.
-func (f *flow) viewArgument(s *state, c *ssa.CallCommon, a ssa.Value, b binding, pos token.Pos) {
+func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, p param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := callee(c)
+	if when, ok := later[qualified(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
+		f.keep(s, b, custody{by: forGood, pos: pos, in: "used by a function that runs " + when + ", which is set up"})
+	}
+	if p.Effect == effectKeep {
+		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))
+	}
 	if fn == nil || fn.Pkg() == nil {
 		return
 	}

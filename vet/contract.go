@@ -19,11 +19,13 @@ const (
 	effectEmpty                  // a container holds nothing afterwards
 	effectDrop                   // a container is emptied and views of it end
 	effectDrain                  // some bytes leave a container: it may be empty afterwards
+	effectSend                   // as effectTake, through a channel, by which it may come back
+	effectKeep                   // bytes, or a function that may lead to some, are stored beyond the call
 	effectFillLeaf               // the one reference in a struct may be there afterwards, for the caller to free
 )
 
 func (e effect) String() string {
-	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "fills a field"}[e]
+	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "sends", "keeps", "fills a field"}[e]
 }
 
 // when says for which outcome of a call an effect or result holds.
@@ -47,6 +49,8 @@ const (
 	resultBorrowed        // a reference that is not the caller's
 	resultMaybe           // a reference to free, or none, for reasons that are not seen
 	resultView            // bytes of the argument Of
+	resultLoan            // bytes of the argument Of, which end when its next method is called
+	resultCleaned         // a reference that is freed when the test ends
 	resultHolder          // a pointer to a container of the caller's, empty
 	resultHolding         // a pointer to a container of the caller's that is to be freed
 )
@@ -62,6 +66,7 @@ type result struct {
 	When   when
 	At     int8 // the result, or the field, that When is about
 	Of     int8 // an argument; the receiver is argument 0
+	Inside bool // of a view: the result is not the bytes, but leads to them
 	Shared bool // shares the memory of argument Of
 }
 

@@ -20,12 +20,12 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 				s.forget(r)
 				continue
 			}
-			if l.st == lent && f.report(s, contradiction, r, pos, "freed") {
-				s.forget(r)
+			if l.st == lent {
+				f.reportLent(s, r, l, pos, "freed")
 				continue
 			}
-			if l.kept.IsValid() {
-				f.report(s, escape, r, l.kept, l.keptIn)
+			if l.kept.by != noKeeper {
+				f.report(s, escape, r, l.kept.pos, l.kept.in)
 			}
 			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
 			f.unshare(s, r)
@@ -51,11 +51,31 @@ func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 				s.forget(r)
 				continue
 			}
-			if l.st == lent && f.report(s, contradiction, r, pos, to) {
-				s.forget(r)
+			if l.st == lent {
+				f.reportLent(s, r, l, pos, to)
 				continue
 			}
 			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with, changes: l.changes}
+		}
+	}
+}
+
+// reportLent reports that a reference is freed or given away which is not this function's to free.
+func (f *flow) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
+	if l.by == whenTestEnds {
+		f.report(s, double, r, pos, to)
+	} else {
+		f.report(s, contradiction, r, pos, to)
+	}
+	s.forget(r)
+}
+
+// mayReturn notes that references were given to a goroutine that may hand them back.
+func (f *flow) mayReturn(s *state, b binding) {
+	for _, r := range b.refs {
+		if l := s.lives[r]; l.st == given {
+			l.sent = true
+			s.lives[r] = l
 		}
 	}
 }

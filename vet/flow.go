@@ -320,6 +320,7 @@ func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
 // edge gives the phis of the next block their values. It may change s.
 func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	if f.back[[2]int{from.Index, to.Index}] {
+		clear(s.mapped)
 		// What was loaded from memory may have changed when the loop comes round.
 		for k := range s.facts {
 			if strings.Contains(k, "*") || strings.Contains(k, "Unique(") || strings.Contains(k, "room(") {
@@ -451,7 +452,10 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 		}
 	}
 	for r, l := range s.lives {
-		if l.st == held && l.key == "" {
+		if l.st == held && l.key == "" && r.kind != loan {
+			continue
+		}
+		if r.kind == loan && (s.viewed(r) || l.kept.by != noKeeper) {
 			continue
 		}
 		if !s.bound(r, slot{}) && r.param < 0 && (l.st != held || l.key == "") && !s.viewed(r) {

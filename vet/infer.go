@@ -2,6 +2,7 @@ package vet
 
 import (
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -155,6 +156,8 @@ func (f *flow) inferParam(r *ref) param {
 		return borrowed
 	case all && freedAll:
 		return param{Effect: effectFree}
+	case all && slices.ContainsFunc(f.exits, func(e exit) bool { return e.s.lives[r].sent }):
+		return param{Effect: effectSend}
 	case all:
 		return taken
 	}
@@ -245,7 +248,10 @@ func (f *flow) inferPointer(v ssa.Value) param {
 			}
 		}
 		if r != nil {
-			if b, ok := e.s.places[root]; !ok || !b.has(r) {
+			switch b, ok := e.s.places[root]; {
+			case !ok && !e.s.lost[root]:
+				freedAll = false // this path does not come to it
+			case !ok, !b.has(r):
 				return param{}
 			}
 		}
@@ -353,9 +359,11 @@ func (f *flow) inferResult(i int) result {
 	if f.kinds.kindOf(f.fn.Signature.Results().At(i).Type()) == untracked {
 		return result{}
 	}
-	something, nothing := 0, 0
+	something, nothing, cleaned := 0, 0, 0
 	for _, e := range f.exits {
 		switch f.returned(e, i) {
+		case lent:
+			cleaned++
 		case held:
 			something++
 		case void:
@@ -364,7 +372,10 @@ func (f *flow) inferResult(i int) result {
 			return result{}
 		}
 	}
-	if something == 0 {
+	switch {
+	case cleaned > 0 && something+nothing == 0:
+		return result{Source: resultCleaned}
+	case cleaned > 0, something == 0:
 		return result{}
 	}
 	res := result{Source: resultOwned}
@@ -386,7 +397,7 @@ func (f *flow) inferResult(i int) result {
 	return result{Source: resultMaybe}
 }
 
-// returned says what a result is at one exit: held, void or unknown.
+// returned says what a result is at one exit: held, void, lent if it is freed when the test ends, or unknown.
 func (f *flow) returned(e exit, i int) status {
 	b := e.args[i]
 	if b.part || len(b.views) > 0 {
@@ -410,6 +421,8 @@ func (f *flow) returned(e exit, i int) status {
 		switch {
 		case l.st == held, l.st == foreign && r.param >= 0 && f.kinds.kindOf(f.fn.Params[r.param].Type()) != untracked:
 			st = held
+		case l.st == lent && l.by == whenTestEnds && len(b.refs) == 1:
+			return lent
 		case l.st == void:
 		default:
 			return unknown

@@ -1,12 +1,9 @@
 package vet
 
-import (
-	"go/types"
-	"strings"
-)
+import "go/types"
 
-// This file is what the analyser knows without looking: the primitives of package tarn, whose
-// bodies are the implementation of references, and functions of the standard library.
+// This file is what the analyser knows of package tarn without looking: the primitives, whose bodies are the
+// implementation of references.
 
 var (
 	borrowed = param{Effect: effectBorrow}
@@ -139,62 +136,6 @@ func namedOf(typ types.Type) *types.Named {
 	}
 	n, _ := typ.(*types.Named)
 	return n
-}
-
-// endsTest are methods of testing.TB that do not return.
-var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "Skip": true, "Skipf": true, "SkipNow": true}
-
-// failsTest are methods of testing.TB after which the test goes on, but has failed: such a path is not followed.
-var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
-
-// neverReturns reports whether a function of the standard library does not return.
-func neverReturns(fn *types.Func) bool {
-	if fn.Pkg() == nil {
-		return false
-	}
-	switch path, name := fn.Pkg().Path(), fn.Name(); path {
-	case "testing":
-		return endsTest[name]
-	case "os":
-		return name == "Exit"
-	case "runtime":
-		return name == "Goexit"
-	case "log":
-		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic")
-	}
-	return false
-}
-
-// borrowers are packages of the standard library whose functions keep none of their arguments
-// beyond the call.
-var borrowers = map[string]bool{
-	"bytes": true, "crypto/subtle": true, "encoding/binary": true, "encoding/hex": true, "errors": true, "fmt": true,
-	"hash": true, "hash/crc32": true, "io": true, "math/rand": true, "math/rand/v2": true, "reflect": false, "slices": true,
-	"strconv": true, "strings": true, "sync": true, "sync/atomic": true, "testing": true, "time": true, "unicode/utf8": true,
-	"crypto/rand": true, "crypto/cipher": true, "math": true, "math/bits": true, "log": true, "log/slog": false, "cmp": true,
-	"runtime": true, "context": true, "os": true, "net": true,
-}
-
-// wrappers are functions of those packages that keep their argument nevertheless.
-var wrappers = map[string]bool{
-	"io.TeeReader": true, "io.LimitReader": true, "io.MultiReader": true, "io.MultiWriter": true, "io.NewSectionReader": true,
-	"io.NopCloser": true, "bytes.NewReader": true, "bytes.NewBuffer": true, "errors.Join": true, "context.WithValue": true,
-	"runtime.SetFinalizer": true, "runtime.AddCleanup": true,
-}
-
-// borrows reports whether a function of the standard library only looks at its arguments.
-func borrowsArguments(fn *types.Func) bool {
-	pkg := fn.Pkg()
-	if pkg == nil {
-		return true // error.Error
-	}
-	return borrowers[pkg.Path()] && !wrappers[pkg.Path()+"."+fn.Name()]
-}
-
-// parts are functions that return bytes of their first argument.
-var parts = map[string]bool{
-	"bytes.TrimSpace": true, "bytes.Trim": true, "bytes.TrimLeft": true, "bytes.TrimRight": true, "bytes.TrimPrefix": true,
-	"bytes.TrimSuffix": true, "bytes.Cut": true, "bytes.CutPrefix": true, "bytes.CutSuffix": true, "slices.Clip": true,
 }
 
 // Unknown lists the exported functions and methods of package tarn that take or return references and

@@ -165,6 +165,8 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 				f.look(s, binding{views: b.views}, v.Pos(), "read")
 				if isBytes(v.Type()) {
 					s.vals[slot{v, -1}] = binding{views: b.views}
+				} else if carries(v.Type()) {
+					s.vals[slot{v, -1}] = binding{views: inside(b.views)}
 				}
 			}
 		}
@@ -188,13 +190,15 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 	default:
 		if b, ok := s.places[p]; ok && (p.local() && !s.escaped[p.root] || !f.kinds.elements(v.Type())) {
 			s.vals[slot{v, -1}] = b
+		} else if !ok {
+			f.loadInside(s, v, p)
 		}
 	}
 }
 
 // store writes a variable.
 func (f *flow) store(s *state, st *ssa.Store) {
-	b := f.refsOf(s, st.Val)
+	b := f.reaching(s, st.Val)
 	if len(b.refs) > 0 && intoElement(st.Addr) && f.loopsOver() {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
 		for _, r := range b.refs {
@@ -210,7 +214,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	}
 	p, ok := f.placeOf(st.Addr)
 	if !ok {
-		f.escape(s, b, st.Pos(), "stored")
+		f.escape(s, b, custody{by: memory, pos: st.Pos(), in: "stored"})
 		return
 	}
 	f.storeFact(s, p, st.Val)
@@ -223,6 +227,9 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		if old, ok := s.places[p]; ok && len(old.views) > 0 {
 			delete(s.places, p)
+		}
+		if up, c, ok := f.around(s, p); ok && len(c.views) > 0 {
+			s.places[up] = binding{refs: c.refs, part: c.part} // which of its parts had them?
 		}
 		f.unkeep(s, p)
 		return
@@ -252,7 +259,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 			s.stored[p] = true
 		}
 		f.unkeep(s, p)
-		f.keep(s, b, st.Pos(), "stored in "+f.nameOf(p))
+		f.keepIn(s, b, p, st.Pos(), "stored in "+or(f.nameOf(p), "memory that others reach"))
 		f.giveAway(s, binding{refs: b.refs, part: b.part})
 		if k != untracked && len(b.refs) == 0 {
 			return
@@ -294,8 +301,13 @@ func (f *flow) own(s *state, v ssa.Value, b binding) bool {
 func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b binding) bool {
 	over := f.refsOf(s, ia.X)
 	if len(over.views) > 0 {
-		f.write(s, over, st.Pos())
-		return true
+		if isBytes(ia.X.Type()) {
+			f.write(s, over, st.Pos())
+			return true
+		}
+		if len(b.views) == 0 {
+			f.dropViews(s, ofViews(over.views)) // perhaps replaced by a copy
+		}
 	}
 	if len(over.refs) == 1 && over.refs[0].kind == bag && len(b.refs) > 0 && !b.part {
 		f.look(s, binding{refs: b.refs}, st.Pos(), "stored")
@@ -358,6 +370,9 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	}
 	switch p.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
+		if isYield(f.fn) {
+			zero = false // it may be a return statement of the function around
+		}
 		if zero {
 			f.content(s, p, st.Val.Type())
 		}
@@ -535,10 +550,10 @@ func (f *flow) elsewhere(s *state, r *ref) bool {
 	return false
 }
 
-// escape is a store, send or capture: the receiver of the references may free them.
-func (f *flow) escape(s *state, b binding, pos token.Pos, how string) {
-	f.look(s, binding{refs: b.refs}, pos, how)
-	f.keep(s, b, pos, how)
+// escape is a store: the receiver of the references may free them.
+func (f *flow) escape(s *state, b binding, to custody) {
+	f.look(s, binding{refs: b.refs}, to.pos, to.in)
+	f.keep(s, b, to)
 	f.giveAway(s, b)
 }
 
@@ -547,27 +562,6 @@ func (f *flow) giveAway(s *state, b binding) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st != freed && l.st != given {
 			s.forget(r)
-		}
-	}
-}
-
-// keep notes that views were put where they outlive the function.
-func (f *flow) keep(s *state, b binding, pos token.Pos, in string) {
-	for _, v := range b.views {
-		if l, ok := s.lives[v.of]; ok && v.of.kind == handle && (l.st == held) {
-			l.kept, l.keptIn = pos, in
-			s.lives[v.of] = l
-		}
-	}
-}
-
-// unkeep notes that a place was overwritten, and with it the view that it may have had.
-func (f *flow) unkeep(s *state, p place) {
-	in := "stored in " + f.nameOf(p)
-	for r, l := range s.lives {
-		if l.keptIn == in {
-			l.kept, l.keptIn = token.NoPos, ""
-			s.lives[r] = l
 		}
 	}
 }

@@ -64,10 +64,16 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 		switch {
 		case how == "bytes" && l.st == freed:
 			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was freed at %s", subject, f.where(l.pos, pos))
-		case how == "bytes":
+		case how == "bytes" && l.by != throughChannel:
 			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which %s took over at %s", subject, l.by, f.where(l.pos, pos))
+		case how == "bytes" && l.by == throughChannel:
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was sent at %s: whoever received it may have freed it", subject, f.where(l.pos, pos))
+		case how == "loan":
+			d.Message = fmt.Sprintf("use after free: these bytes are borrowed until the next call of a method of %s, and that is %s at %s", r.owner, l.by, f.where(l.pos, pos))
 		case how == "views":
 			d.Message = fmt.Sprintf("use after free: these views of %s ended when bytes were taken out of it", subject)
+		case l.by == throughChannel:
+			d.Message = fmt.Sprintf("use after free: %s was sent at %s and is %s here: whoever received it owns it; use it before, or send %s", subject, f.where(l.pos, pos), how, or(addRef(name), "a Ref"))
 		case l.st == freed:
 			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
 		default:
@@ -76,20 +82,14 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 		}
 		f.related(&d, l.pos, "ownership ended here")
 	case double:
-		if f.deferring.IsValid() && l.deferer != f.deferring {
-			d.Message = fmt.Sprintf("double free: %s is freed at %s, and again by this defer when the function returns", subject, f.where(l.pos, pos))
-		} else {
-			d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.where(l.pos, pos))
-		}
+		f.twice(r, l, &d, pos, subject, how)
 		f.related(&d, l.pos, "freed here first")
 	case escape:
 		switch how {
 		case "append":
 			d.Message = "append to Bytes()[:0] leaves the buffer when the bytes do not fit; copy into Bytes(), or append to a tarn.Writer"
-		case "returned":
-			d.Message = fmt.Sprintf("escape: bytes of %s are returned, but it was freed at %s; return the Buffer, or a copy of the bytes", subject, f.where(l.pos, pos))
 		default:
-			d.Message = fmt.Sprintf("escape: bytes of %s are %s here and outlive it, as it is freed later in this function; keep the Buffer, or a copy of the bytes", subject, how)
+			f.escaped(r, l, &d, pos, subject, how)
 		}
 	case copied:
 		d.Message = fmt.Sprintf("copy: %s was copied by value at %s and is used again here; the two own the same memory: use a pointer, or AppendChain to move the bytes", subject, f.where(l.moved, pos))
@@ -135,12 +135,18 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	what := "the reference" + from
 	if name != "" {
 		what = name + from
+		if r.kind == container && l.pos.IsValid() {
+			what = name // from is not where it came from
+		}
 	}
 	cure := "free it there, or give it to a function that takes ownership"
 	if r.kind != composite && name != "" && !strings.ContainsAny(name, " (") {
 		cure = fmt.Sprintf("call %s.Free() there, or defer it, or give %s to a function that takes ownership", name, name)
 	}
 	switch {
+	case how == "error":
+		d.Pos = pos
+		d.Message = fmt.Sprintf("leak: %s is returned together with a non-nil error%s, and callers free nothing then (rule 4); free it here, and return the zero value", what, f.pathText(s, pos))
 	case how == "overwritten":
 		d.Pos = pos
 		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s", what, f.pathText(s, pos))
@@ -246,4 +252,54 @@ func or(name, otherwise string) string {
 		return name
 	}
 	return otherwise
+}
+
+// addRef is how the source writes a second reference of a variable.
+func addRef(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + ".Ref()"
+}
+
+// escaped words bytes that outlive their reference: they were returned after it ended, or it ends after they were
+// put where they stay.
+func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
+	returned := how == "returned" || strings.HasSuffix(how, " returned")
+	switch {
+	case r.kind == loan && returned:
+		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s, but %s at %s ended that; return a copy of them", r.owner, how, l.by, f.where(l.pos, pos))
+	case r.kind == loan:
+		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s here and outlive that: they are valid until its next method is called; keep a copy of them", r.owner, how)
+	case r.kind == container:
+		d.Message = fmt.Sprintf("escape: views of %s are %s, but it was freed or changed before; return the memory itself, or a copy of the bytes", subject, how)
+	case returned && how != "returned":
+		d.Message = fmt.Sprintf("escape: bytes of %s are %s, but it was freed at %s; free it in the literal, or let that use a copy of the bytes", subject, how, f.where(l.pos, pos))
+	case returned:
+		d.Message = fmt.Sprintf("escape: bytes of %s are returned, but it was freed at %s; return the Buffer, or a copy of the bytes", subject, f.where(l.pos, pos))
+	case l.kept.by == goroutine && how != "sent":
+		d.Message = fmt.Sprintf("escape: bytes of %s are %s here, and %s is freed later in this function, perhaps before that goroutine is done; wait for it, or give it %s to free", subject, how, subject, or(addRef(f.variable(r)), "a Ref"))
+	default:
+		d.Message = fmt.Sprintf("escape: bytes of %s are %s here and outlive it, as it is freed later in this function; keep the Buffer, or a copy of the bytes", subject, how)
+	}
+}
+
+// twice words a second free. how is "freed", or the call that takes ownership.
+func (f *flow) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
+	switch {
+	case l.by == whenTestEnds:
+		act := "is freed here, and again"
+		if how != "freed" {
+			act = "is given to " + how + " here, which takes ownership, and freed again"
+		}
+		who := "its Free was passed to Cleanup at " + f.where(l.pos, pos)
+		if call, ok := r.site.(*ssa.Call); ok && l.pos == r.pos {
+			who = calleeName(&call.Call) + " passed its Free to Cleanup"
+		}
+		d.Message = fmt.Sprintf("double free: %s %s when the test ends: %s", subject, act, who)
+	case f.deferring.IsValid() && l.deferer != f.deferring:
+		d.Message = fmt.Sprintf("double free: %s is freed at %s, and again by this defer when the function returns", subject, f.where(l.pos, pos))
+	default:
+		d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.where(l.pos, pos))
+	}
 }

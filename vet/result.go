@@ -129,12 +129,20 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			var b binding
 			for _, r := range args[res.Of].refs {
 				if l, ok := s.lives[r]; ok && l.st != unknown && !args[res.Of].part {
-					b.views = append(b.views, view{r, l.changes})
+					b.views = append(b.views, view{of: r, changes: l.changes})
 				}
+			}
+			b.views = append(b.views, args[res.Of].views...)
+			if res.Inside {
+				b.views = inside(b.views)
 			}
 			if !b.empty() {
 				s.vals[at] = b
 			}
+		case resultLoan:
+			f.lend(s, c, v, at, operands(c)[res.Of], pos)
+		case resultCleaned:
+			f.create(s, v, at.index, typ, pos, life{st: lent, pos: pos, by: whenTestEnds})
 		case resultHolder, resultHolding:
 			delete(s.vals, at)
 			r := f.refAt(refKey{v, -3, ""}, container, pos)
@@ -192,11 +200,14 @@ var zero = ssa.NewConst(intValue(0), types.Typ[types.Int]).String()
 
 // passViews binds bytes that a function returns of bytes that it was given.
 func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at slot) {
-	if fn == nil || fn.Pkg() == nil || !parts[fn.Pkg().Path()+"."+fn.Name()] || !isBytes(typ) || len(args) == 0 {
+	if len(args) == 0 || len(args[0].views) == 0 || !carries(typ) {
 		return
 	}
-	if b := args[0]; len(b.views) > 0 {
-		s.vals[at] = binding{views: b.views}
+	switch name := qualified(fn); {
+	case parts[name] && isBytes(typ):
+		s.vals[at] = binding{views: args[0].views}
+	case holders[name]:
+		s.vals[at] = binding{views: inside(args[0].views)}
 	}
 }
 
@@ -227,8 +238,8 @@ func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []bin
 func ignored(v ssa.Value) bool { return v == nil || len(*v.Referrers()) == 0 }
 
 // dropViews stops following views of refs.
-func (f *flow) dropViews(s *state, b binding) {
-	for _, r := range b.refs {
+func (f *flow) dropViews(s *state, refs []*ref) {
+	for _, r := range refs {
 		for v, c := range s.vals {
 			s.vals[v] = c.reviewed(r, nil)
 		}
@@ -249,7 +260,7 @@ func (b binding) reviewed(from, to *ref) binding {
 		case v.of != from:
 			views = append(views, v)
 		case to != nil:
-			views = append(views, view{of: to})
+			views = append(views, view{of: to, inside: v.inside})
 		}
 	}
 	b.views = views

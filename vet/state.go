@@ -21,6 +21,8 @@ type ref struct {
 	param int       // index of the argument it came in by, or -1
 	older *ref      // the reference of the iteration before
 	field string    // for the content of a place: its name in the source, if known
+	// owner is what lends the bytes of a loan, as the source names it, and lender as canon does.
+	owner, lender string
 	// err is the field, an error, with which a struct that a call returned says that it holds nothing;
 	// 1 is the first, 0 none.
 	err int
@@ -57,19 +59,12 @@ type life struct {
 	moved token.Pos
 	// changes counts how often views of a container ended.
 	changes int
-	// kept is where a view was stored that outlives the function, and in what.
-	kept    token.Pos
-	keptIn  string
+	kept    custody   // of a view that outlives the function
+	sent    bool      // given to another goroutine, which may hand it back
 	deferer token.Pos // the defer statement that freed it
 	filled  bool      // something was put into another owner's container
 	alive   bool      // it was used, or found not to be empty: there is something to free
 	several bool      // it stands for those of several iterations, each of which is freed
-}
-
-// view is bytes of a ref; they end with it, and when a container changes.
-type view struct {
-	of      *ref
-	changes int
 }
 
 // binding is what a value or place is known to hold.
@@ -127,8 +122,9 @@ type state struct {
 	facts   map[string]bool
 	alias   map[string]string // of conditions
 	escaped map[ssa.Value]bool
-	stored  map[place]bool // places outside of the function that it put a reference of its own in
-	lost    map[place]bool // places that were forgotten after what lay there had ended, or may have
+	stored  map[place]bool  // places outside of the function that it put a reference of its own in
+	lost    map[place]bool  // places that were forgotten after what lay there had ended, or may have
+	mapped  map[string]*ref // elements of maps that it put a reference in, which is still there
 	defers  []pending
 	trail   *step
 }
@@ -136,14 +132,14 @@ type state struct {
 func newState() *state {
 	return &state{
 		lives: map[*ref]life{}, vals: map[slot]binding{}, places: map[place]binding{},
-		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{}, lost: map[place]bool{},
+		facts: map[string]bool{}, alias: map[string]string{}, escaped: map[ssa.Value]bool{}, stored: map[place]bool{}, lost: map[place]bool{}, mapped: map[string]*ref{},
 	}
 }
 
 func (s *state) clone() *state {
 	return &state{
 		lives: maps.Clone(s.lives), vals: maps.Clone(s.vals), places: maps.Clone(s.places),
-		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored), lost: maps.Clone(s.lost),
+		facts: maps.Clone(s.facts), alias: maps.Clone(s.alias), escaped: maps.Clone(s.escaped), stored: maps.Clone(s.stored), lost: maps.Clone(s.lost), mapped: maps.Clone(s.mapped),
 		defers: slices.Clip(s.defers), trail: s.trail,
 	}
 }
@@ -152,7 +148,7 @@ func (s *state) clone() *state {
 func (s *state) key(f *flow) string {
 	var parts []string
 	for r, l := range s.lives {
-		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
+		parts = append(parts, "r"+strconv.Itoa(r.id)+":"+strconv.Itoa(int(l.st))+","+l.key+","+l.failure+","+strconv.Itoa(int(l.alt))+","+strconv.Itoa(int(l.moved))+","+strconv.Itoa(int(l.pos))+","+strconv.Itoa(l.changes)+","+strconv.Itoa(int(l.kept.pos))+ids(l.with)+strconv.FormatBool(l.filled)+strconv.FormatBool(l.alive)+strconv.FormatBool(l.several))
 	}
 	for v, b := range s.vals {
 		parts = append(parts, "v"+strconv.Itoa(f.number(v.v))+"/"+strconv.Itoa(v.index)+b.key())
@@ -168,6 +164,9 @@ func (s *state) key(f *flow) string {
 	}
 	for p := range s.lost {
 		parts = append(parts, "l"+strconv.Itoa(f.number(p.root))+p.path)
+	}
+	for at, r := range s.mapped {
+		parts = append(parts, "m"+at+strconv.Itoa(r.id))
 	}
 	for p := range s.stored {
 		parts = append(parts, "s"+strconv.Itoa(f.number(p.root))+p.path)
@@ -198,6 +197,9 @@ func (b binding) key() string {
 	}
 	for _, v := range b.views {
 		s.WriteString("~" + strconv.Itoa(v.of.id) + "." + strconv.Itoa(v.changes))
+		if v.inside {
+			s.WriteByte('i')
+		}
 	}
 	if b.part {
 		s.WriteByte('p')

@@ -46,7 +46,12 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.Slice:
 		delete(s.vals, slot{instr, -1})
 		b := f.refsOf(s, instr.X)
+		if _, array := instr.X.(*ssa.Alloc); array {
+			b.views = inside(f.reach(s, instr.X))
+		}
 		switch {
+		case len(b.views) > 0 && !isBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
+			// vecs[:0] has none of them.
 		case len(b.views) > 0:
 			s.vals[slot{instr, -1}] = binding{views: b.views}
 		case len(b.refs) > 0 && f.kinds.elements(instr.Type()):
@@ -66,7 +71,10 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			}
 			break
 		}
-		if b := f.refsOf(s, instr.X); !b.empty() && f.kinds.holds(instr.Type()) {
+		b := f.refsOf(s, instr.X)
+		if len(b.views) > 0 && carries(instr.Type()) {
+			s.vals[slot{instr, -1}] = binding{views: inside(b.views)}
+		} else if !b.empty() && f.kinds.holds(instr.Type()) {
 			if _, only := f.kinds.onlyLeaf(instr.X.Type()); !only {
 				b.part = len(b.refs) > 0
 			}
@@ -78,6 +86,9 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		switch {
 		case printed(instr):
 		case b.empty():
+			if views := f.reach(s, instr.X); len(views) > 0 {
+				s.vals[slot{instr, -1}] = binding{views: inside(views)}
+			}
 			if to := f.kinds.pointee(instr.X.Type()); to == composite || to == handle {
 				f.escapePointer(s, instr.X)
 			}
@@ -107,14 +118,13 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.MakeClosure:
 		f.closure(s, instr)
 	case *ssa.Send:
-		f.escape(s, f.refsOf(s, instr.X), instr.Pos(), "sent")
-		f.escapePointer(s, instr.X)
+		f.send(s, instr.X, instr.Pos())
 	case *ssa.Select:
 		f.choose(s, instr)
+	case *ssa.Lookup, *ssa.Range, *ssa.Next:
+		clear(s.mapped)
 	case *ssa.MapUpdate:
-		f.escape(s, f.refsOf(s, instr.Value), instr.Pos(), "stored in a map")
-		f.escape(s, f.refsOf(s, instr.Key), instr.Pos(), "stored in a map")
-		f.escapePointer(s, instr.Value)
+		f.intoMap(s, instr)
 	case *ssa.TypeAssert:
 		f.giveAway(s, f.refsOf(s, instr.X))
 	case *ssa.IndexAddr:
@@ -244,12 +254,14 @@ func (f *flow) extractOf(at slot) slot {
 func (f *flow) spawn(s *state, g *ssa.Go) {
 	c := f.contractOf(&g.Call)
 	for i, a := range operands(&g.Call) {
-		b := f.refsOf(s, a)
+		b := f.reaching(s, a)
 		if b.empty() {
 			continue
 		}
 		f.look(s, binding{refs: b.refs}, g.Pos(), "used")
+		to := custody{by: goroutine, pos: g.Pos(), in: "used by a goroutine that is started"}
 		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
+			f.keep(s, binding{views: f.whole(s, b)}, to)
 			continue // still to be freed here
 		}
 		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
@@ -260,7 +272,7 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 			f.give(s, b, g.Pos(), "the goroutine") // the literal frees the variable
 			continue
 		}
-		f.keep(s, b, g.Pos(), "passed to a goroutine")
+		f.keep(s, b, to)
 		f.giveAway(s, binding{refs: b.refs})
 		f.escapePointer(s, a)
 	}
@@ -319,12 +331,12 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 		f.look(s, b, c.Pos, "sent")
 		for _, r := range b.refs {
 			l := s.lives[r]
-			if chosen == nil || b.part || l.st != held || l.key != "" || r.kind != handle {
+			if chosen == nil || b.part || l.st != held && l.st != foreign || l.key != "" || r.kind != handle {
 				s.forget(r)
 				continue
 			}
 			key := f.isCase(chosen, i)
-			s.lives[r] = life{st: unknown, key: key, alt: held}
+			s.lives[r] = life{st: given, pos: c.Pos, by: throughChannel, sent: true, key: key, alt: l.st}
 			delete(s.facts, key)
 		}
 	}
@@ -333,16 +345,6 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 // isCase is the condition that a select statement took its case i.
 func (f *flow) isCase(chosen ssa.Value, i int) string {
 	return f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
-}
-
-// synchronized notes that another goroutine may have caught up: views handed to it may be done with.
-func (f *flow) synchronized(s *state) {
-	for r, l := range s.lives {
-		if l.kept.IsValid() && (l.keptIn == "sent" || l.keptIn == "passed to a goroutine" || l.keptIn == "captured") {
-			l.kept, l.keptIn = token.NoPos, ""
-			s.lives[r] = l
-		}
-	}
 }
 
 // runDefers runs the deferred calls of this path, last first.
@@ -377,13 +379,9 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 		b := f.refsOf(s, v)
 		e.args = append(e.args, b)
 		f.look(s, binding{refs: b.refs}, ret.Pos(), "returned")
-		for _, w := range b.views {
-			if l := s.lives[w.of]; l.st == freed && w.of.kind == handle {
-				f.report(s, escape, w.of, ret.Pos(), "returned")
-				s.forget(w.of)
-			}
-		}
+		f.returnViews(s, v, ret.Pos())
 	}
+	f.withError(s, ret, e.args)
 	e.s = s.clone()
 	f.exits = append(f.exits, e)
 	for i, v := range ret.Results {
@@ -395,7 +393,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 		f.escapePointer(s, v)
 	}
 	for r, l := range s.lives {
-		if l.st != held {
+		if l.st != held || r.kind == loan {
 			continue
 		}
 		if l.key != "" && (l.alt != void || f.consulted(r)) {

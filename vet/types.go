@@ -17,6 +17,7 @@ const (
 	container      // tarn.Chain, Writer, Arena: used through a pointer, emptied by Free and then reusable
 	bag            // a slice of these that the function made
 	composite      // a struct or array that contains one of these by value
+	loan           // bytes of something that is no reference, borrowed until its next method is called
 )
 
 // tracked knows the types that hold references, as seen from one package.

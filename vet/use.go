@@ -29,10 +29,13 @@ func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 	}
 	for _, v := range b.views {
 		l, ok := s.lives[v.of]
-		if !ok || l.key != "" || l.by == copiedBy {
+		if !ok || l.key != "" || l.by == copiedBy || v.inside {
 			continue
 		}
 		switch {
+		case v.of.kind == loan && l.st == freed:
+			f.report(s, use, v.of, pos, "loan")
+			s.forget(v.of)
 		case v.of.kind == handle && (l.st == freed || l.st == given && l.by != "return"):
 			f.report(s, use, v.of, pos, "bytes")
 			s.forget(v.of)
@@ -48,7 +51,7 @@ func (f *flow) write(s *state, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "written")
 	for _, v := range b.views {
 		l := s.lives[v.of]
-		if v.of.kind != handle || len(l.with) == 0 || l.st != held && l.st != foreign && l.st != lent {
+		if v.inside || v.of.kind != handle || len(l.with) == 0 || l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
 		f.report(s, sharedWrite, v.of, pos, "")
@@ -69,6 +72,10 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 			f.collect(s, c, v, dst, arg(1), pos)
 			return
 		}
+		if !isBytes(v.Type()) {
+			f.appendViews(s, c, at, dst)
+			return
+		}
 		if len(dst.views) > 0 {
 			f.look(s, binding{views: dst.views}, pos, "used")
 			if sl, ok := c.Args[0].(*ssa.Slice); ok && sl.High != nil && isZero(sl.High) && isBytesCall(sl.X) {
@@ -79,7 +86,8 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 		if len(c.Args) > 1 {
 			src := arg(1)
 			f.look(s, binding{views: src.views}, pos, "read")
-			f.escape(s, binding{refs: src.refs}, pos, "appended")
+			f.look(s, binding{refs: src.refs}, pos, "appended")
+			f.giveAway(s, binding{refs: src.refs})
 		}
 	case "copy":
 		f.forgetElements(s, nil)
@@ -90,11 +98,32 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 		if dst := arg(0); len(dst.views) > 0 {
 			f.write(s, dst, pos)
 		}
+	case "delete":
+		clear(s.mapped)
+	case "String", "StringData", "SliceData": // of package unsafe
+		if views := f.reach(s, c.Args[0]); len(views) > 0 {
+			s.vals[at] = binding{views: inside(views)}
+		}
 	case "clear":
+		clear(s.mapped)
 		f.forgetElements(s, nil)
 		if dst := arg(0); len(dst.views) > 0 {
 			f.write(s, dst, pos)
 		}
+	}
+}
+
+// appendViews is append to a slice whose elements are neither bytes nor buffers: they may lead to bytes.
+func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
+	b := binding{views: inside(dst.views)}
+	if len(c.Args) > 1 {
+		src := f.reaching(s, c.Args[1])
+		f.look(s, binding{refs: src.refs}, c.Pos(), "appended")
+		f.giveAway(s, binding{refs: src.refs})
+		b = b.join(binding{views: inside(src.views)})
+	}
+	if len(b.views) > 0 {
+		s.vals[at] = b
 	}
 }
 
@@ -262,213 +291,4 @@ func isBytesCall(v ssa.Value) bool {
 	}
 	fn := call.Call.StaticCallee()
 	return fn != nil && fn.Name() == "Bytes"
-}
-
-// closure is a function literal with the variables that it captures. One that is only called or
-// deferred here is looked at there; any other may run at any time.
-func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
-	fn := mc.Fn.(*ssa.Function)
-	if onlyCalled(mc) {
-		return
-	}
-	if f.panics[fn] {
-		return // it changes nothing
-	}
-	con := f.anon[fn]
-	spawned := onlySpawned(mc)
-	for i, b := range mc.Bindings {
-		if spawned && f.kinds.pointee(b.Type()) != untracked {
-			continue // see spawn
-		}
-		refs := f.refsOf(s, b)
-		if fn.Synthetic != "" { // a method value
-			if f.provokes(mc) {
-				continue
-			}
-			f.look(s, binding{refs: refs.refs}, mc.Pos(), "used")
-			f.giveAway(s, refs)
-			f.escapePointer(s, b)
-			continue
-		}
-		if f.kinds.pointee(b.Type()) == untracked {
-			if f.looksOnly(fn.FreeVars[i]) {
-				continue
-			}
-			if p, ok := f.placeOf(b); ok {
-				f.keepCaptured(s, p, mc)
-				f.giveAway(s, s.places[p])
-			}
-			continue
-		}
-		if e := con.param(len(fn.Params) + i).Effect; con != nil && (e == effectBorrow || e == effectFill) {
-			continue
-		}
-		f.escapePointer(s, b)
-	}
-}
-
-// looksOnly reports whether a literal does no more with a captured pointer to a container than
-// looking at it or putting something in.
-func (f *flow) looksOnly(v *ssa.FreeVar) bool {
-	used := false
-	for _, u := range *v.Referrers() {
-		load, ok := u.(*ssa.UnOp)
-		if !ok || f.kinds.pointee(load.Type()) != container {
-			return false
-		}
-		for _, u := range *load.Referrers() {
-			call, ok := u.(*ssa.Call)
-			if !ok {
-				return false
-			}
-			con := f.contractOf(&call.Call)
-			for i, a := range operands(&call.Call) {
-				if e := con.param(i).Effect; a == ssa.Value(load) && e != effectBorrow && e != effectFill && e != effectNone {
-					return false
-				}
-			}
-			used = true
-		}
-	}
-	return used
-}
-
-// keepCaptured notes views in a captured variable of a goroutine.
-func (f *flow) keepCaptured(s *state, p place, mc *ssa.MakeClosure) {
-	for _, u := range *mc.Referrers() {
-		if _, ok := u.(*ssa.Go); ok {
-			f.keep(s, s.places[p], mc.Pos(), "captured")
-		}
-	}
-}
-
-// onlySpawned reports whether a closure is the body of a goroutine and nothing else.
-func onlySpawned(mc *ssa.MakeClosure) bool {
-	for _, u := range *mc.Referrers() {
-		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
-			return false
-		}
-	}
-	return true
-}
-
-// onlyCalled reports whether a closure is called or deferred and nothing else.
-func onlyCalled(mc *ssa.MakeClosure) bool {
-	for _, u := range *mc.Referrers() {
-		switch u := u.(type) {
-		case *ssa.Call:
-			if u.Call.Value != mc || slices.Contains(u.Call.Args, ssa.Value(mc)) {
-				return false
-			}
-		case *ssa.Defer:
-			if u.Call.Value != mc || slices.Contains(u.Call.Args, ssa.Value(mc)) {
-				return false
-			}
-		case *ssa.DebugRef:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// provoked reports whether the function is there to panic: a function literal that is passed to one
-// that recovers, or, in a test, one that recovers itself or is listed with others to be passed so.
-func (f *flow) provoked() bool {
-	test := f.inTest(f.fn.Pos())
-	if test && f.recovers() {
-		return true
-	}
-	outer := f.fn.Parent()
-	if outer == nil {
-		return false
-	}
-	if test && !passedElsewhere(f.fn) && slices.ContainsFunc(outer.AnonFuncs, f.calledByCatcher) {
-		return true
-	}
-	for _, b := range outer.Blocks {
-		for _, instr := range b.Instrs {
-			call, ok := instr.(ssa.CallInstruction)
-			if !ok {
-				continue
-			}
-			for _, a := range call.Common().Args {
-				if mc, ok := a.(*ssa.MakeClosure); ok {
-					a = mc.Fn
-				}
-				_, fixed := a.(*ssa.Function)
-				listed := test && !fixed && types.Identical(a.Type(), f.fn.Signature) && !passedElsewhere(f.fn)
-				if (a == ssa.Value(f.fn) || listed) && f.catches(call.Common()) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// calledByCatcher reports whether a literal recovers and calls functions of this one's type, from a list.
-func (f *flow) calledByCatcher(by *ssa.Function) bool {
-	if by == f.fn || !f.catching(by) {
-		return false
-	}
-	for _, b := range by.Blocks {
-		for _, instr := range b.Instrs {
-			call, ok := instr.(ssa.CallInstruction)
-			if ok && !call.Common().IsInvoke() && call.Common().StaticCallee() == nil && types.Identical(call.Common().Value.Type(), f.fn.Signature) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// passedElsewhere reports whether a literal is an argument of a call where it stands, or called there.
-func passedElsewhere(fn *ssa.Function) bool {
-	for _, b := range fn.Parent().Blocks {
-		for _, instr := range b.Instrs {
-			call, ok := instr.(ssa.CallInstruction)
-			if !ok {
-				continue
-			}
-			for _, a := range append(slices.Clip(call.Common().Args), call.Common().Value) {
-				if mc, ok := a.(*ssa.MakeClosure); ok {
-					a = mc.Fn
-				}
-				if a == ssa.Value(fn) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// provokes reports whether a method value is passed to a function that recovers.
-func (f *flow) provokes(mc *ssa.MakeClosure) bool {
-	for _, u := range *mc.Referrers() {
-		if call, ok := u.(*ssa.Call); ok && f.catches(&call.Call) {
-			return true
-		}
-	}
-	return f.inTest(mc.Pos()) && f.lists(mc)
-}
-
-// lists reports whether a test passes functions of the same type as mc, from a list, to one that
-// recovers.
-func (f *flow) lists(mc *ssa.MakeClosure) bool {
-	for _, b := range f.fn.Blocks {
-		for _, instr := range b.Instrs {
-			call, ok := instr.(*ssa.Call)
-			if !ok {
-				continue
-			}
-			for _, a := range call.Call.Args {
-				if _, ok := a.(*ssa.MakeClosure); !ok && types.Identical(a.Type(), mc.Type()) && f.catches(&call.Call) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

@@ -203,13 +203,16 @@ const helperBlocks = 12
 // function checks one function and notes its contract.
 func (c *checker) function(fn *ssa.Function) {
 	mentions := c.mentions(fn)
+	obj, _ := fn.Object().(*types.Func)
 	if !mentions && (len(fn.Blocks) > helperBlocks || !aboutErrors(fn.Signature)) {
+		if con := c.passes(fn, nil); obj != nil && con != nil && c.contracts[obj] == nil {
+			c.contracts[obj] = con
+		}
 		return
 	}
 	if mentions {
 		c.summary.Functions++
 	}
-	obj, _ := fn.Object().(*types.Func)
 	if fact := new(contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
 		c.contracts[obj] = fact // the body was left out, and is known
 		return
@@ -233,7 +236,7 @@ func (c *checker) function(fn *ssa.Function) {
 			c.summary.Idle = append(c.summary.Idle, pos)
 		}
 	}
-	inferred := f.infer()
+	inferred := c.passes(fn, f.infer())
 	c.checkFree(f)
 	if obj == nil {
 		c.anon[fn] = inferred

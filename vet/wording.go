@@ -15,6 +15,7 @@ var (
 	keepsWords   = regexp.MustCompile(`(?i)\bstays? the caller's\b|\bstill the caller's\b`)
 	freedWords   = regexp.MustCompile(`(?i)\bto be freed\b|\bfreed by the caller\b|\bthe caller frees\b`)
 	viewWords    = regexp.MustCompile(`(?i)\breturns [^.]*\bborrowed\b`)
+	lendsWords   = regexp.MustCompile(`(?i)\bvalid until the next call of any method of ([\pL_][\pL\pN_]*)`)
 	separators   = regexp.MustCompile(`, and | and |, `)
 )
 
@@ -42,7 +43,12 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 		}
 	}
 	for i := range c.Results {
-		if k := t.kindOf(sig.Results().At(i).Type()); k == untracked {
+		typ := sig.Results().At(i).Type()
+		if m := lendsWords.FindStringSubmatch(text); m != nil && isBytes(typ) && sig.Recv() != nil && sig.Recv().Name() == m[1] {
+			c.Results[i] = result{Source: resultLoan}
+			said = true
+		}
+		if t.kindOf(typ) == untracked {
 			continue
 		}
 		switch {

@@ -1,0 +1,166 @@
+package vet
+
+import (
+	"go/token"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// This file is function literals: what they capture, and when they run.
+
+// closure is a function literal with the variables that it captures. One that is only called or
+// deferred here is looked at there; any other may run at any time.
+func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
+	delete(s.vals, slot{mc, -1})
+	fn := mc.Fn.(*ssa.Function)
+	if onlyCalled(mc) {
+		return
+	}
+	if f.panics[fn] {
+		return // it changes nothing
+	}
+	con := f.anon[fn]
+	spawned := onlySpawned(mc)
+	var views []view
+	for i, b := range mc.Bindings {
+		if spawned && f.kinds.pointee(b.Type()) != untracked {
+			continue // see spawn
+		}
+		refs := f.refsOf(s, b)
+		if isMethodValue(fn) {
+			if f.provokes(mc) {
+				continue
+			}
+			f.look(s, binding{refs: refs.refs}, mc.Pos(), "used")
+			if f.cleanedUp(s, mc, b, refs) {
+				continue
+			}
+			f.giveAway(s, refs)
+			f.escapePointer(s, b)
+			continue
+		}
+		if f.kinds.pointee(b.Type()) == untracked {
+			views = append(views, f.captured(s, b, fn.FreeVars[i])...)
+			if f.looksOnly(fn.FreeVars[i]) {
+				continue
+			}
+			if p, ok := f.placeOf(b); ok {
+				f.giveAway(s, s.places[p])
+			}
+			continue
+		}
+		if e := con.param(len(fn.Params) + i).Effect; con != nil && (e == effectBorrow || e == effectFill) {
+			views = append(views, f.whole(s, refs)...)
+			continue
+		}
+		if f.cleanedUp(s, mc, b, refs) {
+			continue
+		}
+		f.escapePointer(s, b)
+	}
+	if len(views) > 0 && !spawned {
+		s.vals[slot{mc, -1}] = binding{views: inside(views)}
+	}
+}
+
+// captured is the views in a variable that a function literal captures. What lies in one that the literal
+// changes is not followed any further.
+func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
+	p, ok := f.placeOf(b)
+	if !ok {
+		return nil
+	}
+	if written(v) {
+		f.dropViewsIn(s, p)
+		return nil
+	}
+	return f.viewsIn(s, p)
+}
+
+// dropViewsIn stops following the views that lie at a place.
+func (f *flow) dropViewsIn(s *state, p place) {
+	for q, b := range s.places {
+		if q.within(p) && len(b.views) > 0 {
+			if len(b.refs) == 0 {
+				delete(s.places, q)
+				continue
+			}
+			s.places[q] = binding{refs: b.refs, part: b.part}
+		}
+	}
+}
+
+// written reports whether a function literal may change a variable that it captured.
+func written(v *ssa.FreeVar) bool {
+	for _, u := range *v.Referrers() {
+		if load, ok := u.(*ssa.UnOp); !ok || load.Op != token.MUL {
+			return true
+		}
+	}
+	return false
+}
+
+// isYield reports whether a function is the body of a range statement over a function.
+func isYield(fn *ssa.Function) bool {
+	return fn.Synthetic != "" && fn.Syntax() != nil && fn.Parent() != nil
+}
+
+// isMethodValue reports whether a function is what a method value calls.
+func isMethodValue(fn *ssa.Function) bool { return fn.Synthetic != "" && fn.Syntax() == nil }
+
+// looksOnly reports whether a literal does no more with a captured pointer to a container than
+// looking at it or putting something in.
+func (f *flow) looksOnly(v *ssa.FreeVar) bool {
+	used := false
+	for _, u := range *v.Referrers() {
+		load, ok := u.(*ssa.UnOp)
+		if !ok || f.kinds.pointee(load.Type()) != container {
+			return false
+		}
+		for _, u := range *load.Referrers() {
+			call, ok := u.(*ssa.Call)
+			if !ok {
+				return false
+			}
+			con := f.contractOf(&call.Call)
+			for i, a := range operands(&call.Call) {
+				if e := con.param(i).Effect; a == ssa.Value(load) && e != effectBorrow && e != effectFill && e != effectNone {
+					return false
+				}
+			}
+			used = true
+		}
+	}
+	return used
+}
+
+// onlySpawned reports whether a closure is the body of a goroutine and nothing else.
+func onlySpawned(mc *ssa.MakeClosure) bool {
+	for _, u := range *mc.Referrers() {
+		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyCalled reports whether a closure is called or deferred and nothing else.
+func onlyCalled(mc *ssa.MakeClosure) bool {
+	for _, u := range *mc.Referrers() {
+		switch u := u.(type) {
+		case *ssa.Call:
+			if u.Call.Value != mc || slices.Contains(u.Call.Args, ssa.Value(mc)) {
+				return false
+			}
+		case *ssa.Defer:
+			if u.Call.Value != mc || slices.Contains(u.Call.Args, ssa.Value(mc)) {
+				return false
+			}
+		case *ssa.DebugRef:
+		default:
+			return false
+		}
+	}
+	return true
+}

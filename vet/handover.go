@@ -1,0 +1,132 @@
+package vet
+
+// This file is what leaves the function without a call: through channels and into maps.
+
+import (
+	"go/token"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// throughChannel is by what a reference was given away that was sent.
+const throughChannel = "\x00send"
+
+// send is a send statement: it gives a reference away, until the goroutines have synchronized and it may have
+// come back.
+func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
+	f.signalled(s)
+	b := f.reaching(s, v)
+	f.look(s, binding{refs: b.refs}, pos, "sent")
+	f.keep(s, b, custody{by: goroutine, pos: pos, in: "sent"})
+	if f.kinds.kindOf(v.Type()) == handle && !b.part {
+		f.give(s, b, pos, throughChannel)
+		f.mayReturn(s, b)
+	}
+	f.giveAway(s, b)
+	f.escapePointer(s, v)
+}
+
+// intoMap is an assignment to an element of a map.
+func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
+	key, value := f.reaching(s, m.Key), f.reaching(s, m.Value)
+	if made, ok := m.Map.(*ssa.MakeMap); ok {
+		// Of this function, as far as it is not stored itself.
+		at := slot{made, -1}
+		s.vals[at] = s.vals[at].join(binding{views: inside(value.views)})
+		value.views = nil
+	}
+	f.replaced(s, m, value)
+	in := custody{by: memory, pos: m.Pos(), in: "stored in a map"}
+	if p, ok := f.placeOf(m.Map); ok {
+		if in.at = p; p.local() {
+			value.views = nil
+		}
+	}
+	f.escape(s, value, in)
+	f.escape(s, key, in)
+	f.escapePointer(s, m.Value)
+}
+
+// replaced reports a reference that this function put into a map and puts another one in the place of, where nothing
+// can have taken it out in between.
+func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
+	at := f.canon(m.Map) + "[" + f.canon(m.Key) + "]"
+	if old := s.mapped[at]; old != nil {
+		f.report(s, leak, old, m.Pos(), "overwritten")
+	}
+	delete(s.mapped, at)
+	if len(value.refs) == 1 && !value.part && value.refs[0].kind == handle && s.lives[value.refs[0]].st == held && s.lives[value.refs[0]].key == "" {
+		s.mapped[at] = value.refs[0]
+	}
+}
+
+// whenTestEnds is by what a reference is freed that was given to Cleanup of a testing.TB.
+const whenTestEnds = "\x00cleanup"
+
+// cleanedUp notes that a method value or function literal frees the reference that it captured when the test ends:
+// until then it may be used, but not freed. It reports false when that is not all that is done with it.
+func (f *flow) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs binding) bool {
+	fn := mc.Fn.(*ssa.Function)
+	if isMethodValue(fn) {
+		if f.kinds.kindOf(b.Type()) != handle || fn.Object() == nil || fn.Object().Name() != "Free" {
+			return false
+		}
+	} else {
+		if p := f.anon[fn].param(len(fn.Params)); len(mc.Bindings) != 1 || p.Effect != effectDrop || p.When != always || !assignedOnce(b) {
+			return false
+		}
+	}
+	if len(refs.refs) != 1 || refs.part || refs.refs[0].kind != handle {
+		return false
+	}
+	for _, u := range *mc.Referrers() {
+		call, ok := u.(*ssa.Call)
+		if !ok || !isCleanup(callee(&call.Call)) {
+			return false
+		}
+	}
+	r := refs.refs[0]
+	if l := s.lives[r]; l.st == held && l.key == "" {
+		s.lives[r] = life{st: lent, pos: mc.Pos(), by: whenTestEnds, with: l.with}
+		return true
+	}
+	return false
+}
+
+// assignedOnce reports whether a variable that a function literal captured is assigned once, when it is declared.
+func assignedOnce(v ssa.Value) bool {
+	stores := 0
+	for _, u := range *v.Referrers() {
+		if st, ok := u.(*ssa.Store); ok && st.Addr == v {
+			stores++
+		}
+	}
+	return stores == 1
+}
+
+// withError reports references that are returned together with an error that is not nil: callers free nothing
+// then (rule 4).
+func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
+	sig := f.fn.Signature
+	n := sig.Results().Len()
+	if n < 2 || !isError(sig.Results().At(n-1).Type()) {
+		return
+	}
+	if _, ok := okResult(sig); ok {
+		return // it tells
+	}
+	if null, known := f.valueOf(s, ret.Results[n-1]); !known || null {
+		return
+	}
+	for i, b := range results {
+		if b.part || f.kinds.kindOf(sig.Results().At(i).Type()) == untracked {
+			continue
+		}
+		for _, r := range b.refs {
+			if l := s.lives[r]; l.st == held && l.key == "" {
+				f.report(s, leak, r, ret.Pos(), "error")
+				s.forget(r)
+			}
+		}
+	}
+}

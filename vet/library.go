@@ -1,0 +1,119 @@
+package vet
+
+// This file is what the analyser knows of the standard library.
+
+import (
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// endsTest are methods of testing.TB that do not return.
+var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "Skip": true, "Skipf": true, "SkipNow": true}
+
+// failsTest are methods of testing.TB after which the test goes on, but has failed: such a path is not followed.
+var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
+
+// neverReturns reports whether a function of the standard library does not return.
+func neverReturns(fn *types.Func) bool {
+	if fn.Pkg() == nil {
+		return false
+	}
+	switch path, name := fn.Pkg().Path(), fn.Name(); path {
+	case "testing":
+		return endsTest[name]
+	case "os":
+		return name == "Exit"
+	case "runtime":
+		return name == "Goexit"
+	case "log":
+		return strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic")
+	}
+	return false
+}
+
+// borrowers are packages of the standard library whose functions keep none of their arguments
+// beyond the call.
+var borrowers = map[string]bool{
+	"bytes": true, "crypto/subtle": true, "encoding/binary": true, "encoding/hex": true, "errors": true, "fmt": true,
+	"hash": true, "hash/crc32": true, "io": true, "math/rand": true, "math/rand/v2": true, "reflect": false, "slices": true,
+	"strconv": true, "strings": true, "sync": true, "sync/atomic": true, "testing": true, "time": true, "unicode/utf8": true,
+	"crypto/rand": true, "crypto/cipher": true, "math": true, "math/bits": true, "log": true, "log/slog": false, "cmp": true,
+	"runtime": true, "context": true, "os": true, "net": true,
+}
+
+// wrappers are functions of those packages that keep their argument nevertheless.
+var wrappers = map[string]bool{
+	"io.TeeReader": true, "io.LimitReader": true, "io.MultiReader": true, "io.MultiWriter": true, "io.NewSectionReader": true,
+	"io.NopCloser": true, "bytes.NewReader": true, "bytes.NewBuffer": true, "errors.Join": true, "context.WithValue": true,
+	"runtime.SetFinalizer": true, "runtime.AddCleanup": true,
+}
+
+// borrows reports whether a function of the standard library only looks at its arguments.
+func borrowsArguments(fn *types.Func) bool {
+	pkg := fn.Pkg()
+	if pkg == nil {
+		return true // error.Error
+	}
+	return borrowers[pkg.Path()] && !wrappers[pkg.Path()+"."+fn.Name()]
+}
+
+// parts are functions that return bytes of their first argument.
+var parts = map[string]bool{
+	"bytes.TrimSpace": true, "bytes.Trim": true, "bytes.TrimLeft": true, "bytes.TrimRight": true, "bytes.TrimPrefix": true,
+	"bytes.TrimSuffix": true, "bytes.Cut": true, "bytes.CutPrefix": true, "bytes.CutSuffix": true, "slices.Clip": true,
+}
+
+// holders are functions whose result leads to their first argument.
+var holders = map[string]bool{
+	"bytes.NewReader": true, "bytes.NewBuffer": true, "bytes.Split": true, "bytes.SplitN": true, "bytes.SplitAfter": true,
+	"bytes.SplitAfterN": true, "bytes.Fields": true, "bytes.FieldsFunc": true, "bytes.SplitSeq": true, "bytes.Lines": true,
+	"bufio.NewReader": true, "bufio.NewReaderSize": true, "bufio.NewScanner": true, "io.LimitReader": true, "io.TeeReader": true,
+	"io.NopCloser": true, "io.NewSectionReader": true, "io.MultiReader": true, "encoding/json.NewDecoder": true,
+}
+
+// later are functions that run a function which they are given after they have returned, and when that is. Who
+// uses their result can stop them.
+var later = map[string]string{
+	"time.AfterFunc": "when the timer fires", "context.AfterFunc": "when the context ends",
+	"testing.Cleanup": "when the test ends", "net/http.HandleFunc": "for each request",
+	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
+}
+
+// isCleanup reports whether fn is the method Cleanup of a testing.TB.
+func isCleanup(fn *types.Func) bool {
+	return fn != nil && fn.Name() == "Cleanup" && fn.Pkg() != nil && fn.Pkg().Path() == "testing"
+}
+
+// qualified is the name of a function or method without its receiver.
+func qualified(fn *types.Func) string {
+	if fn == nil || fn.Pkg() == nil {
+		return ""
+	}
+	return fn.Pkg().Path() + "." + fn.Name()
+}
+
+// computing are packages whose functions wait for no other goroutine.
+var computing = map[string]bool{
+	"bytes": true, "cmp": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true, "hash/crc32": true,
+	"log": true, "math": true, "math/bits": true, "slices": true, "sort": true, "strconv": true, "strings": true,
+	"unicode": true, "unicode/utf8": true,
+}
+
+// computes reports whether a call waits for no other goroutine, as far as it is known.
+func (f *flow) computes(c *ssa.CallCommon) bool {
+	fn := callee(c)
+	switch {
+	case fn == nil:
+		return false
+	case f.kinds.primitive(fn) != nil:
+		return true
+	case fn.Pkg() == nil || c.IsInvoke():
+		return false
+	case fn.Pkg().Path() == "fmt":
+		return !strings.HasPrefix(fn.Name(), "F") && !strings.Contains(fn.Name(), "Scan")
+	}
+	_, known := later[qualified(fn)]
+	return known || computing[fn.Pkg().Path()]
+}

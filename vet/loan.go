@@ -1,0 +1,54 @@
+package vet
+
+// This file is bytes that are borrowed from something that is no reference, such as those of wire.Reader.Peek: they
+// end when its next method is called.
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// lend binds the bytes that a call lends.
+func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ssa.Value, pos token.Pos) {
+	r := f.refAt(refKey{v, at.index, "loan"}, loan, pos)
+	r.owner, r.lender = f.receiverText(c), f.canon(lender)
+	s.lives[r] = life{st: held}
+	s.vals[at] = binding{views: []view{{of: r}}}
+}
+
+// endLoans ends what the receiver of a method has lent.
+func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
+	vars := operands(c)
+	if len(vars) == 0 || callee(c) == nil || callee(c).Signature().Recv() == nil {
+		return
+	}
+	lender := ""
+	for r, l := range s.lives {
+		if r.kind != loan || l.st != held {
+			continue
+		}
+		if lender == "" {
+			lender = f.canon(vars[0])
+		}
+		if r.lender != lender {
+			continue
+		}
+		if l.kept.by != noKeeper {
+			f.report(s, escape, r, l.kept.pos, l.kept.in)
+		}
+		s.lives[r] = life{st: freed, pos: pos, by: f.callText(c)}
+	}
+}
+
+// receiverText is how the source writes the receiver of a method call.
+func (f *flow) receiverText(c *ssa.CallCommon) string {
+	if at, ok := f.sites[c.Pos()]; ok && at.call != nil {
+		if sel, ok := ast.Unparen(at.call.Fun).(*ast.SelectorExpr); ok {
+			return types.ExprString(sel.X)
+		}
+	}
+	return "the receiver"
+}

@@ -1,0 +1,144 @@
+package vet
+
+// This file infers what a function does with bytes and functions that it is given, which are no references but may
+// lead to bytes of one: whether it stores them beyond the call, or returns them.
+
+import (
+	"go/types"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// passes adds to a contract which parameters are kept, and which are returned or lead from a result.
+func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
+	if len(fn.Blocks) == 0 {
+		return con
+	}
+	grow := func() {
+		if con == nil {
+			con = new(contract)
+		}
+		for len(con.Params) < len(fn.Params) {
+			con.Params = append(con.Params, param{})
+		}
+		for len(con.Results) < fn.Signature.Results().Len() {
+			con.Results = append(con.Results, result{})
+		}
+	}
+	for i, p := range fn.Params {
+		if (isBytes(p.Type()) || isFunc(p.Type())) && stays(fn, p) {
+			grow()
+			con.Params[i] = param{Effect: effectKeep}
+		}
+	}
+	for i, v := range arguments(fn.Signature) {
+		if !isBytes(v.Type()) && !isFunc(v.Type()) {
+			continue
+		}
+		for j := range fn.Signature.Results().Len() {
+			if c.kinds.holds(fn.Signature.Results().At(j).Type()) {
+				continue
+			}
+			if yes, in := returns(fn, fn.Params[i], j); yes {
+				grow()
+				con.Results[j] = result{Source: resultView, Of: int8(i), Inside: in}
+			}
+		}
+	}
+	return con
+}
+
+// stays reports whether a function stores a parameter in a field of what another one points to, or of a variable
+// of the package, and stores nothing else there.
+func stays(fn *ssa.Function, p *ssa.Parameter) bool {
+	for _, u := range *p.Referrers() {
+		st, ok := u.(*ssa.Store)
+		if !ok || st.Val != ssa.Value(p) {
+			continue
+		}
+		switch at := st.Addr.(type) {
+		case *ssa.Global:
+			return storesTo(fn, func(addr ssa.Value) bool { return addr == ssa.Value(at) }) == 1
+		case *ssa.FieldAddr:
+			if _, ok := at.X.(*ssa.Parameter); !ok {
+				continue
+			}
+			same := func(addr ssa.Value) bool {
+				o, ok := addr.(*ssa.FieldAddr)
+				return ok && o.Field == at.Field && types.Identical(o.X.Type(), at.X.Type())
+			}
+			return storesTo(fn, same) == 1
+		}
+	}
+	return false
+}
+
+func storesTo(fn *ssa.Function, match func(addr ssa.Value) bool) (n int) {
+	for _, b := range fn.Blocks {
+		for _, instr := range b.Instrs {
+			if st, ok := instr.(*ssa.Store); ok && match(st.Addr) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// returns reports whether result j is p or leads to it wherever it is not nil.
+func returns(fn *ssa.Function, p *ssa.Parameter, j int) (yes, inside bool) {
+	for _, b := range fn.Blocks {
+		ret, ok := b.Instrs[len(b.Instrs)-1].(*ssa.Return)
+		if !ok {
+			continue
+		}
+		v := ret.Results[j]
+		if k, ok := v.(*ssa.Const); ok && k.Value == nil {
+			continue
+		}
+		leads, in := leadsTo(v, p, 0)
+		if !leads {
+			return false, false
+		}
+		yes, inside = true, inside || in
+	}
+	return yes, inside
+}
+
+// leadsTo reports whether v is p, a part of it, or something that this function made and put p into.
+func leadsTo(v ssa.Value, p *ssa.Parameter, depth int) (yes, inside bool) {
+	if depth > 8 {
+		return false, false
+	}
+	switch v := v.(type) {
+	case *ssa.Parameter:
+		return v == p, false
+	case *ssa.Slice:
+		return leadsTo(v.X, p, depth+1)
+	case *ssa.ChangeType:
+		return leadsTo(v.X, p, depth+1)
+	case *ssa.MakeInterface:
+		yes, _ = leadsTo(v.X, p, depth+1)
+		return yes, true
+	case *ssa.UnOp:
+		if a, ok := v.X.(*ssa.Alloc); ok {
+			return leadsTo(a, p, depth+1)
+		}
+	case *ssa.Alloc:
+		for _, u := range *v.Referrers() {
+			switch u := u.(type) {
+			case *ssa.FieldAddr:
+				for _, w := range *u.Referrers() {
+					if st, ok := w.(*ssa.Store); ok && st.Addr == ssa.Value(u) {
+						if in, _ := leadsTo(st.Val, p, depth+1); in {
+							yes = true
+						}
+					}
+				}
+			case ssa.CallInstruction:
+				return false, false // it may put something else there
+			}
+		}
+		return yes, true
+	}
+	return false, false
+}

@@ -1,0 +1,295 @@
+package vet
+
+// This file follows bytes of references: through the values that lead to them, and to where they outlive the
+// reference.
+
+import (
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// A view is bytes of a ref; they end with it, and when a container changes.
+type view struct {
+	of      *ref
+	changes int
+	// inside is set for what leads to the bytes and is not the bytes: a function literal that captured them, a
+	// struct or slice with them in it, a reader of them. Such a value may be used after they ended, if the bytes
+	// are not.
+	inside bool
+}
+
+// A keeper is who has a view that was put where it outlives the function.
+type keeper uint8
+
+const (
+	noKeeper  keeper = iota
+	memory           // a place that others reach
+	forGood          // something that nobody takes it from again
+	goroutine        // another goroutine, which may be done with it when this one has waited
+)
+
+// custody is where a view was put that outlives the function.
+type custody struct {
+	by  keeper
+	pos token.Pos
+	in  string // "sent", "stored in h.view"
+	at  place  // of memory, if it is known
+}
+
+// inside returns views as what contains them has them.
+func inside(views []view) []view {
+	if !slices.ContainsFunc(views, func(v view) bool { return !v.inside }) {
+		return views
+	}
+	views = slices.Clone(views)
+	for i := range views {
+		views[i].inside = true
+	}
+	return views
+}
+
+// reach is the views that v leads to: its own, and what lies in a variable of this function that it points to.
+func (f *flow) reach(s *state, v ssa.Value) []view {
+	if b, ok := s.vals[slot{v, -1}]; ok && len(b.views) > 0 {
+		return b.views
+	}
+	switch v := v.(type) {
+	case *ssa.ChangeType:
+		return f.reach(s, v.X)
+	case *ssa.Slice:
+		if _, ok := v.X.(*ssa.Alloc); ok {
+			return f.reach(s, v.X)
+		}
+	case *ssa.Alloc:
+		return f.viewsIn(s, place{v, ""})
+	}
+	return nil
+}
+
+// viewsIn is the views that lie at a place or in parts of it.
+func (f *flow) viewsIn(s *state, p place) []view {
+	var b binding
+	for q, c := range s.places {
+		if q.within(p) {
+			b = b.join(binding{views: inside(c.views)})
+		}
+	}
+	slices.SortFunc(b.views, func(x, y view) int { return x.of.id - y.of.id })
+	return b.views
+}
+
+// reaching is what a value is bound to, with the views that it leads to.
+func (f *flow) reaching(s *state, v ssa.Value) binding {
+	b := f.refsOf(s, v)
+	if len(b.views) == 0 {
+		b.views = inside(f.reach(s, v))
+	}
+	return b
+}
+
+// carries reports whether a value of type typ can lead to bytes.
+func carries(typ types.Type) bool {
+	switch u := typ.Underlying().(type) {
+	case *types.Basic:
+		return false
+	case *types.Array:
+		return carries(u.Elem())
+	case *types.Struct:
+		for v := range u.Fields() {
+			if carries(v.Type()) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// loadInside binds a struct, array or element that was read from memory with bytes in it.
+func (f *flow) loadInside(s *state, v *ssa.UnOp, p place) {
+	if !p.local() || s.escaped[p.root] || !carries(v.Type()) {
+		return
+	}
+	if views := f.viewsIn(s, p); len(views) > 0 {
+		s.vals[slot{v, -1}] = binding{views: views}
+	}
+}
+
+// keep notes that views were put where they outlive the function.
+func (f *flow) keep(s *state, b binding, to custody) {
+	for _, v := range b.views {
+		l, ok := s.lives[v.of]
+		if !ok || v.of.kind != handle && v.of.kind != loan || l.st != held && l.st != foreign {
+			continue
+		}
+		l.kept = to
+		s.lives[v.of] = l
+	}
+}
+
+// unkeep notes that a place was overwritten, and with it the view that it may have had.
+func (f *flow) unkeep(s *state, p place) {
+	f.release(s, func(c custody) bool { return c.by == memory && c.at == p })
+}
+
+// synchronized notes that another goroutine may have caught up: what it was handed it may be done with, and
+// may have handed back.
+func (f *flow) synchronized(s *state) {
+	f.signalled(s)
+	for r, l := range s.lives {
+		if l.sent {
+			s.forget(r)
+		}
+	}
+}
+
+// signalled notes that this goroutine may have waited for others: bytes that they were lent they may be done with.
+func (f *flow) signalled(s *state) {
+	f.release(s, func(c custody) bool { return c.by == goroutine })
+}
+
+// release ends the custody of those that match.
+func (f *flow) release(s *state, match func(custody) bool) {
+	for r, l := range s.lives {
+		if match(l.kept) {
+			l.kept = custody{}
+			s.lives[r] = l
+		}
+	}
+}
+
+// ofViews is the refs whose bytes views are.
+func ofViews(views []view) []*ref {
+	var refs []*ref
+	for _, v := range views {
+		if !slices.Contains(refs, v.of) {
+			refs = append(refs, v.of)
+		}
+	}
+	return refs
+}
+
+// whole is the views that one has of refs who has the refs themselves.
+func (f *flow) whole(s *state, b binding) []view {
+	var views []view
+	for _, r := range b.refs {
+		views = append(views, view{of: r, changes: s.lives[r].changes, inside: true})
+	}
+	return views
+}
+
+// overtaken ends the custody of views that a call may end: of memory that it can reach, and of goroutines that
+// it may wait for.
+func (f *flow) overtaken(s *state, c *ssa.CallCommon, library bool) {
+	if !f.computes(c) {
+		f.synchronized(s)
+		clear(s.mapped)
+	}
+	fn := callee(c)
+	if fn != nil && f.kinds.primitive(fn) != nil {
+		return
+	}
+	f.rewritten(s, c, library)
+	var roots []ssa.Value
+	for _, a := range operands(c) {
+		if m, ok := a.(*ssa.MakeInterface); ok {
+			a = m.X
+		}
+		if p, ok := f.placeOf(a); ok {
+			roots = append(roots, p.root)
+		}
+		roots = append(roots, a)
+	}
+	f.release(s, func(k custody) bool {
+		_, global := k.at.root.(*ssa.Global)
+		return k.by == memory && (fn == nil || global && !library || slices.Contains(roots, k.at.root))
+	})
+}
+
+// keptBy is the memory of the receiver or first argument, in which a function keeps another.
+func (f *flow) keptBy(c *ssa.CallCommon) place {
+	if vars := operands(c); len(vars) > 0 {
+		if p, ok := f.placeOf(vars[0]); ok {
+			return p
+		}
+	}
+	return place{}
+}
+
+// returnViews reports bytes that are returned and have ended.
+func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
+	how := "returned"
+	if isFunc(v.Type()) {
+		how = "used by a function literal that is returned"
+	}
+	if f.replacesElements(v.Type()) {
+		return
+	}
+	for _, w := range f.reach(s, v) {
+		l, ok := s.lives[w.of]
+		switch {
+		case !ok || l.key != "":
+			continue
+		case l.st == freed && (w.of.kind == handle || w.of.kind == loan):
+		case w.of.kind == container && w.changes != l.changes && l.st == void:
+		default:
+			continue
+		}
+		f.report(s, escape, w.of, pos, how)
+		s.forget(w.of)
+	}
+}
+
+// keepIn notes views that were put into memory. What only this function reaches leads to them; what others reach
+// keeps them.
+func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
+	switch at.root.(type) {
+	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
+		f.keep(s, b, custody{by: memory, pos: pos, in: in, at: at})
+	case nil:
+	case *ssa.Alloc:
+		if p := (place{at.root, at.path + ".kept"}); at.local() && !s.escaped[at.root] && len(b.views) > 0 {
+			s.places[p] = s.places[p].join(binding{views: inside(b.views)})
+		}
+	default:
+		if p := (slot{at.root, -1}); len(b.views) > 0 && f.kinds.pointee(at.root.Type()) == untracked {
+			s.vals[p] = s.vals[p].join(binding{views: inside(b.views)})
+		}
+	}
+}
+
+// rewritten stops following the views in variables whose address a call takes: it may replace them.
+func (f *flow) rewritten(s *state, c *ssa.CallCommon, library bool) {
+	mc, literal := c.Value.(*ssa.MakeClosure)
+	for i, a := range operands(c) {
+		if f.kinds.pointee(a.Type()) != untracked {
+			continue
+		}
+		if literal && i >= len(c.Args) && !written(mc.Fn.(*ssa.Function).FreeVars[i-len(c.Args)]) {
+			continue
+		}
+		switch a := a.(type) {
+		case *ssa.Alloc:
+			f.dropViewsIn(s, place{a, ""})
+		default:
+			if _, ok := a.Type().Underlying().(*types.Pointer); ok && !library {
+				delete(s.vals, slot{a, -1})
+			}
+		}
+	}
+}
+
+// replacesElements reports whether the function assigns elements of slices of a type other than bytes: it may
+// replace bytes by a copy, in a loop.
+func (f *flow) replacesElements(typ types.Type) bool {
+	if _, ok := typ.Underlying().(*types.Slice); !ok || isBytes(typ) {
+		return false
+	}
+	return storesTo(f.fn, func(addr ssa.Value) bool {
+		ia, ok := addr.(*ssa.IndexAddr)
+		return ok && types.Identical(ia.X.Type(), typ)
+	}) > 0
+}
