@@ -32,7 +32,8 @@
 // Doc comments state it in these words, which the analyser tarnvet (module tarn/vet) reads and checks
 // against the code: a function "takes ownership of b", or "takes ownership" (of all it is given);
 // "otherwise b stays the caller's" where that depends on success; it "borrows b", or "b is borrowed",
-// for the call; it "returns" something "to be freed" by the caller, or something "borrowed". An
+// for the call; it "returns" something "to be freed" by the caller, or something "borrowed", and bytes that are
+// "valid until the next call of any method of r" where r is its receiver. An
 // implementation does what the comment of the interface's method says. An exported function
 // that takes a Buffer says one or the other.
 //

@@ -67,13 +67,13 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 		case how == "bytes" && l.by != throughChannel:
 			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which %s took over at %s", subject, l.by, f.where(l.pos, pos))
 		case how == "bytes" && l.by == throughChannel:
-			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was sent at %s: whoever received it may have freed it", subject, f.where(l.pos, pos))
+			d.Message = fmt.Sprintf("use after free: these are bytes of %s, which was sent at %s, and its receiver may have freed it", subject, f.where(l.pos, pos))
 		case how == "loan":
 			d.Message = fmt.Sprintf("use after free: these bytes are borrowed until the next call of a method of %s, and that is %s at %s", r.owner, l.by, f.where(l.pos, pos))
 		case how == "views":
 			d.Message = fmt.Sprintf("use after free: these views of %s ended when bytes were taken out of it", subject)
 		case l.by == throughChannel:
-			d.Message = fmt.Sprintf("use after free: %s was sent at %s and is %s here: whoever received it owns it; use it before, or send %s", subject, f.where(l.pos, pos), how, or(addRef(name), "a Ref"))
+			d.Message = fmt.Sprintf("use after free: %s was sent at %s and is %s here: its receiver owns it; use it before, or send %s", subject, f.where(l.pos, pos), how, or(addRef(name), "a Ref"))
 		case l.st == freed:
 			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
 		default:

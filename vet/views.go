@@ -27,7 +27,7 @@ type keeper uint8
 const (
 	noKeeper  keeper = iota
 	memory           // a place that others reach
-	forGood          // something that nobody takes it from again
+	forGood          // a place that it is not taken from again
 	goroutine        // another goroutine, which may be done with it when this one has waited
 )
 

@@ -5,7 +5,7 @@ import "github.com/tarn-go/tarn"
 func afterSend(p *tarn.Pool, ch chan tarn.Buffer) int {
 	b := p.Get(10)
 	ch <- b
-	return len(b.Bytes()) // want `use after free: b was sent at line \d+ and is used here: whoever received it owns it; use it before, or send b.Ref\(\)`
+	return len(b.Bytes()) // want `use after free: b was sent at line \d+ and is used here: its receiver owns it; use it before, or send b.Ref\(\)`
 }
 
 func freedAfterSend(p *tarn.Pool, ch chan tarn.Buffer) {
