@@ -26,7 +26,7 @@ type referral struct {
 // returns a tree there with the name's form in it. A referral is asked for once in its
 // lifetime; the sessions with its targets are kept for the next time.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
-	path := `\` + m.s.host + `\` + t.m.name + `\` + remote
+	path := `\` + t.with.host + `\` + t.m.name + `\` + remote
 	r, rest := m.s.referrals.known(path)
 	if r == nil {
 		var err error
@@ -187,7 +187,7 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 		}
 	}
 	s := m.s
-	if !strings.EqualFold(parts[0], s.host) {
+	if !strings.EqualFold(parts[0], s.using().host) {
 		if s, err = m.s.other(parts[0]); err != nil {
 			return nil, "", err
 		}
@@ -200,7 +200,7 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 // the port of this one.
 func (s *Session) other(host string) (*Session, error) {
 	port := DefaultPort
-	if _, p, err := net.SplitHostPort(s.addr); err == nil {
+	if _, p, err := net.SplitHostPort(s.using().addr); err == nil {
 		port = p
 	}
 	addr := net.JoinHostPort(host, port)

@@ -18,13 +18,14 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	if c.Terms().Capabilities&proto.CapDFS == 0 || strings.EqualFold(m.name, "IPC$") {
 		return nil, errNoTarget
 	}
-	ipc, err := c.Connect(ctx, m.s.host, "IPC$")
+	with := m.s.using()
+	ipc, err := c.Connect(ctx, with.host, "IPC$")
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{ipc, m}
+	t := &tree{ipc, m, with}
 	defer t.Disconnect(ctx)
-	own := `\` + m.s.host + `\` + m.name
+	own := `\` + with.host + `\` + m.name
 	r, rest, err := t.refer(ctx, own)
 	if err != nil {
 		return nil, err

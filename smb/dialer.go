@@ -174,7 +174,12 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (*Session, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, DefaultPort)
 	}
-	s := newSession(d.withDefaults(), addr)
+	return d.dialFirst(ctx, []string{addr})
+}
+
+// dialFirst dials the first of addrs that can be reached.
+func (d *Dialer) dialFirst(ctx context.Context, addrs []string) (*Session, error) {
+	s := newSession(d.withDefaults(), addrs...)
 	if _, err := s.conn(ctx); err != nil {
 		return nil, err
 	}

@@ -2,10 +2,8 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 )
 
@@ -49,7 +47,9 @@ func DomainControllers(ctx context.Context, r Resolver, domain string) ([]string
 // attempt is bounded by Limits.DialTimeout. r may be nil: net.DefaultResolver.
 //
 // A domain's DFS roots, \\domain\root, are mounted from such a session by the root's name. A connection
-// that is lost is dialled again at the same controller.
+// that is lost is dialled again at the same controller, and, where that cannot be reached, at the
+// next one. Files and directories that were open on another controller are lost: their next use fails with
+// ErrHandleLost.
 func (d *Dialer) DialDomain(ctx context.Context, r Resolver, domain string) (*Session, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -58,24 +58,8 @@ func (d *Dialer) DialDomain(ctx context.Context, r Resolver, domain string) (*Se
 	if err != nil {
 		return nil, err
 	}
-	var failed error
-	for _, name := range names {
-		s, err := d.Dial(ctx, name)
-		if err == nil {
-			return s, nil
-		}
-		failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
-		if ctx.Err() != nil || !unreachable(err) {
-			break
-		}
+	for i, name := range names {
+		names[i] = net.JoinHostPort(name, DefaultPort)
 	}
-	return nil, failed
-}
-
-// unreachable reports whether a server could not be talked to, and so has refused nothing.
-func unreachable(err error) bool {
-	var op *net.OpError
-	var dns *net.DNSError
-	return errors.As(err, &op) || errors.As(err, &dns) || errors.Is(err, ErrConnLost) ||
-		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	return d.dialFirst(ctx, names)
 }

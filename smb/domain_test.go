@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tarn-go/tarn/smb"
@@ -110,4 +112,108 @@ func TestDialDomain(t *testing.T) {
 	if _, err := new(smb.Dialer).DialDomain(t.Context(), records{"good."}, "ad.test"); err == nil {
 		t.Error("a Dialer without an Initiator")
 	}
+}
+
+// TestDialDomainAgain takes one controller away after the other: a lost connection is replaced by one with
+// the same controller, or with the next one where that cannot be reached, and a file is not taken to be
+// open there.
+func TestDialDomainAgain(t *testing.T) {
+	for _, protection := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+		t.Run(protection, func(t *testing.T) {
+			p := newPuppets(protections()[protection], "dc1", "dc2", "dc3")
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: p.dial,
+				Limits: smb.Limits{KeepAlive: -1, RedialTimeout: -1}}
+			s, err := d.DialDomain(t.Context(), records{"dc1.", "dc2.", "dc3."}, "ad.test")
+			must(t, err)
+			defer s.Close()
+			share, err := s.Mount(t.Context(), "share")
+			must(t, err)
+			for _, step := range []struct {
+				reachable string // controllers, separated by spaces
+				dialled   string
+				lost      bool // what is open
+			}{
+				{"dc1 dc2 dc3", "dc1", false},
+				{"dc2 dc3", "dc1 dc2", true},
+				{"dc1 dc2 dc3", "dc2", false},
+				{"dc1", "dc2 dc3 dc1", true},
+			} {
+				dir, err := share.Open(".")
+				must(t, err)
+				p.lose(step.reachable)
+				if _, err := share.Stat("file"); err != nil {
+					t.Fatalf("%+v: %v", step, err)
+				}
+				dialled := p.dialled()
+				if got := strings.Join(dialled, " "); got != step.dialled {
+					t.Errorf("%+v: dialled %s", step, got)
+				}
+				if addr := s.Info().Addr; addr != dialled[len(dialled)-1]+":445" {
+					t.Errorf("%+v: Addr is %s", step, addr)
+				}
+				if _, err := dir.Stat(); errors.Is(err, smb.ErrHandleLost) != step.lost || !step.lost && err != nil {
+					t.Errorf("%+v: a directory that was open: %v", step, err)
+				}
+				dir.Close()
+			}
+			p.lose("")
+			if _, err := share.Stat("file"); !errors.Is(err, smb.ErrConnLost) {
+				t.Errorf("no controller: %v", err)
+			}
+		})
+	}
+}
+
+// puppets are hosts of one kind, of which a test says which can be reached.
+type puppets struct {
+	server *script.Server
+
+	mu        sync.Mutex
+	reachable []string
+	conns     []net.Conn
+	log       []string // hosts dialled
+}
+
+func newPuppets(server *script.Server, hosts ...string) *puppets {
+	server.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command != proto.CommandCreate || script.NameOf(m) != "" {
+			return false
+		}
+		c.Opened(m, nil, func(body []byte) { le.PutUint32(body[56:], uint32(proto.AttrDirectory)) })
+		return true
+	}
+	return &puppets{server: server, reachable: hosts}
+}
+
+func (p *puppets) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, host)
+	if !slices.Contains(p.reachable, host) {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	nc, err := p.server.Dial(ctx, network, addr)
+	p.conns = append(p.conns, nc)
+	return nc, err
+}
+
+// lose cuts all connections. The hosts named can be reached afterwards.
+func (p *puppets) lose(reachable string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, nc := range p.conns {
+		nc.Close()
+	}
+	p.conns, p.reachable, p.log = nil, strings.Fields(reachable), nil
+}
+
+// dialled are the hosts dialled since the last loss.
+func (p *puppets) dialled() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.log)
 }

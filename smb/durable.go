@@ -100,10 +100,13 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	case t.Conn().Alive():
 		return t, id, nil
 	}
-	cause := t.Conn().Err()
+	cause, with := t.Conn().Err(), t.with
 	t, err := h.m.tree(ctx)
 	if err != nil {
 		return nil, none, err
+	}
+	if t.with != with { // which may take another file for it
+		return nil, none, h.giveUp(fmt.Errorf("%w: it was open on %s: %w", ErrHandleLost, with.host, cause))
 	}
 	if !d.granted && h.isDir {
 		return h.reopenDir(ctx, t)

@@ -53,7 +53,7 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 		}
 		switch {
 		case refused.link != nil:
-			next, e := refused.link.apply(t.m.s.host, t.m.name, remote)
+			next, e := refused.link.apply(t.with.host, t.m.name, remote)
 			if e != nil {
 				return errors.Join(err, e)
 			}
@@ -156,7 +156,7 @@ func (s *Share) Symlink(oldname, newname string) error {
 func (s *Share) symlink(oldname, newname string) error {
 	target, flags := strings.ReplaceAll(oldname, "/", `\`), proto.SymlinkRelative
 	if strings.HasPrefix(target, `\`) {
-		target, flags = `\??\UNC\`+s.m.s.host+`\`+s.m.name+target, 0
+		target, flags = `\??\UNC\`+s.m.s.using().host+`\`+s.m.name+target, 0
 	}
 	remote, err := s.remote(newname)
 	if err != nil {

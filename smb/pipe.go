@@ -77,7 +77,7 @@ func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 			return err
 		}
 		defer h.close(ctx)
-		shares, err := dcerpc.ListShares(ctx, &pipe{t, h.id}, s.host)
+		shares, err := dcerpc.ListShares(ctx, &pipe{t, h.id}, t.with.host)
 		list = list[:0]
 		for _, x := range shares {
 			list = append(list, ShareInfo{Name: x.Name, Comment: x.Comment, Type: ShareType(x.Type)})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -17,16 +16,14 @@ import (
 // Session is one user logged in to one server. It is safe for concurrent use. A lost
 // connection is dialled again when next needed, unless the Dialer says not to.
 type Session struct {
-	cfg  Dialer
-	addr string
-	host string
-
-	connConfig *conn.Config // of every connection
+	cfg     Dialer
+	servers []*server // one, or the controllers of a domain
 
 	lock   chan struct{} // capacity 1, full when free: the goroutine that dials holds it
 	done   chan struct{} // closed by Close
 	mu     sync.Mutex
 	cur    *conn.Conn
+	at     int // of the server in use: cur's, once there is one
 	closed bool
 	failed dialFailure // of the last attempts to dial
 	mounts []*mount
@@ -44,24 +41,24 @@ type dialFailure struct {
 	err    error
 }
 
-func newSession(cfg Dialer, addr string) *Session {
-	s := &Session{cfg: cfg, addr: addr, host: cfg.Host, lock: make(chan struct{}, 1), done: make(chan struct{})}
-	s.lock <- struct{}{}
-	if s.host == "" {
-		s.host = addr
-		if h, _, err := net.SplitHostPort(addr); err == nil {
-			s.host = h
-		}
+// newSession makes a session with the server at the first of addrs that answers.
+func newSession(cfg Dialer, addrs ...string) *Session {
+	if cfg.ClientGUID == [16]byte{} {
+		rand.Read(cfg.ClientGUID[:]) // never fails (crypto/rand)
 	}
-	s.connConfig = s.newConnConfig()
+	s := &Session{cfg: cfg, lock: make(chan struct{}, 1), done: make(chan struct{})}
+	s.lock <- struct{}{}
+	for _, addr := range addrs {
+		s.servers = append(s.servers, s.newServer(addr))
+	}
 	return s
 }
 
-// newConnConfig is what every connection of the session is made with.
-func (s *Session) newConnConfig() *conn.Config {
+// newConnConfig is what connections with the named server are made with.
+func (s *Session) newConnConfig(host string) *conn.Config {
 	cfg, l := &s.cfg, &s.cfg.Limits
 	c := &conn.Config{
-		Pool: cfg.Pool, Host: s.host, ClientGUID: cfg.ClientGUID,
+		Pool: cfg.Pool, Host: host, ClientGUID: cfg.ClientGUID,
 		Authenticate: func(ctx context.Context, host string) (spnego.Mechanism, error) {
 			return cfg.Initiator.Start(ctx, host)
 		},
@@ -69,9 +66,6 @@ func (s *Session) newConnConfig() *conn.Config {
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
 		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive,
 		Refused: refused, Broken: s.leases.broken,
-	}
-	if c.ClientGUID == [16]byte{} {
-		rand.Read(c.ClientGUID[:]) // never fails (crypto/rand)
 	}
 	for _, d := range dialects() {
 		if d >= cfg.MinDialect && d <= cfg.MaxDialect {
@@ -172,24 +166,6 @@ func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 	}
 }
 
-// dial makes a connection and logs in.
-func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
-	defer cancel()
-	nc, err := s.cfg.DialFunc(ctx, "tcp", s.addr)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, conn.ContextError(ctx)
-		}
-		return nil, &dialError{err}
-	}
-	c, err := s.setUp(ctx, nc)
-	if err != nil && errors.Is(err, ErrConnLost) {
-		err = &dialError{err}
-	}
-	return c, err
-}
-
 // maxRepeats is how often an operation is repeated that lost its connection.
 const maxRepeats = 4
 
@@ -218,44 +194,6 @@ func (s *Session) replaces(err error) bool {
 	}
 	_, closed := s.current()
 	return !closed
-}
-
-// adopt is conn on a connection of the caller's.
-func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
-	defer cancel()
-	_, err := s.setUp(ctx, nc)
-	return err
-}
-
-// setUp negotiates and logs in on nc, which it owns.
-func (s *Session) setUp(ctx context.Context, nc net.Conn) (*conn.Conn, error) {
-	c, err := conn.Open(ctx, nc, s.connConfig, s.previous())
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		c.Close(ErrClosed)
-		return nil, ErrClosed
-	}
-	old := s.cur
-	s.cur = c
-	s.mu.Unlock()
-	if old != nil {
-		old.Wait()
-	}
-	return c, nil
-}
-
-// previous is the id of the session on the connection that broke, which the server
-// then gives up at once; zero when there was none.
-func (s *Session) previous() uint64 {
-	if c, _ := s.current(); c != nil {
-		return c.Terms().SessionID
-	}
-	return 0
 }
 
 // Echo sends an ECHO and waits for its reply.
@@ -307,12 +245,13 @@ func (s *Session) Close() error {
 // Info is what was agreed at the last log-in.
 func (s *Session) Info() SessionInfo {
 	c, _ := s.current()
+	addr := s.using().addr
 	if c == nil {
-		return SessionInfo{Addr: s.addr}
+		return SessionInfo{Addr: addr}
 	}
 	a := c.Terms()
 	return SessionInfo{
-		Addr: s.addr, Dialect: Dialect(a.Dialect), ServerGUID: a.ServerGUID,
+		Addr: addr, Dialect: Dialect(a.Dialect), ServerGUID: a.ServerGUID,
 		Signing: a.SignAll, Signer: Signer(a.Signing), Encrypted: a.EncryptAll, Cipher: Cipher(a.Cipher),
 		Guest: a.Guest, Anonymous: a.Anonymous,
 		MaxRead: a.MaxRead, MaxWrite: a.MaxWrite, MaxTransact: a.MaxTransact,
@@ -391,7 +330,8 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	connected, err := c.Connect(ctx, m.s.host, m.name)
+	with := m.s.using() // c's, or c has ended
+	connected, err := c.Connect(ctx, with.host, m.name)
 	if hasStatus(err, proto.StatusBadNetworkName) {
 		if root, rerr := m.findRoot(ctx, c); rerr == nil {
 			m.mu.Lock()
@@ -403,7 +343,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &tree{connected, m}
+	t = &tree{connected, m, with}
 	m.mu.Lock()
 	m.t = t
 	m.mu.Unlock()

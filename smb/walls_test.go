@@ -21,7 +21,8 @@ func TestFileLayerWalls(t *testing.T) {
 		"dialer.go":  {"net"},                                  // the Dialer's connections
 		"dfs.go":     {"net"},                                  // addresses of other servers
 		"domain.go":  {"net"},                                  // names in DNS
-		"session.go": {"net", internal + "spnego"},             // connections, and what logs in on them
+		"server.go":  {"net"},                                  // a session's connections
+		"session.go": {internal + "spnego"},                    // what logs in on them
 		"ntlm.go":    {internal + "ntlm"},                      // an Initiator
 		"pipe.go":    {internal + "dcerpc"},                    // a protocol of its own, over files
 		"errors.go":  {"syscall"}, "share_ops.go": {"syscall"}, // numbers of errors
