@@ -54,6 +54,7 @@ type Conn struct {
 	dead         chan struct{}    // closed when the connection has ended
 	work         group            // the receiver and what finishes after its caller has gone
 	closed       atomic.Bool
+	heapGrown    atomic.Bool // growHeap has been done
 
 	// Fixed once Open has returned.
 	agreed    agreement

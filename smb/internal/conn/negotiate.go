@@ -15,8 +15,11 @@ type agreement struct {
 	offer      proto.NegotiateRequest
 	mode       proto.SecurityMode // the server's
 	serverCaps proto.Capabilities // the server's as it sent them
-	token      []byte             // the server's first SPNEGO token
-	preauth    crypt.Preauth
+	// serverTransact is the server's own bound on the bytes of a reply to QUERY_INFO; MaxTransact is this
+	// side's, too.
+	serverTransact int
+	token          []byte // the server's first SPNEGO token
+	preauth        crypt.Preauth
 }
 
 // offer is the NEGOTIATE request.
@@ -71,12 +74,13 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	a.MaxRead = bounded(r.MaxRead, c.cfg.MaxRead)
 	a.MaxWrite = bounded(r.MaxWrite, c.cfg.MaxWrite)
 	a.MaxTransact = bounded(r.MaxTransact, c.cfg.MaxTransact)
+	a.serverTransact = bounded(r.MaxTransact, 1<<30)
 	a.token = slices.Clone(r.SecurityToken)
 	if a.Dialect < proto.Dialect210 || a.Capabilities&proto.CapLargeMTU == 0 {
 		// Without multi-credit requests, one moves at most 64 KiB (3.3.5.2.3).
 		a.Capabilities &^= proto.CapLargeMTU
 		a.MaxRead, a.MaxWrite = min(a.MaxRead, 65536), min(a.MaxWrite, 65536)
-		a.MaxTransact = min(a.MaxTransact, 65536)
+		a.MaxTransact, a.serverTransact = min(a.MaxTransact, 65536), min(a.serverTransact, 65536)
 	}
 	if a.MaxRead == 0 || a.MaxWrite == 0 || a.MaxTransact == 0 {
 		return ProtocolError("it allows no bytes in a request")

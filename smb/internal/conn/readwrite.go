@@ -19,8 +19,10 @@ const (
 
 // Lengths of one request in a transfer that needs several.
 const (
-	wholeChunk = 1 << 20   // a request costs the server and the client the same whatever it moves
-	splitChunk = 704 << 10 // two at work on what one could move: the server, and the client
+	wholeChunk = 1 << 20 // a request costs the server and the client the same whatever it moves
+	// Two at work on what one could move: the server, and the client.
+	clearChunk     = 704 << 10
+	protectedChunk = 512 << 10
 )
 
 // ReadSize is how many bytes one READ of a transfer of n bytes is to move; it is the length of
@@ -33,25 +35,29 @@ func (t *Tree) WriteSize(n int) int { return t.requestSize(n, t.c.agreed.MaxWrit
 // requestSize is the length of one request of a transfer of n bytes, where one request may
 // move at most limit. When nothing else is under way, what one request could move goes as
 // two where there is something to encrypt or sign, or where the connection is a socket:
-// server and client then have work at once. Measured against Samba: 704 and 320 KiB of
-// 1 MiB. Halves are slower than the whole: the C library under Samba goes by the longest
-// block it has seen when it decides how much free memory to give back to the system, and
-// then takes and returns as much for every pair of requests. With other calls under
+// server and client then have work at once. Measured against Samba: 512 and 512 KiB of
+// 1 MiB where it is protected, 704 and 320 KiB in the clear. With other calls under
 // way there is work for both sides anyway, and every request costs a thread change.
 func (t *Tree) requestSize(n, limit int) int {
-	if limit <= splitChunk || n <= splitChunk || !t.c.ring.empty() {
-		return min(limit, wholeChunk)
+	whole := min(limit, wholeChunk)
+	split := clearChunk
+	if t.protected() {
+		split = protectedChunk
+	}
+	if limit <= split || n <= split || !t.c.ring.empty() {
+		return whole
 	}
 	if t.protected() || n <= wholeChunk && t.c.send.vector {
-		return splitChunk
+		return split
 	}
-	return min(limit, wholeChunk)
+	return whole
 }
 
 // StartRead sends a READ of n bytes at off, or of fewer when the server never grants credits for
 // so many, and returns how many. dst is where the data belongs, borrowed until the call is over;
 // nil: the caller wants it in the buffer of the reply (Call.ReadBuffer).
 func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int, dst []byte, policy CreditPolicy) (*Call, int, error) {
+	t.growHeap(ctx, id, n)
 	cl := t.Call(proto.CommandRead)
 	mid, charge, n, err := t.book(ctx, cl, min(n, t.c.agreed.MaxRead), policy)
 	if err != nil {
@@ -71,6 +77,7 @@ func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int,
 // StartWrite sends a WRITE of data at off, or of as much of it as one request may move, and
 // returns how much. data is borrowed until the call is over.
 func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data []byte, policy CreditPolicy) (*Call, int, error) {
+	t.growHeap(ctx, id, len(data))
 	cl := t.Call(proto.CommandWrite)
 	mid, charge, n, err := t.book(ctx, cl, min(len(data), t.c.agreed.MaxWrite), policy)
 	if err != nil {
