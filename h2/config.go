@@ -22,7 +22,8 @@ type Config struct {
 	// what limits the peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
 	Window, MaxWindow int
 	// Rate bounds how far the window grows, in bytes a second: not beyond what a peer
-	// can send at that rate in a round trip, which is measured. A window larger than
+	// can send at that rate in a round trip, which is measured, or in two that are
+	// much longer than a millisecond, since such round trips vary. A window larger than
 	// that lets the sockets' buffers fill, where the bytes leave the processor's caches
 	// before they are read. 0: no bound but MaxWindow.
 	Rate int

@@ -156,7 +156,15 @@ func (c *Conn) nextWindow() int {
 	// Beyond Unread the peer could fill the windows of all streams.
 	next := min(growth*r.window, c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
 	if rate := c.cfg.Rate; rate > 0 {
-		next = int(min(float64(next), float64(rate)*r.rtt.Seconds()))
+		next = int(min(float64(next), float64(rate)*roomTime(r.rtt).Seconds()))
 	}
 	return next
 }
+
+// steadyRTT is a round trip that a window need not exceed, since it does not leave the
+// machine or the rack. Longer ones vary with the load on the way and on both ends.
+const steadyRTT = time.Millisecond
+
+// roomTime returns for how long a peer must be able to send without hearing of this
+// side: a round trip, and what it has beyond steadyRTT once more.
+func roomTime(rtt time.Duration) time.Duration { return rtt + max(0, rtt-steadyRTT) }
