@@ -26,8 +26,9 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 			return l.Unmarshal(pool, m, pm)
 		}
 	}
-	defer m.Free()
-	return codec.Unmarshal(&m, v)
+	other := m // of its own, as it is on the heap
+	defer other.Free()
+	return codec.Unmarshal(&other, v)
 }
 
 // Unmarshal fills v from m, which it takes ownership of. Bytes fields of at least LongField bytes, nested
@@ -35,8 +36,12 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 // Fields of maps, groups and extensions are copied. pool is for the part of the message that is parsed.
 func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
+	if len(b) < LongField { // before the splitter, which is on the heap
+		defer m.Free()
+		return Proto{}.Unmarshal(&m, v)
+	}
 	var s splitter
-	if len(b) < LongField || !s.scan(b, planOf(v.ProtoReflect().Descriptor())) {
+	if !s.scan(b, planOf(v.ProtoReflect().Descriptor())) {
 		defer m.Free()
 		return Proto{}.Unmarshal(&m, v)
 	}

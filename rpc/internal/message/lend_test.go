@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // node is a message type with every place where a bytes field can be: singular, with presence, in a
@@ -195,4 +196,32 @@ func TestLentFieldsAreViews(t *testing.T) {
 	}
 	l.Release()
 	l.Release() // nothing is freed twice
+}
+
+// TestLendingShortMessages allocates nothing more for a message without long fields than the parser does.
+func TestLendingShortMessages(t *testing.T) {
+	data, err := proto.Marshal(wrapperspb.Bytes(make([]byte, 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := tarntest.NewPool(t)
+	buf := pool.Copy(data)
+	defer buf.Free()
+	v := new(wrapperspb.BytesValue)
+	var lease Lease
+	defer lease.Release()
+	decoded := func(decode func(m Message) error) float64 {
+		return testing.AllocsPerRun(100, func() {
+			if err := decode(Message{Buf: buf.Ref()}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	parsed := decoded(func(m Message) error {
+		defer m.Free()
+		return Proto{}.Unmarshal(&m, v)
+	})
+	if n := decoded(func(m Message) error { return lease.Decode(pool, Proto{}, m, v) }); n > parsed {
+		t.Errorf("%v allocations, and %v without a lease", n, parsed)
+	}
 }
