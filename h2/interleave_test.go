@@ -2,12 +2,17 @@ package h2
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -114,4 +119,138 @@ func (c *Conn) window() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return min(c.send.window, c.send.conn)
+}
+
+// TestQueueBounds: with a peer that takes nothing, at most a batch of 256 KiB of a long message is
+// queued behind the one under way, 1 MiB when its stream is the only one; short DATA is
+// queued up to 1 MiB, and then it and new streams wait.
+func TestQueueBounds(t *testing.T) {
+	const socket = 64 << 10    // what bufferedPipe takes
+	const frameSlack = 1 << 10 // what headers of frames take of a batch
+	client := func(t *testing.T, f func(c *Conn, pool *tarn.Pool)) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := bufferedPipe()
+			pool := tarntest.NewPool(t)
+			rec := newRecorder(t)
+			c, err := NewClient(a, rec, Config{Pool: pool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := make(chan struct{})
+			go func() { defer close(run); c.Run() }()
+			fr := http2.NewFramer(b, b)
+			if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
+				t.Fatal(err)
+			}
+			fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+			fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+			<-rec.settled
+			synctest.Wait()
+			f(c, pool)
+			a.Close()
+			b.Close()
+			<-run
+		})
+	}
+	for _, c := range []struct{ streams, batch int }{{1, aloneLimit}, {2, batchLimit}} {
+		t.Run(fmt.Sprint(c.streams, " streams"), func(t *testing.T) {
+			client(t, func(conn *Conn, pool *tarn.Pool) {
+				const message = 8 << 20
+				var streams []*Stream
+				for range c.streams {
+					s, err := conn.Open(context.Background(), newCall(), &Out{Block: testRequest})
+					if err != nil {
+						t.Fatal(err)
+					}
+					streams = append(streams, s)
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				wrote := make(chan error)
+				go func() { wrote <- streams[0].Write(ctx, &Out{Data: pool.Get(message), Ending: End}) }()
+				synctest.Wait()
+				conn.mu.Lock()
+				framed := message - streams[0].wait.out.left()
+				conn.mu.Unlock()
+				if most := socket + 2*(c.batch+minFill); framed < c.batch-frameSlack || framed > most {
+					t.Errorf("%d bytes are queued or sent, not %d to %d", framed, c.batch-frameSlack, most)
+				}
+				cancel()
+				<-wrote
+				for _, s := range streams {
+					s.Reset(Cancel)
+					s.Release()
+				}
+			})
+		})
+	}
+	t.Run("short", func(t *testing.T) {
+		client(t, func(conn *Conn, pool *tarn.Pool) {
+			s, err := conn.Open(context.Background(), newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			var written atomic.Int64
+			wg.Go(func() {
+				for s.Write(ctx, &Out{Data: pool.Get(passing)}) == nil {
+					written.Add(passing)
+				}
+			})
+			synctest.Wait()
+			opened := false
+			wg.Go(func() {
+				o, err := conn.Open(ctx, newCall(), &Out{Block: testRequest})
+				if opened = err == nil; opened {
+					o.Release()
+				}
+			})
+			synctest.Wait()
+			if n, most := written.Load(), int64(socket+3*queueLimit); n < queueLimit || n > most {
+				t.Errorf("%d bytes of short DATA are queued or sent, not %d to %d", n, queueLimit, most)
+			}
+			cancel()
+			wg.Wait()
+			if opened {
+				t.Error("a stream was opened")
+			}
+			s.Reset(Cancel)
+			s.Release()
+		})
+	})
+}
+
+// TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does.
+func TestFrameSizes(t *testing.T) {
+	for _, size := range []int{0, minMaxFrame, 1 << 20} {
+		settings := []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 8 << 20}}
+		want := size
+		if size > 0 {
+			settings = append(settings, http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(size)})
+		} else {
+			want = minMaxFrame
+		}
+		r, c, _ := rawClient(t, Config{}, settings...)
+		r.fr.WriteWindowUpdate(0, 8<<20)
+		for c.window() < 4<<20 {
+			runtime.Gosched()
+		}
+		s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: c.cfg.Pool.Get(4 << 20), Ending: End})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.wait("the message", func(f seen) bool { return f.id == s.ID() && f.end })
+		longest := 0
+		r.mu.Lock()
+		for _, f := range r.seen {
+			if f.typ == http2.FrameData {
+				longest = max(longest, f.n)
+			}
+		}
+		r.mu.Unlock()
+		if longest > want || longest < want/2 {
+			t.Errorf("the longest frame has %d bytes, %d are offered", longest, want)
+		}
+		s.Release()
+	}
 }

@@ -281,3 +281,50 @@ func TestLander(t *testing.T) {
 		<-done
 	})
 }
+
+// keepsStreams is a server's handler that hands the test its streams.
+type keepsStreams chan *Stream
+
+func (h keepsStreams) OnHeaders(s *Stream, _ *Header, _ Ending)  { h <- s }
+func (h keepsStreams) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (h keepsStreams) OnReset(*Stream, error)                    {}
+
+// TestCloseResetsNothing: streams that their users give up after Close, while it is still
+// being sent, are not reset: the peer learns that the connection ended, not that its calls
+// were cancelled.
+func TestCloseResetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		h := make(keepsStreams, 2)
+		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan struct{})
+		go func() { defer close(run); s.Run() }()
+		r := newRaw(t, a)
+		io.WriteString(a, Preface)
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+		r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+		r.request(1, More)
+		r.request(3, More)
+		first, second := <-h, <-h
+		synctest.Wait()
+		if err := first.Write(context.Background(), &Out{Block: testResponse, Data: s.cfg.Pool.Get(batchLimit)}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the pipe is full
+		s.Close()
+		second.Reset(Cancel)
+		first.Release()
+		second.Release()
+		go r.listen()
+		synctest.Wait()
+		if n := r.count(func(f seen) bool { return f.typ == http2.FrameRSTStream }); n != 0 {
+			t.Errorf("%d streams were reset", n)
+		}
+		r.wantGoAway(NoError)
+		a.Close()
+		<-run
+	})
+}

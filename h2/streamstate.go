@@ -137,7 +137,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	if why != nil {
 		s.err, code = why.err, why.code
 	}
-	if t.do&resetPeer != 0 && c.life < dead {
+	if t.do&resetPeer != 0 && c.life < dead && !(ev == sendReset && c.err != nil) {
 		c.putReset(s.id, code)
 		c.remember(s.id, resetStream)
 	}

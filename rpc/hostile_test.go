@@ -288,6 +288,12 @@ func TestHeaderListLimit(t *testing.T) {
 // rawServer answers each request of one connection with f.
 func rawServer(t *testing.T, f func(p *rawPeer, id uint32)) string {
 	t.Helper()
+	return rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) { f(p, h.StreamID) })
+}
+
+// rawServerOf is rawServer whose f sees the request's header.
+func rawServerOf(t *testing.T, f func(p *rawPeer, h *http2.MetaHeadersFrame)) string {
+	t.Helper()
 	lis := listen(t)
 	t.Cleanup(func() { lis.Close() })
 	go func() {
@@ -308,7 +314,7 @@ func rawServer(t *testing.T, f func(p *rawPeer, id uint32)) string {
 						return
 					}
 					if h, ok := fr.(*http2.MetaHeadersFrame); ok {
-						f(p, h.StreamID)
+						f(p, h)
 					}
 				}
 			}()

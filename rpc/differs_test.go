@@ -1,0 +1,138 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// What docs/rpc.md lists under "What differs from grpc-go" and no other test shows.
+
+// TestNoStatusAfterTheDeadline: a handler that returns with its call's deadline is too late:
+// the stream has been reset.
+func TestNoStatusAfterTheDeadline(t *testing.T) {
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	_, addr := startTarn(t, svc)
+	p := rawClient(t, addr)
+	for range 20 {
+		id := p.open(false, "grpc-timeout", "5m")
+		p.fr.WriteData(id, true, prefixed(0, nil))
+		if a := p.answer(id); a["rst"] == "" || a["grpc-status"] != "" {
+			t.Fatalf("a call whose deadline has passed is answered with %v", a)
+		}
+	}
+}
+
+// TestAcceptedCompressors: a client offers the registered compressors, each once, of those that
+// the page lists and those of AcceptCompressors.
+func TestAcceptedCompressors(t *testing.T) {
+	encoding.RegisterCompressor(named{encoding.GetCompressor("gzip")})
+	for _, c := range []struct {
+		opts []rpc.DialOption
+		want string
+	}{
+		{nil, "gzip"},
+		{[]rpc.DialOption{rpc.WithAcceptCompressors("gzip", "differs", "nobody")}, "gzip,differs"},
+	} {
+		offered := make(chan string, 1)
+		addr := rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) {
+			for _, f := range h.Fields {
+				if f.Name == "grpc-accept-encoding" {
+					offered <- f.Value
+				}
+			}
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, EndHeaders: true, EndStream: true,
+				BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "5")})
+		})
+		pb.NewTestServiceClient(dialTarn(t, addr, c.opts...)).EmptyCall(ctxFor(t), &pb.Empty{})
+		if got := strings.ReplaceAll(<-offered, " ", ""); got != c.want {
+			t.Errorf("offered %q, not %q", got, c.want)
+		}
+	}
+}
+
+// named is a compressor under another name.
+type named struct{ encoding.Compressor }
+
+func (named) Name() string { return "differs" }
+
+// writes is a connection that keeps what each Write was given.
+type writes struct {
+	net.Conn
+	mu  sync.Mutex
+	all [][]byte
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.all = append(w.all, bytes.Clone(p))
+	w.mu.Unlock()
+	return w.Conn.Write(p)
+}
+
+// TestHeaderLeavesWithTheRequest: a call whose client does not stream sends its header
+// together with the request and the end of its side, in one Write.
+func TestHeaderLeavesWithTheRequest(t *testing.T) {
+	var nc *writes
+	_, addr := startTarn(t, &testService{})
+	cc := dialTarn(t, addr, rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		nc = &writes{Conn: c}
+		return nc, err
+	}))
+	if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := cc.NewStream(ctxFor(t), &grpc.StreamDesc{ServerStreams: true}, "/grpc.testing.TestService/StreamingOutputCall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SendMsg(&pb.StreamingOutputCallRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RecvMsg(new(pb.StreamingOutputCallResponse)); err != io.EOF {
+		t.Fatal(err)
+	}
+	nc.mu.Lock()
+	defer nc.mu.Unlock()
+	for i, p := range nc.all {
+		p = bytes.TrimPrefix(p, []byte(http2.ClientPreface))
+		fr := http2.NewFramer(nil, bytes.NewReader(p))
+		header, end := false, false
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				break
+			}
+			if f.Header().StreamID != 3 {
+				continue
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				header = true
+			case *http2.DataFrame:
+				end = end || f.StreamEnded()
+			}
+		}
+		if header || end {
+			if !header || !end {
+				t.Errorf("Write %d has the header: %v, the end: %v", i, header, end)
+			}
+			return
+		}
+	}
+	t.Error("no Write has the stream's header")
+}
