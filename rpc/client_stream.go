@@ -80,9 +80,11 @@ func (cs *clientStream) start() error {
 	if err != nil { // an attempt of a hedged call that has been answered already
 		return err
 	}
-	if cs.desc.ClientStreams {
+	switch {
+	case cs.current() != nil: // RecvMsg of a hedged call, which has committed to this, was faster
+	case cs.desc.ClientStreams:
 		err = cs.begin(h2.Out{})
-	} else {
+	default:
 		// Header and request leave together when the request is there; that the
 		// target can be reached is found out now, as callers expect.
 		_, err = cs.connection()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -597,4 +598,50 @@ func dialAddrs(t testing.TB, addrs []string, opts ...rpc.DialOption) *rpc.Client
 	}
 	r.InitialState(s)
 	return dialTarn(t, "names:///svc", append(opts, rpc.WithResolvers(r))...)
+}
+
+// TestHedgedStreamReceivesAtOnce: a caller that has sent more than may be kept, and then receives
+// before the attempt has begun, is answered by the attempt that its messages went to.
+func TestHedgedStreamReceivesAtOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the attempt's goroutine runs after the caller's
+	var handlers atomic.Int32
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		handlers.Add(1)
+		for {
+			m, err := s.Recv()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: m.Payload}); err != nil {
+				return err
+			}
+		}
+	}}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr,
+		rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2, HedgingDelay: time.Hour}),
+		rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(1))))
+	const calls = 100
+	for range calls {
+		s, err := c.FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		s.CloseSend()
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if n := handlers.Load(); n != calls {
+		t.Errorf("%d handlers for %d calls", n, calls)
+	}
 }
