@@ -91,6 +91,11 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 		if b.empty() && f.kinds.kindOf(vars[i].Type()) == handle {
 			b = f.firstSeen(s, vars[i], pos)
 			args[i] = b
+			for _, r := range b.refs {
+				if r.field == "" {
+					r.field = f.argumentText(c, i)
+				}
+			}
 		}
 		p := con.param(i)
 		if i == 0 && fn != nil && fn.Name() == "Free" {
@@ -252,7 +257,7 @@ func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, p param, a
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := callee(c)
 	if when, ok := later[qualified(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
-		f.keep(s, b, custody{by: forGood, pos: pos, in: "used by a function that runs " + when + ", which is set up"})
+		f.keep(s, b, custody{by: forGood, pos: pos, in: when})
 	}
 	if p.Effect == effectKeep {
 		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))

@@ -162,7 +162,15 @@ func (c *checker) missing(fn *types.Func, id *ast.Ident) {
 		c.emit(analysis.Diagnostic{
 			Pos: id.Pos(), Category: string(comment),
 			Message: fmt.Sprintf("comment: %s takes a %s, and its comment does not say whether it \"takes ownership of %s\" or \"borrows %s\" (rule 2)",
-				fn.Name(), types.TypeString(v.Type(), types.RelativeTo(c.pass.Pkg)), name, name),
+				fn.Name(), types.TypeString(v.Type(), c.shortly), name, name),
 		}, id.Pos())
 	}
+}
+
+// shortly qualifies the names of types as source does.
+func (c *checker) shortly(p *types.Package) string {
+	if p == c.pass.Pkg {
+		return ""
+	}
+	return p.Name()
 }

@@ -4,9 +4,7 @@ package vet
 // end when its next method is called.
 
 import (
-	"go/ast"
 	"go/token"
-	"go/types"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -14,7 +12,7 @@ import (
 // lend binds the bytes that a call lends.
 func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ssa.Value, pos token.Pos) {
 	r := f.refAt(refKey{v, at.index, "loan"}, loan, pos)
-	r.owner, r.lender = f.receiverText(c), f.canon(lender)
+	r.owner, r.lender = or(f.argumentText(c, 0), "the receiver"), f.canon(lender)
 	s.lives[r] = life{st: held}
 	s.vals[at] = binding{views: []view{{of: r}}}
 }
@@ -41,14 +39,4 @@ func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 		}
 		s.lives[r] = life{st: freed, pos: pos, by: f.callText(c)}
 	}
-}
-
-// receiverText is how the source writes the receiver of a method call.
-func (f *flow) receiverText(c *ssa.CallCommon) string {
-	if at, ok := f.sites[c.Pos()]; ok && at.call != nil {
-		if sel, ok := ast.Unparen(at.call.Fun).(*ast.SelectorExpr); ok {
-			return types.ExprString(sel.X)
-		}
-	}
-	return "the receiver"
 }

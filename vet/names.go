@@ -160,21 +160,74 @@ func (f *flow) nameOf(p place) string {
 			name += st.Field(i).Name()
 			typ = st.Field(i).Type()
 		case '[':
-			name += token
-			arr, ok := typ.Underlying().(*types.Array)
-			if !ok {
+			name += f.indexText(token)
+			switch of := typ.Underlying().(type) {
+			case *types.Array:
+				typ = of.Elem()
+			case *types.Slice:
+				typ = of.Elem()
+			default:
 				return name
 			}
-			typ = arr.Elem()
 		case '*':
-			ptr, ok := typ.Underlying().(*types.Pointer)
-			if !ok {
+			switch of := typ.Underlying().(type) {
+			case *types.Pointer:
+				typ = of.Elem()
+			case *types.Slice: // its elements
+			default:
 				return name
 			}
-			typ = ptr.Elem()
 		}
 	}
 	return name
+}
+
+// indexText is how the source may write the index of an element: a constant, a variable's name, or "…".
+func (f *flow) indexText(index string) string {
+	n, ok := strings.CutPrefix(index, "[v")
+	if !ok {
+		return index
+	}
+	for v, k := range f.numbers {
+		if strconv.Itoa(k)+"]" != n {
+			continue
+		}
+		switch v := v.(type) {
+		case *ssa.Parameter, *ssa.FreeVar:
+			return "[" + v.Name() + "]"
+		case *ssa.Phi:
+			if token.IsIdentifier(v.Comment) && v.Comment != "rangeindex" {
+				return "[" + v.Comment + "]"
+			}
+		}
+	}
+	return "[…]"
+}
+
+// argumentText is how the source writes an argument of a call, numbered as in package ssa; "" where that is long.
+func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
+	at, ok := f.sites[c.Pos()]
+	if !ok || at.call == nil {
+		return ""
+	}
+	var e ast.Expr
+	if fn := callee(c); fn != nil && fn.Signature().Recv() != nil {
+		if i--; i < 0 {
+			if sel, ok := ast.Unparen(at.call.Fun).(*ast.SelectorExpr); ok {
+				e = sel.X
+			}
+		}
+	}
+	if i >= 0 && i < len(at.call.Args) {
+		e = at.call.Args[i]
+	}
+	if e == nil {
+		return ""
+	}
+	if text := types.ExprString(e); len(text) <= 40 {
+		return text
+	}
+	return ""
 }
 
 // typeAt is the type of what lies at a place.

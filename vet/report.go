@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -77,8 +78,13 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 		case l.st == freed:
 			d.Message = fmt.Sprintf("use after free: %s was freed at %s and is %s here", subject, f.where(l.pos, pos), how)
 		default:
-			d.Message = fmt.Sprintf("use after free: %s took ownership of %s at %s, and it is %s here; use what it returned, or take a Ref before",
-				l.by, subject, f.where(l.pos, pos), how)
+			cure := "use it before, or pass " + or(addRef(name), "a Ref")
+			if r.kind != handle {
+				cure = "use it before"
+			} else if exchanges(l.by) {
+				cure = "use what it returned, or take a Ref before"
+			}
+			d.Message = fmt.Sprintf("use after free: %s took ownership of %s at %s, and it is %s here; %s", l.by, subject, f.where(l.pos, pos), how, cure)
 		}
 		f.related(&d, l.pos, "ownership ended here")
 	case double:
@@ -87,7 +93,7 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 	case escape:
 		switch how {
 		case "append":
-			d.Message = "append to Bytes()[:0] leaves the buffer when the bytes do not fit; copy into Bytes(), or append to a tarn.Writer"
+			d.Message = "escape: append to Bytes()[:0] leaves the buffer when the bytes do not fit; copy into Bytes(), or append to a tarn.Writer"
 		default:
 			f.escaped(r, l, &d, pos, subject, how)
 		}
@@ -149,7 +155,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 		d.Message = fmt.Sprintf("leak: %s is returned together with a non-nil error%s, and callers free nothing then (rule 4); free it here, and return the zero value", what, f.pathText(s, pos))
 	case how == "overwritten":
 		d.Pos = pos
-		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s", what, f.pathText(s, pos))
+		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s; free it first", what, f.pathText(s, pos))
 	case r.param >= 0:
 		d.Message = fmt.Sprintf("leak: %s takes ownership of %s, as its comment says, but does not free it %s (rule 2: on every path)", f.fn.Name(), name, f.wayOut(s, pos))
 	case r.kind == bag:
@@ -159,7 +165,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	case hasSite && at.stmt != nil && len(at.lhs) == 0:
 		d.Message = fmt.Sprintf("leak: the result of %s is a reference to be freed, and is ignored", at.text())
 	case how == "loop":
-		d.Message = fmt.Sprintf("leak: %s is not freed before the loop comes round and takes the next%s", what, f.pathText(s, origin))
+		d.Message = fmt.Sprintf("leak: %s is not freed before the next iteration of the loop takes another one%s; free it, or give it away, on every path through the loop", what, f.pathText(s, origin))
 	default:
 		d.Message = fmt.Sprintf("leak: %s is not freed %s; %s", what, f.wayOut(s, pos), cure)
 		if over := f.overwriter(r); over != nil {
@@ -181,7 +187,12 @@ func (f *flow) wayOut(s *state, pos token.Pos) string {
 
 // pathText lists the last decisions of the path.
 func (f *flow) pathText(s *state, near token.Pos) string {
-	steps := s.path()
+	var steps []step
+	for _, next := range s.path() {
+		// Of a condition that was met again, and of the parts of one, the last decision counts.
+		steps = slices.DeleteFunc(steps, func(before step) bool { return f.line(before.pos) == f.line(next.pos) })
+		steps = append(steps, next)
+	}
 	if len(steps) > 4 {
 		steps = steps[len(steps)-4:]
 	}
@@ -273,6 +284,8 @@ func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, su
 		d.Message = fmt.Sprintf("escape: bytes that %s lends are %s here and outlive that: they are valid until its next method is called; keep a copy of them", r.owner, how)
 	case r.kind == container:
 		d.Message = fmt.Sprintf("escape: views of %s are %s, but it was freed or changed before; return the memory itself, or a copy of the bytes", subject, how)
+	case l.kept.by == forGood:
+		d.Message = fmt.Sprintf("escape: the function that is set up here runs %s and uses bytes of %s, which is freed before; free %s in it, or let it use a copy of the bytes", how, subject, subject)
 	case returned && how != "returned":
 		d.Message = fmt.Sprintf("escape: bytes of %s are %s, but it was freed at %s; free it in the literal, or let that use a copy of the bytes", subject, how, f.where(l.pos, pos))
 	case returned:
@@ -302,4 +315,10 @@ func (f *flow) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subj
 	default:
 		d.Message = fmt.Sprintf("double free: %s was freed at %s already; each reference is freed once (rule 1)", subject, f.where(l.pos, pos))
 	}
+}
+
+// exchanges reports whether a method takes a reference and returns another one for it.
+func exchanges(method string) bool {
+	name := method[strings.LastIndexByte(method, '.')+1:]
+	return slices.Contains([]string{"Split", "Narrow", "Shrink", "Join", "GrowTail", "GrowHead"}, name)
 }

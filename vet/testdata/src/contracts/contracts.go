@@ -7,7 +7,7 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-func Silent(b tarn.Buffer) int { // want `comment: Silent takes a .*tarn.Buffer, and its comment does not say whether it "takes ownership of b" or "borrows b"`
+func Silent(b tarn.Buffer) int { // want `comment: Silent takes a tarn.Buffer, and its comment does not say whether it "takes ownership of b" or "borrows b"`
 	return b.Len()
 }
 

@@ -124,13 +124,13 @@ func inTimer(p *tarn.Pool) {
 	b := p.Get(10)
 	defer b.Free()
 	v := b.Bytes()
-	time.AfterFunc(time.Second, func() { fmt.Println(v[0]) }) // want `escape: bytes of b are used by a function that runs when the timer fires`
+	time.AfterFunc(time.Second, func() { fmt.Println(v[0]) }) // want `escape: the function that is set up here runs when the timer fires and uses bytes of b, which is freed before; free b in it`
 }
 
 func inContext(p *tarn.Pool, ctx context.Context) {
 	b := p.Get(10)
 	v := b.Bytes()
-	context.AfterFunc(ctx, func() { v[0] = 0 }) // want `escape: bytes of b are used by a function that runs when the context ends`
+	context.AfterFunc(ctx, func() { v[0] = 0 }) // want `escape: the function that is set up here runs when the context ends`
 	b.Free()
 }
 

@@ -33,7 +33,7 @@ func receivedWithOK(ch chan tarn.Buffer) int {
 }
 
 func ranged(ch chan tarn.Buffer) (n int) {
-	for b := range ch { // want `leak: b from <-ch is not freed before the loop comes round`
+	for b := range ch { // want `leak: b from <-ch is not freed before the next iteration of the loop`
 		n += len(b.Bytes())
 	}
 	return n
@@ -120,7 +120,7 @@ func receivedChainFreed(ch chan tarn.Chain) int {
 func collectedOrFreed(p *tarn.Pool, work func()) {
 	var held []tarn.Buffer
 	for i := range 100 {
-		b := p.Get(i) // want `leak: b from p.Get is not freed before the loop`
+		b := p.Get(i) // want `leak: b from p.Get is not freed before the next iteration of the loop`
 		if i%10 == 0 {
 			held = append(held, b)
 			continue

@@ -84,7 +84,7 @@ func ring(p *tarn.Pool, n int) {
 		if !held[k].IsZero() && held[k].Bytes()[0] != 1 {
 			return
 		}
-		held[k] = p.Get(n) // want `leak: held.* is overwritten`
+		held[k] = p.Get(n) // want `leak: held\[…\] is overwritten without having been freed or moved elsewhere on this path \(where the condition at line \d+ is false\); free it first`
 	}
 	for _, b := range held {
 		b.Free()

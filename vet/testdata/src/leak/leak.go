@@ -39,7 +39,7 @@ func afterAcquire(p *tarn.Pool) (int, error) {
 
 func inLoop(p *tarn.Pool, n int) {
 	for i := 0; i < n; i++ {
-		b := p.Get(i + 1) // want `leak: b from p.Get is not freed before the loop comes round`
+		b := p.Get(i + 1) // want `leak: b from p.Get is not freed before the next iteration of the loop`
 		if i == 3 {
 			continue
 		}
