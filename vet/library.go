@@ -77,9 +77,12 @@ var holders = map[string]bool{
 // uses their result can stop them.
 var later = map[string]string{
 	"time.AfterFunc": "when the timer fires", "context.AfterFunc": "when the context ends",
-	"testing.Cleanup": "when the test ends", "net/http.HandleFunc": "for each request",
+	"testing.Cleanup": "when the test ends", "net/http.HandleFunc": forEachRequest,
 	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
 }
+
+// forEachRequest is when a handler runs: what it uses lives as long as the program.
+const forEachRequest = "for each request"
 
 // isCleanup reports whether fn is the method Cleanup of a testing.TB.
 func isCleanup(fn *types.Func) bool {

@@ -225,9 +225,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	val := st.Val.Type()
 	k := f.kinds.kindOf(val)
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
-		if old, ok := s.places[p]; ok && len(old.views) > 0 {
-			delete(s.places, p)
-		}
+		f.dropViewsIn(s, p)
 		if up, c, ok := f.around(s, p); ok && len(c.views) > 0 {
 			s.places[up] = binding{refs: c.refs, part: c.part} // which of its parts had them?
 		}

@@ -393,7 +393,7 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 		f.escapePointer(s, v)
 	}
 	for r, l := range s.lives {
-		if l.st != held || r.kind == loan {
+		if l.st != held || r.kind == loan || l.kept.by == forGood && l.kept.in == forEachRequest {
 			continue
 		}
 		if l.key != "" && (l.alt != void || f.consulted(r)) {

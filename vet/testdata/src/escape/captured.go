@@ -3,6 +3,7 @@ package escape
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sort"
 	"sync"
 	"time"
@@ -210,4 +211,17 @@ func calledHere(p *tarn.Pool, once *sync.Once, each func(func(byte) bool)) (n in
 		n += int(x)
 	}
 	return n
+}
+
+func inHandler(p *tarn.Pool, mux *http.ServeMux) {
+	b := p.Get(10)
+	v := b.Bytes()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.Write(v) }) // want `escape: the function that is set up here runs for each request`
+	b.Free()
+}
+
+// As long as the program runs.
+func inHandlerForGood(p *tarn.Pool, mux *http.ServeMux) {
+	page := p.Get(10)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.Write(page.Bytes()) })
 }

@@ -166,3 +166,14 @@ func takenBack(p *tarn.Pool, d *decoder) {
 	defer func() { d.src = before }()
 	d.n = 0
 }
+
+func namedAndCleared(p *tarn.Pool, bad bool) (v pair, err error) {
+	b := p.Get(10)
+	defer b.Free()
+	v.key = b.Bytes()
+	if bad {
+		return pair{}, io.EOF
+	}
+	v.key = nil
+	return v, nil
+}
