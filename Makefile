@@ -18,13 +18,21 @@ export GOFLAGS += -timeout=$(TIMEOUT)
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-CHECKS := fmt tidy vet lint ownership ports units oldest tags race peers
+CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
+# How many checks run at a time. The tests under the race detector mostly wait for servers; what compiles, and the other tests,
+# runs beside them. 1: one after the other.
+LANES  ?= 2
 
 .PHONY: test
 test: deps ## everything that must be green, in every module; lists the tests that were left out
-	@list=$$(mktemp) && export TARN_LEFT_OUT=$$list; status=0; took=; \
-	for c in $(CHECKS); do start=$$(date +%s); $(MAKE) --no-print-directory $$c || { status=$$?; $(if $(findstring k,$(firstword -$(MAKEFLAGS))),:,break); }; took="$$took $$c $$(($$(date +%s) - start))s"; done; \
-	echo "TOOK:$$took"; ./ci/leftout.sh $$list; exit $$status
+	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp); \
+	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
+	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
+
+# A check as part of make test: its lines begin with its name, and its time is noted.
+.PHONY: $(CHECKS:%=check-%)
+$(CHECKS:%=check-%): check-%:
+	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /"; status=$$?; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, and an hour of fuzzing
@@ -60,13 +68,15 @@ lint: ## staticcheck, every module, at the version that ci/tools names
 	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/bin/staticcheck ./...) || exit 1; done
 
+# In the workspace, where what several modules require is compiled once, and without optimisation: nothing is run.
 .PHONY: ports
 ports: ## vet for the other platforms
-	@for p in $(PORTS); do for m in $(PUBLISHED); do echo "vet $$p $$m"; (cd $$m && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 GOWORK=off $(GO) vet ./...) || exit 1; done; done
+	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -gcflags='all=-N -l' $(PUBLISHED:%=./%/...) || exit 1; done
 
+# The tests below are run with -vet=off: the target vet has done that for every module.
 .PHONY: units
 units: ## unit tests of the published modules
-	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test ./...) || exit 1; done
+	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test -vet=off ./...) || exit 1; done
 
 .PHONY: oldest
 oldest: ## the core's tests with the oldest Go that go.mod admits
@@ -81,11 +91,11 @@ tags: ## the core without unsafe, and on 32 bits
 # One package at a time: tests that start servers share two cores badly. In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
 .PHONY: race
 race: ## unit tests under the race detector
-	@for m in $(PUBLISHED); do echo "race $$m"; (cd $$m && $(GO) test -race -p 1 ./...) || exit 1; done
+	@for m in $(PUBLISHED); do echo "race $$m"; (cd $$m && $(GO) test -vet=off -race -p 1 ./...) || exit 1; done
 
 .PHONY: peers
 peers: ## interop with other implementations, benchmarks once
-	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GO) test ./...) || exit 1; done
+	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GO) test -vet=off ./...) || exit 1; done
 
 .PHONY: bench
 bench: ## the core beside its peers, printed by benchstat
