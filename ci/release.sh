@@ -1,27 +1,57 @@
 #!/bin/sh
-# Prepares a release: writes one version into every published module's requirements, commits, and tags
-# all published modules together.
+# Prepares a release: tags all published modules together, each with go.mod and go.sum as a user gets them.
 #
 #   ci/release.sh v0.1.0
 #
-# Nothing is pushed. `examples` is in the workspace and is not tagged: it is not imported.
+# On the main branch a module finds the others by replace directives, so that it is tested with this tree. What is
+# tagged must not have them: `go install .../cmd/tarn@v0.1.0` refuses a module with replace directives, and
+# requirements on v0.0.0 cannot be met. So the script makes commits beside the branch, one a module, in the order of
+# their requirements: each requires the version that is being released, and has the checksums of what was tagged
+# before. Then it builds every module as it was tagged. Nothing is pushed; the branch and the work tree stay as they are.
+# `examples` is in the workspace and is not tagged: it is not imported.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?usage: ci/release.sh vX.Y.Z}
 echo "$version" | grep -Eq '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$' || { echo "release: $version is no semantic version" >&2; exit 2; }
 [ -z "$(git status --porcelain)" ] || { echo "release: the work tree has changes" >&2; exit 1; }
 module=github.com/tarn-go/tarn
-for dir in $(ci/modules.sh published); do
-	(cd "$dir" && for path in $(GOWORK=off go mod edit -json | sed -n 's/.*"Path": "\('"$module"'[^"]*\)".*/\1/p' | sort -u); do
-		[ "$path" = "$(GOWORK=off go list -m)" ] || GOWORK=off go mod edit -require "$path@$version"
-	done && GOWORK=off go mod tidy)
+repository=$(git rev-parse --path-format=absolute --git-common-dir)
+work=$(mktemp -d)
+trap 'git worktree remove --force "$work/tree" 2> /dev/null; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+git worktree add -q --detach "$work/tree"
+
+# The go command takes our own modules from this repository and all others from where it has them.
+export GOWORK=off GOFLAGS=-mod=mod GOPRIVATE=$module
+GOPROXY="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
+export GOPROXY GOMODCACHE="$work/modules"
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$repository.insteadOf" GIT_CONFIG_VALUE_0="https://$module"
+
+cd "$work/tree"
+# ours lists the modules of this repository that the module in a folder requires.
+ours() { (cd "$1" && go mod edit -json) | sed -n '/"Require"/,/^\t\]/s|.*"Path": "\('"$module"'[^"]*\)".*|\1|p'; }
+tag() { case $1 in .) echo "$version" ;; *) echo "$1/$version" ;; esac; }
+folder() { case $1 in "$module") echo . ;; *) echo "${1#"$module"/}" ;; esac; }
+
+left=$(ci/modules.sh published | grep -vx examples)
+while [ -n "$left" ]; do
+	later=
+	for dir in $left; do
+		ready=1
+		for path in $(ours "$dir"); do
+			git rev-parse -q --verify "refs/tags/$(tag "$(folder "$path")")" > /dev/null || ready=
+		done
+		[ -n "$ready" ] || { later="$later $dir"; continue; }
+		(
+			cd "$dir"
+			for path in $(go mod edit -json | sed -n '/"Replace"/,$s|.*"Path": "\('"$module"'[^"]*\)".*|\1|p'); do go mod edit -dropreplace "$path"; done
+			for path in $(ours .); do go mod edit -require "$path@$version"; done
+			go mod tidy
+			go build ./...
+		)
+		git diff --quiet || git commit -qam "release: $dir $version"
+		git tag -a "$(tag "$dir")" -m "$version"
+		echo "$(tag "$dir")"
+	done
+	[ "$later" != " $left" ] || { echo "release: in a circle: $left" >&2; exit 1; }
+	left=${later# }
 done
-git diff --quiet || git commit -qam "release: $version"
-for dir in $(ci/modules.sh published); do
-	case $dir in
-	.) git tag -a "$version" -m "$version" ;;
-	examples) ;;
-	*) git tag -a "$dir/$version" -m "$version" ;;
-	esac
-done
-git tag --points-at HEAD
