@@ -43,7 +43,11 @@ npm_modules() {
 	for name in $modules; do
 		[ -d "bin/npm/node_modules/${name%@*}" ] || absent=1
 	done
-	if [ -z "$absent" ] || [ "${TARN_NO_INSTALL:-}" = 1 ]; then return; fi
+	[ -n "$absent" ] || return 0
+	if [ "${TARN_NO_INSTALL:-}" = 1 ]; then
+		echo "not installed from npm, because TARN_NO_INSTALL=1: $modules; tests that need them are left out"
+		return
+	fi
 	# shellcheck disable=SC2086 # one argument a module
 	npm install --silent --no-fund --no-audit --no-save --prefix bin/npm $modules > /dev/null 2>&1 ||
 		echo "could not be installed from npm: $modules; tests that need them are left out"
@@ -60,6 +64,7 @@ mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 leave() {
 	echo "$1: ${missing[*]}"
 	echo "tests that need them are left out, and listed at the end"
+	[ "${TARN_NO_INSTALL:-}" != 1 ] || npm_modules # names them, too
 	exit 0
 }
 [ "${TARN_NO_INSTALL:-}" != 1 ] || leave "not installed, because TARN_NO_INSTALL=1"
