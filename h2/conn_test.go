@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -168,32 +169,7 @@ type wiring func(t testing.TB) (a, b net.Conn)
 
 func pipeWiring(testing.TB) (net.Conn, net.Conn) { return bufferedPipe() }
 
-func tcpWiring(t testing.TB) (net.Conn, net.Conn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	type result struct {
-		c   net.Conn
-		err error
-	}
-	ch := make(chan result, 1)
-	go func() {
-		c, err := l.Accept()
-		ch <- result{c, err}
-	}()
-	a, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := <-ch
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	return a, r.c
-}
+func tcpWiring(t testing.TB) (net.Conn, net.Conn) { return faultnet.Dialed(t) }
 
 func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	t.Helper()

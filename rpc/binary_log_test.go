@@ -105,18 +105,7 @@ func loggedService(waiting chan<- struct{}) *testService {
 			if err := md(s.Context()); err != nil {
 				return err
 			}
-			for {
-				in, err := s.Recv()
-				if err == io.EOF {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
-					return err
-				}
-			}
+			return echo(s)
 		},
 	}
 }

@@ -112,18 +112,7 @@ func newHedgeLog(script ...func(ctx context.Context) error) *hedgeLog {
 		if err := l.attempt(s.Context()); err != nil {
 			return err
 		}
-		for {
-			in, err := s.Recv()
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
-				return err
-			}
-		}
+		return echo(s)
 	}
 	return l
 }
@@ -365,18 +354,7 @@ func TestHedgedStream(t *testing.T) {
 			return err
 		}
 		s.SetTrailer(metadata.Pairs("end", fmt.Sprint(i)))
-		for {
-			in, err := s.Recv()
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
-				return err
-			}
-		}
+		return echo(s)
 	}}
 	_, addr := startTarn(t, svc)
 	var finished []error

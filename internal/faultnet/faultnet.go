@@ -114,7 +114,8 @@ func (l *Link) Break(how Ending) {
 // wrapped hides what kind of connection it is.
 type wrapped struct{ net.Conn }
 
-func tcpPair(t testing.TB) (net.Conn, end) {
+// Dialed returns both ends of a TCP connection over loopback. The caller closes them.
+func Dialed(t testing.TB) (dialed, accepted net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -125,24 +126,30 @@ func tcpPair(t testing.TB) (net.Conn, end) {
 		c   net.Conn
 		err error
 	}
-	accepted := make(chan result, 1)
+	ch := make(chan result, 1)
 	go func() {
 		c, err := l.Accept()
-		accepted <- result{c, err}
+		ch <- result{c, err}
 	}()
-	a, err := net.Dial("tcp", l.Addr().String())
+	dialed, err = net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := <-accepted
+	r := <-ch
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	for _, c := range []net.Conn{a, r.c} {
+	return dialed, r.c
+}
+
+func tcpPair(t testing.TB) (net.Conn, end) {
+	t.Helper()
+	a, b := Dialed(t)
+	for _, c := range []net.Conn{a, b} {
 		c.(*net.TCPConn).SetReadBuffer(socketBuffer)
 		c.(*net.TCPConn).SetWriteBuffer(socketBuffer)
 	}
-	return a, tcpEnd{r.c.(*net.TCPConn)}
+	return a, tcpEnd{b.(*net.TCPConn)}
 }
 
 // end is the relay's side of a connection.
