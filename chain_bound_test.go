@@ -28,7 +28,7 @@ func (c *cutter) fragment(skip, n int) tarn.Buffer {
 	return b.Narrow(skip, skip+n)
 }
 
-// unchecked is a pool fast enough for a million fragments; that all comes home is still asserted.
+// unchecked is a pool fast enough for a million fragments; that all of it is freed is still asserted.
 func unchecked(t testing.TB) *tarn.Pool {
 	t.Helper()
 	p, err := tarn.NewPool(tarn.PoolConfig{Name: t.Name(), Check: tarn.CheckOff})
@@ -37,7 +37,7 @@ func unchecked(t testing.TB) *tarn.Pool {
 	}
 	t.Cleanup(func() {
 		if s := p.Stats(); s.InUse != 0 {
-			t.Errorf("%d bytes in %d slabs never came home", s.InUse, s.InUseBuffers)
+			t.Errorf("%d bytes in %d slabs were never freed", s.InUse, s.InUseBuffers)
 		}
 	})
 	return p
@@ -109,7 +109,7 @@ func TestZeroCopyFrames(t *testing.T) {
 	c.Free()
 }
 
-// TestForeignSegments wants small pieces of foreign memory to let go of it.
+// TestForeignSegments: small pieces of foreign memory are copied, so that it is released.
 func TestForeignSegments(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	var c tarn.Chain

@@ -77,7 +77,7 @@ func TestHTTPUtilAllocatesNothing(t *testing.T) {
 	noAllocs(t, func() { h.Put(h.Get()) })
 }
 
-// TestHTTPUtilInAReverseProxy: every buffer comes home, the one of a broken transfer too.
+// TestHTTPUtilInAReverseProxy: every buffer is freed, the one of a broken transfer too.
 func TestHTTPUtilInAReverseProxy(t *testing.T) {
 	body := bytes.Repeat([]byte("tarn"), 50_000)
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,7 @@ var (
 	_ memory.Allocator    = (*adapt.ArrowAllocator)(nil)
 )
 
-// TestAdaptInGRPC has grpc-go's buffers hold Tarn's memory: every reference frees, and all of it
-// comes home.
+// TestAdaptInGRPC has grpc-go's buffers hold Tarn's memory: every reference is freed.
 func TestAdaptInGRPC(t *testing.T) {
 	pool := adapt.GRPC(tarntest.NewPool(t))
 	for _, n := range []int{1, 1024, 1025, 100_000} {

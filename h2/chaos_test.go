@@ -13,13 +13,13 @@ import (
 
 // TestChaos: calls of all sizes, reset, cancelled, abandoned and answered early
 // from both sides at once, through several lives of a connection. Every call ends
-// with an outcome, what came whole is what was sent, and everything comes home.
+// with an outcome, what came whole is what was sent, and everything is freed.
 func TestChaos(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {
 		for life := range 4 {
 			p := newPair(t, w, Config{Window: 20_000, MaxWindow: 80_000}, Config{Window: 10_000, MaxWindow: 40_000, MaxStreams: 20})
 			p.sh.serve = func(s *Stream, k *call) { disturb(p, s, k) }
-			<-p.ch.settled
+			<-p.ch.gotSettings
 			var wg sync.WaitGroup
 			for i := range 12 {
 				rnd := rand.New(rand.NewPCG(uint64(life), uint64(i)))

@@ -268,7 +268,7 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 		if h.Path != path || len(h.Fields)+len(h.More) != 4 {
 			t.Fatalf("%+v", h)
 		}
-		if i < 9 { // until the table has settled and each method has come twice since
+		if i < 9 { // until the table no longer changes and each method has come twice since
 			continue
 		}
 		want := []Field{{Name: "content-length", Value: fmt.Sprint(i)}, {Name: "authorization", Value: "secret", Sensitive: true}}

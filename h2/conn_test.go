@@ -32,20 +32,20 @@ func newCall() *call { return &call{done: make(chan struct{}), reset: make(chan 
 
 // recorder is a handler that records, and echoes on servers.
 type recorder struct {
-	t       testing.TB
-	serve   func(s *Stream, k *call) // server: called on a goroutine when the request has ended
-	mu      sync.Mutex
-	resets  int
-	calls   sync.WaitGroup
-	goAway  chan *GoAwayError
-	settled chan struct{}
-	once    sync.Once
-	hold    bool        // do not consume
-	early   atomic.Bool // server: answer the header, do not wait for the rest
+	t           testing.TB
+	serve       func(s *Stream, k *call) // server: called on a goroutine when the request has ended
+	mu          sync.Mutex
+	resets      int
+	calls       sync.WaitGroup
+	goAway      chan *GoAwayError
+	gotSettings chan struct{}
+	once        sync.Once
+	hold        bool        // do not consume
+	early       atomic.Bool // server: answer the header, do not wait for the rest
 }
 
 func newRecorder(t testing.TB) *recorder {
-	return &recorder{t: t, goAway: make(chan *GoAwayError, 4), settled: make(chan struct{})}
+	return &recorder{t: t, goAway: make(chan *GoAwayError, 4), gotSettings: make(chan struct{})}
 }
 
 func (r *recorder) OnHeaders(s *Stream, h *Header, e Ending) {
@@ -128,7 +128,7 @@ func (r *recorder) ended(s *Stream, k *call, err error) {
 	close(k.done)
 }
 
-func (r *recorder) OnSettings(*Conn) { r.once.Do(func() { close(r.settled) }) }
+func (r *recorder) OnSettings(*Conn) { r.once.Do(func() { close(r.gotSettings) }) }
 func (r *recorder) OnGoAway(_ *Conn, err *GoAwayError) {
 	select {
 	case r.goAway <- err:
@@ -250,7 +250,7 @@ func TestExchange(t *testing.T) {
 func TestManyStreams(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{MaxStreams: 10})
-		<-p.ch.settled // the limit is known
+		<-p.ch.gotSettings // the limit is known
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Add(1)

@@ -25,8 +25,8 @@ func linkPair(t *testing.T, k faultnet.Kind, ccfg, scfg Config) (*pair, *faultne
 	t.Helper()
 	l := faultnet.New(t, k)
 	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return l.Client, l.Server }, ccfg, scfg)
-	<-p.ch.settled
-	<-p.sh.settled
+	<-p.ch.gotSettings
+	<-p.sh.gotSettings
 	return p, l
 }
 

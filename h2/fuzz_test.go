@@ -254,7 +254,7 @@ func FuzzHeaders(f *testing.F) {
 		d.init(1<<20, "")
 		plain := hpack.NewDecoder(tableSize, nil)
 		for i, block := range [][]byte{one, one, one, two, one, two, one, two} {
-			if i == 6 { // the connection rested
+			if i == 6 { // the connection was idle
 				packed := d.table.pack()
 				d = decoder{}
 				d.init(1<<20, packed)

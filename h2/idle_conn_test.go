@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// rests reports whether c has laid down what only a busy connection needs.
-func (c *Conn) resting() bool {
+// isIdle reports whether c has dropped what only a busy connection needs.
+func (c *Conn) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.streams == nil && c.send.out == nil
@@ -26,7 +26,7 @@ func (c *Conn) resting() bool {
 // awaitRest returns when all of cs rest.
 func awaitRest(cs ...*Conn) {
 	for _, c := range cs {
-		for !c.resting() {
+		for !c.isIdle() {
 			runtime.Gosched()
 		}
 	}
@@ -50,8 +50,8 @@ func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
 	}
 }
 
-// TestRest: a connection that rests takes calls as before, time and again, and a
-// header list that refers to what came before it rested.
+// TestRest: an idle connection takes calls as before, time and again, and a
+// header list that refers to what came before it was idle.
 func TestRest(t *testing.T) {
 	forEachResting(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{})
@@ -82,7 +82,7 @@ func TestRestTakesOneGoroutine(t *testing.T) {
 }
 
 // TestQuietStreams: a connection whose streams are quiet looks seldom whether it
-// may rest, and rests soon after they have ended.
+// may become idle, and does soon after they have ended.
 func TestQuietStreams(t *testing.T) {
 	p := newPair(t, tcpWiring, Config{}, Config{})
 	waitQuiet := func(c *Conn, is func(uint8) bool) {
@@ -116,7 +116,7 @@ func TestQuietStreams(t *testing.T) {
 	awaitRest(p.c, p.s)
 }
 
-// TestRestingConnEnds: each way to end a connection works while it rests.
+// TestRestingConnEnds: each way to end a connection works while it is idle.
 func TestRestingConnEnds(t *testing.T) {
 	for name, end := range map[string]func(p *pair){
 		"Close":          func(p *pair) { p.c.Close() },
@@ -179,7 +179,7 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 	return c, end
 }
 
-// TestKeepaliveAtRest: a resting connection whose peer is gone is found out, with
+// TestKeepaliveAtRest: an idle connection whose peer is gone is found out, with
 // or without a call.
 func TestKeepaliveAtRest(t *testing.T) {
 	for _, without := range []Permission{Deny, Permit} {

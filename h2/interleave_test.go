@@ -41,7 +41,7 @@ func TestInterleaving(t *testing.T) {
 			r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
 		}()
 		go r.listen()
-		<-rec.settled
+		<-rec.gotSettings
 		for c.window() < message {
 			runtime.Gosched()
 		}

@@ -97,7 +97,7 @@ func rawClient(t testing.TB, cfg Config, settings ...http2.Setting) (*raw, *Conn
 	}
 	r.fr.WriteSettings(settings...)
 	go r.listen()
-	<-rec.settled
+	<-rec.gotSettings
 	return r, c, rec
 }
 

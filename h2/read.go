@@ -46,7 +46,7 @@ func (c *Conn) loop() error {
 	if c.mayIdle {
 		c.in.r.OnDeadline(c.onDeadline)
 	}
-	greeted := c.send.greeted // the connection has rested
+	greeted := c.send.greeted // the connection has been idle
 	if greeted {
 		c.mu.Lock()
 		c.watch()

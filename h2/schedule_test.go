@@ -247,7 +247,7 @@ func testTurnsByBytes(t *testing.T, long, short int) {
 		}
 		go r.listen()
 		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		<-rec.settled
+		<-rec.gotSettings
 		open := func(n int) *Stream {
 			t.Helper()
 			o := &Out{Block: testRequest}
@@ -346,7 +346,7 @@ func TestIncremental(t *testing.T) {
 		}
 		go r.listen()
 		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		<-rec.settled
+		<-rec.gotSettings
 		fill, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: pool.Get(initialWindow)})
 		if err != nil {
 			t.Fatal(err)

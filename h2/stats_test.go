@@ -49,7 +49,7 @@ func TestServerReports(t *testing.T) {
 	a.Write([]byte(Preface))
 	r.fr.WriteSettings()
 	go r.listen()
-	<-rec.settled
+	<-rec.gotSettings
 	if n := m.Stats().Conns; n != 1 {
 		t.Errorf("%d connections", n)
 	}
@@ -88,7 +88,7 @@ func TestClientReports(t *testing.T) {
 		readPreface(t, b)
 		r.fr.WriteSettings()
 		go r.listen()
-		<-rec.settled
+		<-rec.gotSettings
 		k := newCall()
 		var s *Stream
 		if streams > 0 {

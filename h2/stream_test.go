@@ -125,7 +125,7 @@ func TestWriteLater(t *testing.T) {
 		defer s.Release()
 		streams[i] = s
 	}
-	settle(r, c)
+	pingPong(r, c)
 	for handling := true; handling; {
 		c.mu.Lock()
 		handling = c.recv.handling // or its end would send
@@ -199,7 +199,7 @@ func TestHandleStale(t *testing.T) {
 	r.headers(1, End, ":status", "200")
 	<-k.done
 	s.Release()
-	settle(r, c)
+	pingPong(r, c)
 	k2 := newCall()
 	s2, _ := c.Open(context.Background(), k2, &Out{Block: testRequest, Ending: End})
 	if s2 != s {
@@ -220,8 +220,8 @@ func TestHandleStale(t *testing.T) {
 	s2.Release()
 }
 
-// settle makes a round trip, so that everything before it has been dealt with.
-func settle(r *raw, c *Conn) {
+// pingPong makes a round trip, so that everything before it has been dealt with.
+func pingPong(r *raw, c *Conn) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)

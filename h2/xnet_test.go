@@ -89,7 +89,7 @@ func TestXNetServer(t *testing.T) {
 	}
 	run := make(chan error, 1)
 	go func() { run <- c.Run() }()
-	<-rec.settled
+	<-rec.gotSettings
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Add(1)

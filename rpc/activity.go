@@ -75,7 +75,7 @@ func (act *activity) resolveNow() {
 }
 
 // close ends resolver, balancer and subConns, and waits for the first two. The
-// client has let go of act.
+// client has dropped its reference to act.
 func (act *activity) close() {
 	// The resolver first: one that waits for the balancer's answer gets it.
 	act.names.close(func() {

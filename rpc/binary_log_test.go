@@ -236,7 +236,7 @@ func TestBinaryLogAsGRPC(t *testing.T) {
 	for _, c := range loggedCalls {
 		wantCode(t, c.call(ctxFor(t), stock, waiting), c.code)
 		wantCode(t, c.call(ctxFor(t), tarn, waiting), c.code)
-		settle := func(side logpb.GrpcLogEntry_Logger) { // a server logs the end when the client may have gone on
+		awaitEnd := func(side logpb.GrpcLogEntry_Logger) { // a server logs the end when the client may have gone on
 			for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 				if theirs.ended(side) && ours.ended(side) {
 					return
@@ -245,7 +245,7 @@ func TestBinaryLogAsGRPC(t *testing.T) {
 			t.Errorf("%s: the %v's log does not end", c.name, side)
 		}
 		for _, side := range c.side {
-			settle(side)
+			awaitEnd(side)
 			got, want := ours.take(side), theirs.take(side)
 			if len(c.side) == 1 && len(got) > 0 && len(want) > 0 {
 				// In grpc-go the goroutine that is first decides on the last entry.

@@ -41,7 +41,7 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due lets go of the activity of a client that has had no call since the last time
+// due drops the activity of a client that has had no call since the last time
 // and has none now. cc.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {

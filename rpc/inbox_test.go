@@ -286,8 +286,8 @@ func (m *inboxModel) move(n int, r *rand.Rand) bool {
 	return true
 }
 
-// settle lets all goroutines run until they block, and compares.
-func (m *inboxModel) settle() {
+// runAll lets all goroutines run until they block, and compares.
+func (m *inboxModel) runAll() {
 	synctest.Wait()
 	if r, ok := look(m.t, "next", &m.taker, func(r received) string {
 		if r.err != nil {
@@ -350,7 +350,7 @@ func (m *inboxModel) over() {
 	if !m.closed {
 		m.move(moveNamed("close"), nil)
 	}
-	m.settle()
+	m.runAll()
 	if m.taker != nil || m.ender != nil || m.header != nil {
 		m.t.Error("a goroutine waits for an inbox that is over")
 	}
@@ -402,7 +402,7 @@ func TestInboxEverySequence(t *testing.T) {
 					bad = d
 					break
 				}
-				m.settle()
+				m.runAll()
 			}
 			m.over()
 			steps += m.steps
@@ -460,10 +460,10 @@ func TestInboxInterleavings(t *testing.T) {
 						continue // mostly, it goes on
 					}
 					if m.move(n, r) && r.IntN(4) > 0 {
-						m.settle()
+						m.runAll()
 					}
 				}
-				m.settle()
+				m.runAll()
 				m.over()
 				steps -= m.steps
 				if t.Failed() {

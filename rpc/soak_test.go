@@ -60,7 +60,7 @@ func (k *killer) kill() {
 
 // TestSoak makes calls of every kind while contexts end, deadlines pass,
 // connections break and servers go away at random. Every call ends with an
-// outcome, every buffer comes home (the pools see to that), and no goroutine is
+// outcome, every buffer is freed (the pools check that), and no goroutine is
 // left.
 func TestSoak(t *testing.T) {
 	soakKind(t, oneCall)

@@ -134,7 +134,7 @@ func (f *flaky) cutEvery(pause time.Duration, stop <-chan struct{}) {
 
 // TestStress has eight goroutines read and write files of their own and one of all, give
 // up at random, and lose the connection every 100 ms. Every byte is checked, every buffer
-// comes home, and no goroutine is left.
+// is freed, and no goroutine is left.
 func TestStress(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {

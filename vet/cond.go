@@ -186,7 +186,7 @@ func (s *state) learned(key string) (value, ok bool) {
 	return value, ok
 }
 
-// learn notes that a condition holds or not, and settles what depended on it.
+// learn notes that a condition holds or not, and decides what depended on it.
 func (s *state) learn(key string, value truth) {
 	s.facts[key] = value
 	if r := s.root(key); r != key {

@@ -218,7 +218,7 @@ func (d *Depot) trimPeriodically() {
 	for _, c := range d.allClasses() {
 		given += c.expire(func(s *Slab) bool { return s.atPeriod < period })
 		c.shelve(cycle, period)
-		c.watch() // lets go of what was given up
+		c.watch() // drops the references to slabs that were given up
 		idle += c.shelved()
 	}
 	if d.config.Collect == CollectAtRest {

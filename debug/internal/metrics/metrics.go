@@ -61,7 +61,7 @@ func Classes() []ClassMetric {
 		{"tarn_pool_hits_total", "Gets served from idle slabs.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Hits) }},
 		{"tarn_pool_misses_total", "Gets that allocated.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Misses) }},
 		{"tarn_pool_frees_total", "Slabs whose last reference was freed.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Frees) }},
-		{"tarn_pool_dropped_total", "Slabs not kept when they came home, or given up later.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
+		{"tarn_pool_dropped_total", "Slabs not kept when they were returned, or given up later.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
 		{"tarn_pool_class_in_use_buffers", "Slabs of the class out.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.InUse) }},
 		{"tarn_pool_class_idle_buffers", "Slabs of the class kept for reuse.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.Idle) }},
 	}

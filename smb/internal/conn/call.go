@@ -71,7 +71,7 @@ type Call struct {
 	// Guarded by ring.mu while registered.
 	state     callState
 	reclaimed bool   // the caller wants dst back
-	answered  bool   // an interim reply came and settled the credits
+	answered  bool   // an interim reply came and granted the credits
 	async     uint64 // AsyncId of the interim reply, for CANCEL
 
 	// The reply, the caller's after done.

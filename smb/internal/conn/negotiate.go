@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// agreement is what NEGOTIATE settled (MS-SMB2 3.2.5.2).
+// agreement is the result of NEGOTIATE (MS-SMB2 3.2.5.2).
 type agreement struct {
 	Terms
 	offer      proto.NegotiateRequest
@@ -97,7 +97,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 
 func bounded(theirs uint32, ours int) int { return int(min(int64(theirs), int64(ours))) }
 
-// algorithms settles how to sign and encrypt.
+// algorithms chooses how to sign and encrypt.
 func (a *agreement) algorithms(r *proto.NegotiateResponse) error {
 	switch {
 	case a.Dialect < proto.Dialect300:
