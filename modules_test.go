@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,48 @@ func TestImportCosts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// moduleCosts are, for each module beside the root, the modules besides Tarn's own whose packages are built into
+// a program that imports all of its packages.
+var moduleCosts = map[string]string{
+	"rpc": "golang.org/x/net golang.org/x/sys golang.org/x/text google.golang.org/genproto/googleapis/rpc google.golang.org/grpc google.golang.org/protobuf",
+	"smb/krb5": "github.com/cloudsoda/sddl github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 " +
+		"github.com/jcmturner/gofork github.com/jcmturner/gokrb5/v8 github.com/jcmturner/rpc/v2 golang.org/x/crypto golang.org/x/net golang.org/x/sys",
+	"smb/afero":  "github.com/spf13/afero golang.org/x/crypto golang.org/x/sys golang.org/x/text",
+	"smb/webdav": "golang.org/x/crypto golang.org/x/net golang.org/x/sys",
+	"debug/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
+		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf",
+	"debug/otel": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric",
+	"vet":        "github.com/golangci/plugin-module-register golang.org/x/mod golang.org/x/sync golang.org/x/tools",
+	"cmd/tarn": "github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 github.com/jcmturner/gofork " +
+		"github.com/jcmturner/gokrb5/v8 github.com/jcmturner/rpc/v2 golang.org/x/crypto golang.org/x/mod golang.org/x/net golang.org/x/sync " +
+		"golang.org/x/sys golang.org/x/term golang.org/x/text golang.org/x/tools google.golang.org/genproto/googleapis/rpc google.golang.org/grpc " +
+		"google.golang.org/protobuf",
+}
+
+func TestModuleCosts(t *testing.T) {
+	for dir, want := range moduleCosts {
+		t.Run(dir, func(t *testing.T) {
+			built := lines(t, dir, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./...")
+			built = slices.DeleteFunc(built, func(m string) bool {
+				return m == "github.com/tarn-go/tarn" || strings.HasPrefix(m, "github.com/tarn-go/tarn/")
+			})
+			slices.Sort(built)
+			if got := strings.Join(slices.Compact(built), " "); got != want {
+				t.Errorf("it builds packages of\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	workspace, err := os.ReadFile("go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t\./(\S+)`).FindAllStringSubmatch(string(workspace), -1) {
+		if _, ok := moduleCosts[m[1]]; !ok && m[1] != "examples" {
+			t.Errorf("moduleCosts lacks %s", m[1])
+		}
 	}
 }
 

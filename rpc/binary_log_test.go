@@ -105,7 +105,7 @@ func loggedService(waiting chan<- struct{}) *testService {
 			if err := md(s.Context()); err != nil {
 				return err
 			}
-			return echo(s)
+			return echoStream(s)
 		},
 	}
 }

@@ -112,7 +112,7 @@ func newHedgeLog(script ...func(ctx context.Context) error) *hedgeLog {
 		if err := l.attempt(s.Context()); err != nil {
 			return err
 		}
-		return echo(s)
+		return echoStream(s)
 	}
 	return l
 }
@@ -354,7 +354,7 @@ func TestHedgedStream(t *testing.T) {
 			return err
 		}
 		s.SetTrailer(metadata.Pairs("end", fmt.Sprint(i)))
-		return echo(s)
+		return echoStream(s)
 	}}
 	_, addr := startTarn(t, svc)
 	var finished []error

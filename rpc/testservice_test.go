@@ -70,11 +70,11 @@ func (s *testService) FullDuplexCall(stream pb.TestService_FullDuplexCallServer)
 	if s.duplex != nil {
 		return s.duplex(stream)
 	}
-	return echo(stream)
+	return echoStream(stream)
 }
 
-// echo answers each message of a stream with its payload until the client has ended.
-func echo(stream pb.TestService_FullDuplexCallServer) error {
+// echoStream answers each message of a stream with its payload until the client has ended.
+func echoStream(stream pb.TestService_FullDuplexCallServer) error {
 	for {
 		in, err := stream.Recv()
 		if err == io.EOF {
