@@ -144,7 +144,7 @@ func TestQueueBounds(t *testing.T) {
 			}
 			fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
 			fr.WriteWindowUpdate(0, maxWindow-initialWindow)
-			<-rec.settled
+			<-rec.gotSettings
 			synctest.Wait()
 			f(c, pool)
 			a.Close()
