@@ -20,6 +20,12 @@ func (f *File) readDir(n int) ([]*info, error) {
 	if h.dir == nil {
 		h.dir = newListing(h)
 	}
+	h.enlist()
+	defer func() {
+		if h.dir.cl == nil { // nothing is held: it has ended or failed
+			h.delist()
+		}
+	}()
 	var list []*info
 	for n <= 0 || len(list) < n {
 		e, err := h.dir.next(ctx)

@@ -121,6 +121,7 @@ func (h *handle) discardBuffered() {
 }
 
 func (h *handle) dropListing() {
+	h.delist()
 	if h.dir != nil {
 		h.dir.drop()
 		h.dir = nil

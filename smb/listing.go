@@ -50,10 +50,11 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			}
 			// A name that leads elsewhere would attack the program that joins it to a path.
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
-				return nil, l.t.Malformed(conn.ProtocolError("directory entry with a path for a name"))
+				return nil, l.refuse(conn.ProtocolError("directory entry with a path for a name"))
 			}
 			fresh, err := l.count(name)
 			if err != nil {
+				l.drop()
 				return nil, err
 			}
 			if fresh {
@@ -61,7 +62,7 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			}
 		}
 		if err := l.entries.Err(); err != nil {
-			return nil, l.t.Malformed(err)
+			return nil, l.refuse(err)
 		}
 		l.drop()
 		if l.ended {
@@ -73,6 +74,12 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			return nil, err
 		}
 	}
+}
+
+// refuse ends the connection over the reply that is being read, of which nothing more is used.
+func (l *listing) refuse(err error) error {
+	l.drop()
+	return l.t.Malformed(err)
 }
 
 // count notes that name has come and reports whether it is new. Only after a loss do

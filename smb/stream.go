@@ -129,10 +129,7 @@ func (h *handle) fillReadAhead(ctx context.Context) error {
 		}
 		a.next, a.version, a.used = h.off, h.version.Load(), 0
 		a.depth = 2 * streamSize
-		if !a.listed {
-			a.listed = true
-			s.streams.add(h)
-		}
+		h.enlist()
 	}
 	a.bound = min(a.depth, s.cfg.Limits.Pipeline, maxAhead)
 	for a.room() {
@@ -242,6 +239,23 @@ func (h *handle) freeCurrent() {
 	a.cur, a.used = segment{}, 0
 }
 
+// enlist puts h among the files that hold memory for their reader: what was read ahead, or a reply to a
+// listing. The caller holds the position.
+func (h *handle) enlist() {
+	if !h.stream.listed {
+		h.stream.listed = true
+		h.m.s.streams.add(h)
+	}
+}
+
+// delist takes h out again.
+func (h *handle) delist() {
+	if h.stream.listed {
+		h.stream.listed = false
+		h.m.s.streams.remove(h)
+	}
+}
+
 // discardReadAhead drops all that was read ahead. The caller holds the position.
 func (h *handle) discardReadAhead() {
 	a := &h.stream
@@ -250,10 +264,7 @@ func (h *handle) discardReadAhead() {
 		a.drop()
 		h.freeCurrent()
 	}
-	if a.listed {
-		a.listed = false
-		h.m.s.streams.remove(h)
-	}
+	h.delist()
 	a.err = nil
 	a.version = h.version.Load()
 }
@@ -512,7 +523,7 @@ func (s *streams) sweep() {
 			s.files[h] = h.stream.reads
 		}
 		s.mu.Unlock()
-		if idle {
+		if idle && !h.isDir { // where a listing goes on has to be kept
 			h.discardReadAhead()
 			h.stream.run = 0
 		}

@@ -22,8 +22,8 @@ func TestSuites(t *testing.T) {
 		modes  []rig.Mode
 	}{
 		{"backend/smb", "/rclone", []string{"-test.run=TestIntegration$"}, 80, rig.Modes()},
-		{"fs/operations", "", nil, 200, []rig.Mode{rig.Plain}},
-		{"fs/sync", "", nil, 130, []rig.Mode{rig.Plain, rig.Encrypted}},
+		{"fs/operations", "", nil, 200, rig.Modes()},
+		{"fs/sync", "", nil, 130, rig.Modes()},
 	} {
 		for i, mode := range suite.modes {
 			if !long && (suite.path == "" || i > 0) {

@@ -1,0 +1,83 @@
+package smb_test
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestNotRepeated cuts the connection when the request has come of an operation that may have been done by
+// then, and holds that it is not sent again: the error matches ErrConnLost.
+func TestNotRepeated(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+		for _, c := range []struct {
+			name string
+			cmd  proto.Command
+			op   func(t *testing.T, share *smb.Share, f *smb.File) error
+		}{
+			{"Mkdir", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Mkdir("new", 0o777) }},
+			{"Remove", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Remove("file") }},
+			{"Rename", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Rename("file", "new") }},
+			{"O_EXCL", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error {
+				_, err := s.OpenFile("new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+				return err
+			}},
+			{"WriteNewFile", proto.CommandWrite, func(_ *testing.T, s *smb.Share, _ *smb.File) error {
+				return s.WriteNewFile("new", []byte("x"), 0o666, time.Time{})
+			}},
+			{"ReplaceFile", proto.CommandWrite, func(_ *testing.T, s *smb.Share, _ *smb.File) error {
+				return s.ReplaceFile("new", []byte("x"), 0o666, time.Time{})
+			}},
+			{"Lock", proto.CommandLock, func(_ *testing.T, _ *smb.Share, f *smb.File) error { return f.Lock(0, 1, smb.LockExclusive) }},
+			{"Unlock", proto.CommandLock, func(_ *testing.T, _ *smb.Share, f *smb.File) error { return f.Unlock(0, 1) }},
+			{"Watch", proto.CommandChangeNotify, func(t *testing.T, s *smb.Share, _ *smb.File) error {
+				w, err := s.Watch(".", smb.WatchAll)
+				must(t, err)
+				defer w.Close()
+				_, err = w.Next(t.Context())
+				return err
+			}},
+		} {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				var armed atomic.Bool
+				var came atomic.Int32
+				s := protections()[kind]
+				s.Hook = func(sc *script.Conn, m *script.Message) bool {
+					if m.Command == proto.CommandCreate && script.NameOf(m) == "" {
+						sc.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+						return true
+					}
+					if m.Command != c.cmd || !armed.Load() {
+						return false
+					}
+					came.Add(1)
+					sc.Close()
+					return true
+				}
+				f, err := scripted(t, s, smb.Dialer{})
+				must(t, err)
+				if c.cmd == proto.CommandCreate {
+					defer f.Close()
+				}
+				armed.Store(true)
+				err = c.op(t, f.Share(), f)
+				if !errors.Is(err, smb.ErrConnLost) {
+					t.Errorf("got %v", err)
+				}
+				if n := came.Load(); n != 1 {
+					t.Errorf("the request came %d times", n)
+				}
+				armed.Store(false)
+				if _, err := f.Share().Stat("file"); err != nil {
+					t.Errorf("afterwards: %v", err)
+				}
+			})
+		}
+	}
+}
