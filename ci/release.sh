@@ -17,7 +17,7 @@ echo "$version" | grep -Eq '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$' || { ech
 module=github.com/tarn-go/tarn
 repository=$(git rev-parse --path-format=absolute --git-common-dir)
 work=$(mktemp -d)
-trap 'git worktree remove --force "$work/tree" 2> /dev/null; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap 'cd /; chmod -R u+w "$work"; rm -rf "$work"; git --git-dir="$repository" worktree prune' EXIT
 git worktree add -q --detach "$work/tree"
 
 # The go command takes our own modules from this repository and all others from where it has them.

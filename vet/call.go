@@ -84,7 +84,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 			}
 		}
 	}
-	f.overtaken(s, c, library)
+	f.overtaken(s, c)
 	// Conditions on results are named before effects, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {

@@ -183,7 +183,7 @@ func (f *flow) whole(s *state, b binding) []view {
 
 // overtaken ends the custody of views that a call may end: of memory that it can reach, and of goroutines that
 // it may wait for.
-func (f *flow) overtaken(s *state, c *ssa.CallCommon, library bool) {
+func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 	if !f.computes(c) {
 		f.synchronized(s)
 		clear(s.mapped)
@@ -192,7 +192,8 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon, library bool) {
 	if fn != nil && f.kinds.primitive(fn) != nil {
 		return
 	}
-	f.rewritten(s, c, library)
+	library := fn != nil && borrowsArguments(fn)
+	f.rewritten(s, c)
 	var roots []ssa.Value
 	for _, a := range operands(c) {
 		if m, ok := a.(*ssa.MakeInterface); ok {
@@ -262,7 +263,9 @@ func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
 }
 
 // rewritten stops following the views in variables whose address a call takes: it may replace them.
-func (f *flow) rewritten(s *state, c *ssa.CallCommon, library bool) {
+func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
+	fn := callee(c)
+	library := fn != nil && borrowsArguments(fn)
 	mc, literal := c.Value.(*ssa.MakeClosure)
 	for i, a := range operands(c) {
 		if f.kinds.pointee(a.Type()) != untracked {
