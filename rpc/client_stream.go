@@ -25,7 +25,8 @@ type clientStream struct {
 	// sendMu is held while anything is sent, and while one attempt replaces
 	// another.
 	sendMu    sync.Mutex
-	replay    []message.Message // what was sent and may have to be sent again
+	replay    []message.Message  // what was sent and may have to be sent again
+	firstKept [1]message.Message // what replay begins in: a call with one request needs no more
 	replayLen int
 	committed bool // no other attempt will follow
 	closed    bool // the caller has half-closed
@@ -248,6 +249,9 @@ func (cs *clientStream) keep(m *message.Message) {
 	if cs.replayLen > cs.info.replay {
 		cs.commit()
 		return
+	}
+	if cs.replay == nil {
+		cs.replay = cs.firstKept[:0]
 	}
 	cs.replay = append(cs.replay, m.Ref())
 }

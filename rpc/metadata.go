@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tarn-go/tarn/h2"
@@ -30,6 +31,7 @@ func checkMetadata(md metadata.MD) error {
 
 // appendMetadata appends the fields of md that are the application's to send.
 func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
+	fs = slices.Grow(fs, len(md)) // there is seldom more than one value of a key
 	for k, vs := range md {
 		k = strings.ToLower(k)
 		if header.Reserved(k) {
