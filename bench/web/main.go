@@ -4,7 +4,8 @@
 //	go run ./web -calls 20000 -turns 7
 //
 // It prints processor time (user and system) a call, the median of the turns, which alternate between the
-// servers, and their ratio with its range. Linux only: it reads /proc.
+// servers, and their ratio with its range; for JSON over HTTP/1.1, which both serve by net/http, also what a
+// handler costs there that does nothing but read, convert and write. Linux only: it reads /proc.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -24,6 +26,7 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/protobuf/encoding/protojson"
 )
 
 const (
@@ -76,6 +79,8 @@ func serve(name string) error {
 		pb.RegisterTestServiceServer(s, echo{})
 		srv.Handler = s
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
+	case "floor":
+		srv.Handler = http.HandlerFunc(floor)
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}
@@ -87,6 +92,25 @@ func serve(name string) error {
 		return err
 	}
 	return nil
+}
+
+// floor answers a JSON call with as little as can be done on net/http: no protocol, deadline, limit, metadata
+// or interceptor, but the body read, protojson both ways, and one write.
+func floor(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	var in pb.SimpleRequest
+	if err == nil {
+		err = protojson.Unmarshal(text, &in)
+	}
+	if err == nil {
+		text, err = protojson.Marshal(&pb.SimpleResponse{Payload: in.Payload})
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // the client may have gone
 }
 
 // process is a server that runs.
@@ -123,7 +147,7 @@ var shapes = []shape{
 
 func measure(calls, turns int) error {
 	var servers []*process
-	for _, name := range []string{"connect-go", "tarn"} {
+	for _, name := range []string{"connect-go", "tarn", "floor"} {
 		p, err := start(name)
 		if err != nil {
 			return err
@@ -137,6 +161,9 @@ func measure(calls, turns int) error {
 		var ratios []float64
 		for turn := range turns + 1 {
 			for i, p := range servers {
+				if s.http2 && p.name == "floor" {
+					continue
+				}
 				us, err := s.turn(p, calls)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
@@ -152,6 +179,9 @@ func measure(calls, turns int) error {
 		slices.Sort(ratios)
 		fmt.Printf("%-28s %14.1f %14.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, median(took[0]), median(took[1]),
 			median(ratios), ratios[0], ratios[len(ratios)-1], s.limit)
+		if !s.http2 {
+			fmt.Printf("%-28s %14.1f %14.1f %8.2f\n", "a bare handler on net/http", median(took[0]), median(took[2]), median(took[2])/median(took[0]))
+		}
 	}
 	return nil
 }
