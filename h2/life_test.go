@@ -318,6 +318,9 @@ func TestCloseResetsNothing(t *testing.T) {
 		second.Reset(Cancel)
 		first.Release()
 		second.Release()
+		r.fr.WriteData(1, false, []byte("x")) // on its way
+		r.fr.WriteData(3, true, nil)
+		synctest.Wait()
 		go r.listen()
 		synctest.Wait()
 		if n := r.count(func(f seen) bool { return f.typ == http2.FrameRSTStream }); n != 0 {

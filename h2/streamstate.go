@@ -137,8 +137,10 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	if why != nil {
 		s.err, code = why.err, why.code
 	}
-	if t.do&resetPeer != 0 && c.life < dead && !(ev == sendReset && c.err != nil) {
-		c.putReset(s.id, code)
+	if t.do&resetPeer != 0 && c.life < dead {
+		if ev != sendReset || c.err == nil { // otherwise the connection's end is what the peer sees
+			c.putReset(s.id, code)
+		}
 		c.remember(s.id, resetStream)
 	}
 	delete(c.streams, s.id)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/h2"
 )
 
 // The attacks of docs/h2.md, each mounted on a handler. Package h2's tests measure the
@@ -82,7 +84,7 @@ func (p *peer) wantGoAway(code http2.ErrCode) {
 func TestAttackRapidReset(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		h := &blocked{release: make(chan struct{})}
-		r := s.start(t, h, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
+		r := s.startLimited(t, h, h2.Limits{Resets: 10}, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
 		defer close(h.release)
 		p := r.dialPeer(t)
 		for i := range 5000 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
@@ -54,6 +55,12 @@ type rig struct {
 // start serves h by s until the test ends. with changes the server before it serves.
 func (s stack) start(t testing.TB, h http.Handler, with ...func(*http.Server)) *rig {
 	t.Helper()
+	return s.startLimited(t, h, h2.Limits{}, with...)
+}
+
+// startLimited is start with limits, where own is set.
+func (s stack) startLimited(t testing.TB, h http.Handler, limits h2.Limits, with ...func(*http.Server)) *rig {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +80,7 @@ func (s stack) start(t testing.TB, h http.Handler, with ...func(*http.Server)) *
 		f(r.srv)
 	}
 	if s.own {
-		if err := h2http.ConfigureServer(r.srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+		if err := h2http.ConfigureServer(r.srv, &h2http.Config{Pool: tarntest.NewPool(t), Limits: limits}); err != nil {
 			t.Fatal(err)
 		}
 	}
