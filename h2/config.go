@@ -30,6 +30,12 @@ type Config struct {
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.
 	MaxRead int
+	// ReadModeration permits a connection with 16 streams or more to wait 20 µs, with
+	// the system's timer slack up to 70 µs, before it reads again, while reads follow each other
+	// within 200 µs and bring less than 16 frames. A peer that sends each response with
+	// a system call of its own is then read, and sent to, with one system call for many.
+	// Linux only.
+	ReadModeration Permission
 	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
 	// is given back on receipt, so it bounds what is under way; it grows with
 	// Window to at least twice that.

@@ -19,10 +19,12 @@ type reading struct {
 	busy bool   // recv.handling may be set
 	hdr  Header // what is handed to OnHeaders
 
-	lander  Lander // the Handler, or nil
-	between bool   // the next byte begins a frame
-	hold    bool   // reading is to be held back
-	active  bool   // a frame has come since the last deadline
+	lander  Lander    // the Handler, or nil
+	between bool      // the next byte begins a frame
+	frames  int       // since the connection was last waited for
+	paused  time.Time // when that was; with ReadModeration
+	hold    bool      // reading is to be held back
+	active  bool      // a frame has come since the last deadline
 
 	early map[uint32]Priority // of streams that are not open yet; nil: none
 }
@@ -81,6 +83,7 @@ func (c *Conn) loop() error {
 			return err
 		}
 		c.in.between, c.in.active = false, true
+		c.in.frames++
 		f := parseFrame(p)
 		if first && (f.typ != frameSettings || f.has(flagAck)) {
 			return c.fault(ProtocolError, "the first frame is not SETTINGS")
@@ -182,9 +185,13 @@ func (c *Conn) pause() {
 	c.recv.handling = false
 	c.setCurrent(nil)
 	c.kickNow()
+	many := c.opened >= moderateFrom
 	c.mu.Unlock()
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
+	}
+	if many && c.cfg.ReadModeration == Permit {
+		c.moderate()
 	}
 }
 

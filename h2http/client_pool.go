@@ -63,6 +63,7 @@ func newClientPool(s clientSettings) (*clientPool, error) {
 		return nil, err
 	}
 	cfg.ExtendedConnect = h2.Deny // of servers
+	cfg.ReadModeration = h2.Permit
 	maker, err := h2.Clients(cfg)
 	if err != nil {
 		return nil, err
