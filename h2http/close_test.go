@@ -98,8 +98,9 @@ func TestEndLeavesNoWorkers(t *testing.T) {
 				}
 				for range handlers {
 					go get("/blocked")
-					go get("/")
 				}
+				synctest.Wait()
+				go get("/") // another goroutine's, which then waits for requests
 				synctest.Wait()
 				if n := workerStacks(); n <= handlers {
 					t.Errorf("%d goroutines of handlers while %d run; some must wait for requests", n, handlers)
