@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -303,11 +303,12 @@ func (x *webExchange) connectFailure(res *http.Response) *status.Status {
 		if c == nil {
 			return plain
 		}
-		r, err := c.Decompress(strings.NewReader(string(text)))
+		r, err := message.Decompressor(c, bytes.NewReader(text))
 		if err != nil {
 			return plain
 		}
-		if text, err = io.ReadAll(io.LimitReader(r, maxErrorBody)); err != nil {
+		text, err = io.ReadAll(io.LimitReader(r, maxErrorBody))
+		if cerr := r.Close(); err != nil || cerr != nil {
 			return plain
 		}
 	}

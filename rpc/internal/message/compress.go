@@ -3,8 +3,10 @@ package message
 import (
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/tarn-go/tarn"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 )
 
@@ -39,23 +41,44 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 // so a bomb costs at most limit and one chunk).
 func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Message, error) {
 	defer m.Free()
-	src := &byteReader{b: m.Flatten()}
-	r, err := c.Decompress(src)
+	r, err := Decompressor(c, &byteReader{b: m.Flatten()})
 	if err != nil {
 		return Message{}, fmt.Errorf("rpc: peer's message does not decompress: %w", err)
 	}
 	out := new(tarn.Chain)
 	err = readLimited(a, r, out, limit)
-	if cl, ok := r.(io.Closer); ok {
-		if cerr := cl.Close(); err == nil {
-			err = cerr
-		}
+	if cerr := r.Close(); err == nil {
+		err = cerr
 	}
 	if err != nil {
 		out.Free()
 		return Message{}, err
 	}
 	return Message{Chain: out}, nil
+}
+
+// Decompressor reads what src holds, decompressed by c. It is to be closed once, which closes c's reader
+// if the grpc-go that the program is built with does so.
+func Decompressor(c encoding.Compressor, src io.Reader) (io.ReadCloser, error) {
+	r, err := c.Decompress(src)
+	if err != nil {
+		return nil, err
+	}
+	if rc, ok := r.(io.ReadCloser); ok && closesReaders() {
+		return rc, nil
+	}
+	return io.NopCloser(r), nil
+}
+
+// closesReaders reports whether this grpc-go closes the readers of its compressors: from 1.82 on. Before,
+// grpc-go's own reader put itself back into a pool at its end, and a Close after that was another
+// message's.
+var closesReaders = sync.OnceValue(func() bool { return versionCloses(grpc.Version) })
+
+func versionCloses(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
+	return err != nil || major > 1 || minor >= 82
 }
 
 func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {

@@ -1,0 +1,94 @@
+package message
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/gzip"
+)
+
+// verbatim is a compressor whose messages are as they were, and whose readers count their Closes.
+type verbatim struct{ closed *int }
+
+func (verbatim) Name() string { return "verbatim" }
+
+func (verbatim) Compress(w io.Writer) (io.WriteCloser, error) { return writer{w}, nil }
+
+func (v verbatim) Decompress(r io.Reader) (io.Reader, error) { return reader{r, v.closed}, nil }
+
+type writer struct{ io.Writer }
+
+func (writer) Close() error { return nil }
+
+type reader struct {
+	io.Reader
+	closed *int
+}
+
+func (r reader) Close() error {
+	*r.closed++
+	return nil
+}
+
+// TestDecompressCloses closes a compressor's reader once if this grpc-go does, and never if it does not.
+func TestDecompressCloses(t *testing.T) {
+	for version, want := range map[string]bool{
+		"1.73.1": false, "1.81.0": false, "1.82.0": true, "1.84.0-dev": true, "1.100.2": true, "2.0.0": true, "devel": true,
+	} {
+		if got := versionCloses(version); got != want {
+			t.Errorf("version %s: %v, want %v", version, got, want)
+		}
+	}
+	want := 0
+	if versionCloses(grpc.Version) {
+		want = 1
+	}
+	pool := tarntest.NewPool(t)
+	closed := 0
+	for range 3 {
+		closed = 0
+		m, err := Decompress(pool, verbatim{&closed}, Message{Buf: pool.Copy([]byte("as it is"))}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Free()
+		if closed != want {
+			t.Errorf("the reader was closed %d times with grpc %s, want %d", closed, grpc.Version, want)
+		}
+	}
+}
+
+// TestDecompressConcurrently decompresses messages by grpc-go's gzip at the same time. Each comes out as it went in,
+// also where the readers put themselves into a pool.
+func TestDecompressConcurrently(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	c := encoding.GetCompressor(gzip.Name)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		wg.Go(func() {
+			for range 200 {
+				want := bytes.Repeat([]byte{byte(rng.Uint32())}, 1+rng.IntN(20_000))
+				m, err := Compress(pool, c, Message{Buf: pool.Copy(want)})
+				if err == nil {
+					m, err = Decompress(pool, c, m, len(want))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !bytes.Equal(m.Flatten(), want) {
+					t.Errorf("a message of %d bytes came out as another one", len(want))
+				}
+				m.Free()
+			}
+		})
+	}
+	wg.Wait()
+}
