@@ -119,9 +119,9 @@ func TestMemoryLimitEmptiesThePool(t *testing.T) {
 	}
 }
 
-// A burst's garbage, made by the program or given up by the pool, is collected once the process is at rest, and once only.
-func TestCollectionAtRest(t *testing.T) {
-	for _, policy := range []tarn.CollectPolicy{tarn.CollectAtRest, tarn.CollectNever} {
+// A burst's garbage, made by the program or given up by the pool, is collected once the process is idle, and once only.
+func TestCollectionWhenIdle(t *testing.T) {
+	for _, policy := range []tarn.CollectPolicy{tarn.CollectWhenIdle, tarn.CollectNever} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as in a process that allocates nothing

@@ -28,18 +28,18 @@ const (
 	ZeroOnFree                   // a slab is cleared when its last reference is freed, for secrets
 )
 
-// CollectPolicy says what a pool does in a process at rest. Go's runtime collects no garbage for two minutes in a
+// CollectPolicy says what a pool does in an idle process. Go's runtime collects no garbage for two minutes in a
 // process that allocates nothing, and gives little memory back to the system, so that a process
 // would keep the size that a burst of traffic gave it.
 type CollectPolicy int
 
 const (
-	// CollectAtRest calls debug.FreeOSMemory when the process has allocated next to nothing and run no
+	// CollectWhenIdle calls debug.FreeOSMemory when the process has allocated next to nothing and run no
 	// collection for four seconds, on a goroutine of its own. It does so when the heap's memory has grown
 	// by a quarter, and by 4 MiB at least, since it did so last, and for a hundredth of the time at most:
 	// a process with gigabytes of live memory, which takes a second to collect, waits for a hundred
 	// seconds at least. The timer behind it runs while the pool has idle slabs, and for a minute after.
-	CollectAtRest CollectPolicy = iota
+	CollectWhenIdle CollectPolicy = iota
 	// CollectNever leaves collections to the runtime.
 	CollectNever
 )
@@ -106,7 +106,7 @@ type PoolConfig struct {
 	// given up at a collection that finds the process within a tenth of its memory limit
 	// (GOMEMLIMIT).
 	Retain int64
-	// Collect says whether the pool runs a garbage collection when the process comes to rest.
+	// Collect says whether the pool runs a garbage collection when the process becomes idle.
 	Collect CollectPolicy
 	// Budget bounds, in bytes of slabs, what is in use, for Acquire; 0 means no bound.
 	Budget int64
@@ -171,7 +171,7 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 		return c, fmt.Errorf("%w: HighWater without OnWatermark has no effect", ErrConfig)
 	case c.Zero < ZeroNever || c.Zero > ZeroOnFree:
 		return c, fmt.Errorf("%w: no ZeroPolicy %d", ErrConfig, c.Zero)
-	case c.Collect < CollectAtRest || c.Collect > CollectNever:
+	case c.Collect < CollectWhenIdle || c.Collect > CollectNever:
 		return c, fmt.Errorf("%w: no CollectPolicy %d", ErrConfig, c.Collect)
 	case c.Check < CheckDefault || c.Check > CheckGuard:
 		return c, fmt.Errorf("%w: no CheckLevel %d", ErrConfig, c.Check)

@@ -91,8 +91,8 @@ func (z ZeroPolicy) String() string {
 // String is the policy in words.
 func (c CollectPolicy) String() string {
 	switch c {
-	case CollectAtRest:
-		return "at rest"
+	case CollectWhenIdle:
+		return "when idle"
 	case CollectNever:
 		return "never"
 	default:

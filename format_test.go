@@ -24,12 +24,12 @@ func TestFormats(t *testing.T) {
 	log.Info("logged", "buffer", b, "chain", c, "stats", st, "mark", tarn.AboveHigh, "pool", p, "zero", new(tarn.Pool))
 	fmt.Fprintln(&out, b, tarn.Buffer{}, c, st, p, (*tarn.Pool)(nil), tarn.BelowLow, tarn.Watermark(9), tarn.ZeroNever, tarn.ZeroOnGet,
 		tarn.ZeroOnFree, tarn.ZeroPolicy(9), tarn.RecordOn, tarn.RecordOff, tarn.RecordPolicy(9),
-		tarn.CollectAtRest, tarn.CollectNever, tarn.CollectPolicy(9))
+		tarn.CollectWhenIdle, tarn.CollectNever, tarn.CollectPolicy(9))
 	for _, want := range []string{
 		"buffer.len=6 buffer.pinned=64", "chain.len=6 chain.segments=1", "stats.pool=printed", "stats.in_use=64", `mark="above high"`,
 		"pool.pool=printed pool.in_use=64", `zero="no Pool"`, "0 leaked no Pool",
 		"Buffer of 6 bytes in a slab of 64", "no Buffer", "Chain of 6 bytes in 1 segments", `pool "printed": 1 buffers (64 bytes) in use`,
-		"below low", "watermark 9", "never", "on get", "on free", "zero policy 9", "on off", "record policy 9", "at rest never", "collect policy 9",
+		"below low", "watermark 9", "never", "on get", "on free", "zero policy 9", "on off", "record policy 9", "when idle never", "collect policy 9",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, out.String())

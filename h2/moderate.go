@@ -28,7 +28,7 @@ func (c *Conn) moderate() {
 		return
 	}
 	runtime.Gosched() // those who were called back may send
-	rest(readDelay)
+	sleep(readDelay)
 	c.in.paused = time.Now()
 }
 

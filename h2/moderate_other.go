@@ -4,5 +4,5 @@ package h2
 
 import "time"
 
-// rest does nothing: timers are too coarse, or not known to be fine enough.
-func rest(time.Duration) {}
+// sleep does nothing: timers are too coarse, or not known to be fine enough.
+func sleep(time.Duration) {}

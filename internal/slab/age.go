@@ -12,8 +12,8 @@ import (
 // This file decides how long idle slabs are kept. Time is counted in garbage collections, and, for a
 // program that makes no garbage, in periods of a timer.
 //
-// A process at rest does not collect what it has made of garbage, nor give memory back to the system: the timer makes it
-// do so, once for each time it comes to rest.
+// An idle process does not collect what it has made of garbage, nor give memory back to the system: the timer makes it
+// do so, once for each time it becomes idle.
 //
 // After each collection the slabs of the sync.Pool are shelved, as it would drop them at the next but
 // one. A slab that lies on the shelf for maxIdleCycles collections or for a whole period is given up:
@@ -28,15 +28,15 @@ const (
 	// limitPressed is the share of the memory limit from which on nothing is kept idle: the collector
 	// begins to work harder near it.
 	limitPressed = 0.9
-	// collectShare is by how much of what the last collection at rest left the heap's memory must have
+	// collectShare is by how much of what the last collection when idle left the heap's memory must have
 	// grown to be worth another one; collectFrom is the least, in bytes.
 	collectShare = 0.25
 	collectFrom  = 4 << 20
-	// restShare is the most that a process at rest allocates in a period, as a share of its heap's
-	// memory; restBytes is what it may in any case.
-	restShare = 1.0 / 64
-	restBytes = 1 << 20
-	// collectPause is how many times as long as a collection at rest takes there is none after it: they
+	// idleShare is the most that an idle process allocates in a period, as a share of its heap's
+	// memory; idleBytes is what it may in any case.
+	idleShare = 1.0 / 64
+	idleBytes = 1 << 20
+	// collectPause is how many times as long as a collection when idle takes there is none after it: they
 	// take a hundredth of the time at most.
 	collectPause = 100
 )
@@ -221,8 +221,8 @@ func (d *Depot) trimPeriodically() {
 		c.watch() // drops the references to slabs that were given up
 		idle += c.shelved()
 	}
-	if d.config.Collect == CollectAtRest {
-		d.rest.collect(cycle)
+	if d.config.Collect == CollectWhenIdle {
+		d.process.collect(cycle)
 	}
 	if d.quiet++; idle > 0 || given > 0 {
 		d.quiet = 0
@@ -234,32 +234,32 @@ func (d *Depot) trimPeriodically() {
 	d.trimming.Store(false)
 }
 
-// rest is what the timer knows of the process: whether it is at rest, and what a collection would gain.
+// process is what the timer knows of the process: whether it is idle, and what a collection would gain.
 // It is the timer's alone, which goes off one at a time.
-type rest struct {
+type process struct {
 	cycle     uint64    // the garbage collection before which the timer went off last
 	allocated uint64    // the bytes that the process had allocated until then
-	left      uint64    // the heap's memory after the last collection at rest; 0: there was none
+	left      uint64    // the heap's memory after the last collection when idle; 0: there was none
 	after     time.Time // no collection before
 }
 
-// collect calls debug.FreeOSMemory when the process is at rest, i.e. has run no collection and allocated
-// next to nothing in a whole period, and the heap has taken much memory since that was done last. Who
-// is at rest does not collect for two minutes, and after a collection the runtime keeps the memory until the next
+// collect calls debug.FreeOSMemory when the process is idle, i.e. has run no collection and allocated
+// next to nothing in a whole period, and the heap has taken much memory since that was done last. An
+// idle process does not collect for two minutes, and after a collection the runtime keeps the memory until the next
 // ones have shown that it is not needed: so a burst's garbage, the program's as well as what the timer gave up, would
 // stay.
-func (r *rest) collect(cycle uint64) {
+func (p *process) collect(cycle uint64) {
 	heap, allocated := heapMemory()
-	atRest := cycle == r.cycle && float64(allocated-r.allocated) <= max(restBytes, restShare*float64(heap))
-	r.cycle, r.allocated = cycle, allocated
-	worth := float64(heap) >= float64(r.left)+max(collectFrom, collectShare*float64(r.left))
+	idle := cycle == p.cycle && float64(allocated-p.allocated) <= max(idleBytes, idleShare*float64(heap))
+	p.cycle, p.allocated = cycle, allocated
+	worth := float64(heap) >= float64(p.left)+max(collectFrom, collectShare*float64(p.left))
 	begun := time.Now()
-	if !atRest || !worth || begun.Before(r.after) {
+	if !idle || !worth || begun.Before(p.after) {
 		return
 	}
 	debug.FreeOSMemory()
-	r.left, r.allocated = heapMemory()
-	r.after = time.Now().Add(collectPause * time.Since(begun))
+	p.left, p.allocated = heapMemory()
+	p.after = time.Now().Add(collectPause * time.Since(begun))
 }
 
 // heapMemory returns the bytes of memory that the heap has from the system and has not given back, garbage

@@ -32,11 +32,11 @@ const (
 	PoisonTracked
 )
 
-// CollectPolicy says whether the trim timer runs a garbage collection in a process at rest.
+// CollectPolicy says whether the trim timer runs a garbage collection in an idle process.
 type CollectPolicy int
 
 const (
-	CollectAtRest CollectPolicy = iota
+	CollectWhenIdle CollectPolicy = iota
 	CollectNever
 )
 
@@ -83,8 +83,8 @@ type Depot struct {
 	trimming atomic.Bool   // the timer runs
 
 	// Of the timer alone, which goes off one at a time.
-	rest  rest
-	quiet int // how many periods nothing was idle
+	process process
+	quiet   int // how many periods nothing was idle
 
 	loans    atomic.Uint64
 	oversize tally // slabs above the largest class
