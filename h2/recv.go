@@ -83,8 +83,8 @@ func (s *Stream) account(taken, reopened int) {
 	}
 	put := c.consumed(s, taken)
 	s.returnable += reopened
-	// Without a frame of its own it leaves the others' to whoever is to send them, who may
-	// have more to put into the same write.
+	// Without a frame of its own it leaves other streams' frames to the callers that queued
+	// them, which may have more for the same write.
 	if c.returnStreamWindow(s) || put {
 		c.kickSoon()
 	}

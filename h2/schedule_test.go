@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -229,25 +230,37 @@ func TestTurnsByBytes(t *testing.T) {
 	}
 }
 
+// wideClient is a client whose peer opens the windows of streams as far as they go, and that of the connection not
+// beyond initialWindow. end closes both and waits for the client's Run.
+func wideClient(t *testing.T) (c *Conn, pool *tarn.Pool, r *raw, end func()) {
+	t.Helper()
+	a, b := bufferedPipe()
+	pool = tarntest.NewPool(t)
+	rec := newRecorder(t)
+	c, err := NewClient(a, rec, Config{Pool: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); c.Run() }()
+	r = newRaw(t, b)
+	if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
+		t.Fatal(err)
+	}
+	go r.listen()
+	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+	<-rec.gotSettings
+	return c, pool, r, func() {
+		a.Close()
+		b.Close()
+		<-run
+	}
+}
+
 func testTurnsByBytes(t *testing.T, long, short int) {
 	const callers, wanted = 16, 600_000
 	synctest.Test(t, func(t *testing.T) {
-		a, b := bufferedPipe()
-		pool := tarntest.NewPool(t)
-		rec := newRecorder(t)
-		c, err := NewClient(a, rec, Config{Pool: pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := make(chan struct{})
-		go func() { defer close(run); c.Run() }()
-		r := newRaw(t, b)
-		if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
-			t.Fatal(err)
-		}
-		go r.listen()
-		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		<-rec.gotSettings
+		c, pool, r, end := wideClient(t)
 		open := func(n int) *Stream {
 			t.Helper()
 			o := &Out{Block: testRequest}
@@ -321,9 +334,7 @@ func testTurnsByBytes(t *testing.T, long, short int) {
 		for _, s := range streams {
 			s.Release()
 		}
-		a.Close()
-		b.Close()
-		<-run
+		end()
 	})
 }
 
@@ -331,22 +342,7 @@ func testTurnsByBytes(t *testing.T, long, short int) {
 func TestIncremental(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 4 * incrementalTurn
-		a, b := bufferedPipe()
-		pool := tarntest.NewPool(t)
-		rec := newRecorder(t)
-		c, err := NewClient(a, rec, Config{Pool: pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := make(chan struct{})
-		go func() { defer close(run); c.Run() }()
-		r := newRaw(t, b)
-		if _, err := io.ReadFull(b, make([]byte, len(Preface))); err != nil {
-			t.Fatal(err)
-		}
-		go r.listen()
-		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-		<-rec.gotSettings
+		c, pool, r, end := wideClient(t)
 		fill, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: pool.Get(initialWindow)})
 		if err != nil {
 			t.Fatal(err)
@@ -393,8 +389,6 @@ func TestIncremental(t *testing.T) {
 		for _, s := range streams {
 			s.Release()
 		}
-		a.Close()
-		b.Close()
-		<-run
+		end()
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestPathsInListing holds that a listing with a name that leads elsewhere is refused, whoever lists.
+// TestPathsInListing holds that a listing with a name that leads elsewhere is refused, by each call that lists.
 func TestPathsInListing(t *testing.T) {
 	for _, name := range []string{"../x", `..\x`, "/etc/passwd", "a/b", `a\b`, "x\x00y", ""} {
 		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {

@@ -20,7 +20,7 @@ func hint(status string) string {
 	case "STATUS_DISK_FULL":
 		return "the server's disk is full"
 	case "STATUS_SHARING_VIOLATION", "STATUS_FILE_LOCK_CONFLICT":
-		return "somebody else is using it"
+		return "another client has it open or locked"
 	case "STATUS_DIRECTORY_NOT_EMPTY":
 		return "not empty; -r removes what is in it"
 	}
