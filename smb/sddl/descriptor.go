@@ -8,26 +8,23 @@ import (
 )
 
 var (
-	// ErrMalformed is matched when a binary security descriptor is not one (the fault of
-	// its sender).
+	// ErrMalformed is matched when a binary security descriptor is malformed.
 	ErrMalformed = errors.New("sddl: malformed security descriptor")
-	// ErrSyntax is matched when text is not SDDL, or a value cannot be written (the
-	// caller's fault).
+	// ErrSyntax is matched when text is not SDDL, or a value cannot be encoded.
 	ErrSyntax = errors.New("sddl: syntax error")
 )
 
-// Descriptor is a security descriptor. The zero Descriptor says nothing of anything.
+// Descriptor is a security descriptor. The zero Descriptor specifies nothing.
 type Descriptor struct {
-	Owner, Group SID  // "": not given
-	DACL, SACL   *ACL // nil: not given; who has no DACL is open to everybody
-	// RMControl is the resource manager's byte, valid in Control's flag only; it travels in
-	// the binary form alone.
+	Owner, Group SID  // "": not specified
+	DACL, SACL   *ACL // nil: not specified; an object without a DACL gives everyone full access
+	// RMControl is the resource manager's byte, valid when Control has its flag; it exists in the binary form
+	// only.
 	RMControl byte
 	Control   Control
 }
 
-// Control is the flags of a descriptor (MS-DTYP 2.4.6) that its other fields do not
-// imply.
+// Control holds the flags of a descriptor (MS-DTYP 2.4.6) that do not follow from its other fields.
 type Control uint16
 
 // Flags of a Control.
@@ -50,10 +47,10 @@ const (
 	implied              = daclPresent | saclPresent | selfRelative
 )
 
-// ACL is an access control list (MS-DTYP 2.4.5). An empty one allows nothing.
+// ACL is an access control list (MS-DTYP 2.4.5). An empty one grants nothing.
 type ACL struct{ Entries []ACE }
 
-// AceType is what an entry does (MS-DTYP 2.4.4.1).
+// AceType is the type of an entry (MS-DTYP 2.4.4.1).
 type AceType uint8
 
 // Types whose entries are a mask and a SID.
@@ -65,7 +62,7 @@ const (
 	Label AceType = 17
 )
 
-// AceFlags say how an entry is inherited, and what is audited (MS-DTYP 2.4.4.1).
+// AceFlags say how an entry is inherited and what is audited (MS-DTYP 2.4.4.1).
 type AceFlags uint8
 
 // Flags of an entry.
@@ -88,12 +85,12 @@ type ACE struct {
 	Flags AceFlags
 	Mask  Mask
 	SID   SID
-	// Raw is the bytes of an entry of another layout, header included; Mask and SID are
-	// not set then.
+	// Raw is the encoded entry, with its header, when its type has another layout; Mask and SID are not set
+	// then.
 	Raw []byte
 }
 
-// simple reports whether entries of the type are a mask and a SID.
+// simple reports whether entries of the type consist of a mask and a SID.
 func (t AceType) simple() bool { return t <= Alarm || t == Label }
 
 // Decode reads the self-relative form. The Descriptor does not alias b.
@@ -134,7 +131,7 @@ func sidAt(b []byte, off uint32) (SID, error) {
 
 func aclAt(b []byte, off uint32) (*ACL, error) {
 	if off == 0 {
-		return nil, nil // present and null: everybody may do everything
+		return nil, nil // present and null: everyone has full access
 	}
 	le := binary.LittleEndian
 	if uint64(off)+8 > uint64(len(b)) {
@@ -225,7 +222,7 @@ func (a *ACL) append(dst []byte) ([]byte, error) {
 			if len(e.Raw) < 4 || int(le.Uint16(e.Raw[2:])) != len(e.Raw) {
 				return dst, fmt.Errorf("%w: entry %d has no raw form", ErrSyntax, i)
 			}
-			revision = 4 // object entries may be among them
+			revision = 4 // the list may contain object entries
 			dst = append(dst, e.Raw...)
 			continue
 		}

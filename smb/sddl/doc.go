@@ -7,8 +7,8 @@
 //	d, err := sddl.Decode(b)
 //	fmt.Println(d) // O:BAD:PAI(A;;FA;;;BA)(A;;0x1200a9;;;WD)
 //
-// Conditional, callback and object entries, whose layout differs, are kept as bytes in
-// the binary form and refused in text.
+// Conditional, callback and object entries have another layout: they are kept as bytes in the binary form and
+// refused in text.
 //
 // [smb.Share.SecurityDescriptor]: https://pkg.go.dev/github.com/tarn-go/tarn/smb#Share.SecurityDescriptor
 // [smb.Share.SetSecurityDescriptor]: https://pkg.go.dev/github.com/tarn-go/tarn/smb#Share.SetSecurityDescriptor

@@ -49,7 +49,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestBinary holds what the field has: a descriptor as Samba sends it.
+// TestBinary decodes and encodes a descriptor that Samba sent.
 func TestBinary(t *testing.T) {
 	sid := []byte{1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0}
 	b := []byte{1, 0, 4, 0x80, 20, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0}
@@ -69,7 +69,7 @@ func TestBinary(t *testing.T) {
 	if err != nil || !bytes.Equal(got, b) {
 		t.Errorf("encoded %x, want %x, %v", got, b, err)
 	}
-	// An entry of an object type survives, and text says that it cannot.
+	// An object entry is preserved in the binary form, and refused in text.
 	d.DACL.Entries = append(d.DACL.Entries, ACE{Type: 5, Raw: []byte{5, 0, 8, 0, 1, 2, 3, 4}})
 	got, err = d.Encode()
 	if err != nil {

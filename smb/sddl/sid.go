@@ -11,8 +11,8 @@ import (
 // SID is a security identifier in text, "S-1-5-32-544"; "" is none. SIDs compare with ==.
 type SID string
 
-// aliases pairs the two letters that SDDL has for a well-known SID with it (MS-DTYP
-// 2.5.1.1). Those relative to a domain are left out: text does not say which.
+// aliases pairs SDDL's two-letter names with their well-known SIDs (MS-DTYP 2.5.1.1). Those relative to a
+// domain are left out: the text does not contain the domain.
 func aliases() [][2]string {
 	return [][2]string{
 		{"AN", "S-1-5-7"}, {"AO", "S-1-5-32-548"}, {"AU", "S-1-5-11"}, {"BA", "S-1-5-32-544"},
@@ -25,7 +25,7 @@ func aliases() [][2]string {
 	}
 }
 
-// ParseSID reads "S-1-5-32-544", or one of the two letters of SDDL.
+// ParseSID parses "S-1-5-32-544", or one of SDDL's two-letter names.
 func ParseSID(text string) (SID, error) {
 	for _, a := range aliases() {
 		if a[0] == text {
@@ -36,10 +36,10 @@ func ParseSID(text string) (SID, error) {
 	if err != nil {
 		return "", err
 	}
-	return decodeSID(b) // in its one spelling
+	return decodeSID(b) // in canonical form
 }
 
-// alias is what SDDL writes for s.
+// alias is SDDL's text for s.
 func (s SID) alias() string {
 	for _, a := range aliases() {
 		if a[1] == string(s) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// rights pairs SDDL's letters with rights (MS-DTYP 2.5.1.1). Whole masks come first.
-func wholeRights() []letters {
+// combinedRights pairs SDDL's letters with rights (MS-DTYP 2.5.1.1). Combinations come first.
+func combinedRights() []letters {
 	return []letters{
 		{"FA", 0x1f01ff}, {"FR", 0x120089}, {"FW", 0x120116}, {"FX", 0x1200a0},
 		{"KA", 0xf003f}, {"KR", 0x20019}, {"KW", 0x20006}, {"KX", 0x20019},
@@ -48,15 +48,14 @@ func find(list []letters, text string) (uint32, bool) {
 	return 0, false
 }
 
-// String is the descriptor in SDDL, with a part "(?)" for what SDDL cannot say; Text
-// fails instead.
+// String is the descriptor in SDDL, with "(?)" for entries that SDDL cannot express; Text fails instead.
 func (d *Descriptor) String() string {
 	s, _ := d.text()
 	return s
 }
 
-// Text is the descriptor in SDDL. It fails with ErrSyntax for entries that are neither
-// allowing, denying, auditing nor labels.
+// Text is the descriptor in SDDL. It fails with ErrSyntax for entries other than allow, deny, audit and
+// label.
 func (d *Descriptor) Text() (string, error) { return d.text() }
 
 func (d *Descriptor) text() (string, error) {
@@ -119,7 +118,7 @@ func (e *ACE) text() (string, error) {
 }
 
 func (m Mask) text() string {
-	for _, x := range wholeRights() {
+	for _, x := range combinedRights() {
 		if x.bits == uint32(m) {
 			return x.text
 		}
@@ -169,7 +168,7 @@ func Parse(text string) (*Descriptor, error) {
 	return d, nil
 }
 
-// cutPart cuts text before the next part, a letter and a colon outside of parentheses.
+// cutPart splits text before the next part, which begins with a letter and a colon outside of parentheses.
 func cutPart(text string) (part, rest string) {
 	depth := 0
 	for i := range len(text) {
@@ -252,7 +251,7 @@ func parseMask(text string) (Mask, error) {
 		}
 		return Mask(n), nil
 	}
-	bits, err := parseLetters(text, append(wholeRights(), singleRights()...))
+	bits, err := parseLetters(text, append(combinedRights(), singleRights()...))
 	return Mask(bits), err
 }
 

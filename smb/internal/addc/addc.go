@@ -1,12 +1,12 @@
 //go:build linux
 
-// Package addc runs an Active Directory domain controller of Samba's for tests: Kerberos and SMB
-// on free loopback ports, in a directory of its own that is removed at the end.
+// Package addc runs Samba as an Active Directory domain controller for tests: Kerberos and SMB on free
+// loopback ports, in a temporary directory that is removed at the end.
 //
-// samba-tool provisions the domain, which takes some seconds. The server runs in a mount and a PID
-// namespace of its own: smbd looks for winbindd in a directory fixed when it was compiled, and
-// ending the namespace's first process ends all. It needs root and, of Debian, samba, samba-common-bin,
-// samba-ad-provision, samba-dsdb-modules, samba-vfs-modules, winbind, python3-markdown,
+// samba-tool provisions the domain, which takes some seconds. The server runs in its own mount and PID
+// namespace: smbd looks for winbindd in a directory that was fixed when it was compiled, and ending the
+// namespace's first process ends all others. It needs root and these Debian packages: samba,
+// samba-common-bin, samba-ad-provision, samba-dsdb-modules, samba-vfs-modules, winbind, python3-markdown,
 // python3-dnspython and krb5-user.
 package addc
 
@@ -38,10 +38,10 @@ const (
 
 const packages = "samba, samba-ad-provision, samba-dsdb-modules, samba-vfs-modules, winbind, python3-markdown, python3-dnspython, krb5-user"
 
-// Config is what differs between domains.
+// Config holds the settings in which domains differ.
 type Config struct {
 	Global []string // further lines for [global]
-	Shares []string // further sections, whole; %DIR% is Domain.Dir
+	Shares []string // further complete sections; %DIR% is Domain.Dir
 }
 
 // Domain is a running domain controller. Its share "data" is open to all users.
@@ -56,8 +56,8 @@ type Domain struct {
 	out  bytes.Buffer
 }
 
-// Start provisions a domain and runs it until the test ends. Without root or without Samba's
-// programs the test is left out.
+// Start provisions a domain and runs it until the test ends. Without root or without Samba's programs it
+// skips the test.
 func Start(t testing.TB, cfg Config) *Domain {
 	t.Helper()
 	leftout.Need(t, packages, "samba", "samba-tool", "winbindd", "kinit", "unshare")
@@ -88,7 +88,7 @@ func Start(t testing.TB, cfg Config) *Domain {
 	return d
 }
 
-// memory is a directory in memory where there is one: the database of a domain is written with
+// memory returns a directory in memory where there is one: provisioning writes the domain's database in
 // thousands of small transactions.
 func memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -200,7 +200,7 @@ func (d *Domain) tool(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Run starts the domain controller, again after Stop, and waits until it answers.
+// Run starts the domain controller, also after Stop, and waits until it answers.
 func (d *Domain) Run(ctx context.Context) error {
 	if err := os.MkdirAll("/run/samba", 0o755); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (d *Domain) Run(ctx context.Context) error {
 	return nil
 }
 
-// await polls a port: samba has no other way to say that it is ready.
+// await polls a port: samba does not signal in any other way that it is ready.
 func await(ctx context.Context, addr string) error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
@@ -243,7 +243,7 @@ func await(ctx context.Context, addr string) error {
 	}
 }
 
-// Stop ends the domain controller on the spot. Its files stay until the test ends.
+// Stop kills the domain controller. Its files stay until the test ends.
 func (d *Domain) Stop() {
 	if d.cmd == nil {
 		return
@@ -279,8 +279,7 @@ func (d *Domain) Keytab(t testing.TB, principal string) string {
 	return path
 }
 
-// CCache has kinit fill a credential cache, whose path it returns. args are further ones of
-// kinit's.
+// CCache runs kinit, with the further arguments args, and returns the path of the credential cache.
 func (d *Domain) CCache(t testing.TB, user, password string, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ccache")
@@ -293,8 +292,8 @@ func (d *Domain) CCache(t testing.TB, user, password string, args ...string) str
 	return path
 }
 
-// Dial connects to the domain controller by its names, at any port, as DNS and port 445 would have
-// it. Other hosts are not found. It is for Dialer.DialFunc.
+// Dial connects to the domain controller by any of its names, at any port, as with DNS and port 445. Other
+// hosts are not found. It is for Dialer.DialFunc.
 func (d *Domain) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

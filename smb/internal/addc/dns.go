@@ -11,11 +11,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Gone is a controller that DNS lists before the one that runs, and that does not answer.
+// Gone is a controller that DNS lists before the running one and that does not answer.
 const Gone = "gone." + DNSName
 
-// Resolver is one that asks a DNS server of the test's, which knows the domain as Active Directory's own
-// does: its controllers, of which Gone comes first, its KDC, and the address of each.
+// Resolver queries a DNS server that the test runs, with the records of an Active Directory domain: its
+// controllers, of which Gone comes first, its KDC, and the address of each.
 func (d *Domain) Resolver(t testing.TB) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -21,38 +21,37 @@ func (simple) Append(dst []byte) []byte { return proto.AppendSimple(dst) }
 type callState uint8
 
 const (
-	callIdle      callState = iota // belongs to its caller, not registered
+	callIdle      callState = iota // owned by its caller, not registered
 	callPending                    // registered; the final reply has not come
 	callReceiving                  // the receiver is writing to dst; no other goroutine may
-	callDone                       // reply or err is there, done is signalled
-	callAbandoned                  // its caller went away; the receiver recycles it
+	callDone                       // reply or err is set, done is signalled
+	callAbandoned                  // its caller has returned; the receiver releases it
 )
 
-// protection is how a request travels, and so how its reply must.
+// protection is how a request is protected, and how its reply must be.
 type protection uint8
 
 const (
 	inClear protection = iota
-	signed             // signed, in the clear
+	signed             // signed, not encrypted
 	sealed             // encrypted
 )
 
-// Call is a request slot: one request, its reply, and the way to wait for it. Slots are
-// recycled by their connection. A slot belongs to its caller, save for the fields under
-// the connection's lock while it is registered.
+// Call is a slot for one request and its reply. Slots are reused by their connection. A slot belongs to its
+// caller, except that the ring's lock guards some fields while it is registered.
 //
-// A call knows its connection: it is finished, verified, judged and released with that
-// connection's keys and tables, whichever connection its caller uses meanwhile.
+// A call keeps its connection: it is finished, verified and released with that connection's keys and tables,
+// whichever connection its caller uses meanwhile.
 type Call struct {
 	// Set by the caller before the call is sent.
 
 	Expect  int    // bytes that the reply may carry beyond its fixed parts
 	Payload []byte // WRITE: the data, borrowed from the caller until it is sent
-	// Undo is run, in a goroutine of its own, on the reply of a call that succeeded after its
-	// caller had given it up: it undoes what the server did. nil: nothing is to be undone.
+	// Undo is run, in its own goroutine, on the successful reply of a call that its caller had given up: it
+	// reverts the operation on the server. nil: nothing is to be reverted.
 	Undo func(*Call)
 
-	// Status is the reply's, the caller's to look at once the call is over.
+	// Status is the reply's status; the caller may read it once the call is done.
 	Status proto.Status
 
 	c           *Conn // never changes
@@ -66,23 +65,23 @@ type Call struct {
 	session     uint64 // session id sent, which the reply must repeat
 	epoch       uint64 // of the session's authentication when it was sent
 	expirations uint8  // how often it found the session expired
-	dst         []byte // READ: where the data belongs, borrowed from the caller
+	dst         []byte // READ: destination of the data, borrowed from the caller
 
 	// Guarded by ring.mu while registered.
 	state     callState
 	reclaimed bool   // the caller wants dst back
-	answered  bool   // an interim reply came and granted the credits
+	answered  bool   // an interim reply came and its credits are counted
 	async     uint64 // AsyncId of the interim reply, for CANCEL
 
 	// The reply, the caller's after done.
 	opened bool        // the reply came encrypted
-	reply  tarn.Buffer // the whole message, unless placed
+	reply  tarn.Buffer // the complete message, unless direct
 	direct bool        // the data is in dst[:placed], the fixed part in head
 	placed int
 	head   [proto.ReadResponsePrefix]byte
 	err    error
 
-	// preauth takes in the request as it is sent (3.1.4.4.1 of 3.1.1).
+	// preauth is updated with the request as it is sent (3.1.4.4.1 of 3.1.1).
 	preauth *crypt.Preauth
 
 	done  chan struct{} // capacity 1: signalled once a use
@@ -93,37 +92,36 @@ type Call struct {
 	next  *Call // in the free list
 }
 
-// reset prepares a slot for its next use and drops what it pinned.
+// reset prepares a slot for its next use and drops its references to memory.
 func (cl *Call) reset() {
 	cl.reply.Free()
 	*cl = Call{c: cl.c, done: cl.done, wait: cl.wait}
 }
 
-// Release recycles a slot whose reply is not needed any more.
+// Release makes a slot available again whose reply is not needed any more.
 func (cl *Call) Release() { cl.c.ring.release(cl) }
 
 // Message is the reply's message, header included; valid until the call is released.
 func (cl *Call) Message() []byte { return cl.reply.Bytes() }
 
-// Ready reports whether the call is over; false for a nil call.
+// Ready reports whether the call is done; false for a nil call.
 func (cl *Call) Ready() bool { return cl != nil && len(cl.done) > 0 }
 
-// Malformed ends the connection over the reply in cl, which a decoder refused, and
-// releases cl.
+// Malformed ends the connection because a decoder refused the reply in cl, and releases cl.
 func (cl *Call) Malformed(err error) error {
 	err = cl.c.malformed(err)
 	cl.Release()
 	return err
 }
 
-// failure is the error that the reply's status stands for, nil for success. Warnings
-// are failures to all but those who expect them.
+// failure is the error for the reply's status, nil for success. Warnings are failures unless the caller
+// expects them.
 func (cl *Call) failure() error {
 	switch cl.Status {
 	case proto.StatusSuccess:
 		return nil
 	case proto.StatusUserSessionDeleted, proto.StatusNetworkSessionExpired:
-		// The server wants the user to log in again, which is what a new connection does.
+		// The session is not valid any more; a new connection logs in again.
 		return cl.refuseSession()
 	}
 	return cl.c.refused(cl)

@@ -9,8 +9,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
-// Config is what a connection is made with. It must not change while connections use it; every
-// field is required unless it says otherwise.
+// Config holds the settings of a connection. It must not change while connections use it; every field is
+// required unless stated otherwise.
 type Config struct {
 	Pool *tarn.Pool
 	// Host is the server's name, for the authentication and for NEGOTIATE.
@@ -21,31 +21,31 @@ type Config struct {
 	// Authenticate begins one authentication with the server named host.
 	Authenticate func(ctx context.Context, host string) (spnego.Mechanism, error)
 
-	Dialects []proto.Dialect // offered, ascending
-	Ciphers  []proto.Cipher  // in the order of preference
+	Dialects []proto.Dialect // offered, in ascending order
+	Ciphers  []proto.Cipher  // in order of preference
 	Signers  []proto.SigningAlgorithm
 
 	RequireSigning    bool
 	RequireEncryption bool
-	AllowGuest        bool // accept a session as guest although there are credentials
+	AllowGuest        bool // accept a guest session although there are credentials
 
 	MaxRead, MaxWrite, MaxTransact int // bytes of one request
 
-	Credits      int           // to ask the server for
-	LoginTimeout time.Duration // bounds authenticating again
-	KeepAlive    time.Duration // silence after which an ECHO is sent; negative: never
+	Credits      int           // to request from the server
+	LoginTimeout time.Duration // bounds a new authentication
+	KeepAlive    time.Duration // time without a frame after which an ECHO is sent; negative: never
 
-	// Refused makes the error that the callers of a refused request get.
+	// Refused makes the error that the caller of a refused request gets.
 	Refused func(Refusal) error
-	// Broken returns the tree on which the break of a lease or oplock is acknowledged; nil: on
-	// none. It runs in the receiving goroutine and must not wait.
+	// Broken returns the tree on which to acknowledge the break of a lease or oplock; nil: it is not
+	// acknowledged. It runs in the receiving goroutine and must not block.
 	Broken func(*Conn, *proto.Break) *Tree
 }
 
-// Terms are what was agreed with the server.
+// Terms are the negotiated parameters.
 type Terms struct {
 	Dialect      proto.Dialect
-	Capabilities proto.Capabilities // the server's that count
+	Capabilities proto.Capabilities // the server's, as far as this client uses them
 	ServerGUID   [16]byte
 	Cipher       proto.Cipher // zero: neither side can encrypt
 	Signing      proto.SigningAlgorithm
@@ -54,7 +54,7 @@ type Terms struct {
 
 	SessionID  uint64
 	SignAll    bool // every message is signed
-	EncryptAll bool // every message is encrypted; a share may ask for it on its own
+	EncryptAll bool // every message is encrypted; a share may require it on its own
 	Guest      bool
 	Anonymous  bool
 }

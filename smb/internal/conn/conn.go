@@ -1,9 +1,9 @@
-// Package conn is one SMB connection with one session on it: sending, receiving, credits,
-// signing, encryption, negotiation and log-in. It knows requests and replies, and trees to send
-// them on; what files, listings and copies are made of lies above it, in package smb.
+// Package conn is one SMB connection with one session on it: sending, receiving, credits, signing,
+// encryption, negotiation and log-in. It handles requests, replies and trees; files, listings and copies are
+// above it, in package smb.
 //
-// Open makes a Conn. Connect gives a Tree, and a Tree's methods send: RoundTrip one request,
-// Compound several in one frame, StartRead and StartWrite what a pipeline keeps in flight.
+// Open makes a Conn. Connect returns a Tree, whose methods send requests: RoundTrip sends one, Compound
+// several in one frame, StartRead and StartWrite those that a pipeline keeps in flight.
 //
 //	caller:   credits -> encode -> sign or encrypt -> register -> send -> wait
 //	receiver: length -> header -> find the call -> place or buffer -> wake it
@@ -21,23 +21,23 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// replyRoom is the longest reply that needs no asking: an error with its data, a
-// NEGOTIATE or SESSION_SETUP with a token, a CREATE with its contexts.
+// replyRoom is the length of the longest reply that is accepted without a raised limit: an error with its
+// data, a NEGOTIATE or SESSION_SETUP with a token, a CREATE with its contexts.
 const replyRoom = 66 << 10
 
-// Receive buffers hold the heads of replies, since long data goes where it belongs.
+// Receive buffers hold the headers of replies; long data is received at its destination.
 const (
 	idleReadBuffer = 2 << 10
 	maxReadBuffer  = 16 << 10
 )
 
-// lowWater is how many bytes of long data to sleep for. Measured against Samba on the
-// same machine: more leaves the sender waiting for room, less wakes too often.
+// lowWater is the low-water mark of the socket while long data is received, in bytes. Measured against Samba
+// on the same machine: with a higher one the sender waits for space, with a lower one the receiver wakes too
+// often.
 const lowWater = 256 << 10
 
-// Conn is one connection with one session on it. One goroutine receives; callers send
-// for themselves, one after the other, and verify and decrypt what is theirs. It is safe for
-// concurrent use.
+// Conn is one connection with one session on it. One goroutine receives; callers write their own requests,
+// one at a time, and verify and decrypt their own replies. It is safe for concurrent use.
 type Conn struct {
 	nc    net.Conn
 	cfg   *Config
@@ -48,25 +48,25 @@ type Conn struct {
 	ring         ring
 	credits      credits
 	send         sender
-	sealedFrames chan tarn.Buffer // encrypted frames for a caller that waits to decrypt
-	frameLimit   atomic.Int64     // bytes of the longest reply asked for so far
-	lastFrame    atomic.Int64     // when the last frame came, nanoseconds since begun
+	sealedFrames chan tarn.Buffer // encrypted frames, for a waiting caller to decrypt
+	frameLimit   atomic.Int64     // length of the longest reply requested so far, in bytes
+	lastFrame    atomic.Int64     // time of the last frame, in nanoseconds since begun
 	dead         chan struct{}    // closed when the connection has ended
-	work         group            // the receiver and what finishes after its caller has gone
+	work         group            // the receiver, and calls that finish after their caller has returned
 	closed       atomic.Bool
 	heapGrown    atomic.Bool // growHeap has been done
 
 	// Fixed once Open has returned.
 	agreed    agreement
 	sec       atomic.Pointer[security]
-	validated atomic.Bool // VALIDATE_NEGOTIATE_INFO has been answered well
+	validated atomic.Bool // VALIDATE_NEGOTIATE_INFO has succeeded
 
 	reauth reauthentication
 }
 
-// Open negotiates and logs in on nc. It takes ownership of nc: it is closed with the Conn, or
-// when Open fails. previous is the id of the session that this one replaces, which the server
-// then gives up at once; zero: none.
+// Open negotiates and logs in on nc. It takes ownership of nc: it is closed with the Conn, or when Open
+// fails. previous is the id of the session that this one replaces, which the server then ends at once; zero:
+// none.
 func Open(ctx context.Context, nc net.Conn, cfg *Config, previous uint64) (*Conn, error) {
 	c := newConn(nc, cfg)
 	err := c.negotiate(ctx)
@@ -102,13 +102,13 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	return c
 }
 
-// Terms are what was agreed with the server. They must not be changed.
+// Terms returns the negotiated parameters. They must not be changed.
 func (c *Conn) Terms() *Terms { return &c.agreed.Terms }
 
 // Alive reports whether requests may still be sent.
 func (c *Conn) Alive() bool { return !c.closed.Load() }
 
-// Err is why the connection ended, nil while it has not. It matches one of ErrLost, ErrProtocol
+// Err is the reason why the connection ended, nil while it has not. It matches one of ErrLost, ErrProtocol
 // and ErrSecurity.
 func (c *Conn) Err() error {
 	c.ring.mu.Lock()
@@ -116,34 +116,34 @@ func (c *Conn) Err() error {
 	return c.ring.err
 }
 
-// Close ends the connection with err as the reason, without a LOGOFF, and waits
-// until no goroutine of the connection is left.
+// Close ends the connection with err as the reason, without a LOGOFF, and waits until all goroutines of the
+// connection have ended.
 func (c *Conn) Close(err error) {
 	c.fail(classified(err))
 	c.Wait()
 }
 
-// Wait returns when no goroutine of a connection that has ended is left.
+// Wait returns when all goroutines of a connection that has ended have returned.
 func (c *Conn) Wait() { c.work.wait() }
 
-// fail ends the connection: every call and every caller that waits gets err, which
-// matches one of ErrLost, ErrProtocol and ErrSecurity. Only the first error counts.
+// fail ends the connection: every registered call and every waiting caller gets err, which matches one of
+// ErrLost, ErrProtocol and ErrSecurity. Only the first error is kept.
 func (c *Conn) fail(err error) {
 	c.ring.mu.Lock()
 	if c.ring.err != nil {
 		c.ring.mu.Unlock()
 		return
 	}
-	// Both under the lock: a caller that finds the connection closed finds the reason, too.
+	// Both under the lock, so that a caller that sees the connection closed also sees the reason.
 	c.ring.err = err
 	c.closed.Store(true)
 	c.ring.mu.Unlock()
-	// The receiver comes out of its read, and ends the call it was placing data for:
-	// until then that slice is not given back.
+	// The receiver's read returns, and it finishes the call whose data it was receiving: until then that
+	// slice is not returned to its caller.
 	c.nc.Close()
 	c.credits.fail(err)
 	c.ring.mu.Lock()
-	// The ring is empty afterwards: a call that is over belongs to its caller alone.
+	// The ring is empty afterwards: a call that is done belongs to its caller alone.
 	c.ring.clear(func(cl *Call) {
 		if cl.state == callPending {
 			cl.state = callDone
@@ -155,7 +155,7 @@ func (c *Conn) fail(err error) {
 	close(c.dead)
 }
 
-// malformed ends the connection over a reply that a decoder refused.
+// malformed ends the connection because a decoder refused a reply.
 func (c *Conn) malformed(err error) error {
 	err = classified(err)
 	c.fail(err)
@@ -177,7 +177,7 @@ func (c *Conn) charged(n int) int {
 	return (n-1)/65536 + 1
 }
 
-// Logoff ends the session on the server, so that it does not linger there.
+// Logoff ends the session on the server at once, which would otherwise keep it until its timeout.
 func (c *Conn) Logoff(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandLogoff, 0), simple{}, inClear)
 }
@@ -187,8 +187,8 @@ func (c *Conn) Echo(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandEcho, 0), simple{}, inClear)
 }
 
-// keepAlive sends an ECHO when no frame has come for the time every, and gives the
-// connection up when none comes for as long again.
+// keepAlive sends an ECHO when no frame has come for the time every, and ends the connection when none comes
+// for as long again.
 func (c *Conn) keepAlive(every time.Duration) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()

@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// credits counts what the server allows (MS-SMB2 3.2.4.1.2): a request that moves up
-// to 64 KiB costs one credit, and takes as many MessageIds. They are never overspent:
-// who lacks some waits, first come first served.
+// credits counts the credits that the server has granted (MS-SMB2 3.2.4.1.2): a request that moves up to 64
+// KiB costs one credit and one MessageId. No more are used than granted: callers wait for credits in the
+// order of their calls.
 type credits struct {
 	mu          sync.Mutex
-	avail       int    // to spend
-	outstanding int    // held by requests not yet answered
-	parked      int    // requests that an interim reply took in hand: their last may bring some
+	avail       int    // available
+	outstanding int    // charged to requests not yet answered
+	parked      int    // requests with an interim reply; the final reply may grant credits
 	next        uint64 // the next MessageId
-	target      int    // how many to have in all
+	target      int    // how many to hold in total
 	waiting     waitList
 	err         error
 }
 
-// creditWait is one waiting call's place in the queue. It lives in the slot.
+// creditWait is the place of one waiting call in the queue. It is part of the slot.
 type creditWait struct {
 	want, least int
 	got         int
 	mid         uint64
 	err         error
-	together    bool // of no use unless all of them are to be had
+	together    bool // all of them are needed, or none
 	prev, next  *Call
 	queued      bool
 }
@@ -58,8 +58,8 @@ func (l *waitList) drop(cl *Call) {
 	w.prev, w.next, w.queued = nil, nil, false
 }
 
-// take gives up to want credits, at least least, when they are to be had now. A request
-// gets less than it wants only when the server has never granted that many. k.mu is held.
+// take takes up to want credits, at least least, when that many are available. It takes fewer than want only
+// when the server has never granted that many. k.mu is held.
 func (k *credits) take(want, least int) (mid uint64, got int, ok bool) {
 	switch {
 	case k.avail >= want:
@@ -76,7 +76,7 @@ func (k *credits) take(want, least int) (mid uint64, got int, ok bool) {
 	return mid, got, true
 }
 
-// try takes credits without waiting; ok is false when it would have to.
+// try takes credits without waiting; ok is false when too few are available.
 func (k *credits) try(want, least int) (mid uint64, got int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,21 +86,21 @@ func (k *credits) try(want, least int) (mid uint64, got int, ok bool) {
 	return k.take(want, least)
 }
 
-// acquire takes credits for cl, waiting for them. The done channel of cl, which is not
-// registered yet, wakes it.
+// acquire takes credits for cl and waits for them. The wait is ended by the done channel of cl, which is not
+// registered yet.
 func (k *credits) acquire(ctx context.Context, cl *Call, want, least int) (mid uint64, got int, err error) {
 	return k.acquireFor(ctx, cl, creditWait{want: want, least: least})
 }
 
-// acquireAll is acquire for requests that travel together. It fails with ErrNoCredits as
-// soon as the server does not grant as many: then they must be sent one by one.
+// acquireAll is acquire for requests that are sent as one frame. It fails with ErrNoCredits as soon as it is
+// clear that the server does not grant that many: then they must be sent one by one.
 func (k *credits) acquireAll(ctx context.Context, cl *Call, want int) (mid uint64, err error) {
 	mid, _, err = k.acquireFor(ctx, cl, creditWait{want: want, least: want, together: true})
 	return mid, err
 }
 
 func (k *credits) acquireFor(ctx context.Context, cl *Call, w creditWait) (mid uint64, got int, err error) {
-	// A request of an ended context is not sent, even where its reply would come before anybody waits.
+	// A request of an ended context is not sent, even if its reply would arrive before the caller waits.
 	if ctx.Err() != nil {
 		return 0, 0, ContextError(ctx)
 	}
@@ -130,12 +130,12 @@ func (k *credits) acquireFor(ctx context.Context, cl *Call, w creditWait) (mid u
 			return 0, 0, ContextError(ctx)
 		}
 		k.mu.Unlock()
-		<-cl.done // served meanwhile: what was taken must be used
+		<-cl.done // the credits were taken meanwhile and must be used
 	}
 	return cl.wait.mid, cl.wait.got, cl.wait.err
 }
 
-// serve hands credits to those who wait. k.mu is held.
+// serve gives available credits to waiting calls, in order. k.mu is held.
 func (k *credits) serve() {
 	for k.waiting.head != nil {
 		cl := k.waiting.head
@@ -149,7 +149,7 @@ func (k *credits) serve() {
 			if k.outstanding > 0 || k.parked > 0 {
 				return
 			}
-			// No request is under way whose reply could grant any.
+			// No request is in flight whose reply could grant any.
 			w.err = ProtocolError("it grants too few credits for any request")
 		}
 		w.mid, w.got = mid, got
@@ -158,8 +158,8 @@ func (k *credits) serve() {
 	}
 }
 
-// answered books a reply: a request that held charge credits is answered, and granted
-// come with the answer. parked is the change in the number of requests taken in hand.
+// answered counts a reply: a request that was charged charge credits is answered, and the reply grants
+// granted. parked is the change in the number of requests with an interim reply.
 func (k *credits) answered(charge, granted, parked int) {
 	k.mu.Lock()
 	k.outstanding -= charge
@@ -171,7 +171,7 @@ func (k *credits) answered(charge, granted, parked int) {
 	k.mu.Unlock()
 }
 
-// request is how many credits to ask for with a request that costs charge.
+// request is how many credits to request along with a request that costs charge.
 func (k *credits) request(charge int) uint16 {
 	k.mu.Lock()
 	short := k.target - k.avail - k.outstanding
@@ -179,14 +179,14 @@ func (k *credits) request(charge int) uint16 {
 	return uint16(min(charge+max(short, 0), 65535))
 }
 
-// total is how many credits there are, to spend and spent.
+// total is how many credits the connection holds, available and charged.
 func (k *credits) total() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.avail + k.outstanding
 }
 
-// fail ends every waiting with err.
+// fail makes every waiting call return err.
 func (k *credits) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

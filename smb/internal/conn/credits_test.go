@@ -9,8 +9,8 @@ import (
 
 func newWaiter() *Call { return &Call{done: make(chan struct{}, 1)} }
 
-// TestCreditsInOrder holds that callers get credits in the order in which they came, that they are never
-// overspent, and that MessageIds have no hole.
+// Callers get credits in the order of their calls, no more are used than granted, and no MessageId is left
+// out.
 func TestCreditsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := credits{avail: 4}
@@ -32,7 +32,7 @@ func TestCreditsInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		if _, _, ok := k.try(1, 1); ok {
-			t.Error("a credit for a caller that did not wait")
+			t.Error("a caller that does not wait got a credit before waiting ones")
 		}
 		k.answered(1, 2, 0) // too few for the first in the queue, enough for the second: it waits all the same
 		synctest.Wait()
@@ -50,7 +50,7 @@ func TestCreditsInOrder(t *testing.T) {
 	})
 }
 
-// TestCreditsGivenUp holds that a caller whose context ends leaves the queue, and those behind it are served.
+// A caller whose context ends leaves the queue, and those behind it are served.
 func TestCreditsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := credits{avail: 4, outstanding: 4}
@@ -76,8 +76,8 @@ func TestCreditsGivenUp(t *testing.T) {
 	})
 }
 
-// TestTooFewCredits holds that a caller is told when the server does not grant what it needs: at once where it
-// needs them together, with less than it wants where less will do, and with ErrProtocol when no reply can bring
+// A caller gets an error when the server does not grant what it needs: at once when it needs all credits
+// together; with fewer credits than it wants when fewer will do; and with ErrProtocol when no reply can grant
 // any.
 func TestTooFewCredits(t *testing.T) {
 	k := credits{avail: 1, outstanding: 1}

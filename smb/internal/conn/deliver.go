@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// deliverFrame hands every message of a frame to its call. It takes ownership of buf.
+// deliverFrame passes every message of a frame to its call. It takes ownership of buf.
 func (c *Conn) deliverFrame(buf tarn.Buffer, came protection) error {
 	b := buf.Bytes()
 	elements := proto.NewElements(b)
@@ -27,7 +27,7 @@ func (c *Conn) deliverFrame(buf tarn.Buffer, came protection) error {
 	return elements.Err()
 }
 
-// deliver hands one message to its call. It takes ownership of msg.
+// deliver passes one message to its call. It takes ownership of msg.
 func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 	h, err := proto.DecodeHeader(msg.Bytes())
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 		c.ring.mu.Unlock()
 		msg.Free()
 		if known {
-			return nil // another answer to a request that was cancelled, or one to the CANCEL
+			return nil // a second answer to a cancelled request, or an answer to the CANCEL
 		}
 		return ProtocolError("reply to a request that was not sent")
 	}
@@ -75,8 +75,8 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 	return nil
 }
 
-// accept checks that a reply is one to cl, and that it came as the session demands
-// (3.2.5.1). A signature itself is verified by who waits. ring.mu is held.
+// accept checks that a reply belongs to cl and has the protection that the session requires (3.2.5.1). The
+// waiting caller verifies the signature itself. ring.mu is held.
 func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 	switch {
 	case h.Flags&proto.FlagResponse == 0:
@@ -84,7 +84,7 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 	case h.Command != cl.cmd:
 		return ProtocolError(h.Command.String() + " reply to a " + cl.cmd.String())
 	case cl.session != 0 && h.SessionID != cl.session && !(cl.cmd == proto.CommandLogoff && h.SessionID == 0):
-		// The answer to a LOGOFF may come when its session is no more, as impacket's does.
+		// The answer to a LOGOFF may come without a session, as impacket's does.
 		return ProtocolError("reply of another session")
 	case h.Flags&proto.FlagAsync == 0 && cl.tree != 0 && h.TreeID != cl.tree && cl.flags&proto.FlagRelated == 0:
 		return ProtocolError("reply of another share")
@@ -97,13 +97,13 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 	case cl.protection == sealed:
 		return securityError("clear reply to an encrypted " + cl.cmd.String())
 	case cl.protection == signed && h.Flags&proto.FlagSigned == 0 && !(h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0):
-		// Interim replies are unsigned (3.3.4.4); they carry nothing but an id.
+		// Interim replies are unsigned (3.3.4.4); they hold nothing but an id.
 		return securityError("unsigned reply to a signed " + cl.cmd.String())
 	}
 	return nil
 }
 
-// bookCredits books the credits of a reply. ring.mu is held.
+// bookCredits counts the credits of a reply. ring.mu is held.
 func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 	switch {
 	case !cl.answered:
@@ -113,8 +113,7 @@ func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 	}
 }
 
-// interim notes that the server took a request in hand and will answer later. ring.mu
-// is held.
+// interim records that the server will answer a request later. ring.mu is held.
 func (c *Conn) interim(cl *Call, h *proto.Header) error {
 	if cl.answered {
 		return ProtocolError("second interim reply to a " + cl.cmd.String())
@@ -124,7 +123,7 @@ func (c *Conn) interim(cl *Call, h *proto.Header) error {
 	return nil
 }
 
-// discardReply disposes of the reply to a call that its caller has given up.
+// discardReply frees the reply to a call that its caller has given up.
 func (c *Conn) discardReply(cl *Call) {
 	if cl.Undo != nil && cl.Status == proto.StatusSuccess {
 		c.work.run(func() {
@@ -138,9 +137,9 @@ func (c *Conn) discardReply(cl *Call) {
 	cl.Release()
 }
 
-// unsolicited handles what answers no request: an oplock or lease break. It is never
-// signed, and that of a lease, which belongs to no session, not encrypted either
-// (3.3.4.6, 3.3.4.7); a forged one takes a durable handle away, and no more.
+// unsolicited handles a message that answers no request: an oplock or lease break. It is never signed, and a
+// lease break, which belongs to no session, is not encrypted either (3.3.4.6, 3.3.4.7). A forged break can
+// only lose a durable handle.
 func (c *Conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
 	if h.Command != proto.CommandOplockBreak || h.Flags&proto.FlagResponse == 0 {
 		return ProtocolError("unasked " + h.Command.String())
@@ -169,12 +168,12 @@ func (t *Tree) acknowledge(b *proto.Break) {
 
 var errSignature = errors.New("a reply's signature does not verify")
 
-// verify checks the signature of the reply in cl, in the goroutine of who waits for it.
-// One that is wrong ends the connection.
+// verify checks the signature of the reply in cl, in the waiting caller's goroutine. A wrong signature ends
+// the connection.
 func (cl *Call) verify() error {
 	c := cl.c
 	if cl.opened {
-		return nil // the encryption's own tag was checked
+		return nil // the authentication tag of the encryption was checked
 	}
 	sec := c.sec.Load()
 	if sec == nil || sec.signer == nil {
@@ -191,7 +190,7 @@ func (cl *Call) verify() error {
 		return nil // no reply: the connection failed
 	}
 	if proto.Flags(le.Uint32(head[proto.OffsetFlags:]))&proto.FlagSigned == 0 {
-		return nil // accept refused it where it had to be signed
+		return nil // accept has refused it where a signature is required
 	}
 	if !sec.signer.Verify(head, rest) {
 		err := &connError{ErrSecurity, errSignature}

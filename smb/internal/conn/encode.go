@@ -7,11 +7,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// coalesce is the length in bytes below which a payload is copied behind its header
-// rather than passed by reference.
+// coalesce is the length in bytes below which a payload is copied behind its header instead of being passed
+// by reference.
 const coalesce = 2 << 10
 
-// frame is one frame on its way out: the encoded part, owned, and a payload borrowed.
+// frame is one outgoing frame: the encoded part, owned, and a borrowed payload.
 type frame struct {
 	buf     tarn.Buffer
 	payload []byte
@@ -19,7 +19,7 @@ type frame struct {
 
 func (f *frame) free() { f.buf.Free(); f.buf = tarn.Buffer{} }
 
-// protect decides how a request travels.
+// protect decides how a request is protected.
 func (c *Conn) protect(cl *Call, least protection) *security {
 	sec := c.sec.Load()
 	cl.protection = inClear
@@ -55,7 +55,7 @@ func (c *Conn) header(cl *Call) proto.Header {
 	return h
 }
 
-// encode makes the frame of one request. MessageId, charge and protection are set.
+// encode makes the frame of one request. MessageId, charge and protection are set already.
 func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	size := directtcp.HeaderLen + proto.HeaderSize + req.Size()
 	inline := len(cl.Payload) > 0 && (cl.protection == sealed || len(cl.Payload) < coalesce)
@@ -88,8 +88,8 @@ func (c *Conn) encode(sec *security, cl *Call, req Request) (frame, error) {
 	return c.finishFrame(sec, cl.protection, f, len(b))
 }
 
-// finishFrame seals a frame whose messages end at end where asked, and puts the length
-// in front. It takes ownership of f.
+// finishFrame encrypts a frame whose messages end at end, if required, and writes the length in front. It
+// takes ownership of f.
 func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (frame, error) {
 	b := f.buf.Bytes()
 	if prot == sealed {
@@ -107,10 +107,10 @@ func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (fr
 type Part struct {
 	Call    *Call
 	Request Request
-	Also    proto.Status // a status that is no failure, besides success
+	Also    proto.Status // a status accepted besides success
 }
 
-// encodeCompound makes one frame of several requests (3.2.4.1.4), each signed alone.
+// encodeCompound makes one frame of several requests (3.2.4.1.4), each with its own signature.
 func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
 	prot := parts[0].Call.protection
 	size := directtcp.HeaderLen
@@ -140,8 +140,8 @@ func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
 	return c.finishFrame(sec, prot, f, len(b))
 }
 
-// replaceByEcho rewrites a request that its caller has given up, before it was sent, into an
-// ECHO with the same MessageId and charge, so that the sequence has no hole.
+// replaceByEcho rewrites a request that its caller gave up before it was sent into an ECHO with the same
+// MessageId and charge, so that no MessageId is left out.
 func (c *Conn) replaceByEcho(cl *Call) (frame, error) {
 	cl.cmd, cl.tree, cl.Payload, cl.flags = proto.CommandEcho, 0, nil, 0
 	return c.encode(c.sec.Load(), cl, simple{})

@@ -10,23 +10,23 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Classes of what ends a connection. Package smb exports them under names of its own.
+// Classes of errors that end a connection. Package smb exports them under its own names.
 var (
-	// ErrLost is matched when the connection broke (the network's fault, or the server's).
+	// ErrLost is matched when the connection broke.
 	ErrLost = errors.New("smb: connection lost")
-	// ErrProtocol is matched when the server broke the protocol (the peer's fault).
+	// ErrProtocol is matched when the server broke the protocol.
 	ErrProtocol = errors.New("smb: the server broke the protocol")
-	// ErrSecurity is matched when a reply or the server lacks the security that is required
-	// (the fault of the peer, or of someone in between).
+	// ErrSecurity is matched when a reply or the server lacks the security that is required. The cause is the
+	// server, or an attacker on the path.
 	ErrSecurity = errors.New("smb: security requirement not met")
 )
 
-// ErrNoCredits is returned where a request would have to wait for credits and was not to, and
-// where the requests of one frame are to be sent one by one: the server does not grant as many as they
-// cost, or speaks 2.0.2. Nothing was sent.
+// ErrNoCredits is returned when a request would have to wait for credits and its caller asked not to, and
+// when the requests of a compound have to be sent one by one because the server does not grant as many
+// credits as they cost, or because the dialect is 2.0.2. Nothing was sent.
 var ErrNoCredits = errors.New("smb: no credits available")
 
-// connError is the end of a connection: its class and what happened.
+// connError is the reason for the end of a connection: its class and what happened.
 type connError struct {
 	class error
 	cause error
@@ -40,7 +40,7 @@ func ProtocolError(text string) error { return &connError{ErrProtocol, errors.Ne
 
 func securityError(text string) error { return &connError{ErrSecurity, errors.New(text)} }
 
-// classified gives a network error its class; one that has a class keeps it.
+// classified adds a class to a network error; an error that has a class is returned as it is.
 func classified(err error) error {
 	if err == nil {
 		return nil
@@ -52,13 +52,13 @@ func classified(err error) error {
 	case errors.Is(err, proto.ErrMalformed), errors.Is(err, directtcp.ErrHeader):
 		return &connError{ErrProtocol, err}
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
-		return &connError{ErrLost, errors.New("the server hung up")}
+		return &connError{ErrLost, errors.New("the server closed the connection")}
 	}
 	return &connError{ErrLost, err}
 }
 
-// contextError is the end of a context, which matches os.ErrDeadlineExceeded like a
-// connection's own deadline would.
+// contextError is the error of an ended context. It matches os.ErrDeadlineExceeded as a connection's own
+// deadline does.
 type contextError struct{ err error }
 
 // ContextError is the error of an operation whose context ctx has ended.
@@ -76,8 +76,8 @@ func (e *contextError) Is(target error) bool {
 type Refusal struct {
 	Command proto.Command
 	Status  proto.Status
-	// Dialect and Message are what it takes to decode the reply's error data. Message is valid
-	// until Config.Refused returns.
+	// Dialect and Message are needed to decode the reply's error data. Message is valid until Config.Refused
+	// returns.
 	Dialect proto.Dialect
 	Message []byte
 }

@@ -2,9 +2,8 @@ package conn
 
 import "sync"
 
-// group counts goroutines that work for a connection, so that its end can be waited
-// for: then none of them holds a buffer any more. Unlike a sync.WaitGroup it may be
-// joined and waited for at the same time.
+// group counts the goroutines of a connection, so that its end can be waited for: then none of them holds a
+// buffer any more. Unlike a sync.WaitGroup it may be joined and waited for concurrently.
 type group struct {
 	mu   sync.Mutex
 	n    int
@@ -31,7 +30,7 @@ func (g *group) left() {
 	}
 }
 
-// wait returns when none is running.
+// wait returns when no goroutine of the group is running.
 func (g *group) wait() {
 	g.mu.Lock()
 	if g.n == 0 {

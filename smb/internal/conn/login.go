@@ -9,20 +9,20 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
-// maxLegs bounds the messages of one authentication; no mechanism needs more than four.
-const maxLegs = 16
+// maxLoginMessages bounds the messages of one authentication; no mechanism needs more than four.
+const maxLoginMessages = 16
 
-// login sets a session up (3.2.4.2.3, 3.2.5.3): tokens go to and fro until both
-// sides are content, and the session's keys are derived.
+// login sets up a session (3.2.4.2.3, 3.2.5.3): tokens are exchanged until both sides are done, and the
+// session's keys are derived.
 func (c *Conn) login(ctx context.Context, previous uint64) error {
 	preauth := c.agreed.preauth
 	return c.authenticate(ctx, previous, &preauth, c.secure)
 }
 
-// accepted is what to do with the reply by which the server accepts an authentication.
+// accepted handles the reply by which the server accepts an authentication.
 type accepted func(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, preauth *crypt.Preauth) error
 
-// authenticate runs one authentication, for a new session or for the one that there is.
+// authenticate runs one authentication, for a new session or for the existing one.
 func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt.Preauth, accept accepted) error {
 	mech, err := c.cfg.Authenticate(ctx, c.cfg.Host)
 	if err != nil {
@@ -34,10 +34,10 @@ func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt
 		return fmt.Errorf("smb: authentication: %w", err)
 	}
 	var session uint64
-	for range maxLegs {
+	for range maxLoginMessages {
 		cl := c.newCall(proto.CommandSessionSetup, 0)
 		cl.session, cl.preauth = session, preauth
-		cl.force = true // signed where there are keys already (3.2.4.1.1)
+		cl.force = true // signed when there are keys already (3.2.4.1.1)
 		req := proto.SessionSetupRequest{
 			SecurityMode: c.agreed.offer.SecurityMode,
 			Capabilities: c.agreed.offer.Capabilities & proto.CapDFS,
@@ -72,27 +72,26 @@ func (c *Conn) authenticate(ctx context.Context, previous uint64, preauth *crypt
 			return fmt.Errorf("smb: authentication: %w", err)
 		}
 	}
-	return ProtocolError("authentication without an end")
+	return ProtocolError("authentication does not end")
 }
 
-// secure derives the keys of a session the server has accepted, and verifies the
-// reply that said so.
+// secure derives the keys of a session that the server has accepted, and verifies the accepting reply.
 func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, preauth *crypt.Preauth) error {
 	cfg, a := c.cfg, &c.agreed
 	sec := &security{sessionID: session}
 	a.SessionID, a.Guest, a.Anonymous = session, r.Flags&proto.SessionGuest != 0, r.Flags&proto.SessionNull != 0
 	key := auth.SessionKey()
 	if len(key) > 0 && (a.Guest || a.Anonymous) && !cfg.AllowGuest {
-		return securityError("the server let the user in as a guest, without checking the password; Dialer.AllowGuest accepts that")
+		return securityError("the server accepted the user as a guest, without checking the password; Dialer.AllowGuest allows that")
 	}
 	keyed := len(key) > 0 && !a.Guest && !a.Anonymous
 	if keyed && !auth.Done() {
 		return securityError("the server ended the authentication early")
 	}
 	if !keyed {
-		a.Anonymous = !a.Guest // some servers do not say so
+		a.Anonymous = !a.Guest // some servers do not set the flag
 		if cfg.RequireSigning || cfg.RequireEncryption {
-			return securityError("the server let the user in as a guest, whose session cannot be protected")
+			return securityError("the server accepted the user as a guest, whose session cannot be protected")
 		}
 		c.sec.Store(sec)
 		return nil
@@ -113,7 +112,7 @@ func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Clie
 	sec.signAll = cfg.RequireSigning || a.mode&proto.SigningRequired != 0
 	sec.encryptAll = cfg.RequireEncryption || r.Flags&proto.SessionEncrypt != 0
 	if sec.encryptAll && sec.sealer == nil {
-		return securityError("the session must be encrypted, and there is no cipher in common")
+		return securityError("encryption is required, and the server has no cipher in common")
 	}
 	a.SignAll, a.EncryptAll = sec.signAll, sec.encryptAll
 	c.sec.Store(sec)

@@ -15,8 +15,8 @@ type agreement struct {
 	offer      proto.NegotiateRequest
 	mode       proto.SecurityMode // the server's
 	serverCaps proto.Capabilities // the server's as it sent them
-	// serverTransact is the server's own bound on the bytes of a reply to QUERY_INFO; MaxTransact is this
-	// side's, too.
+	// serverTransact is the server's own limit for the reply to a QUERY_INFO, in bytes; MaxTransact includes
+	// the client's limit.
 	serverTransact int
 	token          []byte // the server's first SPNEGO token
 	preauth        crypt.Preauth
@@ -48,7 +48,7 @@ func (c *Conn) offer() (proto.NegotiateRequest, error) {
 	return r, err
 }
 
-// negotiate agrees on a dialect and what goes with it.
+// negotiate agrees on a dialect and its parameters.
 func (c *Conn) negotiate(ctx context.Context) error {
 	req, err := c.offer()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 
 func bounded(theirs uint32, ours int) int { return int(min(int64(theirs), int64(ours))) }
 
-// algorithms chooses how to sign and encrypt.
+// algorithms sets the algorithms for signing and encryption.
 func (a *agreement) algorithms(r *proto.NegotiateResponse) error {
 	switch {
 	case a.Dialect < proto.Dialect300:

@@ -11,7 +11,7 @@ import (
 // CreditPolicy says whether to wait for credits.
 type CreditPolicy uint8
 
-// What to do when there are no credits: wait for them, or fail with ErrNoCredits.
+// Without credits, wait for them or fail with ErrNoCredits.
 const (
 	WaitForCredits CreditPolicy = iota
 	IfAvailable
@@ -19,27 +19,26 @@ const (
 
 // Lengths of one request in a transfer that needs several.
 const (
-	wholeChunk = 1 << 20 // a request costs the server and the client the same whatever it moves
-	// Two at work on what one could move: the server, and the client.
+	fullChunk = 1 << 20 // a request costs the server and the client the same, whatever its length
+	// of 1 MiB: two requests keep server and client busy at the same time
 	clearChunk     = 704 << 10
 	protectedChunk = 512 << 10
 )
 
-// ReadSize is how many bytes one READ of a transfer of n bytes is to move; it is the length of
-// all its READs but the last.
+// ReadSize is how many bytes one READ of a transfer of n bytes moves; all its READs but the last have that
+// length.
 func (t *Tree) ReadSize(n int) int { return t.requestSize(n, t.c.agreed.MaxRead) }
 
 // WriteSize is ReadSize for WRITEs.
 func (t *Tree) WriteSize(n int) int { return t.requestSize(n, t.c.agreed.MaxWrite) }
 
-// requestSize is the length of one request of a transfer of n bytes, where one request may
-// move at most limit. When nothing else is under way, what one request could move goes as
-// two where there is something to encrypt or sign, or where the connection is a socket:
-// server and client then have work at once. Measured against Samba: 512 and 512 KiB of
-// 1 MiB where it is protected, 704 and 320 KiB in the clear. With other calls under
-// way there is work for both sides anyway, and every request costs a thread change.
+// requestSize is the length of one request of a transfer of n bytes, where one request may move at most
+// limit. When nothing else is in flight, what one request could move is split in two if there is something to
+// encrypt or sign, or if the connection is a socket: then server and client work at the same time. Measured
+// against Samba: 512 and 512 KiB of 1 MiB where it is protected, 704 and 320 KiB where it is not. When other
+// calls are in flight both sides are busy anyway, and every request costs a thread switch.
 func (t *Tree) requestSize(n, limit int) int {
-	whole := min(limit, wholeChunk)
+	whole := min(limit, fullChunk)
 	split := clearChunk
 	if t.protected() {
 		split = protectedChunk
@@ -47,15 +46,15 @@ func (t *Tree) requestSize(n, limit int) int {
 	if limit <= split || n <= split || !t.c.ring.empty() {
 		return whole
 	}
-	if t.protected() || n <= wholeChunk && t.c.send.vector {
+	if t.protected() || n <= fullChunk && t.c.send.vector {
 		return split
 	}
 	return whole
 }
 
-// StartRead sends a READ of n bytes at off, or of fewer when the server never grants credits for
-// so many, and returns how many. dst is where the data belongs, borrowed until the call is over;
-// nil: the caller wants it in the buffer of the reply (Call.ReadBuffer).
+// StartRead sends a READ of n bytes at off, or of fewer when the server never grants credits for that many,
+// and returns how many. dst is the destination, borrowed until the call is done; nil: the data stays in the
+// buffer of the reply (Call.ReadBuffer).
 func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int, dst []byte, policy CreditPolicy) (*Call, int, error) {
 	t.growHeap(ctx, id, n)
 	cl := t.Call(proto.CommandRead)
@@ -74,8 +73,8 @@ func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int,
 	return cl, n, nil
 }
 
-// StartWrite sends a WRITE of data at off, or of as much of it as one request may move, and
-// returns how much. data is borrowed until the call is over.
+// StartWrite sends a WRITE of data at off, or of as much of it as one request may move, and returns how much.
+// data is borrowed until the call is done.
 func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data []byte, policy CreditPolicy) (*Call, int, error) {
 	t.growHeap(ctx, id, len(data))
 	cl := t.Call(proto.CommandWrite)
@@ -91,8 +90,8 @@ func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data 
 	return cl, n, nil
 }
 
-// book takes the credits to move n bytes with cl, or fewer bytes when the server never
-// grants that many. After an error cl is released.
+// book takes the credits to move n bytes with cl, or fewer bytes when the server never grants that many. On
+// error cl is released.
 func (t *Tree) book(ctx context.Context, cl *Call, n int, policy CreditPolicy) (mid uint64, charge, m int, err error) {
 	want := t.c.charged(n)
 	if policy == WaitForCredits {
@@ -112,8 +111,8 @@ func (t *Tree) book(ctx context.Context, cl *Call, n int, policy CreditPolicy) (
 	return mid, charge, n, nil
 }
 
-// Read waits for a READ and returns how many bytes are in its slice. The end of the
-// file is io.EOF. cl is released.
+// Read waits for a READ and returns how many bytes are in its slice. At the end of the file the error is
+// io.EOF. It releases cl.
 func (cl *Call) Read(ctx context.Context) (int, error) {
 	if err := cl.finishRead(ctx); err != nil {
 		return 0, err
@@ -133,8 +132,8 @@ func (cl *Call) Read(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// ReadBuffer waits for a READ of n bytes and returns them in the buffer of its reply, which
-// is the caller's to free. The end of the file is io.EOF. cl is released.
+// ReadBuffer waits for a READ of n bytes and returns them in the buffer of the reply, which the caller frees.
+// At the end of the file the error is io.EOF. It releases cl.
 func (cl *Call) ReadBuffer(ctx context.Context, n int) (tarn.Buffer, error) {
 	if err := cl.finishRead(ctx); err != nil {
 		return tarn.Buffer{}, err
@@ -169,13 +168,13 @@ func (cl *Call) finishRead(ctx context.Context) error {
 		cl.Release()
 		return io.EOF
 	}
-	return cl.judgeOrRenew(ctx)
+	return cl.checkStatusOrRenew(ctx)
 }
 
-// judgeOrRenew is judge for a call that its caller sends again when the session had expired.
-func (cl *Call) judgeOrRenew(ctx context.Context, expected ...proto.Status) error {
+// checkStatusOrRenew is checkStatus for a call that its caller sends again when the session has expired.
+func (cl *Call) checkStatusOrRenew(ctx context.Context, expected ...proto.Status) error {
 	if !cl.expired() {
-		return cl.judge(expected)
+		return cl.checkStatus(expected)
 	}
 	err := cl.renew(ctx)
 	cl.Release()
@@ -185,18 +184,17 @@ func (cl *Call) judgeOrRenew(ctx context.Context, expected ...proto.Status) erro
 	return err
 }
 
-// Written waits for a WRITE of n bytes and returns how many of them the server has. cl is
-// released.
+// Written waits for a WRITE of n bytes and returns how many of them the server has written. It releases cl.
 func (cl *Call) Written(ctx context.Context, n int) (int, error) {
 	if err := cl.finish(ctx); err != nil {
 		return 0, err
 	}
-	if err := cl.judgeOrRenew(ctx); err != nil {
+	if err := cl.checkStatusOrRenew(ctx); err != nil {
 		return 0, err
 	}
 	r, err := proto.DecodeWriteResponse(cl.Message())
 	if err == nil && int64(r.Count) > int64(n) {
-		err = ProtocolError("it wrote more than it was given")
+		err = ProtocolError("it wrote more than it was sent")
 	}
 	if err != nil {
 		return 0, cl.Malformed(err)

@@ -12,21 +12,21 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
-// ErrReauthenticated is returned by Call.Finish, Read, ReadBuffer and Written when the server
-// refused the request because the session had expired, and the user has been authenticated again
-// since: nothing was done, and the request may be sent again. It is of class ErrLost.
+// ErrReauthenticated is returned by Call.Finish, Read, ReadBuffer and Written when the server refused the
+// request because the session had expired and the user has been authenticated again since: the request had no
+// effect and may be sent again. It is of class ErrLost.
 var ErrReauthenticated error = &connError{ErrLost, errors.New("the session had expired and was authenticated again")}
 
 // maxExpirations is how often one request may find the session expired.
 const maxExpirations = 2
 
-// reauthentication is the state of authenticating the user of the session again, when the ticket
-// or the time that the server allowed has run out (MS-SMB2 3.2.5.1.6).
+// reauthentication is the state of a new authentication on the session after the ticket or the time that the
+// server allowed has expired (MS-SMB2 3.2.5.1.6).
 type reauthentication struct {
 	epoch atomic.Uint64 // counts the authentications that succeeded
 
 	mu      sync.Mutex
-	running chan struct{} // closed when the one under way is over; nil: none
+	running chan struct{} // closed when the running one ends; nil: none
 }
 
 // expired reports whether the reply in cl refuses the request because the session has expired.
@@ -34,9 +34,9 @@ func (cl *Call) expired() bool {
 	return cl.Status == proto.StatusNetworkSessionExpired && cl.cmd != proto.CommandSessionSetup
 }
 
-// renew authenticates the user again after a reply that refused cl for that, unless that has been
-// done since cl was sent. When it fails the connection has ended: another one begins with a
-// session of its own. cl remains the caller's.
+// renew authenticates the user again after cl was refused because the session had expired, unless that has
+// been done since cl was sent. If that fails, the connection ends and the next one begins with a new session.
+// cl remains the caller's.
 func (cl *Call) renew(ctx context.Context) error {
 	if cl.expirations++; cl.expirations > maxExpirations {
 		return cl.refuseSession()
@@ -51,7 +51,7 @@ func (cl *Call) renew(ctx context.Context) error {
 	if done == nil {
 		done = make(chan struct{})
 		r.running = done
-		// In a goroutine of its own: others wait for it, too, when the context of cl ends.
+		// In its own goroutine: other calls wait for it even when the context of cl ends.
 		c.work.run(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), c.cfg.LoginTimeout)
 			defer cancel()
@@ -77,27 +77,27 @@ func (cl *Call) renew(ctx context.Context) error {
 	}
 }
 
-// sameSession checks the reply that accepts an authentication of the session that there is. Its keys
-// stay as they are (3.2.5.3.3).
+// sameSession checks the reply that accepts a new authentication on the existing session, whose keys stay the
+// same (3.2.5.3.3).
 func (c *Conn) sameSession(_ *Call, r *proto.SessionSetupResponse, auth *spnego.Client, session uint64, _ *crypt.Preauth) error {
 	sec := c.sec.Load()
 	if session != sec.sessionID {
 		return ProtocolError("it authenticated another session")
 	}
 	if sec.signer != nil && (r.Flags&(proto.SessionGuest|proto.SessionNull) != 0 || !auth.Done()) {
-		return securityError("the server let the user in without checking the password")
+		return securityError("the server accepted the user without checking the password")
 	}
 	return nil
 }
 
-// refuseSession ends the connection over a reply that says that the session is not valid.
+// refuseSession ends the connection because the server reports the session as not valid.
 func (cl *Call) refuseSession() error {
 	err := &connError{ErrLost, cl.c.refused(cl)}
 	cl.c.fail(err)
 	return err
 }
 
-// rewind makes a call that is over ready to be sent again.
+// rewind prepares a call that is done to be sent again.
 func (cl *Call) rewind() {
 	cl.reply.Free()
 	cl.reply = tarn.Buffer{}

@@ -11,11 +11,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// inFront is what an encrypted frame has before it in its buffer, so that what is to be
-// decrypted and copied begins where memory is read in one piece.
-const inFront = 64 - crypt.Overhead
+// frontPad is the space in front of an encrypted frame in its buffer, chosen so that the ciphertext begins at
+// a multiple of 64 bytes.
+const frontPad = 64 - crypt.Overhead
 
-// receive is the receiving goroutine: it lives as long as the connection.
+// receive is the receiving goroutine. It ends with the connection.
 func (c *Conn) receive() {
 	for {
 		if err := c.receiveFrame(); err != nil {
@@ -32,9 +32,9 @@ func (c *Conn) receiveFrame() error {
 	if err != nil {
 		return err
 	}
-	// Looked at only now: the request may have been made while the receiver waited.
+	// Checked only now: the request may have been made while the receiver waited.
 	if int64(n) > c.frameLimit.Load()+crypt.Overhead {
-		return ProtocolError("frame longer than anything asked for")
+		return ProtocolError("frame longer than any requested reply")
 	}
 	c.lastFrame.Store(int64(time.Since(c.begun)))
 	if n < proto.HeaderSize {
@@ -53,8 +53,8 @@ func (c *Conn) receiveFrame() error {
 	return ProtocolError("frame of an unknown kind")
 }
 
-// receiveClear receives a frame of n bytes that begins with p: the data of a READ straight into
-// the slice of its caller, anything else into a buffer.
+// receiveClear receives an unencrypted frame of n bytes that begins with p: the data of a READ directly into
+// its caller's slice, everything else into a buffer.
 func (c *Conn) receiveClear(p []byte, n int) error {
 	h, err := proto.DecodeHeader(p)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Conn) receiveClear(p []byte, n int) error {
 		}
 		if cl != nil {
 			copy(cl.head[:], p)
-			c.rd.Discard(len(p)) // it has been peeked at
+			c.rd.Discard(len(p)) // these bytes have been peeked
 			return c.place(cl, n-len(p))
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Conn) receiveClear(p []byte, n int) error {
 		}
 		return c.deliverFrame(buf, inClear)
 	}
-	// No longer than what was asked for: receiveFrame saw to it.
+	// Bounded: receiveFrame has checked the length.
 	buf := c.pool.Get(n)
 	if _, err := c.rd.ReadFull(buf.Bytes()); err != nil {
 		buf.Free()
@@ -87,14 +87,14 @@ func (c *Conn) receiveClear(p []byte, n int) error {
 	return c.deliverFrame(buf, inClear)
 }
 
-// receiveSealed receives an encrypted frame of n bytes, and has it decrypted: by a caller that
-// waits, or else at once.
+// receiveSealed receives an encrypted frame of n bytes and passes it to a waiting caller to decrypt, or
+// decrypts it.
 func (c *Conn) receiveSealed(n int) error {
 	if sec := c.sec.Load(); sec == nil || sec.opener == nil {
-		return securityError("encrypted message without a key to open it")
+		return securityError("encrypted message without a key to decrypt it")
 	}
-	room := inFront + n + crypt.Spare
-	buf := c.pool.Get(room).Narrow(inFront, room)
+	room := frontPad + n + crypt.Spare
+	buf := c.pool.Get(room).Narrow(frontPad, room)
 	if _, err := c.rd.ReadFull(buf.Bytes()[:n]); err != nil {
 		buf.Free()
 		return err
@@ -109,9 +109,9 @@ func (c *Conn) receiveSealed(n int) error {
 	return c.decryptFrame(buf)
 }
 
-// placeable finds the call whose READ reply begins with p, and marks it as being
-// received when the data can go straight to its slice: right behind the fixed part, to
-// the end of the frame, and no longer than asked for. nil: take the long way.
+// placeable finds the call whose READ reply begins with p, and marks it as being received when the data can
+// go directly to its slice: it follows the fixed part, ends with the frame, and is no longer than requested.
+// nil: the reply is received into a buffer.
 func (c *Conn) placeable(h *proto.Header, p []byte, n int) (*Call, error) {
 	prefix, err := proto.DecodeReadPrefix(p)
 	if err != nil {
@@ -135,8 +135,8 @@ func (c *Conn) placeable(h *proto.Header, p []byte, n int) (*Call, error) {
 	return cl, nil
 }
 
-// place receives n bytes into the slice of cl. When the caller wants the slice back meanwhile,
-// the rest of the frame is passed over.
+// place receives n bytes into the slice of cl. When the caller reclaims the slice meanwhile, the remaining
+// bytes are skipped.
 func (c *Conn) place(cl *Call, n int) error {
 	got, err := c.rd.ReadFull(cl.dst[:n])
 	if c.placed(cl, got, err) {
@@ -145,8 +145,8 @@ func (c *Conn) place(cl *Call, n int) error {
 	return err
 }
 
-// placed ends the receiving into the slice of cl, which the caller may touch again: n bytes are
-// in it, unless err is not nil. It reports whether the caller has interrupted it.
+// placed ends the receiving into the slice of cl, which the caller may use again: n bytes are in it, unless
+// err is not nil. It reports whether the caller has interrupted it.
 func (c *Conn) placed(cl *Call, n int, err error) (interrupted bool) {
 	c.ring.mu.Lock()
 	defer c.ring.mu.Unlock()
@@ -158,14 +158,14 @@ func (c *Conn) placed(cl *Call, n int, err error) (interrupted bool) {
 	if err != nil && !interrupted {
 		cl.err = classified(err)
 		if c.ring.err != nil {
-			cl.err = c.ring.err // what closed the connection under the receiver
+			cl.err = c.ring.err // the reason why the connection was closed during the read
 		}
 	}
 	cl.done <- struct{}{}
 	return interrupted
 }
 
-// pass passes over n bytes.
+// pass skips n bytes.
 func (c *Conn) pass(n int) error {
 	for n > 0 {
 		if _, err := c.rd.Peek(1); err != nil {
@@ -180,9 +180,9 @@ func (c *Conn) pass(n int) error {
 	return nil
 }
 
-// decryptInline is the length of an encrypted frame up to which the receiver opens it
-// itself, which costs less than waking a caller. It also keeps an interim reply, which is
-// shorter, ahead of the last reply to the same request.
+// decryptInline is the length of an encrypted frame, in bytes, up to which the receiver decrypts it itself,
+// which costs less than waking a caller. It also keeps an interim reply, which is shorter, ahead of the final
+// reply to the same request.
 const decryptInline = 4 << 10
 
 // decryptFrame decrypts a frame in place and delivers it. It takes ownership of buf.

@@ -7,17 +7,17 @@ const (
 	ringMax = 16 << 10
 )
 
-// ring holds the calls that await replies, by MessageId. Ids are handed out in order
-// and mostly answered in order, so that a ring as wide as the credits finds each at
-// its own place; those that stay behind (a CHANGE_NOTIFY may wait for days) move to
-// the overflow map when the window comes round to them. It also keeps idle slots.
+// ring holds the registered calls, by MessageId. Ids are assigned in order and mostly answered in order, so a
+// ring with as many places as there are credits finds each at its own place. Calls that are answered much
+// later (a CHANGE_NOTIFY may wait for days) move to the overflow map when their place is needed. It also
+// keeps idle slots.
 type ring struct {
 	mu        sync.Mutex
 	slots     []*Call
 	over      map[uint64]*Call
 	count     int
 	free      *Call
-	err       error // why the connection ended
+	err       error // the reason why the connection ended
 	cancelled cancelledIDs
 }
 
@@ -44,7 +44,7 @@ func (r *ring) release(cl *Call) {
 	r.mu.Unlock()
 }
 
-// add registers cl under cl.mid, or tells why the connection ended.
+// add registers cl under cl.mid, or returns the reason why the connection ended.
 func (r *ring) add(cl *Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *ring) add(cl *Call) error {
 		if r.over == nil {
 			r.over = make(map[uint64]*Call)
 		}
-		r.over[(*at).mid] = *at // the one that stayed behind
+		r.over[(*at).mid] = *at // the call that is still unanswered
 	}
 	*at = cl
 	cl.state = callPending
@@ -71,7 +71,7 @@ func (r *ring) add(cl *Call) error {
 	return nil
 }
 
-// empty reports whether nothing is under way.
+// empty reports whether no call is registered.
 func (r *ring) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *ring) remove(cl *Call) {
 	r.count--
 }
 
-// clear ends all registrations and visits the calls. r.mu is held.
+// clear ends all registrations and calls visit for each call. r.mu is held.
 func (r *ring) clear(visit func(*Call)) {
 	slots, over := r.slots, r.over
 	r.slots, r.over, r.count = nil, nil, 0
@@ -133,11 +133,11 @@ func (r *ring) clear(visit func(*Call)) {
 // rememberedIDs is how many cancelled requests a connection remembers.
 const rememberedIDs = 1024
 
-// cancelledIDs remembers the ids of the requests that were cancelled last: servers have been
-// seen to answer such a request twice, or to answer the CANCEL itself.
+// cancelledIDs remembers the ids of the last cancelled requests: some servers answer such a request twice, or
+// answer the CANCEL itself.
 type cancelledIDs struct {
-	ids []uint64 // a ring, made for the first
-	n   uint64   // how many there have been
+	ids []uint64 // a ring, allocated on first use
+	n   uint64   // how many have been added
 }
 
 func (m *cancelledIDs) add(mid uint64) {

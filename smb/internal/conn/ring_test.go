@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRingModel compares a ring with a map, over requests of which most are answered in order and some not for
-// long after the ring has come round.
+// TestRingModel compares a ring with a map, over requests most of which are answered in order and some only
+// long after the ring has wrapped.
 func TestRingModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var r ring
@@ -29,7 +29,7 @@ func TestRingModel(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				at = rng.IntN(len(order))
 			} else if len(order) > 8 {
-				at = 8 // the first eight stay behind
+				at = 8 // the first eight stay unanswered
 			}
 			mid := order[at]
 			order = append(order[:at], order[at+1:]...)
@@ -39,7 +39,7 @@ func TestRingModel(t *testing.T) {
 			r.remove(model[mid])
 			delete(model, mid)
 			if r.find(mid) != nil {
-				t.Fatalf("%d is there after its removal", mid)
+				t.Fatalf("%d is found after its removal", mid)
 			}
 		}
 		if r.count != len(model) {
@@ -58,7 +58,7 @@ func TestRingModel(t *testing.T) {
 	}
 }
 
-// TestRingAfterFailure holds that nothing is registered once the connection has ended.
+// Nothing is registered once the connection has ended.
 func TestRingAfterFailure(t *testing.T) {
 	r := ring{err: ErrLost}
 	if err := r.add(new(Call)); !errors.Is(err, ErrLost) || !r.empty() {
@@ -66,7 +66,7 @@ func TestRingAfterFailure(t *testing.T) {
 	}
 }
 
-// TestCancelledIDs holds that the last rememberedIDs cancelled requests are known.
+// The last rememberedIDs cancelled requests are remembered.
 func TestCancelledIDs(t *testing.T) {
 	var c cancelledIDs
 	if c.has(0) {

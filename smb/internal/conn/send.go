@@ -9,10 +9,9 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// start sends the request req in the slot cl, whose reply may carry cl.Expect bytes.
-// It waits for credits and for the turn to write. After an error cl is released or
-// on its way to be: the caller must forget it. cl.Payload and cl.dst are borrowed
-// until start fails or the call is over.
+// start sends the request req in the slot cl, whose reply may carry cl.Expect bytes. It waits for credits and
+// for the right to write. On error cl is released, at once or later, and the caller must not use it.
+// cl.Payload and cl.dst are borrowed until start fails or the call is over.
 func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protection) error {
 	want := c.charged(max(len(cl.Payload), cl.Expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
@@ -63,25 +62,25 @@ func (c *Conn) raiseFrameLimit(expect int) {
 	}
 }
 
-// writeFailed sorts out what became of a registered call whose write returned err.
+// writeFailed decides how a registered call ends whose write returned err.
 func (c *Conn) writeFailed(ctx context.Context, cl *Call, err error) error {
-	if errors.As(err, new(*contextError)) { // the stream is whole
+	if errors.As(err, new(*contextError)) { // the byte stream is intact
 		if gone := cl.abandon(ctx); gone != nil {
 			return gone
 		}
-		<-cl.done // it was over all the same
+		<-cl.done // it was done already
 		cl.Release()
 		return err
 	}
 	c.fail(classified(err))
-	err = c.Err() // what closed the connection under the writer, if that was it
+	err = c.Err() // the reason why the connection was closed during the write, if there is one
 	<-cl.done     // by fail, or by the receiver when a reply came first
 	cl.Release()
 	return err
 }
 
-// abandonUnsent gives up a registered call before its frame was sent. Its MessageId must
-// travel all the same, or the server's window would never move past it.
+// abandonUnsent gives up a registered call before its frame was sent. Its MessageId must be sent
+// nevertheless, or the server's window would never move past it.
 func (c *Conn) abandonUnsent(cl *Call) {
 	c.ring.mu.Lock()
 	if cl.state != callPending {
@@ -101,7 +100,7 @@ func (c *Conn) abandonUnsent(cl *Call) {
 	c.work.run(func() { c.writeDetached(f) })
 }
 
-// writeDetached sends a frame that no caller waits for. It takes ownership of f.
+// writeDetached sends a frame whose caller has returned. It takes ownership of f.
 func (c *Conn) writeDetached(f frame) {
 	ctx := context.Background()
 	select {
@@ -115,8 +114,8 @@ func (c *Conn) writeDetached(f frame) {
 	}
 }
 
-// sendCancel asks the server to give up on the request with the MessageId mid
-// (3.2.4.24). CANCEL costs no credit, takes no id and has no reply.
+// sendCancel asks the server to cancel the request with the MessageId mid (3.2.4.24). CANCEL costs no credit,
+// takes no MessageId and has no reply.
 func (c *Conn) sendCancel(mid, async uint64, prot protection) {
 	sec := c.sec.Load()
 	h := proto.Header{Command: proto.CommandCancel, MessageID: mid}
@@ -149,8 +148,8 @@ func (c *Conn) sendCancel(mid, async uint64, prot protection) {
 	c.writeDetached(f)
 }
 
-// startCompound sends several related requests as one frame. On an error the calls
-// are released, or on their way to be.
+// startCompound sends several related requests as one frame. On error the calls are released, at once or
+// later.
 func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection) error {
 	want, expect := 0, 0
 	for _, p := range parts {
@@ -178,7 +177,7 @@ func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection
 	f, err := c.encodeCompound(sec, parts)
 	for i := 0; err == nil && i < len(parts); i++ {
 		if err = c.ring.add(parts[i].Call); err != nil {
-			parts = parts[i:] // the ones before were ended by fail
+			parts = parts[i:] // the earlier ones were ended by fail
 			f.free()
 		}
 	}
@@ -190,7 +189,7 @@ func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
-		// Sent all the same: it is small, and its parts belong together.
+		// Sent nevertheless: it is short, and its parts belong together.
 		c.work.run(func() { c.writeDetached(f) })
 		return c.abandonAll(ctx, parts, err)
 	}

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// heapBlock is how many bytes growHeap has the server allocate.
+	// heapBlock is how many bytes growHeap makes the server allocate.
 	heapBlock = 4 << 20
-	// heapTransfer is how many bytes a READ or WRITE moves for growHeap to be worth a request.
+	// heapTransfer is how many bytes a READ or WRITE must move for growHeap to be worth a request.
 	heapTransfer = 512 << 10
 )
 
-// growHeap has the server allocate heapBlock bytes and free them, once for each connection, before
-// the first READ or WRITE of at least heapTransfer bytes is sent for the file id.
+// growHeap makes the server allocate heapBlock bytes and free them, once for each connection, before the first
+// READ or WRITE of at least heapTransfer bytes is sent for the file id.
 //
-// It is for servers on glibc, as Samba on Linux: free memory at the end of the heap goes back to the
-// system when it is more than twice the longest block that was allocated by itself and freed so far
-// (mallopt(3), M_TRIM_THRESHOLD). With requests of 1 MiB that is 2 MiB, less than a few of them take,
-// so that the server may return and fault in again the memory of nearly every one: 0.70 to 0.83 ms of
-// smbd's processor time for an encrypted READ of 1 MiB with eight under way on a fresh connection instead
-// of 0.53 ms. To other servers it is a query like any other.
+// It is for servers on glibc, as Samba on Linux: free memory at the end of the heap is returned to the system
+// when it exceeds twice the longest block that was mapped separately and freed so far (mallopt(3),
+// M_TRIM_THRESHOLD). With requests of 1 MiB that limit is 2 MiB, less than a few requests take, so the server may
+// return the memory of nearly every request and fault it in again: 0.70 to 0.83 ms of smbd's processor time for
+// an encrypted READ of 1 MiB with eight in flight on a new connection instead of 0.53 ms. Other servers answer it
+// like any other query.
 //
-// The request is a QUERY_INFO that lets its reply have as many bytes; it has 56. The reply is not waited for, and
-// what becomes of the request does not matter.
+// The request is a QUERY_INFO that allows its reply that many bytes; the reply has 56. It is not waited for, and
+// its result is ignored.
 func (t *Tree) growHeap(ctx context.Context, id proto.FileID, n int) {
 	c := t.c
 	if n < heapTransfer || c.agreed.serverTransact < heapBlock || c.heapGrown.Swap(true) {
@@ -33,7 +33,7 @@ func (t *Tree) growHeap(ctx context.Context, id proto.FileID, n int) {
 	cost := c.charged(heapBlock)
 	mid, charge, ok := c.credits.try(cost, cost)
 	if !ok {
-		c.heapGrown.Store(false) // with the next transfer
+		c.heapGrown.Store(false) // try again with the next transfer
 		return
 	}
 	cl := t.Call(proto.CommandQueryInfo)
@@ -44,7 +44,7 @@ func (t *Tree) growHeap(ctx context.Context, id proto.FileID, n int) {
 	}
 }
 
-// disregard gives a call up that was sent, and whose reply is not needed.
+// disregard gives up a call that was sent and whose reply is not needed.
 func (cl *Call) disregard() {
 	c := cl.c
 	c.ring.mu.Lock()

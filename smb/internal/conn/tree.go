@@ -11,14 +11,14 @@ type Tree struct {
 	c          *Conn
 	id         uint32
 	kind       proto.ShareType
-	protection protection // sealed: the share asks for encryption, whatever the session does
+	protection protection // sealed: the share requires encryption, whether or not the session does
 }
 
 // Connect connects the share \\host\share (TREE_CONNECT).
 func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	cl := c.newCall(proto.CommandTreeConnect, 0)
-	// 3.1.1 has it signed on every session that can (3.2.4.2.4): that proves that the
-	// set-up was not changed on its way.
+	// With 3.1.1 it is signed on every session that has a key (3.2.4.2.4): this proves that nobody changed
+	// NEGOTIATE and SESSION_SETUP.
 	cl.force = c.agreed.Dialect >= proto.Dialect311
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
@@ -46,27 +46,26 @@ func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 // Conn is the tree's connection.
 func (t *Tree) Conn() *Conn { return t.c }
 
-// Kind is what the share holds.
+// Kind is the share's type.
 func (t *Tree) Kind() proto.ShareType { return t.kind }
 
-// Disconnect gives the tree up on the server (TREE_DISCONNECT).
+// Disconnect disconnects the tree on the server (TREE_DISCONNECT).
 func (t *Tree) Disconnect(ctx context.Context) error {
 	return t.Do(ctx, t.Call(proto.CommandTreeDisconnect), simple{})
 }
 
-// Call takes a slot for a request on this tree. It ends with the first error that a method gets
-// for it, or with Call.Release.
+// Call takes a slot for a request on this tree. The slot is released by the first method that returns an
+// error for it, or by Call.Release.
 func (t *Tree) Call(cmd proto.Command) *Call { return t.c.newCall(cmd, t.id) }
 
-// RoundTrip sends one request and waits for its reply. With a nil error the caller
-// releases cl. A refusal by the server comes as the error of Config.Refused, cl being released,
-// unless its status is among the expected.
+// RoundTrip sends one request and waits for its reply. When the error is nil the caller releases cl. A
+// refusal by the server, unless its status is among expected, is returned as the error of Config.Refused, and
+// cl is released.
 func (t *Tree) RoundTrip(ctx context.Context, cl *Call, req Request, expected ...proto.Status) error {
 	return t.c.roundTrip(ctx, cl, req, t.protection, expected...)
 }
 
-// Start sends one request without waiting for its reply, which Call.Finish does. After an error cl
-// is gone.
+// Start sends one request without waiting for its reply; Call.Finish waits. On error cl is released.
 func (t *Tree) Start(ctx context.Context, cl *Call, req Request, policy CreditPolicy) error {
 	if policy == WaitForCredits {
 		return t.c.start(ctx, cl, req, t.protection)
@@ -80,16 +79,16 @@ func (t *Tree) Start(ctx context.Context, cl *Call, req Request, policy CreditPo
 	return t.c.startWith(ctx, cl, req, t.protection, mid, charge)
 }
 
-// Do is RoundTrip for a request whose reply says nothing but success: cl is released.
+// Do is RoundTrip for a request whose reply has no content. It releases cl.
 func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
 	return t.c.do(ctx, cl, req, t.protection)
 }
 
-// Compound sends related requests in one frame and waits for all replies. It returns
-// the first refusal. With a nil error the calls are the caller's to release. With too few
-// credits for all of them together it fails with ErrNoCredits, and nothing was sent. So it does on
-// 2.0.2: of the servers that speak nothing newer, impacket's signs the replies of a compound before it
-// sets their NextCommand, so that no signature but the last one's is right.
+// Compound sends related requests in one frame and waits for all replies. It returns the first refusal. When
+// the error is nil the caller releases the calls. When the server does not grant enough credits for all of
+// them together, it fails with ErrNoCredits and nothing was sent. It does so on 2.0.2, too: of the servers
+// that support nothing newer, impacket's signs the replies of a compound before it sets their NextCommand, so
+// that only the last signature is right.
 func (t *Tree) Compound(ctx context.Context, parts []Part) error {
 	if t.c.agreed.Dialect == proto.Dialect202 {
 		ReleaseAll(parts)
@@ -98,25 +97,23 @@ func (t *Tree) Compound(ctx context.Context, parts []Part) error {
 	return t.c.compound(ctx, parts, t.protection)
 }
 
-// Malformed ends the connection over a reply that a decoder refused, and returns the error for
-// the caller.
+// Malformed ends the connection because a decoder refused a reply, and returns the error for the caller.
 func (t *Tree) Malformed(err error) error { return t.c.malformed(err) }
 
-// Sealed reports whether what the tree sends and receives is encrypted.
+// Sealed reports whether the tree's messages are encrypted.
 func (t *Tree) Sealed() bool {
 	sec := t.c.sec.Load()
 	return t.protection == sealed || sec.encryptAll
 }
 
-// protected reports whether there is more to do for a request than to move bytes: to encrypt it or
-// to sign it.
+// protected reports whether the tree's requests are encrypted or signed.
 func (t *Tree) protected() bool {
 	sec := t.c.sec.Load()
 	return t.protection == sealed || sec.encryptAll || sec.signAll
 }
 
-// Affordable is n, the length of a reply in bytes, or what one credit pays for when the server
-// has granted too few credits for n.
+// Affordable is n, the length of a reply in bytes; or the length that one credit allows, when the server has
+// granted too few credits for n.
 func (t *Tree) Affordable(n int) int {
 	if t.c.charged(n) > t.c.credits.total() {
 		return min(n, 65536)

@@ -6,9 +6,9 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// validate proves that NEGOTIATE was not changed on its way below 3.1.1, whose hash does it
-// there: the request is repeated under a signature, and the server says, signed too,
-// what it had answered (MS-SMB2 3.2.5.5). It is done once a connection.
+// validate proves that NEGOTIATE was not changed by an attacker on the path. It is for dialects below 3.1.1,
+// which has a hash for this: the request is repeated with a signature, and the server repeats its answer,
+// signed too (MS-SMB2 3.2.5.5). It is done once a connection.
 func (t *Tree) validate(ctx context.Context) error {
 	c, a, sec := t.c, &t.c.agreed, t.c.sec.Load()
 	offered := a.offer.Dialects
@@ -23,8 +23,8 @@ func (t *Tree) validate(ctx context.Context) error {
 	cl.force, cl.Expect = true, 24
 	req := proto.IoctlRequest{Code: proto.FsctlValidateNegotiate, FileID: proto.NoFileID(), Input: v.Append(nil), Output: 24}
 	err := t.RoundTrip(ctx, cl, &req,
-		// Servers that do not know the code say so under their signature, which an
-		// attacker cannot make (3.2.5.5).
+		// Servers that do not know the code answer with a signed error, which an attacker cannot forge
+		// (3.2.5.5).
 		proto.StatusNotSupported, proto.StatusInvalidDeviceRequest, proto.StatusFileClosed)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (t *Tree) validate(ctx context.Context) error {
 	defer cl.Release()
 	if cl.Status != proto.StatusSuccess {
 		if a.Dialect >= proto.Dialect300 {
-			return t.tampered("it does not know VALIDATE_NEGOTIATE_INFO")
+			return t.tampered("it does not support VALIDATE_NEGOTIATE_INFO")
 		}
 		c.validated.Store(true)
 		return nil
@@ -46,7 +46,7 @@ func (t *Tree) validate(ctx context.Context) error {
 		return t.Malformed(err)
 	}
 	if got.Dialect != a.Dialect || got.GUID != a.ServerGUID || got.SecurityMode != a.mode || got.Capabilities != a.serverCaps {
-		return t.tampered("NEGOTIATE was changed on its way")
+		return t.tampered("NEGOTIATE was changed on the path")
 	}
 	c.validated.Store(true)
 	return nil

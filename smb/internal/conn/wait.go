@@ -13,12 +13,11 @@ var le = binary.LittleEndian
 // longAgo is a deadline that has passed.
 func longAgo() time.Time { return time.Unix(1, 0) }
 
-// finish waits for the reply to cl and verifies it. With a nil error cl is the
-// caller's to look at and release; with any other it is gone already. Refusals by the
-// server are no errors here: they are in cl.Status.
+// finish waits for the reply to cl and verifies it. When the error is nil the caller reads cl and releases
+// it; otherwise it is released. A refusal by the server is no error here: it is in cl.Status.
 //
-// Meanwhile the caller decrypts frames as they come, its own and those of others, so that
-// decryption runs in the callers' goroutines.
+// Meanwhile the caller decrypts frames as they come, its own and those of other calls, so that decryption
+// runs in the callers' goroutines.
 func (cl *Call) finish(ctx context.Context) error {
 	c := cl.c
 	for {
@@ -50,9 +49,8 @@ func (cl *Call) finished() error {
 	return err
 }
 
-// abandon gives up a registered call and returns the context's error; cl and what it
-// borrowed are out of use then. It returns nil when the call is over already, and
-// leaves done signalled.
+// abandon gives up a registered call and returns the context's error; cl and the memory it borrowed are not
+// used any more. It returns nil when the call is done already, and leaves done signalled.
 func (cl *Call) abandon(ctx context.Context) error {
 	c := cl.c
 	c.ring.mu.Lock()
@@ -66,7 +64,7 @@ func (cl *Call) abandon(ctx context.Context) error {
 		return ContextError(ctx)
 	case callReceiving:
 		cl.reclaimed = true
-		c.nc.SetReadDeadline(longAgo()) // interrupts the receiver, which takes the deadline off again
+		c.nc.SetReadDeadline(longAgo()) // interrupts the receiver, which clears the deadline again
 		c.ring.mu.Unlock()
 		<-cl.done
 		cl.Release()
@@ -76,7 +74,7 @@ func (cl *Call) abandon(ctx context.Context) error {
 	return nil
 }
 
-// roundTrip is Tree.RoundTrip for a request that is protected at least so.
+// roundTrip is Tree.RoundTrip for a request with at least the protection least.
 func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least protection, expected ...proto.Status) error {
 	for {
 		if err := c.start(ctx, cl, req, least); err != nil {
@@ -86,7 +84,7 @@ func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least prote
 			return err
 		}
 		if !cl.expired() {
-			return cl.judge(expected)
+			return cl.checkStatus(expected)
 		}
 		if err := cl.renew(ctx); err != nil {
 			cl.Release()
@@ -96,18 +94,18 @@ func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least prote
 	}
 }
 
-// Finish waits for the reply to a request that Tree.Start sent. With a nil error the caller releases
-// cl. A refusal is as in Tree.RoundTrip, save that the request is not sent again when the session
-// had expired: the error is ErrReauthenticated then.
+// Finish waits for the reply to a request that Tree.Start sent. When the error is nil the caller releases cl.
+// A refusal is returned as by Tree.RoundTrip, except that the request is not sent again when the session had
+// expired: then the error is ErrReauthenticated.
 func (cl *Call) Finish(ctx context.Context, expected ...proto.Status) error {
 	if err := cl.finish(ctx); err != nil {
 		return err
 	}
-	return cl.judgeOrRenew(ctx, expected...)
+	return cl.checkStatusOrRenew(ctx, expected...)
 }
 
-// judge turns a refusal into an error and releases cl with it.
-func (cl *Call) judge(expected []proto.Status) error {
+// checkStatus turns a refusal into an error and releases cl with it.
+func (cl *Call) checkStatus(expected []proto.Status) error {
 	if cl.Status == proto.StatusSuccess {
 		return nil
 	}
@@ -121,7 +119,7 @@ func (cl *Call) judge(expected []proto.Status) error {
 	return err
 }
 
-// compound is Tree.Compound for requests that are protected at least so.
+// compound is Tree.Compound for requests with at least the protection least.
 func (c *Conn) compound(ctx context.Context, parts []Part, least protection) error {
 	for {
 		if err := c.startCompound(ctx, parts, least); err != nil {
@@ -129,7 +127,7 @@ func (c *Conn) compound(ctx context.Context, parts []Part, least protection) err
 		}
 		err := finishAll(ctx, parts)
 		if err == nil && parts[0].Call.expired() {
-			// So were the others, which are related to it: nothing was done.
+			// The related requests were refused as well: none had an effect.
 			if err = parts[0].Call.renew(ctx); err == nil {
 				for _, p := range parts {
 					p.Call.rewind()
@@ -147,7 +145,7 @@ func (c *Conn) compound(ctx context.Context, parts []Part, least protection) err
 	}
 }
 
-// finishAll waits for all replies of a compound. After an error the calls without a reply are gone.
+// finishAll waits for all replies of a compound. On error the calls without a reply are released.
 func finishAll(ctx context.Context, parts []Part) error {
 	var failed error
 	for i, p := range parts {
@@ -174,7 +172,7 @@ func refusedOf(parts []Part) error {
 	return nil
 }
 
-// do is roundTrip for a request whose reply says nothing but success.
+// do is roundTrip for a request whose reply has no content.
 func (c *Conn) do(ctx context.Context, cl *Call, req Request, least protection) error {
 	if err := c.roundTrip(ctx, cl, req, least); err != nil {
 		return err

@@ -11,14 +11,14 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// stall is how long a write may stand still before its context is looked at.
+// stall is how long a write may make no progress before its context is checked.
 const stall = 20 * time.Millisecond
 
-// sender writes frames to a connection, one at a time. The goroutine that holds the token writes;
-// a buffer belongs to the writer until the write is over.
+// sender writes frames to a connection, one at a time. The goroutine that holds the token writes; it owns the
+// buffer until the write has ended.
 type sender struct {
 	nc     net.Conn
-	vector bool          // nc is a socket: it takes header and payload in one system call, and has buffers
+	vector bool          // nc is a socket: header and payload are written by one system call, and the kernel buffers them
 	token  chan struct{} // capacity 1: full when no goroutine writes
 	vec    [2][]byte     // what bufs points to; under the token, like bufs
 	bufs   net.Buffers
@@ -51,8 +51,8 @@ func (s *sender) lock(ctx context.Context) error {
 
 func (s *sender) unlock() { s.token <- struct{}{} }
 
-// attempt writes f, starting at its byte sent, under the token. It returns how many
-// bytes of f are on their way in all.
+// attempt writes f from its byte sent on, under the token. It returns how many bytes of f have been sent in
+// all.
 func (s *sender) attempt(f *frame, sent int) (int, error) {
 	head := f.buf.Bytes()
 	if len(f.payload) == 0 {
@@ -90,11 +90,10 @@ func short(n, want int, err error) error {
 	return err
 }
 
-// write takes ownership of f and sends it under the token, which it gives back.
-// When ctx ends while the connection takes nothing, the rest is copied, a
-// goroutine goes on sending it, and write returns the context's error: the payload
-// is the caller's again, and the stream stays whole. Any other error means that
-// the connection is broken.
+// write takes ownership of f and sends it under the token, which it releases. When ctx ends while the
+// connection accepts no data, the unsent part is copied, a goroutine goes on sending it, and write returns
+// the context's error: the payload is the caller's again, and the byte stream stays intact. Any other error
+// means that the connection is broken.
 func (c *Conn) write(ctx context.Context, f frame) error {
 	s := &c.send
 	if ctx.Done() == nil {
@@ -108,7 +107,7 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 	}
 	sent := 0
 	for {
-		// A deadline rather than a watcher: it costs nothing while the stream flows.
+		// A deadline rather than a second goroutine: it costs nothing while the write makes progress.
 		s.nc.SetWriteDeadline(time.Now().Add(stall))
 		var err error
 		sent, err = s.attempt(&f, sent)
@@ -120,17 +119,17 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 		}
 		if ctx.Err() != nil {
 			s.nc.SetWriteDeadline(time.Time{})
-			rest := c.copyRest(f, sent)
+			rest := c.copyUnsent(f, sent)
 			c.work.run(func() { c.finishWrite(rest) })
 			return ContextError(ctx)
 		}
 	}
 }
 
-// writeCopy is write on a connection of a kind unknown, which a deadline might spoil (that
-// of TLS is broken for good): all of f is copied and a goroutine sends it.
+// writeCopy is write for a net.Conn of unknown type, which a deadline might break (it breaks TLS for good):
+// all of f is copied and a goroutine sends it.
 func (c *Conn) writeCopy(ctx context.Context, f frame) error {
-	rest := c.copyRest(f, 0)
+	rest := c.copyUnsent(f, 0)
 	done := make(chan error, 1)
 	c.work.run(func() { done <- c.finishWrite(rest) })
 	select {
@@ -141,8 +140,8 @@ func (c *Conn) writeCopy(ctx context.Context, f frame) error {
 	}
 }
 
-// copyRest takes ownership of f and returns what of it is unsent in memory of its own.
-func (c *Conn) copyRest(f frame, sent int) tarn.Buffer {
+// copyUnsent takes ownership of f and returns a copy of its unsent part.
+func (c *Conn) copyUnsent(f frame, sent int) tarn.Buffer {
 	head := f.buf.Bytes()
 	rest := c.pool.Get(len(head) + len(f.payload) - sent)
 	b := rest.Bytes()
@@ -156,8 +155,8 @@ func (c *Conn) copyRest(f frame, sent int) tarn.Buffer {
 	return rest
 }
 
-// finishWrite sends rest under the token it was given, and takes ownership of rest. An
-// error ends the connection.
+// finishWrite sends rest under the token that it was given, and takes ownership of rest. On error it ends the
+// connection.
 func (c *Conn) finishWrite(rest tarn.Buffer) error {
 	_, err := c.send.attempt(&frame{buf: rest}, 0)
 	rest.Free()

@@ -7,12 +7,11 @@ import (
 
 const blockSize = 16
 
-// cbcMAC is the core that AES-CMAC and AES-CCM share: CBC encryption of which only the
-// last block is kept. It hands the standard library long runs, not blocks: that is four
-// times as fast as a call for each block.
+// cbcMAC is the core of AES-CMAC and AES-CCM: CBC encryption of which only the last block is kept. It passes
+// the standard library long runs, not single blocks, which is four times as fast.
 type cbcMAC struct {
 	mode cipher.BlockMode
-	// chain is the last block out of mode, which mode will add to the next one.
+	// chain is the last block that mode returned, which mode will XOR into the next one.
 	chain   [blockSize]byte
 	block   [blockSize]byte
 	scratch [4096]byte
@@ -23,16 +22,16 @@ func (m *cbcMAC) init(b cipher.Block) {
 	m.mode = cipher.NewCBCEncrypter(b, m.chain[:])
 }
 
-// reset begins another message.
+// reset starts a new message.
 func (m *cbcMAC) reset() { m.fresh = true }
 
-// write takes in p, whose length is a multiple of 16.
+// write adds p, whose length is a multiple of 16.
 func (m *cbcMAC) write(p []byte) {
 	if len(p) == 0 {
 		return
 	}
 	if m.fresh {
-		// mode cannot be reset; cancelling what it will add is the same as an IV of zero
+		// mode cannot be reset; XORing in what it will XOR again has the effect of a zero IV
 		m.fresh = false
 		subtle.XORBytes(m.block[:], p[:blockSize], m.chain[:])
 		m.run(m.block[:])

@@ -9,21 +9,19 @@ import (
 	"sync"
 )
 
-// ErrAuth is returned when a message does not authenticate: it was changed on the way,
-// or was made without the key.
+// ErrAuth is returned when a message does not authenticate: it was changed, or made without the key.
 var ErrAuth = errors.New("smb: message authentication failed")
 
-// ccmNonce is the length in bytes of the nonce of SMB's AES-CCM (2.2.41), which leaves
-// four bytes of the counter block to the counter.
+// ccmNonce is the length in bytes of the nonce of SMB's AES-CCM (2.2.41), which leaves four bytes of the
+// counter block for the counter.
 const ccmNonce = 11
 
 // ccm is AES-CCM (RFC 3610) with a tag of 16 bytes and, unless made by a test, a nonce of 11.
 //
-// The standard library has no CCM, and its CTR allocates a stream for each message. With an
-// 11-byte nonce the counter blocks are 0x03‖nonce‖uint32, which is just what GCM counts
-// with for the 12-byte nonce 0x03‖nonce: from 1 for its tag, from 2 for data. CCM counts
-// from 0 for its tag, from 1 for data. So one block is done here and the rest by GCM's
-// assembly, whose tag falls where CCM's will stand and is overwritten.
+// The standard library has no CCM, and its CTR allocates a stream for each message. With an 11-byte nonce the
+// counter blocks are 0x03‖nonce‖uint32, which is what GCM uses for the 12-byte nonce 0x03‖nonce: 1 for its
+// tag, 2 and above for data. CCM uses 0 for its tag, 1 and above for data. So this code encrypts one block
+// and GCM's assembly the others; GCM's tag is written where CCM's will be, and is overwritten.
 type ccm struct {
 	block  cipher.Block
 	gcm    cipher.AEAD // nil when the nonce is not of 11 bytes
@@ -109,7 +107,7 @@ func (c *ccm) check(nonce []byte) {
 	}
 }
 
-// grow lengthens dst by n bytes and returns the whole and the new part.
+// grow lengthens dst by n bytes and returns all of it and the new part.
 func grow(dst []byte, n int) (ret, out []byte) {
 	if total := len(dst) + n; cap(dst) >= total {
 		ret = dst[:total]
@@ -130,7 +128,7 @@ func (c *ccm) authenticate(st *ccmState, nonce, plaintext, aad []byte) {
 	}
 	st.mac.write(st.counter[:])
 	if len(aad) > 0 {
-		// SMB's additional data is 32 bytes: the two-byte form of its length will do
+		// SMB's additional data has 32 bytes: the two-byte form of its length suffices
 		binary.BigEndian.PutUint16(st.block[:], uint16(len(aad)))
 		n := copy(st.block[2:], aad)
 		c.macPadded(st, 2+n)
@@ -167,7 +165,7 @@ func (c *ccm) mask(st *ccmState, nonce []byte) {
 	subtle.XORBytes(st.tag[:], st.tag[:], st.stream[:])
 }
 
-// crypt encrypts or decrypts out[:n] and masks st.tag; the tag's room behind n is spoilt.
+// crypt encrypts or decrypts out[:n] and masks st.tag; it overwrites the space for the tag behind n.
 func (c *ccm) crypt(st *ccmState, nonce, out []byte, n int) {
 	c.mask(st, nonce)
 	c.counterBlock(st, nonce, 1)

@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// Overhead is how many bytes stand before an encrypted message: its TRANSFORM header.
+	// Overhead is the length in bytes of the TRANSFORM header before an encrypted message.
 	Overhead = proto.TransformHeaderSize
-	// Spare is how many bytes of room must stand behind a message while it is encrypted
-	// or decrypted in place.
+	// Spare is how many bytes of space must follow a message while it is encrypted or decrypted in place.
 	Spare = proto.SignatureSize
 )
 
 // ErrNonces is returned when a key has encrypted all the messages it may.
 var ErrNonces = errors.New("smb: encryption key used up")
 
-// nonceLimit is how many messages one key encrypts: as many as SP 800-38D allows for a
-// nonce that is a counter, and out of reach at any speed.
+// nonceLimit is how many messages one key encrypts: as many as SP 800-38D allows for a nonce that is a
+// counter, more than any connection sends.
 const nonceLimit = 1 << 48
 
-// Sealer encrypts messages with one key (3.1.4.3). It may be used from any number of
-// goroutines at once, on different messages, and allocates nothing in steady state.
+// Sealer encrypts messages with one key (3.1.4.3). It may be used concurrently, on different messages, and
+// allocates nothing in steady state.
 type Sealer struct {
 	aead    cipher.AEAD
-	counter atomic.Uint64 // the nonce: never the same twice for this key
+	counter atomic.Uint64 // the nonce: never repeated for this key
 }
 
 // NewSealer makes the sealer for one cipher, with the key of [Keys.Encrypt]. One key must
@@ -41,8 +40,8 @@ func NewSealer(c proto.Cipher, key []byte) (*Sealer, error) {
 		return nil, err
 	}
 	s := &Sealer{aead: aead}
-	// begin anywhere in the lower half, so that a key derived twice by some fault still
-	// hardly repeats a nonce; what is left is more than nonceLimit
+	// start anywhere in the lower half, so that a key that is derived twice by mistake hardly repeats a
+	// nonce; more than nonceLimit values remain
 	var start [8]byte
 	if _, err := rand.Read(start[:]); err != nil {
 		return nil, err
@@ -51,10 +50,9 @@ func NewSealer(c proto.Cipher, key []byte) (*Sealer, error) {
 	return s, nil
 }
 
-// Seal encrypts frame in place. It has [Overhead] bytes of any content, then the
-// message, then [Spare] bytes of any content. It fills the first in and spoils the last:
-// frame[:len(frame)-Spare] is what travels. It panics when frame has no room for them.
-// The error is [ErrNonces]; frame has not been touched then.
+// Seal encrypts frame in place. It has [Overhead] bytes of any content, then the message, then [Spare] bytes
+// of any content. Seal fills in the first and overwrites the last: frame[:len(frame)-Spare] is sent. It
+// panics when frame is too short for them. The error is [ErrNonces]; then frame has not been changed.
 func (s *Sealer) Seal(frame []byte, sessionID uint64) error {
 	n := s.counter.Add(1)
 	if n&(nonceLimit-1) == 0 {
@@ -71,8 +69,8 @@ func (s *Sealer) Seal(frame []byte, sessionID uint64) error {
 	return nil
 }
 
-// Opener decrypts messages with one key (3.1.4.3). It may be used from any number of
-// goroutines at once, on different messages, and allocates nothing in steady state.
+// Opener decrypts messages with one key (3.1.4.3). It may be used concurrently, on different messages, and
+// allocates nothing in steady state.
 type Opener struct{ aead cipher.AEAD }
 
 // NewOpener makes the opener for one cipher, with the key of [Keys.Decrypt]. The errors
@@ -85,10 +83,9 @@ func NewOpener(c proto.Cipher, key []byte) (*Opener, error) {
 	return &Opener{aead}, nil
 }
 
-// Open decrypts frame in place: an encrypted message as it came, header and all, with
-// [Spare] bytes of any content behind it. It returns the message, which aliases frame. The
-// errors are [ErrAuth] and those that match [proto.ErrMalformed]; what frame holds
-// then is undefined.
+// Open decrypts frame in place: an encrypted message as received, with its header, and [Spare] bytes of any
+// content behind it. It returns the message, which aliases frame. The errors are [ErrAuth] and those that
+// match [proto.ErrMalformed]; then the content of frame is undefined.
 func (o *Opener) Open(frame []byte) ([]byte, error) {
 	if len(frame) < Spare {
 		return nil, proto.ErrMalformed

@@ -52,8 +52,7 @@ func TestCCMVectors(t *testing.T) {
 	}
 }
 
-// The session Microsoft published beside MS-SMB2: the encrypted WRITE it sends and the
-// READ response it receives.
+// The session that Microsoft published beside MS-SMB2: the encrypted WRITE request and READ response.
 func TestPublishedSession(t *testing.T) {
 	k := DeriveKeys(proto.Dialect300, proto.CipherAES128CCM, unhex(t, "B4546771B515F766A86735532DD6C4F0"), nil)
 	same(t, "signing key", k.Signing, "F773CD23C18FD1E08EE510CADA7CF852")
@@ -94,7 +93,7 @@ func TestPublishedSession(t *testing.T) {
 	}
 }
 
-// The fast counter mode against the standard library's, and in place against apart.
+// Compares the fast counter mode with the standard library's, and in-place with separate destinations.
 func TestCCMPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	for _, size := range []int{16, 32} {
@@ -155,7 +154,7 @@ func TestSealOpen(t *testing.T) {
 				bad := append(bytes.Clone(sent), make([]byte, Spare)...)
 				i := 4 + r.IntN(len(sent)-4)
 				bad[i] ^= 1 << r.IntN(8)
-				// the nonce field is longer than the nonces, but authenticated all the same
+				// the nonce field is longer than the nonce, but all of it is authenticated
 				if _, err := o.Open(bad); !errors.Is(err, ErrAuth) && !errors.Is(err, proto.ErrMalformed) {
 					t.Fatalf("%v: byte %d changed: %v", c, i, err)
 				}

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// cmacSummer is AES-128-CMAC (RFC 4493), the signature of 3.x where no other was negotiated.
+// cmacSummer is AES-128-CMAC (RFC 4493), the signature of 3.x when no other was negotiated.
 type cmacSummer struct {
 	k1, k2 [blockSize]byte
 	states sync.Pool
@@ -14,7 +14,7 @@ type cmacSummer struct {
 
 type cmacState struct {
 	cbc  cbcMAC
-	last [blockSize]byte // what may yet be the last block
+	last [blockSize]byte // possibly the last block
 	n    int             // of last
 }
 
@@ -66,7 +66,7 @@ func (s *cmacSummer) sum(head []byte, rest [][]byte) mac {
 	return m
 }
 
-// write holds back the last block, whole or not, because it is treated differently.
+// write keeps back the last block, complete or not, because it is processed differently.
 func (st *cmacState) write(p []byte) {
 	if len(p) == 0 {
 		return

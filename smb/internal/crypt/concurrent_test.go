@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Signers, sealers and openers are one a session, and every request of it uses them at once.
+// A session has one signer, sealer and opener, which all its requests use concurrently.
 func TestConcurrent(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, a := range algorithms {

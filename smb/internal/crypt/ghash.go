@@ -20,9 +20,9 @@ func (e element) store(b []byte) {
 
 func (e element) add(f element) element { return element{e.hi ^ f.hi, e.lo ^ f.lo} }
 
-// mul is the product of e and f, in constant time where integer multiplication is. It is
-// Thomas Pornin's method: in integer products of numbers with zeros between their bits no bit
-// carries into the next used one, and the upper half of a product is that of reversed factors.
+// mul is the product of e and f, in constant time where integer multiplication is. It uses Thomas Pornin's
+// method: in integer products of numbers with zeros between their bits no carry reaches the next used bit,
+// and the upper half of a product is that of reversed factors.
 func (e element) mul(f element) element {
 	er0, er1 := bits.Reverse64(e.lo), bits.Reverse64(e.hi)
 	fr0, fr1 := bits.Reverse64(f.lo), bits.Reverse64(f.hi)

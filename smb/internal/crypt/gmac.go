@@ -13,10 +13,10 @@ import (
 // gmacSummer is AES-128-GMAC (3.1.4.1; SP 800-38D): GCM with nothing to encrypt and the
 // message as additional data.
 //
-// The standard library's GCM is the fast one, but it wants that data in one piece. A short
-// message is gathered in scratch. For a long one, copying would cost a fifth of the MAC,
-// so the pieces are hashed one by one and put together afterwards: GHASH is linear, the
-// hash of A‖B is hash(A)·H^blocks(B) + hash(B), which is a few multiplications.
+// The standard library's GCM is the fast implementation, but it needs the data in one piece. A short message
+// is copied to scratch. For a long one, copying would cost a fifth of the MAC, so the pieces are hashed one
+// by one and combined afterwards: GHASH is linear, the hash of A‖B is hash(A)·H^blocks(B) + hash(B), which is
+// a few multiplications.
 type gmacSummer struct {
 	aead   cipher.AEAD
 	block  cipher.Block
@@ -26,8 +26,8 @@ type gmacSummer struct {
 
 const (
 	gmacPowers  = 28   // of blocks: messages up to 4 GiB
-	gmacGather  = 8192 // bytes up to which a message is copied together
-	gmacShortly = 256  // bytes below which a piece is hashed here, not by the library
+	gmacGather  = 8192 // bytes up to which a message is copied into one piece
+	gmacShortly = 256  // bytes below which a piece is hashed by this package, not by the library
 )
 
 type gmacState struct {
@@ -38,8 +38,8 @@ type gmacState struct {
 	scratch [gmacGather]byte
 
 	mask  element // E(nonce‖1), which the library adds to every hash
-	acc   element // hash of the blocks taken in, times H
-	blank bool    // nothing taken in
+	acc   element // hash of the blocks so far, times H
+	blank bool    // no blocks so far
 	n     int     // of part
 }
 
@@ -132,7 +132,7 @@ func (s *gmacSummer) write(st *gmacState, p []byte) {
 	st.n = copy(st.part[:], p[whole:])
 }
 
-// blocks takes in p, a multiple of 16 bytes.
+// blocks adds p, a multiple of 16 bytes.
 func (s *gmacSummer) blocks(st *gmacState, p []byte) {
 	if len(p) == 0 {
 		return
@@ -148,7 +148,7 @@ func (s *gmacSummer) blocks(st *gmacState, p []byte) {
 		sum = loadElement(st.tag[:]).add(st.mask).add(s.length(len(p)))
 	}
 	if !st.blank {
-		// the number of blocks is public, so branching on its bits tells nothing
+		// the number of blocks is public, so branching on its bits reveals nothing
 		for n := uint(len(p) / blockSize); n != 0; n &= n - 1 {
 			st.acc = st.acc.mul(s.powers[bits.TrailingZeros(n)])
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// hmacSummer is HMAC-SHA256 cut to 16 bytes, the signature of 2.x (3.1.4.1).
+// hmacSummer is HMAC-SHA256 truncated to 16 bytes, the signature of 2.x (3.1.4.1).
 type hmacSummer struct{ states sync.Pool }
 
 type hmacState struct {

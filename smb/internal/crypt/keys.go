@@ -9,13 +9,12 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Preauth is the running SHA-512 over the messages that set a connection and a session
-// up (3.1.4.4.1 of the protocol's 3.1.1). Its zero value is the start of the chain; copying it
-// forks the chain, as every session setup does.
+// Preauth is the running SHA-512 over the messages that set up a connection and a session (3.1.4.4.1 of the
+// protocol's 3.1.1). Its zero value is the start of the chain; copying it forks the chain, as every
+// SESSION_SETUP does.
 type Preauth [sha512.Size]byte
 
-// Update chains in one message, given whole in order: header included, direct-TCP
-// length not.
+// Update adds one complete message, given in pieces in order: with its header, without the direct-TCP length.
 func (p *Preauth) Update(parts ...[]byte) {
 	h := sha512.New()
 	h.Write(p[:])
@@ -25,7 +24,7 @@ func (p *Preauth) Update(parts ...[]byte) {
 	h.Sum(p[:0])
 }
 
-// Keys are the keys of one session (3.2.5.3.1). They are the session's secrets.
+// Keys are the secret keys of one session (3.2.5.3.1).
 type Keys struct {
 	Signing     []byte // 16 bytes
 	Encrypt     []byte // client to server; 16 or 32 bytes; nil below 3.0
@@ -33,9 +32,9 @@ type Keys struct {
 	Application []byte // 16 bytes; nil below 3.0
 }
 
-// DeriveKeys derives the keys of a session from the session key of its authentication.
-// Only AES-256 uses more than the first 16 bytes of that; a shorter one is padded with
-// zeros (3.2.5.3). preauth is read for 3.1.1 alone and may be nil below.
+// DeriveKeys derives the keys of a session from the session key of its authentication. Only AES-256 uses more
+// than its first 16 bytes; a shorter one is padded with zeros (3.2.5.3). preauth is used with 3.1.1 only and
+// may be nil below.
 func DeriveKeys(d proto.Dialect, c proto.Cipher, sessionKey []byte, preauth *Preauth) Keys {
 	var short [16]byte
 	copy(short[:], sessionKey)

@@ -7,25 +7,24 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// ErrAlgorithm is matched when an algorithm is asked for that this package does not have.
+// ErrAlgorithm is matched when this package does not support the algorithm.
 var ErrAlgorithm = errors.New("smb: unknown signing or encryption algorithm")
 
-// ErrKey is matched when a key's length does not suit its algorithm: a caller's fault.
+// ErrKey is matched when the key's length does not suit its algorithm.
 var ErrKey = errors.New("smb: key of the wrong length")
 
-// Signer signs messages and verifies them (3.1.4.1). It may be used by any number of
-// goroutines at once, on different messages, and allocates nothing in steady state.
+// Signer signs messages and verifies them (3.1.4.1). It may be used concurrently, on different messages, and
+// allocates nothing in steady state.
 //
-// A message is given in pieces: head, which begins with the 64-byte SMB2 header, and what
-// follows it in order. Both are borrowed for the call. One message of a compound is signed
-// by itself, with the padding behind it.
+// A message is given in pieces: head, which begins with the 64-byte SMB2 header, and the pieces that follow
+// it in order. All are borrowed for the call. Each message of a compound is signed separately, with the
+// padding behind it.
 type Signer interface {
-	// Sign writes the signature into head. The caller has set proto.FlagSigned before.
-	// It panics when head is shorter than a header.
+	// Sign writes the signature into head. The caller has already set proto.FlagSigned. It panics when head
+	// is shorter than a header.
 	Sign(head []byte, rest [][]byte)
-	// Verify reports whether the signature in head is right, in constant time. It zeroes
-	// the signature while it works and puts it back. A head shorter than a header is
-	// never right.
+	// Verify reports whether the signature in head is right, in constant time. It zeroes the signature during
+	// the computation and restores it. A head shorter than a header is never right.
 	Verify(head []byte, rest [][]byte) bool
 }
 

@@ -26,7 +26,7 @@ func testMessage(n int) []byte {
 	return msg
 }
 
-// split cuts msg behind its head at random places, empty pieces included.
+// split divides msg behind its head at random places, with empty pieces among them.
 func split(r *rand.Rand, msg []byte) (head []byte, rest [][]byte) {
 	cut := proto.HeaderSize + r.IntN(min(len(msg)-proto.HeaderSize, 100)+1)
 	head, msg = msg[:cut], msg[cut:]
@@ -55,7 +55,7 @@ func TestSignPieces(t *testing.T) {
 				head, rest := split(r, msg)
 				s.Sign(head, rest)
 				if !bytes.Equal(msg, whole) {
-					t.Fatalf("%v of %d bytes: signature of the pieces differs from the whole's", a, n)
+					t.Fatalf("%v of %d bytes: the signature of the pieces differs from that of one piece", a, n)
 				}
 				head, rest = split(r, msg)
 				if !s.Verify(head, rest) {

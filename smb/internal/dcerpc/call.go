@@ -7,24 +7,24 @@ import (
 
 // Pipe is an open named pipe in message mode.
 type Pipe interface {
-	// Transact writes request to the pipe and appends what the server answers at first to
-	// dst: all of it or, when it has more than one fragment, a part. It borrows request.
+	// Transact writes request to the pipe and appends the server's first answer to dst: all of it, or a part
+	// when it has more than one fragment. It borrows request.
 	Transact(ctx context.Context, request, dst []byte) ([]byte, error)
-	// Read appends what comes next to dst. It never returns dst unchanged without an error.
+	// Read appends the next bytes to dst. It appends at least one byte unless it returns an error.
 	Read(ctx context.Context, dst []byte) ([]byte, error)
 }
 
-// maxAnswer bounds, in bytes, what is gathered of one answer: some 80,000 shares.
+// maxAnswer bounds the bytes collected for one answer: some 80,000 shares.
 const maxAnswer = 16 << 20
 
-// conn is a conversation over a pipe.
+// conn is an association over a pipe.
 type conn struct {
 	pipe Pipe
-	buf  []byte // received and not yet cut
+	buf  []byte // received and not yet parsed
 	call uint32
 }
 
-// next is the next fragment. It aliases c.buf until the next call.
+// next returns the next fragment. It aliases c.buf until the next call.
 func (c *conn) next(ctx context.Context) (pdu, error) {
 	for {
 		p, n, err := cutPDU(c.buf)
@@ -43,7 +43,7 @@ func (c *conn) next(ctx context.Context) (pdu, error) {
 			return pdu{}, err
 		}
 		if len(c.buf) <= before {
-			return pdu{}, fmt.Errorf("%w: cut short", ErrMalformed)
+			return pdu{}, fmt.Errorf("%w: truncated", ErrMalformed)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (c *conn) bind(ctx context.Context) error {
 	return checkBind(p)
 }
 
-// invoke makes one call and returns the whole answer's stub data.
+// invoke makes one call and returns the complete answer's stub data.
 func (c *conn) invoke(ctx context.Context, operation uint16, stub []byte) ([]byte, error) {
 	c.call++
 	if err := c.send(ctx, encodeRequest(c.call, operation, stub)); err != nil {

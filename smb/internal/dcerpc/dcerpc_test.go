@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// server answers binds and NetrShareEnum, in fragments of any size, through reads of any size.
+// server answers binds and NetrShareEnum, in fragments of a given size, through reads of a given size.
 type server struct {
 	shares   []Share
 	fragment int // bytes of stub in a fragment
-	read     int // bytes given at once
+	read     int // bytes returned by one read
 	pending  []byte
 	bindWith func(pdu []byte) []byte
 	callWith func(pdu []byte) []byte

@@ -17,7 +17,7 @@ func appendString(dst []byte, s string) []byte {
 	return dst
 }
 
-// reader reads NDR. After the first thing that is not there it gives zeros, and bad says so.
+// reader decodes NDR. After the first value that is missing it returns zeros, and bad is true.
 type reader struct {
 	b   []byte
 	at  int

@@ -1,5 +1,5 @@
-// Package dcerpc is as much of DCE/RPC over a named pipe (C706, MS-RPCE) as listing a
-// server's shares takes: a bind, one request, and an answer in any number of fragments.
+// Package dcerpc implements the part of DCE/RPC over a named pipe (C706, MS-RPCE) that listing a server's
+// shares needs: a bind, one request, and an answer in any number of fragments.
 package dcerpc
 
 import (
@@ -32,17 +32,17 @@ const (
 	flagLast  = 2
 
 	headerSize = 16
-	// maxFragment is how large a fragment we offer and take, what Windows does.
+	// maxFragment is the longest fragment that we offer and accept, the same as Windows'.
 	maxFragment = 4280
 )
 
-// Interfaces: srvsvc 3.0 (MS-SRVS 1.9) and NDR 2 (C706 14), as they travel.
+// Interfaces in wire format: srvsvc 3.0 (MS-SRVS 1.9) and NDR 2 (C706 14).
 const (
 	syntaxSrvsvc = "\xc8\x4f\x32\x4b\x70\x16\xd3\x01\x12\x78\x5a\x47\xbf\x6e\xe1\x88\x03\x00\x00\x00"
 	syntaxNDR    = "\x04\x5d\x88\x8a\xeb\x1c\xc9\x11\x9f\xe8\x08\x00\x2b\x10\x48\x60\x02\x00\x00\x00"
 )
 
-// appendHeader appends the common header; finish fills the length in.
+// appendHeader appends the common header; finish fills in the length.
 func appendHeader(dst []byte, kind byte, call uint32) []byte {
 	dst = append(dst, 5, 0, kind, flagFirst|flagLast, 0x10, 0, 0, 0)
 	dst = le.AppendUint16(dst, 0)
@@ -81,7 +81,7 @@ type pdu struct {
 	body        []byte // behind the header
 }
 
-// cutPDU cuts the first fragment off b; n is 0 when it is not all there yet.
+// cutPDU splits off the first fragment of b; n is 0 when it is not complete yet.
 func cutPDU(b []byte) (p pdu, n int, err error) {
 	if len(b) < headerSize {
 		return pdu{}, 0, nil

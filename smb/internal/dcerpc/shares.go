@@ -13,7 +13,7 @@ type Share struct {
 	Type uint32
 }
 
-// Additions to a share's type (MS-SRVS 2.2.2.4).
+// Flags of a share's type (MS-SRVS 2.2.2.4).
 const (
 	ShareSpecial   uint32 = 0x80000000
 	ShareTemporary uint32 = 0x40000000
@@ -26,9 +26,8 @@ const (
 	errorMoreData = 234 // MS-ERREF 2.2
 )
 
-// ListShares asks a server for its shares over its pipe "srvsvc", which it has just been
-// opened on. server is the name put into the request; servers do not look at it. The
-// errors match [ErrMalformed] and [ErrRefused], or are the pipe's.
+// ListShares lists a server's shares over pipe, its newly opened pipe "srvsvc". server is the name put into
+// the request; servers ignore it. The errors match [ErrMalformed] and [ErrRefused], or are the pipe's.
 func ListShares(ctx context.Context, pipe Pipe, server string) ([]Share, error) {
 	c := conn{pipe: pipe}
 	if err := c.bind(ctx); err != nil {
@@ -73,7 +72,7 @@ func decodeShareEnum(b []byte) ([]Share, error) {
 	}
 	result := r.uint32()
 	if r.bad {
-		return nil, fmt.Errorf("%w: list of shares cut short", ErrMalformed)
+		return nil, fmt.Errorf("%w: truncated list of shares", ErrMalformed)
 	}
 	if result != 0 && result != errorMoreData {
 		return nil, fmt.Errorf("%w: listing shares, error %d", ErrRefused, result)
@@ -81,7 +80,7 @@ func decodeShareEnum(b []byte) ([]Share, error) {
 	return shares, nil
 }
 
-// shares reads the array: the fixed parts of all, then the strings of all.
+// shares reads the array: first the fixed parts of all entries, then the strings of all.
 func (r *reader) shares(count uint32) []Share {
 	const fixed = 12
 	if most := r.uint32(); r.bad || count != most || uint64(count)*fixed > uint64(len(r.b)-r.at) {

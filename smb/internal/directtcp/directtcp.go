@@ -1,5 +1,5 @@
-// Package directtcp is the framing of SMB over TCP (MS-SMB2 section 2.1): one zero byte and
-// a big-endian length of three bytes in front of each message.
+// Package directtcp frames SMB messages over TCP (MS-SMB2 section 2.1): one zero byte and a big-endian length
+// of three bytes precede each message.
 package directtcp
 
 import (
@@ -16,8 +16,7 @@ const (
 	MaxLen = 1<<24 - 1
 )
 
-// ErrHeader matches (errors.Is) every error that a bad frame header causes. The
-// fault is the peer's.
+// ErrHeader is matched (errors.Is) by the error for a bad frame header from the peer.
 var ErrHeader = errors.New("smb: the peer sent a bad frame header")
 
 // PutHeader stores the header of a frame with n bytes of payload in the first
@@ -30,10 +29,9 @@ func PutHeader(dst []byte, n int) {
 	dst[0], dst[1], dst[2], dst[3] = 0, byte(n>>16), byte(n>>8), byte(n)
 }
 
-// ReadHeader reads the header of the next frame and returns the length of its
-// payload, which is what r stands before then. io.EOF means that the stream ended
-// between frames. A first byte that is not zero, or a length above limit, is an
-// error that matches ErrHeader; the header is then still unread.
+// ReadHeader reads the header of the next frame and returns the length of its payload, which r reads next.
+// io.EOF means that the stream ended between frames. A first byte that is not zero, or a length above limit,
+// is an error that matches ErrHeader; then the header is still unread.
 func ReadHeader(r *wire.Reader, limit int) (int, error) {
 	h, err := r.Peek(HeaderLen)
 	if err != nil {

@@ -29,7 +29,7 @@ func hmacMD5(key []byte, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
-// ntowf is the key that stands for user and password in NTLMv2 (MS-NLMP 3.3.2).
+// ntowf is NTLMv2's key made of the user and the password (MS-NLMP 3.3.2).
 func (c *Context) ntowf() []byte {
 	hash := c.cfg.Hash
 	if hash == nil {
@@ -50,7 +50,7 @@ func (c *Context) authenticate(in []byte) ([]byte, error) {
 		user:        utf16le(c.cfg.User),
 		workstation: utf16le(c.cfg.Workstation),
 	}
-	base := make([]byte, 16) // an all-zero key: no user was found
+	base := make([]byte, 16) // a key of zeros: anonymous
 	withMIC := false
 	if c.Anonymous() {
 		flags |= flagAnonymous
@@ -102,7 +102,7 @@ func (c *Context) responses(nonce [8]byte, info []byte, clock uint64) (lm, nt, b
 	base = hmacMD5(key, proof)
 	nt = append(proof, blob...)
 	if clock != 0 {
-		return make([]byte, 24), nt, base // no LMv2 where there is a MIC
+		return make([]byte, 24), nt, base // no LMv2 response when there is a MIC
 	}
 	return append(hmacMD5(key, nonce[:], ours[:]), ours[:]...), nt, base
 }

@@ -28,7 +28,7 @@ func eachAV(b []byte, f func(id uint16, value []byte)) error {
 		b = b[4+n:]
 	}
 	if len(b) == 0 {
-		return nil // Samba and Windows both end the list, but nothing is lost without
+		return nil // Samba and Windows both end the list, but the end is not needed
 	}
 	return fmt.Errorf("%w: attributes run out of their list", ErrChallenge)
 }
@@ -39,8 +39,8 @@ func appendAV(dst []byte, id uint16, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// targetInfo is the server's attributes with ours put in (MS-NLMP 3.1.5.1.2), and the
-// server's clock if it sent it, which is what makes a MIC obligatory.
+// targetInfo is the server's attributes with ours added (MS-NLMP 3.1.5.1.2), and the server's clock if it
+// sent one, which makes a MIC obligatory.
 func (c *Context) targetInfo(server []byte) (info []byte, clock uint64, err error) {
 	var flags uint32
 	err = eachAV(server, func(id uint16, value []byte) {
@@ -49,7 +49,7 @@ func (c *Context) targetInfo(server []byte) (info []byte, clock uint64, err erro
 			flags = le.Uint32(value)
 			return
 		case id == avTargetName || id == avChannelBindings || id == avFlags:
-			return // ours to say
+			return // set by us
 		case id == avTimestamp && len(value) == 8:
 			clock = le.Uint64(value)
 		}

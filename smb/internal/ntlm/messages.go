@@ -26,11 +26,11 @@ const (
 
 	flagsWanted = flagUnicode | flagRequestTarget | flagSign | flagNTLM | flagAlwaysSign |
 		flagExtended | flagTargetInfo | flagVersion | flag128 | flagKeyExchange | flag56
-	// without these there is no NTLMv2 with a key worth the name
+	// without these there is no NTLMv2 with a 128-bit key
 	flagsNeeded = flagUnicode | flagNTLM | flagExtended | flag128
 )
 
-// version is what MS-NLMP 2.2.2.10 asks for: a Windows version and NTLMSSP revision 15.
+// version is the VERSION structure of MS-NLMP 2.2.2.10: a Windows version and NTLMSSP revision 15.
 const version = "\x06\x01\xb1\x1d\x00\x00\x00\x0f"
 
 // appendNegotiate appends the NEGOTIATE_MESSAGE (MS-NLMP 2.2.1.1), without names.

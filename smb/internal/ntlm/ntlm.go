@@ -1,5 +1,5 @@
-// Package ntlm is the client's side of NTLMv2 (MS-NLMP): a password or its NT hash in, a
-// session key out. NTLMv1 and LM are never spoken.
+// Package ntlm is the client's side of NTLMv2 (MS-NLMP): it takes a password or its NT hash and yields a
+// session key. NTLMv1 and LM are never used.
 package ntlm
 
 import (
@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// OID is NTLM's name in SPNEGO.
+// OID identifies NTLM in SPNEGO.
 const OID = "1.3.6.1.4.1.311.2.2.10"
 
-// ErrChallenge is matched by every error about what the server sent: malformed, or asking
-// for less than NTLMv2 with a 128-bit key.
+// ErrChallenge is matched by every error in the server's message: malformed, or without NTLMv2 and a 128-bit
+// key.
 var ErrChallenge = errors.New("ntlm: bad challenge from the server")
 
-// ErrState is matched when a context is used out of turn, which a server can cause by
-// asking for more steps than there are.
+// ErrState is matched when a context gets more messages than the mechanism has, which a server can cause.
 var ErrState = errors.New("ntlm: no further step")
 
 // ErrMIC is returned when the server's integrity check is wrong.
 var ErrMIC = errors.New("ntlm: wrong message integrity code")
 
-// Config is who logs on, and to what.
+// Config holds the credentials and the target.
 type Config struct {
 	// User is the account's name. "" logs on anonymously.
 	User string
@@ -34,14 +33,14 @@ type Config struct {
 	Hash []byte
 	// Domain of the account; "" lets the server choose.
 	Domain string
-	// Workstation is the client's name as the server's log will show it; may be "".
+	// Workstation is the client's name for the server's log; may be "".
 	Workstation string
-	// Target is the service logged on to, such as "cifs/server"; "" leaves it out. A server
-	// that checks it refuses credentials relayed to it from elsewhere.
+	// Target is the service to log on to, such as "cifs/server"; "" leaves it out. A server that checks it
+	// refuses credentials relayed from elsewhere.
 	Target string
 }
 
-// Context is one authentication. It is for one goroutine at a time and used once.
+// Context is one authentication. It is used once, by one goroutine at a time.
 type Context struct {
 	cfg       Config
 	now       func() time.Time
@@ -66,7 +65,7 @@ func New(cfg Config) *Context {
 		panic("ntlm: an NT hash has 16 bytes")
 	}
 	return &Context{cfg: cfg, now: time.Now, random: func(b []byte) {
-		rand.Read(b) // never fails: the runtime stops the process instead
+		rand.Read(b) // never fails: the runtime ends the process instead
 	}}
 }
 
@@ -95,15 +94,15 @@ func (c *Context) Step(_ context.Context, in []byte) ([]byte, error) {
 	return nil, ErrState
 }
 
-// Done reports whether both steps have been taken: the session key exists, though whether
-// the server accepts the credentials is for it to say.
+// Done reports whether both steps have been taken: the session key exists. The server may still refuse the
+// credentials.
 func (c *Context) Done() bool { return c.state == stateDone }
 
 // Anonymous reports whether this logs on without credentials.
 func (c *Context) Anonymous() bool { return c.cfg.User == "" }
 
-// SessionKey is the exported session key, 16 bytes, after Done; nil before, and for an
-// anonymous logon, whose key everybody knows.
+// SessionKey is the exported session key, 16 bytes, after Done; nil before, and for an anonymous logon, whose
+// key is public.
 func (c *Context) SessionKey() []byte {
 	if c.state != stateDone || c.Anonymous() {
 		return nil

@@ -44,7 +44,7 @@ func TestPublishedKeys(t *testing.T) {
 	// 4.2.4.1.3: the target information ends the list inside the blob
 	info := unhex(t, "02000c0044006f006d00610069006e0001000c005300650072007600650072000000 0000")
 	nonce := [8]byte(unhex(t, "0123456789abcdef"))
-	// the published blob has a clock of zero: force it through the pieces
+	// the published blob has a clock of zero, so the parts are tested one by one
 	key := c.ntowf()
 	blob := append(unhex(t, "0101000000000000 0000000000000000 aaaaaaaaaaaaaaaa 00000000"), info...)
 	blob = append(blob, 0, 0, 0, 0)
@@ -98,8 +98,8 @@ func timedTarget() []byte {
 	return appendAV(target, avEnd, nil)
 }
 
-// serve answers as a server would: it finds the session key out of the client's messages
-// and checks the proof and the MIC with the password alone.
+// serve answers as a server does: it derives the session key from the client's messages and checks the proof
+// and the MIC, knowing only the password.
 func serve(t *testing.T, cfg Config, negotiate, challengeMsg, auth []byte) []byte {
 	t.Helper()
 	field := func(i int) []byte {

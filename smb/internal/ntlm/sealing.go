@@ -31,7 +31,7 @@ func (s sealing) sign(d direction, exported [16]byte, data []byte) []byte {
 	if s.keyExchange {
 		rc, err := rc4.NewCipher(derive(exported, d, "sealing"))
 		if err != nil {
-			panic(err) // 16 bytes are a key
+			panic(err) // a key of 16 bytes is valid
 		}
 		rc.XORKeyStream(sum, sum)
 	}

@@ -1,4 +1,4 @@
-// Package oserr gives the errors of package smb the form that programs of package os test for.
+// Package oserr converts the errors of package smb to the form that os.IsNotExist and its like recognise.
 package oserr
 
 import (
@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// From is err such that os.IsNotExist, os.IsExist and os.IsPermission know it, which look at the
-// error in a PathError or LinkError alone. Others come as they are.
+// From converts err so that os.IsNotExist, os.IsExist and os.IsPermission recognise it: they look only at the
+// error inside a PathError or LinkError. Other errors are returned as they are.
 func From(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:

@@ -48,7 +48,7 @@ const (
 	AttrEncrypted    Attributes = 0x00004000
 )
 
-// ShareAccess is what others may do to a file meanwhile (2.2.13).
+// ShareAccess is the access that other handles may have meanwhile (2.2.13).
 type ShareAccess uint32
 
 // Sharing (2.2.13).
@@ -88,7 +88,7 @@ const (
 	OptionOpenReparsePoint CreateOptions = 0x00200000
 )
 
-// OplockLevel is the caching asked for or granted (2.2.13).
+// OplockLevel is the caching requested or granted (2.2.13).
 type OplockLevel uint8
 
 // Oplock levels (2.2.13).
@@ -100,5 +100,5 @@ const (
 	OplockLease     OplockLevel = 0xff
 )
 
-// ImpersonationImpersonation is the level every client asks for (2.2.13).
+// ImpersonationImpersonation is the level that every client requests (2.2.13).
 const ImpersonationImpersonation uint32 = 2

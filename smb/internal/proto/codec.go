@@ -4,8 +4,7 @@ import "encoding/binary"
 
 var le = binary.LittleEndian
 
-// slice is b[off:off+n] when that lies within b. The sum is formed in 64 bits, so
-// that no pair of 32-bit fields can wrap.
+// slice is b[off:off+n] when that lies within b. The sum is computed in 64 bits, so that it cannot overflow.
 func slice(b []byte, off, n uint32) ([]byte, bool) {
 	end := uint64(off) + uint64(n)
 	if end > uint64(len(b)) {

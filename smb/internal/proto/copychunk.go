@@ -1,6 +1,6 @@
 package proto
 
-// ResumeKey names an open file to a COPYCHUNK from it (2.2.32.3).
+// ResumeKey identifies an open file as the source of a COPYCHUNK (2.2.32.3).
 type ResumeKey [24]byte
 
 // DecodeResumeKey reads the output of FSCTL_SRV_REQUEST_RESUME_KEY.
@@ -17,8 +17,8 @@ type Chunk struct {
 	Length         uint32 // bytes
 }
 
-// AppendCopyChunk appends the input of FSCTL_SRV_COPYCHUNK and of FSCTL_SRV_COPYCHUNK_WRITE
-// (2.2.31.1). A server allows 16 chunks or more of 1 MiB or more, and says what it allows when it was too much.
+// AppendCopyChunk appends the input of FSCTL_SRV_COPYCHUNK and of FSCTL_SRV_COPYCHUNK_WRITE (2.2.31.1). A
+// server allows at least 16 chunks of at least 1 MiB, and returns its limits when a request exceeds them.
 func AppendCopyChunk(dst []byte, source ResumeKey, chunks []Chunk) []byte {
 	dst = append(dst, source[:]...)
 	dst = le.AppendUint32(dst, uint32(len(chunks)))
@@ -32,11 +32,11 @@ func AppendCopyChunk(dst []byte, source ResumeKey, chunks []Chunk) []byte {
 	return dst
 }
 
-// CopyChunkResult is what was copied; with [StatusInvalidParameter], what may be (2.2.32.1).
+// CopyChunkResult holds the numbers copied; with [StatusInvalidParameter], the server's limits (2.2.32.1).
 type CopyChunkResult struct {
-	Chunks     uint32 // copied; the most in one request
-	ChunkBytes uint32 // of a chunk copied in part; the most in one chunk
-	TotalBytes uint32 // copied; the most in one request
+	Chunks     uint32 // copied; the limit of one request
+	ChunkBytes uint32 // of a partly copied chunk; the limit of one chunk
+	TotalBytes uint32 // copied; the limit of one request
 }
 
 // DecodeCopyChunk reads the output of FSCTL_SRV_COPYCHUNK.

@@ -14,7 +14,7 @@ type CreateRequest struct {
 	// Name is relative to the share, with backslashes and none in front; "" is the
 	// share's root. At most 65535 bytes as UTF-16.
 	Name string
-	// Contexts are the extras asked for; the zero value asks for none.
+	// Contexts are the create contexts; the zero value has none.
 	Contexts CreateContexts
 }
 
@@ -60,8 +60,7 @@ func (r *CreateRequest) Append(dst []byte) []byte {
 	return dst
 }
 
-// FileTimes are a file's four times. They stand in the order the protocol has them
-// (MS-FSCC 2.4.7).
+// FileTimes are a file's four times, in the protocol's order (MS-FSCC 2.4.7).
 type FileTimes struct {
 	Creation, LastAccess, LastWrite, Change Filetime
 }
@@ -100,7 +99,7 @@ type CreateResponse struct {
 	EndOfFile  uint64 // bytes
 	Attributes Attributes
 	FileID     FileID
-	// Contexts is what the server granted of the extras.
+	// Contexts are the create contexts that the server granted.
 	Contexts CreateGrants
 }
 

@@ -20,7 +20,7 @@ const (
 // DurablePersistent asks for, or reports, a persistent handle (2.2.13.2.11).
 const DurablePersistent uint32 = 2
 
-// LeaseVersion is which of the two lease contexts travels.
+// LeaseVersion is the version of the lease context.
 type LeaseVersion uint8
 
 // Lease versions (2.2.13.2.8 for 2.1, 2.2.13.2.10 for 3.x).
@@ -30,7 +30,7 @@ const (
 	LeaseV2
 )
 
-// Lease is asked for in a request or granted in a response (2.2.13.2.8, 2.2.13.2.10).
+// Lease is requested or granted (2.2.13.2.8, 2.2.13.2.10).
 type Lease struct {
 	Version   LeaseVersion // NoLease: none
 	Key       [16]byte
@@ -40,7 +40,7 @@ type Lease struct {
 	Epoch     uint16   // of LeaseV2
 }
 
-// DurableKind is which durable handle context travels.
+// DurableKind is the kind of durable handle context.
 type DurableKind uint8
 
 // Kinds of durable handle contexts.
@@ -52,7 +52,7 @@ const (
 	DurableReconnectV2             // DH2C (2.2.13.2.12)
 )
 
-// Durable asks for a handle that outlives its connection, or for that handle back.
+// Durable requests a handle that survives its connection, or that handle again.
 type Durable struct {
 	Kind       DurableKind // NoDurable: none
 	FileID     FileID      // of the reconnects; V1 uses its persistent part too
@@ -61,13 +61,13 @@ type Durable struct {
 	Flags      uint32      // of V2: DurablePersistent
 }
 
-// CreateContexts are the extras of a CREATE request. The zero value asks for none.
+// CreateContexts are the create contexts of a request. The zero value has none.
 type CreateContexts struct {
 	Lease         Lease
 	Durable       Durable
 	MaximalAccess bool // MxAc (2.2.13.2.5)
 	QueryOnDiskID bool // QFid (2.2.13.2.9)
-	// Timewarp is the time of the snapshot to open (TWrp, 2.2.13.2.7); 0: the present.
+	// Timewarp is the time of the snapshot to open (TWrp, 2.2.13.2.7); 0: the current version.
 	Timewarp Filetime
 }
 
@@ -142,7 +142,7 @@ func (c *CreateContexts) append(dst []byte) []byte {
 	return dst
 }
 
-// linkContext appends the head of a context (2.2.13.2) and points the one before it here.
+// linkContext appends the header of a context (2.2.13.2) and links the one before to it.
 func linkContext(dst []byte, base int, last *int, name string, data int) []byte {
 	dst = pad(dst, base)
 	if *last >= 0 {

@@ -1,7 +1,7 @@
 package proto
 
-// CreateGrants is what a server granted of [CreateContexts] (2.2.14.2). Contexts of
-// other names are passed over.
+// CreateGrants are the [CreateContexts] that a server granted (2.2.14.2). Contexts of other names are
+// ignored.
 type CreateGrants struct {
 	Lease Lease
 	// Durable is DurableRequestV1 or DurableRequestV2 when the handle is durable.
@@ -9,7 +9,7 @@ type CreateGrants struct {
 	// DurableTimeout is how long the server keeps the handle, in milliseconds; of V2.
 	DurableTimeout uint32
 	DurableFlags   uint32 // of V2: DurablePersistent
-	// MaximalAccess is valid when HasMaximalAccess, which a server's refusal leaves false.
+	// MaximalAccess is valid when HasMaximalAccess is set, which is false when the server refused it.
 	MaximalAccess    Access
 	HasMaximalAccess bool
 	// DiskFileID and VolumeID are valid when HasDiskID.
@@ -17,8 +17,8 @@ type CreateGrants struct {
 	HasDiskID            bool
 }
 
-// decodeCreateGrants walks the list of contexts. Each step moves on by at least the
-// head of a context, so a loop cannot be built.
+// decodeCreateGrants iterates over the list of contexts. Each step moves on by at least the header of a
+// context, so a list cannot loop.
 func decodeCreateGrants(list []byte) (CreateGrants, error) {
 	const what = "create context"
 	var g CreateGrants

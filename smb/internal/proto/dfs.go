@@ -1,7 +1,7 @@
 package proto
 
-// AppendDFSReferralRequest appends the input of FSCTL_DFS_GET_REFERRALS: path, beginning
-// with one backslash, to be answered with entries of version 4 or below (MS-DFSC 2.2.2).
+// AppendDFSReferralRequest appends the input of FSCTL_DFS_GET_REFERRALS: path, which begins with one
+// backslash. It requests entries of version 4 or below (MS-DFSC 2.2.2).
 func AppendDFSReferralRequest(dst []byte, path string) []byte {
 	dst = le.AppendUint16(dst, 4)
 	dst = AppendUTF16(dst, path)
@@ -17,11 +17,10 @@ const (
 	referralEntryFixed        = 8
 )
 
-// Referrals is the answer to a referral request (MS-DFSC 2.2.4): it walks the entries. It
-// is a value: copying it copies the position.
+// Referrals is the answer to a referral request (MS-DFSC 2.2.4) and iterates over its entries. It is a value:
+// copying it copies the position.
 type Referrals struct {
-	// Consumed is the length in bytes, in UTF-16, of the start of the path that the
-	// targets stand for.
+	// Consumed is the length in bytes, in UTF-16, of the start of the path that the targets replace.
 	Consumed uint16
 	Flags    uint32
 
@@ -37,7 +36,7 @@ type Referral struct {
 	Version     uint16
 	TTL         uint32 // seconds; 0 in version 1
 	Flags       uint16
-	Path        []byte // what the target stands for, as asked
+	Path        []byte // the prefix that the target replaces, as requested
 	Target      []byte // \server\share\path, or the special name of a list
 	IsNameList  bool
 	NameCount   uint16
@@ -57,8 +56,8 @@ func DecodeReferrals(b []byte) (Referrals, error) {
 	}, nil
 }
 
-// Next moves to the next target and reports whether there is one; Err says afterwards
-// whether the walk ended well.
+// Next moves to the next target and reports whether there is one; when it returns false, Err says whether an
+// error ended the iteration.
 func (r *Referrals) Next() bool {
 	if r.err != nil || r.count == 0 {
 		return false
@@ -71,14 +70,14 @@ func (r *Referrals) Next() bool {
 	return true
 }
 
-// Referral is the target Next moved to, valid for as long as the message's buffer is (rule 3).
+// Referral is the target that Next moved to, valid until the message's buffer is freed (rule 3).
 func (r *Referrals) Referral() Referral { return r.cur }
 
-// Err is the error that ended the walk, nil after a whole one.
+// Err is the error that ended the iteration, nil after a complete one.
 func (r *Referrals) Err() error { return r.err }
 
-// entry reads the entry at the front. Names count from the start of their entry and may
-// lie behind all entries.
+// entry decodes the entry at the front. Offsets of names count from the start of their entry; names may lie
+// behind all entries.
 func (r *Referrals) entry() bool {
 	b := r.rest
 	if len(b) < referralEntryFixed {

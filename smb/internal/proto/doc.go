@@ -1,5 +1,5 @@
-// Package proto holds the messages of SMB 2 and 3 as they travel: encoders that
-// append a request to a caller's slice, and decoders that hand out views of a reply.
+// Package proto encodes and decodes the messages of SMB 2 and 3: encoders append a request to a caller's
+// slice, and decoders return views of a reply.
 //
 // # Conventions
 //

@@ -2,15 +2,15 @@ package proto
 
 // ErrorResponse is the body of a response whose status is an error (2.2.2).
 type ErrorResponse struct {
-	// Symlink is set, and HasSymlink, when the way led over a symbolic link that the
-	// client has to follow, with [StatusStoppedOnSymlink].
+	// Symlink is set, together with HasSymlink, when [StatusStoppedOnSymlink] reports a symbolic link that
+	// the client has to follow.
 	Symlink    SymlinkError
 	HasSymlink bool
-	// Required is the length the output would have needed, with [StatusBufferTooSmall]; else 0.
+	// Required is the length that the output would have needed, with [StatusBufferTooSmall]; else 0.
 	Required uint32
 }
 
-// SymlinkError says where a symbolic link in the way leads (2.2.2.2.1).
+// SymlinkError describes the symbolic link at which the server stopped (2.2.2.2.1).
 type SymlinkError struct {
 	// Unparsed is the length in bytes, in UTF-16, of the end of the path that lies behind the link.
 	Unparsed   uint16
@@ -26,9 +26,9 @@ const (
 	symlinkErrorMinimum = 28
 )
 
-// DecodeErrorResponse reads an ERROR response. With status and dialect it knows which
-// data to expect; data of other kinds is passed over. Some servers send an error with
-// the body its command would have, or with none: that reads as one without data.
+// DecodeErrorResponse reads an ERROR response. status and dialect say which data to expect; data of other
+// kinds is ignored. Some servers send an error with the body of the command's response, or with none: that is
+// decoded as an error without data.
 func DecodeErrorResponse(msg []byte, status Status, dialect Dialect) (ErrorResponse, error) {
 	const name = "ERROR response"
 	var r ErrorResponse
@@ -46,7 +46,7 @@ func DecodeErrorResponse(msg []byte, status Status, dialect Dialect) (ErrorRespo
 	return r, r.data(data, status)
 }
 
-// contexts reads the list that 3.1.1 wraps error data in (2.2.2.1).
+// contexts reads the list of error contexts that holds the error data in 3.1.1 (2.2.2.1).
 func (r *ErrorResponse) contexts(b []byte, count int, status Status) error {
 	const name = "error context"
 	for i := range count {

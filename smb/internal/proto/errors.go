@@ -2,12 +2,12 @@ package proto
 
 import "errors"
 
-// ErrMalformed is matched by every error a decoder returns: the peer broke the protocol.
+// ErrMalformed is matched by every error of a decoder.
 var ErrMalformed = errors.New("smb: malformed message from the server")
 
-// FormatError says what was wrong with a message. It matches [ErrMalformed].
+// FormatError describes a malformed message. It matches [ErrMalformed].
 type FormatError struct {
-	// Message names the message or structure, Reason what was wrong with it.
+	// Message is the name of the message or structure, Reason what is wrong with it.
 	Message, Reason string
 }
 

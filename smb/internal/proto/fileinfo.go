@@ -16,7 +16,7 @@ func (i *BasicInfo) Append(dst []byte) []byte {
 	return le.AppendUint32(dst, 0)
 }
 
-// NetworkOpenInfo is what a stat wants, in one structure (MS-FSCC 2.4.34).
+// NetworkOpenInfo holds everything that Stat needs in one structure (MS-FSCC 2.4.34).
 type NetworkOpenInfo struct {
 	Times      FileTimes
 	Allocation uint64 // bytes
@@ -57,11 +57,11 @@ func DecodeInternalInfo(b []byte) (uint64, error) {
 	return le.Uint64(b), nil
 }
 
-// FSFullSizeInfo is the room on a filesystem (MS-FSCC 2.5.4).
+// FSFullSizeInfo is the size and free space of a file system (MS-FSCC 2.5.4).
 type FSFullSizeInfo struct {
 	TotalUnits     uint64 // allocation units
-	AvailableUnits uint64 // those this user may still use
-	FreeUnits      uint64 // those free for anybody
+	AvailableUnits uint64 // those available to this user
+	FreeUnits      uint64 // those free in all
 	SectorsPerUnit uint32
 	BytesPerSector uint32
 }

@@ -13,8 +13,8 @@ const FiletimeKeep Filetime = ^Filetime(0)
 // 11644473600 s lie between 1601 and 1970.
 const filetimeEpoch = 11644473600
 
-// NewFiletime is t, rounded down to 100 ns. Moments before 1601, the zero time.Time
-// among them, give 0; those past what 63 bits hold give the last one.
+// NewFiletime is t, rounded down to 100 ns. Times before 1601, such as the zero time.Time, give 0; those
+// beyond 63 bits give the largest value.
 func NewFiletime(t time.Time) Filetime {
 	sec := t.Unix() + filetimeEpoch
 	if sec < 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// inside fails when view does not lie within b: a decoder may hand out nothing else.
+// inside fails when a view does not lie within b: a decoder may return no other memory.
 func inside(t *testing.T, b []byte, views ...[]byte) {
 	t.Helper()
 	for _, v := range views {
@@ -21,11 +21,11 @@ func inside(t *testing.T, b []byte, views ...[]byte) {
 func allowed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && !errors.Is(err, ErrMalformed) {
-		t.Errorf("an error that does not say whose fault it is: %v", err)
+		t.Errorf("an error that does not match ErrMalformed: %v", err)
 	}
 }
 
-// walk runs an iterator to its end, which has to come within one step per four bytes.
+// walk runs an iterator to its end, which must come within one step per four bytes.
 func walk(t *testing.T, b []byte, next func() bool, err func() error) {
 	t.Helper()
 	steps := 0

@@ -3,7 +3,7 @@ package proto
 // HeaderSize is the length in bytes of the SMB2 header (2.2.1).
 const HeaderSize = 64
 
-// Offsets in bytes of header fields that are filled in or read on their own (2.2.1).
+// Offsets in bytes of header fields that are written or read separately (2.2.1).
 const (
 	OffsetCreditCharge = 6
 	OffsetStatus       = 8
@@ -97,12 +97,12 @@ type Header struct {
 	// Status is the outcome in a response, the channel sequence in a request of 3.x.
 	Status  Status
 	Command Command
-	// Credits is the number asked for in a request and granted in a response.
+	// Credits is the number requested in a request and granted in a response.
 	Credits     uint16
 	Flags       Flags
 	NextCommand uint32
 	MessageID   uint64
-	// AsyncID stands in the place of TreeID when Flags has FlagAsync (2.2.1.1).
+	// AsyncID replaces TreeID when Flags has FlagAsync (2.2.1.1).
 	AsyncID   uint64
 	TreeID    uint32
 	SessionID uint64

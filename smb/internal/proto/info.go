@@ -1,6 +1,6 @@
 package proto
 
-// InfoType is what a QUERY_INFO or SET_INFO is about (2.2.37, 2.2.39).
+// InfoType is the object of a QUERY_INFO or SET_INFO (2.2.37, 2.2.39).
 type InfoType uint8
 
 // Info types (2.2.37).
@@ -10,7 +10,7 @@ const (
 	InfoSecurity   InfoType = 3
 )
 
-// InfoClass is which structure travels; its meaning depends on the InfoType.
+// InfoClass is the class of the structure; its meaning depends on the InfoType.
 type InfoClass uint8
 
 // Classes of InfoFile (MS-FSCC 2.4) and of InfoFilesystem (MS-FSCC 2.5).
@@ -47,12 +47,12 @@ const (
 	SACLSecurity  SecurityInformation = 8
 )
 
-// QueryInfoRequest asks about a file, its filesystem or its security (2.2.37).
+// QueryInfoRequest queries a file, its file system or its security descriptor (2.2.37).
 type QueryInfoRequest struct {
 	Type   InfoType
 	Class  InfoClass
 	Output uint32 // bytes the answer may have
-	// Security is what to answer when Type is InfoSecurity; 0 otherwise.
+	// Security says which parts to return when Type is InfoSecurity; 0 otherwise.
 	Security SecurityInformation
 	FileID   FileID
 }
@@ -77,7 +77,7 @@ func DecodeQueryInfoResponse(msg []byte) ([]byte, error) {
 	return decodeOutput(msg, "QUERY_INFO response")
 }
 
-// SetInfoRequest changes something of a file (2.2.39). The reply has no data.
+// SetInfoRequest changes attributes of a file (2.2.39). The reply has no data.
 type SetInfoRequest struct {
 	Type     InfoType
 	Class    InfoClass

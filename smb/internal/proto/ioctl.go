@@ -26,12 +26,12 @@ const ioctlFixed = 56
 // file system control codes, and are sent as such.
 type IoctlRequest struct {
 	Code   uint32
-	FileID FileID // NoFileID for a code that is about no file
+	FileID FileID // NoFileID for a code that concerns no file
 	Input  []byte // borrowed for the call
 	Output uint32 // bytes the answer may have
 }
 
-// NoFileID is the id that stands in an IOCTL about no file (2.2.31).
+// NoFileID is the id in an IOCTL that concerns no file (2.2.31).
 func NoFileID() FileID { return RelatedFileID() }
 
 // Size is the number of bytes Append adds.
@@ -65,8 +65,8 @@ type IoctlResponse struct {
 	Output []byte // aliases the message
 }
 
-// DecodeIoctlResponse reads an IOCTL response. That of a COPYCHUNK that failed with
-// [StatusInvalidParameter] and lengths a server allows has this form too.
+// DecodeIoctlResponse reads an IOCTL response. The response of a COPYCHUNK that failed with
+// [StatusInvalidParameter] and holds the server's limits has this form, too.
 func DecodeIoctlResponse(msg []byte) (IoctlResponse, error) {
 	const name = "IOCTL response"
 	b, err := body(msg, name, 49, 48)
@@ -80,8 +80,8 @@ func DecodeIoctlResponse(msg []byte) (IoctlResponse, error) {
 	return IoctlResponse{Code: le.Uint32(b[4:]), FileID: decodeFileID(b[8:]), Output: out}, nil
 }
 
-// ValidateNegotiate is the input of FSCTL_VALIDATE_NEGOTIATE_INFO: the NEGOTIATE request
-// over again, now signed (2.2.31.4).
+// ValidateNegotiate is the input of FSCTL_VALIDATE_NEGOTIATE_INFO: the NEGOTIATE request, repeated with a
+// signature (2.2.31.4).
 type ValidateNegotiate struct {
 	Capabilities Capabilities
 	GUID         [16]byte
@@ -101,7 +101,7 @@ func (v *ValidateNegotiate) Append(dst []byte) []byte {
 	return dst
 }
 
-// ValidatedNegotiate is what the server says it answered (2.2.32.6).
+// ValidatedNegotiate is the server's repeated answer to NEGOTIATE (2.2.32.6).
 type ValidatedNegotiate struct {
 	Capabilities Capabilities
 	GUID         [16]byte

@@ -54,7 +54,7 @@ const (
 	CapNotifications     Capabilities = 0x80
 )
 
-// NegotiateRequest offers dialects and, when 3.1.1 is among them, what goes with it (2.2.3).
+// NegotiateRequest offers dialects and, when 3.1.1 is among them, negotiate contexts (2.2.3).
 type NegotiateRequest struct {
 	Dialects     []Dialect
 	SecurityMode SecurityMode
@@ -121,8 +121,8 @@ type NegotiateResponse struct {
 	MaxRead       uint32 // bytes
 	MaxWrite      uint32 // bytes
 	SystemTime    Filetime
-	SecurityToken []byte // SPNEGO's first token, may be empty; aliases the message
-	// Contexts holds what 3.1.1 adds; it is zero below that.
+	SecurityToken []byte // SPNEGO's first token; may be empty; aliases the message
+	// Contexts are the negotiate contexts of 3.1.1; zero below.
 	Contexts NegotiateContexts
 }
 

@@ -27,7 +27,7 @@ type SigningAlgorithm uint16
 // Signing algorithms (2.2.3.1.7).
 const (
 	SigningHMACSHA256 SigningAlgorithm = 0 // the only one of 2.x
-	SigningAESCMAC    SigningAlgorithm = 1 // what 3.x uses when nothing was negotiated
+	SigningAESCMAC    SigningAlgorithm = 1 // the default of 3.x when none was negotiated
 	SigningAESGMAC    SigningAlgorithm = 2
 )
 
@@ -40,7 +40,7 @@ func (a SigningAlgorithm) String() string {
 	return "signing algorithm " + hex(uint32(a))
 }
 
-// HashSHA512 is the one preauthentication hash there is (2.2.3.1.1).
+// HashSHA512 is the only preauthentication hash (2.2.3.1.1).
 const HashSHA512 uint16 = 1
 
 // Types of negotiate contexts (2.2.3.1).
@@ -51,13 +51,13 @@ const (
 	contextSigning    = 8
 )
 
-// NegotiateContexts is what a 3.1.1 server answered (2.2.4.1). Contexts of other kinds,
-// compression among them, are passed over.
+// NegotiateContexts are the contexts of a 3.1.1 server's answer (2.2.4.1). Contexts of other kinds, such as
+// compression, are ignored.
 type NegotiateContexts struct {
-	// HasPreauth reports whether the server sent its preauthentication context at all;
-	// 3.2.5.2 wants the connection ended otherwise.
+	// HasPreauth reports whether the server sent its preauthentication context; without it 3.2.5.2 requires
+	// that the connection be ended.
 	HasPreauth bool
-	// PreauthHash is its choice, HashSHA512 if it obeys.
+	// PreauthHash is its choice; only HashSHA512 is valid.
 	PreauthHash uint16
 	// Cipher is CipherNone when it chose none.
 	Cipher Cipher
@@ -158,8 +158,8 @@ func decodeNegotiateContexts(msg []byte, off uint32, count uint16) (NegotiateCon
 	return c, nil
 }
 
-// decode takes in one context. A response holds exactly one algorithm of each kind
-// (3.2.5.2), and each kind once.
+// decode decodes one context. A response holds exactly one algorithm of each kind (3.2.5.2), and each kind
+// once.
 func (c *NegotiateContexts) decode(kind uint16, b []byte) error {
 	switch kind {
 	case contextPreauth:

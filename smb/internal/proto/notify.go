@@ -19,8 +19,8 @@ const (
 // NotifyTree asks for changes in directories below as well (2.2.35).
 const NotifyTree uint16 = 1
 
-// ChangeNotifyRequest asks for the next changes in a directory (2.2.35). The
-// answer may take for ever; it is ended by a CANCEL.
+// ChangeNotifyRequest requests the next changes in a directory (2.2.35). The answer may never come; a CANCEL
+// ends the wait.
 type ChangeNotifyRequest struct {
 	Flags  uint16
 	Output uint32 // bytes the answer may have
@@ -59,22 +59,22 @@ type NotifyEvent struct {
 	Name   []byte // UTF-16LE, relative to the directory; aliases the message
 }
 
-// NotifyEvents walks the changes of one response. It is a value: copying it copies the
-// position. One without events is the server saying that there were too many.
+// NotifyEvents iterates over the changes of one response. It is a value: copying it copies the position. A
+// response without events means that there were too many changes.
 type NotifyEvents struct {
 	rest []byte
 	cur  NotifyEvent
 	err  error
 }
 
-// DecodeChangeNotifyResponse reads a CHANGE_NOTIFY response (2.2.36), which is aliased.
+// DecodeChangeNotifyResponse reads a CHANGE_NOTIFY response (2.2.36). The iterator aliases it.
 func DecodeChangeNotifyResponse(msg []byte) (NotifyEvents, error) {
 	b, err := decodeOutput(msg, "CHANGE_NOTIFY response")
 	return NotifyEvents{rest: b}, err
 }
 
-// Next moves to the next change and reports whether there is one; Err says afterwards
-// whether the walk ended well.
+// Next moves to the next change and reports whether there is one; when it returns false, Err says whether an
+// error ended the iteration.
 func (e *NotifyEvents) Next() bool {
 	if e.err != nil || len(e.rest) == 0 {
 		return false
@@ -93,9 +93,8 @@ func (e *NotifyEvents) Next() bool {
 	return true
 }
 
-// Event is the change Next moved to. Its name is valid for as long as the message's
-// buffer is (rule 3).
+// Event is the change that Next moved to. Its name is valid until the message's buffer is freed (rule 3).
 func (e *NotifyEvents) Event() NotifyEvent { return e.cur }
 
-// Err is the error that ended the walk, nil after a whole one.
+// Err is the error that ended the iteration, nil after a complete one.
 func (e *NotifyEvents) Err() error { return e.err }

@@ -1,7 +1,6 @@
 package proto
 
-// OPLOCK_BREAK carries two things, told apart by their size: breaks of oplocks and breaks
-// of leases.
+// OPLOCK_BREAK has two forms, distinguished by their size: breaks of oplocks and breaks of leases.
 
 const (
 	oplockBreakSize = 24
@@ -9,14 +8,13 @@ const (
 	leaseAckSize    = 36
 )
 
-// Break is an OPLOCK_BREAK notification, which comes unasked with
-// [UnsolicitedMessageID] (2.2.23).
+// Break is an OPLOCK_BREAK notification, which answers no request and has [UnsolicitedMessageID] (2.2.23).
 type Break struct {
-	// IsLease tells which of the two groups below is meant.
+	// IsLease says which of the two groups of fields below is valid.
 	IsLease bool
 
 	FileID FileID      // of an oplock
-	Oplock OplockLevel // what it is broken to
+	Oplock OplockLevel // the new level
 
 	LeaseKey     [16]byte
 	NewEpoch     uint16

@@ -15,8 +15,8 @@ func decodeOutput(msg []byte, name string) ([]byte, error) {
 	return out, nil
 }
 
-// chained walks records that are linked by a NextEntryOffset at their beginning
-// (MS-FSCC 2.4). Each step moves on by at least the fixed part, so a loop cannot be built.
+// chained iterates over records that are linked by a NextEntryOffset at their beginning (MS-FSCC 2.4). Each
+// step moves on by at least the fixed part, so records cannot loop.
 func chained(b []byte, name string, fixed int) (cur, rest []byte, err error) {
 	if len(b) < fixed {
 		return nil, nil, malformed(name, reasonShort)

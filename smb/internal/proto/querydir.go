@@ -13,7 +13,7 @@ const (
 	QueryReopen      QueryDirectoryFlags = 0x10 // restart with another pattern
 )
 
-// QueryDirectoryRequest asks for the next entries of a directory (2.2.33).
+// QueryDirectoryRequest requests the next entries of a directory (2.2.33).
 type QueryDirectoryRequest struct {
 	Class   uint8 // FileIDBothDirectoryInformation
 	Flags   QueryDirectoryFlags
@@ -50,14 +50,14 @@ type DirEntry struct {
 	EndOfFile  uint64 // bytes
 	Allocation uint64 // bytes
 	Attributes Attributes
-	// ReparseTag is what kind of reparse point it is when Attributes has
-	// AttrReparsePoint: the field holds the size of extended attributes otherwise.
+	// ReparseTag is the tag of the reparse point when Attributes has AttrReparsePoint; otherwise the field
+	// holds the size of the extended attributes.
 	ReparseTag uint32
 	FileID     uint64
 	Name       []byte // UTF-16LE, aliases the message
 }
 
-// DirEntries walks the entries of one response. It is a value: copying it copies the position.
+// DirEntries iterates over the entries of one response. It is a value: copying it copies the position.
 type DirEntries struct {
 	rest []byte
 	cur  DirEntry
@@ -66,8 +66,8 @@ type DirEntries struct {
 
 const dirEntryFixed = 104
 
-// Next moves to the next entry and reports whether there is one; Err says afterwards
-// whether the walk ended well.
+// Next moves to the next entry and reports whether there is one; when it returns false, Err says whether an
+// error ended the iteration.
 func (e *DirEntries) Next() bool {
 	if e.err != nil || len(e.rest) == 0 {
 		return false
@@ -98,9 +98,8 @@ func (e *DirEntries) Next() bool {
 	return true
 }
 
-// Entry is the entry Next moved to. Its name is valid for as long as the message's
-// buffer is (rule 3).
+// Entry is the entry that Next moved to. Its name is valid until the message's buffer is freed (rule 3).
 func (e *DirEntries) Entry() DirEntry { return e.cur }
 
-// Err is the error that ended the walk, nil after a whole one.
+// Err is the error that ended the iteration, nil after a complete one.
 func (e *DirEntries) Err() error { return e.err }

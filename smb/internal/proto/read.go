@@ -1,6 +1,6 @@
 package proto
 
-// ReadUnbuffered asks the server to read around its cache (2.2.19); 3.0.2 and later.
+// ReadUnbuffered asks the server to bypass its cache (2.2.19); 3.0.2 and later.
 const ReadUnbuffered uint8 = 1
 
 // ReadRequest reads from a file or pipe (2.2.19).
@@ -21,8 +21,8 @@ func (r *ReadRequest) Size() int { return ReadRequestSize }
 // Append appends the request's body behind its header.
 func (r *ReadRequest) Append(dst []byte) []byte {
 	dst = le.AppendUint16(dst, 49)
-	// Padding is where the server is asked to put the data: right behind the fixed part,
-	// so that a reader knows how much to read before it (the server may ignore it).
+	// Padding is the offset at which the server is asked to put the data: directly behind the fixed part, so
+	// that a receiver knows how much to read before the data. The server may ignore it.
 	dst = append(dst, HeaderSize+readFixed, r.Flags)
 	dst = le.AppendUint32(dst, r.Length)
 	dst = le.AppendUint64(dst, r.Offset)
@@ -36,11 +36,10 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 
 const readFixed = 16
 
-// ReadResponsePrefix is how many bytes of a READ response, header included, must be at
-// hand for [DecodeReadPrefix].
+// ReadResponsePrefix is how many bytes of a READ response, with its header, [DecodeReadPrefix] needs.
 const ReadResponsePrefix = HeaderSize + readFixed
 
-// ReadResponse is what was read (2.2.20).
+// ReadResponse holds the data read (2.2.20).
 type ReadResponse struct {
 	Data      []byte // aliases the message
 	Remaining uint32 // bytes that remain in a pipe's message
@@ -59,16 +58,16 @@ func DecodeReadResponse(msg []byte) (ReadResponse, error) {
 	return ReadResponse{Data: data, Remaining: p.Remaining}, nil
 }
 
-// ReadPrefix is where the data of a READ response stands, before it has been received.
+// ReadPrefix is the position of the data in a READ response that has not been received completely.
 type ReadPrefix struct {
 	Offset    uint32 // of the data, in bytes from the header; at least ReadResponsePrefix unless Length is 0
 	Length    uint32 // of the data, in bytes; as the peer declares it
 	Remaining uint32
 }
 
-// DecodeReadPrefix reads the first [ReadResponsePrefix] bytes of a READ response, so that
-// its data can be received straight to where it belongs. The caller compares Offset and
-// Length with the length of the frame and with what it asked for: nothing else has.
+// DecodeReadPrefix reads the first [ReadResponsePrefix] bytes of a READ response, so that its data can be
+// received directly at its destination. The caller must check Offset and Length against the length of the
+// frame and of its request: nothing else does.
 func DecodeReadPrefix(msg []byte) (ReadPrefix, error) {
 	const name = "READ response"
 	b, err := body(msg, name, 17, readFixed)

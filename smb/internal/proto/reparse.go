@@ -20,13 +20,12 @@ const (
 	ReparseTagCloud      uint32 = 0x9000001a // sixteen tags that differ in bits 12 to 15
 )
 
-// IsNameSurrogate reports whether the file or directory that has the tag stands for
-// another one (MS-FSCC 2.1.2.1): what is read under its name is not its own.
+// IsNameSurrogate reports whether the file or directory with the tag represents another one (MS-FSCC
+// 2.1.2.1), whose data is read under its name.
 func IsNameSurrogate(tag uint32) bool { return tag&0x20000000 != 0 }
 
-// IsTransparent reports whether a file or directory with the tag behaves like one
-// without: its data is stored otherwise, deduplicated, compressed or in a remote tier, and the server
-// fetches it when it is read.
+// IsTransparent reports whether a file or directory with the tag behaves like one without: its data is stored
+// differently, deduplicated, compressed or in a remote tier, and the server fetches it when it is read.
 func IsTransparent(tag uint32) bool {
 	switch tag {
 	case ReparseTagDedup, ReparseTagWOF, ReparseTagHSM, ReparseTagHSM2, ReparseTagSIS, ReparseTagWIM,
@@ -36,7 +35,7 @@ func IsTransparent(tag uint32) bool {
 	return tag&^0xf000 == ReparseTagCloud
 }
 
-// SymlinkRelative says that a link's target counts from the directory it is in (MS-FSCC 2.1.2.4).
+// SymlinkRelative says that a link's target is relative to its directory (MS-FSCC 2.1.2.4).
 const SymlinkRelative uint32 = 1
 
 // Reparse is the target of a symbolic link or mount point (MS-FSCC 2.1.2.4, 2.1.2.5).
@@ -47,8 +46,8 @@ type Reparse struct {
 	Print      []byte // UTF-16LE, aliases the message; what it shows
 }
 
-// DecodeReparse reads the output of FSCTL_GET_REPARSE_POINT. Of tags other than those of
-// symbolic links and mount points only the tag is given.
+// DecodeReparse reads the output of FSCTL_GET_REPARSE_POINT. For tags other than those of symbolic links and
+// mount points only the tag is set.
 func DecodeReparse(b []byte) (Reparse, error) {
 	const name = "reparse point"
 	if len(b) < 8 {
@@ -78,7 +77,7 @@ func DecodeReparse(b []byte) (Reparse, error) {
 	return r, nil
 }
 
-// reparseNames cuts the two names out of paths by the four fields at the start of fields.
+// reparseNames returns the two names in paths, by the four fields at the start of fields.
 func reparseNames(fields, paths []byte) (substitute, print []byte, ok bool) {
 	substitute, ok = slice(paths, uint32(le.Uint16(fields)), uint32(le.Uint16(fields[2:])))
 	if !ok {
@@ -88,8 +87,8 @@ func reparseNames(fields, paths []byte) (substitute, print []byte, ok bool) {
 	return substitute, print, ok
 }
 
-// AppendSymlink appends the input of FSCTL_SET_REPARSE_POINT that makes a symbolic link
-// (MS-FSCC 2.1.2.4). The target has backslashes; one name serves as both.
+// AppendSymlink appends the input of FSCTL_SET_REPARSE_POINT that makes a symbolic link (MS-FSCC 2.1.2.4).
+// The target has backslashes; it is used for both names.
 func AppendSymlink(dst []byte, target string, flags uint32) []byte {
 	n := UTF16Len(target)
 	dst = le.AppendUint32(dst, ReparseTagSymlink)

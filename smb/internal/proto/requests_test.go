@@ -91,7 +91,7 @@ func TestNegotiateContextsAligned(t *testing.T) {
 	if off&7 != 0 || count != 4 {
 		t.Fatalf("%d contexts at %d", count, off)
 	}
-	// the reader of a response wants the contexts behind 128 bytes; make room in front
+	// the decoder of a response expects the contexts behind 128 bytes, so make space in front
 	shifted := append(make([]byte, 128), msg...)
 	c, err := decodeNegotiateContexts(shifted, off+128, count)
 	if err != nil || !c.HasPreauth || c.PreauthHash != HashSHA512 || c.Cipher != CipherAES128GCM || !c.HasSigning || c.Signing != SigningAESGMAC {
@@ -107,7 +107,7 @@ func TestCreateContextsReadBack(t *testing.T) {
 	if off&7 != 0 || int(off+n) != len(msg) {
 		t.Fatalf("%d bytes of contexts at %d of %d", n, off, len(msg))
 	}
-	// a request's empty MxAc and QFid are too short for a response's: take them out
+	// the MxAc and QFid of a request are empty, too short for a response: remove them
 	want := r.Contexts.Lease
 	r.Contexts = CreateContexts{Lease: r.Contexts.Lease, Durable: r.Contexts.Durable}
 	g, err := decodeCreateGrants(r.Contexts.append(nil))

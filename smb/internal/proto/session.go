@@ -27,7 +27,7 @@ func (r *SessionSetupRequest) Append(dst []byte) []byte {
 	return append(dst, r.Token...)
 }
 
-// SessionFlags say what kind of session it became (2.2.6).
+// SessionFlags are properties of the session (2.2.6).
 type SessionFlags uint16
 
 // Session flags (2.2.6).

@@ -2,11 +2,11 @@ package proto
 
 // Structures of SET_INFO. Each Append function appends one to dst.
 
-// RenameInfo moves a file to another name of its share (MS-FSCC 2.4.42.2), or, as
-// ClassLink, gives it that name besides (MS-FSCC 2.4.28.2).
+// RenameInfo moves a file to another name of its share (MS-FSCC 2.4.42.2); as ClassLink it adds the name
+// (MS-FSCC 2.4.28.2).
 type RenameInfo struct {
 	Name string // relative to the share, with backslashes
-	// Replace is whether a file of that name gives way.
+	// Replace is whether an existing file of that name is replaced.
 	Replace bool
 }
 

@@ -2,19 +2,19 @@ package proto
 
 import "sort"
 
-// Status is an NTSTATUS (MS-ERREF 2.3.1). Comparing it to one of the Status constants
-// is how an outcome is told; as an error it prints its name.
+// Status is an NTSTATUS (MS-ERREF 2.3.1). It is compared with the Status constants; as an error it prints its
+// name.
 type Status uint32
 
-// Success reports whether s is a success or information severity, which means that the
-// request was carried out (or, for [StatusPending], taken in hand).
+// Success reports whether s has success or information severity, which means that the request was carried out
+// (or, for [StatusPending], accepted).
 func (s Status) Success() bool { return s>>30 < 2 }
 
 // Warning reports whether s has warning severity, as [StatusBufferOverflow] has.
 func (s Status) Warning() bool { return s>>30 == 2 }
 
-// String is the name of s in MS-ERREF ("STATUS_ACCESS_DENIED"), or its hexadecimal
-// value when this table does not know it.
+// String is the name of s in MS-ERREF ("STATUS_ACCESS_DENIED"), or its hexadecimal value when the table of
+// names lacks it.
 func (s Status) String() string {
 	i := sort.Search(len(statusNames), func(i int) bool { return statusNames[i].status >= s })
 	if i < len(statusNames) && statusNames[i].status == s {

@@ -1,6 +1,6 @@
 package proto
 
-// The statuses that a client of SMB 2 and 3 meets (MS-ERREF 2.3.1).
+// Statuses that a client of SMB 2 and 3 receives (MS-ERREF 2.3.1).
 const (
 	StatusSuccess                          Status = 0x00000000
 	StatusPending                          Status = 0x00000103

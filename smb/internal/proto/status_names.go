@@ -1,6 +1,6 @@
 package proto
 
-// statusNames is in ascending order of status, for a binary search; a test holds it to that.
+// statusNames is in ascending order of status, for a binary search; a test checks the order.
 var statusNames = [...]struct {
 	status Status
 	name   string

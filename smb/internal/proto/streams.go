@@ -67,8 +67,8 @@ func DecodeEAs(b []byte) ([]EA, error) {
 	return list, nil
 }
 
-// DecodeSnapshots reads the output of FSCTL_SRV_ENUMERATE_SNAPSHOTS: how many there are,
-// how many bytes it takes to name them all, and the names that fitted in (2.2.32.2).
+// DecodeSnapshots reads the output of FSCTL_SRV_ENUMERATE_SNAPSHOTS: the number of snapshots, the bytes
+// needed for all their names, and the names that fitted (2.2.32.2).
 func DecodeSnapshots(b []byte) (count, size uint32, names []string, err error) {
 	const name = "SRV_SNAPSHOT_ARRAY"
 	if len(b) < 12 {

@@ -64,5 +64,5 @@ func TestFiletime(t *testing.T) {
 	if f := NewFiletime(time.Unix(1<<60, 0)); f != 1<<63-1 {
 		t.Errorf("the far future: %d", f)
 	}
-	_ = FiletimeKeep.Time() // far, but no panic
+	_ = FiletimeKeep.Time() // out of range, but no panic
 }

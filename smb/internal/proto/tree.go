@@ -1,6 +1,6 @@
 package proto
 
-// TreeConnectRequest asks for a share (2.2.9).
+// TreeConnectRequest connects to a share (2.2.9).
 type TreeConnectRequest struct {
 	// Path is \\server\share; at most 65535 bytes as UTF-16.
 	Path string
@@ -18,7 +18,7 @@ func (r *TreeConnectRequest) Append(dst []byte) []byte {
 	return AppendUTF16(dst, r.Path)
 }
 
-// ShareType is what a share holds (2.2.10).
+// ShareType is the type of a share's resource (2.2.10).
 type ShareType uint8
 
 // Share types (2.2.10).
@@ -31,7 +31,7 @@ const (
 // ShareFlags are properties of a share (2.2.10).
 type ShareFlags uint32
 
-// Share flags a client acts on (2.2.10).
+// Share flags that a client uses (2.2.10).
 const (
 	ShareFlagDFS          ShareFlags = 0x00000001
 	ShareFlagDFSRoot      ShareFlags = 0x00000002
@@ -39,10 +39,10 @@ const (
 	ShareFlagCompressData ShareFlags = 0x00100000
 )
 
-// ShareCapabilities are abilities of a share (2.2.10).
+// ShareCapabilities are capabilities of a share (2.2.10).
 type ShareCapabilities uint32
 
-// Share capabilities a client acts on (2.2.10).
+// Share capabilities that a client uses (2.2.10).
 const (
 	ShareCapDFS                    ShareCapabilities = 0x08
 	ShareCapContinuousAvailability ShareCapabilities = 0x10

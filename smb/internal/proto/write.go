@@ -9,12 +9,12 @@ const (
 	WriteUnbuffered WriteFlags = 2
 )
 
-// WriteRequestSize is the length in bytes of a WRITE request's body before the data,
-// which stands right behind it.
+// WriteRequestSize is the length in bytes of a WRITE request's body before the data, which follows it
+// directly.
 const WriteRequestSize = 48
 
-// WriteRequest writes to a file or pipe (2.2.21). The data itself is the caller's to
-// send right behind what Append gives: it is never copied here.
+// WriteRequest writes to a file or pipe (2.2.21). The caller sends the data directly behind the result of
+// Append: it is not copied.
 type WriteRequest struct {
 	Length uint32 // of the data, bytes
 	Offset uint64 // bytes; ignored for a pipe

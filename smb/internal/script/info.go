@@ -2,11 +2,10 @@ package script
 
 import "github.com/tarn-go/tarn/smb/internal/proto"
 
-// filetime is every time of the file.
+// filetime is the value of every time of the file.
 const filetime = 133_000_000_000_000_000
 
-// queryInfo answers m, a QUERY_INFO, with the structures that a stat asks for. Everything else is
-// refused.
+// queryInfo answers m, a QUERY_INFO, with the structures that Stat requests. Other classes are refused.
 func (c *Conn) queryInfo(m *Message) error {
 	const file = 1 // MS-SMB2 2.2.37, InfoType
 	var info [104]byte

@@ -2,7 +2,7 @@ package script
 
 import "github.com/tarn-go/tarn/smb/internal/proto"
 
-// Entry is one entry of a directory that a hook makes up.
+// Entry is a directory entry that a hook returns.
 type Entry struct {
 	Name       string
 	Attributes proto.Attributes
@@ -35,8 +35,7 @@ func (c *Conn) List(m *Message, entries ...Entry) error {
 	return c.Reply(m, 0, b, AsAsked)
 }
 
-// Opened answers m, a CREATE, with spoil's changes to the body of a good reply. contexts
-// follow it, encoded.
+// Opened answers m, a CREATE: spoil changes the body of a valid reply, and the encoded contexts follow it.
 func (c *Conn) Opened(m *Message, contexts []byte, spoil func(body []byte)) error {
 	b := make([]byte, 88, 88+len(contexts))
 	b[0] = 89
@@ -53,7 +52,7 @@ func (c *Conn) Opened(m *Message, contexts []byte, spoil func(body []byte)) erro
 	return c.Reply(m, 0, append(b, contexts...), AsAsked)
 }
 
-// NameOf is the name that m, a CREATE, asks for.
+// NameOf is the name that m, a CREATE, opens.
 func NameOf(m *Message) string {
 	at, n := int(le.Uint16(m.Body[44:]))-proto.HeaderSize, int(le.Uint16(m.Body[46:]))
 	if n == 0 {

@@ -13,12 +13,12 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Account is a user who logs in by NTLM, as real clients do, through SPNEGO.
+// Account is a user who logs in with NTLM through SPNEGO.
 type Account struct{ User, Password string }
 
 var errLogin = errors.New("script: the client cannot be logged in")
 
-// offers are what a client's negotiate contexts offer (MS-SMB2 2.2.3.1).
+// offers are the algorithms in a client's negotiate contexts (MS-SMB2 2.2.3.1).
 type offers struct {
 	ciphers []proto.Cipher
 	signers []proto.SigningAlgorithm // none: the client knows no such context
@@ -49,8 +49,8 @@ func readOffers(m *Message) (o offers) {
 	return o
 }
 
-// loginNTLM answers m, a SESSION_SETUP of the account's user, and reports whether it was the last. The
-// keys of the session follow from key.
+// loginNTLM answers m, a SESSION_SETUP of the account's user, and reports whether it was the last. The keys
+// of the session are derived from key.
 func (c *Conn) loginNTLM(m *Message) (key []byte, err error) {
 	at := bytes.Index(m.Body, []byte("NTLMSSP\x00\x03\x00\x00\x00"))
 	if at >= 0 {

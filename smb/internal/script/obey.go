@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Obey answers m as a good server would.
+// Obey answers m as a correct server does.
 func (c *Conn) Obey(m *Message) error { return c.obey(m) }
 
 func (c *Conn) obey(m *Message) error {
@@ -66,7 +66,7 @@ func (c *Conn) negotiate(m *Message) error {
 	d := c.dialect()
 	c.signing, c.answersSigning = c.S.Signing, true
 	if c.S.Account != nil && d == proto.Dialect311 {
-		// A real client is answered as it asked: with CMAC where it does not know how to choose.
+		// A client is answered according to its offers: with CMAC when it offers no signing algorithms.
 		o := readOffers(m)
 		if c.S.Cipher != 0 && !slices.Contains(o.ciphers, c.S.Cipher) {
 			return errLogin
@@ -144,7 +144,7 @@ func (c *Conn) login(m *Message) error {
 			return err
 		}
 	}
-	again := c.setUp // the keys stay as they are (3.3.5.5.3)
+	again := c.setUp // the keys stay the same (3.3.5.5.3)
 	c.session, c.setUp = Session, true
 	flags := proto.SessionFlags(0)
 	if c.S.Guest {
@@ -162,7 +162,7 @@ func (c *Conn) login(m *Message) error {
 		if c.signer, err = crypt.NewSigner(signing, keys.Signing); err != nil {
 			return err
 		}
-		if c.S.Cipher != 0 { // the server's directions are the other way round
+		if c.S.Cipher != 0 { // the server's directions are the client's reversed
 			if c.sealer, err = crypt.NewSealer(c.S.Cipher, keys.Decrypt); err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func (c *Conn) login(m *Message) error {
 	return c.Reply(m, 0, b, AsAsked)
 }
 
-// validate repeats what negotiate said.
+// validate repeats the answer of negotiate.
 func (c *Conn) validate(m *Message) error {
 	b := make([]byte, 48+24)
 	b[0] = 49
@@ -212,8 +212,8 @@ func (c *Conn) create(m *Message) error {
 	return c.End(m, len(msg), AsAsked)
 }
 
-// period is how soon the file's bytes repeat: a prime, so that no request that went
-// astray by a round number finds the bytes it expects.
+// period is the number of bytes after which the file's content repeats: a prime, so that a request with an
+// offset wrong by a round number reads other bytes than it expects.
 const period = 65521
 
 // At is the byte at offset off of the file.
@@ -222,7 +222,7 @@ func At(off int64) byte {
 	return byte(x*7 + x>>8)
 }
 
-// pattern is a stretch of the file longer than any READ, made once.
+// pattern is a part of the file longer than any READ, made once.
 var pattern = sync.OnceValue(func() []byte {
 	b := make([]byte, 8<<20+period)
 	for i := range b {
@@ -231,7 +231,7 @@ var pattern = sync.OnceValue(func() []byte {
 	return b
 })
 
-// Range returns what m, a READ, asks for, and how much of it there is.
+// Range returns the range of m, a READ, within the file.
 func (c *Conn) Range(m *Message) (off int64, n int) {
 	off, n = int64(le.Uint64(m.Body[8:])), int(le.Uint32(m.Body[4:]))
 	return off, int(max(0, min(int64(n), c.size()-off)))
@@ -253,7 +253,7 @@ func (c *Conn) read(m *Message) error {
 	return c.End(m, len(msg), AsAsked)
 }
 
-// Context is the client's side of logging in: one token, and the session key of Key.
+// Context is the client's side of the login: one token, and the session key Key.
 type Context struct{ done bool }
 
 // Start begins an authentication.

@@ -1,7 +1,6 @@
-// Package script is an SMB server for tests: in memory, as obedient or as hostile as a
-// test wants it. It speaks every dialect, plain, signed and encrypted, serves one file
-// whose bytes follow from their offsets, and allocates nothing to serve a READ, a WRITE
-// or an ECHO.
+// Package script is an SMB server in memory for tests, which a test can make behave correctly or not. It
+// supports every dialect, plain, signed and encrypted, serves one file whose bytes depend on their offsets,
+// and allocates nothing for a READ, a WRITE or an ECHO.
 package script
 
 import (
@@ -17,33 +16,32 @@ import (
 
 var le = binary.LittleEndian
 
-// Server says how its connections behave. It must not change while it serves.
+// Server holds the settings of its connections. It must not change while it serves.
 type Server struct {
 	Dialect proto.Dialect // 0: 3.1.1
 	Cipher  proto.Cipher
 	Signing proto.SigningAlgorithm
 	Signed  bool // signing is required
 	Sealed  bool // the session is encrypted
-	Guest   bool // log everybody in as a guest
+	Guest   bool // log in every user as a guest
 	MaxIO   uint32
 	Size    int64 // length of the file; 0: 1 GiB
-	// Account is the user who may log in, by NTLM; nil: everybody, with the context of Start.
+	// Account is the user who may log in, with NTLM; nil: every client, with the context of Start.
 	Account *Account
-	// Unfilled answers a READ with whatever the buffer holds, for benchmarks: what they count is the
-	// client's.
+	// Unfilled answers a READ with undefined content, for benchmarks of the client.
 	Unfilled bool
-	// Grant says how many credits to grant; nil: as many as are asked for.
+	// Grant says how many credits to grant; nil: as many as requested.
 	Grant func(asked uint16) uint16
-	// Hook sees every request first. When it returns true, it has answered.
+	// Hook gets every request first. When it returns true, it has answered.
 	Hook func(c *Conn, m *Message) bool
-	// Spoil may change a message before it is signed or sealed.
+	// Spoil may change a message before it is signed or encrypted.
 	Spoil func(msg []byte)
-	// Override may protect a reply otherwise than it should be.
+	// Override may protect a reply in another way than the session requires.
 	Override func(cmd proto.Command) (Security, bool)
-	// Mangle may change a message on its way out, after it was signed or sealed.
+	// Mangle may change a message after it was signed or encrypted.
 	Mangle func(frame []byte) []byte
-	// Split may have a frame sent in two parts: n bytes, and the rest once the channel is
-	// closed. nil sends it whole.
+	// Split may send a frame in two parts: n bytes, and the others when the channel is closed. nil: in one
+	// part.
 	Split func(frame []byte) (n int, rest <-chan struct{})
 }
 
@@ -81,10 +79,10 @@ const Session = 0x1122334455667788
 // Tree is the tree id of every share.
 const Tree = 7
 
-// Key is the session key of [Initiator].
+// Key is the session key of [Context].
 func Key() []byte { return []byte("0123456789abcdef") }
 
-// Serve serves nc until it ends.
+// Serve serves nc until it is closed.
 func (s *Server) Serve(nc net.Conn) error {
 	c := &Conn{S: s, nc: nc, in: make([]byte, 64<<10), out: make([]byte, 64<<10)}
 	defer nc.Close()
@@ -141,7 +139,7 @@ func (c *Conn) frame(frame []byte) error {
 		}
 		m := Message{Header: h, Body: e.Message()[proto.HeaderSize:], Sealed: sealed}
 		if c.S.Hook != nil {
-			copied := m // the hook makes it escape; without one nothing is allocated
+			copied := m // m escapes to the hook; without a hook nothing is allocated
 			if c.S.Hook(c, &copied) {
 				continue
 			}
@@ -153,7 +151,7 @@ func (c *Conn) frame(frame []byte) error {
 	return e.Err()
 }
 
-// Credits is what to grant to m.
+// Credits is how many credits to grant to m.
 func (c *Conn) credits(m *Message) uint16 {
 	if c.S.Grant != nil {
 		return c.S.Grant(m.Credits)
@@ -161,8 +159,8 @@ func (c *Conn) credits(m *Message) uint16 {
 	return max(m.Credits, 1)
 }
 
-// Begin starts a reply to m in the connection's buffer, with room for n bytes of body,
-// and returns the message: header filled in, body not cleared. It locks the connection.
+// Begin starts a reply to m in the connection's buffer, with space for n bytes of body, and returns the
+// message: the header is filled in, the body is not cleared. It locks the connection.
 func (c *Conn) Begin(m *Message, status proto.Status, n int) []byte {
 	c.mu.Lock()
 	const front = 4 + crypt.Overhead
@@ -180,7 +178,7 @@ func (c *Conn) Begin(m *Message, status proto.Status, n int) []byte {
 // Security is how a reply is protected.
 type Security uint8
 
-// Securities. AsAsked protects as the request was.
+// AsAsked protects a reply like its request.
 const (
 	AsAsked Security = iota
 	InClear
@@ -188,7 +186,7 @@ const (
 	SealedReply
 )
 
-// End sends the message of Begin, of which n bytes count, and unlocks the connection.
+// End sends the message of Begin with n bytes of body, and unlocks the connection.
 func (c *Conn) End(m *Message, n int, how Security) error {
 	defer c.mu.Unlock()
 	const front = 4 + crypt.Overhead
@@ -245,7 +243,7 @@ func (c *Conn) Raw(b []byte) error {
 	return err
 }
 
-// Reply sends a whole reply.
+// Reply sends a complete reply.
 func (c *Conn) Reply(m *Message, status proto.Status, body []byte, how Security) error {
 	msg := c.Begin(m, status, len(body))
 	copy(msg[proto.HeaderSize:], body)
@@ -271,7 +269,7 @@ func (c *Conn) Pend(m *Message, async uint64) error {
 	return c.End(m, len(msg), how)
 }
 
-// Close hangs up.
+// Close closes the connection.
 func (c *Conn) Close() { c.nc.Close() }
 
 // DialTCP serves one end of a loopback connection and returns the other.
@@ -282,7 +280,7 @@ func (s *Server) DialTCP(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	go func() {
 		nc, err := l.Accept()
-		l.Close() // only now: what waits to be accepted would be reset
+		l.Close() // only now: closing the listener resets a connection that waits to be accepted
 		if err == nil {
 			s.Serve(nc)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Tags of the elements SPNEGO is made of (X.690).
+// Tags of the elements of SPNEGO's tokens (X.690).
 const (
 	tagOctets     = 0x04
 	tagOID        = 0x06
@@ -39,11 +39,11 @@ func element(dst []byte, tag byte, parts ...[]byte) []byte {
 	return dst
 }
 
-// take cuts the first element off b. Lengths are definite and in their shortest form, as
-// DER has it, and never reach past b.
+// take splits off the first element of b. Lengths must be definite and in their shortest form, as in DER, and
+// within b.
 func take(b []byte) (tag byte, value, rest []byte, err error) {
 	if len(b) < 2 {
-		return 0, nil, nil, fmt.Errorf("%w: cut short", ErrToken)
+		return 0, nil, nil, fmt.Errorf("%w: truncated", ErrToken)
 	}
 	tag = b[0]
 	n, head := int(b[1]), 2
@@ -71,22 +71,21 @@ func take(b []byte) (tag byte, value, rest []byte, err error) {
 func expect(b []byte, want byte) (value, rest []byte, err error) {
 	tag, value, rest, err := take(b)
 	if err == nil && tag != want {
-		err = fmt.Errorf("%w: tag %#x where %#x belongs", ErrToken, tag, want)
+		err = fmt.Errorf("%w: tag %#x, want %#x", ErrToken, tag, want)
 	}
 	return value, rest, err
 }
 
-// only takes the one element that b must consist of.
+// only returns the content of the one element that b must consist of.
 func only(b []byte, want byte) ([]byte, error) {
 	value, rest, err := expect(b, want)
 	if err == nil && len(rest) != 0 {
-		err = fmt.Errorf("%w: something behind its end", ErrToken)
+		err = fmt.Errorf("%w: bytes behind its end", ErrToken)
 	}
 	return value, err
 }
 
-// encodeOID is the content of an OBJECT IDENTIFIER. It panics when s is not one: those
-// there are come from this program.
+// encodeOID is the content of an OBJECT IDENTIFIER. It panics when s is not one: callers pass constants.
 func encodeOID(s string) []byte {
 	var out []byte
 	first := uint64(0)

@@ -1,6 +1,5 @@
-// Package spnego is the initiator's side of SPNEGO (RFC 4178, MS-SPNG) with one mechanism
-// on offer: it wraps the mechanism's tokens, and protects the choice with the mechanism's
-// signature where there is one.
+// Package spnego is the initiator's side of SPNEGO (RFC 4178, MS-SPNG) with one mechanism: it wraps the
+// mechanism's tokens, and protects the choice of the mechanism with its signature where it can sign.
 package spnego
 
 import (
@@ -11,38 +10,38 @@ import (
 )
 
 var (
-	// ErrToken is matched when the server sent a malformed token or one out of turn.
+	// ErrToken is matched when the server sent a malformed or unexpected token.
 	ErrToken = errors.New("spnego: bad token from the server")
-	// ErrMechanism is matched when the server does not speak the mechanism.
+	// ErrMechanism is matched when the server does not support the mechanism.
 	ErrMechanism = errors.New("spnego: server does not offer the authentication mechanism")
 	// ErrRejected is matched when the server refused the credentials in a token.
 	ErrRejected = errors.New("spnego: server rejected the authentication")
 )
 
-// Mechanism is one running authentication. It is used by one goroutine at a time.
+// Mechanism is one authentication. It is used by one goroutine at a time.
 type Mechanism interface {
-	// OID is the mechanism's name, in digits and dots.
+	// OID is the mechanism's object identifier, in digits and dots.
 	OID() string
-	// Step takes the server's token, nil at first, and returns the next of ours, nil when
-	// there is nothing left to say. in is borrowed for the call.
+	// Step takes the server's token, nil at first, and returns the next token to send, nil when there is
+	// none. in is borrowed for the call.
 	Step(ctx context.Context, in []byte) (out []byte, err error)
 	// Done reports whether the mechanism needs no further token.
 	Done() bool
-	// SessionKey is the key both sides now have, after Done; nil when there is none.
+	// SessionKey is the key that both sides have after Done; nil when there is none.
 	SessionKey() []byte
-	// MIC signs data after Done; nil when the mechanism cannot.
+	// MIC signs data after Done; nil when the mechanism cannot sign.
 	MIC(data []byte) ([]byte, error)
 	// VerifyMIC verifies the server's signature of data.
 	VerifyMIC(data, mic []byte) error
 }
 
-// Kerberos has a second name, which Windows uses for a slip of 1999 (MS-SPNG 3.1.5.2 note).
+// Kerberos has a second identifier, which Windows uses because of a mistake of 1999 (MS-SPNG 3.1.5.2 note).
 const (
 	oidKerberos   = "1.2.840.113554.1.2.2"
 	oidKerberosMS = "1.2.840.48018.1.2.2"
 )
 
-// Client negotiates one session setup. It is for one goroutine at a time and used once.
+// Client negotiates one session setup. It is used once, by one goroutine at a time.
 type Client struct {
 	mech    Mechanism
 	list    []byte
@@ -56,7 +55,7 @@ func New(mech Mechanism) *Client {
 	return &Client{mech: mech, list: mechList(mech.OID())}
 }
 
-// Done reports whether both sides are satisfied.
+// Done reports whether the negotiation is complete on both sides.
 func (c *Client) Done() bool { return c.done }
 
 // SessionKey is the mechanism's session key, after Done; nil before and when it has none.
@@ -67,9 +66,9 @@ func (c *Client) SessionKey() []byte {
 	return c.mech.SessionKey()
 }
 
-// Step takes the server's token and returns the next of ours, nil when there is none. At
-// first in is the token of the NEGOTIATE response, which may be empty. The errors match
-// [ErrToken], [ErrMechanism], [ErrRejected], or are the mechanism's own.
+// Step takes the server's token and returns the next token to send, nil when there is none. At first in is
+// the token of the NEGOTIATE response, which may be empty. The errors match [ErrToken], [ErrMechanism],
+// [ErrRejected], or are the mechanism's own.
 func (c *Client) Step(ctx context.Context, in []byte) ([]byte, error) {
 	switch {
 	case c.done:
@@ -77,7 +76,7 @@ func (c *Client) Step(ctx context.Context, in []byte) ([]byte, error) {
 	case !c.started:
 		return c.start(ctx, in)
 	case len(in) == 0:
-		// some servers close with nothing, a guest's logon above all
+		// some servers end with an empty token, in particular for a guest
 		if !c.mech.Done() {
 			return nil, fmt.Errorf("%w: empty before the mechanism is done", ErrToken)
 		}
@@ -92,7 +91,7 @@ func (c *Client) Step(ctx context.Context, in []byte) ([]byte, error) {
 		return nil, ErrRejected
 	}
 	if r.mech != nil && !c.speaks(r.mech) {
-		return nil, fmt.Errorf("%w: it chose another", ErrMechanism)
+		return nil, fmt.Errorf("%w: it chose another mechanism", ErrMechanism)
 	}
 	return c.advance(ctx, r)
 }
@@ -124,8 +123,8 @@ func (c *Client) advance(ctx context.Context, r response) ([]byte, error) {
 	var err error
 	if len(r.token) > 0 || !c.mech.Done() {
 		if c.mech.Done() && r.state == acceptCompleted {
-			// a last token that the mechanism does not wait for, as Kerberos without
-			// mutual authentication may get: nothing depends on it
+			// a last token that the mechanism does not need, as Kerberos without mutual authentication may
+			// get; an error in it is ignored
 		} else if token, err = c.mech.Step(ctx, r.token); err != nil {
 			return nil, err
 		}
@@ -151,17 +150,17 @@ func (c *Client) advance(ctx context.Context, r response) ([]byte, error) {
 			return nil, err
 		}
 		if len(token) == 0 && len(mic) == 0 {
-			return nil, fmt.Errorf("%w: nothing left to answer it with", ErrToken)
+			return nil, fmt.Errorf("%w: no token left to answer it", ErrToken)
 		}
 		return encodeResponse(token, mic), nil
 	}
 	if len(token) == 0 {
-		return nil, fmt.Errorf("%w: nothing left to answer it with", ErrToken)
+		return nil, fmt.Errorf("%w: no token left to answer it", ErrToken)
 	}
 	return encodeResponse(token, nil), nil
 }
 
-// sign is the signature of our list of mechanisms, once, and nil before there is a key.
+// sign returns the signature of our list of mechanisms, once; nil before there is a key.
 func (c *Client) sign() ([]byte, error) {
 	if !c.mech.Done() || c.micSent {
 		return nil, nil
@@ -170,7 +169,7 @@ func (c *Client) sign() ([]byte, error) {
 	return c.mech.MIC(c.list)
 }
 
-// speaks reports whether oid, the content of an OBJECT IDENTIFIER, names the mechanism.
+// speaks reports whether oid, the content of an OBJECT IDENTIFIER, identifies the mechanism.
 func (c *Client) speaks(oid []byte) bool {
 	name := c.mech.OID()
 	if bytes.Equal(oid, encodeOID(name)) {

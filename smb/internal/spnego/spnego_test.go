@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// script is a mechanism that says what it is told to.
+// script is a mechanism with fixed tokens.
 type script struct {
 	oid   string
 	steps []string // our tokens in order
@@ -79,7 +79,7 @@ func TestNegotiation(t *testing.T) {
 	}
 	var seen [][]byte
 	if err := decodeOffer(first, func(oid []byte) { seen = append(seen, oid) }); err != nil || len(seen) != 1 {
-		t.Fatalf("our token does not read back: %v %v", seen, err)
+		t.Fatalf("our token does not decode: %v %v", seen, err)
 	}
 	second, err := c.Step(ctx, reply(acceptIncomplete, ntlm, "challenge", ""))
 	if err != nil {
@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A server that keeps answering "incomplete" does not keep the client going.
+// The client stops when a server keeps answering "incomplete".
 func TestEndless(t *testing.T) {
 	c := New(&script{oid: ntlm, steps: []string{"a", "b"}, mic: "m"})
 	c.Step(context.Background(), nil)

@@ -2,10 +2,10 @@ package spnego
 
 import "fmt"
 
-// oidSPNEGO names SPNEGO itself (RFC 4178 4.1).
+// oidSPNEGO identifies SPNEGO itself (RFC 4178 4.1).
 const oidSPNEGO = "1.3.6.1.5.5.2"
 
-// negState is how far the acceptor sees itself (RFC 4178 4.2.2).
+// negState is the acceptor's state (RFC 4178 4.2.2).
 type negState int
 
 const (
@@ -16,7 +16,7 @@ const (
 	noState          negState = -1
 )
 
-// mechList is the MechTypeList of one mechanism: what mechListMIC is computed over.
+// mechList is the MechTypeList of one mechanism, over which mechListMIC is computed.
 func mechList(oid string) []byte {
 	return element(nil, tagSequence, element(nil, tagOID, encodeOID(oid)))
 }
@@ -44,8 +44,8 @@ func encodeResponse(token, mic []byte) []byte {
 	return element(nil, tagContext+1, element(nil, tagSequence, inner))
 }
 
-// decodeOffer reads the token a server sends with its NEGOTIATE response, of which only
-// the list of mechanisms matters (MS-SPNG 2.2.1): the content of each OID is given to f.
+// decodeOffer reads the token that a server sends with its NEGOTIATE response, of which only the list of
+// mechanisms is used (MS-SPNG 2.2.1): f gets the content of each OID.
 func decodeOffer(b []byte, f func(oid []byte)) error {
 	b, err := only(b, tagGSS)
 	if err != nil {
@@ -83,7 +83,7 @@ func decodeOffer(b []byte, f func(oid []byte)) error {
 // response is a token of the acceptor (RFC 4178 4.2.2).
 type response struct {
 	state negState
-	mech  []byte // content of the OID; nil when it was not said
+	mech  []byte // content of the OID; nil when absent
 	token []byte
 	mic   []byte
 }
