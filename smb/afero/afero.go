@@ -20,8 +20,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/oserr"
 )
 
-// FS is a share as an afero.Fs. It is safe for concurrent use, and does what is done through it
-// under the share's context.
+// FS is a share as an afero.Fs. It is safe for concurrent use. Operations run under the share's context.
 type FS struct{ share *smb.Share }
 
 var (
@@ -30,13 +29,14 @@ var (
 	_ afero.File      = (*smb.File)(nil)
 )
 
-// New makes an afero.Fs of share, which it borrows: unmounting it ends the FS.
+// New makes an afero.Fs of share. It borrows share: after Unmount every method of the FS fails.
 func New(share *smb.Share) *FS { return &FS{share} }
 
 // Name is "smb".
 func (f *FS) Name() string { return "smb" }
 
-// file has no typed nil in it, as an interface would otherwise when err is not nil.
+// file converts the results of package smb: when err is not nil the afero.File is a nil interface, not an
+// interface that holds a nil *smb.File.
 func file(f *smb.File, err error) (afero.File, error) {
 	if err != nil {
 		return nil, oserr.From(err)
@@ -55,10 +55,10 @@ func (f *FS) OpenFile(name string, flag int, perm os.FileMode) (afero.File, erro
 	return file(f.share.OpenFile(name, flag, perm))
 }
 
-// Mkdir makes a directory. perm is for the server to decide.
+// Mkdir makes a directory. perm is ignored: the server sets the permissions.
 func (f *FS) Mkdir(name string, perm os.FileMode) error { return oserr.From(f.share.Mkdir(name, perm)) }
 
-// MkdirAll makes a directory and those above it that do not exist.
+// MkdirAll makes a directory and the missing directories above it.
 func (f *FS) MkdirAll(path string, perm os.FileMode) error {
 	return oserr.From(f.share.MkdirAll(path, perm))
 }
@@ -66,10 +66,10 @@ func (f *FS) MkdirAll(path string, perm os.FileMode) error {
 // Remove removes the named file, symbolic link or empty directory.
 func (f *FS) Remove(name string) error { return oserr.From(f.share.Remove(name)) }
 
-// RemoveAll removes what path names and all that is in it. One that does not exist is no error.
+// RemoveAll removes path and everything in it. It returns nil when path does not exist.
 func (f *FS) RemoveAll(path string) error { return oserr.From(f.share.RemoveAll(path)) }
 
-// Rename moves oldname to newname, in place of a file that has that name.
+// Rename moves oldname to newname and replaces a file that has that name.
 func (f *FS) Rename(oldname, newname string) error {
 	return oserr.From(f.share.Rename(oldname, newname))
 }
@@ -83,9 +83,10 @@ func (f *FS) Stat(name string) (os.FileInfo, error) {
 // Chmod marks the named file read-only, or not, by the owner's write bit.
 func (f *FS) Chmod(name string, mode os.FileMode) error { return oserr.From(f.share.Chmod(name, mode)) }
 
-// Chown fails: owners are not numbers to SMB. The error matches errors.ErrUnsupported.
+// Chown always fails, with an error that matches errors.ErrUnsupported: SMB identifies owners by SID, not by
+// number.
 func (f *FS) Chown(name string, _, _ int) error {
-	return &fs.PathError{Op: "chown", Path: name, Err: fmt.Errorf("%w: owners are no numbers", smb.ErrUnsupported)}
+	return &fs.PathError{Op: "chown", Path: name, Err: fmt.Errorf("%w: SMB identifies owners by SID, not by number", smb.ErrUnsupported)}
 }
 
 // Chtimes sets the times of the last access and last write, in steps of 100 ns.
@@ -93,18 +94,19 @@ func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
 	return oserr.From(f.share.Chtimes(name, atime, mtime))
 }
 
-// LstatIfPossible describes the named file, a symbolic link itself. It reports true: it is Lstat.
+// LstatIfPossible describes the named file; for a symbolic link, the link itself. The bool is always true:
+// Lstat was used.
 func (f *FS) LstatIfPossible(name string) (os.FileInfo, bool, error) {
 	fi, err := f.share.Lstat(name)
 	return fi, true, oserr.From(err)
 }
 
-// SymlinkIfPossible makes newname a symbolic link to oldname. Servers may refuse.
+// SymlinkIfPossible makes newname a symbolic link to oldname. The server may refuse it.
 func (f *FS) SymlinkIfPossible(oldname, newname string) error {
 	return oserr.From(f.share.Symlink(oldname, newname))
 }
 
-// ReadlinkIfPossible returns where the named symbolic link leads.
+// ReadlinkIfPossible returns the target of the named symbolic link.
 func (f *FS) ReadlinkIfPossible(name string) (string, error) {
 	target, err := f.share.Readlink(name)
 	return target, oserr.From(err)

@@ -37,7 +37,7 @@ func mount(t *testing.T, mode rig.Mode) *afero.FS {
 	return afero.New(share)
 }
 
-// What afero builds on an Fs works on this one.
+// The helpers of package afero (ReadFile, WriteFile, Walk, ...) work on this Fs.
 func TestFS(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestFS(t *testing.T) {
 				t.Error(exists, err)
 			}
 			if err := base.SafeWriteReader(afs, "a/c/two", strings.NewReader("2")); err == nil {
-				t.Error("written over what is there")
+				t.Error("written over existing content")
 			}
 			must(t, base.WriteFile(afs, "a/c/two", []byte("22"), 0o644))
 			testFS(t, base.NewIOFS(base.NewBasePathFs(afs, "a")), "b/one", "c/two")
@@ -92,8 +92,8 @@ func TestFS(t *testing.T) {
 	}
 }
 
-// testFS is fstest.TestFS, but that a backslash may separate names: afero joins them as the
-// operating system does.
+// testFS is fstest.TestFS, except that a backslash may separate names: afero joins names with the operating
+// system's separator.
 func testFS(t *testing.T, fsys fs.FS, expected ...string) {
 	t.Helper()
 	err := fstest.TestFS(fsys, expected...)

@@ -13,7 +13,8 @@ import (
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
 )
 
-// Copies between two files of a share are the server's: from position to position, and no data travels.
+// Copies between two files of a share are made by the server, from position to position, and no data passes
+// through the client.
 func TestServerSideCopy(t *testing.T) {
 	for _, mode := range rig.Modes() {
 		t.Run(mode.Name(), func(t *testing.T) { serverSideCopy(t, rigtest.Start(t, rig.Config{Mode: mode})) })

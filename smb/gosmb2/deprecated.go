@@ -1,6 +1,6 @@
 package smb2
 
-// Names that go-smb2 keeps for old programs.
+// Names that go-smb2 keeps for older programs.
 type (
 	// Client is the old name of Session.
 	Client = Session

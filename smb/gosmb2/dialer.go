@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// Dialer says how to reach a server and as whom.
+// Dialer holds the settings for connecting to a server.
 type Dialer struct {
 	// MaxCreditBalance is how many credits (64 KiB of transfer each) to ask the server for;
 	// zero: smb.DefaultCredits.
@@ -16,19 +16,19 @@ type Dialer struct {
 	Negotiator       Negotiator
 	// Initiator logs in. Required.
 	Initiator Initiator
-	// SMB has what go-smb2 has no field for: the pool, limits, ciphers, encryption. Where a
-	// field above says something, it wins.
+	// SMB holds the settings that go-smb2 has no field for: the pool, limits, ciphers, encryption. A field
+	// above that is set takes precedence.
 	SMB smb.Dialer
 }
 
-// Negotiator says what to agree on with the server.
+// Negotiator holds the settings that are negotiated with the server.
 type Negotiator struct {
 	RequireMessageSigning bool     // refuse a session that is not signed
 	ClientGuid            [16]byte // zero: a random one
-	SpecifiedDialect      uint16   // the only one offered, such as 0x0311; zero: 2.0.2 to 3.1.1
+	SpecifiedDialect      uint16   // the only dialect offered, such as 0x0311; zero: 2.0.2 to 3.1.1
 }
 
-// settings is d for package smb.
+// settings converts d to package smb's Dialer.
 func (d *Dialer) settings() (*smb.Dialer, error) {
 	s := d.SMB
 	if d.Initiator != nil {
@@ -51,9 +51,8 @@ func (d *Dialer) settings() (*smb.Dialer, error) {
 	return &s, nil
 }
 
-// Dial connects to the server at address, "host:port", and logs in. ctx bounds that work alone;
-// it panics when ctx is nil. A lost connection is dialled again when next needed, unless
-// SMB.NoReconnect.
+// Dial connects to the server at address, "host:port", and logs in. ctx bounds this work alone; it panics
+// when ctx is nil. A lost connection is dialled again when it is next needed, unless SMB.NoReconnect is set.
 func (d *Dialer) Dial(ctx context.Context, address string) (*Session, error) {
 	if ctx == nil {
 		panic("nil context")

@@ -17,7 +17,7 @@ type dirFS struct {
 	root  string // with "/"; "" is the share's root
 }
 
-// at is the share's name of the file that name is in the fs.FS.
+// at translates a name in the fs.FS to a name in the share.
 func (f *dirFS) at(op, name string) (string, error) {
 	if !fs.ValidPath(name) || strings.Contains(name, `\`) {
 		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -29,7 +29,7 @@ func (f *dirFS) at(op, name string) (string, error) {
 	return strings.ReplaceAll(full, "/", `\`), nil
 }
 
-// named puts the name of the fs.FS into err.
+// named replaces the name in err by the one in the fs.FS.
 func named(err error, name string) error {
 	if pe, ok := err.(*fs.PathError); ok {
 		pe.Path = name
@@ -58,7 +58,7 @@ func (f *dirFS) Stat(name string) (fs.FileInfo, error) {
 	return renamed(fi, name), named(err, name)
 }
 
-// renamed gives the share's root the name that fs.FS demands.
+// renamed gives the share's root the name "." that fs.FS demands.
 func renamed(fi fs.FileInfo, name string) fs.FileInfo {
 	if st, ok := fi.(*FileStat); ok {
 		st.FileName = path.Base(name)
@@ -102,7 +102,7 @@ func (f *dirFS) Glob(pattern string) ([]string, error) {
 	return fs.Glob(withoutGlob{f}, pattern)
 }
 
-// withoutGlob hides Glob from fs.Glob.
+// withoutGlob hides the method Glob, which fs.Glob would call.
 type withoutGlob struct{ f *dirFS }
 
 func (w withoutGlob) Open(name string) (fs.File, error)          { return w.f.Open(name) }
@@ -117,7 +117,7 @@ func (f *dirFS) Sub(dir string) (fs.FS, error) {
 	return f.share.DirFS(full), nil
 }
 
-// dirFile is a File as fs.FS demands it.
+// dirFile is a File with the methods and errors that fs.FS demands.
 type dirFile struct {
 	*File
 	path string

@@ -21,24 +21,23 @@
 //   - [File.Stat] does not give the FileId; listings do.
 //   - [File.ReadFrom] another File, and WriteTo one, moves the data through this client;
 //     smb.Share.Copy has the server copy.
-//   - A server that does not know the user and lets him in as a guest is refused where package
-//     smb refuses it; see smb.Dialer, which [Dialer.SMB] gives.
+//   - A session that the server accepts as guest because it does not know the user is refused by
+//     default, as by package smb; see AllowGuest of smb.Dialer, which [Dialer.SMB] holds.
 //   - A session made by [Dialer.Dial] dials a lost connection again. One made by
 //     [Dialer.DialConn] does not.
 //   - hirochachacha's Dialer.Dial and DialContext take a connection: call [Dialer.DialConn].
 //
 // # Ownership
 //
-// No memory of a pool is handed to the caller. A slice given to a method is borrowed for the
-// call. A *File holds a handle on the server until Close; one that becomes unreachable is closed
-// in the background.
+// The caller gets no pooled memory. A slice given to a method is borrowed for the call. A *File holds a
+// handle on the server until Close; one that becomes unreachable is closed in the background.
 //
 // # Errors
 //
-// As in go-smb2: an *os.PathError or *os.LinkError around os.ErrNotExist, os.ErrExist,
-// os.ErrPermission or a [*ResponseError] (the server refused), a [*TransportError] (the network
-// or the server went away), an [*InvalidResponseError] (the server broke the protocol), a
-// [*ContextError]. Each also unwraps to the error of package smb that it was made of.
+// As in go-smb2: an *os.PathError or *os.LinkError around os.ErrNotExist, os.ErrExist, os.ErrPermission or a
+// [*ResponseError] (the server refused), a [*TransportError] (the connection was lost or could not be made),
+// an [*InvalidResponseError] (the server broke the protocol), a [*ContextError]. Each also unwraps to the
+// error of package smb that caused it.
 //
 // # Concurrency
 //

@@ -26,33 +26,33 @@ const (
 // (STATUS_REQUEST_NOT_ACCEPTED).
 var ErrRequestNotAccepted = errors.New(statusRequestNotAccepted.Error())
 
-// TransportError is the loss of the connection, or the failure to make it.
+// TransportError is returned when the connection was lost or could not be made.
 type TransportError struct {
 	Err error
 }
 
-// Error says what happened to the connection.
+// Error describes what happened to the connection.
 func (err *TransportError) Error() string { return fmt.Sprintf("connection error: %v", err.Err) }
 
 // Unwrap gives Err, which matches smb.ErrConnLost.
 func (err *TransportError) Unwrap() error { return err.Err }
 
-// InternalError is the caller's breach of the API: a Dialer without an Initiator.
+// InternalError is returned for an incorrect use of the API, such as a Dialer without an Initiator.
 type InternalError struct {
 	Message string
 }
 
-// Error is the message, named as go-smb2 does.
+// Error is the message in go-smb2's wording.
 func (err *InternalError) Error() string { return "internal error: " + err.Message }
 
-// InvalidResponseError is a server's breach of the protocol or of the session's security.
+// InvalidResponseError is returned when the server breaks the protocol or the session's security.
 type InvalidResponseError struct {
 	Message string
 
 	cause error
 }
 
-// Error is the message, named as go-smb2 does.
+// Error is the message in go-smb2's wording.
 func (err *InvalidResponseError) Error() string { return "invalid response error: " + err.Message }
 
 // Unwrap gives the error of package smb, which matches smb.ErrProtocol or smb.ErrSecurity.
@@ -78,7 +78,7 @@ func (err *ResponseError) Unwrap() error {
 	return err.cause
 }
 
-// ContextError is the end of the context of a call. hirochachacha's go-smb2 has it;
+// ContextError is returned when the context of a call ends. hirochachacha's go-smb2 has this type;
 // cloudsoda's returns the context's error, which this one unwraps to.
 type ContextError struct {
 	Err error
@@ -93,8 +93,7 @@ func (err *ContextError) Unwrap() error { return err.Err }
 // Timeout reports whether the context's deadline passed.
 func (err *ContextError) Timeout() bool { return errors.Is(err.Err, context.DeadlineExceeded) }
 
-// translate is err in the terms of go-smb2, without the operation and the name that package
-// smb put around it.
+// translate converts err to an error of go-smb2, without the operation and the name that package smb added.
 func translate(err error) error {
 	for {
 		switch e := err.(type) {
@@ -137,7 +136,7 @@ func translate(err error) error {
 	return err
 }
 
-// pathError is err with op and name, as package os has it; nil and io.EOF stay bare.
+// pathError adds op and name to err, as package os does; nil and io.EOF are returned as they are.
 func pathError(op, name string, err error) error {
 	if err = translate(err); err == nil || err == io.EOF {
 		return err

@@ -11,15 +11,15 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// File is an open file or directory, like os.File. Its methods may be called from any
-// goroutine; those that share the file's position take turns.
+// File is an open file or directory, like os.File. Its methods may be called from any goroutine; those that
+// use the file's position run one at a time.
 type File struct {
 	f       *smb.File
 	share   *Share
 	name    string
 	cleanup runtime.Cleanup
 
-	id atomic.Uint64 // the file's on its volume; zero: not asked for, or the server has none
+	id atomic.Uint64 // of the file on its volume; zero: not queried yet, or the server has none
 }
 
 var (
@@ -30,15 +30,15 @@ var (
 	_ io.WriterTo        = (*File)(nil)
 )
 
-// newFile takes ownership of f. Like go-smb2's, a File that becomes unreachable is closed.
+// newFile takes ownership of f. As in go-smb2, a File that becomes unreachable is closed.
 func newFile(f *smb.File, share *Share, name string) *File {
 	file := &File{f: f, share: share, name: name}
-	// A CLOSE waits for the server, and the goroutine that runs cleanups must not.
+	// Close waits for the server; the runtime's goroutine for cleanups must not.
 	file.cleanup = runtime.AddCleanup(file, func(f *smb.File) { go f.Close() }, f)
 	return file
 }
 
-// SMB is the file that f stands on. It is closed with f.
+// SMB returns the file of package smb. It is closed with f.
 func (f *File) SMB() *smb.File { return f.f }
 
 // Name is the name given to Open, with "\" between components.
@@ -53,19 +53,19 @@ func (f *File) Close() error {
 	return pathError("close", f.name, f.f.Close())
 }
 
-// Read reads up to len(b) bytes at the file's position and moves it.
+// Read reads up to len(b) bytes at the file's position and advances it.
 func (f *File) Read(b []byte) (n int, err error) {
 	n, err = f.f.Read(b)
 	return n, pathError("read", f.name, err)
 }
 
-// ReadAt reads len(b) bytes at offset off, with io.EOF when the file ends before.
+// ReadAt reads len(b) bytes at offset off; at the end of the file the error is io.EOF.
 func (f *File) ReadAt(b []byte, off int64) (n int, err error) {
 	n, err = f.f.ReadAt(b, off)
 	return n, pathError("read", f.name, err)
 }
 
-// Write writes b at the file's position and moves it.
+// Write writes b at the file's position and advances it.
 func (f *File) Write(b []byte) (n int, err error) {
 	n, err = f.f.Write(b)
 	return n, pathError("write", f.name, err)
@@ -83,9 +83,9 @@ func (f *File) WriteString(s string) (n int, err error) {
 	return n, pathError("write", f.name, err)
 }
 
-// ReadFrom writes all that r has at the file's position, with requests in flight while r is
-// read. An error of r is returned as it is. When r is a *File of the same share, the server copies, if
-// it can.
+// ReadFrom reads r to its end and writes at the file's position, with requests in flight while r is read. An
+// error of r is returned as it is. When r is a *File of the same share and the server can copy, the server
+// copies.
 func (f *File) ReadFrom(r io.Reader) (n int64, err error) {
 	if src, ok := r.(*File); ok {
 		if n, err, ok = src.copyTo(f); ok {
@@ -100,7 +100,7 @@ func (f *File) ReadFrom(r io.Reader) (n int64, err error) {
 	return n, pathError("write", f.name, err)
 }
 
-// source notes the error of a reader, to tell it from the file's.
+// source remembers the error of a reader, to distinguish it from the file's.
 type source struct {
 	r   io.Reader
 	err error
@@ -114,8 +114,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo writes the file from its position on to w, with requests in flight ahead of w. An
-// error of w is returned as it is. When w is a *File of the same share, the server copies, if it can.
+// WriteTo writes the file from its position to its end to w, with requests in flight ahead of w. An error of
+// w is returned as it is. When w is a *File of the same share and the server can copy, the server copies.
 func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	if dst, ok := w.(*File); ok {
 		if n, err, ok = f.copyTo(dst); ok {
@@ -130,7 +130,7 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) {
 	return n, pathError("read", f.name, err)
 }
 
-// sink notes the error of a writer, to tell it from the file's.
+// sink remembers the error of a writer, to distinguish it from the file's.
 type sink struct {
 	w   io.Writer
 	err error
@@ -144,8 +144,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copyTo has the server copy from f's position to dst's, to f's end, and moves both. Not done: another
-// share, one file, or a server that cannot copy; nothing has changed then.
+// copyTo has the server copy from f's position to its end, to dst's position, and advances both. done is
+// false, and nothing has changed, for another share, for one and the same file, and when the server cannot
+// copy.
 func (f *File) copyTo(dst *File) (n int64, err error, done bool) {
 	if f.share.s.Session() != dst.share.s.Session() || f == dst {
 		return 0, nil, false
@@ -204,8 +205,7 @@ func (f *File) Stat() (os.FileInfo, error) {
 	return st, nil
 }
 
-// Statfs asks for the room on the file system that the file is on, which is taken to be the
-// share's.
+// Statfs queries the space on the file's file system, which is taken to be the share's.
 func (f *File) Statfs() (FileFsInfo, error) {
 	st, err := f.share.s.Statfs()
 	if err != nil {
@@ -214,7 +214,7 @@ func (f *File) Statfs() (FileFsInfo, error) {
 	return room{st}, nil
 }
 
-// Sync asks the server to put what was written on stable storage.
+// Sync asks the server to write the file's data to stable storage.
 func (f *File) Sync() (err error) { return pathError("sync", f.name, f.f.Sync()) }
 
 // Truncate sets the file's length in bytes.
@@ -225,8 +225,8 @@ func (f *File) Truncate(size int64) error {
 // Chmod marks the file read-only, or not, by the owner's write bit.
 func (f *File) Chmod(mode os.FileMode) error { return pathError("chmod", f.name, f.f.Chmod(mode)) }
 
-// Readdir reads the directory's next n entries, with io.EOF at its end; all that are left when
-// n <= 0. Each is a *FileStat.
+// Readdir reads the directory's next n entries, with io.EOF at its end; all remaining ones when n <= 0. Each
+// is a *FileStat.
 func (f *File) Readdir(n int) (fi []os.FileInfo, err error) {
 	list, err := f.f.ReadDir(n)
 	fi = make([]os.FileInfo, 0, len(list))

@@ -8,8 +8,8 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// Initiator is one side of an authentication (RFC 2743). One that implements smb.Initiator
-// too is used through that.
+// Initiator is the client's side of an authentication (RFC 2743). One that also implements smb.Initiator is
+// used through that interface.
 type Initiator interface {
 	OID() asn1.ObjectIdentifier
 	InitSecContext() ([]byte, error)            // GSS_Init_sec_context
@@ -18,8 +18,8 @@ type Initiator interface {
 	SessionKey() []byte                         // QueryContextAttributes(ctx, SECPKG_ATTR_SESSION_KEY, &out)
 }
 
-// NTLMInitiator logs in with NTLMv2 (MS-NLMP): with a Password, or with the NT hash of one,
-// which has 16 bytes. NTLMv1 is never spoken.
+// NTLMInitiator logs in with NTLMv2 (MS-NLMP): with a Password, or with the 16-byte NT hash of one. NTLMv1 is
+// never used.
 type NTLMInitiator struct {
 	User        string
 	Password    string
@@ -40,7 +40,7 @@ var oidNTLM = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 311, 2, 2, 10}
 
 var errSequence = errors.New("smb2: InitSecContext comes first")
 
-// Start implements smb.Initiator: unlike the other methods, it leaves i unchanged.
+// Start implements smb.Initiator. Unlike the other methods, it does not change i.
 func (i *NTLMInitiator) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
 	return smb.NTLM{
 		User: i.User, Password: i.Password, Hash: i.Hash, Domain: i.Domain,
@@ -51,7 +51,7 @@ func (i *NTLMInitiator) Start(ctx context.Context, host string) (smb.SecurityCon
 // OID is NTLM's object identifier.
 func (i *NTLMInitiator) OID() asn1.ObjectIdentifier { return oidNTLM }
 
-// InitSecContext begins an authentication and gives its first message.
+// InitSecContext begins an authentication and returns its first message.
 func (i *NTLMInitiator) InitSecContext() ([]byte, error) {
 	c, err := i.Start(context.Background(), "")
 	if err != nil {
@@ -81,7 +81,7 @@ func (i *NTLMInitiator) Sum(bs []byte) []byte {
 	return mic
 }
 
-// SessionKey is the key agreed, 16 bytes, nil before the challenge is answered.
+// SessionKey is the session key, 16 bytes; nil before the challenge is answered.
 func (i *NTLMInitiator) SessionKey() []byte {
 	if i.running == nil {
 		return nil
@@ -89,7 +89,7 @@ func (i *NTLMInitiator) SessionKey() []byte {
 	return i.running.SessionKey()
 }
 
-// authenticator is i for package smb.
+// authenticator converts i for package smb.
 func authenticator(i Initiator) smb.Initiator {
 	if s, ok := i.(smb.Initiator); ok {
 		return s
@@ -97,16 +97,15 @@ func authenticator(i Initiator) smb.Initiator {
 	return foreign{i}
 }
 
-// foreign is a mechanism of the program's own.
+// foreign is a mechanism that the program implements.
 type foreign struct{ i Initiator }
 
 func (f foreign) Start(context.Context, string) (smb.SecurityContext, error) {
 	return &exchange{i: f.i, oid: f.i.OID().String()}, nil
 }
 
-// exchange is one authentication by a mechanism of the program's own. go-smb2's interface does
-// not say when it is complete: it is taken to be after the server's first message, as NTLM and
-// Kerberos are.
+// exchange is one authentication by a mechanism that the program implements. go-smb2's interface does not say
+// when it is complete: it is taken to be complete after the server's first message, as for NTLM and Kerberos.
 type exchange struct {
 	i        Initiator
 	oid      string

@@ -12,7 +12,7 @@ import (
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
 )
 
-// An initiator of the program's own, of which package smb knows nothing.
+// ownInitiator implements only go-smb2's interface, not smb.Initiator.
 type ownInitiator struct{ i smb2.NTLMInitiator }
 
 func (o *ownInitiator) OID() asn1.ObjectIdentifier                { return o.i.OID() }
@@ -85,7 +85,7 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// A connection that breaks is a TransportError, on a session that does not dial again.
+// When the connection of a session without reconnection breaks, the error is a TransportError.
 func TestLostConnection(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	nc, err := net.Dial("tcp", srv.Addr)

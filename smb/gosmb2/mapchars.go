@@ -2,17 +2,17 @@ package smb2
 
 import "strings"
 
-// MapChars says how characters that Windows reserves are written in names.
+// MapChars says how characters that Windows reserves are encoded in names.
 type MapChars int
 
-// Ways to write reserved characters.
+// Encodings of reserved characters.
 const (
-	MapCharsNone MapChars = 0 // not at all
+	MapCharsNone MapChars = 0 // no encoding
 	MapCharsSFM  MapChars = 1 // as Services for Mac: mount.cifs's "mapposix"
 	MapCharsSFU  MapChars = 2 // as Services for Unix: mount.cifs's "mapchars"
 )
 
-// sfm and sfu pair each reserved character with the code point that stands for it.
+// sfm and sfu pair each reserved character with the code point that encodes it.
 const (
 	sfmReserved = "\"*:<>?|"
 	sfmMapped   = "\uf020\uf021\uf022\uf023\uf024\uf025\uf027"
@@ -22,7 +22,7 @@ const (
 	sfuMapped   = "\uf02a\uf03f\uf03a\uf03e\uf03c\uf07c"
 )
 
-// outbound is a name as it travels.
+// outbound encodes a name for the server.
 func (m MapChars) outbound(name string) string {
 	if m == MapCharsNone {
 		return name
@@ -55,7 +55,7 @@ func (m MapChars) component(part string) string {
 	return part
 }
 
-// inbound is a name from the server as the program knows it.
+// inbound decodes a name from the server.
 func (m MapChars) inbound(name string) string {
 	switch m {
 	case MapCharsSFU:
@@ -76,7 +76,7 @@ func (m MapChars) inbound(name string) string {
 	return name
 }
 
-// swapRunes replaces each rune of from in s by the one at the same place of to.
+// swapRunes replaces each rune of s that is in from by the rune at the same index of to.
 func swapRunes(s, from, to string) string {
 	if !strings.ContainsAny(s, from) {
 		return s

@@ -10,8 +10,8 @@ import (
 // PathSeparator separates the components of a name.
 const PathSeparator = '\\'
 
-// NORMALIZE_PATH says whether "/" in a name is taken for "\", and a leading ".\" left out. It
-// must not be changed while sessions are in use. The name and the variable are go-smb2's.
+// NORMALIZE_PATH says whether "/" in a name is replaced by "\" and a leading ".\" removed. It must not be
+// changed while sessions are in use. The name and the variable are go-smb2's.
 var NORMALIZE_PATH = true
 
 // IsPathSeparator reports whether c is a backslash.
@@ -30,7 +30,7 @@ func Match(pattern, name string) (matched bool, err error) {
 	return matched, nil
 }
 
-// slashed is a name or pattern with "/" between its components.
+// slashed replaces "\" by "/" in a name or pattern.
 func slashed(name string) string { return strings.ReplaceAll(name, `\`, "/") }
 
 // normPath is a name as go-smb2 sends it.
@@ -44,7 +44,7 @@ func normPath(name string) string {
 	return name
 }
 
-// normPattern is normPath for a pattern, in which "." stays.
+// normPattern is normPath for a pattern; "." is kept.
 func normPattern(pattern string) string {
 	if !NORMALIZE_PATH {
 		return pattern

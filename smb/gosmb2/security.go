@@ -23,7 +23,7 @@ const (
 	SACLSecurityInformation  SecurityInformationRequestFlags = 8
 )
 
-// Encoder is something that writes itself into a request, such as a security descriptor.
+// Encoder is a value that encodes itself into a request, such as a security descriptor.
 type Encoder interface {
 	Size() int       // bytes
 	Encode(b []byte) // b has Size bytes
@@ -40,8 +40,8 @@ func (s *Share) SecurityInfoRaw(name string, info SecurityInformationRequestFlag
 	return b, pathError("secinfo", local, err)
 }
 
-// SetSecurityInfoRaw replaces parts of the named file's security descriptor by those of sd,
-// which is self-relative.
+// SetSecurityInfoRaw replaces parts of the named file's security descriptor with those of sd, which is
+// self-relative.
 func (s *Share) SetSecurityInfoRaw(name string, flags SecurityInformationRequestFlags, sd Encoder) error {
 	local, remote, err := s.name("setsecinfo", name)
 	if err != nil {
@@ -70,7 +70,7 @@ type DirEntryPlus struct {
 	// RawSecurityDescriptor is self-relative, as the server sent it.
 	RawSecurityDescriptor []byte
 
-	// Err is why there is no security descriptor.
+	// Err is the error of the query for the security descriptor.
 	Err error
 }
 
@@ -85,11 +85,11 @@ func (d *DirEntryPlus) Info() (os.FileInfo, error) { return d.FileInfo, nil }
 // Name is the file's name.
 func (d *DirEntryPlus) Name() string { return d.FileInfo.Name() }
 
-// plusWorkers is how many security descriptors are asked for at a time.
+// plusWorkers is how many security descriptors are queried concurrently.
 const plusWorkers = 32
 
-// ReaddirPlus is Readdir with security descriptors. The error is the listing's alone; that of
-// an entry is in its Err. Files that were deleted in between are left out.
+// ReaddirPlus is Readdir with security descriptors. The error is that of the listing; the error of an entry
+// is in its Err. Files that were deleted meanwhile are left out.
 func (f *File) ReaddirPlus(n int, securityInfo SecurityInformationRequestFlags) ([]DirEntryPlus, error) {
 	list, err := f.Readdir(n)
 	if len(list) == 0 {

@@ -9,17 +9,16 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// Session is one user logged in to one server. It is safe for concurrent use.
+// Session is the session of one user on one server. It is safe for concurrent use.
 type Session struct {
 	s   *smb.Session
 	ctx context.Context
 }
 
-// SMB is the session that s stands on.
+// SMB returns the session of package smb.
 func (c *Session) SMB() *smb.Session { return c.s }
 
-// WithContext returns the same session with another context for what is done through it. It
-// panics when ctx is nil.
+// WithContext returns the same session under another context. It panics when ctx is nil.
 func (c *Session) WithContext(ctx context.Context) *Session {
 	if ctx == nil {
 		panic("nil context")
@@ -30,7 +29,7 @@ func (c *Session) WithContext(ctx context.Context) *Session {
 // Logoff ends the session on the server and closes the connection.
 func (c *Session) Logoff() error { return translate(c.s.Logoff(c.ctx)) }
 
-// Echo asks the server for a sign of life.
+// Echo sends an ECHO and waits for the reply.
 func (c *Session) Echo() error { return translate(c.s.Echo(c.ctx)) }
 
 // MountOption changes how a share is mounted.
@@ -38,18 +37,18 @@ type MountOption func(*mountOptions)
 
 type mountOptions struct{ mapping MapChars }
 
-// WithMapChars writes reserved characters in names as mount.cifs's "mapchars" does.
+// WithMapChars encodes reserved characters in names as mount.cifs's "mapchars" does.
 func WithMapChars() MountOption { return func(o *mountOptions) { o.mapping = MapCharsSFU } }
 
-// WithMapPosix writes reserved characters in names as mount.cifs's "mapposix" does.
+// WithMapPosix encodes reserved characters in names as mount.cifs's "mapposix" does.
 func WithMapPosix() MountOption { return func(o *mountOptions) { o.mapping = MapCharsSFM } }
 
 var mountPath = regexp.MustCompile(`^(?:\\\\[^\\/]+\\)?[^\\/]+$`)
 
 var errMountPath = errors.New(`mount path must be a valid share name (\\<server>\<share>)`)
 
-// Mount connects a share, named `share` or `\\server\share` whose server part is ignored. The
-// share has the background context, whatever the session's is.
+// Mount connects to a share, named `share` or `\\server\share`; the server part is ignored. The share has the
+// background context, not the session's.
 func (c *Session) Mount(sharename string, opts ...MountOption) (*Share, error) {
 	sharename = normPath(sharename)
 	if !mountPath.MatchString(sharename) {
@@ -68,12 +67,12 @@ func (c *Session) Mount(sharename string, opts ...MountOption) (*Share, error) {
 
 // ShareInfo is one share in a server's list (SHARE_INFO_1, MS-SRVS 2.2.4.23).
 type ShareInfo struct {
-	Name      string // as Mount takes it
+	Name      string // in the form that Mount takes
 	Comment   string
 	TypeFlags uint32 // as the server sent it: a base type and flags
 }
 
-// ShareType is what a share holds (MS-SRVS 2.2.2.4).
+// ShareType is the type of a share's resource (MS-SRVS 2.2.2.4).
 type ShareType uint32
 
 // Kinds of shares.
@@ -91,7 +90,7 @@ const (
 	shareTypeSpecial   = 0x80000000
 )
 
-// String is the type in one lowercase word, "unknown" for others than the constants.
+// String is the type in one lowercase word, "unknown" for values without a constant.
 func (t ShareType) String() string {
 	switch t {
 	case ShareTypeDiskTree:
@@ -112,10 +111,10 @@ func (s ShareInfo) Type() ShareType { return ShareType(s.TypeFlags & shareTypeMa
 // IsSpecial reports whether the share is an administrative one.
 func (s ShareInfo) IsSpecial() bool { return s.TypeFlags&shareTypeSpecial != 0 }
 
-// IsTemporary reports whether the share ends with the server's run.
+// IsTemporary reports whether the share ends when the server is stopped.
 func (s ShareInfo) IsTemporary() bool { return s.TypeFlags&shareTypeTemporary != 0 }
 
-// ListShares lists what the server shares.
+// ListShares lists the server's shares.
 func (c *Session) ListShares() ([]ShareInfo, error) {
 	list, err := c.s.Shares(c.ctx)
 	if err != nil {
@@ -128,7 +127,7 @@ func (c *Session) ListShares() ([]ShareInfo, error) {
 	return infos, nil
 }
 
-// ListSharenames is the names of ListShares.
+// ListSharenames lists the names of the server's shares.
 func (c *Session) ListSharenames() ([]string, error) {
 	list, err := c.ListShares()
 	if err != nil {

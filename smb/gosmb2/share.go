@@ -18,11 +18,11 @@ type Share struct {
 	ctx     context.Context
 }
 
-// SMB is the share that s stands on, with the context of s.
+// SMB returns the share of package smb, with the context of s.
 func (s *Share) SMB() *smb.Share { return s.s }
 
-// WithContext returns the same share with another context for what is done through it and
-// through the files it opens. It panics when ctx is nil.
+// WithContext returns the same share under another context, which the files that it opens inherit. It panics
+// when ctx is nil.
 func (s *Share) WithContext(ctx context.Context) *Share {
 	if ctx == nil {
 		panic("nil context")
@@ -33,7 +33,7 @@ func (s *Share) WithContext(ctx context.Context) *Share {
 // Umount disconnects the share. The server closes the files that are open on it.
 func (s *Share) Umount() error { return translate(s.s.Unmount()) }
 
-// name is a name twice: local in go-smb2's form, which errors show, and remote as it travels.
+// name converts a name: local is in go-smb2's form, which errors show, and remote is the form that is sent.
 func (s *Share) name(op, name string) (local, remote string, err error) {
 	local = normPath(name)
 	if err := checkPath(op, local); err != nil {
@@ -50,8 +50,8 @@ func (s *Share) Create(name string) (*File, error) {
 // Open opens the named file or directory for reading.
 func (s *Share) Open(name string) (*File, error) { return s.OpenFile(name, os.O_RDONLY, 0) }
 
-// OpenFile opens the named file with the flags of package os. Of perm the owner's write bit
-// counts alone: without it a file made here is read-only.
+// OpenFile opens the named file with the flags of package os. Only the owner's write bit of perm is used:
+// without it a new file is read-only.
 func (s *Share) OpenFile(name string, flag int, perm os.FileMode) (*File, error) {
 	local, remote, err := s.name("open", name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Share) OpenFile(name string, flag int, perm os.FileMode) (*File, error)
 	return newFile(f, s, local), nil
 }
 
-// Mkdir makes a directory. perm is for the server to decide.
+// Mkdir makes a directory. perm is ignored: the server sets the permissions.
 func (s *Share) Mkdir(name string, perm os.FileMode) error {
 	local, remote, err := s.name("mkdir", name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Share) Mkdir(name string, perm os.FileMode) error {
 	return pathError("mkdir", local, s.s.Mkdir(remote, perm))
 }
 
-// MkdirAll makes a directory and those above it that do not exist.
+// MkdirAll makes a directory and the missing directories above it.
 func (s *Share) MkdirAll(path string, perm os.FileMode) error {
 	local, remote, err := s.name("mkdir", path)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Share) MkdirAll(path string, perm os.FileMode) error {
 	return pathError("mkdir", local, s.s.MkdirAll(remote, perm))
 }
 
-// Remove removes the named file, symbolic link or empty directory, one marked read-only too.
+// Remove removes the named file, symbolic link or empty directory, read-only ones too.
 func (s *Share) Remove(name string) error {
 	local, remote, err := s.name("remove", name)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Share) Remove(name string) error {
 	return pathError("remove", local, s.s.Remove(remote))
 }
 
-// RemoveAll removes what path names and all that is in it. One that does not exist is no
-// error. Symbolic links are removed, not followed.
+// RemoveAll removes path and everything in it. It returns nil when path does not exist. Symbolic links are
+// removed, not followed.
 func (s *Share) RemoveAll(path string) error {
 	local, remote, err := s.name("remove", path)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Share) RemoveAll(path string) error {
 	return pathError("remove", local, s.s.RemoveAll(remote))
 }
 
-// Rename moves oldpath to newpath, in place of a file of that name.
+// Rename moves oldpath to newpath and replaces a file of that name.
 func (s *Share) Rename(oldpath, newpath string) error {
 	from, remoteFrom, err := s.name("rename from", oldpath)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Share) Rename(oldpath, newpath string) error {
 	return linkError("rename", from, to, s.s.Rename(remoteFrom, remoteTo))
 }
 
-// Readlink returns where the named symbolic link leads, with "\" between components.
+// Readlink returns the target of the named symbolic link, with "\" between components.
 func (s *Share) Readlink(name string) (string, error) {
 	local, remote, err := s.name("readlink", name)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Share) Readlink(name string) (string, error) {
 	return target, nil
 }
 
-// Symlink makes linkpath a symbolic link to target. Servers may refuse: Samba 4.17 does.
+// Symlink makes linkpath a symbolic link to target. The server may refuse it: Samba 4.17 does.
 func (s *Share) Symlink(target, linkpath string) error {
 	local, remote, err := s.name("symlink", linkpath)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Share) Stat(name string) (os.FileInfo, error) {
 	return newStat(fi, base(local)), nil
 }
 
-// Lstat is Stat of a symbolic link itself.
+// Lstat is Stat without following a symbolic link.
 func (s *Share) Lstat(name string) (os.FileInfo, error) {
 	local, remote, err := s.name("lstat", name)
 	if err != nil {
@@ -167,8 +167,7 @@ func (s *Share) Lstat(name string) (os.FileInfo, error) {
 	return newStat(fi, base(local)), nil
 }
 
-// Statfs asks for the room on the file system that the named directory is on, which is taken to
-// be the share's.
+// Statfs queries the space on the named directory's file system, which is taken to be the share's.
 func (s *Share) Statfs(name string) (FileFsInfo, error) {
 	local, _, err := s.name("statfs", name)
 	if err != nil {
@@ -218,7 +217,7 @@ func (s *Share) ReadFile(filename string) ([]byte, error) {
 	return b, pathError("open", local, err)
 }
 
-// WriteFile writes data to the named file, making it or emptying it first.
+// WriteFile writes data to the named file; it creates or truncates the file first.
 func (s *Share) WriteFile(filename string, data []byte, perm os.FileMode) error {
 	local, remote, err := s.name("open", filename)
 	if err != nil {
@@ -260,7 +259,7 @@ func (s *Share) Glob(pattern string) (matches []string, err error) {
 		return nil, ErrBadPattern
 	}
 	if matches == nil && strings.ContainsAny(pattern, `*?[`) {
-		matches = []string{} // as go-smb2
+		matches = []string{} // as in go-smb2
 	}
 	for i, m := range matches {
 		matches[i] = s.mapping.inbound(strings.ReplaceAll(m, "/", `\`))

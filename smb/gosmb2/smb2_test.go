@@ -80,7 +80,7 @@ func files(t *testing.T, srv *rig.Server, share *smb2.Share) {
 	onDisk, err := os.ReadFile(filepath.Join(srv.Dir, "file.bin"))
 	must(t, err)
 	if !bytes.Equal(onDisk, want) {
-		t.Fatal("the disk has something else")
+		t.Fatal("the disk has other content")
 	}
 	if at, err := f.Seek(0, io.SeekStart); at != 0 || err != nil {
 		t.Fatalf("Seek: %d, %v", at, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// FileStat is what the server says of a file. It implements os.FileInfo.
+// FileStat describes a file, as reported by the server. It implements os.FileInfo.
 type FileStat struct {
 	CreationTime    time.Time
 	LastAccessTime  time.Time
@@ -21,7 +21,7 @@ type FileStat struct {
 	ReparsePointTag uint32 // MS-FSCC 2.1.2.1; zero: not known, or none
 	FileName        string
 
-	mode fs.FileMode // as package smb has it; zero in a FileStat of the program's own
+	mode fs.FileMode // as reported by package smb; zero in a FileStat that the program made
 }
 
 // Attributes of a file (MS-FSCC 2.6).
@@ -31,7 +31,7 @@ const (
 	attributeReparsePoint = 0x400
 )
 
-// newStat is fi, whose Sys is package smb's, under the name that the program knows.
+// newStat converts fi, whose Sys is package smb's, and names it name.
 func newStat(fi fs.FileInfo, name string) *FileStat {
 	st := &FileStat{FileName: name, mode: fi.Mode(), EndOfFile: fi.Size(), LastWriteTime: fi.ModTime()}
 	if s, ok := fi.Sys().(*smb.FileStat); ok {
@@ -54,10 +54,10 @@ func (fs *FileStat) ModTime() time.Time { return fs.LastWriteTime }
 // IsDir reports whether this is a directory.
 func (fs *FileStat) IsDir() bool { return fs.Mode().IsDir() }
 
-// Sys is fs.
+// Sys returns fs.
 func (fs *FileStat) Sys() any { return fs }
 
-// Mode makes file mode bits of the server's attributes, which know "read only" alone.
+// Mode converts the server's attributes to mode bits; "read only" is the only permission they hold.
 func (fs *FileStat) Mode() os.FileMode {
 	if fs.mode != 0 {
 		return fs.mode
@@ -75,7 +75,7 @@ func (fs *FileStat) Mode() os.FileMode {
 	return mode
 }
 
-// FileFsInfo is the room on a share's file system, in units that the server chooses.
+// FileFsInfo is the size and free space of a share's file system, in units that the server chooses.
 type FileFsInfo interface {
 	BlockSize() uint64           // bytes of an allocation unit
 	FragmentSize() uint64        // sectors of an allocation unit
@@ -84,7 +84,7 @@ type FileFsInfo interface {
 	AvailableBlockCount() uint64 // those that are free for this user
 }
 
-// room is a FileFsInfo. Package smb counts bytes; sectors are taken to have 512.
+// room is a FileFsInfo. Package smb counts bytes; a sector is taken to have 512.
 type room struct{ st smb.Statfs }
 
 const sectorBytes = 512

@@ -26,7 +26,7 @@ import (
 
 const alicePassword = "Alice-secret-1"
 
-// A real domain controller of Active Directory: tickets with a PAC by password, keytab and
+// Runs against Samba as an Active Directory domain controller: tickets with a PAC by password, keytab and
 // credential cache; plain, signed and encrypted sessions; names of the domain, DFS.
 func TestActiveDirectory(t *testing.T) {
 	dc := addc.Start(t, addc.Config{
@@ -65,7 +65,7 @@ func initiator(t *testing.T, cfg krb5.Config) *krb5.Initiator {
 	return i
 }
 
-// roundTrip logs on, writes and reads a file, and returns what was agreed.
+// roundTrip logs on, writes and reads a file, and returns what was negotiated.
 func roundTrip(t *testing.T, dc *addc.Domain, d smb.Dialer) smb.SessionInfo {
 	t.Helper()
 	s, err := dialer(t, dc, d).Dial(t.Context(), addc.HostName)
@@ -118,11 +118,11 @@ func adProtection(t *testing.T, dc *addc.Domain) {
 	}
 }
 
-// Without a krb5.conf and without a server's name: the KDC and the domain's controllers are found in DNS.
-// The first controller does not answer.
+// Without a krb5.conf and without a server's name, the KDC and the domain's controllers are found in DNS. The
+// first controller does not answer.
 func adLookup(t *testing.T, dc *addc.Domain) {
 	resolver := dc.Resolver(t)
-	before := net.DefaultResolver // gokrb5 asks no other
+	before := net.DefaultResolver // gokrb5 uses no other
 	net.DefaultResolver = resolver
 	defer func() { net.DefaultResolver = before }()
 	names, err := smb.DomainControllers(t.Context(), nil, addc.DNSName)
@@ -194,11 +194,11 @@ func adDFS(t *testing.T, dc *addc.Domain) {
 	}
 }
 
-// onlyGoSMB2 hides that an initiator is one of package smb, too.
+// onlyGoSMB2 hides that an initiator also implements package smb's interface.
 type onlyGoSMB2 struct{ smb2.Initiator }
 
-// go-smb2's initiator, which has the program's own gokrb5 client: through package smb's interface,
-// and through go-smb2's alone.
+// Uses go-smb2's initiator with the program's own gokrb5 client, through package smb's interface and through
+// go-smb2's alone.
 func adGoSMB2(t *testing.T, dc *addc.Domain) {
 	conf, err := config.Load(dc.KRB5Conf)
 	if err != nil {
@@ -243,8 +243,8 @@ func adGoSMB2(t *testing.T, dc *addc.Domain) {
 	}
 }
 
-// A session outlives its ticket: when that runs out the user is authenticated again with a new one, on the
-// same connection, without an error for those who use the share or a file that is open.
+// A session lasts longer than its ticket: when the ticket expires the user is authenticated again with a new
+// one, on the same connection, without an error for users of the share or of an open file.
 func adExpiry(t *testing.T, dc *addc.Domain) {
 	for name, d := range map[string]smb.Dialer{"signed": {}, "encrypted": {RequireEncryption: true}} {
 		t.Run(name, func(t *testing.T) { adExpiryOf(t, dc, d) })
@@ -272,8 +272,8 @@ func adExpiryOf(t *testing.T, dc *addc.Domain, d smb.Dialer) {
 	if err := cl.Login(); err != nil {
 		t.Fatal(err)
 	}
-	// The ticket for the server lasts as long as is asked for from here on. (The one that gets it must
-	// last for more than two minutes: Samba takes a shorter one for one to change a password with.)
+	// The ticket for the server has this lifetime from here on. (The ticket-granting ticket must last for
+	// more than two minutes: Samba takes a shorter one for a ticket for changing a password.)
 	cl.Config.LibDefaults.TicketLifetime = 4 * time.Second
 	i := krb5.FromClient(cl, addc.SPN)
 	defer i.Close()
@@ -323,8 +323,8 @@ func adExpiryOf(t *testing.T, dc *addc.Domain, d smb.Dialer) {
 	}
 }
 
-// A root by the domain's name, `\\ad.tarn.test\root`, with two targets, of which the first does not
-// answer: the names of its files lead to the second.
+// A root by the domain's name, `\\ad.tarn.test\root`, has two targets, of which the first does not answer:
+// names in it lead to the second.
 func adDFSRoot(t *testing.T, dc *addc.Domain) {
 	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf, SPN: addc.SPN})
 	s, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.DNSName)

@@ -17,7 +17,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 )
 
-// OID is Kerberos' name in SPNEGO (RFC 4121 1).
+// OID identifies Kerberos in SPNEGO (RFC 4121 1).
 const OID = "1.2.840.113554.1.2.2"
 
 type state int
@@ -28,7 +28,7 @@ const (
 	stateDone
 )
 
-// securityContext is one authentication: an AP-REQ out, an AP-REP back (RFC 4121 4.1).
+// securityContext is one authentication: it sends an AP-REQ and receives an AP-REP (RFC 4121 4.1).
 type securityContext struct {
 	ticket messages.Ticket
 	key    types.EncryptionKey // of the ticket
@@ -37,18 +37,18 @@ type securityContext struct {
 
 	state state
 	auth  types.Authenticator
-	// session is the key agreed: the server's subkey, or ours where it sends none.
+	// session is the session key: the server's subkey, or ours when it sends none.
 	session  types.EncryptionKey
-	acceptor bool // it is the server's
+	acceptor bool // the session key is the server's
 }
 
 // OID is [OID].
 func (c *securityContext) OID() string { return OID }
 
-// Done reports whether the server has proved that it knows the ticket's key.
+// Done reports whether the server has proved that it has the ticket's key.
 func (c *securityContext) Done() bool { return c.state == stateDone }
 
-// Step makes the AP-REQ, and then reads the AP-REP.
+// Step makes the AP-REQ and then reads the AP-REP.
 func (c *securityContext) Step(_ context.Context, in []byte) ([]byte, error) {
 	switch c.state {
 	case stateStart:
@@ -67,7 +67,7 @@ func (c *securityContext) Step(_ context.Context, in []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: a token after the last", ErrServer)
 }
 
-// contextFlags ask for mutual authentication and for what SMB does with the key.
+// contextFlags request mutual authentication and the services that SMB uses the key for.
 const contextFlags = gssapi.ContextFlagMutual | gssapi.ContextFlagReplay | gssapi.ContextFlagSequence |
 	gssapi.ContextFlagConf | gssapi.ContextFlagInteg
 
@@ -101,8 +101,7 @@ func (c *securityContext) request() ([]byte, error) {
 	return frame(tokenRequest, b)
 }
 
-// reply checks that the AP-REP echoes our clock, and takes the server's subkey from it
-// (RFC 4120 3.2.5).
+// reply checks that the AP-REP repeats our clock, and takes the server's subkey from it (RFC 4120 3.2.5).
 func (c *securityContext) reply(in []byte) error {
 	kind, b, err := unframe(in)
 	if err != nil {
@@ -147,9 +146,9 @@ func (c *securityContext) decrypt(data types.EncryptedData) (part messages.EncAP
 	if err != nil {
 		return part, fmt.Errorf("%w: %w", ErrServer, err)
 	}
-	// gokrb5 slices without looking
+	// gokrb5 slices without a check
 	if len(data.Cipher) < etype.GetConfounderByteSize()+etype.GetHMACBitLength()/8 {
-		return part, fmt.Errorf("%w: cut short", ErrServer)
+		return part, fmt.Errorf("%w: truncated", ErrServer)
 	}
 	plain, err := crypto.DecryptEncPart(data, c.key, keyusage.AP_REP_ENCPART)
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *securityContext) decrypt(data types.EncryptedData) (part messages.EncAP
 	return part, nil
 }
 
-// SessionKey is the key agreed, 16 or 32 bytes.
+// SessionKey is the session key, 16 or 32 bytes.
 func (c *securityContext) SessionKey() []byte {
 	if c.state != stateDone {
 		return nil
@@ -212,7 +211,7 @@ const (
 
 func kerberosOID() asn1.ObjectIdentifier { return asn1.ObjectIdentifier{1, 2, 840, 113554, 1, 2, 2} }
 
-// frame puts the generic framing around a message.
+// frame adds the generic framing to a message.
 func frame(kind uint16, b []byte) ([]byte, error) {
 	oid, err := asn1.Marshal(kerberosOID())
 	if err != nil {
@@ -222,7 +221,7 @@ func frame(kind uint16, b []byte) ([]byte, error) {
 	return asn1.Marshal(asn1.RawValue{Class: asn1.ClassApplication, IsCompound: true, Bytes: append(body, b...)})
 }
 
-// unframe takes it off.
+// unframe removes the generic framing.
 func unframe(in []byte) (kind uint16, b []byte, err error) {
 	var outer asn1.RawValue
 	rest, err := asn1.Unmarshal(in, &outer)

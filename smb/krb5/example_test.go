@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/smb/krb5"
 )
 
-// Logging on with the tickets that kinit has left.
+// Log on with the tickets in kinit's credential cache.
 func Example() {
 	i, err := krb5.New(krb5.Config{CCache: os.Getenv("KRB5CCNAME")})
 	if err != nil {

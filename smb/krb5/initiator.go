@@ -18,19 +18,19 @@ import (
 )
 
 var (
-	// ErrConfig is matched when a [Config] or a file it names does not do: the caller's fault.
+	// ErrConfig is matched when a [Config], or a file that it names, is invalid.
 	ErrConfig = errors.New("krb5: bad configuration")
-	// ErrTicket is matched when the KDC gave no ticket: a wrong password, an unknown
-	// service, clocks apart, or no KDC in reach.
+	// ErrTicket is matched when the KDC issued no ticket: a wrong password, an unknown service, clocks that
+	// differ, or no reachable KDC.
 	ErrTicket = errors.New("krb5: no ticket for the server")
-	// ErrServer is matched when the server's answer is malformed, or is an error of Kerberos.
+	// ErrServer is matched when the server's answer is malformed, or is a Kerberos error.
 	ErrServer = errors.New("krb5: bad answer from the server")
 )
 
-// Config says who logs on. One of Password, Keytab and CCache says how it is proved.
+// Config holds the credentials: the principal and one of Password, Keytab and CCache.
 type Config struct {
-	// User and Realm are the principal. They may be "" with a CCache, which knows them;
-	// Realm "" is the default realm of the configuration.
+	// User and Realm are the principal. They may be "" with a CCache, which contains them; Realm "" is the
+	// default realm of the configuration.
 	User, Realm string
 	// Password of the user.
 	Password string
@@ -38,31 +38,32 @@ type Config struct {
 	Keytab string
 	// CCache is the path of a credential cache, with or without "FILE:" before it.
 	CCache string
-	// ConfigFile is the path of krb5.conf; "" is $KRB5_CONFIG or /etc/krb5.conf, and where
-	// there is none KDCs are looked up in DNS.
+	// ConfigFile is the path of krb5.conf; "" is $KRB5_CONFIG or /etc/krb5.conf. Without that file, KDCs are
+	// looked up in DNS.
 	ConfigFile string
 	// SPN is the service's principal; "" is "cifs/" and the host dialled.
 	SPN string
 }
 
-// Initiator starts Kerberos authentications. It keeps tickets and gets new ones before they
-// run out. It is safe for concurrent use.
+// Initiator starts Kerberos authentications. It keeps tickets and renews them before they expire. It is safe
+// for concurrent use.
 type Initiator struct {
 	spn string
 
-	// talk is held while client is used: it is not as safe for concurrent use as it says.
-	talk   sync.Mutex
-	client *client.Client
+	// kdcLock is held while client is used, which is not safe for concurrent use although its documentation says
+	// so.
+	kdcLock sync.Mutex
+	client  *client.Client
 
-	mu       sync.Mutex // guards what follows
-	talking  int        // conversations, those whose caller has gone away too
-	closed   bool       // the last conversation destroys client, unless it is borrowed
-	borrowed bool       // client belongs to the caller of FromClient
+	mu          sync.Mutex // guards the following fields
+	kdcRequests int        // running requests, including those whose caller has returned
+	closed      bool       // the last conversation destroys client, unless it is borrowed
+	borrowed    bool       // client belongs to the caller of FromClient
 }
 
 var _ smb.Initiator = (*Initiator)(nil)
 
-// New makes an initiator. It reads the files that cfg names but asks no KDC yet. The error
+// New makes an initiator. It reads the files that cfg names but sends no request to a KDC yet. The error
 // matches [ErrConfig].
 func New(cfg Config) (*Initiator, error) {
 	conf, err := loadConfig(cfg)
@@ -80,15 +81,15 @@ func New(cfg Config) (*Initiator, error) {
 	return &Initiator{client: cl, spn: cfg.SPN}, nil
 }
 
-// FromClient makes an initiator of a gokrb5 client of the caller's, which it borrows until Close
-// and does not destroy. spn is the service's principal; "" is "cifs/" and the host dialled. The
-// client must have been told not to use FAST where the KDC does not know it.
+// FromClient makes an initiator from the caller's gokrb5 client, which it borrows until Close and does not
+// destroy. spn is the service's principal; "" is "cifs/" and the host dialled. The client must be configured
+// without FAST when the KDC does not support it.
 func FromClient(cl *client.Client, spn string) *Initiator {
 	return &Initiator{client: cl, spn: spn, borrowed: true}
 }
 
 func newClient(cfg Config, realm string, conf *config.Config) (*client.Client, error) {
-	// FAST is an offer that some KDCs answer with an error
+	// some KDCs answer an offer of FAST with an error
 	settings := client.DisablePAFXFAST(true)
 	if cfg.CCache != "" {
 		cache, err := credentials.LoadCCache(strings.TrimPrefix(cfg.CCache, "FILE:"))
@@ -140,8 +141,8 @@ func loadConfig(cfg Config) (*config.Config, error) {
 	return nil, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
 }
 
-// Start gets the ticket for the server, or finds it among those kept. The error matches
-// [ErrTicket] or [net.ErrClosed], or is the context's.
+// Start gets the ticket for the server, or uses a stored one. The error matches [ErrTicket] or
+// [net.ErrClosed], or is the context's.
 func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
 	spn := i.spn
 	if spn == "" {
@@ -155,7 +156,7 @@ func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext
 		err     error
 	}
 	done := make(chan result, 1)
-	go func() { // gokrb5 knows no contexts
+	go func() { // gokrb5 takes no contexts
 		defer i.leave()
 		c, err := i.start(spn)
 		done <- result{c, err}
@@ -171,29 +172,29 @@ func (i *Initiator) Start(ctx context.Context, host string) (smb.SecurityContext
 	}
 }
 
-// enter begins a conversation with a KDC, unless the initiator is closed.
+// enter counts a new request to a KDC, unless the initiator is closed.
 func (i *Initiator) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.closed {
 		return false
 	}
-	i.talking++
+	i.kdcRequests++
 	return true
 }
 
-// leave ends one.
+// leave counts its end.
 func (i *Initiator) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.talking--; i.closed && i.talking == 0 {
+	if i.kdcRequests--; i.closed && i.kdcRequests == 0 {
 		i.destroy()
 	}
 }
 
 func (i *Initiator) start(spn string) (*securityContext, error) {
-	i.talk.Lock()
-	defer i.talk.Unlock()
+	i.kdcLock.Lock()
+	defer i.kdcLock.Unlock()
 	if err := i.client.AffirmLogin(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
@@ -209,9 +210,8 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 	}, nil
 }
 
-// Close forgets tickets and keys and ends their renewal. Authentications under way are
-// not disturbed; Start fails from now on with an error matching [net.ErrClosed]. Closing
-// twice does nothing.
+// Close drops tickets and keys and ends their renewal. Running authentications continue; Start fails from now
+// on with an error matching [net.ErrClosed]. A second Close has no effect.
 func (i *Initiator) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -219,7 +219,7 @@ func (i *Initiator) Close() {
 		return
 	}
 	i.closed = true
-	if i.talking == 0 {
+	if i.kdcRequests == 0 {
 		i.destroy()
 	}
 }

@@ -20,14 +20,13 @@ const (
 	testPassword = "correct horse"
 )
 
-// kdc is a real KDC of MIT Kerberos on a free loopback port, with its database in a
-// directory of the test's.
+// kdc is a KDC of MIT Kerberos on a free loopback port, with its database in the test's temporary directory.
 type kdc struct {
 	dir, conf string
 	env       []string
 }
 
-// missing names the programs of krb5-kdc and krb5-admin-server that are not here.
+// missing lists the programs of krb5-kdc and krb5-admin-server that are not installed.
 func missing(programs ...string) string {
 	var out []string
 	for _, p := range programs {
@@ -152,7 +151,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// waitFor waits until something answers at addr.
+// waitFor waits until a program listens at addr.
 func waitFor(t *testing.T, addr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -168,7 +167,7 @@ func waitFor(t *testing.T, addr string) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("nothing answers at %s", addr)
+			t.Fatalf("nothing listens at %s", addr)
 		}
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// acceptor is the server's side, of which gokrb5 has half: it opens the AP-REQ with the
-// service's keytab and makes the AP-REP.
+// acceptor is the server's side, half of which is gokrb5's: it decrypts the AP-REQ with the service's keytab
+// and makes the AP-REP.
 type acceptor struct {
 	keys    *keytab.Keytab
 	key     types.EncryptionKey // of the ticket
@@ -112,7 +112,7 @@ func begin(t *testing.T, cfg Config) (smb.SecurityContext, error) {
 	return i.Start(t.Context(), "files.tarn.test")
 }
 
-// Each kind of credential, against a real KDC: the service's keytab opens what we send,
+// TestCredentials uses each kind of credential with a KDC: the service's keytab decrypts the client's token,
 // and both sides have one key.
 func TestCredentials(t *testing.T) {
 	k := startKDC(t, "")
@@ -265,7 +265,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// FuzzReply holds the reader of what a server sends to errors, whatever it sends.
+// FuzzReply runs the decoder of the server's token on any input: it returns an error or succeeds.
 func FuzzReply(f *testing.F) {
 	key := types.EncryptionKey{KeyType: 18, KeyValue: make([]byte, 32)}
 	auth, err := types.NewAuthenticator(testRealm, types.NewPrincipalName(1, "alice"))

@@ -9,9 +9,8 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// A real Samba server, standalone, that takes tickets with a keytab. (It refuses tickets
-// with a PAC, so the KDC is told to make none.) AES-256 takes more of the session key than
-// all else does.
+// TestSamba logs in to a standalone Samba server, which decrypts tickets with a keytab. (It refuses tickets
+// with a PAC, so the KDC issues none.) AES-256 uses more of the session key than everything else.
 func TestSamba(t *testing.T) {
 	k := startKDC(t, "")
 	keytab := k.addKeytab(t, "cifs/127.0.0.1")

@@ -1,5 +1,5 @@
-// Package webdav makes a webdav.FileSystem (golang.org/x/net/webdav) of a share of package smb,
-// for a WebDAV server that has its files on an SMB server:
+// Package webdav makes a webdav.FileSystem (golang.org/x/net/webdav) from a share of package smb, for a
+// WebDAV server whose files are on an SMB server:
 //
 //	share, err := session.Mount(ctx, "photos")
 //	...
@@ -8,7 +8,7 @@
 //		LockSystem: webdav.NewMemLS(),
 //	})
 //
-// Each request's context bounds what is done for it on the SMB server.
+// Each request's context bounds its operations on the SMB server.
 package webdav
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/oserr"
 )
 
-// New makes a webdav.FileSystem of share, which it borrows: unmounting it ends the file system.
-// It is safe for concurrent use.
+// New makes a webdav.FileSystem from share. It borrows share: after Unmount the file system fails. It is safe
+// for concurrent use.
 func New(share *smb.Share) webdav.FileSystem { return &fileSystem{share} }
 
 type fileSystem struct{ share *smb.Share }
@@ -67,7 +67,7 @@ func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error)
 	return info{fi}, nil
 }
 
-// file is an open file whose descriptions have a content type.
+// file is an open file whose FileInfo has a content type.
 type file struct{ *smb.File }
 
 func (f *file) Stat() (fs.FileInfo, error) {
@@ -86,8 +86,8 @@ func (f *file) Readdir(n int) ([]fs.FileInfo, error) {
 	return list, oserr.From(err)
 }
 
-// info knows its content type by its name. Without it the handler would open and read each file
-// of a directory that it lists.
+// info derives its content type from its name. Without it the handler would open and read each file of a
+// directory that it lists.
 type info struct{ fs.FileInfo }
 
 var _ webdav.ContentTyper = info{}

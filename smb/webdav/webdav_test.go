@@ -96,7 +96,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// litmus, the test suite of WebDAV servers.
+// TestLitmus runs litmus, a test suite for WebDAV servers.
 func TestLitmus(t *testing.T) {
 	leftout.Need(t, "litmus", "litmus")
 	h := serve(t, rig.Plain)

@@ -4,7 +4,6 @@
 //
 //	import smb2 "github.com/tarn-go/tarn/smb/krb5/gosmb2"
 //
-// Everything said in the other package's documentation holds, but that its variable
-// NORMALIZE_PATH is set there. A *Dialer, *Session, *Share or *File of this package embeds the
-// other package's.
+// The other package's documentation applies, except that its variable NORMALIZE_PATH is set there. A *Dialer,
+// *Session, *Share or *File of this package embeds the other package's.
 package smb2

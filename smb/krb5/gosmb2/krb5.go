@@ -31,7 +31,7 @@ var (
 	errSequence = errors.New("smb2: InitSecContext comes first")
 )
 
-// Start implements smb.Initiator: unlike the other methods, it leaves ki unchanged.
+// Start implements smb.Initiator. Unlike the other methods, it does not change ki.
 func (ki *Krb5Initiator) Start(ctx context.Context, host string) (smb.SecurityContext, error) {
 	switch {
 	case ki.Client == nil:
@@ -45,7 +45,7 @@ func (ki *Krb5Initiator) Start(ctx context.Context, host string) (smb.SecurityCo
 // OID is Kerberos' object identifier.
 func (ki *Krb5Initiator) OID() asn1.ObjectIdentifier { return oidKerberos }
 
-// InitSecContext gets a ticket for the server and gives the first message.
+// InitSecContext gets a ticket for the server and returns the first message.
 func (ki *Krb5Initiator) InitSecContext() ([]byte, error) {
 	c, err := ki.Start(context.Background(), "")
 	if err != nil {
@@ -75,7 +75,7 @@ func (ki *Krb5Initiator) Sum(bs []byte) []byte {
 	return mic
 }
 
-// SessionKey is the first 16 bytes of the key agreed, nil before the server has answered.
+// SessionKey is the first 16 bytes of the session key, nil before the server has answered.
 func (ki *Krb5Initiator) SessionKey() []byte {
 	if ki.running == nil {
 		return nil

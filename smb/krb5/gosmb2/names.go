@@ -2,29 +2,29 @@ package smb2
 
 import smb2 "github.com/tarn-go/tarn/smb/gosmb2"
 
-// What the other package has, under the same names.
+// Types of the other package, under the same names.
 type (
 	// ContextError is the end of a call's context.
 	ContextError = smb2.ContextError
-	// Encoder is something that writes itself into a request.
+	// Encoder is a value that encodes itself into a request.
 	Encoder = smb2.Encoder
-	// FileFsInfo is the room on a share's file system.
+	// FileFsInfo is the size and free space of a share's file system.
 	FileFsInfo = smb2.FileFsInfo
-	// FileStat is what the server says of a file.
+	// FileStat describes a file, as reported by the server.
 	FileStat = smb2.FileStat
-	// Initiator is one side of an authentication.
+	// Initiator is the client's side of an authentication.
 	Initiator = smb2.Initiator
-	// InternalError is the caller's breach of the API.
+	// InternalError is returned for an incorrect use of the API.
 	InternalError = smb2.InternalError
-	// InvalidResponseError is a server's breach of the protocol.
+	// InvalidResponseError is returned when the server breaks the protocol.
 	InvalidResponseError = smb2.InvalidResponseError
-	// MapChars says how reserved characters are written in names.
+	// MapChars says how reserved characters are encoded in names.
 	MapChars = smb2.MapChars
 	// MountOption changes how a share is mounted.
 	MountOption = smb2.MountOption
 	// NTLMInitiator logs in with NTLMv2.
 	NTLMInitiator = smb2.NTLMInitiator
-	// Negotiator says what to agree on with the server.
+	// Negotiator holds the settings that are negotiated with the server.
 	Negotiator = smb2.Negotiator
 	// RemoteFileStat is the old name of FileStat.
 	RemoteFileStat = smb2.RemoteFileStat
@@ -34,9 +34,9 @@ type (
 	SecurityInformationRequestFlags = smb2.SecurityInformationRequestFlags
 	// ShareInfo is one share in a server's list.
 	ShareInfo = smb2.ShareInfo
-	// ShareType is what a share holds.
+	// ShareType is the type of a share's resource.
 	ShareType = smb2.ShareType
-	// TransportError is the loss of the connection.
+	// TransportError is returned when the connection was lost or could not be made.
 	TransportError = smb2.TransportError
 
 	// Client is the old name of Session.
@@ -80,8 +80,8 @@ func IsPathSeparator(c uint8) bool { return smb2.IsPathSeparator(c) }
 // Match reports whether name matches pattern.
 func Match(pattern, name string) (matched bool, err error) { return smb2.Match(pattern, name) }
 
-// WithMapChars writes reserved characters in names as mount.cifs's "mapchars" does.
+// WithMapChars encodes reserved characters in names as mount.cifs's "mapchars" does.
 func WithMapChars() MountOption { return smb2.WithMapChars() }
 
-// WithMapPosix writes reserved characters in names as mount.cifs's "mapposix" does.
+// WithMapPosix encodes reserved characters in names as mount.cifs's "mapposix" does.
 func WithMapPosix() MountOption { return smb2.WithMapPosix() }

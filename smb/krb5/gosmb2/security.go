@@ -61,7 +61,7 @@ type DirEntryPlus struct {
 	// RawSecurityDescriptor is self-relative, as the server sent it.
 	RawSecurityDescriptor []byte
 
-	// Err is why there is no security descriptor.
+	// Err is the error of the query for the security descriptor.
 	Err error
 }
 

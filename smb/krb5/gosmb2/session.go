@@ -9,7 +9,7 @@ import (
 	smb2 "github.com/tarn-go/tarn/smb/gosmb2"
 )
 
-// Dialer says how to reach a server and as whom. Its fields are those of the other package's.
+// Dialer holds the settings for connecting to a server. Its fields are those of the other package's.
 type Dialer struct {
 	MaxCreditBalance uint16
 	Negotiator       Negotiator
@@ -26,8 +26,7 @@ func (d *Dialer) Dial(ctx context.Context, address string) (*Session, error) {
 	return &Session{s}, nil
 }
 
-// DialConn logs in on tcpConn, a connection to the server at address, which it takes ownership
-// of.
+// DialConn logs in on tcpConn, a connection to the server at address, and takes ownership of it.
 func (d *Dialer) DialConn(ctx context.Context, tcpConn net.Conn, address string) (*Session, error) {
 	s, err := (*smb2.Dialer)(d).DialConn(ctx, tcpConn, address)
 	if err != nil {
@@ -36,15 +35,15 @@ func (d *Dialer) DialConn(ctx context.Context, tcpConn net.Conn, address string)
 	return &Session{s}, nil
 }
 
-// Session is one user logged in to one server.
+// Session is the session of one user on one server.
 type Session struct{ *smb2.Session }
 
-// WithContext returns the same session with another context.
+// WithContext returns the same session under another context.
 func (c *Session) WithContext(ctx context.Context) *Session {
 	return &Session{c.Session.WithContext(ctx)}
 }
 
-// Mount connects a share.
+// Mount connects to a share.
 func (c *Session) Mount(sharename string, opts ...MountOption) (*Share, error) {
 	s, err := c.Session.Mount(sharename, opts...)
 	if err != nil {
@@ -56,7 +55,7 @@ func (c *Session) Mount(sharename string, opts ...MountOption) (*Share, error) {
 // Share is a mounted share.
 type Share struct{ *smb2.Share }
 
-// WithContext returns the same share with another context.
+// WithContext returns the same share under another context.
 func (s *Share) WithContext(ctx context.Context) *Share { return &Share{s.Share.WithContext(ctx)} }
 
 // Create makes or empties the named file and opens it for reading and writing.
