@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// maxStreams bounds the bytes of a list of streams or extended attributes.
+// maxStreams bounds a list of streams or of extended attributes, in bytes.
 const maxStreams = 64 << 10
 
 // StreamInfo is one named stream of a file, or of a directory.
@@ -45,9 +45,8 @@ func (s *Share) Streams(name string) ([]StreamInfo, error) {
 	return list, pathError("streams", name, err)
 }
 
-// OpenStream opens the alternate data stream named stream of the named file, with the
-// flags of [Share.OpenFile]. A file that does not exist is made with its stream by
-// os.O_CREATE.
+// OpenStream opens the alternate data stream named stream of the named file, with the flags of
+// [Share.OpenFile]. A file that does not exist is created together with its stream when flag has os.O_CREATE.
 func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*File, error) {
 	if err := checkStream(stream); err != nil {
 		return nil, pathError("open", name+":"+stream, err)
@@ -59,7 +58,7 @@ func (s *Share) OpenStream(name, stream string, flag int, perm fs.FileMode) (*Fi
 	return f, nil
 }
 
-// RemoveStream removes an alternate data stream, and leaves the file.
+// RemoveStream removes an alternate data stream. The file itself stays.
 func (s *Share) RemoveStream(name, stream string) error {
 	err := checkStream(stream)
 	if err == nil {

@@ -38,8 +38,8 @@ func (s *Share) ExtendedAttributes(name string) (map[string][]byte, error) {
 	return all, pathError("attributes", name, err)
 }
 
-// SetExtendedAttribute sets an extended attribute of the named file; an empty value
-// removes it. A key has 1 to 255 bytes, a value 65,535 at most; servers allow less.
+// SetExtendedAttribute sets an extended attribute of the named file; an empty value removes it. The key has 1
+// to 255 bytes and the value at most 65,535; servers may allow less.
 func (s *Share) SetExtendedAttribute(name, key string, value []byte) error {
 	if key == "" || len(key) > 255 || len(value) > 65535 {
 		return pathError("attributes", name, ErrName)

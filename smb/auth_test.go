@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestLogin logs in in every way there is, and in ways that there are not.
+// TestLogin logs in with each kind of credentials, valid and invalid.
 func TestLogin(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{
 		Global: []string{"map to guest = bad user"},
@@ -31,12 +31,12 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "upper case" && srv.User != "tarnsmb" {
-				return // the user is the one who runs the test
+				return // the user is the one that runs the test
 			}
 			if name == "unknown user" {
 				d := smb.Dialer{Initiator: n, Pool: newPool(t)}
 				if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) {
-					t.Errorf("let in as a guest: %v", err)
+					t.Errorf("accepted as a guest: %v", err)
 				}
 			}
 			sess := dial(t, srv, smb.Dialer{Initiator: n, AllowGuest: name == "unknown user"})
@@ -68,11 +68,11 @@ func TestLogin(t *testing.T) {
 		t.Error("guest where signing is required:", err)
 	}
 	if _, err := (&smb.Dialer{}).Dial(t.Context(), srv.Addr); err == nil {
-		t.Error("dialled without an Initiator")
+		t.Error("Dial without an Initiator succeeded")
 	}
 }
 
-// TestRequired asks a server that is content with plain sessions for more.
+// TestRequired requires signing and encryption from a server that does not require them itself.
 func TestRequired(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Shares: []string{"[secret]\n  path = %DIR%\n  read only = no\n  smb encrypt = required"}})
 	for name, d := range map[string]smb.Dialer{
@@ -96,7 +96,7 @@ func TestRequired(t *testing.T) {
 	})
 }
 
-// TestExpired meets a server that wants the user to log in again.
+// TestExpired logs in to a server that lets sessions expire.
 func TestExpired(t *testing.T) {
 	expire := false
 	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
@@ -115,7 +115,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestTimeouts bounds a server that never answers.
+// TestTimeouts connects to a server that never answers: every call ends in its time limit.
 func TestTimeouts(t *testing.T) {
 	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }}
 	d := smb.Dialer{}
@@ -128,6 +128,6 @@ func TestTimeouts(t *testing.T) {
 		t.Error(err)
 	}
 	if n, err := f.WriteAt(make([]byte, 10), 0); n != 10 || err != nil {
-		t.Error("the connection suffered:", n, err)
+		t.Error("the connection ended:", n, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 type step struct {
 	cmd     proto.Command
 	request func(id proto.FileID) conn.Request
-	expect  int          // bytes of data its reply may carry
-	payload []byte       // of a WRITE; borrowed until the chain is over
-	also    proto.Status // a status that is no failure, besides success
+	expect  int          // data bytes that its reply may carry
+	payload []byte       // of a WRITE; borrowed until the chain has ended
+	also    proto.Status // a status accepted besides success
 }
 
 // setStep is a SET_INFO in a chain.
@@ -23,7 +23,7 @@ func setStep(class proto.InfoClass, body []byte) step {
 	}}
 }
 
-// queryStep is a QUERY_INFO in a chain; req lacks the FileID alone.
+// queryStep is a QUERY_INFO in a chain. The chain fills in req.FileID.
 func queryStep(req proto.QueryInfoRequest) step {
 	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
@@ -32,7 +32,7 @@ func queryStep(req proto.QueryInfoRequest) step {
 	}}
 }
 
-// ioctlStep is an IOCTL in a chain; req lacks the FileID alone.
+// ioctlStep is an IOCTL in a chain. The chain fills in req.FileID.
 func ioctlStep(req proto.IoctlRequest) step {
 	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
@@ -41,10 +41,9 @@ func ioctlStep(req proto.IoctlRequest) step {
 	}}
 }
 
-// chain runs CREATE, the given steps on the file it opened, and CLOSE, as one frame
-// (MS-SMB2 3.2.4.1.4), or one after the other where the server grants too few credits for
-// that. use looks at the replies: calls[0] is the CREATE, the last one the CLOSE. Whatever
-// fails, the file does not stay open.
+// chain runs CREATE, the given steps on the opened file, and CLOSE: as one compound request (MS-SMB2
+// 3.2.4.1.4), or one after the other when the server grants too few credits for that. use gets the replies:
+// calls[0] is the CREATE, the last one the CLOSE. The file is closed on every path.
 func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
 	if at := snapshotOf(ctx); at != 0 {
 		create.Contexts.Timewarp = at
@@ -70,7 +69,7 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 	return useReplies(parts, use)
 }
 
-// closeStep, as the last step of a chain, has its CLOSE answer with the file's state.
+// closeStep, as the last step of a chain, makes its CLOSE return the file's attributes.
 func closeStep() step { return step{cmd: proto.CommandClose} }
 
 func (t *tree) part(st *step, id proto.FileID) conn.Part {

@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// A call with a context that has ended fails, even where the server's reply is there at once.
+// A call whose context has ended fails and sends nothing, even if the server would answer at once.
 func TestEndedContextSendsNothing(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {

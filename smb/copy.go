@@ -11,18 +11,18 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// chunkBytes and chunkCount are what every server allows in one COPYCHUNK (MS-SMB2
-// 3.3.3, ServerSideCopyMax...).
+// chunkBytes and chunkCount are the limits of one COPYCHUNK that every server allows (MS-SMB2 3.3.3,
+// ServerSideCopyMax...).
 const (
 	chunkBytes = 1 << 20
 	chunkCount = 16
 )
 
-// Copy copies the file src to dst on the server (FSCTL_SRV_COPYCHUNK): the data does
-// not travel. dst is made, or overwritten in place and cut to the length of src at the end.
-// It returns how many bytes were copied. When both names lead to the same file, the error
-// matches ErrSameFile and the file is unchanged. A server that cannot copy gives an error matching
-// ErrUnsupported; dst is unchanged then, or empty if it did not exist.
+// Copy has the server copy the file src to dst (FSCTL_SRV_COPYCHUNK): the data does not pass through the
+// client. dst is created, or overwritten in place and truncated to the length of src at the end. Copy returns
+// how many bytes were copied. When both names lead to the same file, the error matches ErrSameFile and the
+// file is unchanged. When the server cannot copy, the error matches ErrUnsupported; dst is then unchanged, or
+// empty if it did not exist.
 func (s *Share) Copy(dst, src string) (int64, error) {
 	n, err := s.copy(dst, src)
 	return n, linkError("copy", src, dst, err)
@@ -41,8 +41,8 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	if fi.IsDir() {
 		return 0, errIsDirectory
 	}
-	// COPYCHUNK demands read access to the target too. The target is not emptied here: it
-	// may be the source, by another name.
+	// COPYCHUNK demands read access to the target too. The target is not truncated when it is opened: it may
+	// be the source under another name.
 	to, err := s.openFile(dst, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 		return 0, ErrSameFile
 	case !known:
 		to.Close()
-		return s.copyBeside(dst, from, fi.Size())
+		return s.copyTemporary(dst, from, fi.Size())
 	}
 	n, err = to.h.copyFrom(s.ctx, from.h, span{n: fi.Size()})
 	if err == nil && to.h.length.Load() > fi.Size() {
@@ -69,10 +69,10 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	return n, err
 }
 
-// sameFile compares the files of two handles. Not known: the server tells no file ids.
+// sameFile compares the files of two handles. known is false when the server reports no file ids.
 func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 	if b.created {
-		return false, true, nil // it was not there when a was opened
+		return false, true, nil // created by this open, after a was opened
 	}
 	ida, err := a.fileID(ctx)
 	if err == nil && ida != 0 {
@@ -91,7 +91,7 @@ func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 	if !known {
 		return false, false, nil
 	}
-	// Ids are unique on a volume, and a share may have several.
+	// An id is unique on one volume only, and a share may span several.
 	ia, err := a.stat(ctx)
 	if err != nil {
 		return false, false, err
@@ -105,7 +105,7 @@ func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 	return same, true, nil
 }
 
-// fileID asks for the file's id on its volume, zero when it has none.
+// fileID queries the file's id on its volume; zero when it has none.
 func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
 	err = h.again(ctx, func(t *tree, file proto.FileID) error {
 		req := proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassInternal, Output: 8, FileID: file}
@@ -117,10 +117,10 @@ func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
 	return id, err
 }
 
-// copyBeside copies to a new file beside dst and renames it then: nothing is lost when
-// dst is the source.
-func (s *Share) copyBeside(dst string, from *File, size int64) (int64, error) {
-	beside := besideName(dst)
+// copyTemporary copies to a new file in the directory of dst and then renames it to dst, so that no data is lost
+// when dst is the source.
+func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error) {
+	beside := temporaryName(dst)
 	to, err := s.openFile(beside, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return 0, err
@@ -138,24 +138,24 @@ func (s *Share) copyBeside(dst string, from *File, size int64) (int64, error) {
 	return n, err
 }
 
-// besideName is a name in the directory of name that others cannot guess.
-func besideName(name string) string {
+// temporaryName is a random name in the directory of name, which no other program can guess.
+func temporaryName(name string) string {
 	cut := strings.LastIndexAny(name, `/\`) + 1
 	return name[:cut] + ".tarn-" + rand.Text()
 }
 
-// span is n bytes that lie at offset source of one file and are to lie at offset target of another.
+// span is n bytes at offset source of one file, to be copied to offset target of another.
 type span struct{ source, target, n int64 }
 
 // copySource is the file that a server copies from.
 type copySource struct {
 	from  *handle
 	shift int64 // offset in it minus the offset in the target
-	t     *tree // on which key is valid; nil: there is none yet
+	t     *tree // tree for which key is valid; nil: no key yet
 	key   proto.ResumeKey
 }
 
-// keyOn is the key that names the source in requests on t, asked for once on each connection.
+// keyOn returns the resume key of the source for requests on t. It is requested once for each connection.
 func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error) {
 	if c.t == t {
 		return c.key, nil
@@ -166,7 +166,7 @@ func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error
 	}
 	if on != t {
 		if !t.Conn().Alive() {
-			return c.key, t.Conn().Err() // the target comes back on the connection of the source
+			return c.key, t.Conn().Err() // reopen the target on the connection of the source
 		}
 		return c.key, ErrUnsupported // the two files are on different connections
 	}
@@ -176,12 +176,12 @@ func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error
 	return c.key, err
 }
 
-// copiesAhead is how many COPYCHUNK requests are in flight: the server has the next one when it has
-// done one.
+// copiesAhead is how many COPYCHUNK requests are in flight, so that the server has the next one when it
+// finishes one.
 const copiesAhead = 2
 
-// copyFrom asks the server to copy a span of from to h. Copying the same bytes twice does no harm, as
-// spans of one file do not overlap.
+// copyFrom asks the server to copy a span of from to h. A span may be copied twice after a lost connection:
+// spans of one file do not overlap, so the result is the same.
 func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (done int64, err error) {
 	defer h.changed()
 	const request = chunkBytes * chunkCount
@@ -231,7 +231,7 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 
 var errShrunk = errors.New("smb: the source shrank while it was copied")
 
-// startCopy asks for n bytes to be copied to offset off of target, in as many chunks as one request may
+// startCopy sends a COPYCHUNK for up to n bytes at offset off of target, in as many chunks as one request may
 // have.
 func (t *tree) startCopy(ctx context.Context, target proto.FileID, source *copySource, off int64, n int, policy conn.CreditPolicy) (*conn.Call, error) {
 	key, err := source.keyOn(ctx, t)
@@ -256,8 +256,7 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, source *copyS
 	return cl, nil
 }
 
-// copied waits for the COPYCHUNK cl, which was to copy n bytes, and returns how many it did. cl is
-// released.
+// copied waits for the COPYCHUNK cl of n bytes and returns how many the server copied. It releases cl.
 func copied(ctx context.Context, cl *conn.Call, n int) (int, error) {
 	err := cl.Finish(ctx)
 	if hasStatus(err, proto.StatusEndOfFile) {
@@ -272,7 +271,7 @@ func copied(ctx context.Context, cl *conn.Call, n int) (int, error) {
 		c, err = proto.DecodeCopyChunk(r.Output)
 	}
 	if err == nil && int64(c.TotalBytes) > int64(n) {
-		err = conn.ProtocolError("it copied more than it was asked to")
+		err = conn.ProtocolError("it copied more than requested")
 	}
 	if err != nil {
 		return 0, cl.Malformed(err)

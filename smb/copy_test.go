@@ -17,7 +17,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestCopyToItself copies a file to itself by every name it has.
+// TestCopyToItself copies a file to itself under each of its names.
 func TestCopyToItself(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestCopyToItself(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutIDs copies on a server that tells no file ids: to a file of another name, which
-// is renamed when it is complete, and removed when it is not.
+// TestCopyWithoutIDs copies on a server that reports no file ids: to a file of another name, which is renamed
+// when it is complete and removed when it is not.
 func TestCopyWithoutIDs(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		var opened []string
@@ -104,7 +104,7 @@ func TestCopyWithoutIDs(t *testing.T) {
 	}
 }
 
-// copyCutter cuts the connection behind each third COPYCHUNK of the first six.
+// copyCutter closes the connection after each third COPYCHUNK of the first six.
 type copyCutter struct {
 	mu      sync.Mutex
 	copies  int // COPYCHUNKs sent
@@ -146,15 +146,16 @@ func (x *copyCutConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestCopyAcrossLoss cuts the connection under a copy that the server makes: it goes on where it was on the next
-// one, with a new key for the source.
+// TestCopyAcrossLoss closes the connection during a server-side copy: the copy continues on the next connection
+// where it was, with a new key for the source.
 func TestCopyAcrossLoss(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
 	want := random(70<<20 + 12345)
 	must(t, os.WriteFile(srv.Dir+"/from", want, 0o666))
 	var c copyCutter
 	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
-	// A server may give a handle up with its connection: then the copy says so, and is begun again.
+	// A server may drop a handle together with its connection. Then Copy returns ErrHandleLost and the test
+	// starts it again.
 	begun := 0
 	for {
 		begun++
@@ -175,8 +176,8 @@ func TestCopyAcrossLoss(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Each connection lost costs what was in flight on it, two requests of 16 MiB. The test does not count
-	// connections: a busy server may end one that was not cut.
+	// Each lost connection repeats what was in flight on it, two requests of 16 MiB. The test does not count
+	// connections: a busy server may close one that the test did not close.
 	requests := (len(want) + 16<<20 - 1) / (16 << 20)
 	if c.cuts != 2 || c.dialled <= c.cuts || c.copies > begun*requests+2*(c.dialled-1) {
 		t.Errorf("begun %d times: %d cuts, %d connections, %d requests", begun, c.cuts, c.dialled, c.copies)

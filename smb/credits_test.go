@@ -20,9 +20,9 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestCancelDuringWrite is defect 2 of the field: a write that is given up while the
-// server takes nothing. The caller has its slice back at once and changes it; what the
-// server receives in the end is whole, in frames of ids that never repeat.
+// TestCancelDuringWrite cancels a write while the server reads nothing (defect 2 of issue lists of other
+// clients). The caller has its slice back at once and changes it; what the server receives in the end is
+// complete, in frames whose MessageIds never repeat.
 func TestCancelDuringWrite(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		for _, over := range []string{"pipe", "tcp"} {
@@ -32,7 +32,7 @@ func TestCancelDuringWrite(t *testing.T) {
 				seen := map[uint64]bool{}
 				s.Hook = func(c *script.Conn, m *script.Message) bool {
 					if m.Command != proto.CommandCancel && seen[m.MessageID] {
-						t.Errorf("two frames with the id %d", m.MessageID)
+						t.Errorf("two frames with the MessageId %d", m.MessageID)
 					}
 					seen[m.MessageID] = true
 					switch m.Command {
@@ -45,7 +45,7 @@ func TestCancelDuringWrite(t *testing.T) {
 					case proto.CommandWrite:
 						for _, b := range m.Body[48 : 48+le.Uint32(m.Body[4:])] {
 							if b != 0xaa {
-								t.Error("the wire has what the caller wrote afterwards")
+								t.Error("the server received what the caller wrote into the slice afterwards")
 								break
 							}
 						}
@@ -87,11 +87,11 @@ func TestCancelDuringWrite(t *testing.T) {
 	}
 }
 
-// share is the share a scripted file is on.
+// share is the share of a scripted file.
 func share(f *smb.File) *smb.Share { return f.Share() }
 
-// TestCredits is defect 3 of the field: a server that grants few credits sees no
-// request beyond them, and everything gets done all the same.
+// TestCredits runs operations against a server that grants few credits: it sees no request beyond them, and
+// every operation succeeds.
 func TestCredits(t *testing.T) {
 	for _, most := range []int{1, 2, 3, 4, 20} {
 		t.Run(strconv.Itoa(most), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCredits(t *testing.T) {
 					t.Errorf("%d credits used, %d granted", used, granted)
 				}
 				if m.MessageID >= uint64(granted) {
-					t.Errorf("id %d outside the window of %d", m.MessageID, granted)
+					t.Errorf("MessageId %d outside the window of %d", m.MessageID, granted)
 				}
 				next++
 				if m.Command == proto.CommandRead && int(m.CreditCharge) < (int(le.Uint32(m.Body[4:]))+65535)/65536 {
@@ -135,7 +135,7 @@ func TestCredits(t *testing.T) {
 	}
 }
 
-// TestNoCredits meets a server that grants none: an error, not a wait for ever.
+// TestNoCredits connects to a server that grants no credits: the call fails instead of waiting for ever.
 func TestNoCredits(t *testing.T) {
 	n := 0
 	s := &script.Server{Grant: func(asked uint16) uint16 {
@@ -154,12 +154,12 @@ func TestNoCredits(t *testing.T) {
 			break
 		}
 		if i > 10 {
-			t.Fatal("went on without credits")
+			t.Fatal("continued without credits")
 		}
 	}
 }
 
-// TestPending meets interim replies of every kind.
+// TestPending receives interim replies (STATUS_PENDING) of every kind.
 func TestPending(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "signed/HMAC", "encrypted/GCM", "plain/one credit"} {
 		t.Run(kind, func(t *testing.T) {
@@ -206,8 +206,8 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestConstantTime is defect 6 of the field: nothing in the client compares bytes in a
-// way whose time depends on them, but where nothing secret is compared.
+// TestConstantTime searches the client's source for comparisons of bytes in variable time, which are allowed
+// only where nothing secret is compared.
 func TestConstantTime(t *testing.T) {
 	must(t, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -236,7 +236,7 @@ func TestConstantTime(t *testing.T) {
 	}))
 }
 
-// TestStalled meets a server that goes silent: the keep-alive finds out.
+// TestStalled connects to a server that stops answering: the keep-alive ends the connection.
 func TestStalled(t *testing.T) {
 	gate := make(chan struct{})
 	defer close(gate)

@@ -15,9 +15,9 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// TestWritesAcrossCuts cuts the connection while WRITEs are in flight: no WRITE is left without an answer
-// on the connections that replace it, and what was acknowledged is on the server's disk. With TARN_LONG=1 it cuts
-// 120 connections in each mode instead of six.
+// TestWritesAcrossCuts closes the connection while WRITEs are in flight: every WRITE is answered on the
+// connections that replace it, and acknowledged data is on the server's disk. With TARN_LONG=1 it closes 120
+// connections in each mode instead of six.
 func TestWritesAcrossCuts(t *testing.T) {
 	cuts := 6
 	if os.Getenv("TARN_LONG") == "1" {
@@ -44,7 +44,7 @@ func TestWritesAcrossCuts(t *testing.T) {
 			go func() { all.Wait(); close(done) }()
 			for n := 0; ; {
 				select {
-				case <-written: // one of them has an answer, and the others are under way
+				case <-written: // one WRITE has an answer, the others are in flight
 					if n++; n%8 == 0 && n/8 <= cuts {
 						c.cut()
 					}
@@ -60,7 +60,7 @@ func TestWritesAcrossCuts(t *testing.T) {
 }
 
 // writeUntil writes a file over and over, and opens it again when its handle was lost with its connection. It
-// returns how often.
+// returns how often it did.
 func writeUntil(t *testing.T, srv *rig.Server, share *smb.Share, name string, stop *atomic.Bool, written chan<- struct{}) (lost int) {
 	want := random(1 << 20)
 	f, err := share.Create(name)
@@ -88,7 +88,7 @@ func writeUntil(t *testing.T, srv *rig.Server, share *smb.Share, name string, st
 		t.Error(err)
 	}
 	if !bytes.Equal(onDisk(t, srv, name), want) {
-		t.Errorf("%s: the disk has something else", name)
+		t.Errorf("%s: the disk has other content", name)
 	}
 	return lost
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// referral is a server's answer where the target of a DFS link is (MS-DFSC 2.2.4).
+// referral is a server's answer with the targets of a DFS link (MS-DFSC 2.2.4).
 type referral struct {
-	targets []string // \server\share, or what is below one, in the server's order
+	targets []string // \server\share or a path below it, in the server's order
 	expires time.Time
 
 	mu sync.Mutex
-	at int // of the target in use
+	at int // index of the target in use
 }
 
-// referred asks where a name lives that DFS has moved elsewhere (MS-DFSC 3.1.4), and
-// returns a tree there with the name's form in it. A referral is asked for once in its
-// lifetime; the sessions with its targets are kept for the next time.
+// referred resolves a name that is behind a DFS link (MS-DFSC 3.1.4). It returns a tree on the target and the
+// name as the target knows it. A referral is requested once in its lifetime; sessions with its targets are
+// kept.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
 	path := `\` + t.with.host + `\` + t.m.name + `\` + remote
 	r, rest := m.s.referrals.known(path)
@@ -45,7 +45,7 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 
 var errNoTarget = errors.New("smb: no target of the DFS link can be reached")
 
-// refer asks the server of t about path, and returns what of it lies behind the link, too.
+// refer asks the server of t for the referral for path. rest is the part of path behind the link.
 func (t *tree) refer(ctx context.Context, path string) (r *referral, rest string, err error) {
 	cl := t.Call(proto.CommandIoctl)
 	cl.Expect = 16 << 10
@@ -73,7 +73,7 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 		return nil, "", err
 	}
 	if int(list.Consumed)/2 > utf16Units(path) {
-		return nil, "", conn.ProtocolError("a DFS link behind the end of the name")
+		return nil, "", conn.ProtocolError("a DFS link that ends behind the end of the name")
 	}
 	_, rest := cutUnits(path, int(list.Consumed)/2)
 	r, lifetime := &referral{}, uint32(0)
@@ -91,9 +91,8 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 	return r, strings.Trim(rest, `\`), list.Err()
 }
 
-// reach connects a target, the one in use first, and returns its tree and the path in it. The
-// targets are copies of one another: when one cannot be reached the next is used, and stays in
-// use.
+// reach connects to a target, the one in use first, and returns its tree and the path in it. The targets are
+// copies of one another: when one cannot be reached, the next one is used and stays in use.
 func (r *referral) reach(ctx context.Context, m *mount) (*tree, string, error) {
 	r.mu.Lock()
 	first := r.at
@@ -116,20 +115,20 @@ func (r *referral) reach(ctx context.Context, m *mount) (*tree, string, error) {
 	return nil, "", err
 }
 
-// maxReferrals bounds how many referrals a session keeps: a server makes up the names.
+// maxReferrals bounds how many referrals a session keeps, since the server chooses the names.
 const maxReferrals = 1000
 
-// referrals are those that a session knows, by the path that the link has.
+// referrals are those that a session has cached, by the path of the link.
 type referrals struct {
 	mu    sync.Mutex
 	links map[string]*referral
 }
 
-// key is a path as servers compare them.
+// key is path in the form in which servers compare paths.
 func (rs *referrals) key(path string) string { return strings.ToLower(strings.ToUpper(path)) }
 
-// known is the referral for the longest link that path goes through, and what lies behind it; nil when
-// there is none, or its lifetime is over.
+// known returns the cached referral for the longest link in path and the part of path behind it; nil when
+// there is none or its lifetime has ended.
 func (rs *referrals) known(path string) (*referral, string) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -151,7 +150,7 @@ func (rs *referrals) known(path string) (*referral, string) {
 	return nil, ""
 }
 
-// keep notes the referral for the link in path that rest lies behind.
+// keep caches the referral for the link in path; rest is the part of path behind the link.
 func (rs *referrals) keep(path, rest string, r *referral) {
 	link := strings.TrimRight(strings.TrimSuffix(path, rest), `\`)
 	rs.mu.Lock()
@@ -162,15 +161,15 @@ func (rs *referrals) keep(path, rest string, r *referral) {
 	rs.links[rs.key(link)] = r
 }
 
-// drop forgets a referral of which no target can be reached: the server is asked again.
+// drop removes a referral none of whose targets can be reached, so that the server is asked again.
 func (rs *referrals) drop(r *referral) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	maps.DeleteFunc(rs.links, func(_ string, x *referral) bool { return x == r })
 }
 
-// target connects \server\share\path and returns its tree and path. The path comes from the
-// server, and is checked like the user's.
+// target connects to \server\share\path and returns its tree and path. The path comes from the server and is
+// checked like one of the user's.
 func (m *mount) target(ctx context.Context, target string) (*tree, string, error) {
 	parts := strings.SplitN(strings.Trim(target, `\`), `\`, 3)
 	if len(parts) < 2 {
@@ -196,8 +195,8 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 	return t, inner, err
 }
 
-// other is a session with another server for the same user, dialled on its first use at
-// the port of this one.
+// other returns a session with another server for the same user. It is dialled on first use, at the port of
+// this session.
 func (s *Session) other(host string) (*Session, error) {
 	port := DefaultPort
 	if _, p, err := net.SplitHostPort(s.using().addr); err == nil {

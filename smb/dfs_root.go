@@ -11,9 +11,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// findRoot asks the server of c whether the mount's share is a DFS root on other servers (MS-DFSC
-// 3.1.4.2): one of a domain, `\\domain\root`, asked of a domain controller, or a share that stands in
-// for others.
+// findRoot asks the server of c whether the mount's share is a DFS root on other servers (MS-DFSC 3.1.4.2):
+// either a domain's root, `\\domain\root`, asked of a domain controller, or a share that refers to others.
 func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	if c.Terms().Capabilities&proto.CapDFS == 0 || strings.EqualFold(m.name, "IPC$") {
 		return nil, errNoTarget
@@ -31,7 +30,7 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 		return nil, err
 	}
 	r.targets = slices.DeleteFunc(r.targets, func(target string) bool {
-		// Neither the share itself, which the server has just said not to have, nor a directory.
+		// The target may be neither this share, which the server does not have, nor a directory.
 		target = `\` + strings.Trim(target, `\`)
 		return strings.EqualFold(target, own) || strings.Count(target, `\`) != 2
 	})
@@ -41,8 +40,8 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	return r, nil
 }
 
-// rootTree is the tree of a target of the root that the mount stands for. When none can be reached
-// and the referral's lifetime is over, it is asked for again.
+// rootTree returns the tree of a target of the mount's DFS root. When no target can be reached and the
+// referral's lifetime has ended, the referral is requested again.
 func (m *mount) rootTree(ctx context.Context, r *referral) (*tree, error) {
 	t, _, err := r.reach(ctx, m)
 	if err == nil || ctx.Err() != nil || time.Now().Before(r.expires) {

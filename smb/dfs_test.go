@@ -40,8 +40,8 @@ func (n *names) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, network, srv.Addr)
 }
 
-// A link and a root with two targets on servers of their own: the first is used while it is there,
-// the second when it is gone, and the one that was used last stays in use.
+// A link and a root have two targets on two servers: the first is used while it can be reached, then the
+// second, and the one that was used last stays in use.
 func TestDFSFailover(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {

@@ -26,20 +26,19 @@ const (
 	DefaultMaxEntries    = 4 << 20
 )
 
-// Dialer says how to reach a server and on which terms. Its fields must not change
-// while it is in use; it is safe for concurrent use otherwise. The zero Dialer lacks
-// only an Initiator.
+// Dialer holds the settings for connecting to a server. Its fields must not change while it is in use;
+// otherwise it is safe for concurrent use. The zero Dialer lacks only an Initiator.
 type Dialer struct {
-	// Initiator logs in. Required; NTLM{} is the anonymous user.
+	// Initiator authenticates the user. Required; NTLM{} is the anonymous user.
 	Initiator Initiator
-	// MinDialect and MaxDialect bound what is offered; zero: SMB202 and SMB311.
+	// MinDialect and MaxDialect are the lowest and highest dialect offered; zero: SMB202 and SMB311.
 	MinDialect, MaxDialect Dialect
-	// RequireSigning signs every message and refuses a session that cannot.
+	// RequireSigning signs every message and refuses a session that cannot be signed.
 	RequireSigning bool
-	// RequireEncryption encrypts every message and refuses a session that cannot.
+	// RequireEncryption encrypts every message and refuses a session that cannot be encrypted.
 	RequireEncryption bool
-	// Names says how characters that Windows refuses in names are written. NamesAsTheyAre,
-	// the zero value, refuses them with ErrName.
+	// Names says how characters that Windows forbids in names are encoded. NamesAsTheyAre, the zero value,
+	// refuses them with ErrName.
 	Names NameMapping
 	// AllowGuest accepts a session as guest, or as the anonymous user, although the Initiator has
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
@@ -58,28 +57,28 @@ type Dialer struct {
 	// Host is the server's name for the Initiator and in share paths; "": the host of
 	// the address dialled.
 	Host string
-	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which may keep
-	// leases and durable handles by it; zero: a random one for each Session.
+	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which associates leases and durable
+	// handles with it; zero: a random one for each Session.
 	ClientGUID [16]byte
-	// NoReconnect has a lost connection not replaced: later operations fail with ErrConnLost.
+	// NoReconnect disables reconnection: after a lost connection every operation fails with ErrConnLost.
 	NoReconnect bool
 	// NoDurable opens files without asking for durable handles.
 	NoDurable bool
 }
 
-// Limits bound what a session asks for.
+// Limits bound the requests, the memory and the waiting times of a session.
 type Limits struct {
 	// MaxRead, MaxWrite and MaxTransact bound one request in bytes, below what the
 	// server allows; zero: DefaultMaxIO, DefaultMaxIO and DefaultMaxTransact.
 	MaxRead, MaxWrite, MaxTransact int
 	// Pipeline bounds the bytes that one call keeps in flight; zero: DefaultPipeline.
 	Pipeline int
-	// ReadAhead bounds the bytes that all files of the session together have asked for
-	// ahead of their readers; zero: DefaultReadAhead; negative: nothing is read ahead.
-	// A file that is not read gives its share back after one to two seconds.
+	// ReadAhead bounds the bytes that all files of the session together have requested ahead of their
+	// readers; zero: DefaultReadAhead; negative: nothing is read ahead. A file that is not read returns its
+	// part after one to two seconds.
 	ReadAhead int
-	// MaxEntries bounds the entries of one directory: a listing that goes on beyond fails
-	// with ErrTooMany. Zero: DefaultMaxEntries.
+	// MaxEntries bounds the entries of one directory: a longer listing fails with ErrTooMany. Zero:
+	// DefaultMaxEntries.
 	MaxEntries int
 	// Credits is how many credits (64 KiB of transfer each) to ask the server for;
 	// zero: DefaultCredits.
@@ -90,15 +89,14 @@ type Limits struct {
 	// with pauses of 20 ms that double up to 1 s. The operation that needed the connection
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
-	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and while a file
-	// is removed that ReplaceFile, WriteNewFile or Copy could not finish; zero: DefaultCloseTimeout.
+	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and when ReplaceFile,
+	// WriteNewFile or Copy fails and removes its file; zero: DefaultCloseTimeout.
 	CloseTimeout time.Duration
-	// RequestTimeout bounds every operation on files and shares but waiting for a lock
-	// or a change; zero: none. The error matches os.ErrDeadlineExceeded.
+	// RequestTimeout bounds every operation on files and shares, except waiting for a lock or a change; zero:
+	// none. The error matches os.ErrDeadlineExceeded.
 	RequestTimeout time.Duration
-	// KeepAlive is how long a connection may be silent before an ECHO asks for a sign
-	// of life, and after another such time it is given up; zero: DefaultKeepAlive;
-	// negative: never.
+	// KeepAlive is how long no frame may arrive before an ECHO is sent; when none arrives for as long again,
+	// the connection is closed. Zero: DefaultKeepAlive; negative: never.
 	KeepAlive time.Duration
 }
 
@@ -109,7 +107,7 @@ func positive(v, def int) int {
 	return v
 }
 
-// withDefaults is a copy of d with every zero field filled in.
+// withDefaults is a copy of d with defaults in place of zero fields.
 func (d Dialer) withDefaults() Dialer {
 	if d.MinDialect == 0 {
 		d.MinDialect = SMB202
@@ -164,9 +162,9 @@ func (d *Dialer) check() error {
 	return nil
 }
 
-// Dial connects to the server at addr ("host" or "host:port", port DefaultPort), agrees
-// on a dialect and logs in. ctx bounds that work alone, not the session. A lost
-// connection is dialled again when next needed, unless NoReconnect.
+// Dial connects to the server at addr ("host" or "host:port", default port DefaultPort), negotiates a dialect
+// and logs in. ctx bounds this work alone, not the session. A lost connection is dialled again when it is
+// next needed, unless NoReconnect is set.
 func (d *Dialer) Dial(ctx context.Context, addr string) (*Session, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -177,7 +175,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (*Session, error) {
 	return d.dialFirst(ctx, []string{addr})
 }
 
-// dialFirst dials the first of addrs that can be reached.
+// dialFirst dials addrs in order and uses the first that can be reached.
 func (d *Dialer) dialFirst(ctx context.Context, addrs []string) (*Session, error) {
 	s := newSession(d.withDefaults(), addrs...)
 	if _, err := s.conn(ctx); err != nil {
@@ -186,8 +184,8 @@ func (d *Dialer) dialFirst(ctx context.Context, addrs []string) (*Session, error
 	return s, nil
 }
 
-// NewSession logs in on a connection of the caller's, and takes ownership of it: it is
-// closed with the session, or when NewSession fails. There is no reconnection.
+// NewSession logs in on nc, a connection that the caller made, and takes ownership of it: it is closed with
+// the session, or when NewSession fails. It is not dialled again when it is lost.
 func (d *Dialer) NewSession(ctx context.Context, nc net.Conn) (*Session, error) {
 	if err := d.check(); err != nil {
 		nc.Close()

@@ -12,13 +12,14 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 }
 
-// maxControllers bounds how many controllers of a domain are tried: DNS says how many there are.
+// maxControllers bounds how many controllers of a domain are tried, since DNS may list any number.
 const maxControllers = 16
 
 // DomainControllers looks up the names of an Active Directory domain's controllers in DNS (SRV records of
 // _ldap._tcp.dc._msdcs and the domain, MS-ADTS 6.3.2.3), at most 16, in the order in which RFC 2782 has
-// clients try them. r may be nil: net.DefaultResolver. The records' ports are LDAP's and left out. The
-// error is the resolver's. What DNS says is not authenticated: Kerberos, or a server that signs, is.
+// clients try them. r may be nil: net.DefaultResolver. The records' ports are LDAP's and are not returned.
+// The error is the resolver's. DNS answers are not authenticated; Kerberos, or a server that signs,
+// authenticates the controller.
 func DomainControllers(ctx context.Context, r Resolver, domain string) ([]string, error) {
 	if r == nil {
 		r = net.DefaultResolver
@@ -29,7 +30,7 @@ func DomainControllers(ctx context.Context, r Resolver, domain string) ([]string
 	}
 	var names []string
 	for _, rec := range records {
-		// "." says that there is no such service (RFC 2782).
+		// "." means that the service does not exist (RFC 2782).
 		if name := strings.TrimSuffix(rec.Target, "."); name != "" && len(names) < maxControllers {
 			names = append(names, name)
 		}
@@ -41,15 +42,14 @@ func DomainControllers(ctx context.Context, r Resolver, domain string) ([]string
 	return names, nil
 }
 
-// DialDomain is Dial to a controller of an Active Directory domain: to the first of [DomainControllers]
-// that can be reached and answers. Its host name is the one that the Initiator sees, as Kerberos needs. A
-// controller that refuses the user is not followed by another one, as wrong passwords lock accounts. Each
+// DialDomain is Dial to a controller of an Active Directory domain: to the first of [DomainControllers] that
+// can be reached and answers. The Initiator gets that controller's host name, which Kerberos needs. When a
+// controller refuses the user, no other controller is tried, since wrong passwords lock accounts. Each
 // attempt is bounded by Limits.DialTimeout. r may be nil: net.DefaultResolver.
 //
-// A domain's DFS roots, \\domain\root, are mounted from such a session by the root's name. A connection
-// that is lost is dialled again at the same controller, and, where that cannot be reached, at the
-// next one. Files and directories that were open on another controller are lost: their next use fails with
-// ErrHandleLost.
+// On such a session the domain's DFS roots, \\domain\root, are mounted by the root's name. A lost connection
+// is dialled again at the same controller and, when that cannot be reached, at the next one. Files and
+// directories that were open on another controller are lost: their next use fails with ErrHandleLost.
 func (d *Dialer) DialDomain(ctx context.Context, r Resolver, domain string) (*Session, error) {
 	if err := d.check(); err != nil {
 		return nil, err

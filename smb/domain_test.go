@@ -57,7 +57,7 @@ func TestDomainControllers(t *testing.T) {
 	}
 }
 
-// Controllers that cannot be reached are passed over; one that refuses the user is the last.
+// Controllers that cannot be reached are skipped; after one that refuses the user no other is tried.
 func TestDialDomain(t *testing.T) {
 	good := &script.Server{}
 	refuses := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
@@ -110,13 +110,13 @@ func TestDialDomain(t *testing.T) {
 		}
 	}
 	if _, err := new(smb.Dialer).DialDomain(t.Context(), records{"good."}, "ad.test"); err == nil {
-		t.Error("a Dialer without an Initiator")
+		t.Error("Dial without an Initiator succeeded")
 	}
 }
 
-// TestDialDomainAgain takes one controller away after the other: a lost connection is replaced by one with
-// the same controller, or with the next one where that cannot be reached, and a file is not taken to be
-// open there.
+// TestDialDomainAgain makes the controllers unreachable one after the other: a lost connection is replaced by
+// one to the same controller, or to the next one when that cannot be reached, and a file that was open on
+// another controller is lost.
 func TestDialDomainAgain(t *testing.T) {
 	for _, protection := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		t.Run(protection, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDialDomainAgain(t *testing.T) {
 			share, err := s.Mount(t.Context(), "share")
 			must(t, err)
 			for _, step := range []struct {
-				reachable string // controllers, separated by spaces
+				reachable string // controllers that can be reached, separated by spaces
 				dialled   string
 				lost      bool // what is open
 			}{
@@ -201,7 +201,7 @@ func (p *puppets) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return nc, err
 }
 
-// lose cuts all connections. The hosts named can be reached afterwards.
+// lose closes all connections. Afterwards only the named hosts can be reached.
 func (p *puppets) lose(reachable string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,17 +10,16 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// durability is what it takes to get an open file back on another connection (MS-SMB2
-// 3.2.4.4): a durable handle of version 2, which the server keeps as long as the
-// handle's lease is not broken.
+// durability is the state needed to reopen a file on another connection (MS-SMB2 3.2.4.4): a durable handle
+// of version 2, which the server keeps as long as the handle's lease is not broken.
 type durability struct {
 	granted bool
 	create  [16]byte // CreateGuid
-	lease   [16]byte // lease key; zero: a batch oplock keeps the handle
+	lease   [16]byte // lease key; zero: the handle is kept by a batch oplock
 	request proto.CreateRequest
 }
 
-// makeDurable adds to a CREATE what asks for a durable handle, where the dialect has them.
+// makeDurable adds the create contexts that request a durable handle, where the dialect has them.
 func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
@@ -45,7 +44,7 @@ func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durab
 	return d, nil
 }
 
-// grant notes what the server gave of what makeDurable asked for.
+// grant stores which of the contexts of makeDurable the server granted.
 func (h *handle) grant(d durability) {
 	d.granted = h.grants.Durable == proto.DurableRequestV2
 	h.mu.Lock()
@@ -54,14 +53,14 @@ func (h *handle) grant(d durability) {
 	switch h.oplock {
 	case proto.OplockNone:
 		h.m.s.leases.dismiss(d.lease)
-	case proto.OplockLease: // noted before it was asked for
+	case proto.OplockLease: // stored before the request
 	default:
 		h.m.s.leases.keep(h)
 	}
 }
 
-// again runs op on the file, and again on a connection that replaces one it lost. op does
-// no harm when it is done twice.
+// again runs op on the file. When the connection is lost, it runs op again on the connection that replaces
+// it. op must be safe to run twice.
 func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) error) error {
 	return h.m.s.again(ctx, func() error {
 		t, id, err := h.live(ctx)
@@ -72,7 +71,7 @@ func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) er
 	})
 }
 
-// reopen gets the file back on a new connection, or tells why it is lost.
+// reopen reopens the file on a new connection, or returns why it is lost.
 func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err error) {
 	select {
 	case <-h.reopening:
@@ -90,13 +89,13 @@ func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err erro
 func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	h.mu.Lock()
-	t, id, closed, gone, d := h.t, h.id, h.closed, h.gone, h.durable
+	t, id, closed, lostErr, d := h.t, h.id, h.closed, h.lostErr, h.durable
 	h.mu.Unlock()
-	switch { // another caller may have done it meanwhile
+	switch { // another goroutine may have done it meanwhile
 	case closed:
 		return nil, none, ErrClosed
-	case gone != nil:
-		return nil, none, gone
+	case lostErr != nil:
+		return nil, none, lostErr
 	case t.Conn().Alive():
 		return t, id, nil
 	}
@@ -105,7 +104,7 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	if t.with != with { // which may take another file for it
+	if t.with != with { // on another server the handle's id may be another file's
 		return nil, none, h.giveUp(fmt.Errorf("%w: it was open on %s: %w", ErrHandleLost, with.host, cause))
 	}
 	if !d.granted && h.isDir {
@@ -115,10 +114,10 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, none, h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, cause))
 	}
 	req := d.request
-	// It is the open file that is wanted, not another one by its name: what would make or
-	// empty a file may do so once, and that was when it was opened first.
+	// The open file itself is wanted, not another file of that name. A disposition that creates or truncates
+	// the file was for the first open only.
 	req.Disposition = proto.DispositionOpen
-	req.Contexts.QueryOnDiskID = false // Samba takes what gets a handle back only without other contexts
+	req.Contexts.QueryOnDiskID = false // Samba reconnects a durable handle only without other contexts
 	req.Contexts.Durable = proto.Durable{Kind: proto.DurableReconnectV2, FileID: id, CreateGUID: d.create}
 	if d.request.Oplock == proto.OplockLease {
 		h.m.s.leases.expect(d.lease, t)
@@ -131,22 +130,22 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, none, err
 	}
 	if r.Action != proto.ActionOpened || r.FileID.Persistent != id.Persistent {
-		// The server passed over what asked for the open file and opened one anew, which may
-		// be another by now.
+		// The server ignored the reconnect context and opened the name anew, which may be another file by
+		// now.
 		t.closeID(ctx, r.FileID)
 		return nil, none, h.giveUp(fmt.Errorf("%w: the server opened another file instead", ErrHandleLost))
 	}
 	h.mu.Lock()
 	h.t, h.id = t, r.FileID
-	// Without its lease or oplock the server will not keep the file open another time.
+	// Without its lease or oplock the server does not keep the handle a second time.
 	h.durable.granted = r.Oplock == proto.OplockBatch ||
 		r.Oplock == proto.OplockLease && r.Contexts.Lease.State&proto.LeaseHandle != 0
 	h.mu.Unlock()
 	return t, r.FileID, nil
 }
 
-// reopenDir opens a directory again by its name, on another connection: an open directory
-// has no state but how far it was listed.
+// reopenDir opens a directory again by its name, on another connection. The only state of an open directory
+// is the position of its listing.
 func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	req := listRequest(h.remote)
@@ -158,7 +157,7 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 		}
 		return nil, none, err
 	}
-	// The id alone tells: servers make a time of creation up where their disk has none.
+	// Only the id is compared: servers invent a creation time when their disk stores none.
 	was, is := &h.grants, &r.Contexts
 	if was.HasDiskID && is.HasDiskID && (was.DiskFileID != is.DiskFileID || was.VolumeID != is.VolumeID) {
 		t.closeID(ctx, r.FileID)
@@ -170,10 +169,10 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 	return t, r.FileID, nil
 }
 
-// giveUp makes err the answer to every later use.
+// giveUp makes every later use of the handle fail with err.
 func (h *handle) giveUp(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.gone = err
+	h.lostErr = err
 	return err
 }

@@ -11,41 +11,37 @@ import (
 )
 
 var (
-	// ErrConnLost is matched when the connection broke, or none could be made (the
-	// network's fault, or the server went away). What was under way may or may not have been
-	// done.
+	// ErrConnLost is matched when the connection broke or could not be made. An operation that was under way
+	// may or may not have taken effect.
 	ErrConnLost = conn.ErrLost
 	// ErrHandleLost is matched by operations on a file that was open when its connection
 	// broke and that the server did not keep (no durable handle): open it again.
 	ErrHandleLost = errors.New("smb: the open file did not survive the loss of its connection")
-	// ErrClosed is matched by operations on a closed file, share or session (the caller's
-	// fault). It matches fs.ErrClosed too.
+	// ErrClosed is matched by operations on a closed file, share or session. It matches fs.ErrClosed too.
 	ErrClosed error = &classError{"smb: already closed", fs.ErrClosed}
-	// ErrProtocol is matched when the server broke the protocol (the peer's fault). The
-	// connection is given up.
+	// ErrProtocol is matched when the server broke the protocol. The connection is closed.
 	ErrProtocol = conn.ErrProtocol
-	// ErrSecurity is matched when a reply was unsigned, in the clear or wrongly signed
-	// where the session forbids it, or the server lacks the security the Dialer
-	// requires (the fault of the peer, or of someone in between). The session is given up.
+	// ErrSecurity is matched when a reply was unsigned, unencrypted or wrongly signed although the session
+	// forbids it, or when the server lacks the security that the Dialer requires. The cause is the server, or
+	// an attacker on the path. The connection is closed.
 	ErrSecurity = conn.ErrSecurity
-	// ErrName is matched when a name cannot be sent (the caller's fault). It matches
-	// fs.ErrInvalid too.
+	// ErrName is matched when a name is not valid. It matches fs.ErrInvalid too.
 	ErrName error = &classError{"smb: invalid name", fs.ErrInvalid}
-	// ErrLocked is matched when a range is locked by another.
-	ErrLocked = errors.New("smb: range is locked by another")
-	// ErrSameFile is matched when a file would be copied to itself (the caller's fault).
+	// ErrLocked is matched when the range is locked by another handle.
+	ErrLocked = errors.New("smb: range is locked by another handle")
+	// ErrSameFile is matched when the source and the target of a copy are the same file.
 	ErrSameFile = errors.New("smb: source and target are the same file")
-	// ErrChanged is matched when a file was written to while it was read as a whole.
+	// ErrChanged is matched when a file was written to while it was read by a call that reads all of it.
 	ErrChanged = errors.New("smb: the file changed while it was read")
 	// ErrTooMany is matched when a directory has more entries than Limits.MaxEntries, or is
 	// nested deeper than any server's paths allow (the peer's fault).
 	ErrTooMany = errors.New("smb: more directory entries than the limit")
-	// ErrUnsupported is matched when the server, or the dialect agreed, cannot do it. It
+	// ErrUnsupported is matched when the server or the negotiated dialect does not support the operation. It
 	// matches errors.ErrUnsupported too.
 	ErrUnsupported error = &classError{"smb: not supported by the server", errors.ErrUnsupported}
 )
 
-// classError is a sentinel that belongs to a wider class of errors.
+// classError is a sentinel error that also matches a more general one.
 type classError struct {
 	text  string
 	class error
@@ -57,11 +53,11 @@ func (e *classError) Unwrap() error { return e.class }
 // Status is an NTSTATUS (MS-ERREF 2.3.1). It is comparable, and as an error prints its name.
 type Status uint32
 
-// Error is the name of s, "STATUS_ACCESS_DENIED".
+// Error is the name of s, such as "STATUS_ACCESS_DENIED".
 func (s Status) Error() string { return proto.Status(s).String() }
 
-// Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded,
-// syscall.ENOSPC, syscall.EDQUOT, ErrLocked and ErrUnsupported where it means that.
+// Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded, syscall.ENOSPC,
+// syscall.EDQUOT, ErrLocked and ErrUnsupported where the status has that meaning.
 func (s Status) Is(target error) bool {
 	switch target {
 	case fs.ErrNotExist:
@@ -101,23 +97,23 @@ func (s Status) Is(target error) bool {
 	return false
 }
 
-// ResponseError is the refusal of one request by the server.
+// ResponseError is returned when the server refuses a request.
 type ResponseError struct {
-	Command string // "CREATE", as MS-SMB2 names it
+	Command string // name in MS-SMB2, such as "CREATE"
 	Status  Status
 
-	link *detour // where the name leads, when a symbolic link stopped the server
+	link *stoppedLink // the target, when the server stopped at a symbolic link
 }
 
-// Error says who refused what.
+// Error names the command, the status and its meaning.
 func (e *ResponseError) Error() string {
 	return "smb: server answered " + e.Command + " with " + e.Status.Error()
 }
 
-// Unwrap gives the Status.
+// Unwrap returns the Status.
 func (e *ResponseError) Unwrap() error { return e.Status }
 
-// dialError is a connection that could not be made. It matches ErrConnLost.
+// dialError is the error of a connection that could not be made. It matches ErrConnLost.
 type dialError struct{ cause error }
 
 func (e *dialError) Error() string   { return "smb: cannot connect: " + e.cause.Error() }
@@ -125,7 +121,7 @@ func (e *dialError) Unwrap() []error { return []error{ErrConnLost, e.cause} }
 
 // refused is the error of a refused request.
 func refused(r conn.Refusal) error {
-	return &ResponseError{Command: r.Command.String(), Status: Status(r.Status), link: detourOf(&r)}
+	return &ResponseError{Command: r.Command.String(), Status: Status(r.Status), link: stoppedLinkOf(&r)}
 }
 
 // statusOf is the NTSTATUS in err, or success when there is none.

@@ -12,12 +12,12 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// This runs on a server in memory, which DialFunc reaches and fixedKey logs in to.
+// The example runs on a server in memory: DialFunc connects to it and fixedKey logs in.
 func Example() {
 	server := &script.Server{Size: 1000}
 	ctx := context.Background()
 
-	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: server.Dial} // elsewhere: smb.NTLM{User: ..., Password: ...}
+	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: server.Dial} // a real program: smb.NTLM{User: ..., Password: ...}
 	session, err := d.Dial(ctx, "nas.example.com")
 	if err != nil {
 		log.Fatal(err)
@@ -39,7 +39,7 @@ func Example() {
 	// Output: 100 EOF
 }
 
-// A share is an fs.FS: what walks, globs or serves one works on it.
+// A share is an fs.FS: programs that walk, glob or serve an fs.FS work on it.
 func ExampleShare_FS() {
 	var share *smb.Share // of Session.Mount
 	if share == nil {
@@ -51,8 +51,7 @@ func ExampleShare_FS() {
 	})
 }
 
-// A context bounds what is done through a share or a file. Giving up leaves the
-// connection as it is.
+// A context bounds the operations on a share or a file. When it ends, the connection stays open.
 func ExampleShare_WithContext() {
 	var share *smb.Share // of Session.Mount
 	if share == nil {
@@ -65,7 +64,7 @@ func ExampleShare_WithContext() {
 	}
 }
 
-// ReadBuffer hands out the receive buffer itself; the caller frees it.
+// ReadBuffer returns the receive buffer itself; the caller frees it.
 func ExampleFile_ReadBuffer() {
 	var f *smb.File // of Share.Open
 	if f == nil {

@@ -23,7 +23,7 @@ type expiring struct {
 	refused int  // requests of the expired session
 	renewed int  // authentications of a session that was set up
 	deny    bool // further authentications
-	bare    int  // such authentications that came without the protection of the session
+	bare    int  // further authentications without the protection of the session
 }
 
 func newExpiring(s *script.Server) *expiring {
@@ -72,8 +72,8 @@ func (e *expiring) Dial(ctx context.Context, network, addr string) (net.Conn, er
 	return e.Server.DialTCP(ctx, network, addr)
 }
 
-// TestExpiredSession holds that a session that the server calls expired is authenticated again, on the
-// same connection, and that every kind of request is sent again then.
+// When the server reports a session as expired, the client authenticates again on the same connection and
+// sends every kind of request again.
 func TestExpiredSession(t *testing.T) {
 	for name, s := range protections() {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestExpiredSession(t *testing.T) {
 	}
 }
 
-// TestExpiredTogether has many callers find the session expired at once: it is authenticated once for each
-// time that it expires.
+// TestExpiredTogether runs many calls while the session expires: the client authenticates once for each time
+// that it expires.
 func TestExpiredTogether(t *testing.T) {
 	e := newExpiring(protections()["signed/GMAC"])
 	f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
@@ -143,8 +143,8 @@ func TestExpiredTogether(t *testing.T) {
 	}
 }
 
-// TestExpiredForGood holds that a server that refuses the authentication, or goes on calling the session
-// expired, gets a new connection, and a bounded number of them.
+// When the server refuses the new authentication, or continues to report the session as expired, the client
+// makes a new connection, and a bounded number of them.
 func TestExpiredForGood(t *testing.T) {
 	t.Run("denied", func(t *testing.T) {
 		e := newExpiring(protections()["signed/GMAC"])

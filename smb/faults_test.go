@@ -17,7 +17,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// cutConn ends after so many bytes in either direction.
+// cutConn closes after a number of bytes in either direction.
 type cutConn struct {
 	net.Conn
 	mu   sync.Mutex
@@ -56,7 +56,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	return m, err
 }
 
-// converse is a whole conversation; it returns how many bytes the server acknowledged.
+// converse runs a complete conversation and returns how many bytes the server acknowledged.
 func converse(ctx context.Context, d smb.Dialer) (int, error) {
 	sess, err := d.Dial(ctx, "scripted")
 	if err != nil {
@@ -85,9 +85,9 @@ func converse(ctx context.Context, d smb.Dialer) (int, error) {
 	return n, errors.Join(f.Close(), sess.Logoff(ctx))
 }
 
-// TestCutEverywhere cuts the connection at every byte of a conversation: always ErrConnLost, never a hang,
-// and every buffer is freed. Signed and encrypted conversations, which are framed as plain ones are, are cut at
-// every fifth byte; with TARN_LONG=1 at every byte, too.
+// TestCutEverywhere closes the connection at every byte of a conversation: the error is always ErrConnLost, no
+// call hangs, and every buffer is freed. Signed and encrypted conversations have the same framing as plain ones
+// and are closed at every fifth byte; with TARN_LONG=1 at every byte, too.
 func TestCutEverywhere(t *testing.T) {
 	for kind, step := range map[string]int{"plain": 1, "signed/GMAC": 5, "encrypted/GCM": 5} {
 		if os.Getenv("TARN_LONG") != "" {
@@ -123,7 +123,7 @@ func TestCutEverywhere(t *testing.T) {
 	}
 }
 
-// cutter dials a real server and can cut what it dialled.
+// cutter dials a real server and can close the connections that it dialled.
 type cutter struct {
 	mu   sync.Mutex
 	last net.Conn
@@ -145,12 +145,12 @@ func (c *cutter) cut() {
 	c.last.Close()
 }
 
-// durableShare are the lines without which Samba grants no durable handles.
+// durableShare are the lines of smb.conf without which Samba grants no durable handles.
 func durableShare() []string {
 	return []string{"kernel oplocks = no", "kernel share modes = no", "posix locking = no"}
 }
 
-// TestReconnect cuts connections under open files: with durable handles they go on.
+// TestReconnect closes connections under open files: with durable handles their use continues.
 func TestReconnect(t *testing.T) {
 	for _, mode := range []rig.Mode{rig.Plain, rig.Encrypted} {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestReconnect(t *testing.T) {
 			}
 			must(t, f.Close())
 			if !bytes.Equal(onDisk(t, srv, "f"), want) {
-				t.Error("the disk has something else")
+				t.Error("the disk has other content")
 			}
 			if c.made < 4 {
 				t.Errorf("dialled %d times", c.made)
@@ -186,7 +186,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestHandleLost cuts a connection to a server that keeps no handles.
+// TestHandleLost closes the connection to a server that keeps no handles.
 func TestHandleLost(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Global: []string{"durable handles = no"}})
 	var c cutter
@@ -211,7 +211,7 @@ func TestHandleLost(t *testing.T) {
 	}
 }
 
-// TestKilled kills the server during writes: what was acknowledged is there.
+// TestKilled kills the server during writes: acknowledged data is on its disk.
 func TestKilled(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}})
@@ -258,8 +258,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestLeaseBreaks opens, renames and removes files that are open and durable: the breaks
-// that this brings must be answered, or the server waits for half a minute.
+// TestLeaseBreaks opens, renames and removes files that are open and durable. The lease breaks that follow
+// must be acknowledged, or the server waits for half a minute.
 func TestLeaseBreaks(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
 	share := mount(t, srv, smb.Dialer{})
@@ -283,6 +283,6 @@ func TestLeaseBreaks(t *testing.T) {
 		must(t, share.Remove("g"))
 	}
 	if d := time.Since(begun); d > 15*time.Second {
-		t.Errorf("took %v: breaks went unanswered", d)
+		t.Errorf("took %v: breaks were not acknowledged", d)
 	}
 }

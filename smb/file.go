@@ -10,9 +10,9 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// File is an open file or directory, like [os.File]. Its methods may be called from any
-// goroutine: ReadAt, WriteAt and ReadBuffer run side by side; Read, Write, Seek,
-// ReadFrom, WriteTo and the reading of a directory share one position and take turns.
+// File is an open file or directory, like [os.File]. Its methods may be called from any goroutine: ReadAt,
+// WriteAt and ReadBuffer run concurrently; Read, Write, Seek, ReadFrom, WriteTo and the methods that list a
+// directory share one position and run one at a time.
 //
 // A slice given to a method is borrowed for the call. A read that fails may have
 // written to it beyond the n bytes it reports.
@@ -31,8 +31,8 @@ var (
 	_ io.StringWriter    = (*File)(nil)
 )
 
-// WithContext returns the same open file, position included, with another context for
-// what is done through it. Closing either closes both.
+// WithContext returns the same open file, with its position, under another context. Closing either closes
+// both.
 func (f *File) WithContext(ctx context.Context) *File {
 	if ctx == nil {
 		panic("smb: nil context")
@@ -43,7 +43,7 @@ func (f *File) WithContext(ctx context.Context) *File {
 // Name is the name given to Open.
 func (f *File) Name() string { return f.h.name }
 
-// wrap makes the error of an operation. io.EOF stays bare.
+// wrap adds the operation and the name to an error. io.EOF is returned as it is.
 func (f *File) wrap(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
@@ -53,9 +53,8 @@ func (f *File) wrap(op string, err error) error {
 
 var errNegative = errors.New("negative offset")
 
-// ReadAt reads len(p) bytes from offset off straight into p. n < len(p) always comes
-// with an error, io.EOF at the end of the file. A p longer than one request may move is
-// read by several requests in flight at once.
+// ReadAt reads len(p) bytes from offset off directly into p. When n < len(p) the error is not nil; at the end
+// of the file it is io.EOF. A p longer than one request may carry is read by several concurrent requests.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, f.wrap("read", errNegative)
@@ -66,10 +65,9 @@ func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, f.wrap("read", err)
 }
 
-// WriteAt writes p at offset off. n is how many bytes from the start of p the server
-// has acknowledged; n < len(p) comes with an error, and what is beyond n may have been
-// written or not. A p longer than one request may move is written by several requests
-// in flight at once. It fails on a file opened with os.O_APPEND.
+// WriteAt writes p at offset off. n is how many bytes from the start of p the server has acknowledged; when n
+// < len(p) the error is not nil, and the bytes beyond n may or may not have been written. A p longer than one
+// request may carry is written by several concurrent requests. It fails on a file opened with os.O_APPEND.
 func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, f.wrap("write", errNegative)
@@ -87,10 +85,9 @@ func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
 
 var errAppend = errors.New("WriteAt on a file opened with O_APPEND")
 
-// ReadBuffer reads up to n bytes at offset off, as much as one request may move, and
-// hands out the receive buffer itself, uncopied. The caller frees it (rule 1). At the
-// end of the file the error is io.EOF and there is nothing to free (rule 4). ctx
-// stands in for the file's.
+// ReadBuffer reads up to n bytes at offset off, at most as many as one request may carry, and returns the
+// receive buffer itself, without a copy. The caller frees it (rule 1). At the end of the file the error is
+// io.EOF and there is nothing to free (rule 4). ctx is used in place of the file's context.
 func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, error) {
 	if off < 0 || n < 0 {
 		return tarn.Buffer{}, f.wrap("read", errNegative)
@@ -108,7 +105,7 @@ func (f *File) ReadBuffer(ctx context.Context, off int64, n int) (tarn.Buffer, e
 	return b, f.wrap("read", err)
 }
 
-// Sync asks the server to put what was written on stable storage (FLUSH).
+// Sync asks the server to write the file's data to stable storage (FLUSH).
 func (f *File) Sync() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -118,14 +115,13 @@ func (f *File) Sync() error {
 	return f.wrap("sync", err)
 }
 
-// Close gives the file up. It is closed whatever the error; a second Close fails with
-// ErrClosed. The server is told even when the file's context has ended, and has
-// Limits.CloseTimeout to answer.
+// Close closes the file, whatever the error; a second Close fails with ErrClosed. CLOSE is sent even when the
+// file's context has ended; the server has Limits.CloseTimeout to answer.
 func (f *File) Close() error {
 	ctx, cancel := f.h.m.s.closing(f.ctx)
 	defer cancel()
 	return f.wrap("close", f.h.close(ctx))
 }
 
-// Share is the share the file is on, with the file's context.
+// Share returns the share of the file, with the file's context.
 func (f *File) Share() *Share { return &Share{m: f.h.m, ctx: f.ctx, at: f.h.at} }

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// readDir returns up to n entries of a directory, all that are left when n <= 0.
+// readDir returns up to n entries of a directory; all remaining ones when n <= 0.
 func (f *File) readDir(n int) ([]*info, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -22,7 +22,7 @@ func (f *File) readDir(n int) ([]*info, error) {
 	}
 	h.enlist()
 	defer func() {
-		if h.dir.cl == nil { // nothing is held: it has ended or failed
+		if h.dir.cl == nil { // the listing has ended or failed and holds no reply
 			h.delist()
 		}
 	}()
@@ -43,8 +43,8 @@ func (f *File) readDir(n int) ([]*info, error) {
 	return list, nil
 }
 
-// ReadDir reads the directory's next entries, as [os.File.ReadDir]: up to n, with io.EOF
-// at the end; all of them when n <= 0. Seek(0, io.SeekStart) begins anew.
+// ReadDir reads the directory's next entries, as [os.File.ReadDir] does: up to n, with io.EOF at the end; all
+// of them when n <= 0. Seek(0, io.SeekStart) starts again.
 func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	list, err := f.readDir(n)
 	out := make([]fs.DirEntry, len(list))
@@ -54,7 +54,7 @@ func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	return out, f.wrap("readdir", err)
 }
 
-// Readdir is ReadDir with another type.
+// Readdir is ReadDir with the result type of [os.File.Readdir].
 func (f *File) Readdir(n int) ([]fs.FileInfo, error) {
 	list, err := f.readDir(n)
 	out := make([]fs.FileInfo, len(list))
@@ -64,7 +64,7 @@ func (f *File) Readdir(n int) ([]fs.FileInfo, error) {
 	return out, f.wrap("readdir", err)
 }
 
-// Readdirnames is ReadDir of the names alone.
+// Readdirnames is ReadDir for the names only.
 func (f *File) Readdirnames(n int) ([]string, error) {
 	list, err := f.readDir(n)
 	out := make([]string, len(list))

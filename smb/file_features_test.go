@@ -19,14 +19,14 @@ import (
 	"github.com/tarn-go/tarn/smb/sddl"
 )
 
-// TestStreamsAndAttributes keeps data beside a file's own.
+// TestStreamsAndAttributes writes and reads alternate data streams and extended attributes.
 func TestStreamsAndAttributes(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: []string{"vfs objects = streams_xattr", "ea support = yes"}})
 			share := mount(t, srv, smb.Dialer{})
 			must(t, share.WriteFile("f", []byte("the file"), 0o666))
-			want := random(2000) // of a filesystem's own attributes, few hold more than 4 KiB
+			want := random(2000) // few file systems store more than 4 KiB of attributes
 			f, err := share.OpenStream("f", "notes", os.O_RDWR|os.O_CREATE, 0o666)
 			must(t, err)
 			_, err = f.WriteAt(want, 0)
@@ -73,7 +73,7 @@ func TestStreamsAndAttributes(t *testing.T) {
 	}
 }
 
-// TestSnapshots reads files as they were.
+// TestSnapshots reads files from snapshots.
 func TestSnapshots(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
 		"  shadow:mountpoint = %DIR%\n  shadow:snapdir = .snapshots\n  shadow:sort = desc\n  shadow:localtime = no"}})
@@ -109,7 +109,7 @@ func TestSnapshots(t *testing.T) {
 		}
 		must(t, f.Close())
 		if err := past.WriteFile("d/f", nil, 0o666); err == nil {
-			t.Error("wrote to the past")
+			t.Error("wrote to a snapshot")
 		}
 	}
 	if b, err := share.At(when[0]).At(time.Time{}).ReadFile("d/f"); err != nil || string(b) != "now" {
@@ -120,7 +120,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestSparse makes holes and finds them.
+// TestSparse punches holes and lists the allocated ranges.
 func TestSparse(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
@@ -139,7 +139,7 @@ func TestSparse(t *testing.T) {
 	clear(want[256<<10 : 768<<10])
 	got := make([]byte, len(want))
 	if _, err := f.ReadAt(got, 4<<20); err != nil || !bytes.Equal(got, want) {
-		t.Error("read something else", err)
+		t.Error("read other content", err)
 	}
 	list, err = f.AllocatedRanges(0, 16<<20)
 	if err != nil || len(list) != 2 {
@@ -157,8 +157,7 @@ func TestSparse(t *testing.T) {
 	must(t, f.Close())
 }
 
-// TestManyRanges has a server answer with more ranges than fit in one reply, and with
-// ranges that lead nowhere.
+// TestManyRanges receives more ranges than fit in one reply, and ranges outside the file.
 func TestManyRanges(t *testing.T) {
 	const many = 10_000
 	for _, stuck := range []bool{false, true} {
@@ -193,7 +192,7 @@ func TestManyRanges(t *testing.T) {
 	}
 }
 
-// TestSecurityText reads a descriptor as text, and sets one.
+// TestSecurityText reads a security descriptor as text and sets one.
 func TestSecurityText(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Share: []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}})
 	share := mount(t, srv, smb.Dialer{})
@@ -217,7 +216,7 @@ func TestSecurityText(t *testing.T) {
 	}
 }
 
-// TestMappedNames uses names that Windows refuses.
+// TestMappedNames uses names that Windows forbids.
 func TestMappedNames(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{Names: smb.NamesSFM})
@@ -248,7 +247,7 @@ func TestMappedNames(t *testing.T) {
 	if _, err := share.Open("a/../../b"); !errors.Is(err, smb.ErrName) {
 		t.Error(err)
 	}
-	// A server cannot make up a name that leads elsewhere.
+	// A name from the server cannot lead outside its directory.
 	s, done := &script.Server{}, false
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		if m.Command != proto.CommandQueryDirectory {

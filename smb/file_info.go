@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// query asks about an open file and hands the structure to use, which must not keep it.
+// query runs a QUERY_INFO on an open file and passes the structure to use, which must not keep it.
 func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func([]byte) error) error {
 	cl := t.Call(proto.CommandQueryInfo)
 	cl.Expect = int(req.Output)
@@ -26,7 +26,7 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 	return nil
 }
 
-// set changes something of an open file.
+// set runs a SET_INFO on an open file.
 func (t *tree) set(ctx context.Context, id proto.FileID, class proto.InfoClass, body []byte) error {
 	req := proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
 	return t.Do(ctx, t.Call(proto.CommandSetInfo), &req)
@@ -77,7 +77,7 @@ func (f *File) change(op string, class proto.InfoClass, body []byte) error {
 	return f.wrap(op, err)
 }
 
-// Truncate sets the file's length in bytes; what is added reads as zeros.
+// Truncate sets the file's length in bytes. A part that is added reads as zeros.
 func (f *File) Truncate(size int64) error {
 	if size < 0 {
 		return f.wrap("truncate", errNegative)
@@ -90,12 +90,12 @@ func (f *File) Truncate(size int64) error {
 	return err
 }
 
-// Chtimes sets the times of the last access and the last write. A zero time stays as it is.
+// Chtimes sets the times of the last access and the last write. A zero time leaves the stored one unchanged.
 func (f *File) Chtimes(atime, mtime time.Time) error {
 	return f.change("chtimes", proto.ClassBasic, timesInfo(atime, mtime))
 }
 
-// Chmod marks the file read-only, or not: the owner's write bit decides, and no other counts.
+// Chmod sets or clears the read-only attribute by the owner's write bit of mode; the other bits are ignored.
 func (f *File) Chmod(mode fs.FileMode) error {
 	fi, err := f.Stat()
 	if err != nil {

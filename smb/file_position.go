@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Write writes p at the file's position and moves it, or at the file's end when it was
-// opened with os.O_APPEND (the server is asked where that is, so two who append at once
-// should lock). n counts what the server has acknowledged.
+// Write writes p at the file's position and advances it. On a file opened with os.O_APPEND it writes at the
+// end of the file: it asks the server for the length first, so two writers that append concurrently should
+// lock the file. n counts the acknowledged bytes.
 func (f *File) Write(p []byte) (int, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -19,7 +19,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, f.wrap("write", err)
 }
 
-// write is Write with the position held.
+// write is Write; the caller holds the position.
 func (f *File) write(ctx context.Context, p []byte) (n int, err error) {
 	h := f.h
 	h.discardReadAhead()

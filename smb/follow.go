@@ -10,20 +10,20 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// maxLinks bounds how many links one name may lead over.
+// maxLinks bounds how many links are followed for one name.
 const maxLinks = 40
 
 var errLinks = errors.New("too many levels of links")
 
-// detour is a symbolic link that a server left to the client to follow (MS-SMB2 2.2.2.2.1).
-type detour struct {
+// stoppedLink is a symbolic link that the client has to follow (MS-SMB2 2.2.2.2.1).
+type stoppedLink struct {
 	target   string
 	relative bool
-	behind   int // UTF-16 units of the name that lie behind the link
+	behind   int // UTF-16 units of the name behind the link
 }
 
-// detourOf reads the link out of a refusal; nil when there is none.
-func detourOf(refusal *conn.Refusal) *detour {
+// stoppedLinkOf decodes the link from a refusal; nil when there is none.
+func stoppedLinkOf(refusal *conn.Refusal) *stoppedLink {
 	if refusal.Status != proto.StatusStoppedOnSymlink {
 		return nil
 	}
@@ -31,15 +31,15 @@ func detourOf(refusal *conn.Refusal) *detour {
 	if err != nil || !r.HasSymlink {
 		return nil
 	}
-	return &detour{
+	return &stoppedLink{
 		target:   proto.DecodeUTF16(r.Symlink.Substitute),
 		relative: r.Symlink.Flags&proto.SymlinkRelative != 0,
 		behind:   int(r.Symlink.Unparsed) / 2,
 	}
 }
 
-// follow runs op on remote, and again on where links lead: symbolic ones that the
-// server leaves to the client, and those of DFS.
+// follow runs op on remote, and again on the target of each link: a symbolic link that the client has to
+// follow, or a DFS link.
 func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx context.Context, t *tree, remote string) error) error {
 	for range maxLinks {
 		err := op(ctx, t, remote)
@@ -71,18 +71,18 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 	return errLinks
 }
 
-// finalError is an error of an operation that is not about the name it was given.
+// finalError is an error for which follow does not look at links: it does not concern the name.
 type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
 
-// redirects reports whether the server refused because a name leads over a link.
+// redirects reports whether the server refused because a part of the name is a link.
 func (e *ResponseError) redirects() bool {
 	return e.link != nil || e.Status == Status(proto.StatusStoppedOnSymlink) || e.Status == Status(proto.StatusPathNotCovered)
 }
 
-// apply is where the name remote leads by way of the link.
-func (d *detour) apply(host, share, remote string) (string, error) {
+// apply returns the name that results when the link in remote is followed.
+func (d *stoppedLink) apply(host, share, remote string) (string, error) {
 	whole := utf16Units(remote)
 	if d.behind > whole {
 		return "", conn.ProtocolError("a link behind the end of the name")
@@ -93,20 +93,20 @@ func (d *detour) apply(host, share, remote string) (string, error) {
 		dir, _ := split(strings.TrimRight(front, `\`))
 		target = join(dir, target)
 	} else {
-		// Absolute: of this share, or out of reach.
+		// An absolute target must be on this share.
 		target = strings.TrimPrefix(target, `\??\`)
 		target = strings.TrimPrefix(target, `UNC\`)
 		own := strings.TrimLeft(target, `\`)
 		prefix := strings.ToLower(host + `\` + share + `\`)
 		if !strings.HasPrefix(strings.ToLower(own), prefix) {
-			return "", errors.New("smb: the link leads out of the share, to " + d.target)
+			return "", errors.New("smb: the link leads outside the share, to " + d.target)
 		}
 		target = own[len(prefix):]
 	}
 	return remoteName(target + `\` + rest)
 }
 
-// cutUnits cuts s behind n UTF-16 units.
+// cutUnits splits s after n UTF-16 units.
 func cutUnits(s string, n int) (string, string) {
 	for i, r := range s {
 		if n <= 0 {
@@ -119,7 +119,7 @@ func cutUnits(s string, n int) (string, string) {
 	return s, ""
 }
 
-// Readlink returns where the named symbolic link leads, with "/".
+// Readlink returns the target of the named symbolic link, with "/" between components.
 func (s *Share) Readlink(name string) (string, error) {
 	var target string
 	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, Output: 16 << 10}
@@ -147,8 +147,8 @@ func (s *Share) Readlink(name string) (string, error) {
 
 var errNotLink = errors.New("not a symbolic link")
 
-// Symlink makes newname a symbolic link to oldname, which counts from the link's
-// directory unless it begins with a separator. Servers may refuse: Samba 4.17 does.
+// Symlink makes newname a symbolic link to oldname, which is relative to the link's directory unless it
+// begins with a separator. The server may refuse it: Samba 4.17 does.
 func (s *Share) Symlink(oldname, newname string) error {
 	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
 }
@@ -182,9 +182,9 @@ func (s *Share) symlink(oldname, newname string) error {
 		return err
 	})
 	if made {
-		s.discard(newname) // the file that did not become a link
+		s.discard(newname) // the file that could not be made a link
 	}
-	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba's way of saying that it has none
+	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	return err

@@ -23,20 +23,20 @@ var (
 	_ fs.SubFS      = (*shareFS)(nil)
 )
 
-// at is the name in the share that name has in f.
+// at translates a name in f to a name in the share.
 func (f *shareFS) at(op, name string) (string, error) {
 	if !fs.ValidPath(name) {
 		return "", pathError(op, name, fs.ErrInvalid)
 	}
 	for i := 0; i < len(name); i++ {
-		if name[i] == '\\' { // a separator to the server, a letter to io/fs
+		if name[i] == '\\' { // a separator for the server, an ordinary character for io/fs
 			return "", pathError(op, name, fs.ErrInvalid)
 		}
 	}
 	return path.Join(f.dir, name), nil
 }
 
-// rename puts the name the user knows into an error.
+// rename replaces the name in an error by the one that the user gave.
 func rename(err error, name string) error {
 	if pe, ok := err.(*fs.PathError); ok {
 		pe.Path = name
@@ -92,7 +92,7 @@ func (f *shareFS) Sub(dir string) (fs.FS, error) {
 	return &shareFS{f.s, full}, nil
 }
 
-// anyFS is the share for package fs's walkers, with names as the share's methods take them.
+// anyFS is the share for package fs's walkers, with names in the form of the share's methods.
 type anyFS struct{ s *Share }
 
 func (f anyFS) Open(name string) (fs.File, error)          { return f.s.Open(name) }
@@ -103,9 +103,9 @@ func (f anyFS) Stat(name string) (fs.FileInfo, error)      { return f.s.Lstat(na
 // [path.Match].
 func (s *Share) Glob(pattern string) ([]string, error) { return fs.Glob(anyFS{s}, pattern) }
 
-// WalkDir walks the tree under root, as [fs.WalkDir]: in order of names, not following
-// symbolic links. Names given to fn are root with "/" and the rest. A directory that
-// contains itself, by the file ids the server reports, is given to fn with an error and not entered.
+// WalkDir walks the tree below root, as [fs.WalkDir] does: in order of names, without following symbolic
+// links. The names given to fn are root, "/" and the name below it. A directory that contains itself, by the
+// file ids that the server reports, is given to fn with an error and not entered.
 func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 	fi, err := s.Lstat(root)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 
 var errLoop = errors.New("the directory contains itself")
 
-// walk visits name and what is below; above are the ids of the directories it is in.
+// walk visits name and everything below it; above are the ids of the directories that contain it.
 func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint64) error {
 	err := fn(name, d, nil)
 	if err != nil || !d.IsDir() {
@@ -158,7 +158,7 @@ func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint
 	return nil
 }
 
-// idOf is the file id of an entry of a listing, zero when it is not known.
+// idOf is the file id of a directory entry; zero when it is not known.
 func idOf(d fs.DirEntry) uint64 {
 	if i, ok := d.(*info); ok {
 		return i.st.FileID

@@ -8,11 +8,10 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// FuzzConversation holds a whole conversation with a server whose messages are spoiled
-// byte by byte: the first byte of the input chooses the kind of session and whether the
-// spoiling comes before or after protection, each further three a place in all that the
-// server says and what to put there. Whatever the result, nothing panics, hangs or
-// keeps a buffer.
+// FuzzConversation runs a complete conversation with a server whose messages are corrupted byte by byte. The
+// first byte of the input chooses the kind of session and whether the corruption comes before or after
+// signing or encryption; each further three bytes are a position in the server's output and the value to put
+// there. Nothing may panic, hang or leak a buffer.
 func FuzzConversation(f *testing.F) {
 	kinds := []string{"plain", "signed/GMAC", "encrypted/GCM", "plain/2.0.2", "signed/HMAC", "encrypted/3.0"}
 	f.Add([]byte{0})

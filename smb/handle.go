@@ -11,32 +11,32 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// handle is an open file, shared by the Files of one Open.
+// handle is an open file, shared by all Files of one Open.
 type handle struct {
 	m       *mount
 	name    string // as the user gave it
 	remote  string
 	append  bool
 	isDir   bool
-	at      proto.Filetime // of the snapshot, zero for the present
-	created bool           // by the CREATE that opened it
-	opened  time.Time      // its time of last write when it was opened
+	at      proto.Filetime // of the snapshot; zero: the current version
+	created bool           // the CREATE created the file
+	opened  time.Time      // the file's last write time at the CREATE
 
 	mu      sync.Mutex
 	t       *tree
 	id      proto.FileID
 	closed  bool
-	gone    error // why it cannot be used any more
+	lostErr error // not nil: the reason why the handle cannot be used any more
 	durable durability
 	grants  proto.CreateGrants
 	oplock  proto.OplockLevel
 
-	length  atomic.Int64  // as the server last reported it or as written here; a hint
+	length  atomic.Int64  // as last reported by the server or written here; may be outdated
 	version atomic.Uint64 // counts changes made through this session
-	ended   atomic.Bool   // closed, for the holder of the position
+	ended   atomic.Bool   // closed; for the goroutine that holds the position
 
-	reopening chan struct{} // capacity 1, full when free: the goroutine that reopens holds it
-	position  chan struct{} // capacity 1, full when free: its holder alone uses the fields below
+	reopening chan struct{} // capacity 1, full when free: taken by the goroutine that reopens
+	position  chan struct{} // capacity 1, full when free: only the goroutine that took it uses the fields below
 	off       int64
 	stream    readAhead
 	dir       *listing
@@ -57,24 +57,24 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	return h
 }
 
-// live is the tree and id to use the file with. On a new connection it comes back by
-// its durable handle, or is lost.
+// live returns the tree and id to use the file with. On a new connection it reopens the file by its durable
+// handle, or reports it as lost.
 func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 	h.mu.Lock()
-	t, id, closed, gone := h.t, h.id, h.closed, h.gone
+	t, id, closed, lostErr := h.t, h.id, h.closed, h.lostErr
 	h.mu.Unlock()
 	switch {
 	case closed:
 		return nil, id, ErrClosed
-	case gone != nil:
-		return nil, id, gone
+	case lostErr != nil:
+		return nil, id, lostErr
 	case t.Conn().Alive():
 		return t, id, nil
 	}
 	return h.reopen(ctx)
 }
 
-// lockPosition waits for the right to use the position, the read-ahead and the listing.
+// lockPosition waits for the exclusive use of the position, the read-ahead and the listing.
 func (h *handle) lockPosition(ctx context.Context) error {
 	select {
 	case <-h.position:
@@ -89,22 +89,23 @@ func (h *handle) lockPosition(ctx context.Context) error {
 	}
 }
 
-// unlockPosition gives it back. What was read ahead does not outlive the file or the session.
+// unlockPosition ends the exclusive use. Data that was read ahead is dropped when the file or the session has
+// been closed.
 func (h *handle) unlockPosition() {
 	if h.over() {
 		h.discardBuffered()
 	}
 	h.position <- struct{}{}
 	if h.over() {
-		h.tryDiscard() // it may have been closed since
+		h.tryDiscard() // it may have been closed meanwhile
 	}
 }
 
-// over reports whether the position is not going to be used any more.
+// over reports whether the position will not be used any more.
 func (h *handle) over() bool { return h.ended.Load() || h.m.s.streams.closed.Load() }
 
-// tryDiscard drops what reading the file in order has buffered, unless a call under way holds
-// the position: unlockPosition does it then.
+// tryDiscard drops what sequential reading has buffered, unless a running call holds the position: then
+// unlockPosition drops it.
 func (h *handle) tryDiscard() {
 	select {
 	case <-h.position:
@@ -114,7 +115,7 @@ func (h *handle) tryDiscard() {
 	}
 }
 
-// discardBuffered drops what was read ahead, and the listing. The caller holds the position.
+// discardBuffered drops the read-ahead and the listing. The caller holds the position.
 func (h *handle) discardBuffered() {
 	h.discardReadAhead()
 	h.dropListing()
@@ -128,7 +129,7 @@ func (h *handle) dropListing() {
 	}
 }
 
-// grown notes that the file has at least n bytes.
+// grown records that the file has at least n bytes.
 func (h *handle) grown(n int64) {
 	for {
 		old := h.length.Load()
@@ -138,10 +139,10 @@ func (h *handle) grown(n int64) {
 	}
 }
 
-// close gives the file up on the server.
+// close closes the file on the server.
 func (h *handle) close(ctx context.Context) error {
 	if h.keptByServer() {
-		h.live(ctx) // or the server would keep it open until its own timeout
+		h.live(ctx) // otherwise the server would keep it open until its own timeout
 	}
 	h.mu.Lock()
 	if h.closed {
@@ -149,30 +150,29 @@ func (h *handle) close(ctx context.Context) error {
 		return ErrClosed
 	}
 	h.closed = true
-	t, id, gone := h.t, h.id, h.gone
+	t, id, lostErr := h.t, h.id, h.lostErr
 	h.mu.Unlock()
 	h.ended.Store(true)
 	h.tryDiscard()
 	h.m.s.leases.forget(h)
-	if gone != nil {
-		return gone
+	if lostErr != nil {
+		return lostErr
 	}
 	if !t.Conn().Alive() {
 		if h.isDir {
 			return nil // nothing was lost with it
 		}
-		// The server closes it, or keeps it for a while, by itself.
+		// The server closes the handle by itself, at once or after its timeout.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.Conn().Err())
 	}
 	return t.closeID(ctx, id)
 }
 
-// keptByServer reports whether the server may still have the file open after its
-// connection broke.
+// keptByServer reports whether the server may still hold the file open after its connection broke.
 func (h *handle) keptByServer() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed && h.gone == nil && h.durable.granted && !h.t.Conn().Alive()
+	return !h.closed && h.lostErr == nil && h.durable.granted && !h.t.Conn().Alive()
 }
 
 // closeID sends CLOSE.

@@ -15,14 +15,14 @@ import (
 
 var le = binary.LittleEndian
 
-// lie is a reply to a READ that no honest server would send.
+// lie is a malformed or forbidden reply to a READ.
 type lie struct {
 	name string
 	tell func(c *script.Conn, m *script.Message)
 	want error
 }
 
-// readReply makes a good READ reply of n bytes to be spoiled, and sends it.
+// readReply makes a valid READ reply of n bytes, lets spoil change it, and sends it.
 func readReply(c *script.Conn, m *script.Message, n int, spoil func(msg []byte)) {
 	msg := c.Begin(m, 0, 16+n)
 	b := msg[64:]
@@ -66,7 +66,7 @@ func lies() []lie {
 		field("another share", 36, 99, 4, smb.ErrProtocol),
 		field("another session", 40, 99, 8, smb.ErrProtocol),
 		field("a request", 16, 0, 4, smb.ErrProtocol),
-		field("a chain to nowhere", 20, 1<<30, 4, smb.ErrProtocol),
+		field("a chain beyond the frame", 20, 1<<30, 4, smb.ErrProtocol),
 		field("a chain into the header", 20, 8, 4, smb.ErrProtocol),
 		field("pending without an id", 8, uint64(proto.StatusPending), 4, smb.ErrProtocol),
 		field("an unsolicited reply", 24, ^uint64(0), 8, smb.ErrProtocol),
@@ -94,8 +94,8 @@ func lies() []lie {
 	return list
 }
 
-// TestHostile tells every lie in every kind of session: it has to end in an error of
-// its class, soon, with all memory back in the pool.
+// TestHostile sends every malformed reply in every kind of session: the call must end soon, with an error of
+// its class, and with all memory back in the pool.
 func TestHostile(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		for _, l := range lies() {
@@ -129,8 +129,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForbidden is defect 1 of the field and its kin: a reply that is in the clear, or
-// unsigned, or wrongly signed, where the session forbids it ends the session.
+// TestForbidden sends replies that are unencrypted, unsigned or wrongly signed although the session forbids
+// it: they end the session (defect 1 of other clients).
 func TestForbidden(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
@@ -155,7 +155,7 @@ func TestForbidden(t *testing.T) {
 				_, err = f.ReadAt(p, 0)
 				for _, b := range p {
 					if b != 0 {
-						t.Fatal("what was refused was placed")
+						t.Fatal("the refused data was placed")
 					}
 				}
 			} else if err == nil {
@@ -166,14 +166,14 @@ func TestForbidden(t *testing.T) {
 			}
 			if f != nil {
 				if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, smb.ErrSecurity) {
-					t.Errorf("the session went on: %v", err)
+					t.Errorf("the session continued: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// TestTampered flips one bit of each reply in turn: nothing changed passes.
+// TestTampered flips one bit of each reply in turn: every change is detected.
 func TestTampered(t *testing.T) {
 	for _, kind := range []string{"signed/GMAC", "signed/CMAC", "signed/HMAC", "encrypted/GCM", "encrypted/CCM"} {
 		for _, at := range []int{4, 12, 30, 40, 55, 60, 90, 100, 500, 1000} {
@@ -200,7 +200,7 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestUnprotectable asks for security that a server does not have.
+// TestUnprotectable requires security that a server does not have.
 func TestUnprotectable(t *testing.T) {
 	for name, c := range map[string]struct {
 		s *script.Server

@@ -13,9 +13,9 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// TestImpacket uses impacket's server, which speaks 2.0.2, signs, and does several things in its own way:
-// what it can do works, and what it lacks is named. Requests that would be one frame elsewhere go one by
-// one, as it signs the replies of a compound wrongly.
+// TestImpacket uses impacket's server, which supports dialect 2.0.2 and signing, and deviates from Windows in
+// several ways: what it supports works, and the error names what it lacks. Requests that would otherwise be
+// one compound are sent one by one, since it signs the replies of a compound wrongly.
 func TestImpacket(t *testing.T) {
 	srv := rigtest.StartImpacket(t)
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: newPool(t)}
@@ -47,7 +47,7 @@ func TestImpacket(t *testing.T) {
 		t.Errorf("appended: %q, %v", b, err)
 	}
 
-	must(t, share.Chtimes("small", time.Time{}, time.Unix(1e9, 0))) // the server says so, and does nothing
+	must(t, share.Chtimes("small", time.Time{}, time.Unix(1e9, 0))) // the server reports success and does nothing
 	must(t, share.ReplaceFile("small", []byte("replaced"), 0o666, time.Unix(1e9, 0)))
 	must(t, share.WriteNewFile("new", []byte("new"), 0o666, time.Time{}))
 	if err := share.WriteNewFile("new", []byte("x"), 0o666, time.Time{}); !errors.Is(err, fs.ErrExist) {

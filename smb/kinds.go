@@ -5,7 +5,7 @@ import "github.com/tarn-go/tarn/smb/internal/proto"
 // Dialect is a revision of the protocol (MS-SMB2 2.2.3).
 type Dialect uint16
 
-// The dialects this package speaks.
+// The dialects that this package supports.
 const (
 	SMB202 Dialect = 0x0202
 	SMB210 Dialect = 0x0210
@@ -17,13 +17,13 @@ const (
 // String is the dialect as people write it, "3.1.1".
 func (d Dialect) String() string { return proto.Dialect(d).String() }
 
-// dialects are all of them, ascending.
+// dialects are all of them, in ascending order.
 func dialects() []Dialect { return []Dialect{SMB202, SMB210, SMB300, SMB302, SMB311} }
 
 // Cipher is an encryption algorithm (MS-SMB2 2.2.3.1.2). Zero is none.
 type Cipher uint16
 
-// Ciphers. Dialects 3.0 and 3.0.2 know AES128CCM alone.
+// Ciphers. Dialects 3.0 and 3.0.2 have only AES128CCM.
 const (
 	AES128CCM Cipher = 1
 	AES128GCM Cipher = 2
@@ -34,8 +34,8 @@ const (
 // String is the cipher's usual name.
 func (c Cipher) String() string { return proto.Cipher(c).String() }
 
-// Signer is a signing algorithm (MS-SMB2 2.2.3.1.7). 2.x knows HMACSHA256 alone, 3.0
-// and 3.0.2 CMAC alone; 3.1.1 negotiates, where the server knows how.
+// Signer is a signing algorithm (MS-SMB2 2.2.3.1.7). 2.x has only HMACSHA256, 3.0 and 3.0.2 only CMAC; 3.1.1
+// negotiates it with servers that support that.
 type Signer uint16
 
 // Signers. GMAC is about fifteen times as fast as CMAC.
@@ -48,10 +48,10 @@ const (
 // String is the algorithm's usual name.
 func (s Signer) String() string { return proto.SigningAlgorithm(s).String() }
 
-// ShareType is what a share holds (MS-SRVS 2.2.2.4).
+// ShareType is the type of a share's resource (MS-SRVS 2.2.2.4).
 type ShareType uint32
 
-// Kinds of shares. ShareSpecial is a flag: an administrative share.
+// Types of shares. ShareSpecial is a flag: an administrative share.
 const (
 	ShareDisk    ShareType = 0
 	SharePrinter ShareType = 1
@@ -67,16 +67,16 @@ type ShareInfo struct {
 	Type    ShareType
 }
 
-// SessionInfo is what was agreed with the server at the last log-in.
+// SessionInfo holds what the last login negotiated with the server.
 type SessionInfo struct {
 	Addr       string
 	Dialect    Dialect
 	ServerGUID [16]byte
 	Signing    bool   // every message is signed
 	Signer     Signer // valid when the session has a key
-	Encrypted  bool   // every message is encrypted; a share may ask for it on its own
+	Encrypted  bool   // every message is encrypted; a share may require it on its own
 	Cipher     Cipher // zero: neither side can encrypt
-	Guest      bool   // the server let the user in as a guest: nothing is signed or encrypted
+	Guest      bool   // the server accepted the user as a guest: nothing is signed or encrypted
 	Anonymous  bool
 	// MaxRead, MaxWrite and MaxTransact bound one request, in bytes.
 	MaxRead, MaxWrite, MaxTransact int

@@ -7,16 +7,16 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// leaseTable knows which leases and oplocks the server may break. Nothing is cached under
-// them, so a break is acknowledged at once; the file is then no longer durable.
+// leaseTable holds the leases and oplocks that the server may break. No data is cached under them, so a break
+// is acknowledged at once; the file is no longer durable then.
 type leaseTable struct {
 	mu     sync.Mutex
-	leases map[[16]byte]*tree // by lease key, from before the CREATE that asks for one
+	leases map[[16]byte]*tree // by lease key, added before the CREATE that requests one
 	held   map[*handle]struct{}
 }
 
-// expect notes that a lease is going to be asked for, or held, on a tree: its break may
-// come before the reply that grants it has been looked at.
+// expect adds a lease that is about to be requested, or is held, on a tree: its break may arrive before the
+// reply that grants it has been processed.
 func (l *leaseTable) expect(key [16]byte, t *tree) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,14 +26,14 @@ func (l *leaseTable) expect(key [16]byte, t *tree) {
 	l.leases[key] = t
 }
 
-// dismiss forgets a lease that was not granted, or has ended.
+// dismiss removes a lease that was not granted, or has ended.
 func (l *leaseTable) dismiss(key [16]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.leases, key)
 }
 
-// keep notes that h holds an oplock.
+// keep adds the oplock of h.
 func (l *leaseTable) keep(h *handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *leaseTable) keep(h *handle) {
 	l.held[h] = struct{}{}
 }
 
-// forget drops what a closed file held.
+// forget removes the lease or oplock of a closed file.
 func (l *leaseTable) forget(h *handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *leaseTable) forget(h *handle) {
 	delete(l.leases, h.durable.lease)
 }
 
-// find is the tree that a break is about, nil when its file has been closed meanwhile.
+// find returns the tree of the broken lease or oplock, nil when its file has been closed meanwhile.
 func (l *leaseTable) find(c *conn.Conn, b *proto.Break) *tree {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *leaseTable) find(c *conn.Conn, b *proto.Break) *tree {
 	return nil
 }
 
-// broken is the tree to acknowledge a break on (MS-SMB2 3.2.5.19). It runs in the receiver.
+// broken returns the tree on which to acknowledge a break (MS-SMB2 3.2.5.19). It runs in the receiver.
 func (l *leaseTable) broken(c *conn.Conn, b *proto.Break) *conn.Tree {
 	if t := l.find(c, b); t != nil {
 		return t.Tree

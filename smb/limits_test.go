@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestImpossibleLength has a server report files of 2^63 bytes and more.
+// A server reports files of 2^63 bytes and more.
 func TestImpossibleLength(t *testing.T) {
 	for _, size := range []uint64{1 << 63, math.MaxUint64} {
 		for name, use := range map[string]func(*smb.Share) error{
@@ -41,7 +41,7 @@ func TestImpossibleLength(t *testing.T) {
 	}
 }
 
-// TestLargestLength reads a file of 2^63-1 bytes of which the server has few.
+// TestLargestLength reads a file of 2^63-1 bytes, of which the server has few.
 func TestLargestLength(t *testing.T) {
 	s := &script.Server{Size: 1000, Hook: func(c *script.Conn, m *script.Message) bool {
 		if m.Command != proto.CommandCreate {
@@ -57,7 +57,7 @@ func TestLargestLength(t *testing.T) {
 	}
 }
 
-// TestEndlessListing has a server list without end, the same entries and ever new ones.
+// A server's listing never ends, once with the same entries and once with new ones.
 func TestEndlessListing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -90,8 +90,8 @@ func TestEndlessListing(t *testing.T) {
 	}
 }
 
-// TestDirectoryInItself walks and removes a directory that contains itself, with the id
-// it has and with ever new ones.
+// TestDirectoryInItself walks and removes a directory that contains itself, once with the same id and once
+// with new ids.
 func TestDirectoryInItself(t *testing.T) {
 	for _, ids := range []string{"the same id", "new ids"} {
 		t.Run(ids, func(t *testing.T) {
@@ -133,13 +133,13 @@ func TestDirectoryInItself(t *testing.T) {
 				t.Errorf("%d visits, %v, reported %v", visits, err, reported)
 			}
 			if err := f.Share().RemoveAll("d"); err == nil {
-				t.Error("RemoveAll said nothing")
+				t.Error("RemoveAll returned nil")
 			}
 		})
 	}
 }
 
-// TestReparseModes holds that reparse points are what package os makes of them.
+// Reparse points have the modes that package os gives them.
 func TestReparseModes(t *testing.T) {
 	const file, dir = proto.AttrReparsePoint | proto.AttrArchive, proto.AttrReparsePoint | proto.AttrDirectory
 	cases := []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestDFS follows a link of DFS to another share. (Samba's links name no port, so a second
-// server cannot stand beside the first on one machine.)
+// TestDFS follows a DFS link to another share. (Samba's links have no port, so one machine cannot run a
+// second server for them.)
 func TestDFS(t *testing.T) {
 	here := rigtest.Start(t, rig.Config{
 		Global: []string{"host msdfs = yes"},
@@ -48,7 +48,7 @@ func TestDFS(t *testing.T) {
 	}
 }
 
-// TestRenameOverDFS moves files within, into and out of a link of DFS.
+// TestRenameOverDFS moves files within, into and out of a DFS link.
 func TestRenameOverDFS(t *testing.T) {
 	here := rigtest.Start(t, rig.Config{
 		Global: []string{"host msdfs = yes"},
@@ -57,7 +57,7 @@ func TestRenameOverDFS(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(here.Dir, "root", "sub"), 0o777))
 	must(t, os.Chmod(filepath.Join(here.Dir, "root"), 0o777))
 	must(t, os.Chmod(filepath.Join(here.Dir, "root", "sub"), 0o777))
-	must(t, os.Mkdir(filepath.Join(here.Dir, "local"), 0o777)) // a trap: the link's name, in its target
+	must(t, os.Mkdir(filepath.Join(here.Dir, "local"), 0o777)) // a file with the link's name in the link's target, which must not be used
 	must(t, os.Chmod(filepath.Join(here.Dir, "local"), 0o777))
 	must(t, os.Symlink(`msdfs:127.0.0.1\share`, filepath.Join(here.Dir, "root", "local")))
 	sess := dial(t, here, smb.Dialer{})
@@ -85,7 +85,7 @@ func TestRenameOverDFS(t *testing.T) {
 	}
 }
 
-// TestRenameOverLinks has the client follow the links of both names.
+// TestRenameOverLinks follows links in both names.
 func TestRenameOverLinks(t *testing.T) {
 	var created, renamed []string
 	refused := false
@@ -130,7 +130,7 @@ func TestRenameOverLinks(t *testing.T) {
 	}
 }
 
-// TestServerLinks leaves links to the server to follow.
+// TestServerLinks uses links that the server follows.
 func TestServerLinks(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})
@@ -157,7 +157,7 @@ func utf16le(s string) []byte {
 	return b
 }
 
-// symlinkError is the body of an ERROR reply that names a link's target (MS-SMB2 2.2.2.2.1).
+// symlinkError is the body of an ERROR reply with a link's target (MS-SMB2 2.2.2.2.1).
 func symlinkError(target string, flags uint32, behind int) []byte {
 	name := utf16le(target)
 	var d []byte
@@ -178,7 +178,7 @@ func symlinkError(target string, flags uint32, behind int) []byte {
 	return append(b, c...)
 }
 
-// TestClientLinks has the client follow what the server does not.
+// TestClientLinks uses links that the server leaves to the client.
 func TestClientLinks(t *testing.T) {
 	var asked []string
 	s := &script.Server{}

@@ -13,17 +13,17 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// listRoom is how many bytes of entries one QUERY_DIRECTORY asks for.
+// listRoom is how many bytes of entries one QUERY_DIRECTORY requests.
 const listRoom = 256 << 10
 
-// listing is a directory being read: one reply's worth of entries at a time. When its
-// connection is lost it begins again on another, and leaves out what it has returned.
+// listing is an open directory listing that holds the entries of one reply at a time. When its connection is
+// lost it starts again on another, and skips the entries that it has returned.
 type listing struct {
-	h       *handle // the directory's
+	h       *handle // of the directory
 	limit   int     // of entries
 	t       *tree
 	id      proto.FileID
-	cl      *conn.Call // whose reply entries alias
+	cl      *conn.Call // holds the reply that entries alias
 	entries proto.DirEntries
 	begun   bool
 	ended   bool
@@ -31,7 +31,7 @@ type listing struct {
 
 	seed     maphash.Seed
 	returned []uint64            // hashes of the names returned, 8 bytes an entry
-	skip     map[uint64]struct{} // the same after a loss: what comes again
+	skip     map[uint64]struct{} // after a loss: hashes of the names to skip
 	losses   int                 // connections lost since the last new entry
 }
 
@@ -76,14 +76,14 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 	}
 }
 
-// refuse ends the connection over the reply that is being read, of which nothing more is used.
+// refuse ends the connection because of the reply that is being read, the rest of which is not used.
 func (l *listing) refuse(err error) error {
 	l.drop()
 	return l.t.Malformed(err)
 }
 
-// count notes that name has come and reports whether it is new. Only after a loss do
-// names come again: a server that repeats itself would have no end otherwise.
+// count records name and reports whether it is new. Names may repeat only after a loss: a server that repeats
+// itself could otherwise list for ever.
 func (l *listing) count(name string) (fresh bool, err error) {
 	hash := maphash.String(l.seed, name)
 	if _, again := l.skip[hash]; again {
@@ -116,7 +116,7 @@ func entryInfo(name string, e *proto.DirEntry) *info {
 	return i
 }
 
-// fetch asks for more entries, on another connection where the one before was lost. io.EOF says that there
+// fetch requests more entries, on another connection when the one before was lost. io.EOF means that there
 // are none.
 func (l *listing) fetch(ctx context.Context) error {
 	s := segment{dir: listingEntries, n: 1, listing: l}
@@ -126,7 +126,7 @@ func (l *listing) fetch(ctx context.Context) error {
 	return l.h.complete(ctx, &s)
 }
 
-// start sends a QUERY_DIRECTORY for the next entries, or, on a new connection, for the first ones.
+// start sends a QUERY_DIRECTORY for the next entries; on a new connection, for the first ones.
 func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy conn.CreditPolicy) (*conn.Call, error) {
 	if t != l.t || id != l.id {
 		if err := l.restart(t, id); err != nil {
@@ -146,7 +146,7 @@ func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy co
 	return cl, nil
 }
 
-// restart begins to list from the first entry.
+// restart starts the listing from the first entry.
 func (l *listing) restart(t *tree, id proto.FileID) error {
 	if l.t != nil {
 		if l.losses++; l.losses > maxLosses {
@@ -168,8 +168,7 @@ func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
 	}
 }
 
-// finish waits for the QUERY_DIRECTORY cl and makes it the reply whose entries come next; io.EOF says that
-// there are none.
+// finish waits for the QUERY_DIRECTORY cl, whose entries come next; io.EOF means that there are none.
 func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
 	err := cl.Finish(ctx)
 	if hasStatus(err, proto.StatusNoMoreFiles) || hasStatus(err, proto.StatusNoSuchFile) {
@@ -195,7 +194,7 @@ func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
 	return nil
 }
 
-// drop gives the reply back.
+// drop frees the reply.
 func (l *listing) drop() {
 	if l.cl != nil {
 		l.cl.Release()
@@ -203,7 +202,8 @@ func (l *listing) drop() {
 	l.cl, l.entries = nil, proto.DirEntries{}
 }
 
-// listRequest opens a directory to list it. It asks for the directory's id, by which it is known again.
+// listRequest opens a directory for a listing. It requests the directory's id, by which reopenDir recognises
+// it.
 func listRequest(remote string) *proto.CreateRequest {
 	return &proto.CreateRequest{
 		Contexts:    proto.CreateContexts{QueryOnDiskID: true},
@@ -215,8 +215,8 @@ func listRequest(remote string) *proto.CreateRequest {
 	}
 }
 
-// ReadDir reads the named directory, all of it, sorted by name. More than
-// Limits.MaxEntries are an error matching ErrTooMany.
+// ReadDir reads all of the named directory, sorted by name. When it has more entries than Limits.MaxEntries,
+// the error matches ErrTooMany.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
 	for e, err := range s.Entries(name) {
@@ -229,10 +229,10 @@ func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// Entries streams the named directory in the server's order, holding one reply of it at
-// a time however large it is, and 8 bytes for each entry returned. A listing whose
-// connection is lost goes on, without repeating an entry, on the next one. An error ends
-// the sequence and comes with a nil entry. Info of an entry asks nothing more of the server.
+// Entries iterates over the named directory in the server's order. It holds one reply at a time, whatever the
+// directory's size, and 8 bytes for each entry returned. When the connection is lost, the listing continues
+// on the next one without repeating an entry. An error ends the sequence, with a nil entry. Info of an entry
+// sends no request.
 func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
@@ -265,7 +265,7 @@ func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 	}
 }
 
-// openDir opens a directory to list it.
+// openDir opens a directory for a listing.
 func (s *Share) openDir(ctx context.Context, name string) (h *handle, err error) {
 	err = s.resolveIn(ctx, name, func(ctx context.Context, t *tree, remote string) error {
 		h, err = s.open(ctx, t, name, remote, listRequest(remote))

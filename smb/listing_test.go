@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestPathsInListing holds that a listing with a name that leads elsewhere is refused, by each call that lists.
+// A listing that contains a name with a path is refused by each call that lists.
 func TestPathsInListing(t *testing.T) {
 	for _, name := range []string{"../x", `..\x`, "/etc/passwd", "a/b", `a\b`, "x\x00y", ""} {
 		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
@@ -36,8 +36,8 @@ func TestPathsInListing(t *testing.T) {
 	}
 }
 
-// TestListingOfClosedSession closes a session while a directory is half read and stays open: the memory of
-// the reply goes back all the same.
+// TestListingOfClosedSession closes a session while a directory is partly read and stays open: the memory of
+// the reply is freed.
 func TestListingOfClosedSession(t *testing.T) {
 	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
 		switch m.Command {

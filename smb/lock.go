@@ -7,30 +7,30 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// LockMode is who else may hold a lock on the same bytes.
+// LockMode says which other locks may be held on the same bytes.
 type LockMode uint8
 
 // Modes of a lock.
 const (
-	LockShared    LockMode = iota + 1 // others may read and share
+	LockShared    LockMode = iota + 1 // other files may read the bytes and hold shared locks
 	LockExclusive                     // no other file may read or write the bytes
 )
 
-// Lock locks n bytes from off, waiting for others to give way; the file's context ends
-// the wait. The lock is the open file's: it ends with Unlock or Close, and is lost with
-// the handle. A range may lie beyond the end of the file.
+// Lock locks n bytes from off. It waits until conflicting locks are released; the file's context ends the
+// wait. The lock belongs to the open file: it ends with Unlock or Close, and is lost with the handle. A range
+// may lie beyond the end of the file.
 func (f *File) Lock(off, n int64, mode LockMode) error {
 	return f.lock("lock", f.ctx, off, n, lockFlags(mode))
 }
 
-// TryLock is Lock, failing with ErrLocked rather than waiting.
+// TryLock is Lock, but fails with ErrLocked instead of waiting.
 func (f *File) TryLock(off, n int64, mode LockMode) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
 	return f.lock("lock", ctx, off, n, lockFlags(mode)|proto.LockFailImmediately)
 }
 
-// Unlock unlocks a range exactly as it was locked.
+// Unlock unlocks a range, which must be one that was locked.
 func (f *File) Unlock(off, n int64) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -51,7 +51,7 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 	t, id, err := f.h.live(ctx)
 	if err == nil {
 		cl := t.Call(proto.CommandLock)
-		// Granted to a caller who has gone away: given back.
+		// Granted after the caller has returned: unlock it.
 		cl.Undo = func(cl *conn.Call) {
 			if flags&proto.LockUnlock == 0 {
 				t.lock(context.Background(), t.Call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)

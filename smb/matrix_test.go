@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// setting is one combination of server and client that the whole suite runs over.
+// setting is one combination of server and client settings for the suite.
 type setting struct {
 	name   string
 	server rig.Config
@@ -17,7 +17,7 @@ type setting struct {
 	check  func(t *testing.T, i smb.SessionInfo)
 }
 
-// matrix is every dialect × plain, signed, encrypted × AES-128, AES-256 that makes sense.
+// matrix is every valid combination of dialect × plain, signed, encrypted × AES-128, AES-256.
 func matrix() []setting {
 	var list []setting
 	all := []smb.Dialect{smb.SMB202, smb.SMB210, smb.SMB300, smb.SMB302, smb.SMB311}
@@ -27,7 +27,7 @@ func matrix() []setting {
 			if mode == rig.Encrypted {
 				switch {
 				case d < smb.SMB300:
-					continue // cannot be encrypted
+					continue // has no encryption
 				case d < smb.SMB311:
 					ciphers = []smb.Cipher{smb.AES128CCM}
 				default:
@@ -75,7 +75,7 @@ func one(mode rig.Mode, d smb.Dialect, c smb.Cipher) setting {
 	if c != 0 {
 		x.name += "/" + c.String()
 		x.client.Ciphers = []smb.Cipher{c}
-		if d == smb.SMB311 { // and a server that allows nothing else: defect 4
+		if d == smb.SMB311 { // the server allows no other algorithm, so that the client has to negotiate it
 			x.server.Global = []string{"server smb3 encryption algorithms = " + c.String()}
 		}
 	}
@@ -98,7 +98,7 @@ func TestMatrix(t *testing.T) {
 	rigtest.Need(t)
 	for _, x := range matrix() {
 		t.Run(x.name, func(t *testing.T) {
-			t.Parallel() // they wait for their servers, each for its own
+			t.Parallel() // each spends its time waiting for its own server
 			srv := rigtest.Start(t, x.server)
 			share := mount(t, srv, x.client)
 			if x.check != nil {

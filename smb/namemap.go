@@ -5,36 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// NameMapping says how characters that Windows refuses in names are written.
+// NameMapping says how characters that Windows forbids in names are encoded.
 type NameMapping uint8
 
 const (
-	// NamesAsTheyAre writes names as they are, and refuses those with such characters.
+	// NamesAsTheyAre encodes nothing, and refuses names with such characters.
 	NamesAsTheyAre NameMapping = iota
-	// NamesSFM maps them to the private characters of Services for Macintosh, as macOS and
-	// mount.cifs's "mapposix" do: control characters, `"*:<>?|`, and spaces and periods at the
-	// end of a part of the path. "/" and "\" separate parts and are not mapped.
+	// NamesSFM maps them to the private characters of Services for Macintosh, as macOS and mount.cifs's
+	// "mapposix" do: control characters, `"*:<>?|`, and spaces and periods at the end of a component. "/" and
+	// "\" separate components and are not mapped.
 	NamesSFM
 )
 
-// Characters of Services for Macintosh: those below 0x20 lie at 0xf000.
+// Private characters of Services for Macintosh: those below 0x20 are at 0xf000.
 const (
 	sfmReserved = `"*:<>?|`
 	sfmSpace    = '\uf028' // at the end
 	sfmPeriod   = '\uf029' // at the end
 )
 
-// sfmMapped are what stands for the characters of sfmReserved, in their order.
+// sfmMapped are the private characters for those of sfmReserved, in the same order.
 func sfmMapped() []rune {
 	return []rune{'\uf020', '\uf021', '\uf022', '\uf023', '\uf024', '\uf025', '\uf027'}
 }
 
-// remote is remoteName with the characters mapped that the Dialer says.
+// remote is remoteName with the Dialer's mapping of characters.
 func (s *Share) remote(name string) (string, error) {
 	return remoteName(s.m.s.cfg.Names.wire(name))
 }
 
-// wire is name as it travels.
+// wire encodes name for the server.
 func (m NameMapping) wire(name string) string {
 	if m != NamesSFM || !utf8.ValidString(name) {
 		return name
@@ -51,7 +51,7 @@ func (m NameMapping) wire(name string) string {
 	}, name)
 	var out []rune
 	runes := []rune(name)
-	start := 0 // of the part
+	start := 0 // of the component
 	for i, r := range runes {
 		if isSeparator(r) {
 			start = i + 1
@@ -69,8 +69,7 @@ func (m NameMapping) wire(name string) string {
 	return string(out)
 }
 
-// local is the name of a directory entry as the user knows it. One that would lead
-// elsewhere then stays as it is.
+// local decodes the name of a directory entry. A name that would then contain a path is returned as it is.
 func (m NameMapping) local(name string) string {
 	if m != NamesSFM {
 		return name

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxComponent is the longest part of a path, in UTF-16 units (MS-FSCC 2.1.5).
+// maxComponent is the longest component of a path, in UTF-16 units (MS-FSCC 2.1.5).
 const maxComponent = 255
 
-// maxPath is the longest path in UTF-16 units: CREATE counts its bytes in 16 bits.
+// maxPath is the longest path in UTF-16 units: CREATE has 16 bits for its length in bytes.
 const maxPath = 32766
 
-// remoteName turns a name of the user's, with "/" or "\", into the form that travels:
-// backslashes, none at either end, "" for the root. "." parts go, ".." parts are
-// resolved, and a name that no server could take is refused with ErrName.
+// remoteName converts a name, with "/" or "\", to the form that is sent: backslashes, none at either end, ""
+// for the root. "." components are removed, ".." components resolved, and a name that is invalid on every
+// server is refused with ErrName.
 func remoteName(name string) (string, error) {
 	if !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0 {
 		return "", ErrName
@@ -47,7 +47,7 @@ func remoteName(name string) (string, error) {
 
 func isSeparator(r rune) bool { return r == '/' || r == '\\' }
 
-// plainName reports whether name is one component that needs no change.
+// plainName reports whether name is one component that needs no conversion.
 func plainName(name string) bool {
 	if name == "" || name[0] == '.' || len(name) > maxComponent {
 		return false
@@ -60,7 +60,7 @@ func plainName(name string) bool {
 	return true
 }
 
-// checkComponent refuses what MS-FSCC 2.1.5 forbids in a name. A colon would name an
+// checkComponent refuses what MS-FSCC 2.1.5 forbids in a component. A colon would separate the name of an
 // alternate data stream.
 func checkComponent(part string) error {
 	for _, r := range part {
@@ -84,7 +84,7 @@ func utf16Units(s string) int {
 	return n
 }
 
-// shareName checks the name of a share and takes a server in front of it off.
+// shareName checks the name of a share and removes a server in front of it.
 func shareName(name string) (string, error) {
 	rest := name
 	if strings.HasPrefix(rest, `\\`) || strings.HasPrefix(rest, `//`) {
@@ -103,11 +103,10 @@ func shareName(name string) (string, error) {
 	return rest, nil
 }
 
-// sameName reports whether two remote names name the same file, as far as names tell:
-// servers compare them without regard to case.
+// sameName reports whether two remote names are equal for a server: without regard to case.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
-// split cuts a remote name into its directory and its last part.
+// split divides a remote name into its directory and its last component.
 func split(remote string) (dir, base string) {
 	if i := strings.LastIndexByte(remote, '\\'); i >= 0 {
 		return remote[:i], remote[i+1:]
@@ -115,7 +114,7 @@ func split(remote string) (dir, base string) {
 	return "", remote
 }
 
-// join puts a directory and a name together.
+// join joins a directory and a name.
 func join(dir, base string) string {
 	if dir == "" {
 		return base

@@ -10,10 +10,10 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// WriteNewFile writes data to a file that it makes, and gives it the time of last write mtime
-// unless that is zero. The error matches fs.ErrExist when the name is taken. Up to 64 KiB take one
-// round trip, and others see all of the file or, until it is written, an empty one. When writing fails
-// the file is removed again, unless the connection was lost: then it may or may not be there.
+// WriteNewFile creates the named file, writes data to it, and sets its last write time to mtime unless that
+// is zero. The error matches fs.ErrExist when the name exists. Up to 64 KiB take one round trip, and other
+// clients see the complete file or, until it is written, an empty one. When writing fails the file is removed
+// again, unless the connection was lost: then it may or may not exist.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	var err error
 	if len(data) <= smallIO {
@@ -21,7 +21,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 			return t.newSmall(ctx, remote, data, perm, mtime)
 		})
 	} else {
-		err = s.writeBeside(name, data, perm, mtime)
+		err = s.writeTemporary(name, data, perm, mtime)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {
 		var refused *ResponseError
@@ -32,7 +32,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 	return pathError("write", name, err)
 }
 
-// newSmall makes the file remote in one frame.
+// newSmall creates the file remote in one frame.
 func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	if len(data) > t.Conn().Terms().MaxWrite {
 		return errLarge

@@ -23,7 +23,7 @@ func TestWriteNewFile(t *testing.T) {
 				want := random(size)
 				must(t, share.WriteNewFile(name, want, 0o666, when))
 				if !bytes.Equal(onDisk(t, srv, name), want) {
-					t.Errorf("%s: the disk has something else", name)
+					t.Errorf("%s: the disk has other content", name)
 				}
 				fi, err := share.Stat(name)
 				if err != nil || !fi.ModTime().Equal(when) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestNotRepeated cuts the connection when the request has come of an operation that may have been done by
-// then, and holds that it is not sent again: the error matches ErrConnLost.
+// TestNotRepeated closes the connection when a request has arrived whose operation may have taken effect: the
+// client does not send it again, and the error matches ErrConnLost.
 func TestNotRepeated(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestNotRepeated(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				if n := came.Load(); n != 1 {
-					t.Errorf("the request came %d times", n)
+					t.Errorf("the request was received %d times", n)
 				}
 				armed.Store(false)
 				if _, err := f.Share().Stat("file"); err != nil {

@@ -7,12 +7,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/ntlm"
 )
 
-// NTLM logs in with NTLMv2 (MS-NLMP). The zero NTLM is the anonymous user. LM and
-// NTLMv1 are never spoken.
+// NTLM logs in with NTLMv2 (MS-NLMP). The zero NTLM is the anonymous user. LM and NTLMv1 are never used.
 type NTLM struct {
 	User     string // "" is anonymous
 	Password string
-	Hash     []byte // the NT hash, 16 bytes, instead of the Password
+	Hash     []byte // the NT hash, 16 bytes, in place of the Password
 	Domain   string // "" lets the server choose
 	// Workstation is this client's name in the server's log; may be empty.
 	Workstation string

@@ -13,16 +13,14 @@ import (
 // Open opens the named file or directory for reading.
 func (s *Share) Open(name string) (*File, error) { return s.OpenFile(name, os.O_RDONLY, 0) }
 
-// Create makes the named file, or empties it when it exists, and opens it for reading
-// and writing.
+// Create creates the named file, or truncates it when it exists, and opens it for reading and writing.
 func (s *Share) Create(name string) (*File, error) {
 	return s.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }
 
-// OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY,
-// O_RDWR, O_APPEND, O_CREATE, O_EXCL, O_SYNC, O_TRUNC). Of perm only the owner's write
-// bit counts: without it a file made here is marked read-only. The file is shared with
-// others for reading, writing and deletion.
+// OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_CREATE,
+// O_EXCL, O_SYNC, O_TRUNC). Only the owner's write bit of perm is used: without it a new file is marked
+// read-only. Other clients may open the file for reading, writing and deletion meanwhile.
 func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	f, err := s.openFile(name, flag, perm)
 	if err != nil {
@@ -35,14 +33,14 @@ func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error)
 	return s.openNamed(name, "", flag, perm)
 }
 
-// openNamed opens the file with suffix behind its name: a stream's.
+// openNamed opens the file name with a suffix, that of a stream.
 func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*File, error) {
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
 		remote += suffix
 		req := openRequest(remote, flag, perm)
 		if req.Access&proto.AccessAppendData != 0 && t.Conn().Terms().Dialect == proto.Dialect202 {
-			req.Access |= proto.AccessWriteData // impacket's server takes the right to append for none to write
+			req.Access |= proto.AccessWriteData // impacket's server does not take the right to append as one to write
 		}
 		req.Contexts.QueryOnDiskID = flag&(os.O_WRONLY|os.O_RDWR) == 0 // it may be a directory: see reopenDir
 		d, err := t.makeDurable(ctx, req)
@@ -68,14 +66,14 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 	}
 	var err error
 	if flag&os.O_EXCL != 0 {
-		err = s.resolveOnce(name, op) // a second try would meet its own file
+		err = s.resolveOnce(name, op) // a repetition would find the file that the first attempt created
 	} else {
 		err = s.resolve(name, op)
 	}
 	return f, err
 }
 
-// openRequest turns the flags of package os into those of CREATE.
+// openRequest translates the flags of package os to those of CREATE.
 func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest {
 	req := &proto.CreateRequest{Share: proto.ShareAll, Name: remote, Attributes: proto.AttrNormal}
 	const read = proto.AccessReadData | proto.AccessReadEA | proto.AccessReadAttributes | proto.AccessReadControl | proto.AccessSynchronize
@@ -131,7 +129,7 @@ func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *pro
 	return h, nil
 }
 
-// create sends CREATE. A caller who goes away before the reply leaves no file open.
+// create sends CREATE. When its caller returns before the reply, the file is closed again.
 func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
@@ -148,7 +146,7 @@ func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.Cr
 	return r, nil
 }
 
-// closeOpened closes what a CREATE opened whose caller has gone away.
+// closeOpened closes the file of a CREATE whose caller has returned.
 func (t *tree) closeOpened(cl *conn.Call) {
 	if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
 		t.closeID(context.Background(), r.FileID)

@@ -54,7 +54,7 @@ func (p *pipe) Read(ctx context.Context, dst []byte) ([]byte, error) {
 	return append(dst, r.Data...), nil
 }
 
-// Shares lists what the server shares (MS-SRVS NetrShareEnum over the pipe srvsvc).
+// Shares lists the server's shares (MS-SRVS NetrShareEnum over the pipe srvsvc).
 func (s *Session) Shares(ctx context.Context) ([]ShareInfo, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

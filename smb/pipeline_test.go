@@ -20,8 +20,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// batched holds the first requests of one command until most of them wait, and answers
-// those in reverse: a client that keeps fewer in flight never gets the reply to the first.
+// batched keeps back the replies to the first requests of one command until most of them wait, and then
+// answers in reverse order: a client that keeps fewer in flight never gets the reply to the first.
 func batched(s *script.Server, cmd proto.Command, most int) {
 	type held struct {
 		m    script.Message
@@ -47,8 +47,8 @@ func batched(s *script.Server, cmd proto.Command, most int) {
 	}
 }
 
-// TestPipelined holds that one large call, and reading and writing in order, keep
-// several requests in flight, and that replies out of order end up in their places.
+// TestPipelined: one large call, and sequential reading and writing, keep several requests in flight, and the
+// data of replies out of order is placed correctly.
 func TestPipelined(t *testing.T) {
 	const length = 6 << 20
 	whole := func() []byte {
@@ -74,13 +74,13 @@ func TestPipelined(t *testing.T) {
 				t.Error(err)
 			}
 			if !bytes.Equal(got.Bytes(), whole) {
-				t.Error("read something else")
+				t.Error("read other content")
 			}
 		}},
 		"WriteTo": {proto.CommandRead, func(t *testing.T, f *smb.File) {
 			var got bytes.Buffer
 			if _, err := f.WriteTo(&got); err != nil || !bytes.Equal(got.Bytes(), whole) {
-				t.Error("read something else", err)
+				t.Error("read other content", err)
 			}
 		}},
 		"ReadFrom": {proto.CommandWrite, func(t *testing.T, f *smb.File) {
@@ -99,7 +99,7 @@ func TestPipelined(t *testing.T) {
 				}
 				f, err := scripted(t, s, smb.Dialer{})
 				if name == "Read" {
-					// The first reads in order are single: hold later ones.
+					// The first sequential reads are single: keep back later ones.
 					skip := 0
 					batched(s, c.cmd, most)
 					hold := s.Hook
@@ -124,7 +124,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// TestDiskFull meets a server without room: what fitted is counted, the rest is not.
+// TestDiskFull writes to a server without space: acknowledged bytes are counted, others not.
 func TestDiskFull(t *testing.T) {
 	writes := 0
 	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
@@ -146,8 +146,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestRealDiskFull fills a small filesystem, where this machine lets it be mounted; the
-// scripted server of TestDiskFull stands in elsewhere.
+// TestRealDiskFull fills a small file system, where this machine allows it to be mounted; otherwise only
+// TestDiskFull's scripted server tests it.
 func TestRealDiskFull(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", srv.Dir).CombinedOutput(); err != nil {
@@ -170,7 +170,7 @@ func TestRealDiskFull(t *testing.T) {
 		t.Errorf("%d bytes acknowledged, %d on disk", n, len(disk))
 	}
 	f.Close()
-	// What writes a whole file leaves nothing of it behind.
+	// The calls that write all of a file leave no part of it behind.
 	for name, write := range map[string]func() error{
 		"ReplaceFile":  func() error { return share.ReplaceFile("new", want, 0o666, time.Time{}) },
 		"WriteNewFile": func() error { return share.WriteNewFile("new", want, 0o666, time.Time{}) },

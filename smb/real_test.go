@@ -22,7 +22,7 @@ func newPool(t testing.TB) *tarn.Pool {
 	return tarntest.NewPool(t)
 }
 
-// dial opens a session with srv on a pool that is checked.
+// dial opens a session with srv on a checked pool.
 func dial(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Session {
 	t.Helper()
 	if d.Initiator == nil {
@@ -47,7 +47,7 @@ func mount(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Share {
 		if err == nil {
 			return share
 		}
-		// On a loaded machine Samba 4.17 now and then answers so for its first moments.
+		// On a loaded machine Samba 4.17 sometimes answers with this status just after its start.
 		var status smb.Status
 		if !errors.As(err, &status) || status.Error() != "STATUS_NO_MEMORY" || try == 20 {
 			t.Fatal(err)
@@ -77,14 +77,14 @@ func TestSmoke(t *testing.T) {
 	}
 	disk, err := os.ReadFile(filepath.Join(srv.Dir, "hello.bin"))
 	if err != nil || !bytes.Equal(disk, want) {
-		t.Fatal("the server's disk has something else", err)
+		t.Fatal("the server's disk has other content", err)
 	}
 	got := make([]byte, len(want)+1)
 	if n, err := f.ReadAt(got, 0); n != len(want) || err != io.EOF {
 		t.Fatal(n, err)
 	}
 	if !bytes.Equal(got[:len(want)], want) {
-		t.Fatal("read something else")
+		t.Fatal("read other content")
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

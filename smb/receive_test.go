@@ -25,8 +25,8 @@ func (c *observedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestHangUpWhileIdle holds that a server that hangs up is noticed while nothing is under way,
-// without a further call.
+// The client notices that a server closed the connection while no request is in flight, without a further
+// call.
 func TestHangUpWhileIdle(t *testing.T) {
 	s := &script.Server{}
 	client, server := net.Pipe()
@@ -43,8 +43,8 @@ func TestHangUpWhileIdle(t *testing.T) {
 	<-nc.closed
 }
 
-// TestReadersWhoGiveUp has callers alone and together, some of whose contexts end early, read from
-// a server that pauses within frames for longer than those contexts last.
+// TestReadersWhoGiveUp reads, in one and in several goroutines, some of whose contexts end early, from a
+// server that pauses within frames for longer than those contexts last.
 func TestReadersWhoGiveUp(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM", "plain/one credit"} {
 		for _, over := range []string{"pipe", "tcp"} {

@@ -9,9 +9,9 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// TestCancelWhilePlacing gives a read up while its data is being received into the
-// caller's slice: the slice is given back at once, nothing is written to it afterwards,
-// and the connection goes on with the next reply.
+// TestCancelWhilePlacing cancels a read while its data is being received into the caller's slice: the slice
+// is the caller's again at once, nothing is written to it afterwards, and the connection continues with the
+// next reply.
 func TestCancelWhilePlacing(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "signed/HMAC", "encrypted/GCM"} {
 		for _, over := range []string{"pipe", "tcp"} {
@@ -38,7 +38,7 @@ func TestCancelWhilePlacing(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					go func(half chan struct{}) {
 						<-half
-						time.AfterFunc(20*time.Millisecond, cancel) // some of it is on its way
+						time.AfterFunc(20*time.Millisecond, cancel) // part of it has been sent
 					}(half)
 					if n, err := f.WithContext(ctx).ReadAt(p, 0); n != 0 || !errors.Is(err, context.Canceled) {
 						t.Fatal(n, err)
@@ -49,7 +49,7 @@ func TestCancelWhilePlacing(t *testing.T) {
 					checkRead(t, f, length, 78)
 					for i, b := range p {
 						if b != 0 {
-							t.Fatalf("byte %d was written after the slice was given back", i)
+							t.Fatalf("byte %d was written after ReadAt had returned", i)
 						}
 					}
 				})

@@ -32,8 +32,8 @@ func durableGrant() []byte {
 	return b
 }
 
-// TestReopenOpens holds that a durable handle is got back by opening the file, never by
-// making or emptying it, and that a server which opens another file instead is found out.
+// A durable handle is reopened by opening the file, never by creating or truncating it, and a server that
+// opens another file instead is detected.
 func TestReopenOpens(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -83,7 +83,7 @@ func TestReopenOpens(t *testing.T) {
 				t.Errorf("ReadAt: %v", err)
 			}
 			if len(asked) != 2 || asked[1] != proto.DispositionOpen {
-				t.Errorf("dispositions asked for: %v", asked)
+				t.Errorf("dispositions of the CREATEs: %v", asked)
 			}
 			if c.want != nil && (len(closed) != 1 || closed[0] != c.id) {
 				t.Errorf("closed: %v", closed)
@@ -92,8 +92,8 @@ func TestReopenOpens(t *testing.T) {
 	}
 }
 
-// TestRestartedServer dials a server that refuses for a while: what needs the connection
-// waits for it, within the bound.
+// TestRestartedServer dials a server that refuses connections for a while: an operation that needs the
+// connection waits for it, within the limit.
 func TestRestartedServer(t *testing.T) {
 	for _, c := range []struct {
 		down time.Duration
@@ -135,7 +135,7 @@ func TestRestartedServer(t *testing.T) {
 	}
 }
 
-// TestRepeated loses the connection under each operation that is repeated.
+// TestRepeated loses the connection during each operation that is repeated.
 func TestRepeated(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestRepeated(t *testing.T) {
 			var c cutter
 			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
 			must(t, share.WriteFile("f", make([]byte, 1000), 0o666))
-			must(t, share.WriteFile("other", make([]byte, 1000), 0o666)) // opening f by its name would end the durable handle
+			must(t, share.WriteFile("other", make([]byte, 1000), 0o666)) // opening f by its name would break its durable handle
 			must(t, share.Mkdir("d", 0o777))
 			f, err := share.OpenFile("f", os.O_RDWR, 0)
 			must(t, err)
@@ -176,8 +176,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestListingAcrossLoss loses the connection in the middle of a listing: every entry
-// comes once.
+// TestListingAcrossLoss loses the connection during a listing: every entry is returned once.
 func TestListingAcrossLoss(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -224,8 +223,8 @@ func TestListingAcrossLoss(t *testing.T) {
 	}
 }
 
-// TestReplacedDirectory holds that an open directory is not mistaken for another one that got its name while
-// the connection was lost, and that it is known again when its contents and times have changed.
+// An open directory is not confused with another one that got its name while the connection was lost, and it
+// is recognised after its contents and times have changed.
 func TestReplacedDirectory(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	var c cutter
@@ -253,8 +252,7 @@ func TestReplacedDirectory(t *testing.T) {
 	}
 }
 
-// TestCancelledAnsweredTwice has a server answer requests that were cancelled twice, and
-// the CANCEL besides: the session goes on.
+// A server answers cancelled requests twice, and the CANCEL too: the session continues.
 func TestCancelledAnsweredTwice(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -293,8 +291,8 @@ func TestCancelledAnsweredTwice(t *testing.T) {
 	}
 }
 
-// TestOneCredit has a server grant one credit at a time, so that no two requests may
-// travel together, also beside a CHANGE_NOTIFY that is not answered.
+// TestOneCredit uses a server that grants one credit at a time, so that no two requests may be in flight,
+// also beside a CHANGE_NOTIFY that is not answered.
 func TestOneCredit(t *testing.T) {
 	for _, kind := range []string{"plain/one credit", "signed/one credit"} {
 		t.Run(kind, func(t *testing.T) {

@@ -44,7 +44,7 @@ func scripted(t testing.TB, s *script.Server, d smb.Dialer) (*smb.File, error) {
 	return share.Open("file")
 }
 
-// protections are the scripted servers of every kind.
+// protections are the scripted servers, one for each kind of protection.
 func protections() map[string]*script.Server {
 	return map[string]*script.Server{
 		"plain":             {},
@@ -97,10 +97,10 @@ func TestScripted(t *testing.T) {
 	}
 }
 
-// TestAllocations holds that ReadAt and WriteAt allocate nothing in steady state.
+// ReadAt and WriteAt allocate nothing in steady state.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Log("the race detector allocates: asserted by the run without it")
+		t.Log("the race detector allocates: asserted in runs without it")
 		return
 	}
 	for _, name := range []string{"plain", "signed/GMAC", "signed/CMAC", "signed/HMAC", "encrypted/GCM", "encrypted/256GCM", "encrypted/CCM"} {
@@ -114,7 +114,7 @@ func TestAllocations(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
+				defer debug.SetGCPercent(debug.SetGCPercent(-1)) // allocations of other pools at a collection are not counted
 				p := make([]byte, size)
 				for range 5 { // fill the pool
 					f.ReadAt(p, 0)
@@ -131,8 +131,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// allocations is how often op allocates at least, on the average of ten runs: the runtime counts
-// what the whole process allocates, the timers of other tests' pools included.
+// allocations is the smallest average number of allocations of op over ten runs: the runtime counts those of
+// the whole process, timers of other tests' pools included.
 func allocations(op func()) float64 {
 	least := testing.AllocsPerRun(10, op)
 	for range 20 {

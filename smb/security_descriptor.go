@@ -19,7 +19,7 @@ const (
 	SACLSecurity  SecurityInfo = 8
 )
 
-// maxDescriptor is the longest security descriptor that is asked for.
+// maxDescriptor is the longest security descriptor, in bytes, that is requested.
 const maxDescriptor = 65536
 
 // SecurityDescriptor reads parts of the named file's security descriptor, in its
@@ -48,8 +48,8 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 	return sd, pathError("security", name, err)
 }
 
-// SetSecurityDescriptor replaces parts of the named file's security descriptor by those
-// of sd, which is self-relative.
+// SetSecurityDescriptor replaces parts of the named file's security descriptor with those of sd, which is
+// self-relative.
 func (s *Share) SetSecurityDescriptor(name string, parts SecurityInfo, sd []byte) error {
 	if len(sd) > maxDescriptor {
 		return pathError("security", name, fs.ErrInvalid)

@@ -10,12 +10,12 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/conn"
 )
 
-// server is one of the servers that a session may be with. Where there are several they stand in
-// for one another, as the controllers of a domain do, but none has what is open on another.
+// server is one of a session's possible servers. Several servers are replicas of one another, as a domain's
+// controllers are, but a file that is open on one is not open on another.
 type server struct {
 	addr   string
 	host   string       // its name for the Initiator and in share paths
-	config *conn.Config // of its connections
+	config *conn.Config // for its connections
 }
 
 func (s *Session) newServer(addr string) *server {
@@ -29,15 +29,15 @@ func (s *Session) newServer(addr string) *server {
 	return &server{addr, host, s.newConnConfig(host)}
 }
 
-// using is the server in use: the one of the last connection, or the first one.
+// using returns the server in use: that of the last connection, or the first one.
 func (s *Session) using() *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.servers[s.at]
 }
 
-// dial makes a connection and logs in: with the server in use, or, where that cannot be
-// reached, with the next one that can.
+// dial makes a connection and logs in: with the server in use or, when that cannot be reached, with the next
+// one that can.
 func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	if len(s.servers) == 1 {
 		return s.dialServer(ctx, 0)
@@ -60,7 +60,7 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	return nil, failed
 }
 
-// dialServer makes a connection with the server at and logs in.
+// dialServer makes a connection with the server with index at and logs in.
 func (s *Session) dialServer(ctx context.Context, at int) (*conn.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s *Session) dialServer(ctx context.Context, at int) (*conn.Conn, error) {
 	return c, err
 }
 
-// adopt is conn on a connection of the caller's.
+// adopt is conn for a connection that the caller made.
 func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
@@ -86,7 +86,7 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 	return err
 }
 
-// setUp negotiates and logs in on nc, a connection with the server at, which it owns.
+// setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc.
 func (s *Session) setUp(ctx context.Context, nc net.Conn, at int) (*conn.Conn, error) {
 	c, err := conn.Open(ctx, nc, s.servers[at].config, s.previous(at))
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int) (*conn.Conn, e
 	return c, nil
 }
 
-// previous is the id of the session on the connection that broke, which the server at
-// then gives up at once; zero when there was none, or it was one of another server.
+// previous is the id of the session on the broken connection, which the server with index at then ends at
+// once; zero when there was none, or it was with another server.
 func (s *Session) previous(at int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Session) previous(at int) uint64 {
 	return s.cur.Terms().SessionID
 }
 
-// unreachable reports whether a server could not be talked to, and so has refused nothing.
+// unreachable reports whether a server could not be reached, and so has refused nothing.
 func unreachable(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError

@@ -9,8 +9,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestServerHeap holds that the request that has a server's heap grow is sent once for a connection, by
-// the first long READ or WRITE, to servers that allow it, and that its refusal or late answer does no harm.
+// TestServerHeap: the request that makes a server's heap grow is sent once for a connection, by the first
+// long READ or WRITE, to servers that allow it, and a refusal or a late answer has no effect.
 func TestServerHeap(t *testing.T) {
 	const long, short = 1 << 20, 256 << 10
 	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {

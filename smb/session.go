@@ -13,17 +13,17 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/spnego"
 )
 
-// Session is one user logged in to one server. It is safe for concurrent use. A lost
-// connection is dialled again when next needed, unless the Dialer says not to.
+// Session is the session of one user on one server. It is safe for concurrent use. A lost connection is
+// dialled again when it is next needed, unless Dialer.NoReconnect is set.
 type Session struct {
 	cfg     Dialer
 	servers []*server // one, or the controllers of a domain
 
-	lock   chan struct{} // capacity 1, full when free: the goroutine that dials holds it
+	lock   chan struct{} // capacity 1, full when free: taken by the goroutine that dials
 	done   chan struct{} // closed by Close
 	mu     sync.Mutex
 	cur    *conn.Conn
-	at     int // of the server in use: cur's, once there is one
+	at     int // index of the server in use: that of cur, once there is one
 	closed bool
 	failed dialFailure // of the last attempts to dial
 	mounts []*mount
@@ -35,9 +35,9 @@ type Session struct {
 	streams streams
 }
 
-// dialFailure is why the last attempts to replace a connection failed.
+// dialFailure is the error of the last attempts to replace a connection.
 type dialFailure struct {
-	series int // counts them
+	series int // number of such series of attempts
 	err    error
 }
 
@@ -54,7 +54,7 @@ func newSession(cfg Dialer, addrs ...string) *Session {
 	return s
 }
 
-// newConnConfig is what connections with the named server are made with.
+// newConnConfig makes the settings of connections with the named server.
 func (s *Session) newConnConfig(host string) *conn.Config {
 	cfg, l := &s.cfg, &s.cfg.Limits
 	c := &conn.Config{
@@ -81,28 +81,27 @@ func (s *Session) newConnConfig(host string) *conn.Config {
 	return c
 }
 
-// current is the connection in use, nil when none was ever made; closed is true
-// after Close.
+// current is the connection in use, nil when none has been made; closed is true after Close.
 func (s *Session) current() (c *conn.Conn, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cur, s.closed
 }
 
-// conn is a live connection with the user logged in, made anew where necessary.
+// conn returns a live connection with the user logged in, and makes one if necessary.
 func (s *Session) conn(ctx context.Context) (*conn.Conn, error) {
 	return s.connSince(ctx, s.failures())
 }
 
-// failures counts the series of attempts to replace a connection that have failed.
+// failures is how many series of attempts to replace a connection have failed.
 func (s *Session) failures() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed.series
 }
 
-// connSince is conn for a caller that has waited since there were so many failures: it
-// shares the outcome of a series that ended meanwhile.
+// connSince is conn for a caller that has been waiting since failures had that value: it shares the result of
+// a series that has ended meanwhile.
 func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, error) {
 	c, closed := s.current()
 	switch {
@@ -111,7 +110,7 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 	case c != nil && c.Alive():
 		return c, nil
 	case c != nil && (s.cfg.NoReconnect || errors.Is(c.Err(), ErrSecurity)):
-		return nil, c.Err() // someone may be in between: not to be passed over in silence
+		return nil, c.Err() // an attacker may be on the path: report it, do not reconnect
 	}
 	select {
 	case <-s.lock:
@@ -125,9 +124,9 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 	switch {
 	case closed:
 		return nil, ErrClosed
-	case c != nil && c.Alive(): // another caller was faster
+	case c != nil && c.Alive(): // another goroutine has made one
 		return c, nil
-	case failed.series != failures: // or has just failed
+	case failed.series != failures: // or has just failed to
 		return nil, failed.err
 	case c == nil:
 		return s.dial(ctx)
@@ -135,14 +134,14 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 	return s.redial(ctx)
 }
 
-// Pauses between the attempts to replace a lost connection.
+// Pauses between attempts to replace a lost connection.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
 )
 
-// redial replaces a lost connection. A server that is being restarted refuses for a while:
-// attempts are repeated, with growing pauses, within Limits.RedialTimeout.
+// redial replaces a lost connection. A server that is restarting refuses connections for a while: attempts
+// are repeated, with growing pauses, within Limits.RedialTimeout.
 func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 	begun := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -166,11 +165,10 @@ func (s *Session) redial(ctx context.Context) (*conn.Conn, error) {
 	}
 }
 
-// maxRepeats is how often an operation is repeated that lost its connection.
+// maxRepeats is how often an operation is repeated after it lost its connection.
 const maxRepeats = 4
 
-// again runs op, which does no harm when it is done twice, and again when it lost its
-// connection.
+// again runs op, and again when op lost its connection. op must be safe to run twice.
 func (s *Session) again(ctx context.Context, op func() error) error {
 	for n := 0; ; n++ {
 		err := op()
@@ -180,8 +178,8 @@ func (s *Session) again(ctx context.Context, op func() error) error {
 	}
 }
 
-// repeatable reports whether err is the loss of a connection that another may replace, or of a
-// request that was refused because the session had expired.
+// repeatable reports whether err is the loss of a connection that another may replace, or the refusal of a
+// request because the session had expired.
 func (s *Session) repeatable(err error) bool {
 	return s.replaces(err) || errors.Is(err, conn.ErrReauthenticated)
 }
@@ -205,8 +203,8 @@ func (s *Session) Echo(ctx context.Context) error {
 	return c.Echo(ctx)
 }
 
-// Logoff ends the session on the server and closes the connection. Open files are
-// closed by the server. The session is closed whatever the error.
+// Logoff ends the session on the server and closes the connection. The server closes open files. The session
+// is closed whatever the error.
 func (s *Session) Logoff(ctx context.Context) error {
 	var err error
 	if c, closed := s.current(); closed {
@@ -217,10 +215,9 @@ func (s *Session) Logoff(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close closes the connection without a LOGOFF; the server ends the session
-// itself. What is under way fails with ErrConnLost; later calls fail with ErrClosed.
-// When Close returns, the session holds no memory of the pool but what its unfinished
-// calls do.
+// Close closes the connection without a LOGOFF; the server ends the session itself. Running operations fail
+// with ErrConnLost; later calls fail with ErrClosed. When Close returns, the session holds no pooled memory
+// except that of its unfinished calls.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -242,7 +239,7 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Info is what was agreed at the last log-in.
+// Info returns what the last login negotiated.
 func (s *Session) Info() SessionInfo {
 	c, _ := s.current()
 	addr := s.using().addr
@@ -258,8 +255,8 @@ func (s *Session) Info() SessionInfo {
 	}
 }
 
-// Mount connects the share named share: "photos", or `\\server\photos` whose server
-// part is ignored. The name IPC$ gives the server's pipes.
+// Mount connects to the share named share: "photos", or `\\server\photos`, whose server part is ignored. The
+// share IPC$ has the server's named pipes.
 func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 	name, err := shareName(share)
 	if err != nil {
@@ -276,22 +273,22 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 	return &Share{m: m, ctx: context.Background()}, nil
 }
 
-// forget drops a mount that was unmounted.
+// forget removes a mount that was unmounted.
 func (s *Session) forget(m *mount) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mounts = slices.DeleteFunc(s.mounts, func(x *mount) bool { return x == m })
 }
 
-// mount is a share as the user knows it; its tree changes with every connection.
+// mount is a mounted share; its tree changes with every connection.
 type mount struct {
 	s    *Session
 	name string
-	lock chan struct{} // capacity 1, full when free: the goroutine that connects holds it
+	lock chan struct{} // capacity 1, full when free: taken by the goroutine that connects
 
 	mu     sync.Mutex
 	t      *tree
-	root   *referral // the share is a DFS root on other servers, and has no tree of its own
+	root   *referral // not nil: the share is a DFS root on other servers, and has no tree
 	closed bool
 }
 
@@ -301,7 +298,7 @@ func (m *mount) current() (*tree, bool) {
 	return m.t, m.closed
 }
 
-// tree is the share connected on a live connection, connected anew where necessary.
+// tree returns the share's tree on a live connection, and connects it if necessary.
 func (m *mount) tree(ctx context.Context) (*tree, error) {
 	t, closed := m.current()
 	if closed {
@@ -350,7 +347,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// drop gives up a tree that the server no longer knows.
+// drop removes a tree that the server has disconnected.
 func (m *mount) drop(t *tree) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

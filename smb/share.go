@@ -8,16 +8,16 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Share is a mounted share. Its methods are those of package os, on names relative to
-// the share's root with "/" or "\" between their parts. It is safe for concurrent use.
-// A Share has the context of [Share.WithContext], at first the background.
+// Share is a mounted share. Its methods are those of package os, on names relative to the share's root with
+// "/" or "\" between components. It is safe for concurrent use. Its operations run under the context of
+// [Share.WithContext], at first the background context.
 type Share struct {
 	m   *mount
 	ctx context.Context
-	at  proto.Filetime // the time of the snapshot, zero for the present
+	at  proto.Filetime // the time of the snapshot; zero: the current version
 }
 
-// WithContext returns the same mount with another context for what is done through it.
+// WithContext returns the same mount with another context for its operations.
 func (s *Share) WithContext(ctx context.Context) *Share {
 	if ctx == nil {
 		panic("smb: nil context")
@@ -28,11 +28,11 @@ func (s *Share) WithContext(ctx context.Context) *Share {
 // Name is the share's name.
 func (s *Share) Name() string { return s.m.name }
 
-// Session is the session the share was mounted in.
+// Session is the session in which the share was mounted.
 func (s *Share) Session() *Session { return s.m.s }
 
-// Unmount disconnects the share. Files open on it are closed by the server. Every
-// Share of the same Mount is closed with it.
+// Unmount disconnects the share. The server closes files that are open on it. Every Share of the same Mount
+// is closed with it.
 func (s *Share) Unmount() error {
 	m := s.m
 	m.mu.Lock()
@@ -54,7 +54,7 @@ func (s *Share) Unmount() error {
 
 func nothing() {}
 
-// bounded puts the Dialer's RequestTimeout on an operation.
+// bounded applies the Dialer's RequestTimeout to an operation.
 func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d := s.cfg.Limits.RequestTimeout; d > 0 {
 		return context.WithTimeout(ctx, d)
@@ -62,8 +62,8 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return ctx, nothing
 }
 
-// closing is the context to close or disconnect something with: the request is sent
-// although ctx has ended, and its answer awaited for Limits.CloseTimeout at most.
+// closing returns the context in which to close or disconnect: the request is sent even if ctx has ended, and
+// the wait for its answer is bounded by Limits.CloseTimeout.
 func (s *Session) closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
@@ -75,8 +75,7 @@ func (s *Session) closing(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, bound)
 }
 
-// once runs op on a live tree. op is not repeated: it may have been carried out when
-// the connection broke.
+// once runs op on a live tree. op is not repeated: it may have taken effect before the connection broke.
 func (s *Share) once(op func(ctx context.Context, t *tree) error) error {
 	ctx, cancel := s.m.s.bounded(s.ctx)
 	defer cancel()
@@ -90,7 +89,7 @@ func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree
 		return err
 	}
 	err = op(ctx, t)
-	if hasStatus(err, proto.StatusNetworkNameDeleted) { // refused before anything was done
+	if hasStatus(err, proto.StatusNetworkNameDeleted) { // refused before it had an effect
 		t.m.drop(t)
 		if t, err = s.m.tree(ctx); err == nil {
 			err = op(ctx, t)
@@ -99,15 +98,14 @@ func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree
 	return err
 }
 
-// again is once for an op that does no harm when done twice: it is, when the
-// connection broke under it.
+// again is once for an op that is safe to run twice: it is repeated when the connection broke.
 func (s *Share) again(op func(ctx context.Context, t *tree) error) error {
 	ctx, cancel := s.m.s.bounded(s.ctx)
 	defer cancel()
 	return s.m.s.again(ctx, func() error { return s.onTree(ctx, op) })
 }
 
-// pathError wraps err the way package os does.
+// pathError wraps err as package os does.
 func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Mkdir makes a directory. perm is for the server to decide.
+// Mkdir makes a directory. perm is ignored: the server sets the permissions.
 func (s *Share) Mkdir(name string, perm fs.FileMode) error {
 	return pathError("mkdir", name, s.mkdir(name))
 }
@@ -24,8 +24,7 @@ func (s *Share) mkdir(name string) error {
 	})
 }
 
-// MkdirAll makes a directory and those above it that do not exist. An existing
-// directory is no error.
+// MkdirAll makes a directory and the missing directories above it. An existing directory is no error.
 func (s *Share) MkdirAll(name string, perm fs.FileMode) error {
 	remote, err := s.remote(name)
 	if err != nil {
@@ -51,8 +50,7 @@ func (s *Share) MkdirAll(name string, perm fs.FileMode) error {
 	return pathError("mkdir", name, err)
 }
 
-// Remove removes the named file, symbolic link or empty directory. One marked read-only
-// goes too.
+// Remove removes the named file, symbolic link or empty directory, read-only ones too.
 func (s *Share) Remove(name string) error {
 	return pathError("remove", name, s.remove(name))
 }
@@ -83,9 +81,9 @@ func (t *tree) delete(ctx context.Context, remote string) error {
 	return t.chain(ctx, req, nil, setStep(proto.ClassDisposition, proto.AppendDelete(nil)))
 }
 
-// RemoveAll removes the named file or directory and all that is in it. One that does
-// not exist is no error. Symbolic links are removed, not followed. What cannot be removed
-// is passed over, and the first such error returned.
+// RemoveAll removes the named file or directory and everything in it. It returns nil when it does not exist.
+// Symbolic links are removed, not followed. It continues after an entry that cannot be removed, and returns
+// the first such error.
 func (s *Share) RemoveAll(name string) error {
 	if remote, err := s.remote(name); err != nil || remote == "" {
 		return pathError("removeall", name, ErrName)
@@ -93,8 +91,8 @@ func (s *Share) RemoveAll(name string) error {
 	return s.removeTree(name, 0)
 }
 
-// maxDepth bounds how deep directories are nested: a path has at most 32,767 characters
-// (MS-FSCC 2.1.5), and no server's own filesystem takes more than 4,096 bytes or so.
+// maxDepth bounds how deep directories are nested: a path has at most 32,767 characters (MS-FSCC 2.1.5), and
+// file systems of servers allow no more than 4,096 bytes or so.
 const maxDepth = 2048
 
 func (s *Share) removeTree(name string, depth int) error {
@@ -108,7 +106,7 @@ func (s *Share) removeTree(name string, depth int) error {
 	if depth == maxDepth {
 		return pathError("removeall", name, ErrTooMany)
 	}
-	// All entries first: servers lose their place in a directory that changes.
+	// Read all entries first: servers lose their position in a directory that changes.
 	list, first := s.ReadDir(name)
 	if errors.Is(first, fs.ErrNotExist) {
 		return nil
@@ -127,12 +125,12 @@ func (s *Share) removeTree(name string, depth int) error {
 	return pathError("removeall", name, err)
 }
 
-// Rename moves oldname to newname, in place of a file that has that name, as os.Rename.
+// Rename moves oldname to newname and replaces a file that has that name, as os.Rename does.
 func (s *Share) Rename(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname, Replace: true}))
 }
 
-// RenameNoReplace is Rename, failing with fs.ErrExist when newname exists.
+// RenameNoReplace is Rename, but fails with fs.ErrExist when newname exists.
 func (s *Share) RenameNoReplace(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname}))
 }
@@ -144,7 +142,7 @@ func (s *Share) rename(oldname string, to proto.RenameInfo) error {
 	}
 	var start *tree
 	return s.resolveOnce(oldname, func(ctx context.Context, t *tree, from string) error {
-		located := start != nil // a link has led to another place: the new name has to follow
+		located := start != nil // a link led to another tree: the new name must be on that tree, too
 		if !located {
 			start, to.Name = t, remote
 		} else if to.Name, err = s.locate(ctx, start, t, remote); err != nil {
@@ -155,7 +153,7 @@ func (s *Share) rename(oldname string, to proto.RenameInfo) error {
 		if !errors.As(err, &refused) || refused.Command != proto.CommandSetInfo.String() || !refused.redirects() {
 			return err
 		}
-		// It is the new name that leads over a link.
+		// The link is in the new name.
 		if !located {
 			if to.Name, err = s.locate(ctx, start, t, remote); err == nil {
 				err = t.rename(ctx, from, &to)
@@ -172,8 +170,8 @@ func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) er
 	return t.chain(ctx, req, nil, setStep(proto.ClassRename, to.Append(nil)))
 }
 
-// locate follows the links that lead to the directory of remote, as seen from the tree
-// start, and returns the name's form on the tree on. Elsewhere a file cannot be moved to.
+// locate follows the links in the directory of remote, starting at the tree start, and returns the name's
+// form on the tree on. A file cannot be moved to another tree.
 func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (string, error) {
 	dir, base := split(remote)
 	var there *tree
@@ -187,7 +185,7 @@ func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (str
 	return remote, err
 }
 
-// modify sets one structure of the named file, following links. Twice does no harm.
+// modify sets one structure of the named file, following links. It is safe to repeat.
 func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
 	return s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
@@ -200,7 +198,7 @@ func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
 	})
 }
 
-// Truncate sets the length of the named file in bytes; what is added reads as zeros.
+// Truncate sets the length of the named file in bytes. A part that is added reads as zeros.
 func (s *Share) Truncate(name string, size int64) error {
 	if size < 0 {
 		return pathError("truncate", name, errNegative)
@@ -208,14 +206,13 @@ func (s *Share) Truncate(name string, size int64) error {
 	return pathError("truncate", name, s.modify(name, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size))))
 }
 
-// Chtimes sets the times of the last access and last write of the named file, in steps
-// of 100 ns. A zero time stays as it is.
+// Chtimes sets the times of the last access and last write of the named file, in steps of 100 ns. A zero time
+// leaves the stored one unchanged.
 func (s *Share) Chtimes(name string, atime, mtime time.Time) error {
 	return pathError("chtimes", name, s.modify(name, proto.ClassBasic, timesInfo(atime, mtime)))
 }
 
-// Chmod marks the named file read-only, or not: the owner's write bit decides, and no
-// other counts.
+// Chmod sets or clears the read-only attribute by the owner's write bit of mode; the other bits are ignored.
 func (s *Share) Chmod(name string, mode fs.FileMode) error {
 	fi, err := s.stat(name, 0)
 	if err == nil {

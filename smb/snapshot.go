@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// snapshotFormat is how servers name the time of a snapshot, in UTC (MS-SMB2 2.2.32.2).
+// snapshotFormat is how servers write the time of a snapshot, in UTC (MS-SMB2 2.2.32.2).
 const snapshotFormat = "@GMT-2006.01.02-15.04.05"
 
 // Snapshots lists the times of the share's snapshots ("previous versions"), in the
@@ -17,7 +17,7 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 	var list []time.Time
 	err := s.resolve("", func(ctx context.Context, t *tree, remote string) error {
 		list = nil
-		// The first answer says how many bytes the names take.
+		// The first answer contains the length of all names.
 		size, err := t.snapshots(ctx, remote, 16, &list)
 		if err == nil && size > 0 {
 			_, err = t.snapshots(ctx, remote, 12+int(size), &list)
@@ -27,8 +27,8 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 	return list, pathError("snapshots", s.m.name, err)
 }
 
-// snapshots asks for as many names of snapshots as fit in room, and returns the bytes that
-// all of them take.
+// snapshots requests as many names of snapshots as fit in room, and returns the length of all of them in
+// bytes.
 func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]time.Time) (size uint32, err error) {
 	if room > t.Conn().Terms().MaxTransact {
 		return 0, ErrTooMany
@@ -54,9 +54,8 @@ func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]t
 	return size, err
 }
 
-// At returns the share as it was at the time of a snapshot, which is one that
-// [Share.Snapshots] lists: its files and directories can be listed and read. Servers
-// refuse to change them. The zero time is the present.
+// At returns the share as it was at the time of a snapshot, one that [Share.Snapshots] lists: its files and
+// directories can be listed and read. Servers refuse to change them. The zero time is the current version.
 func (s *Share) At(when time.Time) *Share {
 	at := *s
 	at.at = 0
@@ -66,10 +65,10 @@ func (s *Share) At(when time.Time) *Share {
 	return &at
 }
 
-// snapshotKey is the key of the time that every CREATE of an operation asks for.
+// snapshotKey is the context key of the time in every CREATE of an operation.
 type snapshotKey struct{}
 
-// inSnapshot has what is opened under ctx opened in the share's snapshot.
+// inSnapshot returns a context under which files are opened in the share's snapshot.
 func (s *Share) inSnapshot(ctx context.Context) context.Context {
 	if s.at == 0 {
 		return ctx
@@ -77,7 +76,7 @@ func (s *Share) inSnapshot(ctx context.Context) context.Context {
 	return context.WithValue(ctx, snapshotKey{}, s.at)
 }
 
-// snapshotOf is the time to open files at, zero for the present.
+// snapshotOf is the time at which to open files, zero for the current version.
 func snapshotOf(ctx context.Context) proto.Filetime {
 	at, _ := ctx.Value(snapshotKey{}).(proto.Filetime)
 	return at

@@ -9,8 +9,8 @@ import (
 // Range is a range of bytes of a file.
 type Range struct{ Offset, Length int64 }
 
-// ioctl sends a control code about the open file, and hands its output to use, which must
-// not keep it. Twice does no harm.
+// ioctl sends a control code for the open file, and passes its output to use, which must not keep it. It is
+// safe to repeat.
 func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte) error, also ...proto.Status) error {
 	return h.again(ctx, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandIoctl)
@@ -34,16 +34,16 @@ func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int,
 	})
 }
 
-// SetSparse marks the file sparse (FSCTL_SET_SPARSE): what is not written, or was punched
-// out, takes no room on the server's disk.
+// SetSparse marks the file as sparse (FSCTL_SET_SPARSE): parts that were not written, or were punched out,
+// occupy no space on the server's disk.
 func (f *File) SetSparse() error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
 	return f.wrap("sparse", f.h.ioctl(ctx, proto.FsctlSetSparse, []byte{1}, 0, nil))
 }
 
-// PunchHole makes n bytes from off read as zeros, and gives their room back when the
-// file is sparse (FSCTL_SET_ZERO_DATA). The file's length does not change.
+// PunchHole makes n bytes from off read as zeros, and frees their disk space when the file is sparse
+// (FSCTL_SET_ZERO_DATA). The file's length does not change.
 func (f *File) PunchHole(off, n int64) error {
 	if off < 0 || n < 0 || off+n < off {
 		return f.wrap("punch", errNegative)
@@ -59,7 +59,7 @@ func (f *File) PunchHole(off, n int64) error {
 const rangesRoom = 64 << 10
 
 // AllocatedRanges returns the ranges between off and off+n that hold data, in order
-// (FSCTL_QUERY_ALLOCATED_RANGES). What lies between them reads as zeros.
+// (FSCTL_QUERY_ALLOCATED_RANGES). The gaps between them read as zeros.
 func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 	if off < 0 || n < 0 || off+n < off {
 		return nil, f.wrap("ranges", errNegative)
@@ -81,7 +81,7 @@ func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 		}
 		for _, r := range got {
 			start, stop := max(int64(r.Offset), off), min(int64(r.Offset+r.Length), end)
-			if start < stop { // in order, and within what was asked for
+			if start < stop { // in order, and within the requested range
 				list = append(list, Range{start, stop - start})
 				off = stop
 			}

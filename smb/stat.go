@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// FileStat is what the server says of a file; FileInfo.Sys returns a pointer to one.
+// FileStat describes a file, as reported by the server; FileInfo.Sys returns a pointer to one.
 type FileStat struct {
 	FileName       string // without its directory
 	EndOfFile      int64  // bytes
@@ -24,7 +24,7 @@ type FileStat struct {
 	FileID         uint64 // unique on its volume; zero: not known
 }
 
-// info is fs.FileInfo and fs.DirEntry over a FileStat.
+// info implements fs.FileInfo and fs.DirEntry for a FileStat.
 type info struct{ st FileStat }
 
 var (
@@ -41,10 +41,9 @@ func (i *info) Type() fs.FileMode          { return i.Mode().Type() }
 func (i *info) Info() (fs.FileInfo, error) { return i, nil }
 func (i *info) String() string             { return fs.FormatFileInfo(i) }
 
-// Mode makes the best of the server's attributes, of which "read only" is the only
-// permission. Reparse points are what package os makes of them on Windows: symbolic links; irregular, as
-// are mount points; sockets; and, where only the way the data is stored differs, files and
-// directories like any other.
+// Mode converts the server's attributes to mode bits; "read only" is the only permission among them. Reparse
+// points have the modes that package os gives them on Windows: symbolic link; irregular, such as mount
+// points; socket; and regular file or directory when only the storage of the data differs.
 func (i *info) Mode() fs.FileMode {
 	attrs, tag := proto.Attributes(i.st.FileAttributes), i.st.ReparseTag
 	mode := fs.FileMode(0o666)
@@ -70,7 +69,7 @@ func (i *info) Mode() fs.FileMode {
 	return mode
 }
 
-// statOf is the state of a file as a CREATE reply has it.
+// statOf describes a file by its CREATE reply.
 func statOf(name string, r *proto.CreateResponse) *info {
 	_, base := split(name)
 	if base == "" {
@@ -89,7 +88,7 @@ func statOf(name string, r *proto.CreateResponse) *info {
 	}}
 }
 
-// statRequest opens a file to look at it.
+// statRequest opens a file to describe it.
 func statRequest(remote string) *proto.CreateRequest {
 	return &proto.CreateRequest{
 		Access:      proto.AccessReadAttributes | proto.AccessSynchronize,
@@ -109,7 +108,7 @@ func (s *Share) Stat(name string) (fs.FileInfo, error) {
 	return fi, nil
 }
 
-// Lstat is Stat of a symbolic link itself.
+// Lstat is Stat without following a symbolic link.
 func (s *Share) Lstat(name string) (fs.FileInfo, error) {
 	fi, err := s.stat(name, proto.OptionOpenReparsePoint)
 	if err != nil {
@@ -141,7 +140,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 	return fi, err
 }
 
-// reparseTag asks what kind of reparse point the named file is: a CREATE reply does not tell.
+// reparseTag queries the tag of the named reparse point, which a CREATE reply does not contain.
 func (s *Share) reparseTag(name string) (tag uint32, err error) {
 	err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 		req := statRequest(remote)
@@ -157,14 +156,14 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 			return nil
 		}, queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
 	})
-	if errors.Is(err, ErrUnsupported) { // the links are what a server that has no more to say means
+	if errors.Is(err, ErrUnsupported) { // a server that does not support the query has no other reparse points than links
 		return proto.ReparseTagSymlink, nil
 	}
 	return tag, err
 }
 
-// resolve runs op, which may safely be repeated, on the remote form of name, following
-// symbolic links and DFS links that the server leaves to the client.
+// resolve runs op, which must be safe to repeat, on the remote form of name, following symbolic links and DFS
+// links that the server leaves to the client.
 func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remote string) error) error {
 	remote, err := s.remote(name)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Share) resolve(name string, op func(ctx context.Context, t *tree, remot
 	return s.again(func(ctx context.Context, t *tree) error { return s.follow(ctx, t, remote, op) })
 }
 
-// resolveIn is resolve with a context that has its bound already.
+// resolveIn is resolve with a context that is bounded already.
 func (s *Share) resolveIn(ctx context.Context, name string, op func(ctx context.Context, t *tree, remote string) error) error {
 	remote, err := s.remote(name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// Statfs is the room on a share.
+// Statfs is the size and free space of a share.
 type Statfs struct {
 	BlockSize      int64 // bytes of an allocation unit
 	TotalBytes     int64
@@ -16,8 +16,8 @@ type Statfs struct {
 	AvailableBytes int64 // free for this user
 }
 
-// Statfs asks for the room on the share's filesystem. A server that does not know it gives an error
-// matching ErrUnsupported.
+// Statfs queries the size and free space of the share's file system. When the server does not support that,
+// the error matches ErrUnsupported.
 func (s *Share) Statfs() (Statfs, error) {
 	var st Statfs
 	req := proto.QueryInfoRequest{
@@ -45,7 +45,7 @@ func (s *Share) Statfs() (Statfs, error) {
 	return st, pathError("statfs", s.m.name, err)
 }
 
-// saturate is a*b, at most what an int64 holds: the factors come from the server.
+// saturate is a*b, or the largest int64 on overflow: the factors come from the server.
 func saturate(a, b uint64) int64 {
 	const most = 1<<63 - 1
 	if b != 0 && a > most/b {

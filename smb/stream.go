@@ -17,39 +17,38 @@ var (
 	errWhence      = errors.New("bad whence")
 )
 
-// streamSize is the length of one request that reads ahead, or that ReadFrom makes.
+// streamSize is the length in bytes of one request of the read-ahead or of ReadFrom.
 const streamSize = 512 << 10
 
-// maxAhead bounds the bytes that are read ahead in one file.
+// maxAhead bounds the bytes of read-ahead of one file.
 const maxAhead = 8 << 20
 
-// smallFile is the length up to which a file read from its start is asked for whole,
-// whatever the reader's slice: one request.
+// smallFile is the length up to which a file that is read from its start is requested completely, whatever
+// the reader's slice: one request.
 const smallFile = 64 << 10
 
-// readAhead holds what was asked for ahead of the reader of a file read in order. It
-// belongs to the holder of the handle's position.
+// readAhead holds the data requested ahead of a sequential reader. It belongs to the holder of the handle's
+// position.
 type readAhead struct {
 	pipeline
-	cur     segment // the one being consumed: it has arrived
+	cur     segment // the segment being read: its data has arrived
 	used    int     // bytes of cur that the reader has
-	err     error   // what follows cur, instead of the next segment
-	next    int64   // offset behind the last segment asked for
-	end     int64   // offset behind the last read: the next one in order begins there
-	run     int     // reads in order so far
+	err     error   // returned behind cur, in place of the next segment
+	next    int64   // offset behind the last requested segment
+	end     int64   // offset behind the last read: a sequential read begins there
+	run     int     // sequential reads so far
 	depth   int     // bytes to keep in flight
-	version uint64  // the handle's when the first segment was asked for
+	version uint64  // the handle's when the first segment was requested
 	reads   uint64  // counts reads, for the sweep of idle files
 	listed  bool    // among the session's streams
 }
 
-// holding reports whether there is memory in a.
+// holding reports whether a holds memory.
 func (a *readAhead) holding() bool { return !a.empty() || a.cur.n > 0 }
 
-// Read reads up to len(p) bytes at the file's position and moves it. Reading one part
-// after the other is noticed: the parts to come are then asked for ahead of time, within
-// Limits.ReadAhead, so that the bytes may be as old as the last few reads. What is written
-// through the same session is seen at once.
+// Read reads up to len(p) bytes at the file's position and advances it. Sequential reads are detected: the
+// following bytes are then requested ahead, within Limits.ReadAhead, so the data may be as old as the last
+// few reads. Writes through the same session are seen at once.
 func (f *File) Read(p []byte) (int, error) {
 	h := f.h
 	if h.isDir {
@@ -68,7 +67,7 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, f.wrap("read", err)
 }
 
-// readNext is Read with the position held.
+// readNext is Read; the caller holds the position.
 func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	if ctx.Err() != nil {
 		return 0, conn.ContextError(ctx)
@@ -76,7 +75,7 @@ func (h *handle) readNext(ctx context.Context, p []byte) (int, error) {
 	a := &h.stream
 	inOrder := h.inOrder(len(p))
 	if err := a.err; err != nil && !a.holding() {
-		h.discardReadAhead() // reported once; the next read asks the server
+		h.discardReadAhead() // reported once; the next read sends a request
 		return 0, err
 	}
 	if inOrder {
@@ -102,8 +101,8 @@ func (h *handle) advance(n int) {
 	h.stream.end = h.off
 }
 
-// inOrder notes a read of n bytes at the position and reports whether to read ahead. What
-// was read ahead for another position, or before the file was changed, is dropped.
+// inOrder records a read of n bytes at the position and reports whether to read ahead. Read-ahead for another
+// position, or from before a change of the file, is dropped.
 func (h *handle) inOrder(n int) bool {
 	a := &h.stream
 	if h.off != a.end || a.version != h.version.Load() {
@@ -116,8 +115,8 @@ func (h *handle) inOrder(n int) bool {
 	return a.holding() || (a.run >= 3 || small) && h.m.s.cfg.Limits.Pipeline >= streamSize
 }
 
-// fillReadAhead asks for segments until enough of them is in flight: up to the depth, to the
-// session's budget, and to where the file is known to end.
+// fillReadAhead requests segments until enough are in flight: up to the depth, the session's budget, and the
+// known end of the file.
 func (h *handle) fillReadAhead(ctx context.Context) error {
 	a, s := &h.stream, h.m.s
 	if a.err != nil {
@@ -133,10 +132,10 @@ func (h *handle) fillReadAhead(ctx context.Context) error {
 	}
 	a.bound = min(a.depth, s.cfg.Limits.Pipeline, maxAhead)
 	for a.room() {
-		// One byte more than is known to be there: a short answer is the end of the file.
+		// One byte more than the known length: a short answer means the end of the file.
 		left := h.length.Load() - a.next
 		if left <= 0 && a.holding() {
-			break // whether there is more is asked when the reader gets there
+			break // the reader requests more when it gets there
 		}
 		size := streamSize
 		if left < streamSize {
@@ -159,7 +158,7 @@ func (h *handle) fillReadAhead(ctx context.Context) error {
 	return nil
 }
 
-// consume copies to p what has arrived, and waits only for the first byte.
+// consume copies arrived data to p, and waits only for the first byte.
 func (h *handle) consume(ctx context.Context, p []byte) (int, error) {
 	done, wait := 0, waitForNext
 	for done < len(p) {
@@ -186,18 +185,19 @@ const (
 	ifArrived
 )
 
-// arrived is what is there to consume, valid until consumed has been called for all of it. It waits for the
-// next segment if told to. Nothing and nil: there is no more yet.
+// arrived returns the arrived data that comes next, valid until consumed has been called for all of it. wait
+// says whether to wait for the next segment. An empty slice and a nil error mean that nothing has arrived
+// yet.
 func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error) {
 	a := &h.stream
 	for a.used == a.cur.done {
 		h.freeCurrent()
 		if wait == ifArrived && (a.err != nil || a.empty()) {
-			return nil, nil // the next call says so
+			return nil, nil // the next call returns the error
 		}
 		if a.err != nil || a.empty() {
 			err := a.err
-			h.discardReadAhead() // the next read asks again: the file may have grown
+			h.discardReadAhead() // the next read sends a request: the file may have grown
 			if err == nil {
 				if err = h.fillReadAhead(ctx); err == nil && !a.empty() {
 					continue
@@ -217,14 +217,14 @@ func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error
 		}
 		if a.err == nil {
 			if err := h.fillReadAhead(ctx); err != nil {
-				a.err = err // after what has arrived
+				a.err = err // after the arrived data
 			}
 		}
 	}
 	return a.cur.data[a.used:a.cur.done], nil
 }
 
-// consumed moves the position over n bytes of what arrived returned.
+// consumed advances the position by n bytes of the slice that arrived returned.
 func (h *handle) consumed(n int) {
 	h.stream.used += n
 	h.advance(n)
@@ -239,8 +239,8 @@ func (h *handle) freeCurrent() {
 	a.cur, a.used = segment{}, 0
 }
 
-// enlist puts h among the files that hold memory for their reader: what was read ahead, or a reply to a
-// listing. The caller holds the position.
+// enlist adds h to the files that hold memory for their reader: read-ahead, or the reply to a listing. The
+// caller holds the position.
 func (h *handle) enlist() {
 	if !h.stream.listed {
 		h.stream.listed = true
@@ -248,7 +248,7 @@ func (h *handle) enlist() {
 	}
 }
 
-// delist takes h out again.
+// delist removes h.
 func (h *handle) delist() {
 	if h.stream.listed {
 		h.stream.listed = false
@@ -256,7 +256,7 @@ func (h *handle) delist() {
 	}
 }
 
-// discardReadAhead drops all that was read ahead. The caller holds the position.
+// discardReadAhead drops the read-ahead. The caller holds the position.
 func (h *handle) discardReadAhead() {
 	a := &h.stream
 	if a.holding() {
@@ -269,9 +269,9 @@ func (h *handle) discardReadAhead() {
 	a.version = h.version.Load()
 }
 
-// WriteTo writes the file from its position on to w, as io.WriterTo, with requests in
-// flight ahead of what w takes. The slices given to w are receive buffers: w must not
-// keep or change them. The file's context ends it between any two slices.
+// WriteTo writes the file from its position to its end to w, as io.WriterTo, with requests in flight ahead of
+// w. The slices given to w are receive buffers: w must not keep or change them. The file's context is checked
+// between two writes.
 func (f *File) WriteTo(w io.Writer) (int64, error) {
 	h := f.h
 	ctx, cancel := h.m.s.bounded(f.ctx)
@@ -284,9 +284,9 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	}
 	defer h.unlockPosition()
 	if h.stream.end != h.off {
-		h.discardReadAhead() // it was read ahead for another position
+		h.discardReadAhead() // read-ahead for another position
 	}
-	h.stream.end, h.stream.run = h.off, max(h.stream.run, 2) // it is going to be read in order
+	h.stream.end, h.stream.run = h.off, max(h.stream.run, 2) // the file is going to be read sequentially
 	var total int64
 	for {
 		n, err := h.writeNext(ctx, w)
@@ -304,12 +304,12 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// sinkError marks the error of a writer, to tell it from those of the file.
+// sinkError marks the error of a writer, to distinguish it from those of the file.
 type sinkError struct{ err error }
 
 func (e *sinkError) Error() string { return e.err.Error() }
 
-// writeNext writes to w what comes next in the file.
+// writeNext writes the next bytes of the file to w.
 func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, conn.ContextError(ctx)
@@ -330,7 +330,7 @@ func (h *handle) writeNext(ctx context.Context, w io.Writer) (int64, error) {
 			return int64(n), sinkErr(n, len(part), werr)
 		}
 	}
-	// Without a budget or a pipeline: one part after the other.
+	// Without a budget or a pipeline: one read at a time.
 	buf := h.m.s.cfg.Pool.Get(streamSize)
 	defer buf.Free()
 	n, err := h.transfer(ctx, reading, buf.Bytes(), h.off)
@@ -354,10 +354,9 @@ func sinkErr(n, want int, err error) error {
 	return nil
 }
 
-// ReadFrom writes all that r has at the file's position, as io.ReaderFrom, with requests
-// in flight while r is read. The count is what the server has acknowledged; r may have
-// been read further when there is an error. The file's context is looked at between two
-// reads of r.
+// ReadFrom reads r to its end and writes at the file's position, as io.ReaderFrom, with requests in flight
+// while r is read. The result counts the acknowledged bytes; on error more may have been read from r. The
+// file's context is checked between two reads of r.
 func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	h := f.h
 	ctx, cancel := h.m.s.bounded(f.ctx)
@@ -415,8 +414,8 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 	}
 }
 
-// send writes buf at off, in flight if it may be, or at the end of a file opened to
-// append. It takes ownership of buf.
+// send writes buf at off, in flight if possible, or at the end of a file opened with os.O_APPEND. It takes
+// ownership of buf.
 func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int64, total *int64, completeOldest func() error) error {
 	if h.append {
 		defer buf.Free()
@@ -442,8 +441,8 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	}
 }
 
-// appendAll writes p at the end of the file as it is now. Where the server does not
-// append by itself (the handle may do nothing else), two who append at once may meet.
+// appendAll writes p at the current end of the file. When the server does not append by itself (it does when
+// the handle has no other right), two concurrent writers may overwrite each other.
 func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 	end, err := h.size(ctx)
 	if err != nil {
@@ -452,11 +451,11 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 	return h.transfer(ctx, writing, p, end)
 }
 
-// idleAhead is how long a file keeps what was read ahead without being read.
+// idleAhead is how long a file keeps its read-ahead without a read.
 const idleAhead = time.Second
 
-// streams are the files of a session that hold what was read ahead. Together they stay
-// within a budget; those that are not read for idleAhead give theirs back.
+// streams are the files of a session that hold read-ahead. Together they stay within a budget; a file that is
+// not read for idleAhead drops its read-ahead.
 type streams struct {
 	bytes atomic.Int64
 	count atomic.Int32
@@ -464,7 +463,7 @@ type streams struct {
 	closed atomic.Bool
 
 	mu    sync.Mutex
-	files map[*handle]uint64 // with the count of reads at the last sweep
+	files map[*handle]uint64 // to the count of reads at the last sweep
 	timer *time.Timer
 }
 
@@ -479,7 +478,7 @@ func (s *streams) reserve(n, budget int) bool {
 
 func (s *streams) unreserve(n int) { s.bytes.Add(-int64(n)) }
 
-// add notes that h, whose position the caller holds, is going to hold memory.
+// add adds h, which is about to hold memory. The caller holds h's position.
 func (s *streams) add(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -507,8 +506,8 @@ func (s *streams) remove(h *handle) {
 	}
 }
 
-// sweep drops what was read ahead in files that were not read since the last sweep. A
-// file whose position is held is being used.
+// sweep drops the read-ahead of files that were not read since the last sweep. A file whose position is held
+// is in use.
 func (s *streams) sweep() {
 	for _, h := range s.list() {
 		select {
@@ -523,7 +522,7 @@ func (s *streams) sweep() {
 			s.files[h] = h.stream.reads
 		}
 		s.mu.Unlock()
-		if idle && !h.isDir { // where a listing goes on has to be kept
+		if idle && !h.isDir { // a listing must keep its position
 			h.discardReadAhead()
 			h.stream.run = 0
 		}
@@ -546,8 +545,8 @@ func (s *streams) list() []*handle {
 	return list
 }
 
-// close drops everything at the end of the session, save for what calls under way hold:
-// they drop it when they give the position back.
+// close drops everything at the end of the session, except what running calls hold: they drop it in
+// unlockPosition.
 func (s *streams) close() {
 	s.closed.Store(true)
 	s.mu.Lock()
@@ -560,7 +559,7 @@ func (s *streams) close() {
 	}
 }
 
-// changed tells the files of the session that hold bytes of the file h that they are old.
+// changed marks the read-ahead of the file h as outdated in all files of the session.
 func (h *handle) changed() {
 	h.version.Add(1)
 	if h.m.s.streams.count.Load() == 0 {

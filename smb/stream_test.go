@@ -25,8 +25,8 @@ func modes() []rig.Mode { return []rig.Mode{rig.Plain, rig.Signed, rig.Encrypted
 // kinds are the scripted servers of the three ways.
 func kinds() []string { return []string{"plain", "signed/GMAC", "encrypted/GCM"} }
 
-// TestReadFromAcrossLoss loses connections while a stream is being written: each reply is
-// judged with the keys of its own connection, and the file is complete.
+// TestReadFromAcrossLoss loses connections while a stream is being written: each reply is verified with the
+// keys of its own connection, and the file is complete.
 func TestReadFromAcrossLoss(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestReadFromAcrossLoss(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if !bytes.Equal(disk, want) {
-				t.Error("the disk has something else")
+				t.Error("the disk has other content")
 			}
 			if writes < 40 {
 				t.Errorf("%d writes: nothing was repeated", writes)
@@ -75,8 +75,7 @@ func TestReadFromAcrossLoss(t *testing.T) {
 	}
 }
 
-// TestReadAfterChange holds that reading in order sees what was written through the same
-// session, as os.File does.
+// Sequential reading sees data written through the same session, as with os.File.
 func TestReadAfterChange(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestReadAfterChange(t *testing.T) {
 	}
 }
 
-// TestSeekAmidReading moves the position while there is something read ahead for another.
+// TestSeekAmidReading moves the position while there is read-ahead for another one.
 func TestSeekAmidReading(t *testing.T) {
 	for _, kind := range kinds() {
 		s := protections()[kind]
@@ -172,7 +171,7 @@ func (w *cancellingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestStreamsEndWithContext holds that a stream ends with its context, buffered or not.
+// A stream ends when its context ends, whether or not data is buffered.
 func TestStreamsEndWithContext(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -212,12 +211,12 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// writerFunc is a writer, and hides what else its value could do.
+// writerFunc is a writer without other methods.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestRequestTimeoutOfStream holds that RequestTimeout bounds streams, too.
+// RequestTimeout bounds streams, too.
 func TestRequestTimeoutOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script.Server{Size: 64 << 20}
@@ -234,8 +233,8 @@ func TestRequestTimeoutOfStream(t *testing.T) {
 	})
 }
 
-// TestCloseOfSilentServer holds that Close and Unmount end although the server does not
-// answer, and that a context that has ended does not keep CLOSE from being sent.
+// Close and Unmount return although the server does not answer, and CLOSE is sent even if the context has
+// ended.
 func TestCloseOfSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closes atomic.Int64
@@ -262,8 +261,8 @@ func TestCloseOfSilentServer(t *testing.T) {
 	})
 }
 
-// TestReadAheadBudget holds that reading ahead in many files stays within the session's
-// budget, that idle files give their share back, and that Close gives back all.
+// Read-ahead in many files stays within the session's budget, idle files return their part, and Close frees
+// everything.
 func TestReadAheadBudget(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -313,8 +312,8 @@ func TestReadAheadBudget(t *testing.T) {
 	}
 }
 
-// TestCloseFreesReadAhead closes a file whose context has ended while it is being read: what was
-// read ahead goes back to the pool without the session's end.
+// TestCloseFreesReadAhead closes a file whose context has ended while it is being read: the read-ahead is
+// freed before the session ends.
 func TestCloseFreesReadAhead(t *testing.T) {
 	pool := newPool(t)
 	f, err := scripted(t, &script.Server{}, smb.Dialer{Pool: pool})
@@ -340,7 +339,7 @@ func TestCloseFreesReadAhead(t *testing.T) {
 	must(t, g.Close())
 	close(closed)
 	<-done
-	must(t, f.Share().Session().Echo(t.Context())) // cancelled replies have come before this one
+	must(t, f.Share().Session().Echo(t.Context())) // replies to cancelled requests have arrived before this one
 	if got := pool.Stats().InUse; got > 128<<10 {
 		t.Errorf("%d bytes in use", got)
 	}

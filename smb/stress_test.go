@@ -22,8 +22,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// memoryServer has a scripted server keep files, which survive its connections, and grant
-// durable handles to them.
+// memoryServer gives a scripted server files that outlive its connections, and durable handles for them.
 type memoryServer struct {
 	mu    sync.Mutex
 	last  *script.Conn // of the session; a new one ends that before (MS-SMB2 3.3.5.5.3)
@@ -89,7 +88,7 @@ func (m *memoryServer) hook(c *script.Conn, msg *script.Message) bool {
 	return false
 }
 
-// flaky dials a server, and cuts what it has dialled.
+// flaky dials a server and closes the connections that it dialled.
 type flaky struct {
 	s    *script.Server
 	mu   sync.Mutex
@@ -132,9 +131,9 @@ func (f *flaky) cutEvery(pause time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// TestStress has eight goroutines read and write files of their own and one of all, give
-// up at random, and lose the connection every 100 ms. Every byte is checked, every buffer
-// is freed, and no goroutine is left.
+// TestStress runs eight goroutines that read and write their own files and a shared one, cancel at random,
+// and lose the connection every 100 ms. Every byte is checked, every buffer is freed, and no goroutine is
+// left.
 func TestStress(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -188,7 +187,7 @@ func stress(t *testing.T, kind string, pool *tarn.Pool) {
 	disk.mu.Lock()
 	defer disk.mu.Unlock()
 	if !bytes.Equal(disk.files[disk.ids["shared"]], shared) {
-		t.Error("the shared file has something else")
+		t.Error("the shared file has other content")
 	}
 }
 
@@ -202,7 +201,7 @@ type stressed struct {
 	model  []byte // of its own file
 }
 
-// tolerable reports whether err may be caused by a cut or by the goroutine's own context.
+// tolerable reports whether err may be caused by a closed connection or by the goroutine's own context.
 func (u *stressed) tolerable(err error) bool {
 	return err == nil || errors.Is(err, smb.ErrConnLost) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -114,7 +114,7 @@ func suiteCopy(t *testing.T, srv *rig.Server, share *smb.Share) {
 			t.Fatal(n, err)
 		}
 		if !bytes.Equal(onDisk(t, srv, "dst"), want) {
-			t.Fatal("the copy is something else")
+			t.Fatal("the copy has other content")
 		}
 	}
 }
@@ -213,7 +213,7 @@ func suiteShares(t *testing.T, srv *rig.Server, share *smb.Share) {
 	}
 }
 
-// suiteCancel gives up reads after 0 to 2.4 ms; the connection has to stay as it is.
+// suiteCancel cancels reads after 0 to 2.4 ms; the connection stays intact.
 func suiteCancel(t *testing.T, srv *rig.Server, share *smb.Share) {
 	want := random(2 << 20)
 	must(t, share.WriteFile("cancel", want, 0o666))
@@ -234,9 +234,9 @@ func suiteCancel(t *testing.T, srv *rig.Server, share *smb.Share) {
 			}
 		}
 		if !bytes.Equal(got[:n], want[:n]) {
-			t.Fatal("read something else")
+			t.Fatal("read other content")
 		}
-		clear(got) // it is ours again: the race detector watches
+		clear(got) // the slice is ours again: the race detector reports later writes
 	}
 	t.Logf("%d of 60 were cancelled", cancelled)
 	if n, err := f.ReadAt(got, 0); n != len(want) || err != nil || !bytes.Equal(got, want) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// suite is what has to work on every server. What the server's disk has is the judge.
+// suite has to pass on every server. Results are compared with the server's disk.
 func suite(t *testing.T, srv *rig.Server, share *smb.Share) {
 	for _, step := range []struct {
 		name string
@@ -59,20 +59,20 @@ func suiteData(t *testing.T, srv *rig.Server, share *smb.Share) {
 		}
 		must(t, f.Sync())
 		if !bytes.Equal(onDisk(t, srv, "data.bin"), want) {
-			t.Fatalf("%d bytes: the disk has something else", size)
+			t.Fatalf("%d bytes: the disk has other content", size)
 		}
 		got := make([]byte, size)
 		if n, err := f.ReadAt(got, 0); n != size || err != nil {
 			t.Fatalf("ReadAt of %d: %d, %v", size, n, err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Fatalf("%d bytes: read something else", size)
+			t.Fatalf("%d bytes: read other content", size)
 		}
 		if size > 10 {
 			b, err := f.ReadBuffer(context.Background(), 7, size)
 			must(t, err)
 			if !bytes.Equal(b.Bytes(), want[7:7+b.Len()]) {
-				t.Fatalf("%d bytes: ReadBuffer has something else", size)
+				t.Fatalf("%d bytes: ReadBuffer returned other content", size)
 			}
 			b.Free()
 		}
@@ -88,7 +88,7 @@ func suiteSequential(t *testing.T, srv *rig.Server, share *smb.Share) {
 		t.Fatal(n, err)
 	}
 	if !bytes.Equal(onDisk(t, srv, "seq.bin"), want) {
-		t.Fatal("the disk has something else")
+		t.Fatal("the disk has other content")
 	}
 	for _, piece := range []int{1000, 64 << 10, 1 << 20} {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -105,7 +105,7 @@ func suiteSequential(t *testing.T, srv *rig.Server, share *smb.Share) {
 			must(t, err)
 		}
 		if !bytes.Equal(got.Bytes(), want) {
-			t.Fatalf("pieces of %d: read something else (%d bytes)", piece, got.Len())
+			t.Fatalf("pieces of %d: read other content (%d bytes)", piece, got.Len())
 		}
 	}
 	if at, err := f.Seek(-10, io.SeekEnd); at != int64(len(want)-10) || err != nil {
@@ -130,7 +130,7 @@ func suiteSequential(t *testing.T, srv *rig.Server, share *smb.Share) {
 	}
 }
 
-// suiteEnd is defect 5 of the field: a ReadAt that comes short says why.
+// suiteEnd: a ReadAt that returns fewer bytes returns an error, too (defect 5 of other clients).
 func suiteEnd(t *testing.T, srv *rig.Server, share *smb.Share) {
 	must(t, share.WriteFile("end.bin", make([]byte, 1000), 0o666))
 	f, err := share.Open("end.bin")
@@ -246,7 +246,7 @@ func suiteDirs(t *testing.T, srv *rig.Server, share *smb.Share) {
 	if err := share.Remove("tree"); err == nil {
 		t.Error("removed a directory that is not empty")
 	}
-	// The server's disk has files of another owner: let the server's user remove them.
+	// Files on the server's disk have another owner: let the server's user remove them.
 	must(t, os.Chmod(filepath.Join(srv.Dir, "tree", "a"), 0o777))
 	must(t, share.RemoveAll("tree"))
 	must(t, share.RemoveAll("tree"))
@@ -255,7 +255,7 @@ func suiteDirs(t *testing.T, srv *rig.Server, share *smb.Share) {
 	}
 }
 
-// TestHugeDirectory lists a directory of many replies, and breaks off in the middle.
+// TestHugeDirectory lists a directory of many replies, and stops in the middle of another listing.
 func TestHugeDirectory(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{})
 	share := mount(t, srv, smb.Dialer{})

@@ -9,11 +9,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// window is the most requests that one transfer keeps in flight.
+// window is the largest number of requests that one transfer keeps in flight.
 const window = 64
 
-// maxLosses is how many connections one request may lose, without a byte of progress
-// in between, before its error is returned.
+// maxLosses is how many connections one request may lose, without progress in between, before its error is
+// returned.
 const maxLosses = 4
 
 type direction uint8
@@ -22,29 +22,27 @@ const (
 	reading direction = iota
 	writing
 	copying        // by the server, from another file
-	listingEntries // of a directory; the bytes are one reply, whatever its length
+	listingEntries // of a directory; n counts one reply, whatever its length
 )
 
-// segment is one contiguous part of a transfer and the request that moves it. Moving the
-// same bytes twice does no harm, so that a segment whose connection was lost is moved
-// again, on the connection that replaced it.
+// segment is one contiguous part of a transfer and the request that moves it. The same bytes may be moved
+// twice, so a segment whose connection was lost is moved again on the connection that replaces it.
 type segment struct {
 	dir     direction
 	off     int64       // in the file
 	n       int         // bytes to move
-	data    []byte      // where they go or come from; borrowed until the segment is done
-	buf     tarn.Buffer // what data is part of, when the transfer owns it
+	data    []byte      // source or destination; borrowed until the segment is done
+	buf     tarn.Buffer // owner of data, when the transfer owns it
 	done    int         // bytes of data that were moved
 	asked   int         // bytes that the request in flight moves
 	cl      *conn.Call  // the request in flight; nil: none
 	losses  int         // connections lost since the last progress
 	source  *copySource // copying: where the bytes come from
-	listing *listing    // listingEntries: where the reply goes
+	listing *listing    // listingEntries: destination of the reply
 }
 
-// issue sends a request for what is left of s, or as much of it as one request may move: the
-// rest follows when that one is complete. This is where a transfer looks at its
-// context, and where it meets a connection that was lost while nothing was in flight.
+// issue sends a request for the remaining part of s, or as much of it as one request may move. It checks the
+// transfer's context, and replaces a connection that was lost while nothing was in flight.
 func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy) error {
 	for {
 		if ctx.Err() != nil {
@@ -60,8 +58,8 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 	}
 }
 
-// repeats reports whether a request of s that failed with err is to be sent again: its
-// connection was lost, and another may be made, or the session had expired.
+// repeats reports whether a request of s that failed with err is to be sent again: because its connection was
+// lost and another may be made, or because the session had expired.
 func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 	if !h.m.s.repeatable(err) || ctx.Err() != nil || s.losses >= maxLosses {
 		return false
@@ -70,9 +68,8 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 	return true
 }
 
-// move sends one request for the rest of s. A read without a slice gets memory here: a
-// buffer to receive into, or, where replies are encrypted, later the buffer that the reply was
-// decrypted in.
+// move sends one request for the remaining part of s. A read without a slice gets memory here: a buffer to
+// receive into or, when replies are encrypted, later the buffer in which the reply was decrypted.
 func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
 	switch s.dir {
@@ -99,9 +96,9 @@ func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy con
 	return err
 }
 
-// complete waits until s is done: for its request, for further ones where an answer was
-// short, and for those on new connections where one was lost. With io.EOF s is done as
-// far as the file goes. After any error, io.EOF included, nothing of s is in flight.
+// complete waits until s is done: for its request, for further ones after a short answer, and for those on
+// new connections after a loss. With io.EOF s is done up to the end of the file. After any error, io.EOF
+// included, nothing of s is in flight.
 func (h *handle) complete(ctx context.Context, s *segment) error {
 	for {
 		cl := s.cl
@@ -130,7 +127,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 	}
 }
 
-// moved waits for the request cl of s and returns how many bytes it moved. cl is released.
+// moved waits for the request cl of s and returns how many bytes it moved. It releases cl.
 func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
 	switch s.dir {
 	case writing:
@@ -153,8 +150,7 @@ func (s *segment) moved(ctx context.Context, cl *conn.Call) (int, error) {
 	return cl.Read(ctx)
 }
 
-// widen gives a segment that was answered in part, in the buffer of its reply, memory for
-// the rest.
+// widen gives a segment that was answered in part, in the buffer of its reply, memory for all of it.
 func (s *segment) widen(pool *tarn.Pool) {
 	if s.data == nil || len(s.data) == s.n {
 		return
@@ -165,11 +161,11 @@ func (s *segment) widen(pool *tarn.Pool) {
 	s.buf, s.data = buf, buf.Bytes()
 }
 
-// drop gives a segment up: what is in flight is cancelled, and its memory returned.
+// drop cancels the request of a segment and frees its memory.
 func (s *segment) drop() {
 	if cl := s.cl; cl != nil {
 		s.cl = nil
-		s.moved(endedContext(), cl) // waits for what is being received into data
+		s.moved(endedContext(), cl) // waits until nothing is received into data any more
 	}
 	s.buf.Free()
 	*s = segment{}
@@ -182,9 +178,9 @@ func endedContext() context.Context {
 	return ctx
 }
 
-// pipeline keeps the segments of one transfer in flight and hands them over in the order
-// of the file. All transfers of package smb run through one. The handle is a parameter of
-// its methods rather than a field, so that a pipeline may stay on its caller's stack.
+// pipeline keeps the segments of one transfer in flight and returns them in the order of the file. All
+// transfers of package smb use one. The handle is a parameter of its methods rather than a field, so that a
+// pipeline may stay on its caller's stack.
 type pipeline struct {
 	segs     []segment // a ring: those from head up to tail are in flight
 	head     int
@@ -195,15 +191,15 @@ type pipeline struct {
 
 func (p *pipeline) empty() bool { return p.head == p.tail }
 
-// room reports whether another segment may be put in flight. One always may.
+// room reports whether another segment may be sent. A single one always may.
 func (p *pipeline) room() bool {
 	return p.empty() || p.tail-p.head < len(p.segs) && p.inFlight < p.bound
 }
 
 func (p *pipeline) oldest() *segment { return &p.segs[p.head%len(p.segs)] }
 
-// push puts s in flight; the pipeline owns its buffer then. The first request waits for
-// credits, further ones fail with conn.ErrNoCredits instead. After an error s is the caller's.
+// push sends s; the pipeline then owns its buffer. The first request waits for credits, further ones fail
+// with conn.ErrNoCredits instead. On error s remains the caller's.
 func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 	policy := conn.IfAvailable
 	if p.empty() {
@@ -223,8 +219,7 @@ func (p *pipeline) push(ctx context.Context, h *handle, s segment) error {
 	return nil
 }
 
-// pop completes the oldest segment and hands it over, with its buffer, as far as it was
-// done.
+// pop completes the oldest segment and returns it, with its buffer, as far as it was done.
 func (p *pipeline) pop(ctx context.Context, h *handle) (segment, error) {
 	at := p.oldest()
 	err := h.complete(ctx, at)
@@ -235,7 +230,7 @@ func (p *pipeline) pop(ctx context.Context, h *handle) (segment, error) {
 	return s, err
 }
 
-// drop gives up what is in flight. No slice of it is touched afterwards.
+// drop cancels everything in flight. No slice of it is touched afterwards.
 func (p *pipeline) drop() {
 	for ; !p.empty(); p.head++ {
 		p.oldest().drop()
@@ -243,10 +238,9 @@ func (p *pipeline) drop() {
 	p.inFlight = 0
 }
 
-// transfer moves p from or to off, with as many requests in flight as credits and
-// Limits.Pipeline allow, and returns how many bytes from the start of p were moved. What
-// is beyond may have been moved or not when there is an error, io.EOF at the end of the
-// file. p is not touched after the return.
+// transfer moves p from or to off, with as many requests in flight as credits and Limits.Pipeline allow, and
+// returns how many bytes from the start of p were moved. On error the bytes beyond may or may not have been
+// moved; at the end of the file the error is io.EOF. p is not touched after the return.
 func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -273,12 +267,12 @@ func (h *handle) transfer(ctx context.Context, dir direction, p []byte, off int6
 func (h *handle) transferMany(ctx context.Context, dir direction, b []byte, off int64, size int) (moved int, err error) {
 	var segs [window]segment
 	p := pipeline{segs: segs[:], bound: h.m.s.cfg.Limits.Pipeline}
-	defer p.drop() // b must not be touched after the return
+	defer p.drop() // p must not be touched after the return
 	asked := 0
 	for moved < len(b) {
 		for asked < len(b) && p.room() {
 			if dir == reading && !p.empty() && off+int64(asked) >= h.length.Load() {
-				break // beyond what is known of the file: only if all before is there
+				break // beyond the known end of the file: only after everything before has arrived
 			}
 			part := b[asked:min(asked+size, len(b))]
 			err := p.push(ctx, h, segment{dir: dir, off: off + int64(asked), n: len(part), data: part})
@@ -313,7 +307,7 @@ func (h *handle) completeAll(ctx context.Context, p *pipeline, moved int, failed
 
 // readBuffer reads up to n bytes at off into pooled memory, with one request.
 func (t *tree) readBuffer(ctx context.Context, id proto.FileID, off int64, n int) (tarn.Buffer, error) {
-	// No destination: the reply's own buffer is what the caller gets.
+	// No destination: the caller gets the reply's own buffer.
 	cl, n, err := t.StartRead(ctx, id, off, n, nil, conn.WaitForCredits)
 	if err != nil {
 		return tarn.Buffer{}, err

@@ -12,20 +12,20 @@ import (
 	"testing"
 )
 
-// TestFileLayerWalls holds that package smb reaches what belongs to a connection (sockets, frames,
-// credits, signing, encryption, the log-in) through package conn alone.
+// Package smb uses everything that belongs to a connection (sockets, frames, credits, signing, encryption,
+// the login) only through package conn.
 func TestFileLayerWalls(t *testing.T) {
 	const internal = "github.com/tarn-go/tarn/smb/internal/"
-	// What a file may import besides conn, proto and the standard library without sockets.
+	// What a file may import besides conn, proto and the standard library without package net.
 	extra := map[string][]string{
-		"dialer.go":  {"net"},                                  // the Dialer's connections
+		"dialer.go":  {"net"},                                  // makes the Dialer's connections
 		"dfs.go":     {"net"},                                  // addresses of other servers
-		"domain.go":  {"net"},                                  // names in DNS
-		"server.go":  {"net"},                                  // a session's connections
-		"session.go": {internal + "spnego"},                    // what logs in on them
+		"domain.go":  {"net"},                                  // looks up names in DNS
+		"server.go":  {"net"},                                  // makes a session's connections
+		"session.go": {internal + "spnego"},                    // passes the mechanism to package conn
 		"ntlm.go":    {internal + "ntlm"},                      // an Initiator
-		"pipe.go":    {internal + "dcerpc"},                    // a protocol of its own, over files
-		"errors.go":  {"syscall"}, "share_ops.go": {"syscall"}, // numbers of errors
+		"pipe.go":    {internal + "dcerpc"},                    // a protocol on top of files
+		"errors.go":  {"syscall"}, "share_ops.go": {"syscall"}, // error numbers
 	}
 	files, err := filepath.Glob("*.go")
 	must(t, err)
@@ -41,14 +41,14 @@ func TestFileLayerWalls(t *testing.T) {
 			walled := path == "net" || path == "syscall" || strings.HasSuffix(path, "/wire") ||
 				strings.HasPrefix(path, internal) && path != internal+"conn" && path != internal+"proto"
 			if walled && !slices.Contains(extra[file], path) {
-				t.Errorf("%s imports %s, which is for package conn", file, path)
+				t.Errorf("%s imports %s, which belongs to package conn", file, path)
 			}
 		}
 	}
 }
 
-// TestConnIsNarrow holds that a Conn has eight exported methods and no exported field: what else a
-// layer above wants of it belongs there, or into package conn.
+// A Conn has eight exported methods and no exported field. Further needs of the layer above belong in package
+// conn.
 func TestConnIsNarrow(t *testing.T) {
 	const dir = "internal/conn"
 	entries, err := os.ReadDir(dir)

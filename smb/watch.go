@@ -8,10 +8,10 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// WatchFlags say what to watch for in a directory.
+// WatchFlags say which changes in a directory to report.
 type WatchFlags uint32
 
-// What to watch for (MS-SMB2 2.2.35). WatchTree adds the directories below.
+// Changes to report (MS-SMB2 2.2.35). WatchTree includes the directories below.
 const (
 	WatchFileNames  WatchFlags = 0x001
 	WatchDirNames   WatchFlags = 0x002
@@ -22,11 +22,11 @@ const (
 	WatchCreation   WatchFlags = 0x040
 	WatchSecurity   WatchFlags = 0x100
 	WatchTree       WatchFlags = 1 << 31
-	// WatchAll is everything in the directory itself but reads.
+	// WatchAll is all changes in the directory itself, without reads.
 	WatchAll = WatchFileNames | WatchDirNames | WatchAttributes | WatchSize | WatchWrites | WatchCreation | WatchSecurity
 )
 
-// EventKind is what happened to a file.
+// EventKind is the kind of a change.
 type EventKind uint8
 
 // Kinds of events (MS-FSCC 2.7.1).
@@ -53,15 +53,15 @@ type Event struct {
 	Name string // relative to the directory, with "/"
 }
 
-// ErrMissed is returned by Watcher.Next when there were more changes than the server
-// could tell: look for yourself. Watching goes on.
-var ErrMissed = errors.New("smb: more changes than the server could tell")
+// ErrMissed is returned by Watcher.Next when there were more changes than the server could report: read the
+// directory again. The watch continues.
+var ErrMissed = errors.New("smb: more changes than the server could report")
 
 // notifyRoom is how many bytes of changes one reply may have.
 const notifyRoom = 64 << 10
 
-// Watcher tells of changes in a directory. The server collects them between calls of
-// Next. Next is for one goroutine at a time; Close may come from any other.
+// Watcher reports changes in a directory. The server collects them between calls of Next. Next is for one
+// goroutine at a time; Close may be called from any other.
 type Watcher struct {
 	f    *File
 	req  proto.ChangeNotifyRequest
@@ -69,8 +69,7 @@ type Watcher struct {
 	done context.Context
 }
 
-// Watch begins to watch the named directory. The server collects changes from the first
-// Next on.
+// Watch starts to watch the named directory. The server collects changes from the first call of Next on.
 func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	var f *File
 	err := s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
@@ -91,8 +90,8 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	return w, nil
 }
 
-// Next waits for changes and returns them, at least one. After Close it fails with
-// ErrClosed; ErrMissed means that some changes are not known.
+// Next waits for changes and returns at least one. After Close it fails with ErrClosed; ErrMissed means that
+// some changes were not reported.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

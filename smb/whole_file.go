@@ -12,11 +12,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// smallIO is how many bytes of a file travel in one frame with the requests that open and
-// close it: what one credit pays for.
+// smallIO is how many bytes of a file are moved in one frame with the requests that open and close it: as
+// many as one credit allows.
 const smallIO = 64 << 10
 
-// ReadFile reads the whole named file. One of up to 64 KiB takes one round trip.
+// ReadFile reads all of the named file. Up to 64 KiB take one round trip.
 func (s *Share) ReadFile(name string) ([]byte, error) {
 	b, _, err := s.readSmall(name)
 	switch err {
@@ -28,9 +28,9 @@ func (s *Share) ReadFile(name string) ([]byte, error) {
 	return b, pathError("read", name, err)
 }
 
-// ReadFileInfo is ReadFile, and describes the file as it was after the last byte was read.
-// ErrChanged says that it was written to in between, as far as its length and its
-// time of last write show: the bytes may be those of no single state of the file.
+// ReadFileInfo is ReadFile, and also describes the file as it was after its last byte was read. The error is
+// ErrChanged when the file's length or last write time shows that it was written to meanwhile: the bytes may
+// then mix two versions of the file.
 func (s *Share) ReadFileInfo(name string) ([]byte, fs.FileInfo, error) {
 	b, fi, err := s.readSmall(name)
 	if err == errLarge {
@@ -42,7 +42,7 @@ func (s *Share) ReadFileInfo(name string) ([]byte, fs.FileInfo, error) {
 	return b, fi, pathError("read", name, err)
 }
 
-// errLarge says that a file does not fit in one frame.
+// errLarge is returned when a file does not fit in one frame.
 var errLarge = errors.New("smb: the file is larger than one frame")
 
 // readSmall reads a file with CREATE, READ and CLOSE in one frame.
@@ -87,8 +87,8 @@ func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 	return data, fi, err
 }
 
-// after compares a file as it was opened with what its CLOSE says, where the server says it,
-// and makes fi what it was at the end.
+// after compares a file as it was opened with the attributes in its CLOSE reply, if there are any, and stores
+// these in fi.
 func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 	closed, err := proto.DecodeCloseResponse(cl.Message())
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 	return nil
 }
 
-// readLarge reads a file of any length. check looks at it before it is closed.
+// readLarge reads a file of any length. check runs before it is closed.
 func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) ([]byte, *info, error) {
 	f, err := s.openFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *Share) readLarge(name string, check func(*handle, context.Context, int)
 // readOnly checks nothing.
 func readOnly(*handle, context.Context, int) (*info, error) { return nil, nil }
 
-// stillAsOpened describes a file of which n bytes were read, and says whether it was
-// written to since it was opened.
+// stillAsOpened describes a file of which n bytes were read, and reports whether it was written to since it
+// was opened.
 func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 	fi, err := h.stat(ctx)
 	if err == nil && (fi.st.EndOfFile != int64(n) || !fi.st.LastWriteTime.Equal(h.opened)) {
@@ -143,7 +143,7 @@ func (h *handle) stillAsOpened(ctx context.Context, n int) (*info, error) {
 
 // readAll reads from the start of the file to its end.
 func (h *handle) readAll(ctx context.Context) ([]byte, error) {
-	// The length comes from the server: memory is taken as bytes arrive.
+	// The length comes from the server: memory is allocated as bytes arrive.
 	const trust = 8 << 20
 	size := h.length.Load()
 	b := make([]byte, 0, min(size, trust)+1)
@@ -164,8 +164,8 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// WriteFile writes data to the named file, making it or emptying it first. Up to 64 KiB
-// take one round trip.
+// WriteFile writes data to the named file; it creates or truncates the file first. Up to 64 KiB take one
+// round trip.
 func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if len(data) <= smallIO {
@@ -188,7 +188,7 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	return err
 }
 
-// writeSmall makes a file with CREATE, WRITE, further steps and CLOSE in one frame.
+// writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame.
 func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, more ...step) error {
 	steps := make([]step, 0, 1+len(more))
 	if len(data) > 0 {
@@ -206,7 +206,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 		}
 		r, err := proto.DecodeWriteResponse(calls[1].Message())
 		if err == nil && int64(r.Count) > int64(len(data)) {
-			err = conn.ProtocolError("it wrote more than it was given")
+			err = conn.ProtocolError("it wrote more than it was sent")
 		}
 		if err != nil {
 			return t.Malformed(err)
@@ -218,10 +218,10 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 	}, steps...)
 }
 
-// ReplaceFile writes data to a new file beside the named one, gives it the time of last
-// write mtime unless that is zero, and renames it to name, in place of a file that has
-// that name: others see the old file or the new one, never a part. Up to 64 KiB take one round
-// trip. When it fails, name is as it was; the new file is removed again.
+// ReplaceFile writes data to a new file in the same directory, sets its last write time to mtime unless that
+// is zero, and renames it to name, replacing a file that has that name: other clients see the old file or the
+// new one, never a part. Up to 64 KiB take one round trip. When it fails, the file name is unchanged, and the
+// new file is removed again.
 func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
 }
@@ -231,9 +231,9 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 	if err != nil {
 		return err
 	}
-	beside := besideName(remote)
+	beside := temporaryName(remote)
 	if len(data) > smallIO {
-		err = s.writeBeside(beside, data, perm, mtime)
+		err = s.writeTemporary(beside, data, perm, mtime)
 		if err == nil {
 			err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 		}
@@ -242,21 +242,21 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
 		})
 	}
-	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for it
+	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for this
 		s.discard(beside)
 	}
 	return err
 }
 
-// discard removes a file that could not be finished, although the share's context may have ended or the
-// connection was lost meanwhile. The server has Limits.CloseTimeout to answer.
+// discard removes a file that could not be finished, even if the share's context has ended or the connection
+// was lost. The server has Limits.CloseTimeout to answer.
 func (s *Share) discard(name string) {
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
 	s.WithContext(ctx).delete(name)
 }
 
-// replaceSmall makes the file there and renames it to the last part of remote in one frame.
+// replaceSmall creates the file there and renames it to the last component of remote in one frame.
 func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	if len(data) > t.Conn().Terms().MaxWrite {
 		return errLarge
@@ -275,7 +275,7 @@ func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []by
 	return t.writeSmall(ctx, create, data, more...)
 }
 
-func (s *Share) writeBeside(beside string, data []byte, perm fs.FileMode, mtime time.Time) error {
+func (s *Share) writeTemporary(beside string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	f, err := s.openFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestRoundTrips counts the requests of small files: what the CREATE reports and a short
-// reply say is not asked for again.
+// TestRoundTrips counts the requests for small files: what the CREATE reply and a short READ reply contain is
+// not requested again.
 func TestRoundTrips(t *testing.T) {
 	for _, kind := range kinds() {
 		for _, size := range []int64{0, 6, 4096, 40_000} {
@@ -106,7 +106,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestWholeFiles writes and reads whole files of every length about the bounds.
+// TestWholeFiles writes and reads files of every length around the limits.
 func TestWholeFiles(t *testing.T) {
 	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestWholeFiles(t *testing.T) {
 					want := random(size)
 					must(t, write("w", want))
 					if !bytes.Equal(onDisk(t, srv, "w"), want) {
-						t.Fatalf("%s of %d bytes: the disk has something else", name, size)
+						t.Fatalf("%s of %d bytes: the disk has other content", name, size)
 					}
 					b, err := share.ReadFile("w")
 					if err != nil || !bytes.Equal(b, want) {
@@ -158,8 +158,7 @@ func TestWholeFiles(t *testing.T) {
 	}
 }
 
-// TestReplaceFullDisk fills the disk under ReplaceFile: the error says so, the old file is
-// there, and nothing else.
+// TestReplaceFullDisk fills the disk during ReplaceFile: the error says so, and only the old file exists.
 func TestReplaceFullDisk(t *testing.T) {
 	var removed []string
 	opened := ""
@@ -172,7 +171,7 @@ func TestReplaceFullDisk(t *testing.T) {
 			return true
 		case proto.CommandSetInfo:
 			switch proto.InfoClass(m.Body[3]) {
-			case proto.ClassRename: // a server goes on with the frame
+			case proto.ClassRename: // a server continues with the frame
 				c.Refuse(m, proto.StatusDiskFull)
 				return true
 			case proto.ClassDisposition:
@@ -192,8 +191,8 @@ func TestReplaceFullDisk(t *testing.T) {
 	}
 }
 
-// TestReplaceCancelled ends the context of a ReplaceFile after the file has been made: it is removed all
-// the same.
+// TestReplaceCancelled ends the context of a ReplaceFile after the file has been created: it is removed
+// nevertheless.
 func TestReplaceCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -233,7 +232,7 @@ func TestReadFileInfoChanged(t *testing.T) {
 			case proto.CommandClose:
 				b := make([]byte, 60)
 				b[0], b[2] = 60, 1
-				le.PutUint64(b[24:], 777) // another time of last write
+				le.PutUint64(b[24:], 777) // another last write time
 				le.PutUint64(b[48:], uint64(size))
 				c.Reply(m, 0, b, script.AsAsked)
 				return true
