@@ -13,19 +13,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errInactive is returned to a resolver or balancer whose client has gone IDLE or has
-// been closed.
-var errInactive = errors.New("rpc: the client has gone idle or has been closed")
+// errInactive is returned to a resolver or balancer whose client has become IDLE or has been closed.
+var errInactive = errors.New("rpc: the client has become idle or has been closed")
 
-// activity is what a client has while it is not IDLE: a resolver, a balancer, and the
-// subConns that the balancer has made. Calls of the resolver are made one at a time,
-// and so are calls of the balancer; neither waits for the other's queue but a
-// resolver that reports a state, which gets the balancer's answer.
+// activity is the part of a client that exists while it is not IDLE: a resolver, a balancer, and the subConns
+// that the balancer has made. Calls of the resolver are made one at a time, and so are calls of the balancer.
+// A resolver that reports a state waits for the balancer's answer; otherwise neither waits for the other's
+// queue.
 type activity struct {
 	cc       *ClientConn
 	names    serial
 	policy   serial
-	resolver resolver.Resolver // names only; nil until built
+	resolver resolver.Resolver // used in names only; nil until built
 	balancer switcher
 
 	subs map[*subConn]struct{} // cc.mu
@@ -93,7 +92,7 @@ func (act *activity) close() {
 	}
 }
 
-// show publishes the balancer's state, unless act is over.
+// show publishes the balancer's state, unless act has been closed.
 func (act *activity) show(s balancer.State) {
 	cc := act.cc
 	cc.mu.Lock()
@@ -105,11 +104,11 @@ func (act *activity) show(s balancer.State) {
 	cc.setState(s.ConnectivityState)
 }
 
-// nameClient is what a resolver sees of a client.
+// nameClient is the resolver.ClientConn of a client.
 type nameClient struct{ act *activity }
 
-// UpdateState implements resolver.ClientConn: the state replaces the last one. It
-// returns when the balancer has seen it, and with its error.
+// UpdateState implements resolver.ClientConn: the state replaces the last one. It returns the balancer's
+// error when the balancer has processed the state.
 func (n nameClient) UpdateState(s resolver.State) error {
 	act := n.act
 	if s.Endpoints == nil {
@@ -155,8 +154,8 @@ func (n nameClient) ParseServiceConfig(js string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: cfg}
 }
 
-// configure applies the service config that goes with a resolver's state. Without a
-// config, nothing can be done with the state. The error is for the resolver.
+// configure applies the service config that comes with a resolver's state. Without a config the state cannot
+// be used. The error is for the resolver.
 func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	r := s.ServiceConfig
 	if r == nil || act.cc.opts.noResolverConfig {
@@ -186,8 +185,8 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	return nil, balancer.ErrBadResolverState
 }
 
-// apply makes cfg the client's, with the selector of s; nil is the last one, or the default.
-// Without a state the selector stays. It returns the config in use, nil when act is over.
+// apply makes cfg the client's service config, with the selector of s; nil keeps the last one, or the
+// default. Without a state the selector stays. It returns the config in use, nil when act has been closed.
 func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig {
 	cc := act.cc
 	cc.mu.Lock()
@@ -208,7 +207,7 @@ func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig
 	return cfg
 }
 
-// setConfig makes cfg what calls use. cc.mu is held.
+// setConfig makes cfg the config of new calls. cc.mu is held.
 func (cc *ClientConn) setConfig(cfg *serviceConfig) {
 	cc.config.Store(cfg)
 	cc.resolved.notify()

@@ -3,22 +3,21 @@ package rpc
 import "sync"
 
 const (
-	// gatherMost is how many bytes of memory a connection holds at most for incomplete
-	// unary requests, those included that came through windows which were open before.
+	// gatherMost is how many bytes of memory a connection holds at most for incomplete unary requests,
+	// including those that came through windows which were open before.
 	gatherMost = 256 << 20
 	// gatherShare is the part of that, one in gatherShare, that requests may take before
 	// any is held back.
 	gatherShare = 8
-	// overdraftShare is the part, one in overdraftShare, that requests may take then, so
-	// that some can always be completed.
+	// overdraftShare is the part, one in overdraftShare, that requests may take beyond it, so that some can
+	// always be completed.
 	overdraftShare = 16
 )
 
-// admission bounds what a connection holds of unary requests before their handlers
-// start. Up to a gatherShare of most each request gets its window back as it arrives.
-// Beyond that, requests are let through in the order in which they asked, as far as the
-// overdraft goes, and at least one; the windows of the others stay shut. A request that
-// would make all of them hold more than most is refused.
+// admission bounds the memory that a connection holds for unary requests before their handlers start. Up to a
+// gatherShare of most, each request gets its window back as it arrives. Beyond that, requests are let through
+// in the order in which they asked, as far as the overdraft allows, and at least one; the windows of the
+// others stay closed. A request that would make all of them hold more than most is refused.
 type admission struct {
 	most int // bytes; set before any request asks
 
@@ -29,8 +28,7 @@ type admission struct {
 	waiting  []*serverCall
 }
 
-// admitted is one call's part of its connection's admission; guarded by
-// admission.mu.
+// admitted is one call's share of its connection's admission; guarded by admission.mu.
 type admitted struct {
 	gathered int
 	drawn    int
@@ -38,17 +36,16 @@ type admitted struct {
 	missing  int // with held
 }
 
-// verdict on the bytes that have come for a request.
+// admissionVerdict says what to do with the window of the bytes that have come for a request.
 type admissionVerdict uint8
 
 const (
-	admit  admissionVerdict = iota // give their window back
-	hold                           // leave it shut until another request's release
+	admit  admissionVerdict = iota // give the window back
+	hold                           // keep it closed until another request's release
 	refuse                         // end the call
 )
 
-// ask decides about a request that takes memory bytes, when missing bytes have yet to
-// come.
+// ask decides about a request that takes memory bytes, when missing bytes have yet to come.
 func (a *admission) ask(c *serverCall, memory, missing int) admissionVerdict {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +66,7 @@ func (a *admission) ask(c *serverCall, memory, missing int) admissionVerdict {
 	return hold
 }
 
-// let lets a request of c that takes memory bytes go on if it can. mu is held.
+// let lets a request of c that takes memory bytes continue if possible. mu is held.
 func (a *admission) let(c *serverCall, memory, missing int) bool {
 	p := &c.admitted
 	others := a.gathered - p.gathered + a.held - p.held
@@ -85,8 +82,8 @@ func (a *admission) let(c *serverCall, memory, missing int) bool {
 	return true
 }
 
-// release ends c's part, and returns the calls that are let through instead: their
-// windows must be given back.
+// release ends c's share, and returns the calls that are let through instead: their windows must be given
+// back.
 func (a *admission) release(c *serverCall) (next []*serverCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

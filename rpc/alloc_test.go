@@ -9,16 +9,16 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// maxUnaryAllocs is what a unary call may allocate, on both sides together and with the
-// messages' own: the 11 that are measured, and one. (grpc-go: about 147.)
+// maxUnaryAllocs bounds the allocations of a unary call, of both sides and of the messages themselves: the 11
+// that are measured, and one. (grpc-go: about 147.)
 const maxUnaryAllocs = 12
 
-// maxLargeAllocs is the same for 1 MiB: the 20 that are measured, the pools' own after each
-// garbage collection included, and four.
+// maxLargeAllocs is the same for 1 MiB: the 20 that are measured, including those of the pools after each
+// garbage collection, and four.
 const maxLargeAllocs = 24
 
-// TestUnaryAllocations holds a unary call to its bar. The race detector makes
-// pools forget, so there the bar is looser.
+// TestUnaryAllocations bounds the allocations of a unary call. Under the race detector sync.Pool drops
+// objects at random, so the limit is looser.
 func TestUnaryAllocations(t *testing.T) {
 	s := rpc.NewServer()
 	pb.RegisterTestServiceServer(s, &testService{})
@@ -49,7 +49,7 @@ func TestUnaryAllocations(t *testing.T) {
 	}
 }
 
-// A call of 1 MiB, whose bytes field is received and sent where it is, may allocate little more than a
+// A call of 1 MiB, whose bytes field is received and sent without a copy, may allocate little more than a
 // short one.
 func TestLargeUnaryAllocations(t *testing.T) {
 	s := rpc.NewServer()

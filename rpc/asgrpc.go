@@ -20,8 +20,8 @@ import (
 // Close of cc closes it. Call options go to cc with all that they report. Every call
 // of AsGRPC returns the same ClientConn.
 //
-// It panics when grpc-go refuses to make the ClientConn, which it does only when the
-// program has set global dial options that contradict cc's.
+// It panics when grpc-go refuses to make the ClientConn, which happens only when the program has set global
+// dial options that contradict cc's.
 func AsGRPC(cc *ClientConn) *grpc.ClientConn {
 	conn, err := cc.facade.get(cc)
 	if err != nil {
@@ -30,25 +30,22 @@ func AsGRPC(cc *ClientConn) *grpc.ClientConn {
 	return conn
 }
 
-// DialOptions is for libraries that make their *grpc.ClientConn themselves: with these
-// options after the library's own, every call of that ClientConn is cc's. The target
-// that the library names is not resolved and nothing connects to it. Close of such a
-// ClientConn leaves cc open.
+// DialOptions is for libraries that make their *grpc.ClientConn themselves: with these options after the
+// library's own, every call of that ClientConn is cc's. The target that the library names is not resolved,
+// and no connection to it is made. Close of such a ClientConn leaves cc open.
 //
-// Of what a library sets beside them, these have their usual effect: interceptors
-// (ahead of cc's), default call options with everything that they carry, and the user
-// agent, which goes before cc's. A ClientConn does not let these be seen, so that they
-// have none: WithPerRPCCredentials (use grpc.PerRPCCredentials as a call option, or
-// cc's own), WithStatsHandler, WithKeepaliveParams, WithConnectParams, window and
-// buffer sizes, WithMaxHeaderListSize, WithDisableRetry and WithMaxCallAttempts. Their
-// place is NewClient. The library's transport credentials, authority, resolvers,
-// dialer and service config give way to cc's; a WithCredentialsBundle makes grpc-go
-// refuse the options.
+// Of the options that a library sets beside them, these have their usual effect: interceptors (ahead of
+// cc's), default call options with everything that they carry, and the user agent, which goes before cc's. A
+// ClientConn does not expose these, so they have no effect: WithPerRPCCredentials (use grpc.PerRPCCredentials
+// as a call option, or cc's own), WithStatsHandler, WithKeepaliveParams, WithConnectParams, window and buffer
+// sizes, WithMaxHeaderListSize, WithDisableRetry and WithMaxCallAttempts. Give them to NewClient. cc's
+// transport credentials, authority, resolvers, dialer and service config are used instead of the library's;
+// with WithCredentialsBundle grpc-go refuses the options.
 func DialOptions(cc *ClientConn) []grpc.DialOption {
 	return newPortal(cc, borrowed).options()
 }
 
-// facade is the ClientConn of AsGRPC, made when it is first wanted.
+// facade is the ClientConn of AsGRPC, made on first use.
 type facade struct {
 	mu     sync.Mutex
 	conn   *grpc.ClientConn
@@ -75,7 +72,7 @@ func (f *facade) get(cc *ClientConn) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// close closes the ClientConn. Its Close may be the caller.
+// close closes the ClientConn. It may be called by its Close.
 func (f *facade) close() error {
 	f.mu.Lock()
 	conn := f.conn
@@ -89,7 +86,7 @@ func (f *facade) close() error {
 	return nil
 }
 
-// ownership says what Close of a stock ClientConn does.
+// ownership says whether Close of a stock ClientConn closes the client.
 type ownership uint8
 
 const (
@@ -97,15 +94,14 @@ const (
 	owned                     // it closes the client
 )
 
-// portal is the way from a stock ClientConn to a client: interceptors that make its
-// calls, and credentials by which its balancer, which grpc-go makes by name, finds the
-// client (see mirror).
+// portal connects a stock ClientConn to a client: interceptors that make its calls, and credentials by which
+// its balancer, which grpc-go makes by name, finds the client (see mirror).
 type portal struct {
 	credentials.TransportCredentials // the client's; connects nothing
 	cc                               *ClientConn
 	owns                             ownership
 	once                             sync.Once    // attach
-	attaching                        atomic.Int32 // Connects of attach that the balancer has yet to see
+	attaching                        atomic.Int32 // calls of Connect by attach that the balancer has yet to receive
 	agent                            atomic.Pointer[agent]
 }
 
@@ -115,7 +111,7 @@ func newPortal(cc *ClientConn, owns ownership) *portal {
 
 var errNeverDials = errors.New("rpc: this ClientConn belongs to a client of package rpc and opens no connections")
 
-// ClientHandshake implements credentials.TransportCredentials: it refuses.
+// ClientHandshake implements credentials.TransportCredentials: it returns an error.
 func (p *portal) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errNeverDials
 }
@@ -158,7 +154,7 @@ func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *gr
 	return p.cc.NewStream(ctx, desc, method, p.with(stock, opts)...)
 }
 
-// with adds what the library has set on stock.
+// with adds the options that the library has set on stock.
 func (p *portal) with(stock *grpc.ClientConn, opts []grpc.CallOption) []grpc.CallOption {
 	if p.owns == owned {
 		return opts
@@ -170,7 +166,7 @@ func (p *portal) with(stock *grpc.ClientConn, opts []grpc.CallOption) []grpc.Cal
 	return opts
 }
 
-// agent is a user agent of its own and the request headers made with it.
+// agent is a library's user agent and the request headers made with it.
 type agent struct {
 	name   string
 	routes routes
@@ -182,7 +178,7 @@ type agentOption struct {
 	a *agent
 }
 
-// stubResolver resolves every target to nothing that could be connected to.
+// stubResolver resolves every target to an address that is never dialled.
 type stubResolver string
 
 // Scheme implements resolver.Builder.

@@ -26,7 +26,7 @@ func stockConns(t *testing.T, cc *rpc.ClientConn, opts ...grpc.DialOption) map[s
 	return map[string]*grpc.ClientConn{"AsGRPC": rpc.AsGRPC(cc), "DialOptions": dialled}
 }
 
-// TestAsGRPC: calls of a stock ClientConn are the client's, options and outputs too.
+// Calls of a stock ClientConn are the client's, with options and outputs.
 func TestAsGRPC(t *testing.T) {
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		grpc.SetHeader(ctx, metadata.Pairs("h", "1"))
@@ -75,8 +75,7 @@ func waitStock(t *testing.T, conn *grpc.ClientConn, want connectivity.State) {
 	}
 }
 
-// TestAsGRPCState: the state is the client's, Connect connects it, and Close of either
-// closes both.
+// The state is the client's, Connect connects it, and Close of either closes both.
 func TestAsGRPCState(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	cc := dialTarn(t, addr)
@@ -114,8 +113,8 @@ func TestAsGRPCState(t *testing.T) {
 	}
 }
 
-// TestDialOptions: a library's own ClientConn connects the client when it is told to,
-// shows its state, adds its interceptors and user agent, and closes alone.
+// A library's own ClientConn connects the client when told to, shows its state, adds its interceptors and
+// user agent, and its Close leaves the client open.
 func TestDialOptions(t *testing.T) {
 	agents := make(chan string, 10)
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -159,7 +158,7 @@ func TestDialOptions(t *testing.T) {
 	}
 }
 
-// TestInterceptorsSeeTheTarget: the ClientConn that interceptors are given is AsGRPC's.
+// Interceptors get the ClientConn of AsGRPC.
 func TestInterceptorsSeeTheTarget(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	var seen *grpc.ClientConn

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// attempt is one try of a call: its stream, and what that has brought so far.
+// attempt is one try of a call: its stream and the response so far.
 type attempt struct {
 	inbox
 
@@ -29,27 +29,26 @@ type attempt struct {
 
 	// Under inbox.mu:
 	header     *responseShape
-	more       []h2.Field // the header's own fields
+	more       []h2.Field // the fields of header
 	headerLen  int        // in bytes, as sent
-	toldHeader bool       // the stats handlers know of it
+	toldHeader bool       // the stats handlers have been called for it
 	trailer    *responseShape
 	moreTrail  []h2.Field
 	trailerLen int
-	status     *status.Status // set when the inbox ends; nil: OK, or what was received tells
-	seen       progress       // with a status that is not the server's
+	status     *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	seen       progress       // how far the server got, when status is not the server's
 
-	// writing and ended are set in opposite order by the two goroutines that must not
-	// miss each other: the one that writes and the one that takes the server's end.
+	// writing and ended are set in opposite order by two goroutines: the one that writes and the one that
+	// receives the server's end. So at least one of them sees the other's.
 	writing atomic.Bool // a Write or Open may wait for the server's window
 	ended   atomic.Bool // the inbox has ended
 }
 
-// errStatus ends the inbox of an attempt whose status is not OK: a message that is
-// incomplete then does not matter.
+// errStatus ends the inbox of an attempt whose status is not OK: an incomplete message is ignored then.
 var errStatus = errors.New("rpc: the attempt has a status")
 
-// attempts recycles the attempts of unary calls. Only those whose stream ended
-// on both sides are put back: no callback can know them any more.
+// attempts keeps the attempts of unary calls for reuse. Only those whose stream ended on both sides are put
+// back: no callback can refer to them any more.
 type attempts struct{ pool sync.Pool }
 
 func (p *attempts) get() *attempt {
@@ -82,7 +81,7 @@ func (p *attempts) put(a *attempt) {
 // maxKeptFields bounds the space for fields that is kept with an attempt.
 const maxKeptFields = 64
 
-// gotHeaders takes the response's header or trailer, which came on s.
+// gotHeaders processes the response's header or trailer, received on s.
 func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	sh := responseShapeOf(h)
 	more := append([]h2.Field(nil), h.More...)
@@ -101,7 +100,7 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	case h.Status == 0: // trailers
 		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
 		a.finishWith(sh.status(more, endTrailers))
-	case e == h2.End: // a response of nothing else
+	case e == h2.End: // a response that consists of it alone
 		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
 		a.finishWith(sh.status(more, onlyTrailers))
 	default:
@@ -114,8 +113,7 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	if a.writing.Load() {
-		// The server has answered without reading the request to its end. Nothing
-		// will open its window again.
+		// The server has answered without reading the whole request. It will not open the window again.
 		s.Reset(h2.NoError)
 	}
 }
@@ -145,8 +143,8 @@ func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
 	a.took(e)
 }
 
-// took is called when DATA has been taken. A response must not end with it. A unary
-// call's message must be able to come in whole. mu is held.
+// took is called when DATA has been processed. A response must not end with it. A unary call's message must
+// fit the window as a whole. mu is held.
 func (a *attempt) took(e h2.Ending) {
 	switch {
 	case a.closed || a.end != nil:
@@ -159,7 +157,7 @@ func (a *attempt) took(e h2.Ending) {
 	}
 }
 
-// placeData returns where DATA goes.
+// placeData returns the memory for the next DATA.
 func (a *attempt) placeData() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +167,7 @@ func (a *attempt) placeData() []byte {
 	return a.place(a.conn.cc.opts.pool, &a.conn.placing.grants, a.replies.Plan())
 }
 
-// placedData says that n bytes are there.
+// placedData reports that n bytes have been written there.
 func (a *attempt) placedData(n int, e h2.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,7 +175,7 @@ func (a *attempt) placedData(n int, e h2.Ending) {
 	a.took(e)
 }
 
-// gotReset ends the attempt before its time.
+// gotReset ends the attempt early.
 func (a *attempt) gotReset(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,11 +189,10 @@ func (a *attempt) gotReset(err error) {
 	a.finishWith(st)
 }
 
-// begun is called before the stream is opened: from here on callbacks may come.
+// begun is called before the stream is opened: from now on there may be callbacks.
 func (a *attempt) begun() { a.writing.Store(true) }
 
-// opened notes the stream, and gives back the window of what came before that was
-// known.
+// opened stores the stream, and gives back the window of the data received before that.
 func (a *attempt) opened(st *h2.Stream) {
 	a.st = st
 	a.writing.Store(false)
@@ -207,7 +204,7 @@ func (a *attempt) opened(st *h2.Stream) {
 	a.mu.Unlock()
 }
 
-// write sends out. It takes ownership of what out holds, on every path (rule 2).
+// write sends out. It takes ownership of the memory in out, on every path (rule 2).
 func (a *attempt) write(ctx context.Context, out *h2.Out) error {
 	a.writing.Store(true)
 	defer a.writing.Store(false)
@@ -231,8 +228,8 @@ func freeOut(out *h2.Out) {
 	}
 }
 
-// reset resets the attempt's stream without releasing it. The server's answer
-// does not come any more, so the attempt must have ended.
+// reset resets the attempt's stream without releasing it. The server's answer is not received any more, so
+// the attempt must have ended.
 func (a *attempt) reset(code h2.Code) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,8 +238,8 @@ func (a *attempt) reset(code h2.Code) {
 	}
 }
 
-// release closes the attempt and releases its stream, which resets it if it is
-// still open. The caller's side calls it once.
+// release closes the attempt and releases its stream, which resets it if it is still open. The caller's side
+// calls it once.
 func (a *attempt) release() {
 	a.close()
 	if a.st != nil {
@@ -268,15 +265,15 @@ func (a *attempt) answered() bool {
 	return a.header != nil
 }
 
-// outcome is the attempt's status and, where that is not the server's, how far
-// the server has got. It is complete when the inbox has ended.
+// outcome is the attempt's status and, when it is not the server's, how far the server got. It is complete
+// when the inbox has ended.
 func (a *attempt) outcome() (*status.Status, progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status, a.seen
 }
 
-// endedWell reports whether the stream ended on both sides by itself.
+// endedWell reports whether the stream ended on both sides without a reset.
 func (a *attempt) endedWell() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -307,7 +304,7 @@ func (a *attempt) server() *peer.Peer {
 	return &a.conn.peer
 }
 
-// compressor finds what r was compressed with; nil for one that is not.
+// compressor returns the compressor of r; nil when r is not compressed.
 func (a *attempt) compressor(r *received) (encoding.Compressor, error) {
 	if r.kind != message.Compressed || a.header.encoding == "" {
 		return nil, nil
@@ -318,8 +315,8 @@ func (a *attempt) compressor(r *received) (encoding.Compressor, error) {
 	return nil, status.Errorf(codes.Internal, "grpc: Decompressor is not installed for grpc-encoding %q", a.header.encoding)
 }
 
-// resetStatus maps the end of a stream to a status (PROTOCOL-HTTP2.md,
-// "Errors") and says how much of the call the server has seen.
+// resetStatus maps the end of a stream to a status (PROTOCOL-HTTP2.md, "Errors") and says how much of the
+// call the server has received.
 func resetStatus(err error) (*status.Status, progress) {
 	var se *h2.StreamError
 	var away *h2.GoAwayError

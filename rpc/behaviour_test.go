@@ -162,7 +162,7 @@ func TestDeadline(t *testing.T) {
 		if err := <-ended; status.Code(err) != codes.DeadlineExceeded && status.Code(err) != codes.Canceled {
 			t.Fatal(err)
 		}
-		// One that has passed already does not reach the server.
+		// A deadline that has passed is not sent to the server.
 		ctx, cancel = context.WithTimeout(context.Background(), -time.Second)
 		defer cancel()
 		_, err = c.UnaryCall(ctx, &pb.SimpleRequest{})
@@ -248,7 +248,7 @@ func TestPanicEndsTheCall(t *testing.T) {
 	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
 	wantCode(t, err, codes.Internal)
 	if strings.Contains(err.Error(), "secret") {
-		t.Fatal("the panic's value went to the client")
+		t.Fatal("the panic's value was sent to the client")
 	}
 	if r := <-reports; r.method != "/grpc.testing.TestService/UnaryCall" || r.value != "unary secret" || !strings.Contains(r.stack, "behaviour_test") {
 		t.Fatalf("%+v", r)
@@ -260,13 +260,13 @@ func TestPanicEndsTheCall(t *testing.T) {
 	_, err = s.Recv()
 	wantCode(t, err, codes.Internal)
 	<-reports
-	// Others live.
+	// Other calls succeed.
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestGoexitEndsTheCall: as a panic does, and no goroutine waits for the handler.
+// A handler's Goexit ends the call, as a panic does, and no goroutine waits for the handler.
 func TestGoexitEndsTheCall(t *testing.T) {
 	svc := &testService{
 		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {

@@ -21,7 +21,7 @@ func (sizedService) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.Simp
 	return &pb.SimpleResponse{Payload: in.Payload}, nil
 }
 
-// peers are both implementations, with pools as users have them.
+// peers are both implementations, with pools as users configure them.
 var peers = []struct {
 	name   string
 	server func() server

@@ -21,29 +21,27 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// ErrBinaryLog is wrapped by the errors of NewCallLog. They are the caller's.
+// ErrBinaryLog is wrapped by the errors of NewCallLog, which are mistakes in its arguments.
 var ErrBinaryLog = errors.New("rpc: bad binary log")
 
-// CallLog writes calls to a sink: a binary log as gRFC A16 describes it, with the entries
-// that grpc-go makes. Clients log each call once, however often it is tried. Messages are
-// logged if they are protobuf's or raw (*tarn.Chain, *tarn.Buffer); of others the length is
-// logged as 0. A server logs a call from when its interceptors would see it: a unary
-// request that cannot be decoded has no entry.
+// CallLog writes calls to a sink: a binary log as gRFC A16 describes it, with the entries that grpc-go makes.
+// Clients log each call once, however often it is tried. Messages are logged if they are protobuf's or raw
+// (*tarn.Chain, *tarn.Buffer); the length of others is logged as 0. A server logs a call from its
+// interceptors on: a unary request that cannot be decoded has no entry.
 //
 // A CallLog is safe for concurrent use, by several clients and servers too.
 type CallLog struct {
 	filter binlog.Filter
 	sink   binarylog.Sink
 	calls  atomic.Uint64
-	failed atomic.Bool // the sink has, once
+	failed atomic.Bool // an error of the sink has been reported
 }
 
-// NewCallLog makes a log of the methods that filter names, in the syntax of the environment
-// variable GRPC_BINARY_LOG_FILTER: "*", "service/*", "service/method" and "-service/method"
-// with commas between them, and limits in bytes as in "*{h:256;m:1024}". With an empty
-// filter nothing is logged. sink is the caller's to close, after the clients and servers
-// that use the log. grpc-go's binarylog.NewTempFileSink makes one; that of
-// binarylog.SetSink cannot be seen from here.
+// NewCallLog makes a log of the methods that filter names, in the syntax of the environment variable
+// GRPC_BINARY_LOG_FILTER: "*", "service/*", "service/method" and "-service/method" with commas between them,
+// and limits in bytes as in "*{h:256;m:1024}". With an empty filter nothing is logged. The caller closes
+// sink, after the clients and servers that use the log. grpc-go's binarylog.NewTempFileSink makes one; the
+// sink of binarylog.SetSink is not accessible to this package.
 func NewCallLog(filter string, sink binarylog.Sink) (*CallLog, error) {
 	f, err := binlog.ParseFilter(filter)
 	if err != nil {
@@ -65,10 +63,10 @@ func BinaryLog(l *CallLog) ServerOption {
 	return serverOption(func(o *serverOptions) { o.callLog = l })
 }
 
-// filterVariable is what makes grpc-go write a binary log.
+// filterVariable is the environment variable that makes grpc-go write a binary log.
 const filterVariable = "GRPC_BINARY_LOG_FILTER"
 
-// warnOfFilter says that the environment asks for a log that the program does not set up.
+// warnOfFilter warns when the environment asks for a log that the program does not configure.
 func warnOfFilter(l *CallLog, option string) {
 	if l == nil && os.Getenv(filterVariable) != "" {
 		grpclog.Component("rpc").Warningf("%s is set and has no effect: rpc writes a binary log with %s", filterVariable, option)
@@ -98,7 +96,7 @@ func (l *CallLog) call(method string, side pb.GrpcLogEntry_Logger) *loggedCall {
 	return &loggedCall{log: l, limits: limits, side: side, id: l.calls.Add(1)}
 }
 
-// write writes e unless the call is over.
+// write writes e unless the call has ended.
 func (c *loggedCall) write(e *pb.GrpcLogEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +141,7 @@ func (c *loggedCall) halfClose() {
 	}
 }
 
-// message writes a message, whose bytes it keeps.
+// message writes a message and keeps data.
 func (c *loggedCall) message(typ pb.GrpcLogEntry_EventType, data []byte) {
 	c.write(binlog.Message(c.limits, typ, data))
 }
@@ -181,7 +179,7 @@ func loggedBytes(v any) []byte {
 
 func marshalled(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
-	if err != nil { // the call fails with it
+	if err != nil { // the call fails with the same error
 		return nil
 	}
 	return b

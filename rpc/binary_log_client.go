@@ -49,9 +49,9 @@ func (l callLogger) begin(ctx context.Context, method string, opts []grpc.CallOp
 	return c
 }
 
-// ended logs how a call ended. The status of a call whose context ended is logged like one
-// that the server sent; grpc-go logs that or CANCEL, as its goroutines run. CANCEL means that
-// the client was closed.
+// ended logs how a call ended. A call whose context ended is logged as if the server had sent that status;
+// grpc-go logs this or CANCEL, depending on the order of its goroutines. CANCEL means that the client was
+// closed.
 func (c *loggedCall) ended(err error, trailer metadata.MD, peer net.Addr) {
 	if errors.Is(err, ErrClientConnClosing) {
 		c.end(binlog.Event(pb.GrpcLogEntry_EVENT_TYPE_CANCEL))
@@ -115,7 +115,7 @@ func (s *loggedClientStream) peer() net.Addr {
 
 // SendMsg implements grpc.ClientStream.
 func (s *loggedClientStream) SendMsg(v any) error {
-	data := loggedBytes(v) // before it is sent: a raw message is then empty
+	data := loggedBytes(v) // before it is sent, which empties a raw message
 	err := s.ClientStream.SendMsg(v)
 	if err == nil {
 		s.c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, data)
@@ -144,7 +144,7 @@ func (s *loggedClientStream) Header() (metadata.MD, error) {
 // RecvMsg implements grpc.ClientStream.
 func (s *loggedClientStream) RecvMsg(v any) error {
 	if s.c.needsHeader() {
-		_, _ = s.Header() // RecvMsg tells of an error
+		_, _ = s.Header() // RecvMsg returns the error
 	}
 	err := s.ClientStream.RecvMsg(v)
 	if err == nil {

@@ -70,7 +70,7 @@ func (l *CallLog) streamServer(srv any, s grpc.ServerStream, info *grpc.StreamSe
 	return err
 }
 
-// loggedTransport sees the header and trailer that a handler sets.
+// loggedTransport intercepts the header and trailer that a handler sets.
 type loggedTransport struct {
 	grpc.ServerTransportStream
 	c *loggedCall
@@ -163,12 +163,12 @@ func (s *loggedServerStream) SendHeader(md metadata.MD) error { return s.t.SendH
 
 // SetTrailer implements grpc.ServerStream.
 func (s *loggedServerStream) SetTrailer(md metadata.MD) {
-	_ = s.t.SetTrailer(md) // the method has no error
+	_ = s.t.SetTrailer(md) // SetTrailer of a ServerStream returns no error
 }
 
 // SendMsg implements grpc.ServerStream.
 func (s *loggedServerStream) SendMsg(v any) error {
-	data := loggedBytes(v) // before it is sent: a raw message is then empty
+	data := loggedBytes(v) // before it is sent, which empties a raw message
 	err := s.ServerStream.SendMsg(v)
 	if err == nil {
 		s.t.logHeader()

@@ -41,8 +41,8 @@ func (s *logSink) Write(e *logpb.GrpcLogEntry) error {
 
 func (s *logSink) Close() error { return nil }
 
-// take returns what one side has logged since the last time, a line for each entry, with
-// what differs from run to run left out.
+// take returns what one side has logged since the last call, one line an entry, without the parts that differ
+// from run to run.
 func (s *logSink) take(side logpb.GrpcLogEntry_Logger) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *logSink) take(side logpb.GrpcLogEntry_Logger) []string {
 	return out
 }
 
-// logged is the service whose calls are logged.
+// loggedService is the service whose calls are logged.
 func loggedService(waiting chan<- struct{}) *testService {
 	md := func(ctx context.Context) error {
 		if err := grpc.SetHeader(ctx, metadata.Pairs("head", "1", "bin-bin", "\x00\xff")); err != nil {
@@ -172,7 +172,7 @@ var loggedCalls = []struct {
 		_, err := c.EmptyCall(ctx, &pb.Empty{})
 		return err
 	}, codes.OK},
-	// From here on servers may log after the client has gone on.
+	// From here on servers may log after the client has continued.
 	{"unary, cancelled", clientSide, func(ctx context.Context, c pb.TestServiceClient, waiting <-chan struct{}) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -205,8 +205,8 @@ var (
 	clientSide = bothSides[:1]
 )
 
-// TestBinaryLogAsGRPC: the log of a call has the entries that grpc-go's has. grpc-go reads
-// its filter when a process starts, so that each filter has a process of its own.
+// The log of a call has the same entries as grpc-go's. grpc-go reads its filter when a process starts, so
+// each filter has its own process.
 func TestBinaryLogAsGRPC(t *testing.T) {
 	const variable = "GRPC_BINARY_LOG_FILTER"
 	filter := os.Getenv(variable)
@@ -236,7 +236,7 @@ func TestBinaryLogAsGRPC(t *testing.T) {
 	for _, c := range loggedCalls {
 		wantCode(t, c.call(ctxFor(t), stock, waiting), c.code)
 		wantCode(t, c.call(ctxFor(t), tarn, waiting), c.code)
-		awaitEnd := func(side logpb.GrpcLogEntry_Logger) { // a server logs the end when the client may have gone on
+		awaitEnd := func(side logpb.GrpcLogEntry_Logger) { // a server logs the end possibly after the client has continued
 			for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 				if theirs.ended(side) && ours.ended(side) {
 					return
@@ -285,7 +285,7 @@ func (s *logSink) ended(side logpb.GrpcLogEntry_Logger) bool {
 	return true
 }
 
-// TestBinaryLogFilters: what grpc-go refuses is refused, and why is said.
+// Filters that grpc-go refuses are refused, and the error says why.
 func TestBinaryLogFilters(t *testing.T) {
 	for _, bad := range []string{",", "x", "-*", "-s/*", "-s/m{h}", "s/m,s/m", "-s/m,s/m", "s/*,s/*", "*,*", "*{}", "*{x}", "*{h;}", "*{;m}", "*{hm}",
 		"*{h:}", "*{h:-1}", "*{h:99999999999999999999}", "s/m{m:1;h:1}", "s/", "/m", "s/m,"} {
@@ -303,8 +303,8 @@ func TestBinaryLogFilters(t *testing.T) {
 	}
 }
 
-// TestBinaryLogOfHandlers: what only Tarn has is logged too: raw messages, panics, hedged
-// calls, and the compressor that a handler chooses.
+// Features that only Tarn has are logged too: raw messages, panics, hedged calls, and the compressor that a
+// handler chooses.
 func TestBinaryLogOfHandlers(t *testing.T) {
 	sink := &logSink{}
 	log, err := rpc.NewCallLog("*", sink)

@@ -14,8 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// impatient is the context of a call that is given up, by its deadline or by
-// cancellation, at the end of a wait that the test decides.
+// impatient is the context of a call that ends, by its deadline or by cancellation, when the test says so.
 type impatient struct {
 	context.Context
 	at   time.Time // its deadline; zero: it is cancelled
@@ -39,11 +38,10 @@ func (c *impatient) Err() error {
 	return context.DeadlineExceeded
 }
 
-// TestBrownOut has many callers give up on a slow method again and again, while
-// another method of the same server, on the same connection, answers: no call of
-// that one fails, and the connection stays. A caller gives up after its handler has
-// started: a server that reads a request and its reset at once cannot know that there
-// was time between them.
+// TestBrownOut has many callers cancel a slow method again and again, while another method of the same
+// server, on the same connection, answers: no call of that one fails, and the connection stays. A caller
+// cancels after its handler has started: a server that reads a request and its reset at once cannot see that
+// there was time between them.
 func TestBrownOut(t *testing.T) {
 	const callers, timeouts = 64, 6000
 	for _, how := range []string{"deadline", "cancel"} {

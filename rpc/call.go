@@ -29,9 +29,9 @@ type call struct {
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
-	picked   pick               // of the attempt
+	picked   pick               // result of the picker for the attempt
 	seen     *observed          // for the debug page; nil: calls are not observed
-	waited   bool               // for a picker; statistics have yet to be told
+	waited   bool               // for a picker; not yet reported to the stats handlers
 	entity   *entity.Channel    // counts the call; nil: not counted
 	ended    func()             // of a config selector; or nil
 }
@@ -66,7 +66,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	}
 	c.retry = cc.policyFor(cfg, mc)
 	if c.info.only != nil {
-		c.retry.hedging = nil // all attempts would be on one connection
+		c.retry.hedging = nil // all attempts would use one connection
 	}
 	if mc != nil {
 		c.info.maxSend, c.info.maxRecv = lower(c.info.maxSend, mc.maxSend), lower(c.info.maxRecv, mc.maxRecv)
@@ -80,8 +80,8 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	return nil
 }
 
-// methods is the service config, once the resolver has answered for the first time
-// since the client was IDLE.
+// methods returns the service config, once the resolver has answered for the first time since the client was
+// IDLE.
 func (cc *ClientConn) methods(ctx context.Context) (*serviceConfig, error) {
 	for {
 		if cfg := cc.config.Load(); cfg != nil {
@@ -133,8 +133,8 @@ func authType(p peer.Peer) string {
 	return p.AuthInfo.AuthType()
 }
 
-// open begins an attempt. The stream is a's afterwards. Ownership of out's DATA
-// is taken. seen says, with an error, whether the server may have seen anything.
+// open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
+// whether the server may have received any of it.
 func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
 	r := c.cc.route(c.method, &c.info)
 	out.Block = r.block
@@ -171,31 +171,30 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	return c.openFailed(a, conn, out, err)
 }
 
-// openFailed says how far the server got with an attempt that could not be opened, and
-// what became of it.
+// openFailed says how far the server got with an attempt that could not be opened, and returns its error.
 func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
 	a.mu.Lock()
 	ended, seen, st := a.end != nil, a.seen, a.status
 	a.mu.Unlock()
 	switch {
 	case ended:
-		// The server answered before it had all of the request.
+		// The server answered before it had the whole request.
 		if st == nil {
-			st = status.New(codes.Internal, "rpc: the server ended the call before it had the request")
+			st = status.New(codes.Internal, "rpc: the server ended the call before it had received the request")
 		}
 		return seen, c.failure(st)
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
 	case !out.Opened && unseen(err):
 		conn.retire()
-		return notSent, status.Error(codes.Unavailable, "the connection has gone: "+err.Error())
+		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
 	}
 	rst, seen := resetStatus(err)
 	return seen, c.failure(rst)
 }
 
-// failure is the status of an attempt that has ended: DEADLINE_EXCEEDED also
-// when the server, whose clock runs the same deadline, was first to cancel.
+// failure is the status of an attempt that has ended: DEADLINE_EXCEEDED also when the server, which enforces
+// the same deadline, cancelled first.
 func (c *call) failure(st *status.Status) error {
 	if st.Code() == codes.OK {
 		return nil
@@ -211,7 +210,7 @@ func (c *call) failure(st *status.Status) error {
 	return st.Err()
 }
 
-// wait waits before the next attempt; false when the call's time is over.
+// wait waits before the next attempt; false when the call has ended.
 func (c *call) wait(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
@@ -226,7 +225,7 @@ func (c *call) wait(d time.Duration) bool {
 	}
 }
 
-// report tells the options that wanted to know of the end.
+// report calls the options that asked for the end of the call.
 func (c *call) report(a *attempt, err error) {
 	c.seen.end(err)
 	if c.cancel != nil {
@@ -239,7 +238,7 @@ func (c *call) report(a *attempt, err error) {
 	if c.ended != nil {
 		c.ended()
 	}
-	if !c.info.after { // the client's default options are counted in
+	if !c.info.after { // info.after includes the client's default options
 		return
 	}
 	var t outcome
@@ -253,10 +252,10 @@ func (c *call) report(a *attempt, err error) {
 type outcome interface {
 	headerMD() metadata.MD
 	trailerMD() metadata.MD
-	server() *peer.Peer // nil: none was reached
+	server() *peer.Peer // nil: no server was reached
 }
 
-// tellOptions tells the options of the call's end; t is nil when nothing was tried.
+// tellOptions reports the call's end to its options; t is nil when no attempt was made.
 func (c *call) tellOptions(t outcome, err error) {
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
 		for _, o := range opts {

@@ -15,7 +15,7 @@ import (
 // defaultReplay bounds the bytes a stream keeps for a retry, as in grpc-go.
 const defaultReplay = 256 << 10
 
-// callInfo is what the options of one call add up to.
+// callInfo is the sum of the options of one call.
 type callInfo struct {
 	waitForReady bool
 	maxRecv      int
@@ -28,20 +28,20 @@ type callInfo struct {
 	replay       int
 	creds        []credentials.PerRPCCredentials
 	special      bool           // the request's fixed fields are not the method's usual ones
-	after        bool           // some option wants to know of the end
+	after        bool           // an option asked for the end of the call
 	agent        *agent         // user agent of a library; nil: the client's
-	only         *clientConn    // what the call must use; nil: what the balancer picks
+	only         *clientConn    // the connection that the call must use; nil: the one that the balancer picks
 	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
-	inPlace      func(any)      // messages are sent in place, and it is called for each; nil: they are copied
+	inPlace      func(any)      // messages are sent in place, and this is called for each; nil: they are copied
 }
 
 func defaultCallInfo() callInfo {
 	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Proto{}}
 }
 
-// apply adds opts to ci. An unknown option fails the call, because
-// ignoring it could change what the call means.
+// apply adds opts to ci. An unknown option fails the call, because ignoring it could change the meaning of
+// the call.
 func (ci *callInfo) apply(opts []grpc.CallOption) error {
 	for _, o := range opts {
 		if err := ci.applyOne(o); err != nil {
@@ -96,10 +96,9 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	return nil
 }
 
-// foreign decides on an option of a type made elsewhere. One that embeds
-// grpc.EmptyCallOption carries data for interceptors, and means nothing here;
-// the embedding is recognised by its methods doing nothing, which cannot be
-// seen, so any type not of package grpc is taken for that.
+// foreign decides on an option whose type is from another package. One that embeds grpc.EmptyCallOption
+// carries data for interceptors and is ignored here. That its methods do nothing cannot be checked, so any
+// type from outside package grpc is taken for such a one.
 func (ci *callInfo) foreign(opt grpc.CallOption) error {
 	if isGRPCOption(opt) {
 		return status.Errorf(codes.Unimplemented, "rpc: caller's call option %T is not supported by this client", opt)
@@ -124,7 +123,7 @@ func (ci *callInfo) force(c message.Codec) {
 	ci.codec, ci.forced, ci.special = c, true, true
 }
 
-// chooseCodec finds the codec once all options are known.
+// chooseCodec finds the codec after all options have been applied.
 func (ci *callInfo) chooseCodec() error {
 	switch {
 	case ci.forced:
@@ -144,8 +143,8 @@ func (ci *callInfo) chooseCodec() error {
 	return nil
 }
 
-// namedCodec makes one of grpc's oldest codecs one of its second kind.
+// namedCodec adapts grpc's oldest interface of codecs to its second one.
 type namedCodec struct{ grpc.Codec }
 
-// Name is what the old kind calls String.
+// Name calls String, its name in the oldest interface.
 func (c namedCodec) Name() string { return c.Codec.String() }

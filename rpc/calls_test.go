@@ -16,9 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestDecodeKeptByAHandler keeps the function that a handler decodes its request
-// with and calls it after the handler has returned, while other calls are handled:
-// it must not decode any of theirs.
+// TestDecodeKeptByAHandler keeps the function with which a handler decodes its request and calls it after the
+// handler has returned, while other calls are handled: it must not decode a request of theirs.
 func TestDecodeKeptByAHandler(t *testing.T) {
 	kept := make(chan func(any) error, 1)
 	during := make(chan error, 1)
@@ -58,8 +57,7 @@ func TestDecodeKeptByAHandler(t *testing.T) {
 	}
 }
 
-// TestRequestCardinality sends no message and two of them to methods that take
-// one: INTERNAL.
+// Methods that take one message get none or two: INTERNAL.
 func TestRequestCardinality(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	req, err := proto.Marshal(&pb.SimpleRequest{})
@@ -96,8 +94,7 @@ func TestRequestCardinality(t *testing.T) {
 	}
 }
 
-// TestSendCompressorIsNegotiated asks for a compressor that the client has not
-// offered.
+// TestSendCompressorIsNegotiated sets a compressor that the client has not offered.
 func TestSendCompressorIsNegotiated(t *testing.T) {
 	type answer struct {
 		supported []string
@@ -143,7 +140,7 @@ func TestSendCompressorIsNegotiated(t *testing.T) {
 	}
 }
 
-// TestHeaderListAboveTheServersLimit sends more metadata than the server takes.
+// TestHeaderListAboveTheServersLimit sends more metadata than the server accepts.
 func TestHeaderListAboveTheServersLimit(t *testing.T) {
 	_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
 	c := pb.NewTestServiceClient(dialTarn(t, addr))

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// halfClosed counts the client streams whose server saw the end of the requests.
+// halfClosed counts the client streams whose server received the end of the requests.
 type halfClosed struct {
 	pb.UnimplementedTestServiceServer
 	ends chan error
@@ -25,8 +25,8 @@ func (s *halfClosed) StreamingInputCall(stream pb.TestService_StreamingInputCall
 	}
 }
 
-// TestCancelledStreamIsNotCompleted: a stream that is half-closed after its context has ended ends with
-// CANCELED, however fast the server answers, and the server never takes its requests for complete.
+// A stream that is half-closed after its context has ended ends with CANCELED, however fast the server
+// answers, and the server never takes its requests for complete.
 func TestCancelledStreamIsNotCompleted(t *testing.T) {
 	const calls = 200
 	service := &halfClosed{ends: make(chan error, calls)}
@@ -51,7 +51,7 @@ func TestCancelledStreamIsNotCompleted(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadUnderAnEndedContext: what has arrived before the context ended is not handed out after.
+// A message that arrived before the context ended is not returned afterwards.
 func TestNothingIsReadUnderAnEndedContext(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {

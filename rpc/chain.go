@@ -6,8 +6,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// chainUnaryServer makes one interceptor of several, the first outermost; nil of
-// none.
+// chainUnaryServer combines interceptors into one, the first outermost; nil when there are none.
 func chainUnaryServer(is []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	switch len(is) {
 	case 0:

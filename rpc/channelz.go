@@ -16,11 +16,10 @@ import (
 // from NewClient with [WithChannelz] to Close, a server from NewServer with [Channelz] to
 // Stop. The zero ChannelzRegistry is ready. It is safe for concurrent use.
 //
-// Counting costs a clock reading and some atomic additions a call. Without one
-// nothing is counted.
+// Counting costs a clock reading and some atomic additions a call. Without a registry nothing is counted.
 type ChannelzRegistry struct{ reg entity.Registry }
 
-// Entities is what package rpc/channelz reads.
+// Entities returns the data for package rpc/channelz.
 func (z *ChannelzRegistry) Entities() *entity.Registry {
 	if z == nil {
 		return nil
@@ -44,14 +43,14 @@ func entityConn(p *peer.Peer, name string, c *h2.Conn) entity.Conn {
 	return entity.Conn{Local: p.LocalAddr, Remote: p.Addr, RemoteName: name, Auth: p.AuthInfo, Windows: c.Windows}
 }
 
-// began counts a stream that was opened.
+// began counts an opened stream.
 func (c *clientConn) began() {
 	c.entity.Begin()
 	c.sub.entity.Begin()
 }
 
-// counted counts the end of a's stream. A stream that the server ended with a trailer has
-// succeeded, whatever its status.
+// counted counts the end of a's stream. A stream that the server ended with a trailer has succeeded, whatever
+// its status.
 func (c *clientConn) counted(a *attempt, err error) {
 	if c.entity == nil {
 		return
@@ -81,7 +80,7 @@ func (s *Server) addListener(lis net.Listener) *entity.Socket {
 	return s.entity.AddListener(lis.Addr())
 }
 
-// warnOfChannelz says that grpc-go's channelz service knows nothing of rpc.
+// warnOfChannelz warns that grpc-go's channelz service does not show package rpc's clients and servers.
 func warnOfChannelz(desc *grpc.ServiceDesc, impl any) {
 	if desc.ServiceName != "grpc.channelz.v1.Channelz" {
 		return

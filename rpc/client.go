@@ -27,7 +27,7 @@ var (
 	// ErrCredentialsNeedSecurity is returned by NewClient when credentials that
 	// demand a secure connection were given for an insecure one.
 	ErrCredentialsNeedSecurity = errors.New("rpc: caller's per-RPC credentials require transport security")
-	// ErrClientConnClosing is what calls of a closed client end with: CANCELLED.
+	// ErrClientConnClosing is the error of calls of a closed client: CANCELLED.
 	ErrClientConnClosing = status.Error(codes.Canceled, "grpc: the client connection is closing")
 )
 
@@ -43,10 +43,10 @@ type ClientConn struct {
 	authority string
 	scheme    string
 	accepts   string
-	info      callInfo // what the default call options add up to
+	info      callInfo // the sum of the default call options
 	unary     grpc.UnaryClientInterceptor
 	stream    grpc.StreamClientInterceptor
-	shadow    *grpc.ClientConn // what interceptors are given; nil without any
+	shadow    *grpc.ClientConn // given to interceptors; nil without any
 	invoker   grpc.UnaryInvoker
 	streamer  grpc.Streamer
 	routes    routes
@@ -55,7 +55,7 @@ type ClientConn struct {
 	attempts  attempts
 	facade    facade
 	web       *webClient     // not nil: the protocol is not gRPC
-	fallback  *serviceConfig // when the resolver has none
+	fallback  *serviceConfig // used when the resolver has none
 
 	picker atomic.Pointer[pickers]
 	config atomic.Pointer[serviceConfig] // nil until the resolver has answered
@@ -70,7 +70,7 @@ type ClientConn struct {
 	resolved signal    // when there is a service config again
 	active   *activity // nil while IDLE
 	conns    map[*clientConn]struct{}
-	last     *serviceConfig // the last that was applied
+	last     *serviceConfig // the last one applied
 	watchers map[*mirror]struct{}
 	idle     idleness
 }
@@ -141,8 +141,8 @@ func (cc *ClientConn) configure() (err error) {
 	return cc.intercept()
 }
 
-// intercept prepares the interceptors. The *grpc.ClientConn that they are given is
-// AsGRPC's: its Target and state are the client's, and its calls are too.
+// intercept prepares the interceptors. They are given AsGRPC's *grpc.ClientConn: its target, state and calls
+// are the client's.
 func (cc *ClientConn) intercept() (err error) {
 	o := &cc.opts
 	if o.unaryOne != nil {
@@ -181,13 +181,13 @@ func (o *dialOptions) h2() h2.Config {
 			cfg.Keepalive.WithoutCall = h2.Permit
 		}
 	}
-	cfg.Policy.MinTime = -1 // clients do not police servers' pings
+	cfg.Policy.MinTime = -1 // clients do not limit servers' pings
 	return cfg
 }
 
 const minKeepalive = 10 * time.Second
 
-// Target is what NewClient was given.
+// Target is the argument of NewClient.
 func (cc *ClientConn) Target() string { return cc.name }
 
 // CanonicalTarget is the target with its scheme and authority, as
@@ -239,8 +239,8 @@ func (cc *ClientConn) ResetConnectBackoff() {
 	}
 }
 
-// Close ends all connections and calls and returns when their goroutines are
-// gone. A second Close returns ErrClientConnClosing.
+// Close ends all connections and calls and returns when their goroutines have ended. A second Close returns
+// ErrClientConnClosing.
 func (cc *ClientConn) Close() error {
 	cc.mu.Lock()
 	if cc.state == connectivity.Shutdown {

@@ -29,14 +29,14 @@ type clientConn struct {
 	settings chan struct{}   // closed when the server's SETTINGS have come; nil once they have
 	gone     chan struct{}   // closed when no more calls can begin
 	once     sync.Once
-	own      atomic.Int32 // streams that are not the application's: health checks, load reports
+	own      atomic.Int32 // streams of the client itself: health checks, load reports
 	placing  placing
 	entity   *entity.Socket // in channelz; nil: not listed
-	every    time.Duration  // how often a silent server is pinged; 0: never
+	every    time.Duration  // interval of pings to a silent server; 0: none
 }
 
-// connect opens a connection and waits until the server has spoken. The error
-// says what failed: the network, the handshake, or the peer's HTTP/2.
+// connect opens a connection and waits for the server's SETTINGS. The error says what failed: the network,
+// the handshake, or the peer's HTTP/2.
 func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientConn, error) {
 	cc := s.act.cc
 	nc, err := cc.dial(ctx, addr)
@@ -65,7 +65,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	case <-c.settings:
 	case <-c.gone:
 		select {
-		case <-c.settings: // and GOAWAY right after them
+		case <-c.settings: // followed directly by GOAWAY
 		default:
 			return nil, fmt.Errorf("transport: the connection ended before the server preface was received: %w", c.cause())
 		}
@@ -77,8 +77,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	return c, nil
 }
 
-// enlist books c, so that Close can end it; an error says that Close has been
-// called already.
+// enlist adds c to the connections that Close ends; it fails when Close has been called already.
 func (cc *ClientConn) enlist(c *clientConn) error {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -90,7 +89,7 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 	return nil
 }
 
-// dismiss takes c off the books when it is over.
+// dismiss removes c, which has ended.
 func (cc *ClientConn) dismiss(c *clientConn) {
 	cc.mu.Lock()
 	delete(cc.conns, c)
@@ -104,7 +103,7 @@ func (c *clientConn) cause() error {
 	return h2.ErrClosed
 }
 
-// handshake secures nc, or closes it and returns an error.
+// handshake runs the security handshake on nc, or closes nc and returns an error.
 func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	if err := nc.SetDeadline(deadline); err != nil {
@@ -124,7 +123,7 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 	return sc, nil
 }
 
-// creds are the balancer's for this subConn, or else the client's.
+// creds are the balancer's for this subConn, otherwise the client's.
 func (c *clientConn) creds() credentials.TransportCredentials {
 	if b := c.sub.opts.CredsBundle; b != nil {
 		return b.TransportCredentials()
@@ -144,7 +143,7 @@ func (c *clientConn) ended(error) {
 	}
 }
 
-// leave says that no more calls can begin here.
+// leave marks the connection as closed for new calls.
 func (c *clientConn) leave() {
 	c.once.Do(func() {
 		close(c.gone)
@@ -152,14 +151,13 @@ func (c *clientConn) leave() {
 	})
 }
 
-// retire takes a connection that opens no streams any more out of use: no pick returns
-// it afterwards.
+// retire removes a connection that opens no streams any more: no pick returns it afterwards.
 func (c *clientConn) retire() { c.leave() }
 
 // OnSettings makes the connection ready.
 func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }
 
-// OnGoAway ends the connection's use for new calls; those going on stay.
+// OnGoAway ends the connection's use for new calls; running calls continue.
 func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {
 	if why.Code == h2.EnhanceYourCalm && why.Debug == "too_many_pings" {
 		c.cc.tooManyPings(c.every)
@@ -168,10 +166,10 @@ func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {
 	c.h2c.Shutdown()
 }
 
-// OnIdle needs nothing.
+// OnIdle does nothing.
 func (c *clientConn) OnIdle(*h2.Conn) {}
 
-// OnHeaders hands a response's header or trailer on.
+// OnHeaders passes a response's header or trailer to its attempt.
 func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.placing.cancel()
 	if a, ok := s.Value.(*attempt); ok {
@@ -179,7 +177,7 @@ func (c *clientConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 }
 
-// OnData hands a piece of the response on.
+// OnData passes a piece of the response to its attempt.
 func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	c.placing.cancel()
 	a, ok := s.Value.(*attempt)
@@ -198,7 +196,7 @@ func (c *clientConn) OnReset(s *h2.Stream, err error) {
 	}
 }
 
-// Land returns where the next DATA of s goes.
+// Land returns the memory for the next DATA of s.
 func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 	c.placing.cancel()
 	if n < placeFrom {
@@ -213,14 +211,13 @@ func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 	return b
 }
 
-// Landed takes note of its arrival.
+// Landed reports its arrival.
 func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
 	s.Value.(*attempt).placedData(n, e)
 }
 
-// unseen reports whether err, from opening a stream, means that the peer has
-// seen nothing of it.
+// unseen reports whether err, from opening a stream, means that the peer has received nothing of it.
 func unseen(err error) bool {
 	var away *h2.GoAwayError
 	var conn *h2.ConnError

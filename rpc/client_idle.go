@@ -7,15 +7,15 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// idleness makes a client IDLE that has had no call for a while. Its fields but calls
-// are under ClientConn.mu.
+// idleness makes a client IDLE that has had no call for a while. Its fields except calls are guarded by
+// ClientConn.mu.
 type idleness struct {
 	timer *time.Timer
 	seen  uint64
 	calls atomic.Uint64 // begun so far
 }
 
-// start begins to watch a client that has just left IDLE. cc.mu is held.
+// start starts the timer of a client that has just left IDLE. cc.mu is held.
 func (i *idleness) start(cc *ClientConn) {
 	i.stop()
 	if d := cc.opts.idleTimeout; d > 0 {
@@ -23,7 +23,7 @@ func (i *idleness) start(cc *ClientConn) {
 	}
 }
 
-// stop ends the watch. cc.mu is held.
+// stop stops the timer. cc.mu is held.
 func (i *idleness) stop() {
 	if i.timer != nil {
 		i.timer.Stop()
@@ -41,8 +41,8 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due drops the activity of a client that has had no call since the last time
-// and has none now. cc.mu is held.
+// due drops the activity of a client that has had no call since the last check and has none now. cc.mu is
+// held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil

@@ -19,8 +19,8 @@ var kindUnary = kind{}
 
 func kindOf(d *grpc.StreamDesc) kind { return kind{d.ClientStreams, d.ServerStreams} }
 
-// The stats* methods tell the client's stats handlers what grpc-go would. They
-// are called only when there is a handler.
+// The stats* methods call the client's stats handlers as grpc-go does. They are called only when there is a
+// handler.
 
 func (c *call) statsOn() bool { return len(c.cc.opts.stats) > 0 }
 
@@ -60,7 +60,7 @@ func (c *call) statsOutPayload(v any, info payloadInfo) {
 	}
 }
 
-// statsInHeader tells of the response's header, if one has come, once.
+// statsInHeader reports the response's header, if one has come, once.
 func (c *call) statsInHeader(a *attempt) {
 	a.mu.Lock()
 	sh, n, told := a.header, a.headerLen, a.toldHeader

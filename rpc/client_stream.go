@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// clientStream is a streaming call: grpc.ClientStream over one attempt after
-// another until the server has answered one.
+// clientStream is a streaming call: a grpc.ClientStream over a series of attempts, which ends when the server
+// has answered one.
 type clientStream struct {
 	call
 	desc *grpc.StreamDesc
@@ -25,21 +25,21 @@ type clientStream struct {
 	// sendMu is held while anything is sent, and while one attempt replaces
 	// another.
 	sendMu    sync.Mutex
-	replay    []message.Message  // what was sent and may have to be sent again
-	firstKept [1]message.Message // what replay begins in: a call with one request needs no more
+	replay    []message.Message  // messages that may have to be sent again
+	firstKept [1]message.Message // the first array of replay: a call with one request needs no other
 	replayLen int
-	committed bool // no other attempt will follow
+	committed bool // no other attempt follows
 	closed    bool // the caller has half-closed
 	cleaned   bool // everything has been released
-	broken    bool // part of a message may have been sent: nothing may follow it
+	broken    bool // part of a message may have been sent: no other may follow
 
 	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
 	over atomic.Bool
 
 	mu     sync.Mutex
-	result error // how it ended, once over; nil for well
+	result error // the call's error, once it has ended; nil: OK
 
-	gotOne bool // a message has been received; RecvMsg's own
+	gotOne bool // a message has been received; used by RecvMsg only
 }
 
 var _ grpc.ClientStream = (*clientStream)(nil)
@@ -72,22 +72,21 @@ func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, meth
 	return cs, nil
 }
 
-// start opens the stream, or finds out that it can be opened. With an error the call has
-// ended.
+// start opens the stream, or checks that it can be opened. On error the call has ended.
 func (cs *clientStream) start() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
 	err := cs.outcome()
-	if err != nil { // an attempt of a hedged call that has been answered already
+	if err != nil { // an attempt of a hedged call that another attempt has been answered for
 		return err
 	}
 	switch {
-	case cs.current() != nil: // RecvMsg of a hedged call, which has committed to this, was faster
+	case cs.current() != nil: // RecvMsg of a hedged call that has committed to this attempt was faster
 	case cs.desc.ClientStreams:
 		err = cs.begin(h2.Out{})
 	default:
-		// Header and request leave together when the request is there; that the
-		// target can be reached is found out now, as callers expect.
+		// The header is sent together with the request; whether the target can be reached is checked now, as
+		// callers expect.
 		_, err = cs.connection()
 	}
 	if err != nil {
@@ -102,8 +101,7 @@ func (cs *clientStream) start() error {
 	return nil
 }
 
-// begin opens the first attempt with out, and another when it never left.
-// sendMu is held.
+// begin opens the first attempt with out, and another when out was never sent. sendMu is held.
 func (cs *clientStream) begin(out h2.Out) error {
 	for {
 		a, seen, err := cs.open(out)
@@ -111,7 +109,7 @@ func (cs *clientStream) begin(out h2.Out) error {
 			return err
 		}
 		if out.Data.Len() > 0 || out.Rest != nil {
-			// The messages went with the failed attempt; their copies remain.
+			// The failed attempt owned the messages; their copies remain.
 			cs.replayAll()
 			return nil
 		}
@@ -143,14 +141,13 @@ func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 		cs.attemptEnded(nil, err)
 		return a, seen, err
 	}
-	// If the call was cancelled meanwhile, the goroutine that did it waits for
-	// sendMu and will release this attempt.
+	// If the call was cancelled meanwhile, the goroutine that did it waits for sendMu and releases this
+	// attempt.
 	cs.a.Store(a)
 	return a, maybeProcessed, nil
 }
 
-// mayRetry decides on another attempt after a's end, and waits for its time.
-// sendMu is held.
+// mayRetry decides on another attempt after a's end, and waits for its time. sendMu is held.
 func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
 	if cs.committed || cs.ctx.Err() != nil || cs.isOver() || a.answered() {
 		return false
@@ -163,16 +160,16 @@ func (cs *clientStream) isOver() bool { return cs.over.Load() }
 
 func (cs *clientStream) current() *attempt { return cs.a.Load() }
 
-// again replaces an attempt that has ended by another and sends it what has been
-// sent; it reports whether there is one to go on with.
+// again replaces an attempt that has ended by another and sends all messages to it; it reports whether there
+// is one to continue with.
 func (cs *clientStream) again(ended *attempt, err error) bool {
 	cs.lockSend(ended)
 	defer cs.sendMu.Unlock()
 	return cs.againLocked(ended, err)
 }
 
-// lockSend locks sendMu. A SendMsg that holds it may wait for the window of a,
-// which has ended: resetting its stream wakes it.
+// lockSend locks sendMu. A SendMsg that holds it may wait for the window of a, which has ended: resetting its
+// stream wakes it.
 func (cs *clientStream) lockSend(a *attempt) {
 	if cs.sendMu.TryLock() {
 		return
@@ -201,8 +198,8 @@ func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 	return true
 }
 
-// replayAll opens an attempt and sends it all that is kept. If that fails, the
-// attempt has ended and its status says why. sendMu is held.
+// replayAll opens an attempt and sends it all kept messages. If that fails, the attempt has ended and its
+// status says why. sendMu is held.
 func (cs *clientStream) replayAll() {
 	for {
 		a, seen, err := cs.open(h2.Out{})
@@ -221,8 +218,7 @@ func (cs *clientStream) replayAll() {
 	}
 }
 
-// replayTo sends a all that is kept. A failure ends a, or the call's context has
-// ended.
+// replayTo sends a all kept messages. A failure ends a, or the call's context has ended.
 func (cs *clientStream) replayTo(a *attempt) {
 	for i := range cs.replay {
 		m := cs.replay[i].Ref()
@@ -235,8 +231,8 @@ func (cs *clientStream) replayTo(a *attempt) {
 	}
 }
 
-// keep stores a reference to m for another attempt, unless none will follow or
-// too much is stored. sendMu is held.
+// keep stores a reference to m for another attempt, unless none will follow or too much is stored. sendMu is
+// held.
 func (cs *clientStream) keep(m *message.Message) {
 	if cs.committed {
 		return
@@ -256,7 +252,7 @@ func (cs *clientStream) keep(m *message.Message) {
 	cs.replay = append(cs.replay, m.Ref())
 }
 
-// commit gives up other attempts. sendMu is held.
+// commit ends the call's right to further attempts. sendMu is held.
 func (cs *clientStream) commit() {
 	cs.committed = true
 	for i := range cs.replay {
@@ -265,8 +261,8 @@ func (cs *clientStream) commit() {
 	cs.replay = nil
 }
 
-// Header waits for the response's header. It is nil, without an error, when the
-// call ended without one; RecvMsg then tells how.
+// Header waits for the response's header. It is nil, without an error, when the call ended without one;
+// RecvMsg then returns the error.
 func (cs *clientStream) Header() (metadata.MD, error) {
 	a, err := cs.started()
 	if err != nil {
@@ -298,8 +294,8 @@ func (cs *clientStream) Context() context.Context {
 	return cs.tagged
 }
 
-// started opens the stream of a call without client streaming whose caller asks
-// for the response before it has sent the request.
+// started opens the stream of a call without client streaming whose caller asks for the response before it
+// has sent the request.
 func (cs *clientStream) started() (*attempt, error) {
 	if a := cs.current(); a != nil {
 		return a, nil
@@ -322,7 +318,7 @@ func (cs *clientStream) started() (*attempt, error) {
 
 var errClosed = status.Error(codes.Internal, "SendMsg called after CloseSend")
 
-// outcome is how the stream ended, once it has.
+// outcome is the call's error, once it has ended.
 func (cs *clientStream) outcome() error {
 	if !cs.isOver() {
 		return nil

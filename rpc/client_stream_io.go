@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// SendMsg sends one message, waiting for the server's window. *tarn.Chain and
-// *tarn.Buffer are sent as they are and emptied. io.EOF says that the call has
-// ended: RecvMsg tells how.
+// SendMsg sends one message and waits for the server's window. A *tarn.Chain or *tarn.Buffer is sent as it is
+// and emptied. io.EOF means that the call has ended: RecvMsg returns the error.
 func (cs *clientStream) SendMsg(v any) error {
 	m, info, err := encodeMessage(cs.cc.opts.pool, cs.info.sender(v), cs.info.compressor, cs.info.maxSend, v)
 	if err != nil {
@@ -31,7 +30,7 @@ func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) 
 	cs.sendMu.Lock()
 	if cs.closed {
 		m.Free()
-		cs.finishLocked(errClosed) // a mistake of the caller's ends the call
+		cs.finishLocked(errClosed) // an incorrect use of the stream ends the call
 		cs.sendMu.Unlock()
 		return errClosed
 	}
@@ -70,19 +69,18 @@ func (cs *clientStream) sendLocked(m message.Message) error {
 	if a.write(cs.ctx, &out) == nil {
 		return nil
 	}
-	// The attempt has ended or is about to, as its connection has; or the context
-	// has, which ends the call.
+	// The attempt has ended or is about to, as its connection has; or the context has, which ends the call.
 	if !a.waitEnd(cs.ctx.Done()) {
 		cs.broken = true
 		return io.EOF
 	}
 	if st, _ := a.outcome(); st != nil && cs.againLocked(a, st.Err()) {
-		return nil // m was among what was sent again
+		return nil // m was among the messages that were sent again
 	}
 	return io.EOF
 }
 
-// CloseSend says that no more messages follow. It returns nil.
+// CloseSend ends the sequence of requests. It returns nil.
 func (cs *clientStream) CloseSend() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
@@ -98,14 +96,13 @@ func (cs *clientStream) CloseSend() error {
 		return nil
 	}
 	if !cs.broken {
-		// A failure shows in RecvMsg.
+		// RecvMsg returns the error.
 		_ = a.write(cs.ctx, &h2.Out{Ending: h2.End})
 	}
 	return nil
 }
 
-// RecvMsg waits for one message. io.EOF says that the call ended well; any other
-// error is its status.
+// RecvMsg waits for one message. io.EOF means that the call succeeded; any other error is its status.
 func (cs *clientStream) RecvMsg(v any) error {
 	if cs.ctx.Err() != nil {
 		cs.cancelled()
@@ -154,8 +151,8 @@ func (cs *clientStream) ended(a *attempt, st *status.Status) error {
 	return cs.outcome()
 }
 
-// receive takes ownership of what r holds, a message, and decodes it; for a call that has
-// only one, it receives the end after it, too.
+// receive takes ownership of the message in r and decodes it; for a call that has only one, it also receives
+// the end.
 func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 	cs.commitOnce()
 	if cs.statsOn() {
@@ -203,16 +200,16 @@ func (cs *clientStream) commitOnce() {
 	if cs.gotOne {
 		return
 	}
-	// A SendMsg that waits for the server's window holds sendMu, and must not keep
-	// this side from reading: it commits itself when it sees the header.
+	// A SendMsg that waits for the server's window holds sendMu, and must not prevent this goroutine from
+	// reading: it commits itself when it sees the header.
 	if cs.sendMu.TryLock() {
 		cs.commit()
 		cs.sendMu.Unlock()
 	}
 }
 
-// cancelled ends the stream with its context. It runs on a goroutine of its own, which may be scheduled
-// after other calls of the stream: these look at the context, too.
+// cancelled ends the stream when its context ends. It runs in its own goroutine, which may be scheduled after
+// other calls of the stream: these check the context, too.
 func (cs *clientStream) cancelled() { cs.finish(status.FromContextError(cs.ctx.Err()).Err()) }
 
 // contextEnded ends the stream if its context has ended, and reports whether it has: the server must not take
@@ -225,8 +222,7 @@ func (cs *clientStream) contextEnded() bool {
 	return err != nil
 }
 
-// finish ends the stream, unless it has ended, and returns when its memory has been
-// given back.
+// finish ends the stream, unless it has ended, and returns when its memory has been freed.
 func (cs *clientStream) finish(err error) {
 	cs.markOver(err)
 	cs.lockSend(cs.current())
@@ -234,13 +230,13 @@ func (cs *clientStream) finish(err error) {
 	cs.sendMu.Unlock()
 }
 
-// finishLocked is finish for those who hold sendMu.
+// finishLocked is finish; sendMu is held.
 func (cs *clientStream) finishLocked(err error) {
 	cs.markOver(err)
 	cs.cleanUp()
 }
 
-// markOver notes the result and wakes RecvMsg, unless that has been done.
+// markOver stores the result and wakes RecvMsg, unless that has been done.
 func (cs *clientStream) markOver(err error) {
 	cs.mu.Lock()
 	if cs.isOver() {
@@ -265,7 +261,7 @@ func (cs *clientStream) markOver(err error) {
 	}
 }
 
-// cleanUp releases everything, once. sendMu is held and the stream over.
+// cleanUp releases everything, once. sendMu is held and the stream has ended.
 func (cs *clientStream) cleanUp() {
 	if cs.cleaned {
 		return

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/encoding"
 )
 
-// usualCompressors are asked for in grpc-go's registry, which cannot be listed.
+// usualCompressors are looked up in grpc-go's registry, which cannot be listed.
 var usualCompressors = [...]string{"gzip", "zstd", "snappy", "s2", "deflate", "lz4", "br"}
 
-// acceptEncoding is the value of grpc-accept-encoding: those of the usual and
-// the named compressors that are registered.
+// acceptEncoding is the value of grpc-accept-encoding: the usual and the named compressors that are
+// registered.
 func acceptEncoding(named []string) string {
 	var have []string
 	for _, n := range append(usualCompressors[:len(usualCompressors):len(usualCompressors)], named...) {
@@ -37,16 +37,14 @@ type sendCompressor struct {
 	response *h2.Block
 }
 
-// ErrCompressor is wrapped by the errors of [SetSendCompressor] and
-// [ClientSupportedCompressors]: the caller asked outside a handler, for a compressor
-// that is not registered, or for one that the client does not accept.
+// ErrCompressor is wrapped by the errors of [SetSendCompressor] and [ClientSupportedCompressors]: the context
+// is not a handler's, the compressor is not registered, or the client does not accept it.
 var ErrCompressor = errors.New("rpc: bad compressor")
 
-// SetSendCompressor makes the call of ctx compress its responses with the named
-// compressor; "identity" turns compression off. It stands in for
-// grpc.SetSendCompressor, which knows grpc-go's own streams only. It fails outside a
-// handler of a [Server], for a name that is not registered or that the client did not
-// offer in grpc-accept-encoding, and once the header has been sent.
+// SetSendCompressor makes the call of ctx compress its responses with the named compressor; "identity" turns
+// compression off. It replaces grpc.SetSendCompressor, which works with grpc-go's own streams only. It fails
+// outside a handler of a [Server], for a name that is not registered or that the client did not offer in
+// grpc-accept-encoding, and once the header has been sent.
 func SetSendCompressor(ctx context.Context, name string) error {
 	c := callOf(ctx)
 	if c == nil {
@@ -73,10 +71,9 @@ func SetSendCompressor(ctx context.Context, name string) error {
 	return nil
 }
 
-// ClientSupportedCompressors returns the names of the compressors that the client of
-// ctx's call offered in grpc-accept-encoding. It stands in for
-// grpc.ClientSupportedCompressors, which knows grpc-go's own streams only, and fails
-// outside a handler of a [Server].
+// ClientSupportedCompressors returns the names of the compressors that the client of ctx's call offered in
+// grpc-accept-encoding. It replaces grpc.ClientSupportedCompressors, which works with grpc-go's own streams
+// only, and fails outside a handler of a [Server].
 func ClientSupportedCompressors(ctx context.Context) ([]string, error) {
 	c := callOf(ctx)
 	if c == nil {

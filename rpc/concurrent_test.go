@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestConcurrentClientMethods calls each two methods of a client stream at the same
-// time, each also beside itself, on a server that answers, one that ends early and one
-// that does nothing until the call is cancelled. Each call ends, and nothing is left of
-// it. Two goroutines in RecvMsg are left out: grpc's contract forbids them.
+// TestConcurrentClientMethods calls each pair of methods of a client stream concurrently, and each method
+// beside itself, on a server that answers, one that ends early and one that does nothing until the call is
+// cancelled. Each call ends and leaks nothing. Two goroutines in RecvMsg are left out: grpc's contract
+// forbids them.
 func TestConcurrentClientMethods(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallClient
 	methods := []struct {
@@ -98,10 +98,9 @@ func TestConcurrentClientMethods(t *testing.T) {
 	}
 }
 
-// TestConcurrentServerMethods calls each two methods of a server stream at the same
-// time, each also beside itself, for a client that reads and writes, one that reads
-// nothing, and one that cancels. In a second form the handler returns meanwhile. Every
-// method returns, and nothing is left of the call.
+// TestConcurrentServerMethods calls each pair of methods of a server stream concurrently, and each method
+// beside itself, for a client that reads and writes, one that reads nothing, and one that cancels. In a
+// second form the handler returns meanwhile. Every method returns, and the call leaks nothing.
 func TestConcurrentServerMethods(t *testing.T) {
 	type stream = pb.TestService_FullDuplexCallServer
 	methods := []struct {
@@ -158,7 +157,7 @@ func TestConcurrentServerMethods(t *testing.T) {
 							returned.Add(1)
 							h := func(s stream) error {
 								defer returned.Done()
-								s.SendHeader(nil) // so that no client waits for it
+								s.SendHeader(nil) // so that the client gets a header
 								for _, m := range []func(stream){a.do, b.do} {
 									go func() {
 										defer calls.Done()
@@ -176,7 +175,7 @@ func TestConcurrentServerMethods(t *testing.T) {
 							if err != nil {
 								t.Fatal(err)
 							}
-							// Cancelling too early would leave the server without a call.
+							// Cancelling too early would mean that the server gets no call.
 							if _, err := s.Header(); err != nil {
 								t.Fatal(err)
 							}

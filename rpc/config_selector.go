@@ -9,33 +9,31 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ConfigSelector decides, call by call, what a client's service config and balancer cannot
-// know: which cluster a call goes to, and the settings of its route. It is the seam for a
-// control plane's resolver (gRFC A31), which puts one into its state with
-// [SetConfigSelector]. grpc-go's own, which its xDS resolver makes, is internal to grpc-go
-// and cannot be used here.
+// ConfigSelector decides, for each call, on what depends on more than a service config: the cluster that the
+// call goes to, and the settings of its route. It is the interface for a control plane's resolver (gRFC A31),
+// which adds one to its state with [SetConfigSelector]. grpc-go's own, which its xDS resolver makes, is
+// internal to grpc-go and cannot be used here.
 type ConfigSelector interface {
-	// SelectConfig is called once for each call before anything is sent, by many goroutines
-	// at once. The call ends with err if that is not nil: with its status, if it has one
-	// that a control plane may use (gRFC A54), and UNAVAILABLE otherwise.
+	// SelectConfig is called once for each call before anything is sent, concurrently. When err is not nil
+	// the call ends with it: with its status, if it has one that a control plane may use (gRFC A54), and
+	// UNAVAILABLE otherwise.
 	SelectConfig(CallInfo) (CallConfig, error)
 }
 
-// CallInfo is a call that begins.
+// CallInfo describes a call that begins.
 type CallInfo struct {
 	Context context.Context
 	Method  string // "/service/method"
 }
 
-// CallConfig is what a [ConfigSelector] decides on.
+// CallConfig is the decision of a [ConfigSelector].
 type CallConfig struct {
-	// Context, if it is not nil, takes the place of the call's: it comes from CallInfo's.
-	// Pickers get it in balancer.PickInfo, so that a balancer's picker finds in it what was
-	// chosen: the cluster, the hash.
+	// Context, if it is not nil, replaces the call's; it is derived from CallInfo's. Pickers get it in
+	// balancer.PickInfo, so that a balancer's picker finds the selected cluster or hash in it.
 	Context context.Context
 	// Timeout, above 0, bounds the call, like the service config's.
 	Timeout time.Duration
-	// Retry or Hedging take the place of the service config's. At most one is set.
+	// Retry or Hedging replaces the service config's. At most one is set.
 	Retry   *RetryPolicy
 	Hedging *HedgingPolicy
 	// Ended, if it is not nil, is called once, when the call has ended.
@@ -44,8 +42,8 @@ type CallConfig struct {
 
 type configSelectorKey struct{}
 
-// SetConfigSelector returns s with a selector, for a resolver's UpdateState. It counts from
-// then on until the next state, which has one of its own or none.
+// SetConfigSelector returns s with a selector, for a resolver's UpdateState. It is used until the next state,
+// which has its own or none.
 func SetConfigSelector(s resolver.State, c ConfigSelector) resolver.State {
 	s.Attributes = s.Attributes.WithValue(configSelectorKey{}, c)
 	return s
@@ -62,8 +60,7 @@ func (c *serviceConfig) selecting(s *resolver.State) *serviceConfig {
 	return &next
 }
 
-// selectConfig asks the selector, if there is one, and returns the settings of the call's
-// method.
+// selectConfig calls the selector, if there is one, and returns the settings of the call's method.
 func (c *call) selectConfig(cfg *serviceConfig) (*methodConfig, error) {
 	mc := cfg.find(c.method)
 	if cfg.selector == nil {

@@ -40,7 +40,7 @@ func (p clusterPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error)
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
-// routes is a selector that sends calls where their metadata says.
+// routes is a selector that chooses a cluster by the call's metadata.
 type routes struct{ live atomic.Int64 }
 
 func (r *routes) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
@@ -61,8 +61,8 @@ func (r *routes) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 		Ended: func() { r.live.Add(-1) }}, nil
 }
 
-// TestConfigSelector: a resolver's selector decides on each call: the context that pickers
-// see, the timeout, the retry policy, errors; and its OnCommitted is called at the end.
+// A resolver's selector decides on each call: the context that pickers get, the timeout, the retry policy,
+// errors; and its Ended is called at the end.
 func TestConfigSelector(t *testing.T) {
 	balancer.Register(base.NewBalancerBuilder("by_cluster_test", byCluster{}, base.Config{}))
 	var tries atomic.Int64

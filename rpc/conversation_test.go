@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// script is what a peer does, as bytes: operations and their arguments. Behind its end
-// there are zeroes.
+// script is the input of a peer, as bytes: operations and their arguments. It continues with zeros after its
+// end.
 type script struct{ b []byte }
 
 func (s *script) next() byte {
@@ -37,7 +37,7 @@ func (s *script) next() byte {
 // below returns a number below n.
 func (s *script) below(n int) int { return int(s.next()) % n }
 
-// take returns the next n bytes, or what there is.
+// take returns the next n bytes, or as many as remain.
 func (s *script) take(n int) []byte {
 	n = min(n, len(s.b))
 	p := s.b[:n]
@@ -45,9 +45,8 @@ func (s *script) take(n int) []byte {
 	return p
 }
 
-// speaker is a peer that a script directs. It speaks HTTP/2 and gRPC so well that most
-// of what it says reaches the layer that is to be tested, and badly where the script
-// says so.
+// speaker is a peer that follows a script. Most of its HTTP/2 and gRPC is valid, so that it reaches the layer
+// under test, and invalid where the script says so.
 type speaker struct {
 	script
 	link   *faultnet.Link
@@ -58,11 +57,11 @@ type speaker struct {
 	enc    *hpack.Encoder
 	buf    bytes.Buffer
 	next   uint32      // the stream that a request opens
-	fields [][2]string // which header lists are made of
+	fields [][2]string // the fields from which header lists are made
 	usual  [][2]string // what they begin with
 }
 
-// The fields that the script chooses from, in requests and in responses.
+// The fields from which the script chooses, in requests and in responses.
 var (
 	usualRequest = [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", "/grpc.testing.TestService/UnaryCall"},
 		{":authority", "x"}, {"content-type", "application/grpc"}, {"te", "trailers"}}
@@ -93,8 +92,7 @@ func newSpeaker(data []byte, l *faultnet.Link, nc net.Conn, to, from *faultnet.F
 	return s
 }
 
-// block encodes up to three fields that the script chooses behind, or in place of, the
-// usual ones.
+// block encodes up to three fields chosen by the script after, or in place of, the usual ones.
 func (s *speaker) block(usual [][2]string) []byte {
 	s.buf.Reset()
 	list := append([][2]string(nil), usual...)
@@ -121,7 +119,7 @@ func (s *speaker) block(usual [][2]string) []byte {
 // stream chooses one of the streams that may exist.
 func (s *speaker) stream() uint32 { return uint32(1 + 2*s.below(8)) }
 
-// request encodes a request that the service understands.
+// request encodes a request that the service accepts.
 var request = sync.OnceValue(func() []byte {
 	b, err := proto.Marshal(&pb.SimpleRequest{Payload: payload(50)})
 	if err != nil {
@@ -130,7 +128,7 @@ var request = sync.OnceValue(func() []byte {
 	return b
 })
 
-// message is a message, or what goes for one.
+// message is a message, valid or not.
 func (s *speaker) message() []byte {
 	switch s.below(8) {
 	case 0:
@@ -152,7 +150,7 @@ func (s *speaker) message() []byte {
 	}
 }
 
-// play does what the script says, until its end or the connection's.
+// play runs the script until its end or the connection's.
 func (s *speaker) play() {
 	for len(s.b) > 0 && s.step() == nil {
 	}
@@ -180,7 +178,7 @@ func (s *speaker) step() error {
 		return s.fr.WritePing(s.below(2) == 0, [8]byte{s.script.next()})
 	case 12:
 		return s.fr.WriteGoAway(s.stream(), http2.ErrCode(s.below(16)), []byte("why"))
-	case 13: // a header list in two frames, with another between, perhaps
+	case 13: // possibly a header list in two frames, with another frame between
 		b := s.block(s.usual)
 		n := s.below(len(b) + 1)
 		if err := s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: s.next, BlockFragment: b[:n]}); err != nil {
@@ -198,7 +196,7 @@ func (s *speaker) step() error {
 		_, err := s.nc.Write(s.take(s.below(32)))
 		return err
 	case 16:
-		synctest.Wait() // until the other side has done all it can
+		synctest.Wait() // until the other side can do no more
 	case 17:
 		<-time.After(time.Duration(s.below(256)) * time.Millisecond)
 	case 18:
@@ -239,8 +237,8 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// talkToServer plays a script to a server. In the bubble a wait without end is a
-// deadlock, which fails the test, as do a panic of a handler and a buffer that is left.
+// talkToServer runs a script against a server. In the bubble a wait without end is a deadlock, which fails
+// the test, as do a panic of a handler and a leaked buffer.
 func talkToServer(t *testing.T, data []byte) {
 	l := faultnet.New(t, faultnet.Memory)
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.MaxRecvMsgSize(1<<20), rpc.RequestMemory(1<<20),
@@ -267,12 +265,12 @@ func talkToServer(t *testing.T, data []byte) {
 	<-heard
 	s.Stop()
 	<-served
-	<-time.After(time.Minute) // goroutines kept for web requests end when they have been idle
+	<-time.After(time.Minute) // goroutines kept for web requests end after their idle time
 }
 
-// talkToClient plays a script to a client that makes calls of every kind. All end.
-// A stream's methods are called by one goroutine, and only unary calls are retried after
-// a while: a goroutine that waits for a mutex stops the bubble's clock.
+// talkToClient runs a script against a client that makes calls of every kind. All of them end. A stream's
+// methods are called by one goroutine, and only unary calls are retried with a delay: a goroutine that waits
+// for a mutex stops the bubble's clock.
 func talkToClient(t *testing.T, data []byte) {
 	l := faultnet.New(t, faultnet.Memory)
 	dialled := false
@@ -343,11 +341,10 @@ func talkToClient(t *testing.T, data []byte) {
 	<-heard
 }
 
-// maxScript bounds what the fuzzer tries: longer scripts find nothing that several
-// short ones do not.
+// maxScript bounds the fuzzer's input: longer scripts find nothing that several short ones do not.
 const maxScript = 2048
 
-// conversations are scripts to begin with. testdata has those that found something.
+// conversations are the seeds. testdata has the inputs that found a defect.
 func conversations(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 1, 0, 1, 3, 0, 0, 7, 16, 1, 0, 0, 0, 3, 1, 1, 7})                // two requests, or responses
@@ -359,7 +356,7 @@ func conversations(f *testing.F) {
 	f.Add([]byte{0, 80, 82, 73, 32, 42})
 }
 
-// FuzzServerConversation has a client say what a script says.
+// FuzzServerConversation runs a scripted client against a server.
 func FuzzServerConversation(f *testing.F) {
 	conversations(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -370,8 +367,7 @@ func FuzzServerConversation(f *testing.F) {
 	})
 }
 
-// FuzzClientConversation has a server say what a script says, while a client makes
-// calls.
+// FuzzClientConversation runs a scripted server against a client that makes calls.
 func FuzzClientConversation(f *testing.F) {
 	conversations(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

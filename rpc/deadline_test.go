@@ -18,11 +18,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The bar for a call under a full socket: it ends at most so long after its deadline.
+// lateBy bounds how long after its deadline a call ends whose socket is full.
 const lateBy = 50 * time.Millisecond
 
-// TestDeadlineUnderAFullSocket has calls end while nothing drains, in fake time: every
-// delay is one that the code asks for, not the machine's.
+// Calls end while no data drains, in fake time: every delay is one that the code asks for, not the machine's.
 func TestDeadlineUnderAFullSocket(t *testing.T) {
 	for _, kind := range []faultnet.Kind{faultnet.Memory, faultnet.MemoryTLS, faultnet.Pipe} {
 		for name, side := range stalledSides {
@@ -39,9 +38,9 @@ func TestDeadlineUnderAFullSocket(t *testing.T) {
 	}
 }
 
-// TestDeadlineUnderAFullSocketForReal does the same with sockets and one, two and eight
-// processors. The machine has a part in these delays, so the bound is wide: what it
-// excludes is a call that waits for the network. BenchmarkDeadline prints the delays.
+// TestDeadlineUnderAFullSocketForReal does the same with sockets and one, two and eight processors. The
+// machine contributes to these delays, so the limit is wide: it excludes calls that wait for the network.
+// BenchmarkDeadline prints the delays.
 func TestDeadlineUnderAFullSocketForReal(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
 		for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped} {
@@ -58,8 +57,8 @@ func TestDeadlineUnderAFullSocketForReal(t *testing.T) {
 	}
 }
 
-// BenchmarkDeadline prints how long after its deadline a call ends whose socket is full,
-// in milliseconds: the median, the 99th percentile and the most of all.
+// BenchmarkDeadline prints how long after its deadline a call ends whose socket is full, in milliseconds: the
+// median, the 99th percentile and the maximum.
 func BenchmarkDeadline(b *testing.B) {
 	for _, kind := range faultnet.Kinds {
 		for name, side := range stalledSides {
@@ -77,8 +76,8 @@ func BenchmarkDeadline(b *testing.B) {
 	}
 }
 
-// stalledSides make calls whose deadline is after a duration, on a connection that
-// stalls, and return how long after it each ended for the client or the handler.
+// stalledSides make calls with the given deadline on a connection that stalls, and return how late each ended
+// for the client or the handler.
 var stalledSides = map[string]func(testing.TB, faultnet.Kind, time.Duration) []time.Duration{
 	"client": clientOfAStall,
 	"server": handlersOfAStall,

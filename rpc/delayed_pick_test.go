@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// callEvents notes the events of calls.
+// callEvents records the events of calls.
 type callEvents struct {
 	mu   sync.Mutex
 	seen []string
@@ -52,8 +52,8 @@ func (c slowCreds) ClientHandshake(ctx context.Context, name string, nc net.Conn
 	return c.TransportCredentials.ClientHandshake(ctx, name, nc)
 }
 
-// TestDelayedPickComplete: a call that waits for a connection tells so, once, when it has
-// one, where grpc-go does; the next call does not.
+// A call that waits for a connection reports it, once, when it has one, where grpc-go does; the next call
+// does not.
 func TestDelayedPickComplete(t *testing.T) {
 	for _, kind := range []string{"unary", "stream"} {
 		t.Run(kind, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDelayedPickComplete(t *testing.T) {
 			inBubble(t, &testService{}, []rpc.DialOption{rpc.WithStatsHandler(e), rpc.WithTransportCredentials(slowCreds{insecure.NewCredentials()})}, func(t *testing.T, c pb.TestServiceClient) {
 				first := make(chan error, 1)
 				go func() { first <- hedgedCall(t.Context(), c, kind) }()
-				synctest.Wait() // the call has no connection and waits, and the connection for the clock
+				synctest.Wait() // the call waits for a connection, and the connection for the clock
 				if err := <-first; err != nil {
 					t.Fatal(err)
 				}

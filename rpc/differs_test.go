@@ -16,10 +16,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// What docs/rpc.md lists under "What differs from grpc-go" and no other test shows.
+// Tests of docs/rpc.md, "What differs from grpc-go", that no other file has.
 
-// TestNoStatusAfterTheDeadline: a handler that returns with its call's deadline is too late:
-// the stream has been reset.
+// A handler that returns at its call's deadline is too late: the stream has been reset.
 func TestNoStatusAfterTheDeadline(t *testing.T) {
 	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		<-ctx.Done()
@@ -36,8 +35,8 @@ func TestNoStatusAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// TestAcceptedCompressors: a client offers the registered compressors, each once, of those that
-// the page lists and those of AcceptCompressors.
+// A client offers the registered compressors, each once, among those that the page lists and those of
+// AcceptCompressors.
 func TestAcceptedCompressors(t *testing.T) {
 	encoding.RegisterCompressor(named{encoding.GetCompressor("gzip")})
 	for _, c := range []struct {
@@ -69,7 +68,7 @@ type named struct{ encoding.Compressor }
 
 func (named) Name() string { return "differs" }
 
-// writes is a connection that keeps what each Write was given.
+// writes is a connection that records the argument of each Write.
 type writes struct {
 	net.Conn
 	mu  sync.Mutex
@@ -83,8 +82,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// TestHeaderLeavesWithTheRequest: a call whose client does not stream sends its header
-// together with the request and the end of its side, in one Write.
+// A call without client streaming sends its header together with the request and the end of its side, in one
+// Write.
 func TestHeaderLeavesWithTheRequest(t *testing.T) {
 	var nc *writes
 	_, addr := startTarn(t, &testService{})

@@ -70,8 +70,7 @@ func pieces(s string) (out []string) {
 	return append(out, s)
 }
 
-// TestDNSServiceConfig: the TXT record of a dns target's name sets a limit, unless
-// service configs of the resolver are disabled.
+// The TXT record of a dns target's name sets a limit, unless service configs of the resolver are disabled.
 func TestDNSServiceConfig(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	_, port, err := net.SplitHostPort(addr)

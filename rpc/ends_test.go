@@ -20,11 +20,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// hang is how long a wait takes that is taken for one without end.
+// hang is how long a wait takes that counts as endless.
 const hang = 20 * time.Second
 
-// within fails the test, with all stacks, when f takes longer than hang: it
-// waits for something that never comes.
+// within fails the test, with all stacks, when f takes longer than hang.
 func within(t testing.TB, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -66,7 +65,7 @@ func newFaulty(t testing.TB, kind faultnet.Kind, svc pb.TestServiceServer, opts 
 	return f
 }
 
-// dial makes a link, and hands the other end to the server.
+// dial makes a link, and passes the other end to the server.
 func (f *faulty) dial(t testing.TB) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, _ string) (net.Conn, error) {
 		l := faultnet.New(t, f.kind)
@@ -122,10 +121,9 @@ func eachKind(t *testing.T, f func(t *testing.T, kind faultnet.Kind)) {
 // endings are the ways in which a connection ends.
 var endings = map[string]faultnet.Ending{"FIN": faultnet.FIN, "RST": faultnet.RST}
 
-// TestBreakWhileSending breaks the connection under streams that send, some as
-// fast as the server reads, some waiting for its window. No call has a deadline:
-// every SendMsg and every RecvMsg must end because the connection has, and so must
-// every handler.
+// TestBreakWhileSending ends the connection under streams that send, some as fast as the server reads, some
+// waiting for its window. No call has a deadline: every SendMsg and RecvMsg must return because the
+// connection has ended, and so must every handler.
 func TestBreakWhileSending(t *testing.T) {
 	streams := 1000
 	if raceFactor > 1 || testing.Short() {
@@ -191,9 +189,8 @@ func TestBreakWhileSending(t *testing.T) {
 // wideWindows lets a client send far more than sockets hold.
 var wideWindows = []rpc.ServerOption{rpc.InitialWindowSize(64 << 20), rpc.InitialConnWindowSize(256 << 20), rpc.MaxRecvMsgSize(64 << 20)}
 
-// TestEndUnderAFullSocket stalls the connection, so that what is sent fills sockets
-// and queues. Calls end with their deadline or cancellation all the same, while the
-// stall lasts; and then Close does.
+// TestEndUnderAFullSocket stalls the connection, so that sockets and queues fill. Calls nevertheless end at
+// their deadline or when they are cancelled, while the stall lasts; and then Close returns.
 func TestEndUnderAFullSocket(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		f := newFaulty(t, kind, &testService{}, wideWindows...)
@@ -245,8 +242,8 @@ func TestEndUnderAFullSocket(t *testing.T) {
 	})
 }
 
-// TestHandlerEndsUnderAFullSocket is the other side: a handler leaves Send with its
-// call's deadline, or when the client cancels, though nothing drains.
+// On the server's side, a handler returns from Send at its call's deadline, or when the client cancels, while
+// no data drains.
 func TestHandlerEndsUnderAFullSocket(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
@@ -294,15 +291,15 @@ func TestHandlerEndsUnderAFullSocket(t *testing.T) {
 	})
 }
 
-// dialAgain replaces f's client by one with options of its own.
+// dialAgain replaces f's client by one with other options.
 func dialAgain(t testing.TB, f *faulty, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
 	f.client.Close()
 	return dialTarn(t, "passthrough:///x", append(opts, rpc.WithContextDialer(f.dial(t)), fastBackoff())...)
 }
 
-// TestHeaderBesideRecv has Header and RecvMsg wait at the same time, on a
-// server that sends nothing: the deadline ends both; and on one that answers.
+// Header and RecvMsg wait at the same time, on a server that sends nothing: the deadline ends both; and on
+// one that answers.
 func TestHeaderBesideRecv(t *testing.T) {
 	answer := make(chan bool)
 	svc := &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
@@ -351,8 +348,7 @@ func TestHeaderBesideRecv(t *testing.T) {
 	}
 }
 
-// TestSendAfterCloseSend is a mistake of the caller's: it ends the call, as in
-// grpc-go.
+// SendMsg after CloseSend is an incorrect use: it ends the call, as in grpc-go.
 func TestSendAfterCloseSend(t *testing.T) {
 	eachPairing(t, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
 		<-stream.Context().Done()
@@ -373,8 +369,8 @@ func TestSendAfterCloseSend(t *testing.T) {
 	})
 }
 
-// TestEndWhileSending is a server that ends a call without reading its request
-// and without a reset: SendMsg must not wait for a window that will never open.
+// A server ends a call without reading its request and without a reset: SendMsg must not wait for a window
+// that will never open.
 func TestEndWhileSending(t *testing.T) {
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
 		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
@@ -405,8 +401,8 @@ func TestEndWhileSending(t *testing.T) {
 	})
 }
 
-// TestServerEnforcesTheDeadlineFirst resets a request that has not been sent
-// whole, after its deadline: DEADLINE_EXCEEDED, as for one that was.
+// TestServerEnforcesTheDeadlineFirst resets a request that is only partly sent, after its deadline:
+// DEADLINE_EXCEEDED, as for a complete one.
 func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
 	var writing sync.Mutex // both requests may come on one connection
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
@@ -426,7 +422,7 @@ func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
 	}
 }
 
-// lateContext has a deadline that it does not keep.
+// lateContext has a deadline at which it does not end.
 type lateContext struct {
 	context.Context
 	at time.Time
@@ -434,8 +430,7 @@ type lateContext struct {
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.at, true }
 
-// TestNoTransparentRetryOfSentBytes ends the connection when it has brought part of a
-// large request: without a retry policy the call is not made again.
+// The connection ends after part of a large request: without a retry policy the call is not made again.
 func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 	for _, goAway := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeEnhanceYourCalm} {
 		t.Run(goAway.String(), func(t *testing.T) {

@@ -19,8 +19,7 @@ func (echo) UnaryCall(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleRespon
 	return &pb.SimpleResponse{Payload: in.Payload}, nil
 }
 
-// A service moves to Tarn by two lines: rpc.NewServer for grpc.NewServer and
-// rpc.NewClient for grpc.NewClient.
+// A service adopts Tarn by two lines: rpc.NewServer for grpc.NewServer and rpc.NewClient for grpc.NewClient.
 func Example() {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,8 +47,8 @@ func Example() {
 	// Output: hello
 }
 
-// A server and a client of one process may have a pool each, so that one's
-// memory is bounded and counted apart from the other's.
+// A server and a client of one process may have separate pools, so that their memory is bounded and counted
+// separately.
 func ExamplePool() {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "ingest", Retain: 16 << 20})
 	if err != nil {

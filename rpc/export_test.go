@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Picker is what a call does to find its connection.
+// Picker is the function by which a call finds its connection.
 func Picker(cc *ClientConn) func(balancer.PickInfo) (any, error) {
 	ci := &callInfo{}
 	return func(info balancer.PickInfo) (any, error) {

@@ -2,21 +2,21 @@ package rpc
 
 import "sync"
 
-// event is what goroutines wait for at a gate.
+// event is an event at a gate.
 type event uint8
 
 const (
 	headerEvent  event = 1 << iota // the response's header has come
 	messageEvent                   // a message is complete, or must be refused
-	endEvent                       // nothing more will come
+	endEvent                       // no further event follows
 )
 
-// gate is where goroutines wait for events: a condition variable whose waiters
-// can give up. Each waiter has a channel of its own, so that one never takes
-// another's wake-up. It is guarded by its owner's mutex. The zero gate is ready.
+// gate is where goroutines wait for events: a condition variable whose waiters can give up. Each waiter has
+// its own channel, so that none takes another's wake-up. It is guarded by its owner's mutex. The zero gate is
+// ready.
 type gate struct {
-	own   waiter  // for the first to wait: few gates ever have two
-	first *waiter // those that wait, linked by next
+	own   waiter  // for the first goroutine that waits: few gates ever have two
+	first *waiter // the waiting goroutines, linked by next
 }
 
 type waiter struct {
@@ -26,9 +26,8 @@ type waiter struct {
 	next   *waiter
 }
 
-// wait gives mu up until one of events is announced; false: done was closed
-// before that. A nil done is never closed. mu is held again afterwards, and what
-// was announced may no longer be so.
+// wait unlocks mu until one of events is announced; false: done was closed before that. A nil done is never
+// closed. mu is locked again afterwards, and the announced event may no longer hold.
 func (g *gate) wait(mu *sync.Mutex, events event, done <-chan struct{}) bool {
 	w := &g.own
 	if w.busy {
@@ -52,15 +51,14 @@ func (g *gate) wait(mu *sync.Mutex, events event, done <-chan struct{}) bool {
 	}
 	mu.Lock()
 	if !announced && !g.remove(w) {
-		<-w.woken // announced meanwhile: the channel must be left empty
+		<-w.woken // announced meanwhile: empty the channel
 		announced = true
 	}
 	w.busy = false
 	return announced
 }
 
-// announce wakes everyone who waits for one of events, and returns how many there
-// were.
+// announce wakes every goroutine that waits for one of events, and returns how many there were.
 func (g *gate) announce(events event) (n int) {
 	for p := &g.first; *p != nil; {
 		w := *p

@@ -8,10 +8,9 @@ import (
 	"testing/synctest"
 )
 
-// TestGateInterleavings has goroutines wait at a gate for different events, give up
-// and be woken in orders that a seed decides. In a bubble a waiter that is never woken
-// is a deadlock, which fails the test. At the end no waiter is registered and no wake-up
-// is left over for a later waiter.
+// Goroutines wait at a gate for different events, give up and are woken in an order that a seed decides. In a
+// bubble a waiter that is never woken is a deadlock, which fails the test. At the end no waiter is registered
+// and no wake-up is left for a later waiter.
 func TestGateInterleavings(t *testing.T) {
 	seeds := uint64(200_000)
 	if testing.Short() {
@@ -28,7 +27,7 @@ func TestGateInterleavings(t *testing.T) {
 func gateOnce(t *testing.T, rnd *rand.Rand) {
 	var mu sync.Mutex
 	var g gate
-	var happened event // under mu
+	var happened event // guarded by mu
 	var wg sync.WaitGroup
 	var giveUp []chan struct{}
 	for range 1 + rnd.IntN(4) {
@@ -42,7 +41,7 @@ func gateOnce(t *testing.T, rnd *rand.Rand) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for range 1 + again { // one gate serves many waits
+			for range 1 + again { // one gate is used for many waits
 				mu.Lock()
 				for happened&events == 0 {
 					if !g.wait(&mu, events, done) {

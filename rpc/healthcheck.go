@@ -26,8 +26,7 @@ func (w *healthWatch) end() {
 	}
 }
 
-// checkedService is the service whose health the service config wants checked; nil
-// when none is.
+// checkedService is the service whose health the service config wants checked; nil when there is none.
 func (s *subConn) checkedService() *string {
 	cc := s.act.cc
 	cfg := cc.config.Load()
@@ -37,7 +36,7 @@ func (s *subConn) checkedService() *string {
 	return cfg.health
 }
 
-// checkHealth makes the subConn's state that of the service. s.mu is held.
+// checkHealth makes the service's state the subConn's. s.mu is held.
 func (s *subConn) checkHealth(ctx context.Context, c *clientConn, service string) {
 	s.watch(ctx, c, service, func(state connectivity.State, err error) {
 		s.mu.Lock()
@@ -73,15 +72,15 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 		})
 	}
 	name := s.checkedService()
-	if name == nil || s.opts.HealthCheckEnabled { // not wanted, or READY says it already
+	if name == nil || s.opts.HealthCheckEnabled { // not wanted, or READY implies it
 		notify(connectivity.Ready, nil)
 		return
 	}
 	s.watch(ctx, s.held, *name, notify)
 }
 
-// watch calls Health.Watch on c until ctx or the connection ends, and calls notify with every
-// change. A server that has no health service is taken for healthy. s.mu is held.
+// watch calls Health.Watch on c until ctx or the connection ends, and calls notify with every change. A
+// server without a health service counts as healthy. s.mu is held.
 func (s *subConn) watch(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) {
 	cc := s.act.cc
 	if !cc.begin() {
@@ -111,7 +110,7 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 	}()
 }
 
-// watchOnce makes one call of Health.Watch. answered says that the server has answered.
+// watchOnce makes one call of Health.Watch. answered reports whether the server has answered.
 func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

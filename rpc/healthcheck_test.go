@@ -31,8 +31,8 @@ func checkedBackend(t testing.TB) (*backend, *health.Server) {
 	return b, h
 }
 
-// checkingBase is a balancer of package base, as others write them, with health checks
-// on its SubConns' states.
+// checkingBase is a balancer made with package base, as other projects do, with health checks on its
+// SubConns' states.
 const checkingBase = "rpc_test_checking"
 
 type firstReady struct{}
@@ -55,8 +55,8 @@ var _ = func() bool {
 	return true
 }()
 
-// TestHealthCheck: calls go to the backends that say they serve, through balancers that
-// listen to health and through those that see it in their SubConns' states.
+// Calls go to the backends that report SERVING, through balancers that listen to health and through those
+// that see it in their SubConns' states.
 func TestHealthCheck(t *testing.T) {
 	for _, policy := range []string{"round_robin", checkingBase} {
 		t.Run(policy, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
-// TestHealthCheckUnimplemented: a server without the health service is healthy.
+// A server without the health service is healthy.
 func TestHealthCheckUnimplemented(t *testing.T) {
 	b := startBackend(t)
 	r := manual.NewBuilderWithScheme("names")
@@ -110,8 +110,8 @@ func TestHealthCheckUnimplemented(t *testing.T) {
 	}
 }
 
-// TestPickResults: a picker's metadata reaches the server, its Done is called once for
-// each attempt with its result, and its status ends a call without a retry.
+// A picker's metadata reaches the server, its Done is called once for each attempt with its result, and its
+// status ends a call without a retry.
 func TestPickResults(t *testing.T) {
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadataOf(ctx)
@@ -158,7 +158,7 @@ func TestPickResults(t *testing.T) {
 	}
 }
 
-// telling counts what the balancer tellingName sees.
+// telling counts what the balancer tellingName reports.
 var telling struct{ done, failed, received, drops atomic.Int64 }
 
 const tellingName = "rpc_test_telling"
@@ -195,7 +195,7 @@ var _ = func() bool {
 	return true
 }()
 
-// TestProxy is also a process of its own: the environment's proxies are read once.
+// TestProxy runs itself in another process: the environment's proxies are read once.
 func TestProxy(t *testing.T) {
 	if isProxyChild() {
 		runProxyChild(t)

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// hedgedStream is a call with a hedging policy: several clientStreams that are sent the
-// same messages, until the call commits to one of them.
+// hedgedStream is a call with a hedging policy: several clientStreams that send the same messages, until the
+// call commits to one of them.
 //
-// Memory: log owns each message until the call has committed and the attempt it has
-// committed to has sent all of them. An attempt sends a reference of its own (rule 1),
-// which its clientStream takes (rule 2). finish waits for the goroutines of all attempts.
+// Memory: log owns each message until the call has committed and the attempt it has committed to has sent all
+// of them. An attempt sends its own reference (rule 1), of which its clientStream takes ownership (rule 2).
+// finish waits for the goroutines of all attempts.
 type hedgedStream struct {
 	call
 	desc   *grpc.StreamDesc
@@ -28,7 +28,7 @@ type hedgedStream struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	more    sync.Cond // with mu: the log has grown, was closed, or the call has committed
+	more    sync.Cond // with mu: the log has grown or was closed, or the call has committed
 	log     []logged
 	logLen  int
 	closed  bool // the caller has half-closed
@@ -37,18 +37,18 @@ type hedgedStream struct {
 	result  error
 	hedges  []*hedge
 	live    int         // attempts that have not ended
-	last    *hedge      // that has ended last
-	frozen  bool        // no other attempt is begun
+	last    *hedge      // the attempt that ended last
+	frozen  bool        // no further attempt is begun
 	timer   *time.Timer // of the next attempt
-	turn    int         // which timer counts
+	turn    int         // number of the valid timer
 	winner  *hedge      // what the call has committed to; set before decided is closed
 	decided chan struct{}
 }
 
-// logged is a message that was sent.
+// logged is a sent message.
 type logged struct {
 	msg  message.Message
-	v    any // as the caller gave it, for statistics
+	v    any // the caller's value, for statistics
 	info payloadInfo
 }
 
@@ -56,16 +56,16 @@ type logged struct {
 type hedge struct {
 	cs      *clientStream
 	cancel  context.CancelFunc
-	sent    int           // messages of the log; under hedgedStream.mu
-	drained chan struct{} // closed when it sends nothing of the log any more
-	idle    bool          // drained is closed; under hedgedStream.mu
+	sent    int           // messages of the log that it has sent; guarded by hedgedStream.mu
+	drained chan struct{} // closed when it sends nothing more of the log
+	idle    bool          // drained is closed; guarded by hedgedStream.mu
 }
 
 var _ grpc.ClientStream = (*hedgedStream)(nil)
 
 var unaryDesc grpc.StreamDesc // of calls that stream on neither side
 
-// invokeHedged makes a unary call of c, which has been initialised.
+// invokeHedged makes a unary call of c, which is initialised already.
 func invokeHedged(c call, req, reply any) error {
 	hs := newHedgedStream(c, &unaryDesc)
 	if err := hs.SendMsg(req); err != nil {
@@ -89,8 +89,7 @@ func newHedgedStream(c call, desc *grpc.StreamDesc) *hedgedStream {
 	return hs
 }
 
-// start begins the first attempt, and all of them if there is no delay between them. hs.mu
-// is held.
+// start begins the first attempt, and all of them if there is no delay between them. hs.mu is held.
 func (hs *hedgedStream) start() {
 	if hs.started || hs.over {
 		return
@@ -99,7 +98,7 @@ func (hs *hedgedStream) start() {
 	hs.next()
 }
 
-// next begins an attempt and arranges for the one after it. hs.mu is held.
+// next begins an attempt and sets the timer of the one after it. hs.mu is held.
 func (hs *hedgedStream) next() {
 	for {
 		hs.launch()
@@ -132,7 +131,7 @@ func (hs *hedgedStream) after(d time.Duration) {
 	hs.timer = time.AfterFunc(d, func() { hs.due(turn) })
 }
 
-// stopTimer makes a timer that is set do nothing. hs.mu is held.
+// stopTimer cancels a timer that is set. hs.mu is held.
 func (hs *hedgedStream) stopTimer() {
 	hs.turn++
 	if hs.timer != nil {
@@ -141,7 +140,7 @@ func (hs *hedgedStream) stopTimer() {
 	}
 }
 
-// due is called when the time of an attempt has come.
+// due is called when the timer of an attempt fires.
 func (hs *hedgedStream) due(turn int) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -160,15 +159,14 @@ func (hs *hedgedStream) launch() {
 	c := &h.cs.call
 	c.ctx, h.cancel = context.WithCancel(hs.ctx)
 	c.tagged, c.cancel, c.opts, c.info.after, c.entity, c.ended = c.ctx, nil, nil, false, nil, nil
-	c.retry = retrying{attempts: len(hs.hedges)} // which is what grpc-previous-rpc-attempts says
+	c.retry = retrying{attempts: len(hs.hedges)} // becomes grpc-previous-rpc-attempts
 	hs.hedges = append(hs.hedges, h)
 	hs.live++
 	hs.wg.Add(1)
 	go hs.run(h)
 }
 
-// run opens an attempt and sends it what the caller has sent. It has a goroutine of its
-// own.
+// run opens an attempt and sends it the caller's messages. It has its own goroutine.
 func (hs *hedgedStream) run(h *hedge) {
 	defer hs.wg.Done()
 	defer hs.drain(h)
@@ -178,8 +176,7 @@ func (hs *hedgedStream) run(h *hedge) {
 	}
 	goOn := true
 	if !hs.desc.ClientStreams {
-		// Header and request leave together. Without a request the caller wants to
-		// receive first.
+		// Header and request are sent together. Without a request, the caller receives first.
 		if goOn = hs.sendNext(h, atOnceOnly); goOn && h.cs.current() == nil {
 			_, _ = h.cs.started() // its error is the attempt's status
 		}
@@ -199,8 +196,8 @@ const (
 	atOnceOnly
 )
 
-// sendNext sends an attempt the next message of the log, or its end. It returns false when
-// the attempt needs nothing more of the log.
+// sendNext sends an attempt the next message of the log, or its end. It returns false when the attempt needs
+// nothing more of the log.
 func (hs *hedgedStream) sendNext(h *hedge, w waiting) bool {
 	hs.mu.Lock()
 	for w == waitForMore && hs.winner == nil && h.sent == len(hs.log) && !hs.closed {
@@ -218,14 +215,14 @@ func (hs *hedgedStream) sendNext(h *hedge, w waiting) bool {
 		return h.cs.sendEncoded(e.msg, e.v, e.info) == nil
 	case hs.closed:
 		hs.mu.Unlock()
-		_ = h.cs.CloseSend() // nil always
+		_ = h.cs.CloseSend() // always nil
 		return false
 	}
 	hs.mu.Unlock()
 	return w == atOnceOnly // otherwise the call has committed to h, which has all
 }
 
-// drain notes that an attempt sends nothing of the log any more.
+// drain records that an attempt sends nothing more of the log.
 func (hs *hedgedStream) drain(h *hedge) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -236,7 +233,7 @@ func (hs *hedgedStream) drain(h *hedge) {
 	}
 }
 
-// freeLog frees what was kept for attempts. hs.mu is held.
+// freeLog frees the messages kept for attempts. hs.mu is held.
 func (hs *hedgedStream) freeLog() {
 	for i := range hs.log {
 		hs.log[i].msg.Free()
@@ -244,7 +241,7 @@ func (hs *hedgedStream) freeLog() {
 	hs.log = nil
 }
 
-// watch waits for the answer to an attempt. It has a goroutine of its own.
+// watch waits for the answer to an attempt. It has its own goroutine.
 func (hs *hedgedStream) watch(h *hedge) {
 	defer hs.wg.Done()
 	if md, _ := h.cs.Header(); md == nil { // the error is always nil
@@ -262,7 +259,7 @@ func (hs *hedgedStream) watch(h *hedge) {
 	}
 }
 
-// lose releases an attempt that the call has not committed to.
+// lose releases an attempt to which the call has not committed.
 func (h *hedge) lose() {
 	h.cancel()
 	h.cs.finish(errNotCommitted)
@@ -270,7 +267,7 @@ func (h *hedge) lose() {
 
 var errNotCommitted = status.Error(codes.Canceled, "rpc: another attempt of the hedged call was answered")
 
-// outcome is how an attempt has ended that has no header.
+// outcome is the result of an attempt that ended without a header.
 func (h *hedge) outcome() (metadata.MD, error) {
 	if err := h.cs.outcome(); err != nil {
 		if err == io.EOF {
@@ -283,11 +280,11 @@ func (h *hedge) outcome() (metadata.MD, error) {
 	return a.trailerMD(), h.cs.failure(st)
 }
 
-// ended decides what follows the end of an attempt without a header.
+// ended decides what follows after an attempt that ended without a header.
 func (hs *hedgedStream) ended(h *hedge) {
 	trailer, err := h.outcome()
 	if err != nil {
-		h.cs.finish(err) // which releases it; its status and trailer stay
+		h.cs.finish(err) // releases it; its status and trailer stay
 	}
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -332,8 +329,7 @@ func (hs *hedgedStream) commit(h *hedge) {
 	hs.more.Broadcast()
 }
 
-// furthest is the attempt that has sent most of the log; a later one only if it has sent
-// more. hs.mu is held.
+// furthest is the attempt that has sent most of the log; among equals the earliest.
 func (hs *hedgedStream) furthest() *hedge {
 	best := hs.hedges[0]
 	for _, h := range hs.hedges {
@@ -353,9 +349,9 @@ func (hs *hedgedStream) decision() *hedge {
 	return hs.winner
 }
 
-// SendMsg sends one message. Until the call has committed it does not wait: the message is
-// kept and sent to every attempt. *tarn.Chain and *tarn.Buffer are sent as they are and
-// emptied. io.EOF says that the call has ended: RecvMsg tells how.
+// SendMsg sends one message. Until the call has committed it does not wait: the message is kept and sent to
+// every attempt. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied. io.EOF means that the call has
+// ended: RecvMsg returns the error.
 func (hs *hedgedStream) SendMsg(v any) error {
 	m, info, err := encodeMessage(hs.cc.opts.pool, hs.info.sender(v), hs.info.compressor, hs.info.maxSend, v)
 	if err != nil {
@@ -366,7 +362,7 @@ func (hs *hedgedStream) SendMsg(v any) error {
 	if hs.closed {
 		hs.mu.Unlock()
 		m.Free()
-		hs.finish(errClosed) // a mistake of the caller's ends the call
+		hs.finish(errClosed) // an incorrect use of the stream ends the call
 		return errClosed
 	}
 	if hs.winner == nil && !hs.over {
@@ -388,8 +384,8 @@ func (hs *hedgedStream) SendMsg(v any) error {
 	return err
 }
 
-// keep puts a message into the log, which sends it. If that is more than may be kept, the
-// call commits. hs.mu is held.
+// keep appends a message to the log, from which it is sent. If that is more than may be kept, the call
+// commits. hs.mu is held.
 func (hs *hedgedStream) keep(e logged) {
 	hs.log = append(hs.log, e)
 	hs.logLen += e.msg.Len()
@@ -408,7 +404,7 @@ func (hs *hedgedStream) keep(e logged) {
 	hs.more.Broadcast()
 }
 
-// CloseSend says that no more messages follow. It returns nil.
+// CloseSend ends the sequence of requests. It returns nil.
 func (hs *hedgedStream) CloseSend() error {
 	hs.mu.Lock()
 	if hs.closed || hs.over {
@@ -427,8 +423,8 @@ func (hs *hedgedStream) CloseSend() error {
 	return w.cs.CloseSend()
 }
 
-// Header waits for the response's header. It is nil, without an error, when the call ended
-// without one; RecvMsg then tells how.
+// Header waits for the response's header. It is nil, without an error, when the call ended without one;
+// RecvMsg then returns the error.
 func (hs *hedgedStream) Header() (metadata.MD, error) {
 	if w := hs.decision(); w != nil {
 		return w.cs.Header()
@@ -458,8 +454,7 @@ func (hs *hedgedStream) committed() *hedge {
 	return hs.winner
 }
 
-// RecvMsg waits for one message. io.EOF says that the call ended well; any other error is
-// its status.
+// RecvMsg waits for one message. io.EOF means that the call succeeded; any other error is its status.
 func (hs *hedgedStream) RecvMsg(v any) error {
 	w := hs.decision()
 	if w == nil {
@@ -475,8 +470,8 @@ func (hs *hedgedStream) RecvMsg(v any) error {
 	return err
 }
 
-// finish ends the call, unless it has ended, and returns when every attempt has given its
-// memory back and the call's options know how it ended.
+// finish ends the call, unless it has ended, and returns when every attempt has freed its memory and the
+// call's options have been told the result.
 func (hs *hedgedStream) finish(err error) {
 	hs.once.Do(func() {
 		hs.mu.Lock()
@@ -494,7 +489,7 @@ func (hs *hedgedStream) finish(err error) {
 		if stop != nil {
 			stop()
 		}
-		for _, h := range hs.hedges { // which changes no more
+		for _, h := range hs.hedges { // does not change any more
 			if h != w {
 				h.lose()
 				continue

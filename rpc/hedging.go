@@ -15,10 +15,9 @@ import (
 // a header, and to the first whose status is not among NonFatalStatusCodes, OK included;
 // the other attempts are then cancelled. A method needs to be safe to run more than once.
 //
-// What a call sends is kept until it commits, up to the limit of
-// grpc.MaxRetryRPCBufferSize (256 KiB unless set); beyond it the call commits to the
-// attempt that has sent the most. A call returns when its other attempts have ended too:
-// none uses memory, a connection's stream or a credential afterwards.
+// Sent messages are kept until the call commits, up to the limit of grpc.MaxRetryRPCBufferSize (256 KiB
+// unless set); beyond it the call commits to the attempt that has sent the most. A call returns when its
+// other attempts have ended too: none uses memory, a connection's stream or a credential afterwards.
 type HedgingPolicy struct {
 	// MaxAttempts is the most attempts of a call, the first included; at least 2.
 	// WithMaxCallAttempts bounds it.
@@ -28,8 +27,7 @@ type HedgingPolicy struct {
 	// grpc-retry-pushback-ms says so; a negative one means that none follows. 0 sends
 	// all attempts at once.
 	HedgingDelay time.Duration
-	// NonFatalStatusCodes are those after which other attempts go on. Any other ends
-	// the call.
+	// NonFatalStatusCodes are those after which other attempts continue. Any other ends the call.
 	NonFatalStatusCodes []codes.Code
 }
 
@@ -40,9 +38,8 @@ func (p *HedgingPolicy) check() error {
 	return nil
 }
 
-// WithHedgingPolicy hedges calls of every method that the service config has neither a
-// retry nor a hedging policy for. NewClient fails if WithRetryPolicy is set too.
-// WithDisableRetry turns hedging off.
+// WithHedgingPolicy hedges calls of every method for which the service config has neither a retry nor a
+// hedging policy. NewClient fails if WithRetryPolicy is set too. WithDisableRetry turns hedging off.
 func WithHedgingPolicy(p HedgingPolicy) DialOption {
 	return dialOption(func(o *dialOptions) { o.hedging = &p })
 }
@@ -65,17 +62,17 @@ func (o *dialOptions) checkPolicies() error {
 	return nil
 }
 
-// afterHedge says what an attempt that has ended does to its call.
+// afterHedge is the effect of an ended attempt on its call.
 type afterHedge uint8
 
 const (
-	commitToIt afterHedge = iota // its status is the call's
-	noMore                       // no other attempt is begun; those under way go on
-	nextAfter                    // the next attempt follows after a time
+	commitToIt afterHedge = iota // its status becomes the call's
+	noMore                       // no further attempt is begun; running ones continue
+	nextAfter                    // the next attempt follows after a delay
 )
 
-// judge decides on an attempt that ended with code. trailer is what the server sent with
-// it. The time is that of nextAfter.
+// judge decides on an attempt that ended with code. trailer is the server's. The duration is the delay of
+// nextAfter.
 func (p *HedgingPolicy) judge(t *throttle, code codes.Code, trailer metadata.MD) (afterHedge, time.Duration) {
 	wait, forbidden := time.Duration(0), false
 	if pushback := trailer[pushbackKey]; len(pushback) > 0 {
@@ -94,6 +91,5 @@ func (p *HedgingPolicy) judge(t *throttle, code codes.Code, trailer metadata.MD)
 	return nextAfter, wait
 }
 
-// pushbackKey is the trailer by which a server says when to try again (gRFC A6,
-// "Pushback").
+// pushbackKey is the trailer in which a server says when to try again (gRFC A6, "Pushback").
 const pushbackKey = "grpc-retry-pushback-ms"

@@ -27,8 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// pipes is a network of net.Pipes, so that a test in a bubble of synctest waits for no
-// system call.
+// pipes is a network of net.Pipes, so that a test in a synctest bubble makes no blocking system call.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -87,8 +86,7 @@ func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f f
 	})
 }
 
-// hedgeLog is a service that notes when each attempt comes, and answers it as its script
-// says.
+// hedgeLog is a service that records when each attempt comes, and answers it as its script says.
 type hedgeLog struct {
 	testService
 	mu     sync.Mutex
@@ -147,7 +145,7 @@ func (l *hedgeLog) times() string {
 	return fmt.Sprint(l.at)
 }
 
-// The acts of a script.
+// The actions of a script.
 func after(d time.Duration, code codes.Code) func(context.Context) error {
 	return func(ctx context.Context) error {
 		t := time.NewTimer(d)
@@ -184,8 +182,7 @@ func hedging(config string) []rpc.DialOption {
 
 const hedgeThree = `{"maxAttempts":3,"hedgingDelay":"1s","nonFatalStatusCodes":["UNAVAILABLE","ABORTED"]}`
 
-// TestHedging: when attempts are sent and what the call's status is (gRFC A6), of unary
-// calls and of streams.
+// TestHedging: when attempts are sent and what the call's status is (gRFC A6), for unary calls and streams.
 func TestHedging(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
@@ -278,7 +275,7 @@ func hedgedCall(ctx context.Context, c pb.TestServiceClient, kind string) error 
 	}
 }
 
-// TestHedgingThrottled: while the client's calls fail, only the first attempt is sent.
+// While the client's calls fail, only the first attempt is sent.
 func TestHedgingThrottled(t *testing.T) {
 	l := newHedgeLog(after(0, codes.Unavailable))
 	opts := []rpc.DialOption{rpc.WithDefaultServiceConfig(`{"retryThrottling":{"maxTokens":4,"tokenRatio":1},
@@ -300,7 +297,7 @@ func TestHedgingThrottled(t *testing.T) {
 			t.Errorf("attempts at %v while throttled", got)
 		}
 		l.at = nil
-		for range 4 { // each success gives a token back
+		for range 4 { // each success returns a token
 			l.script = []func(context.Context) error{after(0, codes.OK)}
 			if err := hedgedCall(t.Context(), c, "unary"); err != nil {
 				t.Fatal(err)
@@ -311,13 +308,12 @@ func TestHedgingThrottled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := l.times(); got != "[0s 1s]" {
-			t.Errorf("attempts at %v after calls that went well", got)
+			t.Errorf("attempts at %v after successful calls", got)
 		}
 	})
 }
 
-// TestHedgingCommitsWhenFull: a call that has sent more than may be kept goes on with one
-// attempt.
+// A call that has sent more than may be kept continues with one attempt.
 func TestHedgingCommitsWhenFull(t *testing.T) {
 	for _, kind := range []string{"unary", "stream"} {
 		t.Run(kind, func(t *testing.T) {
@@ -335,8 +331,7 @@ func TestHedgingCommitsWhenFull(t *testing.T) {
 	}
 }
 
-// TestHedgedStream: messages that are sent while attempts are under way, and after the
-// call has committed.
+// Messages are sent while attempts are running, and after the call has committed.
 func TestHedgedStream(t *testing.T) {
 	var heads [3]chan struct{} // closed when an attempt is to send its header
 	for i := range heads {
@@ -419,8 +414,7 @@ func TestHedgedStream(t *testing.T) {
 	}
 }
 
-// TestHedgedStreamEnds: a hedged call ends with its context and with Close of the client,
-// whatever it is doing.
+// A hedged call ends with its context and with Close of the client, whatever it is doing.
 func TestHedgedStreamEnds(t *testing.T) {
 	for name, end := range map[string]func(cancel context.CancelFunc, cc *rpc.ClientConn){
 		"cancel": func(cancel context.CancelFunc, _ *rpc.ClientConn) { cancel() },
@@ -467,7 +461,7 @@ func TestHedgedStreamEnds(t *testing.T) {
 					}
 				}
 				<-began
-				if doing != "sending much" { // which may have committed to the first attempt
+				if doing != "sending much" { // may have committed to the first attempt
 					<-began
 				}
 				if doing == "nothing" {
@@ -484,7 +478,7 @@ func TestHedgedStreamEnds(t *testing.T) {
 	}
 }
 
-// TestHedgingPolicyChecked: policies that cannot be meant are refused.
+// Invalid policies are refused.
 func TestHedgingPolicyChecked(t *testing.T) {
 	retry := rpc.RetryPolicy{MaxAttempts: 2, InitialBackoff: 1, MaxBackoff: 1, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}}
 	for _, opts := range [][]rpc.DialOption{
@@ -509,8 +503,8 @@ func TestHedgingPolicyChecked(t *testing.T) {
 	})
 }
 
-// TestHedgingReachesOthers: attempts go through the balancer one by one, and each pick's
-// Done and each attempt's statistics are reported once.
+// Attempts go through the balancer one by one, and each pick's Done and each attempt's statistics are
+// reported once.
 func TestHedgingReachesOthers(t *testing.T) {
 	var hits [3]atomic.Int32
 	var addrs []string
@@ -578,8 +572,8 @@ func dialAddrs(t testing.TB, addrs []string, opts ...rpc.DialOption) *rpc.Client
 	return dialTarn(t, "names:///svc", append(opts, rpc.WithResolvers(r))...)
 }
 
-// TestHedgedStreamReceivesAtOnce: a caller that has sent more than may be kept, and then receives
-// before the attempt has begun, is answered by the attempt that its messages went to.
+// A caller that has sent more than may be kept, and then receives before the attempt has begun, gets the
+// answer to the attempt that its messages went to.
 func TestHedgedStreamReceivesAtOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the attempt's goroutine runs after the caller's
 	var handlers atomic.Int32

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// TestHostAndAuthority: what a handler sees of :authority and host (gRFC A41), from both
-// implementations. Of two hosts the stream is refused.
+// Compares the :authority and host that a handler gets (gRFC A41) with both implementations. A stream with
+// two hosts is refused.
 func TestHostAndAuthority(t *testing.T) {
 	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// rawPeer speaks HTTP/2 frame by frame, as no honest peer would.
+// rawPeer sends and receives single HTTP/2 frames, valid or not.
 type rawPeer struct {
 	t    *testing.T
 	nc   net.Conn
@@ -40,7 +40,7 @@ func newRawPeer(t *testing.T, nc net.Conn) *rawPeer {
 	return p
 }
 
-// rawClient connects to a server and shakes hands.
+// rawClient connects to a server and sends the preface.
 func rawClient(t *testing.T, addr string) *rawPeer {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -131,8 +131,7 @@ func (p *rawPeer) answer(id uint32) map[string]string {
 	}
 }
 
-// roundTrip returns when the other side has taken in what was sent; false: it has ended
-// the connection.
+// roundTrip returns when the other side has processed the frames so far; false: it has ended the connection.
 func (p *rawPeer) roundTrip() bool {
 	if p.fr.WritePing(false, [8]byte{}) != nil {
 		return false
@@ -198,7 +197,7 @@ func TestHostileRequests(t *testing.T) {
 					t.Errorf("%s is %q, want %q (all: %v)", k, got[k], v, got)
 				}
 			}
-			// The connection lives, unless HTTP/2 itself was broken.
+			// The connection stays open, unless HTTP/2 itself was violated.
 			if got["rst"] == "" && got["goaway"] == "" {
 				id := p.open(false)
 				p.fr.WriteData(id, true, empty)
@@ -210,8 +209,8 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// TestZipBomb sends a message that is small on the wire and huge decompressed:
-// RESOURCE_EXHAUSTED, and memory follows the limit, not the bomb.
+// A message is small on the wire and huge when decompressed: RESOURCE_EXHAUSTED, and memory is bounded by the
+// limit, not by the decompressed size.
 func TestZipBomb(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	_, addr := startTarn(t, &testService{}, rpc.Pool(pool))
@@ -250,8 +249,8 @@ func TestZipBomb(t *testing.T) {
 	}
 }
 
-// TestManyHalfMessages is a client that begins many messages it says are large,
-// and ends none: the server holds what came, and no goroutine for any of them.
+// A client begins many messages with a large declared length and ends none: the server holds the bytes
+// received, and no goroutine for any of them.
 func TestManyHalfMessages(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	_, addr := startTarn(t, &testService{}, rpc.Pool(pool))
@@ -291,7 +290,7 @@ func rawServer(t *testing.T, f func(p *rawPeer, id uint32)) string {
 	return rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) { f(p, h.StreamID) })
 }
 
-// rawServerOf is rawServer whose f sees the request's header.
+// rawServerOf is rawServer whose f gets the request's header.
 func rawServerOf(t *testing.T, f func(p *rawPeer, h *http2.MetaHeadersFrame)) string {
 	t.Helper()
 	lis := listen(t)
@@ -349,7 +348,7 @@ func TestHostileResponses(t *testing.T) {
 			headers(p, id, true, "grpc-status", "0")
 		}, codes.OK},
 		{"informational without end", func(p *rawPeer, id uint32) {
-			for range 3000 { // of 42 bytes: more than a header list may have
+			for range 3000 { // 42 bytes each: more than a header list may have
 				headers(p, id, false, ":status", "103")
 			}
 			headers(p, id, false, good...)
@@ -428,8 +427,7 @@ func TestHostileResponses(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce is a server that refuses the first stream: the call is made
-// again without anyone knowing.
+// A server refuses the first stream: the call is made again without the caller noticing.
 func TestRefusedOnce(t *testing.T) {
 	reply, _ := proto.Marshal(&pb.SimpleResponse{})
 	addr := rawServer(t, func(p *rawPeer, id uint32) {

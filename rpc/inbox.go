@@ -10,9 +10,8 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 
-// inbox is one direction of a stream on its receiving side: the messages that
-// have come and have not been taken, and how the stream ended. Both ends of a
-// call have one. The connection's reading goroutine fills it; any number of
+// inbox is the receiving side of a stream: the messages that have come and have not been taken, and how the
+// stream ended. Both ends of a call have one. The connection's reading goroutine fills it; any number of
 // goroutines wait on it.
 type inbox struct {
 	limit int    // of a message, in bytes
@@ -20,12 +19,12 @@ type inbox struct {
 
 	mu        sync.Mutex
 	gate      gate
-	source    *h2.Stream // gets its window back; nil before it is known and after close
+	source    *h2.Stream // the stream whose window is given back; nil before it is known and after close
 	in        message.Assembler
 	ungranted int // bytes received whose window has not been given back
 	taken     int // of these, bytes that h2 does not count as unread any more
-	// end is nil while more may come. io.EOF: the peer has sent its last, or more
-	// than will be taken. Otherwise the reason why nothing more comes.
+	// end is nil while more may come. io.EOF: the peer has sent its last message, or further ones are
+	// refused. Otherwise the reason why nothing more comes.
 	end    error
 	closed bool // the owner takes nothing any more; in is freed, now or when placing ends
 	placed bool // the reading goroutine writes to memory of in
@@ -39,7 +38,7 @@ const (
 	onlyOne                // by only, when the stream has ended
 )
 
-// received is a message as it came, or why there is none.
+// received is a message as it came, or the reason why there is none.
 type received struct {
 	msg  message.Message
 	kind message.Kind
@@ -47,7 +46,7 @@ type received struct {
 	err  error
 }
 
-// Violations of the number of messages that a method's kind prescribes.
+// Errors for a number of messages that the method's kind does not allow.
 var (
 	errNoMessage   = errors.New("rpc: the peer ended the stream without a message")
 	errTwoMessages = errors.New("rpc: the peer sent more than one message")
@@ -56,7 +55,7 @@ var (
 // errOver is what next returns when the inbox was closed before the peer ended.
 var errOver = errors.New("rpc: the call is over")
 
-// put takes ownership of b, a piece of what the peer sends. mu is held.
+// put takes ownership of b, the next bytes from the peer. mu is held.
 func (i *inbox) put(b tarn.Buffer) {
 	if i.end != nil || i.closed {
 		b.Free()
@@ -67,28 +66,27 @@ func (i *inbox) put(b tarn.Buffer) {
 	i.arrived(n)
 }
 
-// arrived reacts to n more bytes in i.in. The window of an only message is left to
-// the owner. mu is held.
+// arrived processes n more bytes in i.in. The window of an only message is left to the owner. mu is held.
 func (i *inbox) arrived(n int) {
 	i.ungranted += n
 	missing, size, ok := i.in.Missing()
 	switch {
 	case ok && i.mode == onlyOne && (size > i.limit || i.in.Len() > message.PrefixLen+size):
-		i.finish(io.EOF) // only says what is wrong
+		i.finish(io.EOF) // only returns the error
 		return
 	case ok && (missing == 0 || size > i.limit):
 		if i.mode == onlyOne || i.gate.announce(messageEvent) > 0 {
 			return // it will be taken soon
 		}
 	case i.mode == oneByOne && i.gate.awaited(messageEvent):
-		// It must be possible for the whole message to come.
+		// The window must allow the complete message.
 		i.grant()
 	}
 	i.in.Shrink()
 }
 
-// grant gives back the window of all that has come. mu is held: only then is
-// the stream sure not to be released.
+// grant gives back the window of everything received. mu is held: only then is the stream sure not to be
+// released.
 func (i *inbox) grant() {
 	if i.ungranted == 0 || i.source == nil {
 		return
@@ -102,9 +100,8 @@ func (i *inbox) grant() {
 	i.ungranted, i.taken = 0, 0
 }
 
-// grantFrom is how many bytes of messages are taken before their window is given
-// back: far less than any window, so that the connection's lock is not taken for each
-// small message.
+// grantFrom is how many bytes of messages are taken before their window is given back: much less than any
+// window, but enough that the connection's lock is not taken for each small message.
 const grantFrom = 4 << 10
 
 // grantTaken gives back the window of the messages that have been taken. mu is held.
@@ -115,7 +112,7 @@ func (i *inbox) grantTaken() {
 	}
 }
 
-// finish ends the inbox, once. What has come can still be taken. mu is held.
+// finish ends the inbox, once. Messages that have come can still be taken. mu is held.
 func (i *inbox) finish(why error) {
 	if i.end == nil {
 		i.end = why
@@ -123,15 +120,14 @@ func (i *inbox) finish(why error) {
 	}
 }
 
-// fail ends the inbox because of why, even if the peer has sent its last. mu is
-// held.
+// fail ends the inbox because of why, even if the peer has sent its last message. mu is held.
 func (i *inbox) fail(why error) {
 	i.end = why
 	i.gate.announce(headerEvent | messageEvent | endEvent)
 }
 
-// next waits for the next message and returns it, to be freed. The error says that it is
-// refused, or is the inbox's end: io.EOF, or what finish or fail was called with.
+// next waits for the next message and returns it; the caller frees it. The error is the refusal of the
+// message, or the inbox's end: io.EOF, or the argument of finish or fail.
 func (i *inbox) next() received {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -150,15 +146,15 @@ func (i *inbox) next() received {
 		case i.closed:
 			return received{err: errOver}
 		}
-		if i.in.Len() > 0 { // an incomplete message that must be able to come in whole
+		if i.in.Len() > 0 { // the window must allow the complete message
 			i.grant()
 		}
 		i.gate.wait(&i.mu, messageEvent|endEvent, nil)
 	}
 }
 
-// only takes out the single message of a stream that has ended, to be freed; an error
-// says that there is none, or more than one, or that it is refused. mu is held.
+// only returns the single message of a stream that has ended, for the caller to free; the error says that
+// there is none, or more than one, or that it is refused. mu is held.
 func (i *inbox) only() received {
 	m, kind, size, ok, err := i.in.Next(i.limit)
 	switch {
@@ -187,8 +183,7 @@ func (i *inbox) waitEnd(done <-chan struct{}) bool {
 	return true
 }
 
-// close frees what has come and makes whatever still comes be freed. The stream
-// may be released afterwards.
+// close frees the received bytes, and later ones as they come. The stream may be released afterwards.
 func (i *inbox) close() {
 	i.mu.Lock()
 	i.closeLocked()
@@ -203,12 +198,12 @@ func (i *inbox) closeLocked() {
 	i.gate.announce(headerEvent | messageEvent | endEvent)
 }
 
-// placeFrom is the length in bytes of DATA below which it is taken by put: copying it
-// costs less than finding out where it belongs.
+// placeFrom is the length in bytes of DATA below which it is copied by put: copying costs less than finding
+// its destination.
 const placeFrom = 2 << 10
 
-// place returns where the next bytes go, and keeps that memory until fill or
-// unplace; nil to have them by put. mu is held.
+// place returns the memory for the next bytes, and keeps it until fill or unplace; nil when put is to take
+// them. mu is held.
 func (i *inbox) place(pool *tarn.Pool, grants *message.Allowance, plan *message.Plan) []byte {
 	if i.end != nil || i.closed {
 		return nil
@@ -218,7 +213,7 @@ func (i *inbox) place(pool *tarn.Pool, grants *message.Allowance, plan *message.
 	return b
 }
 
-// fill says that the first n bytes of what place returned have come. mu is held.
+// fill reports that the first n bytes of place's memory have been written. mu is held.
 func (i *inbox) fill(n int) {
 	i.placed = false
 	if i.closed {
@@ -231,8 +226,7 @@ func (i *inbox) fill(n int) {
 	}
 }
 
-// unplace says that nothing was written to what place returned and nothing will
-// be.
+// unplace reports that nothing was written to place's memory and nothing will be.
 func (i *inbox) unplace() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -242,22 +236,22 @@ func (i *inbox) unplace() {
 	}
 }
 
-// placing is a connection's record of the inbox whose memory its reading
-// goroutine writes to. A call that ends meanwhile must not free that memory, and
-// h2 does not say when it will not be written to; the next callback does.
+// placing is a connection's record of the inbox whose memory its reading goroutine writes to. A call that
+// ends meanwhile must not free that memory, and h2 does not report when the writing ends; the next callback
+// shows it.
 type placing struct {
 	now    *inbox
 	grants message.Allowance
 }
 
-// begin notes that b, which is i's, is written to from now on.
+// begin records that b, memory of i, is written to from now on.
 func (p *placing) begin(i *inbox, b []byte) {
 	if len(b) > 0 {
 		p.now = i
 	}
 }
 
-// filled notes that the writing has ended, and i's fill is called.
+// filled records that the writing has ended; the caller calls i.fill.
 func (p *placing) filled() { p.now = nil }
 
 // cancel ends a placement that was not followed by filled.

@@ -15,18 +15,18 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 
-// inboxModel drives an inbox step by step, with goroutines that wait for messages, for
-// the end and for a header, and knows what each of them must see.
+// inboxModel drives an inbox step by step, with goroutines that wait for messages, for the end and for a
+// header, and knows which results each of them may return.
 type inboxModel struct {
 	t      *testing.T
 	pool   *tarn.Pool
 	i      *inbox
 	grants message.Allowance
 
-	// What the peer sends: messages one after the other, whose bytes follow a pattern.
+	// The peer's data: messages one after the other, whose bytes follow a pattern.
 	stream []byte
 	at     int    // bytes of it that have been sent
-	queue  []byte // of these, what the inbox must still hold
+	queue  []byte // of these, bytes that the inbox must still hold
 	end    error
 	closed bool
 	place  []byte // what place has returned, until fill or unplace
@@ -73,7 +73,7 @@ func messagesOf(lengths ...int) (stream []byte) {
 	return stream
 }
 
-// next is what a call of inbox.next returns now; "" if it waits.
+// next is the result of a call of inbox.next now; "" if it waits.
 func (m *inboxModel) next() string {
 	if len(m.queue) >= message.PrefixLen {
 		n := int(binary.BigEndian.Uint32(m.queue[1:]))
@@ -95,7 +95,7 @@ func (m *inboxModel) next() string {
 	return ""
 }
 
-// ended is what a call of waitEnd returns now.
+// ended is the result of a call of waitEnd now.
 func (m *inboxModel) ended() string {
 	if m.end != nil || m.closed {
 		return "true"
@@ -103,7 +103,7 @@ func (m *inboxModel) ended() string {
 	return ""
 }
 
-// moves are what happens to an inbox. Each reports whether it was possible.
+// moves are the operations on an inbox. Each reports whether it was possible.
 var moves = []struct {
 	name string
 	do   func(*inboxModel, *rand.Rand) bool
@@ -127,7 +127,7 @@ var moves = []struct {
 		if len(m.place) == 0 {
 			m.place = nil
 		} else if m.end != nil || m.closed {
-			m.t.Error("an inbox that takes nothing has given memory out")
+			m.t.Error("an inbox that takes nothing has returned memory")
 		}
 		return m.place != nil
 	}},
@@ -157,7 +157,7 @@ var moves = []struct {
 	}},
 	{"finish", func(m *inboxModel, _ *rand.Rand) bool {
 		if m.place != nil {
-			return false // the reading goroutine has given it up before
+			return false // the reading goroutine has given it up
 		}
 		m.i.mu.Lock()
 		m.i.finish(io.EOF)
@@ -228,7 +228,7 @@ var moves = []struct {
 	}},
 }
 
-// rest is how many bytes the message that is being sent still lacks.
+// rest is how many bytes of the current message remain to be sent.
 func (m *inboxModel) rest() int {
 	for at := 0; at < len(m.stream); {
 		at += message.PrefixLen + int(binary.BigEndian.Uint32(m.stream[at+1:]))
@@ -239,7 +239,7 @@ func (m *inboxModel) rest() int {
 	return 0
 }
 
-// put sends n bytes, if there are so many.
+// put sends n bytes, if that many remain.
 func (m *inboxModel) put(n int) bool {
 	if n = min(n, len(m.stream)-m.at); n == 0 || m.place != nil {
 		return false
@@ -252,7 +252,7 @@ func (m *inboxModel) put(n int) bool {
 	return true
 }
 
-// sent notes n more bytes: an inbox that has ended takes none.
+// sent records n more bytes: an inbox that has ended takes none.
 func (m *inboxModel) sent(n int) {
 	if m.end == nil && !m.closed {
 		m.queue = append(m.queue, m.stream[m.at:m.at+n]...)
@@ -260,7 +260,7 @@ func (m *inboxModel) sent(n int) {
 	m.at += n
 }
 
-// move does one move and notes what the goroutines that wait may return now.
+// move makes one move and records the results that waiting goroutines may return now.
 func (m *inboxModel) move(n int, r *rand.Rand) bool {
 	if !moves[n].do(m, r) {
 		return false
@@ -301,7 +301,7 @@ func (m *inboxModel) runAll() {
 	look(m.t, "the wait for a header", &m.header, func(b bool) string { return fmt.Sprint(b) })
 }
 
-// look compares what a goroutine has returned, or that it has not.
+// look compares a goroutine's result, or that it has none.
 func look[T any](t *testing.T, name string, w **inboxWaiter[T], text func(T) string) (r T, ok bool) {
 	if *w == nil {
 		return r, false
@@ -342,7 +342,7 @@ func (m *inboxModel) took(r received) {
 	m.queue = m.queue[message.PrefixLen+n:]
 }
 
-// over ends the model: everyone returns, and nothing is held.
+// over ends the model: every goroutine returns, and no memory is held.
 func (m *inboxModel) over() {
 	if m.place != nil {
 		m.move(moveNamed("unplace"), nil)
@@ -371,8 +371,7 @@ func moveNamed(name string) int {
 	panic(name)
 }
 
-// uncheckedPool is a pool without checks, which take ten times as long: what is left in
-// use is found without.
+// uncheckedPool is a pool without checks, which take ten times as long: leaks are found without them.
 func uncheckedPool(t *testing.T) *tarn.Pool {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Check: tarn.CheckOff})
 	if err != nil {
@@ -381,8 +380,8 @@ func uncheckedPool(t *testing.T) *tarn.Pool {
 	return pool
 }
 
-// TestInboxEverySequence makes every sequence of moves up to a length, with all
-// goroutines blocked between two of them.
+// TestInboxEverySequence makes every sequence of moves up to a length, with all goroutines blocked between
+// two of them.
 func TestInboxEverySequence(t *testing.T) {
 	length := 4
 	if os.Getenv("TARN_LONG") != "" {
@@ -417,8 +416,8 @@ func TestInboxEverySequence(t *testing.T) {
 	})
 }
 
-// advance makes seq the next sequence; one whose move at bad (if not below 0) was
-// impossible has no continuations. false: there is none.
+// advance makes seq the next sequence; one whose move at bad (if not below 0) was impossible has no
+// continuations. false: there is none.
 func advance(seq []int, bad int) bool {
 	d := len(seq) - 1
 	if bad >= 0 {
@@ -440,8 +439,8 @@ func sequence(seq []int) (s []string) {
 	return s
 }
 
-// TestInboxInterleavings makes 10^6 random moves (fewer under the race detector), a
-// quarter of them while goroutines that an earlier one woke may still run.
+// TestInboxInterleavings makes 10^6 random moves (fewer under the race detector), a quarter of them while
+// goroutines that an earlier one woke may still run.
 func TestInboxInterleavings(t *testing.T) {
 	steps := exploredMoves
 	if testing.Short() {
@@ -457,7 +456,7 @@ func TestInboxInterleavings(t *testing.T) {
 				for range 2 + r.IntN(60) {
 					n := r.IntN(len(moves))
 					if name := moves[n].name; (name == "fail" || name == "close" || name == "finish") && r.IntN(8) > 0 {
-						continue // mostly, it goes on
+						continue // mostly, it continues
 					}
 					if m.move(n, r) && r.IntN(4) > 0 {
 						m.runAll()

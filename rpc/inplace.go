@@ -10,21 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// SendInPlace sends the messages of one call without copying their bytes fields of
-// 128 KiB or more, nested and repeated ones included: they go to the socket from where
-// they are. The caller does not change a message, nor the memory of its fields, from
-// SendMsg or Invoke on until done has been called with it. That happens exactly once
-// for each message that was given to SendMsg or Invoke, whatever becomes of the call
-// (sent, failed, cancelled, tried again), and maybe only after these have returned,
-// since what is queued stays queued when a call is cancelled: at the latest when the
-// connection has closed. done is called on a goroutine of its own, or, where nothing is
-// sent in place, within SendMsg or Invoke. An interceptor that does not pass a message on
-// answers for it.
+// SendInPlace sends the messages of one call without copying their bytes fields of 128 KiB or more, nested
+// and repeated ones included: the connection writes them from the caller's memory. The caller must not change
+// a message, nor the memory of its fields, from SendMsg or Invoke on until done has been called with it. done
+// is called exactly once for each message given to SendMsg or Invoke, whether it was sent, failed, cancelled
+// or tried again. The call of done may come after these have returned, since queued data stays queued when a
+// call is cancelled: at the latest when the connection has closed. done is called on its own goroutine, or,
+// when nothing is sent in place, within SendMsg or Invoke. An interceptor that does not pass a message on
+// must call done for it.
 //
-// Messages of codecs other than protobuf, compressed ones, and fields of maps and
-// extensions are copied as without the option. On a connection with TLS the fields are
-// read for encryption from where they are, by records of 16 KiB. Clients of another
-// protocol than gRPC (see [WithProtocol]) fail the call with UNIMPLEMENTED.
+// Messages of codecs other than protobuf, compressed ones, and fields of maps and extensions are copied as
+// without the option. On a connection with TLS the fields are encrypted from the caller's memory, in records
+// of 16 KiB. Clients of another protocol than gRPC (see [WithProtocol]) fail the call with UNIMPLEMENTED.
 func SendInPlace(done func(m any)) grpc.CallOption { return sendInPlace{done: done} }
 
 type sendInPlace struct {
@@ -32,13 +29,11 @@ type sendInPlace struct {
 	done func(any)
 }
 
-// SendMsgInPlace is SendMsg of the server's stream whose context ctx is, without
-// copying bytes fields of 128 KiB or more. The caller does not change m, nor the memory
-// of its fields, until done has been called: exactly once, as [SendInPlace] says, maybe
-// after the handler has returned. Interceptors' SendMsg does not see the message.
-// Requests of methods with lent requests ([LendRequests]) may be part of m, which is
-// therefore copied. The error is SendMsg's, or INTERNAL if ctx is not of a call of a
-// [Server].
+// SendMsgInPlace is SendMsg of the server's stream whose context ctx is, without copying bytes fields of 128
+// KiB or more. The caller must not change m, nor the memory of its fields, until done has been called:
+// exactly once, as for [SendInPlace], possibly after the handler has returned. Interceptors' SendMsg does not
+// get the message. In methods with lent requests ([LendRequests]) m may contain memory of a request, and is
+// therefore copied. The error is SendMsg's, or INTERNAL if ctx is not of a call of a [Server].
 func SendMsgInPlace(ctx context.Context, m any, done func()) error {
 	c := callOf(ctx)
 	if c == nil {
@@ -59,10 +54,10 @@ func (ci *callInfo) sender(v any) message.Codec {
 	if ci.inPlace == nil {
 		return ci.codec
 	}
-	inPlace := ci.inPlace // ci stays off the heap
+	inPlace := ci.inPlace // keeps ci off the heap
 	done := func() { inPlace(v) }
 	switch v.(type) {
-	case nil, *tarn.Chain, *tarn.Buffer: // no codec sees it, and their memory is not the caller's any more
+	case nil, *tarn.Chain, *tarn.Buffer: // no codec is used for them, and their memory is not the caller's any more
 		done()
 		return ci.codec
 	}
@@ -72,8 +67,8 @@ func (ci *callInfo) sender(v any) message.Codec {
 	return message.Told{Codec: ci.codec, Done: done}
 }
 
-// encodeOnce is encodeMessage for the first attempt of a unary call that sends in place,
-// and a further reference to its message for later ones: done is to be called once.
+// encodeOnce is encodeMessage for the first attempt of a unary call that sends in place, and a further
+// reference to the message for later ones, since done must be called once.
 func (c *call) encodeOnce(req any) (message.Message, payloadInfo, error) {
 	if c.encoded == nil {
 		c.tried = true
@@ -92,7 +87,7 @@ type encoded struct {
 	info payloadInfo
 }
 
-// dropEncoded gives up the call's reference to it, after the last attempt.
+// dropEncoded frees the call's reference to it, after the last attempt.
 func (c *call) dropEncoded(req any) {
 	switch {
 	case c.encoded != nil:

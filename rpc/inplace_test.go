@@ -58,8 +58,8 @@ func sums(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{Payload: &pb.Payload{Body: b[:min(1, len(b))]}}, nil
 }
 
-// TestSendInPlace fills a request's memory anew whenever SendInPlace's function was called:
-// what arrives is what was sent, at every size and over every kind of connection.
+// TestSendInPlace overwrites a request's memory whenever SendInPlace's function is called: the received bytes
+// are those sent, at every size and over every kind of connection.
 func TestSendInPlace(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		f := newFaulty(t, kind, &testService{unary: sums})
@@ -80,8 +80,8 @@ func TestSendInPlace(t *testing.T) {
 	})
 }
 
-// TestSendInPlaceEnds: done is called once for each message, whatever becomes of its
-// call, and not before nothing refers to it.
+// done is called once for each message, however its call ends, and not before the last reference to it is
+// gone.
 func TestSendInPlaceEnds(t *testing.T) {
 	big := func() *pb.SimpleRequest { return &pb.SimpleRequest{Payload: payload(3 << 20)} }
 	t.Run("retried", func(t *testing.T) {

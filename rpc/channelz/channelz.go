@@ -28,20 +28,20 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Register serves what is listed in z, and what grpc-go lists, on s.
+// Register registers a service on s that shows the entities in z and grpc-go's own.
 func Register(s grpc.ServiceRegistrar, z *rpc.ChannelzRegistry) {
 	service.RegisterChannelzServiceToServer(Registrar(s, z))
 }
 
-// Registrar registers services on s, and Register's in the place of grpc-go's channelz. It
-// is for grpc-go's package admin:
+// Registrar registers services on s, and Register's in place of grpc-go's channelz. It is for grpc-go's
+// package admin:
 //
 //	cleanup, err := admin.Register(channelz.Registrar(s, &listed))
 func Registrar(s grpc.ServiceRegistrar, z *rpc.ChannelzRegistry) grpc.ServiceRegistrar {
 	return registrar{s, z}
 }
 
-// registrar puts the service of both in the place of grpc-go's.
+// registrar replaces grpc-go's channelz service by the one for both.
 type registrar struct {
 	grpc.ServiceRegistrar
 	z *rpc.ChannelzRegistry
@@ -62,7 +62,7 @@ type server struct {
 	theirs pb.ChannelzServer
 }
 
-// defaultPage is how many results there are at most when a request does not say.
+// defaultPage is the largest number of results when a request sets none.
 const defaultPage = 100
 
 func pageOf(max int64) int {
@@ -210,7 +210,7 @@ func serverOf(s *entity.Server) *pb.Server {
 
 func refOf(s *entity.Socket) *pb.SocketRef { return &pb.SocketRef{SocketId: s.ID, Name: s.Name()} }
 
-// timeOf is nil for what has not happened.
+// timeOf is nil for an event that has not happened.
 func timeOf(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -280,7 +280,7 @@ func addressOf(a net.Addr) *pb.Address {
 	return &pb.Address{Address: &pb.Address_OtherAddress_{OtherAddress: &pb.Address_OtherAddress{Name: a.String()}}}
 }
 
-// securityOf describes TLS as grpc-go does. Of other credentials only the name is known.
+// securityOf describes TLS as grpc-go does. For other credentials it returns the name.
 func securityOf(auth credentials.AuthInfo) *pb.Security {
 	switch a := auth.(type) {
 	case nil:

@@ -97,7 +97,7 @@ func dial(t *testing.T, addr string, z *rpc.ChannelzRegistry) *rpc.ClientConn {
 	return cc
 }
 
-// until calls f until it returns "" and fails with what it returned last.
+// until calls f until it returns "" and fails with its last result.
 func until(t *testing.T, f func() string) {
 	t.Helper()
 	var got string
@@ -109,8 +109,7 @@ func until(t *testing.T, f func() string) {
 	t.Fatal(got)
 }
 
-// use makes calls: five that go well, of them one that streams three messages each way, and
-// two that fail.
+// use makes calls: five that succeed, of which one streams three messages each way, and two that fail.
 func use(t *testing.T, cc grpc.ClientConnInterface) {
 	t.Helper()
 	c := testpb.NewTestServiceClient(cc)
@@ -145,8 +144,8 @@ func use(t *testing.T, cc grpc.ClientConnInterface) {
 	}
 }
 
-// TestEntities: a client, its subchannel and connection, a server, its listener and its
-// connection, with what was counted on each.
+// TestEntities compares a client, its subchannel and connection, a server, its listener and its connection
+// with the calls counted on each.
 func TestEntities(t *testing.T) {
 	var near, far rpc.ChannelzRegistry
 	_, addr := start(t, &far)
@@ -222,7 +221,7 @@ func TestEntities(t *testing.T) {
 		return ""
 	})
 
-	// What is over is listed no longer.
+	// Entities that have ended are not listed any more.
 	cc.Close()
 	until(t, func() string {
 		if _, err := look.GetChannel(bounded(t), &pb.GetChannelRequest{ChannelId: ch.Ref.ChannelId}); status.Code(err) != codes.NotFound {
@@ -238,11 +237,11 @@ func TestEntities(t *testing.T) {
 	})
 }
 
-// TestBesideGRPC: grpc-go's own entities are shown by the same service, page by page.
+// The same service shows grpc-go's own entities, page by page.
 func TestBesideGRPC(t *testing.T) {
 	var z rpc.ChannelzRegistry
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.Channelz(&z))
-	stockservice.RegisterChannelzServiceToServer(channelz.Registrar(s, &z)) // what package admin does
+	stockservice.RegisterChannelzServiceToServer(channelz.Registrar(s, &z)) // package admin does this
 	addr := serve(t, s)
 	stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -302,9 +301,9 @@ func TestBesideGRPC(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestWarnings: what would be without effect is said in grpc-go's log: its own channelz
-// service on a server of rpc, and the environment's filter of binary logs. The log's level is
-// the environment's, which is read when a process starts.
+// Settings without effect are reported in grpc-go's log: its own channelz service on a server of rpc, and the
+// environment's filter for binary logs. The log's level comes from the environment, which is read when a
+// process starts.
 func TestWarnings(t *testing.T) {
 	const child = "TARN_WARNINGS"
 	if os.Getenv(child) != "" {
@@ -331,7 +330,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestSecurity: the sockets of TLS connections say so, on both sides.
+// Sockets of TLS connections have security data, on both sides.
 func TestSecurity(t *testing.T) {
 	var z rpc.ChannelzRegistry
 	cert, roots := testcert.New(t)

@@ -1,5 +1,5 @@
-// Package backoff says how long to wait before the next attempt to connect:
-// the "GRPC Connection Backoff Protocol" with grpc-go's Config.
+// Package backoff computes the wait before the next attempt to connect: the "GRPC Connection Backoff
+// Protocol" with grpc-go's Config.
 package backoff
 
 import (
@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Delay is the time to wait after the given number of failures in a row, with
-// jitter. No failures, no wait. The result never exceeds c.MaxDelay by more
-// than the jitter.
+// Delay is the time to wait after the given number of failures in a row, with jitter; 0 without failures. The
+// result never exceeds c.MaxDelay by more than the jitter.
 func Delay(c backoff.Config, failures int) time.Duration {
 	if failures <= 0 {
 		return 0

@@ -41,8 +41,7 @@ func ServerHeader(l Limits, md metadata.MD, peer net.Addr) *pb.GrpcLogEntry {
 	return e
 }
 
-// Message makes the entry of a message. It keeps data, the message as it is without
-// compression.
+// Message makes the entry of a message. It keeps data, the message without compression.
 func Message(l Limits, typ pb.GrpcLogEntry_EventType, data []byte) *pb.GrpcLogEntry {
 	m := &pb.Message{Length: uint32(len(data)), Data: data}
 	e := Event(typ)
@@ -53,7 +52,7 @@ func Message(l Limits, typ pb.GrpcLogEntry_EventType, data []byte) *pb.GrpcLogEn
 	return e
 }
 
-// ServerTrailer makes the entry of a call's status and trailer, which no limit applies to.
+// ServerTrailer makes the entry of a call's status and trailer, to which no limit applies.
 func ServerTrailer(md metadata.MD, st *status.Status, peer net.Addr) *pb.GrpcLogEntry {
 	t := &pb.Trailer{Metadata: &pb.Metadata{}, StatusCode: uint32(st.Code()), StatusMessage: st.Message()}
 	if p := st.Proto(); p != nil && len(p.Details) > 0 {
@@ -68,8 +67,7 @@ func ServerTrailer(md metadata.MD, st *status.Status, peer net.Addr) *pb.GrpcLog
 	return e
 }
 
-// entries lists metadata by key, as far as the limit goes. "grpc-trace-bin" does not count
-// towards it (gRFC A16).
+// entries lists metadata by key, up to the limit. "grpc-trace-bin" does not count towards it (gRFC A16).
 func entries(l Limits, md metadata.MD) (out []*pb.MetadataEntry, truncated bool) {
 	left := l.Header
 	for _, k := range slices.Sorted(maps.Keys(md)) {
@@ -91,7 +89,7 @@ func entries(l Limits, md metadata.MD) (out []*pb.MetadataEntry, truncated bool)
 	return out, false
 }
 
-// omitted says which keys are the transport's.
+// omitted reports whether a key belongs to the transport.
 func omitted(key string) bool {
 	switch key {
 	case "lb-token", ":path", ":authority", "content-encoding", "content-type", "user-agent", "te":

@@ -1,5 +1,5 @@
-// Package binlog decides which calls a binary log has and makes its entries (gRFC A16, in
-// the form that grpc-go gives them). It knows no connection and no sink.
+// Package binlog decides which calls are in a binary log and makes the entries (gRFC A16, in grpc-go's form).
+// It uses no connection and no sink.
 package binlog
 
 import (
@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Limits is how much of a call is logged, in bytes of metadata and of each message.
+// Limits says how much of a call is logged, in bytes of metadata and of each message.
 type Limits struct{ Header, Message uint64 }
 
-// Unlimited is a limit that cuts nothing off.
+// Unlimited is a limit that truncates nothing.
 const Unlimited = math.MaxUint64
 
-// Filter says which methods are logged. The zero Filter logs none. It is not changed
-// after [ParseFilter].
+// Filter says which methods are logged. The zero Filter logs none. It does not change after [ParseFilter].
 type Filter struct {
 	all      *Limits
 	services map[string]Limits
@@ -30,10 +29,10 @@ var (
 	limitRule  = regexp.MustCompile(`^\{(h(?::(\d+))?)?(;)?(m(?::(\d+))?)?\}$`)
 )
 
-// ParseFilter reads a filter as GRPC_BINARY_LOG_FILTER has it: rules with commas between
-// them, each "*", "service/*", "service/method" or "-service/method", the first three with
-// limits behind them in braces: "{h}", "{h:256}", "{m:256}", "{h;m:256}". Method rules go
-// before service rules and those before "*". An empty filter logs nothing.
+// ParseFilter parses a filter in the syntax of GRPC_BINARY_LOG_FILTER: rules with commas between them, each
+// "*", "service/*", "service/method" or "-service/method", the first three with limits behind them in braces:
+// "{h}", "{h:256}", "{m:256}", "{h;m:256}". Method rules take precedence over service rules and those over
+// "*". An empty filter logs nothing.
 func ParseFilter(text string) (Filter, error) {
 	f := Filter{services: map[string]Limits{}, methods: map[string]Limits{}, excluded: map[string]bool{}}
 	if text == "" {
@@ -111,7 +110,7 @@ func parseLimits(text string) (Limits, error) {
 	return Limits{header, message}, err
 }
 
-// parseLimit reads one limit: what is not named is not logged.
+// parseLimit parses one limit; 0 when it is not named.
 func parseLimit(named, number string) (uint64, error) {
 	switch {
 	case named == "":

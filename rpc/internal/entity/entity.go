@@ -1,7 +1,6 @@
-// Package entity lists what channelz shows: clients, their subchannels, servers and the
-// sockets of both, with what was counted on them (gRFC A14). It knows no connection and no
-// protobuf. Every method of a nil Channel, Subchannel, Server or Socket does nothing, so
-// that what is not listed counts nothing.
+// Package entity holds the data of channelz: clients, their subchannels, servers and the sockets of both,
+// with their counters (gRFC A14). It uses no connection and no protobuf. Every method of a nil Channel,
+// Subchannel, Server or Socket does nothing, so entities that are not listed count nothing.
 package entity
 
 import (
@@ -33,7 +32,7 @@ type Registry struct {
 	sockets     map[int64]*Socket
 }
 
-// add enters e under an identifier of its own. r.mu is held.
+// add enters e under a new identifier. r.mu is held.
 func add[E any](r *Registry, m *map[int64]E, e E) int64 {
 	if *m == nil {
 		*m = map[int64]E{}
@@ -81,7 +80,7 @@ const (
 	Failure
 )
 
-// OutcomeOf is how a call ended that returned err.
+// OutcomeOf is the outcome of a call that returned err.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Success
@@ -93,13 +92,13 @@ func OutcomeOf(err error) Outcome {
 type Event struct {
 	Time        time.Time
 	Description string
-	Subchannel  *Subchannel // whose creation or end it is; or nil
+	Subchannel  *Subchannel // the one created or deleted; or nil
 }
 
 // maxEvents bounds a trace.
 const maxEvents = 30
 
-// Trace is what happened to an entity last.
+// Trace holds the last events of an entity.
 type Trace struct {
 	mu      sync.Mutex
 	created time.Time
@@ -164,7 +163,7 @@ func (c *Channel) End(how Outcome) {
 	}
 }
 
-// SetState notes a client's state.
+// SetState sets a client's state.
 func (c *Channel) SetState(s connectivity.State) {
 	if c != nil {
 		c.state.Store(int32(s))
@@ -175,7 +174,7 @@ func (c *Channel) SetState(s connectivity.State) {
 // State is the client's state.
 func (c *Channel) State() connectivity.State { return connectivity.State(c.state.Load()) }
 
-// Remove takes a client off the list.
+// Remove removes a client from the list.
 func (c *Channel) Remove() {
 	if c == nil {
 		return
@@ -200,7 +199,7 @@ func inOrder[E any](m map[int64]E) []E {
 	return out
 }
 
-// Subchannel is what a balancer connects.
+// Subchannel is a connection to one address that a balancer has asked for.
 type Subchannel struct {
 	of      *Channel
 	ID      int64
@@ -231,7 +230,7 @@ func (c *Channel) AddSubchannel(target string) *Subchannel {
 // Target is the address that the subchannel has tried last.
 func (s *Subchannel) Target() string { return *s.target.Load() }
 
-// SetTarget notes the address that is tried.
+// SetTarget sets the address that is tried.
 func (s *Subchannel) SetTarget(addr string) {
 	if s != nil {
 		s.target.Store(&addr)
@@ -239,7 +238,7 @@ func (s *Subchannel) SetTarget(addr string) {
 	}
 }
 
-// Begin counts a call that the subchannel was picked for.
+// Begin counts a call for which the subchannel was picked.
 func (s *Subchannel) Begin() {
 	if s != nil {
 		s.Calls.begin()
@@ -253,7 +252,7 @@ func (s *Subchannel) End(how Outcome) {
 	}
 }
 
-// SetState notes a subchannel's state and, if it failed, why.
+// SetState sets a subchannel's state and, if it failed, the reason.
 func (s *Subchannel) SetState(st connectivity.State, err error) {
 	if s == nil {
 		return
@@ -269,8 +268,7 @@ func (s *Subchannel) SetState(st connectivity.State, err error) {
 // State is the subchannel's state.
 func (s *Subchannel) State() connectivity.State { return connectivity.State(s.state.Load()) }
 
-// Remove takes a subchannel off the list. A socket that still has calls stays until it
-// ends.
+// Remove removes a subchannel from the list. A socket with running calls stays until it ends.
 func (s *Subchannel) Remove() {
 	if s == nil {
 		return
@@ -328,7 +326,7 @@ func (s *Server) End(how Outcome) {
 	}
 }
 
-// Remove takes a server off the list.
+// Remove removes a server from the list.
 func (s *Server) Remove() {
 	if s == nil {
 		return
@@ -360,14 +358,14 @@ const (
 	ClientSide
 )
 
-// Conn is what a Socket is made of.
+// Conn describes the connection of a Socket.
 type Conn struct {
 	Side          Side
 	Local, Remote net.Addr
-	RemoteName    string // what it is verified as
+	RemoteName    string // the verified name of the peer
 	Auth          credentials.AuthInfo
-	// Windows are how many bytes the peer may send on the connection, and this side; nil
-	// when that is not known.
+	// Windows returns how many bytes the peer and this side may send on the connection; nil when that is not
+	// known.
 	Windows func() (local, remote int64)
 }
 
@@ -418,7 +416,7 @@ func (s *Server) AddListener(addr net.Addr) *Socket {
 	return s.reg.addSocket(s.listeners, Conn{Local: addr})
 }
 
-// Remove takes a socket off the list.
+// Remove removes a socket from the list.
 func (s *Socket) Remove() {
 	if s == nil {
 		return
@@ -429,7 +427,7 @@ func (s *Socket) Remove() {
 	delete(s.in, s.ID)
 }
 
-// Name is what a reference to the socket shows.
+// Name is shown in references to the socket.
 func (s *Socket) Name() string {
 	switch {
 	case s.Local == nil:
@@ -476,8 +474,7 @@ func (s *Socket) LastSent() time.Time { return moment(&s.lastSent) }
 // LastReceived is when the last message was received; zero before the first.
 func (s *Socket) LastReceived() time.Time { return moment(&s.lastRecv) }
 
-// Channels lists clients from an identifier on, at most n of them, and says whether these
-// are the last.
+// Channels lists at most n clients from an identifier on, and reports whether these are the last.
 func (r *Registry) Channels(from int64, n int) ([]*Channel, bool) {
 	return page(r, &r.channels, from, n)
 }

@@ -16,9 +16,8 @@ func ContentType(subtype string) string {
 	return baseContentType + "+" + subtype
 }
 
-// Subtype reads a content-type. ok says whether it is gRPC's at all; the
-// subtype is lower case, and empty when none is given. Both "+" and ";" end the
-// base type, parameters after the subtype are ignored.
+// Subtype parses a content-type. ok reports whether it is one of gRPC's; the subtype is in lower case, and
+// empty when absent. Both "+" and ";" end the base type; parameters after the subtype are ignored.
 func Subtype(contentType string) (subtype string, ok bool) {
 	if len(contentType) < len(baseContentType) || !strings.EqualFold(contentType[:len(baseContentType)], baseContentType) {
 		return "", false
@@ -37,8 +36,8 @@ func Subtype(contentType string) (subtype string, ok bool) {
 	return "", false
 }
 
-// SplitMethod cuts "/package.Service/Method" at its last slash. ok is false
-// for a path without a leading slash or without a second one.
+// SplitMethod splits "/package.Service/Method" at its last slash. ok is false for a path without a leading
+// slash or without a second one.
 func SplitMethod(path string) (service, method string, ok bool) {
 	if path == "" || path[0] != '/' {
 		return "", "", false

@@ -22,7 +22,7 @@ func TestTimeoutEncode(t *testing.T) {
 	} {
 		got := string(AppendTimeout(nil, c.d))
 		if c.d == math.MaxInt64 {
-			// Any unit that fits will do; it must only not be shorter than d.
+			// Any unit is valid; the result must not be shorter than d.
 			back, err := ParseTimeout(got)
 			if err != nil || back != math.MaxInt64 && back < c.d {
 				t.Errorf("AppendTimeout(max) = %q -> %v, %v", got, back, err)

@@ -7,13 +7,11 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// plain reports whether c stands for itself in grpc-message: printable ASCII
-// but for the percent sign.
+// plain reports whether c needs no escape in grpc-message: printable ASCII except the percent sign.
 func plain(c byte) bool { return c >= ' ' && c <= '~' && c != '%' }
 
-// EncodeMessage gives the percent-encoded form of a status message. Bytes that
-// are not UTF-8 are sent as the replacement character, as other gRPC
-// implementations do, so that the peer always decodes valid text.
+// EncodeMessage returns the percent-encoded form of a status message. Bytes that are not UTF-8 become the
+// replacement character, as in other gRPC implementations, so that the peer always decodes valid text.
 func EncodeMessage(msg string) string {
 	i := 0
 	for i < len(msg) && plain(msg[i]) {
@@ -40,8 +38,8 @@ func EncodeMessage(msg string) string {
 	return b.String()
 }
 
-// DecodeMessage undoes EncodeMessage. It never fails: an escape that is cut
-// short or not hexadecimal is kept as it came, as the protocol demands.
+// DecodeMessage reverses EncodeMessage. It never fails: a truncated or non-hexadecimal escape is kept as it
+// is, as the protocol demands.
 func DecodeMessage(msg string) string {
 	if strings.IndexByte(msg, '%') < 0 {
 		return msg

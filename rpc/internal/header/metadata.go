@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ErrMetadata is wrapped by every error about metadata that may not be sent
-// (the caller's fault) or could not be read (the peer's fault).
+// ErrMetadata is wrapped by the errors for metadata that may not be sent, or that a peer encoded wrongly.
 var ErrMetadata = errors.New("rpc: bad metadata")
 
 // binSuffix marks keys whose values are bytes, sent in base64.
@@ -17,8 +16,8 @@ const binSuffix = "-bin"
 // IsBin reports whether values of key are binary.
 func IsBin(key string) bool { return strings.HasSuffix(key, binSuffix) }
 
-// Reserved reports whether key belongs to gRPC or HTTP/2 and is therefore kept
-// out of metadata in both directions. The key must be lower case.
+// Reserved reports whether key belongs to gRPC or HTTP/2 and is therefore excluded from metadata in both
+// directions. The key must be in lower case.
 func Reserved(key string) bool {
 	if key == "" || key[0] == ':' {
 		return true
@@ -39,9 +38,9 @@ func Reserved(key string) bool {
 	return false
 }
 
-// ReceivedAsMetadata reports whether a field that arrived under key is shown to
-// the application. Some reserved keys are: grpc-go shows :authority, content-type,
-// grpc-accept-encoding and user-agent, and interceptors rely on it.
+// ReceivedAsMetadata reports whether a field received under key is passed to the application. Some reserved
+// keys are: grpc-go passes :authority, content-type, grpc-accept-encoding and user-agent, and interceptors
+// rely on it.
 func ReceivedAsMetadata(key string) bool {
 	switch key {
 	case ":authority", "content-type", "grpc-accept-encoding", "user-agent":
@@ -50,8 +49,8 @@ func ReceivedAsMetadata(key string) bool {
 	return !Reserved(key)
 }
 
-// CheckKey returns an error when key may not be sent as metadata: a character
-// outside 0-9 a-z _ - . (upper case is lowered by the caller first).
+// CheckKey returns an error when key may not be sent as metadata: a character outside 0-9 a-z _ - . (the
+// caller has converted it to lower case).
 func CheckKey(key string) error {
 	if key == "" {
 		return fmt.Errorf("%w: caller sent an empty key", ErrMetadata)
@@ -80,8 +79,8 @@ func CheckValue(key, value string) error {
 	return nil
 }
 
-// EncodeValue gives the form in which value of key goes out: base64 without
-// padding for binary keys, itself otherwise.
+// EncodeValue returns the form in which value of key is sent: base64 without padding for binary keys,
+// otherwise itself.
 func EncodeValue(key, value string) string {
 	if !IsBin(key) {
 		return value
@@ -89,10 +88,9 @@ func EncodeValue(key, value string) string {
 	return base64.RawStdEncoding.EncodeToString([]byte(value))
 }
 
-// AppendValues appends to dst the values that arrived under key in one field.
-// A binary field may hold several, joined by commas, padded or not; any other
-// field is one value. It returns dst unchanged with an error that wraps
-// ErrMetadata when a binary value is not base64.
+// AppendValues appends to dst the values received under key in one field. A binary field may hold several,
+// joined by commas, padded or not; any other field is one value. It returns dst unchanged with an error that
+// wraps ErrMetadata when a binary value is not base64.
 func AppendValues(dst []string, key, field string) ([]string, error) {
 	if !IsBin(key) {
 		return append(dst, field), nil
