@@ -139,7 +139,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	return a.seen, r, err
 }
 
-// unaryResult reads the outcome of an attempt that has ended.
+// unaryResult reads the result of an attempt that has ended.
 func (c *call) unaryResult(a *attempt, reply any) error {
 	if c.statsOn() {
 		c.statsInHeader(a)

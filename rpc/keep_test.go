@@ -9,8 +9,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// TestLargeMessagesStay: large messages belong to their receiver, on
-// either side, whatever is received afterwards.
+// Large messages belong to their receiver, on either side, whatever is received afterwards.
 func TestLargeMessagesStay(t *testing.T) {
 	const size, calls = 1<<20 + 100, 6
 	var mu sync.Mutex

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// pinging is what a client's connections are made with, which changes when a server
-// complains of pings (gRFC A8, "Server Enforcement").
+// pinging holds the settings of a client's new connections, which change when a server complains about pings
+// (gRFC A8, "Server Enforcement").
 type pinging struct {
 	now atomic.Pointer[pingingMaker] // nil: the client's first Maker and options
 }
@@ -32,8 +32,8 @@ func (cc *ClientConn) newest() (*h2.Maker, time.Duration) {
 	return cc.maker, every
 }
 
-// tooManyPings makes new connections ping half as often as one that pinged every d. Several
-// connections that are told at once count as one.
+// tooManyPings makes new connections ping half as often as one that pinged every d. Several connections that
+// are closed for it at the same time count as one.
 func (cc *ClientConn) tooManyPings(d time.Duration) {
 	if d <= 0 {
 		return

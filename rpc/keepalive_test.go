@@ -14,9 +14,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// TestTooManyPings: each time a server ends a connection because of its pings, the next one
-// pings half as often (gRFC A8), so that connections last twice as long, until the server is
-// content.
+// Each time a server ends a connection because of its pings, the next one pings half as often (gRFC A8), so
+// that connections last twice as long, until the server accepts them.
 func TestTooManyPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lis := newPipes()
@@ -44,7 +43,7 @@ func TestTooManyPings(t *testing.T) {
 				break
 			}
 		}
-		// 10, 20 and 40 seconds are too often; 80 are not.
+		// 10, 20 and 40 seconds are too often; 80 seconds are not.
 		if len(dialed) != 4 {
 			t.Fatalf("%d connections in an hour, want 4", len(dialed))
 		}

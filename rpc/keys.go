@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// keyProbe learns the key that a package looks its value up with. The keys are
-// unexported types of grpc's packages; knowing them lets one context answer for
-// metadata, peer and transport stream lazily, instead of three context values
-// made for every call whether anyone asks or not.
+// keyProbe learns the context key of another package. The keys are unexported types of grpc's packages; with
+// them one context returns metadata, peer and transport stream lazily, instead of three context values made
+// for every call whether they are used or not.
 type keyProbe struct {
 	context.Context
 	key any

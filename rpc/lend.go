@@ -7,17 +7,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// LendRequests lends requests to handlers: a bytes field of 1 KiB or more, nested and repeated ones
-// included, is a view of the memory it was received in, and no garbage is made of it. Such a field is valid
-// until the response of a unary handler has been encoded, and in a stream until its next RecvMsg or the
-// handler's return; then another request may be there. A handler that keeps a message, passes it to a
-// goroutine or to a cache copies the field first. With checks on (see tarn.CheckLevel) a pool poisons or
-// guards the memory, so that a handler which keeps a view is found in tests.
+// LendRequests lends requests to handlers: a bytes field of 1 KiB or more, nested and repeated ones included, is a
+// view of the memory into which it was received, and makes no garbage. Such a field is valid until the response of a
+// unary handler has been encoded, and in a stream until its next RecvMsg or the handler's return; then the memory may
+// hold another request. A handler that keeps a message, or passes it to a goroutine or a cache, must copy the field
+// first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
+// keeps a view.
 //
-// methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything
-// but long bytes fields is copied as ever; so are fields of maps and extensions, and messages of codecs other
-// than protobuf. Requests that [Server.ServeHTTP] serves are lent as well. It is given before services are
-// registered, as every option is. Interceptors and statistics handlers that keep messages are bound by the same rule.
+// methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything except
+// long bytes fields is copied as usual; so are fields of maps and extensions, and messages of codecs other than
+// protobuf. Requests that [Server.ServeHTTP] serves are lent as well. Interceptors and statistics handlers that keep
+// messages must follow the same rule.
 func LendRequests(methods ...string) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.lendAll = o.lendAll || len(methods) == 0
@@ -30,10 +30,10 @@ func (o *serverOptions) lends(path string) bool {
 }
 
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
-// repeated ones included, are views of received memory, and no garbage is made of them. They are valid
-// until *release is called, and in a stream until the next RecvMsg as well. *release is set when the call
-// begins; the caller calls it when it no longer uses the response, after errors too, and not
-// beside RecvMsg. Calling it again does nothing. Without the call the memory is lost to its pool.
+// repeated ones included, are views of received memory, and make no garbage. They are valid until *release is
+// called, and in a stream only until the next RecvMsg. *release is set when the call begins; the caller calls
+// it when it no longer uses the response, after errors too, and not concurrently with RecvMsg. A second call
+// does nothing. Without the call the pool does not get the memory back.
 func LendResponse(release *func()) grpc.CallOption { return lendResponse{release: release} }
 
 type lendResponse struct {

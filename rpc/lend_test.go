@@ -11,8 +11,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// A lent request is whole while its handler runs, and poisoned when it has returned: the test's pool
-// checks everything.
+// A lent request is intact while its handler runs, and poisoned when it has returned: the test's pool checks
+// everything.
 func TestLendRequests(t *testing.T) {
 	var kept [][]byte
 	svc := &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -28,20 +28,20 @@ func TestLendRequests(t *testing.T) {
 		}
 	}
 	if raceFactor > 1 {
-		return // the memory has another owner, which the detector would say
+		return // the memory has another owner: the race detector would report the read
 	}
-	server.Stop() // the last response has come, which is not yet to say that its memory has been freed
+	server.Stop() // the last response has arrived, but its memory may not have been freed yet
 	for _, b := range kept {
 		if len(b) >= 1<<10 && bytes.Equal(b, body(len(b))) {
-			t.Errorf("a request of %d bytes outlives its handler", len(b))
+			t.Errorf("a request of %d bytes is still intact after its handler", len(b))
 		}
 		if len(b) > 0 && len(b) < 1<<10 && !bytes.Equal(b, body(len(b))) {
-			t.Errorf("a request of %d bytes does not", len(b))
+			t.Errorf("a request of %d bytes is not", len(b))
 		}
 	}
 }
 
-// In a stream a lent message is whole until the next is received.
+// In a stream a lent message is intact until the next is received.
 func TestLendRequestsOfAStream(t *testing.T) {
 	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
 		for {
@@ -76,7 +76,7 @@ func TestLendRequestsOfAStream(t *testing.T) {
 	}
 }
 
-// A lent response is whole until release, which may be called twice and after an error.
+// A lent response is intact until release, which may be called twice and after an error.
 func TestLendResponse(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	c := pb.NewTestServiceClient(dialTarn(t, addr))
@@ -89,7 +89,7 @@ func TestLendResponse(t *testing.T) {
 		release()
 		release()
 		if raceFactor == 1 && n >= 1<<10 && bytes.Equal(out.Payload.GetBody(), body(n)) {
-			t.Errorf("a response of %d bytes outlives its release", n)
+			t.Errorf("a response of %d bytes is still intact after its release", n)
 		}
 	}
 	var release func()
@@ -118,7 +118,7 @@ func TestLendResponseOfAStream(t *testing.T) {
 	}
 }
 
-// A handler that panics, and one that is cut by its deadline, leave no lent memory behind.
+// A handler that panics, and one that is ended by its deadline, leak no lent memory.
 func TestLentRequestsAreFreedOnEveryPath(t *testing.T) {
 	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		switch in.ResponseSize {
@@ -142,10 +142,10 @@ func TestLentRequestsAreFreedOnEveryPath(t *testing.T) {
 		}
 		cancel()
 	}
-	s.Stop() // the pool finds what is left
+	s.Stop() // the pool reports leaks
 }
 
-// Requests that ServeHTTP serves are lent as those of Serve's own protocol are.
+// Requests that ServeHTTP serves are lent like those of Serve.
 func TestLendRequestsOfServeHTTP(t *testing.T) {
 	var kept [][]byte
 	svc := &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -175,12 +175,12 @@ func TestLendRequestsOfServeHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		if raceFactor > 1 {
-			continue // the memory has another owner, which the detector would say
+			continue // the memory has another owner: the race detector would report the read
 		}
 		server.Stop() // as above
 		for _, b := range kept[1:] {
 			if len(b) >= 1<<10 && bytes.Equal(b, body(len(b))) {
-				t.Errorf("%v: a request of %d bytes outlives its handler", p, len(b))
+				t.Errorf("%v: a request of %d bytes is still intact after its handler", p, len(b))
 			}
 		}
 	}

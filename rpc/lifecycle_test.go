@@ -51,7 +51,7 @@ func TestConnectivityAndReconnect(t *testing.T) {
 	wantCode(t, err, codes.Unavailable)
 	waitState(t, cc, connectivity.TransientFailure)
 
-	// WaitForReady sits it out until there is a server.
+	// A call with WaitForReady waits until there is a server.
 	got := make(chan error, 1)
 	go func() {
 		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.WaitForReady(true))
@@ -152,8 +152,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestGracefulStop holds a call open over GracefulStop: it ends well, new ones
-// do not begin.
+// GracefulStop waits for a running call, which succeeds; new ones do not begin.
 func TestGracefulStop(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -222,8 +221,8 @@ func TestStopCancelsHandlers(t *testing.T) {
 	}
 }
 
-// TestConnectionAge lets connections grow old under a stream of calls: none of
-// them fails, because those a server has not begun are made again.
+// TestConnectionAge closes connections by their age during a stream of calls: none of them fails, because
+// calls that a server has not begun are made again.
 func TestConnectionAge(t *testing.T) {
 	_, addr := startTarn(t, &testService{}, rpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond}))
 	cc := dialTarn(t, addr)
@@ -271,7 +270,7 @@ func TestRoundRobin(t *testing.T) {
 		}})
 		addrs = append(addrs, addr)
 	}
-	// The addresses of a name are its A records; here a dialer plays them.
+	// The dialer simulates a name with several A records.
 	var n atomic.Int32
 	cc := dialTarn(t, "dns:///localhost:1", rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
 		rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

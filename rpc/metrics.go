@@ -5,8 +5,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// recorder passes what resolvers and balancers record on to the stats handlers that
-// record metrics, OpenTelemetry's for one.
+// recorder passes the metrics that resolvers and balancers record to the stats handlers that record metrics,
+// such as OpenTelemetry's.
 type recorder struct {
 	estats.MetricsRecorder // grpc-go's marker
 	to                     []estats.MetricsRecorder

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// mirrorName is what the balancer of a stock ClientConn is registered as.
+// mirrorName is the registered name of a stock ClientConn's balancer.
 const mirrorName = "tarn_rpc_mirror"
 
-// _ registers the balancer by which a stock ClientConn shows a client's state: grpc-go
-// finds balancers by name, in a registry that is filled while a program starts.
+// _ registers the balancer by which a stock ClientConn shows a client's state: grpc-go finds balancers by
+// name, in a registry that is filled while a program starts.
 var _ = registerMirror()
 
 func registerMirror() string {
@@ -32,7 +32,7 @@ func (mirrorBuilder) Build(to balancer.ClientConn, opts balancer.BuildOptions) b
 	if !ok {
 		return lostMirror{to: to}
 	}
-	// grpc-go has put its own name behind the library's.
+	// grpc-go has appended its own name to the library's.
 	name, _ := strings.CutSuffix(" "+opts.CustomUserAgent, " grpc-go/"+grpc.Version)
 	if name = strings.TrimSpace(name); name != "" && p.owns == borrowed {
 		p.agent.Store(&agent{name: name + " " + p.cc.opts.userAgent})
@@ -40,8 +40,7 @@ func (mirrorBuilder) Build(to balancer.ClientConn, opts balancer.BuildOptions) b
 	return &mirror{p: p, cc: p.cc, to: to}
 }
 
-// mirror shows a client's state as that of a stock ClientConn, and passes Connect and
-// Close on.
+// mirror shows a client's state as that of a stock ClientConn, and forwards Connect and Close.
 type mirror struct {
 	p  *portal
 	cc *ClientConn
@@ -62,7 +61,7 @@ func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
 
 // show is called with every state of the client, cc.mu held.
 func (m *mirror) show(s connectivity.State) {
-	if s == connectivity.Shutdown { // which a balancer cannot show
+	if s == connectivity.Shutdown { // a balancer cannot report Shutdown
 		m.to.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: errorPicker{ErrClientConnClosing}})
 		return
 	}
@@ -90,14 +89,14 @@ func (m *mirror) Close() {
 	delete(m.cc.watchers, m)
 	m.cc.mu.Unlock()
 	if m.p.owns == owned {
-		_ = m.cc.Close() // closed already is well
+		_ = m.cc.Close() // no error if it is closed already
 	}
 }
 
 var errLostMirror = errors.New("rpc: the transport credentials of rpc.DialOptions have been replaced by an option behind them")
 
-// lostMirror is the balancer of a ClientConn that no client can be found for. Its
-// calls go to the client all the same; its state cannot be shown.
+// lostMirror is the balancer of a ClientConn whose client cannot be found. Its calls nevertheless use the
+// client; its state cannot be shown.
 type lostMirror struct{ to balancer.ClientConn }
 
 // UpdateClientConnState implements balancer.Balancer.

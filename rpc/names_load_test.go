@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// fleet is addresses that a dialer leads to a few servers.
+// fleet is a set of addresses that a dialer maps to a few servers.
 type fleet struct {
 	servers []string
 	dialled atomic.Int64
@@ -68,8 +68,8 @@ func upTo(n int) []int {
 	return out
 }
 
-// TestFleetChangesUnderLoad changes half of many endpoints again and again under 64
-// callers: no call fails. TARN_LONG=1 makes it 1,000 endpoints and 100 changes.
+// TestFleetChangesUnderLoad changes half of many endpoints again and again during calls of 64 callers: no
+// call fails. TARN_LONG=1 makes it 1,000 endpoints and 100 changes.
 func TestFleetChangesUnderLoad(t *testing.T) {
 	endpoints, changes := 100, 20
 	if os.Getenv("TARN_LONG") != "" {

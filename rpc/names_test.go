@@ -58,13 +58,13 @@ func stateOf(bs ...*backend) resolver.State {
 	return s
 }
 
-// dialNames dials a target of a manual resolver's.
+// dialNames dials a target of a manual resolver.
 func dialNames(t testing.TB, r *manual.Resolver, balancer string, opts ...rpc.DialOption) *rpc.ClientConn {
 	return dialTarn(t, r.Scheme()+":///svc", append([]rpc.DialOption{rpc.WithResolvers(r),
 		rpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig":[%s]}`, balancer))}, opts...)...)
 }
 
-// TestBalancers spreads calls with the balancers that grpc-go exports.
+// TestBalancers makes calls with the balancers that grpc-go exports.
 func TestBalancers(t *testing.T) {
 	for _, b := range []struct {
 		name, config string
@@ -92,7 +92,7 @@ func TestBalancers(t *testing.T) {
 				return n
 			}
 			if b.used == 0 {
-				// weighted_target wants addresses that say whose they are.
+				// weighted_target needs addresses with a hierarchy.
 				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
 				wantCode(t, err, codes.Unavailable)
 				return
@@ -109,8 +109,7 @@ func TestBalancers(t *testing.T) {
 	}
 }
 
-// TestRoundRobinIsEven: each backend gets as many calls as any other, however many
-// callers there are.
+// Each backend gets the same number of calls, however many callers there are.
 func TestRoundRobinIsEven(t *testing.T) {
 	bs := startBackends(t, 3)
 	r := manual.NewBuilderWithScheme("names")
@@ -148,7 +147,7 @@ func TestRoundRobinIsEven(t *testing.T) {
 	}
 }
 
-// TestAddressesChangeUnderLoad: no call fails while a resolver changes the addresses.
+// No call fails while a resolver changes the addresses.
 func TestAddressesChangeUnderLoad(t *testing.T) {
 	for _, policy := range []string{`{"round_robin":{}}`, `{"pick_first":{}}`} {
 		t.Run(policy, func(t *testing.T) {
@@ -188,15 +187,14 @@ func TestAddressesChangeUnderLoad(t *testing.T) {
 	}
 }
 
-// waitABit makes room for other goroutines.
+// waitABit lets other goroutines run.
 func waitABit(t testing.TB) {
 	t.Helper()
 	tick := time.NewTimer(time.Millisecond)
 	<-tick.C
 }
 
-// TestSwitchOfBalancers: calls go on while the resolver's service config names one
-// balancer and then another.
+// Calls succeed while the resolver's service config names one balancer and then another.
 func TestSwitchOfBalancers(t *testing.T) {
 	bs := startBackends(t, 2)
 	r := manual.NewBuilderWithScheme("names")
@@ -227,7 +225,7 @@ func TestSwitchOfBalancers(t *testing.T) {
 	}
 }
 
-// TestResolverErrors are what calls fail with, until there are addresses.
+// Calls fail with the resolver's errors until there are addresses.
 func TestResolverErrors(t *testing.T) {
 	b := startBackend(t)
 	r := manual.NewBuilderWithScheme("names")
@@ -250,15 +248,15 @@ func TestResolverErrors(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	// An error after addresses changes nothing for calls.
+	// An error after addresses does not affect calls.
 	r.CC().ReportError(errors.New("closed again"))
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestResolverServiceConfig: the resolver's config sets a method's deadline, a bad one
-// is refused, and WithDisableServiceConfig has it ignored.
+// The resolver's config sets a method's deadline, an invalid one is refused, and WithDisableServiceConfig
+// ignores it.
 func TestResolverServiceConfig(t *testing.T) {
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		if at, _ := ctx.Deadline(); time.Until(at) < 15*time.Second { // the test's own is 20 s
@@ -286,7 +284,7 @@ func TestResolverServiceConfig(t *testing.T) {
 				if c.json != "" {
 					s.ServiceConfig = rc.ParseServiceConfig(c.json)
 				}
-				_ = rc.UpdateState(s) // the error is for resolvers that can do better
+				_ = rc.UpdateState(s) // the error is for resolvers that can use it
 			}
 			cc := dialTarn(t, "names:///svc", append(c.opts, rpc.WithResolvers(r))...)
 			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
@@ -295,7 +293,7 @@ func TestResolverServiceConfig(t *testing.T) {
 	}
 }
 
-// TestTargets: what NewClient takes a target for, next to grpc-go.
+// Compares NewClient's interpretation of targets with grpc-go's.
 func TestTargets(t *testing.T) {
 	r := manual.NewBuilderWithScheme("mine")
 	for _, c := range []struct{ target, canonical, authority string }{
@@ -333,8 +331,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestServiceConfigErrors: a service config of the caller's that cannot be honoured is
-// refused.
+// A service config of the caller that is not supported is refused.
 func TestServiceConfigErrors(t *testing.T) {
 	for _, bad := range []string{
 		`{`, `[]`, `{} {}`, `{"unknown":1}`,

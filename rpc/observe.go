@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ObserveCalls makes [Server.Endpoint] count calls by method and list what calls in
-// progress wait for, which the debug page shows. It takes about a quarter of a
-// microsecond of processor time and one allocation a call (BenchmarkObserve).
+// ObserveCalls makes [Server.Endpoint] count calls by method and list what running calls wait for, which the
+// debug page shows. It takes about a quarter of a microsecond of processor time and one allocation a call
+// (BenchmarkObserve).
 func ObserveCalls() ServerOption {
 	return serverOption(func(o *serverOptions) { o.observe = new(observer) })
 }
@@ -33,14 +33,14 @@ type observer struct {
 	live    map[*observed]struct{}
 }
 
-// otherMethods are the calls of methods beyond maxRoutes, which a proxy may see.
+// otherMethods stands for the methods beyond maxRoutes, of which a proxy may see any number.
 const otherMethods = "(others)"
 
-// doing is what a call in progress is about.
+// doing is what a running call does or waits for.
 type doing uint32
 
 const (
-	working    doing = iota // nothing: a handler or the application works
+	working    doing = iota // waits for nothing: a handler or the application runs
 	connecting              // for a connection
 	opening                 // for the peer to permit a stream, or for its window
 	sending                 // for the peer's window, or for the network
@@ -55,7 +55,7 @@ const (
 	ofClient
 )
 
-// waits says what a call waits for, in the words of the page.
+// waits describes what a call waits for, for the page.
 func (d doing) waits(r role) string {
 	switch d {
 	case connecting:
@@ -76,24 +76,24 @@ func (d doing) waits(r role) string {
 	return "the application"
 }
 
-// observed is one call in progress.
+// observed is one running call.
 type observed struct {
-	of     *observer // nil: only begun is of interest
+	of     *observer // nil: only begun is used
 	method *observedMethod
 	begun  time.Time
 	now    atomic.Uint32 // a doing
 }
 
-// observedMethod is the calls of one method.
+// observedMethod holds the counters of one method.
 type observedMethod struct {
 	started atomic.Uint64
 	active  atomic.Int64
-	codes   [codes.Unauthenticated + 2]atomic.Uint64 // the last is that of other codes
+	codes   [codes.Unauthenticated + 2]atomic.Uint64 // the last counts other codes
 	nanos   atomic.Int64
 	took    [2 * 40]atomic.Uint64 // by duration, two a doubling from a microsecond
 }
 
-// begin notes a call that begins now; nil if nothing is observed.
+// begin records a call that begins now; nil if nothing is observed.
 func (o *observer) begin(method string, d doing) *observed {
 	if o == nil {
 		return nil
@@ -103,7 +103,7 @@ func (o *observer) begin(method string, d doing) *observed {
 	return c
 }
 
-// enlist notes a call that has begun.
+// enlist records a call that has begun.
 func (o *observer) enlist(c *observed, method string, d doing) {
 	c.of = o
 	c.now.Store(uint32(d))
@@ -128,14 +128,14 @@ func (o *observer) enlist(c *observed, method string, d doing) {
 	c.method.active.Add(1)
 }
 
-// set notes what the call does from now on.
+// set records what the call does from now on.
 func (c *observed) set(d doing) {
 	if c != nil {
 		c.now.Store(uint32(d))
 	}
 }
 
-// end notes the call's end.
+// end records the call's end.
 func (c *observed) end(err error) {
 	if c == nil || c.of == nil {
 		return
@@ -150,7 +150,7 @@ func (c *observed) end(err error) {
 	m.codes[min(int(status.Code(err)), len(m.codes)-1)].Add(1)
 }
 
-// slot is where a duration is counted: two slots a doubling, from a microsecond.
+// slot is the index at which a duration is counted: two slots a doubling, from a microsecond.
 func slot(d time.Duration) int {
 	us := uint64(max(d/time.Microsecond, 1))
 	n := 2 * (bits.Len64(us) - 1)
@@ -171,7 +171,7 @@ func seconds(slot int) float64 {
 	return us / 1e6
 }
 
-// report fills in what is known of calls.
+// report fills in the data about calls.
 func (o *observer) report(s *endpoint.State, r role) {
 	if o == nil {
 		return
@@ -238,7 +238,7 @@ func (m *observedMethod) report(name string) endpoint.Method {
 	return out
 }
 
-// quantile is the duration in seconds that so many calls did not exceed.
+// quantile is the duration in seconds that the given share of the calls did not exceed.
 func quantile(took []uint64, all uint64, share float64) float64 {
 	if all == 0 {
 		return 0
@@ -253,8 +253,8 @@ func quantile(took []uint64, all uint64, share float64) float64 {
 	return seconds(len(took) - 1)
 }
 
-// Endpoint is the server's state for the debug page and its metrics: connections, what
-// ended them, and, with [ObserveCalls], calls. It is safe for concurrent use.
+// Endpoint returns the server's state for the debug page and its metrics: connections, why they ended, and,
+// with [ObserveCalls], calls. It is safe for concurrent use.
 func (s *Server) Endpoint() endpoint.State {
 	e := endpoint.State{Kind: "gRPC server"}
 	s.mu.Lock()
@@ -271,9 +271,9 @@ func (s *Server) Endpoint() endpoint.State {
 	return e
 }
 
-// Endpoint is the client's state for the debug page and its metrics, as
-// [Server.Endpoint] is the server's; calls are listed with [WithObserveCalls]. The
-// connections of a client of [WithProtocol] are not listed.
+// Endpoint returns the client's state for the debug page and its metrics, as [Server.Endpoint] does for the
+// server; calls are listed with [WithObserveCalls]. The connections of a client of [WithProtocol] are not
+// listed.
 func (cc *ClientConn) Endpoint() endpoint.State {
 	e := endpoint.State{Kind: "gRPC client", Name: cc.name}
 	if cc.web != nil {

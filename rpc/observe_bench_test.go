@@ -2,7 +2,7 @@ package rpc
 
 import "testing"
 
-// BenchmarkObserve is what ObserveCalls costs a unary call, on one side.
+// BenchmarkObserve measures the cost of ObserveCalls for a unary call, on one side.
 func BenchmarkObserve(b *testing.B) {
 	o := new(observer)
 	b.ReportAllocs()

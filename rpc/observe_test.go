@@ -32,7 +32,7 @@ func waitsOf(e endpoint.State, method string) string {
 	return strings.Join(all, ", ")
 }
 
-// Server and client show their connections, what became of calls, and what those in progress wait for.
+// Server and client show their connections, the results of calls, and what running calls wait for.
 func TestEndpoint(t *testing.T) {
 	held, let := make(chan struct{}), make(chan struct{})
 	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -66,15 +66,15 @@ func TestEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One message there and back: the server's handler waits for the next.
+	// One message each way: the server's handler waits for the next.
 	if err := stream.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	// The client may hear of a call before the server has noted its end, and a handler may run before
-	// the client's Open has returned.
+	// The client may receive a call's status before the server has recorded its end, and a handler may run
+	// before the client's Open has returned.
 	ctx := ctxFor(t)
 	for s.Endpoint().Done != 6 || waitsOf(s.Endpoint(), duplex) != "the client's message" || waitsOf(cc.Endpoint(), unary) != "the server's answer" {
 		if ctx.Err() != nil {

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// DialOption sets a [ClientConn] up. Options carry grpc-go's names and meanings.
+// DialOption configures a [ClientConn]. Options have grpc-go's names and meanings.
 type DialOption struct{ apply func(*dialOptions) }
 
 // dialFunc opens a connection to an address.
@@ -55,13 +55,13 @@ type dialOptions struct {
 	idleTimeout    time.Duration
 	acceptEncoding []string
 
-	noResolverConfig bool // service configs come from WithDefaultServiceConfig alone
+	noResolverConfig bool // only WithDefaultServiceConfig sets service configs
 	noHealthCheck    bool
 	callLog          *CallLog          // nil: none
 	channelz         *ChannelzRegistry // nil: not listed
 
 	protocol     Protocol
-	roundTripper http.RoundTripper // nil: the client connects by itself
+	roundTripper http.RoundTripper // nil: the client makes its own connections
 	httpGet      bool
 	observe      *observer // nil: calls are not observed
 }
@@ -85,8 +85,8 @@ func dialOption(f func(*dialOptions)) DialOption { return DialOption{f} }
 // WithPool makes the client take its memory from p instead of tarn.Shared.
 func WithPool(p *tarn.Pool) DialOption { return dialOption(func(o *dialOptions) { o.pool = p }) }
 
-// WithTransportCredentials sets the credentials of connections. One is required:
-// insecure.NewCredentials says that plaintext is meant.
+// WithTransportCredentials sets the credentials of connections. They are required: insecure.NewCredentials
+// selects plaintext.
 func WithTransportCredentials(c credentials.TransportCredentials) DialOption {
 	return dialOption(func(o *dialOptions) { o.creds = c })
 }
@@ -96,8 +96,8 @@ func WithPerRPCCredentials(c credentials.PerRPCCredentials) DialOption {
 	return dialOption(func(o *dialOptions) { o.perRPC = append(o.perRPC, c) })
 }
 
-// WithContextDialer opens connections with f. The address is as the target
-// resolves it; that of a Unix socket has "unix:" in front.
+// WithContextDialer opens connections with f. The address is the one that the target resolves to; that of a
+// Unix socket begins with "unix:".
 func WithContextDialer(f func(ctx context.Context, addr string) (net.Conn, error)) DialOption {
 	return dialOption(func(o *dialOptions) { o.dialer = f })
 }
@@ -110,7 +110,7 @@ func WithUserAgent(s string) DialOption {
 // WithAuthority sets the :authority of calls and the name TLS verifies.
 func WithAuthority(a string) DialOption { return dialOption(func(o *dialOptions) { o.authority = a }) }
 
-// WithDefaultCallOptions puts opts in front of those of each call.
+// WithDefaultCallOptions adds opts in front of those of each call.
 func WithDefaultCallOptions(opts ...grpc.CallOption) DialOption {
 	return dialOption(func(o *dialOptions) { o.callOptions = append(o.callOptions, opts...) })
 }
@@ -121,13 +121,13 @@ func WithKeepaliveParams(p keepalive.ClientParameters) DialOption {
 	return dialOption(func(o *dialOptions) { o.keepalive = p })
 }
 
-// WithConnectParams sets how long to wait between and for attempts to connect.
+// WithConnectParams sets the backoff between attempts to connect and their time limit.
 func WithConnectParams(p grpc.ConnectParams) DialOption {
 	return dialOption(func(o *dialOptions) { o.connect = p })
 }
 
-// WithInitialWindowSize sets the receive window of a stream in bytes; it still
-// grows when it is what limits the server. Values below 64 KiB are ignored.
+// WithInitialWindowSize sets the receive window of a stream in bytes; it still grows when it limits the
+// server. Values below 64 KiB are ignored.
 func WithInitialWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.window = largeWindow(n) })
 }
@@ -138,7 +138,7 @@ func WithInitialConnWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.connWindow = largeWindow(n) })
 }
 
-// WithStaticStreamWindowSize sets the receive window of a stream and keeps it so.
+// WithStaticStreamWindowSize sets the receive window of a stream, which then does not grow.
 func WithStaticStreamWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.window, o.fixedWindow = largeWindow(n), true })
 }
@@ -146,8 +146,8 @@ func WithStaticStreamWindowSize(n int32) DialOption {
 // WithStaticConnWindowSize sets the receive window of a connection.
 func WithStaticConnWindowSize(n int32) DialOption { return WithInitialConnWindowSize(n) }
 
-// WithMaxHeaderListSize bounds the header list of a response in bytes as HTTP/2
-// counts them; 64 KiB unless set.
+// WithMaxHeaderListSize bounds the header list of a response in bytes, counted as in HTTP/2; 64 KiB unless
+// set.
 func WithMaxHeaderListSize(n uint32) DialOption {
 	return dialOption(func(o *dialOptions) { o.maxHeaderList = int(min(n, math.MaxInt32)) })
 }
@@ -184,18 +184,16 @@ func WithStatsHandler(h stats.Handler) DialOption {
 	})
 }
 
-// WithDefaultServiceConfig is the service config, in JSON, of a target whose resolver
-// has none. Understood are loadBalancingConfig and loadBalancingPolicy (any balancer
-// that is registered with grpc's package balancer), retryThrottling,
-// healthCheckConfig, and in methodConfig name, waitForReady, timeout,
-// maxRequestMessageBytes, maxResponseMessageBytes, retryPolicy and hedgingPolicy. NewClient fails on
-// anything else rather than ignoring it.
+// WithDefaultServiceConfig is the service config, in JSON, of a target whose resolver has none. Supported are
+// loadBalancingConfig and loadBalancingPolicy (any balancer that is registered with grpc's package balancer),
+// retryThrottling, healthCheckConfig, and in methodConfig name, waitForReady, timeout,
+// maxRequestMessageBytes, maxResponseMessageBytes, retryPolicy and hedgingPolicy. NewClient fails on anything
+// else rather than ignoring it.
 func WithDefaultServiceConfig(json string) DialOption {
 	return dialOption(func(o *dialOptions) { o.serviceConfig = json })
 }
 
-// WithRetryPolicy retries calls of every method that the service config has no
-// policy for.
+// WithRetryPolicy retries calls of every method for which the service config has no policy.
 func WithRetryPolicy(p RetryPolicy) DialOption {
 	return dialOption(func(o *dialOptions) { o.retry = &p })
 }

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// WithResolvers adds resolvers for this client alone. They go before those of grpc's
-// package resolver.
+// WithResolvers adds resolvers for this client alone. They take precedence over those of grpc's package
+// resolver.
 func WithResolvers(rs ...resolver.Builder) DialOption {
 	return dialOption(func(o *dialOptions) { o.resolvers = append(o.resolvers, rs...) })
 }
@@ -29,35 +29,35 @@ func WithDisableHealthCheck() DialOption {
 // NO_PROXY). With a [WithContextDialer] none is used either.
 func WithNoProxy() DialOption { return dialOption(func(o *dialOptions) { o.noProxy = true }) }
 
-// WithLocalDNSResolution makes the client resolve a dns target also where the
-// environment names a proxy for it, which otherwise resolves it.
+// WithLocalDNSResolution makes the client resolve a dns target even if the environment names a proxy for it,
+// which otherwise resolves it.
 func WithLocalDNSResolution() DialOption {
 	return dialOption(func(o *dialOptions) { o.localDNS = true })
 }
 
-// WithCredentialsBundle takes the credentials of connections and of calls from b. It
-// is given in place of [WithTransportCredentials].
+// WithCredentialsBundle takes the credentials of connections and of calls from b. It replaces
+// [WithTransportCredentials].
 func WithCredentialsBundle(b credentials.Bundle) DialOption {
 	return dialOption(func(o *dialOptions) { o.bundle = b })
 }
 
-// WithReadBufferSize is accepted for grpc-go's sake and has no effect: a connection
-// reads into buffers of the pool, and holds none while it waits.
+// WithReadBufferSize is accepted for compatibility with grpc-go and has no effect: a connection reads into
+// buffers of the pool, and holds none while it waits.
 func WithReadBufferSize(int) DialOption { return dialOption(func(*dialOptions) {}) }
 
-// WithWriteBufferSize is accepted for grpc-go's sake and has no effect: a connection
-// writes messages from where they are.
+// WithWriteBufferSize is accepted for compatibility with grpc-go and has no effect: a connection writes
+// messages from their own memory.
 func WithWriteBufferSize(int) DialOption { return dialOption(func(*dialOptions) {}) }
 
-// WithSharedWriteBuffer is accepted for grpc-go's sake and has no effect: there is no
-// write buffer to share.
+// WithSharedWriteBuffer is accepted for compatibility with grpc-go and has no effect: there is no write
+// buffer to share.
 func WithSharedWriteBuffer(val bool) DialOption { return dialOption(func(*dialOptions) {}) }
 
-// WithChannelzParentID is accepted for grpc-go's sake and has no effect: a client is
-// listed in channelz (see [WithChannelz]) as one that has no parent.
+// WithChannelzParentID is accepted for compatibility with grpc-go and has no effect: a client is listed in
+// channelz (see [WithChannelz]) without a parent.
 func WithChannelzParentID(channelz.Identifier) DialOption { return dialOption(func(*dialOptions) {}) }
 
-// useBundle takes the credentials out of the bundle, if there is one.
+// useBundle sets the credentials of the bundle, if there is one.
 func (o *dialOptions) useBundle() error {
 	if o.bundle == nil {
 		return nil

@@ -6,10 +6,9 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// InTapHandle calls h when the header of a call has come, before a handler is started
-// and before a unary request is read. An error refuses the call: its own status, or
-// PERMISSION_DENIED. h runs on the goroutine that reads the connection and must not
-// wait. It panics when set twice.
+// InTapHandle calls h when the header of a call has arrived, before a handler is started and before a unary
+// request is read. An error refuses the call: with its own status, or PERMISSION_DENIED. h runs on the
+// goroutine that reads the connection and must not block. It panics when set twice.
 func InTapHandle(h tap.ServerInHandle) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.tap != nil {
@@ -19,23 +18,23 @@ func InTapHandle(h tap.ServerInHandle) ServerOption {
 	})
 }
 
-// HeaderTableSize is accepted for grpc-go's sake and has no effect: the table in which
-// a connection keeps the header fields of its peer has HTTP/2's initial 4096 bytes.
+// HeaderTableSize is accepted for compatibility with grpc-go and has no effect: the table of a peer's header
+// fields has HTTP/2's initial 4096 bytes.
 func HeaderTableSize(uint32) ServerOption { return serverOption(func(*serverOptions) {}) }
 
-// ReadBufferSize is accepted for grpc-go's sake and has no effect: a connection reads
-// into buffers of the pool, and holds none while it waits.
+// ReadBufferSize is accepted for compatibility with grpc-go and has no effect: a connection reads into
+// buffers of the pool, and holds none while it waits.
 func ReadBufferSize(int) ServerOption { return serverOption(func(*serverOptions) {}) }
 
-// WriteBufferSize is accepted for grpc-go's sake and has no effect: a connection
-// writes messages from where they are.
+// WriteBufferSize is accepted for compatibility with grpc-go and has no effect: a connection writes messages
+// from their own memory.
 func WriteBufferSize(int) ServerOption { return serverOption(func(*serverOptions) {}) }
 
-// SharedWriteBuffer is accepted for grpc-go's sake and has no effect: there is no
-// write buffer to share.
+// SharedWriteBuffer is accepted for compatibility with grpc-go and has no effect: there is no write buffer to
+// share.
 func SharedWriteBuffer(val bool) ServerOption { return serverOption(func(*serverOptions) {}) }
 
-// tap asks InTapHandle's function about a call that begins.
+// tap calls InTapHandle's function for a call that begins.
 func (c *serverCall) tap() *refusal {
 	f := c.conn.srv.opts.tap
 	if f == nil {

@@ -22,7 +22,7 @@ const (
 	defaultIdleWorkers       = 1024
 )
 
-// ServerOption sets a [Server] up. Options carry grpc-go's names and meanings.
+// ServerOption configures a [Server]. Options have grpc-go's names and meanings.
 type ServerOption struct{ apply func(*serverOptions) }
 
 type serverOptions struct {
@@ -79,54 +79,50 @@ func Creds(c credentials.TransportCredentials) ServerOption {
 	return serverOption(func(o *serverOptions) { o.creds = c })
 }
 
-// MaxRecvMsgSize is the most bytes a message may have, checked both as received
-// and after decompression; 4 MiB unless set. A larger one ends its call with
-// RESOURCE_EXHAUSTED.
+// MaxRecvMsgSize is the largest length of a received message in bytes, checked before and after
+// decompression; 4 MiB unless set. A larger one ends its call with RESOURCE_EXHAUSTED.
 func MaxRecvMsgSize(n int) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxRecv = n })
 }
 
-// RequestMemory bounds the memory in bytes that one connection takes for unary requests
-// which have not come whole; 256 MiB unless set, and at least 1 MiB. Their handlers have
-// not started, so nothing else bounds it but the calls that a connection may have. Up to
-// an eighth of n requests arrive side by side, beyond that some at a time, in the order
-// in which they began. A request for whose first window (256 KiB, or InitialWindowSize)
-// there is no room any more ends with REFUSED_STREAM, which clients may try again. grpc-go has
-// no such bound.
+// RequestMemory bounds the memory in bytes that one connection takes for incomplete unary requests; 256 MiB
+// unless set, and at least 1 MiB. Their handlers have not started, so nothing else bounds it but the number
+// of calls that a connection may have. Up to an eighth of n, requests arrive concurrently; beyond that some
+// at a time, in the order in which they began. A request for whose first window (256 KiB, or
+// InitialWindowSize) there is no memory left ends with REFUSED_STREAM, which clients may try again. grpc-go
+// has no such limit.
 func RequestMemory(n int) ServerOption {
 	return serverOption(func(o *serverOptions) { o.gatherMost = max(n, 1<<20) })
 }
 
-// MaxSendMsgSize is the most bytes a message may have on its way out;
-// math.MaxInt32 unless set.
+// MaxSendMsgSize is the largest length of a sent message in bytes; math.MaxInt32 unless set.
 func MaxSendMsgSize(n int) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxSend = n })
 }
 
-// MaxConcurrentStreams bounds the calls in progress on one connection, running
-// handlers included; 4096 unless set (grpc-go: no bound).
+// MaxConcurrentStreams bounds the running calls of one connection, running handlers included; 4096 unless set
+// (grpc-go: no limit).
 func MaxConcurrentStreams(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxStreams = int(min(n, math.MaxInt32)) })
 }
 
-// MaxResets is how many more calls than have ended in order a client may reset on one
-// connection before their handlers have started, or break; 1000 unless set. Beyond it the
-// connection is read no faster than 5,000 such resets a second, and ends with
-// ENHANCE_YOUR_CALM when that has gone on for 20 milliseconds times n, or when 500 calls a
-// second are broken. Resets of calls whose handler has started, or whose deadline has
-// passed, do not count. grpc-go has no such bound.
+// MaxResets is how many calls, beyond the number that have ended normally, a client may reset on one
+// connection before their handlers have started, or break; 1000 unless set. Beyond it the connection is read
+// no faster than 5,000 such resets a second, and ends with ENHANCE_YOUR_CALM when that has lasted for 20
+// milliseconds times n, or when 500 calls a second are broken. Resets of calls whose handler has started, or
+// whose deadline has passed, do not count. grpc-go has no such limit.
 func MaxResets(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxResets = int(min(n, math.MaxInt32)) })
 }
 
-// MaxHeaderListSize bounds the header list of a request in bytes as HTTP/2
-// counts them; 64 KiB unless set (grpc-go: 16 MiB).
+// MaxHeaderListSize bounds the header list of a request in bytes, counted as in HTTP/2; 64 KiB unless set
+// (grpc-go: 16 MiB).
 func MaxHeaderListSize(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxHeaderList = int(n) })
 }
 
-// InitialWindowSize sets the receive window of a stream in bytes; it still grows
-// when it is what limits the peer. Values below 64 KiB are ignored.
+// InitialWindowSize sets the receive window of a stream in bytes; it still grows when it limits the peer.
+// Values below 64 KiB are ignored.
 func InitialWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.window = largeWindow(n) })
 }
@@ -137,7 +133,7 @@ func InitialConnWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.connWindow = largeWindow(n) })
 }
 
-// StaticStreamWindowSize sets the receive window of a stream and keeps it so.
+// StaticStreamWindowSize sets the receive window of a stream, which then does not grow.
 func StaticStreamWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.window, o.fixedWindow = largeWindow(n), true })
 }
@@ -215,24 +211,24 @@ func UnknownServiceHandler(h grpc.StreamHandler) ServerOption {
 	return serverOption(func(o *serverOptions) { o.unknown = h })
 }
 
-// ConnectionTimeout bounds the set-up of a connection, TLS handshake and HTTP/2
-// preface included; 120 s unless set.
+// ConnectionTimeout bounds the set-up of a connection, including TLS handshake and HTTP/2 preface; 120 s
+// unless set.
 func ConnectionTimeout(d time.Duration) ServerOption {
 	return serverOption(func(o *serverOptions) { o.connTimeout = d })
 }
 
-// ForceServerCodec uses c for every message whatever the content subtype.
+// ForceServerCodec uses c for every message, whatever the content subtype.
 func ForceServerCodec(c encoding.Codec) ServerOption {
 	return serverOption(func(o *serverOptions) { o.codec = message.V1{C: c, Subtype: c.Name()} })
 }
 
-// ForceServerCodecV2 uses c for every message whatever the content subtype.
+// ForceServerCodecV2 uses c for every message, whatever the content subtype.
 func ForceServerCodecV2(c encoding.CodecV2) ServerOption {
 	return serverOption(func(o *serverOptions) { o.codec = message.V2{C: c} })
 }
 
-// NumStreamWorkers says how many idle handler goroutines are kept warm for the
-// next calls; 1024 unless set. They end after a while without work.
+// NumStreamWorkers says how many idle handler goroutines are kept for the next calls; 1024 unless set. They
+// end after some time without work.
 func NumStreamWorkers(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.idleWorkers = int(min(n, math.MaxInt32)) })
 }
@@ -242,21 +238,19 @@ func WaitForHandlers(wait bool) ServerOption {
 	return serverOption(func(o *serverOptions) { o.waitHandlers = wait })
 }
 
-// PanicFunc is called for a panic in a handler or interceptor with the method, the
-// value, and the stack. It is called on the handler's goroutine.
+// PanicFunc is called for a panic in a handler or interceptor, on the handler's goroutine, with the method,
+// the value, and the stack.
 type PanicFunc func(method string, value any, stack []byte)
 
-// PanicHandler installs a hook for panics in handlers. With or without it, the
-// call ends with INTERNAL and the process lives; without it the panic is logged
-// by package grpclog.
+// PanicHandler sets the function that is called for panics in handlers. With or without it, the call ends
+// with INTERNAL and the process continues; without it package grpclog logs the panic.
 func PanicHandler(f PanicFunc) ServerOption {
 	return serverOption(func(o *serverOptions) { o.onPanic = f })
 }
 
-// AcceptCompressors names the compressors offered to peers in
-// grpc-accept-encoding beside the usual ones (gzip, zstd, snappy, deflate), each
-// while it is registered with package encoding: grpc-go's registry can be asked
-// for a name but not for its names.
+// AcceptCompressors names further compressors to offer in grpc-accept-encoding beside the usual ones (gzip,
+// zstd, snappy, deflate), each while it is registered with package encoding: grpc-go's registry can look up a
+// name but not list its names.
 func AcceptCompressors(names ...string) ServerOption {
 	return serverOption(func(o *serverOptions) { o.acceptEncoding = append(o.acceptEncoding, names...) })
 }

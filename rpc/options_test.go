@@ -63,13 +63,13 @@ func TestMutualTLSAndCredentials(t *testing.T) {
 	if err != nil || out.Username != want {
 		t.Fatalf("%v, %v", out, err)
 	}
-	// The name of an override must be on the certificate.
+	// The certificate must contain the name of an override.
 	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.CallAuthority("127.0.0.1")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.CallAuthority("evil.test"))
 	wantCode(t, err, codes.Unavailable)
-	// A server that cannot be verified is not talked to.
+	// No call is made to a server that cannot be verified.
 	_, err = pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{})))).
 		UnaryCall(ctxFor(t), &pb.SimpleRequest{})
 	wantCode(t, err, codes.Unavailable)
@@ -152,7 +152,7 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 	if len(ends) != 3 || ends[0] != nil || status.Code(ends[1]) != codes.Unimplemented || ends[2] != nil {
 		t.Fatal(ends)
 	}
-	// Data for interceptors means nothing here and does no harm.
+	// Data for interceptors is ignored here.
 	type custom struct{ grpc.EmptyCallOption }
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, custom{}, grpc.EmptyCallOption{}, grpc.StaticMethod(), grpc.MaxRetryRPCBufferSize(1)); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestSetSendCompressor(t *testing.T) {
 	}
 }
 
-// events is a stats handler that writes down what it is told.
+// events is a stats handler that records its calls.
 type events struct {
 	mu   sync.Mutex
 	seen []string
@@ -214,8 +214,8 @@ func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TestStatsParity makes the same calls with grpc-go and with Tarn on both sides,
-// and compares what stats handlers are told.
+// TestStatsParity makes the same calls with grpc-go and with Tarn on both sides, and compares the calls of
+// stats handlers.
 func TestStatsParity(t *testing.T) {
 	run := func(dial func(e *events, addr string) grpc.ClientConnInterface, start func(e *events) string) (cl, sv []string) {
 		ce, se := &events{done: make(chan struct{}, 10)}, &events{done: make(chan struct{}, 10)}
@@ -247,7 +247,7 @@ func TestStatsParity(t *testing.T) {
 		return addr
 	})
 	if len(gc) < 10 {
-		t.Fatalf("grpc-go itself told only %q", gc)
+		t.Fatalf("grpc-go itself reported only %q", gc)
 	}
 	if !slices.Equal(gc, tc) {
 		t.Errorf("client:\ngrpc %q\ntarn %q", gc, tc)
@@ -257,8 +257,8 @@ func TestStatsParity(t *testing.T) {
 	}
 }
 
-// kinds sorts the events, whose order across goroutines differs, and leaves out
-// what only some versions tell.
+// kinds sorts the events, whose order across goroutines differs, and removes those that only some versions
+// report.
 func kinds(seen []string) []string {
 	out := slices.DeleteFunc(slices.Clone(seen), delayedPick)
 	slices.Sort(out)
@@ -307,7 +307,7 @@ func TestRawMessages(t *testing.T) {
 	}
 }
 
-// TestConnectionTimeout is a client that connects and says nothing.
+// A client connects and sends nothing.
 func TestConnectionTimeout(t *testing.T) {
 	_, addr := startTarn(t, &testService{}, rpc.ConnectionTimeout(30*time.Millisecond))
 	nc, err := net.Dial("tcp", addr)

@@ -12,9 +12,8 @@ const (
 	loadMessage = "xds.data.orca.v3.OrcaLoadReport"
 )
 
-// serverLoad is the load report in a trailer, nil without one. The message's type is
-// looked up rather than imported: a program without it has no balancer that could
-// read it.
+// serverLoad is the load report in a trailer, nil without one. The message's type is looked up rather than
+// imported: a program that does not link it has no balancer that could read it.
 func serverLoad(trailer metadata.MD) any {
 	vs := trailer[loadKey]
 	if len(vs) == 0 {
@@ -26,7 +25,7 @@ func serverLoad(trailer metadata.MD) any {
 	}
 	m := typ.New().Interface()
 	if proto.Unmarshal([]byte(vs[len(vs)-1]), m) != nil {
-		return nil // as in grpc-go: a report that cannot be read is none
+		return nil // as in grpc-go: a malformed report is ignored
 	}
 	return m
 }

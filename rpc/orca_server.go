@@ -11,25 +11,24 @@ import (
 	"google.golang.org/grpc"
 )
 
-// CallMetricsServerOption reports the load of each call (ORCA, gRFC A51) as grpc-go's option
-// does, which it is made of:
+// CallMetricsServerOption reports the load of each call (ORCA, gRFC A51) like grpc-go's option, which is its
+// argument:
 //
 //	rpc.NewServer(rpc.CallMetricsServerOption(orca.CallMetricsServerOption(provider)))
 //
-// Handlers find the recorder with orca.CallMetricsRecorderFromContext. orca.Register serves
-// reports out of band and takes a *Server. It panics if o has no interceptor of unary calls:
-// then it is not that option.
+// Handlers get the recorder from orca.CallMetricsRecorderFromContext. orca.Register serves out-of-band
+// reports and takes a *Server. It panics if o has no interceptor of unary calls: then it is another option.
 //
-// The option is taken, rather than the provider, so that this package does not import
-// package orca and the xDS messages that it needs.
+// The argument is the option, rather than the provider, so that this package does not import package orca and
+// the xDS messages that it needs.
 func CallMetricsServerOption(o grpc.ServerOption) ServerOption {
 	i := unaryInterceptorOf(o)
 	if i == nil {
 		panic("rpc: caller gave CallMetricsServerOption an option that is not orca.CallMetricsServerOption's")
 	}
 	stream := func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		// The unary interceptor does for a stream what orca's does: it puts a recorder into
-		// the context and sets the trailer by the context that it was given.
+		// The unary interceptor does for a stream what orca's does: it adds a recorder to the context and
+		// sets the trailer by that context.
 		_, err := i(s.Context(), nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: info.FullMethod}, func(ctx context.Context, _ any) (any, error) {
 			return nil, handler(srv, &streamIn{s, ctx})
 		})
@@ -51,9 +50,9 @@ func (s *streamIn) Context() context.Context { return s.ctx }
 
 var errProbed = errors.New("rpc: found out")
 
-// unaryInterceptorOf finds the interceptor that an option sets, nil when it sets none.
-// Options are opaque: a server that is made with this one is asked to serve one call, in
-// this process and without a connection, and the generated handler is given its interceptor.
+// unaryInterceptorOf returns the interceptor that an option sets, nil when it sets none. Options are opaque:
+// a server made with this one serves one call, in this process and without a connection, and the generated
+// handler gets its interceptor.
 func unaryInterceptorOf(o grpc.ServerOption) (found grpc.UnaryServerInterceptor) {
 	s := grpc.NewServer(o)
 	defer s.Stop()

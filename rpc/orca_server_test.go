@@ -12,8 +12,8 @@ import (
 
 type recorderKey struct{}
 
-// likeOrca is an option made as orca's is: an interceptor puts something into the context
-// and sets the trailer when the handler has returned. interop uses orca's own.
+// likeOrca is an option made as orca's is: an interceptor adds a value to the context and sets the trailer
+// when the handler has returned. interop uses orca's own.
 func likeOrca() grpc.ServerOption {
 	return grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		n := new(int)
@@ -25,8 +25,7 @@ func likeOrca() grpc.ServerOption {
 	})
 }
 
-// TestCallMetricsServerOption: the interceptor of grpc-go's option runs for unary calls and
-// streams; an option without one is refused.
+// The interceptor of grpc-go's option runs for unary calls and streams; an option without one is refused.
 func TestCallMetricsServerOption(t *testing.T) {
 	report := func(ctx context.Context) {
 		if n, ok := ctx.Value(recorderKey{}).(*int); ok {

@@ -19,10 +19,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestFloodOfCalls sends many complete requests at once. The reading goroutine
-// holds back while handlers start, so that there are far fewer goroutines than the
-// 4096 calls that a connection may have: those that start, 128, and those that wait
-// for their answer to be sent.
+// TestFloodOfCalls sends many complete requests at once. The reading goroutine slows down while handlers
+// start, so that there are far fewer goroutines than the 4096 calls that a connection may have: those that
+// start, 128, and those that wait for their answer to be sent.
 func TestFloodOfCalls(t *testing.T) {
 	var most atomic.Int32
 	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -34,7 +33,7 @@ func TestFloodOfCalls(t *testing.T) {
 	before := runtime.NumGoroutine()
 	_, addr := startTarn(t, svc)
 	p := rawClient(t, addr)
-	go func() { // take the answers in, so that they do not wait
+	go func() { // read the answers, so that they do not wait
 		for {
 			if _, err := p.fr.ReadFrame(); err != nil {
 				return
@@ -54,19 +53,19 @@ func TestFloodOfCalls(t *testing.T) {
 	}
 }
 
-// anyPings lets a client send PINGs as it likes.
+// anyPings sets no limit for a client's PINGs.
 var anyPings = rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 1, PermitWithoutStream: true})
 
-// dripper sends DATA as far as the server's windows go, on many streams.
+// dripper sends DATA as far as the server's windows allow, on many streams.
 type dripper struct {
 	*rawPeer
 	mu     sync.Mutex
 	conn   int            // the connection's window
 	stream map[uint32]int // the streams' windows
-	window int            // what a stream starts with
+	window int            // the initial window of a stream
 	reset  map[uint32]bool
 	pongs  chan struct{}
-	ends   atomic.Int32 // streams that the server has ended well
+	ends   atomic.Int32 // streams that the server has ended without a reset
 }
 
 func newDripper(t *testing.T, addr string) *dripper {
@@ -144,7 +143,7 @@ func (d *dripper) wasReset(id uint32) bool {
 	return d.reset[id]
 }
 
-// sync waits until the server has taken in what was sent.
+// sync waits until the server has processed the frames so far.
 func (d *dripper) sync() {
 	d.t.Helper()
 	if err := d.fr.WritePing(false, [8]byte{}); err != nil {
@@ -155,8 +154,7 @@ func (d *dripper) sync() {
 	}
 }
 
-// send sends up to n bytes of msg on a stream, and returns how many its windows
-// let through.
+// send sends up to n bytes of msg on a stream, and returns how many the windows allowed.
 func (d *dripper) send(id uint32, msg []byte, end bool) int {
 	d.mu.Lock()
 	n := min(len(msg), 16384, d.conn, d.stream[id])
@@ -176,8 +174,8 @@ func (d *dripper) send(id uint32, msg []byte, end bool) int {
 	return max(n, 0)
 }
 
-// TestOneByteHoldsLittle sends a byte on each of many streams, one read apart: a
-// byte must not hold the buffer that it was read with.
+// TestOneByteHoldsLittle sends one byte on each of many streams, each in a separate read: a byte must not
+// hold the buffer into which it was read.
 func TestOneByteHoldsLittle(t *testing.T) {
 	const streams = 1000
 	for _, method := range []string{"UnaryCall", "FullDuplexCall"} {
@@ -203,9 +201,8 @@ func TestOneByteHoldsLittle(t *testing.T) {
 	}
 }
 
-// TestOneByteHoldsLittleOnClients is the same for responses of a server that sends one
-// byte of each: to unary calls, to streams that are not read yet, and to streams that
-// RecvMsg waits on.
+// TestOneByteHoldsLittleOnClients does the same for responses: to unary calls, to streams that are not read
+// yet, and to streams that RecvMsg waits on.
 func TestOneByteHoldsLittleOnClients(t *testing.T) {
 	const streams = 1000
 	calls := map[string]func(ctx context.Context, c pb.TestServiceClient){
@@ -262,10 +259,9 @@ func TestOneByteHoldsLittleOnClients(t *testing.T) {
 	}
 }
 
-// TestGatheredRequests begins more large unary requests than a connection gathers
-// and sends all that the windows let through: what is held is bounded, whatever
-// the number of streams, and when the requests go on each of them completes. Those that
-// RequestMemory leaves no room for are refused.
+// TestGatheredRequests begins more large unary requests than a connection gathers and sends as much as the
+// windows allow: the memory is bounded, whatever the number of streams, and when the requests continue each
+// of them completes. Those for which RequestMemory has no space left are refused.
 func TestGatheredRequests(t *testing.T) {
 	streams := 300
 	if raceFactor > 1 || testing.Short() {
@@ -283,9 +279,8 @@ func TestGatheredRequests(t *testing.T) {
 	})
 }
 
-// gatherRequests sends all but the last byte of so many requests of size bytes, checks that
-// no more than bound bytes are in use, completes the requests and returns how many were
-// refused.
+// gatherRequests sends all but the last byte of the given number of requests of size bytes, checks that no
+// more than bound bytes are in use, completes the requests and returns how many were refused.
 func gatherRequests(t *testing.T, streams, size int, bound int64, opts ...rpc.ServerOption) (refused int) {
 	t.Helper()
 	pool := tarntest.NewPool(t)
@@ -307,7 +302,7 @@ func gatherRequests(t *testing.T, streams, size int, bound int64, opts ...rpc.Se
 	for range streams {
 		sent[d.begin()] = 0
 	}
-	// Everyone sends all but the last bytes as far as possible.
+	// Each stream sends all but the last bytes as far as possible.
 	round := func(upTo int) (progress int) {
 		for id, at := range sent {
 			n := d.send(id, msg[at:upTo], upTo == len(msg))
@@ -344,7 +339,7 @@ func gatherRequests(t *testing.T, streams, size int, bound int64, opts ...rpc.Se
 	return d.refused()
 }
 
-// TestManyLargeRequests is what that is for grpc-go's client: no call fails.
+// TestManyLargeRequests does this with grpc-go's client: no call fails.
 func TestManyLargeRequests(t *testing.T) {
 	const calls, size = 60, 4<<20 - 100
 	pool := tarntest.NewPool(t)

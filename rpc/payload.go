@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// encodeMessage returns the framed and, if comp is not nil, compressed message of
-// v, to be freed. Raw messages (*tarn.Chain, *tarn.Buffer) pass the codec by; their
-// memory is taken on every path.
+// encodeMessage returns the framed and, if comp is not nil, compressed message of v, for the caller to free.
+// Raw messages (*tarn.Chain, *tarn.Buffer) bypass the codec; it takes ownership of their memory on every
+// path.
 func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, v any) (message.Message, payloadInfo, error) {
 	m, raw := takeRaw(v)
 	if !raw && v != nil { // an untyped nil is an empty message, as in grpc-go
@@ -42,7 +42,7 @@ func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 	return m, info, nil
 }
 
-// takeRaw takes the bytes out of a raw message.
+// takeRaw moves the bytes out of a raw message.
 func takeRaw(v any) (m message.Message, ok bool) {
 	switch v := v.(type) {
 	case *tarn.Chain:
@@ -56,9 +56,8 @@ func takeRaw(v any) (m message.Message, ok bool) {
 	return m, false
 }
 
-// decodeMessage decompresses r's message if need be, fills v, and frees the
-// message, or, if lease is not nil, leaves it to lease. It returns the length of the
-// plain message.
+// decodeMessage decompresses r's message if needed, fills v, and frees the message or, if lease is not nil,
+// leaves it to lease. It returns the length of the uncompressed message.
 func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, lease *message.Lease, v any) (int, error) {
 	m := r.msg
 	r.msg = message.Message{}
@@ -97,8 +96,8 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 	return size, nil
 }
 
-// unmarshal takes ownership of m. A protobuf message does not reach the heap: only
-// what is called through the interface does.
+// unmarshal takes ownership of m. A protobuf message does not escape to the heap, as it is not passed through
+// the interface.
 func unmarshal(codec message.Codec, m message.Message, v any) error {
 	if p, ok := codec.(message.Proto); ok {
 		err := p.Unmarshal(&m, v)
@@ -111,8 +110,7 @@ func unmarshal(codec message.Codec, m message.Message, v any) error {
 	return err
 }
 
-// count words the violations of how many messages one side may send, as grpc-go
-// does.
+// count holds the error texts for a wrong number of messages, in grpc-go's words.
 type count struct{ none, many string }
 
 var (
@@ -124,7 +122,7 @@ var (
 		many: "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"}
 )
 
-// status is the status error for what kept a message from being received.
+// status is the status error for the reason why no message was received.
 func (r *received) status(limit int, n count) error {
 	switch {
 	case errors.Is(r.err, message.ErrTooLarge):

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// pickers is the balancer's picker, until it has another.
+// pickers holds the balancer's current picker.
 type pickers struct {
 	picker  balancer.Picker // nil while the client is IDLE or resolving
-	changed chan struct{}   // closed when another has taken its place
+	changed chan struct{}   // closed when another replaces it
 }
 
 func newPickers(p balancer.Picker) *pickers {
@@ -56,7 +56,7 @@ func (p errorPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 // pick is a balancer's choice for one attempt.
 type pick struct {
 	conn *clientConn
-	done func(balancer.DoneInfo) // or nil; called once, when the attempt has ended
+	done func(balancer.DoneInfo) // may be nil; called once, when the attempt has ended
 	md   metadata.MD             // for the request's header
 	how  pickKind
 }
@@ -69,8 +69,8 @@ const (
 	dropped          // the balancer has ended the call: it is not tried again
 )
 
-// pick asks the balancer for a connection, and waits while it has none. Without
-// waitForReady it fails with UNAVAILABLE while the target cannot be reached.
+// pick asks the balancer for a connection, and waits while it has none. Without waitForReady it fails with
+// UNAVAILABLE while the target cannot be reached.
 func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pick, error) {
 	if ci.only != nil {
 		return pick{conn: ci.only}, ci.only.usable()
@@ -88,8 +88,8 @@ func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pi
 	return cc.pickSlow(ctx, method, ci, p)
 }
 
-// connOf is the connection of a pick, nil when it is gone: the pick is then over,
-// and another picker is on its way.
+// connOf returns the connection of a pick; nil when it has ended: then the pick is invalid, and another
+// picker follows.
 func connOf(r *balancer.PickResult) *clientConn {
 	if s, ok := r.SubConn.(*subConn); ok {
 		if c := s.conn.Load(); c != nil {
@@ -103,7 +103,7 @@ func connOf(r *balancer.PickResult) *clientConn {
 }
 
 func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers) (pick, error) {
-	var last error // the picker's, of a call that waits for a better one
+	var last error // the picker's error for a call that waits for another picker
 	for {
 		if seen.picker == nil {
 			if err := cc.leaveIdle(); err != nil {
@@ -135,11 +135,11 @@ func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo,
 	}
 }
 
-// pickVerdict says what a picker's error does to a call.
+// pickVerdict says what a picker's error means for a call.
 type pickVerdict uint8
 
 const (
-	pickDrops pickVerdict = iota // it is the call's status
+	pickDrops pickVerdict = iota // it becomes the call's status
 	pickFails                    // UNAVAILABLE
 )
 
@@ -181,7 +181,7 @@ func waited(ctx context.Context, last error) error {
 	return status.Errorf(st.Code(), "%s while waiting for connections to become ready: latest balancer error: %v", st.Message(), last)
 }
 
-// connection picks one for the next attempt and checks what depends on it.
+// connection picks one for the next attempt and checks the conditions that depend on it.
 func (c *call) connection() (*clientConn, error) {
 	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
 	p, err := c.cc.pick(c.tagged, c.method, &c.info)
@@ -206,7 +206,7 @@ func (c *call) connection() (*clientConn, error) {
 	return p.conn, nil
 }
 
-// attemptEnded reports to the balancer how an attempt ended.
+// attemptEnded reports the end of an attempt to the balancer.
 func (c *call) attemptEnded(a *attempt, err error) {
 	if a != nil && a.st != nil {
 		a.conn.counted(a, err)
@@ -232,7 +232,7 @@ func (c *call) pickEnded(info balancer.DoneInfo) {
 	}
 }
 
-// usable is an error when no call can begin on c.
+// usable returns an error when no call can begin on c.
 func (c *clientConn) usable() error {
 	select {
 	case <-c.gone:

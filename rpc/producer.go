@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// producer is something that a balancer runs on a subConn's connection, the listener
-// to out-of-band load reports for one, until the state of the subConn changes.
+// producer is an object that a balancer runs on a subConn's connection, such as the listener to out-of-band
+// load reports, until the state of the subConn changes.
 type producer struct {
 	p     balancer.Producer
 	stop  func()
@@ -78,11 +78,11 @@ func (o onSubConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 	if err != nil {
 		return nil, err
 	}
-	on.c.own.Add(1) // and no less when it ends: that is when the connection is of no more use
+	on.c.own.Add(1) // one less when it ends, which is when the connection is not needed any more
 	return o.s.act.cc.newStream(ctx, desc, method, append(opts[:len(opts):len(opts)], on))
 }
 
-// onConn makes a call use one connection and no other.
+// onConn makes a call use a given connection.
 type onConn struct {
 	grpc.EmptyCallOption
 	c *clientConn

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Protocol is what a client speaks on its connections.
+// Protocol is a client's protocol.
 type Protocol uint8
 
 const (
@@ -43,34 +43,31 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("Protocol(%d)", uint8(p))
 }
 
-// ErrProtocol is wrapped by NewClient's errors about options that the protocol of
-// [WithProtocol] cannot honour. It is the caller's.
+// ErrProtocol is wrapped by NewClient's errors for options that the protocol of [WithProtocol] does not
+// support.
 var ErrProtocol = errors.New("rpc: an option does not go with the client's protocol")
 
-// WithProtocol makes the client speak another protocol than gRPC, where a proxy lets
-// nothing else through. Stubs, interceptors, statistics, call options, compressors,
-// limits, deadlines, metadata, status details, and retries of unary calls work as with
-// gRPC; streams are not tried again.
+// WithProtocol makes the client use another protocol than gRPC, for proxies that allow nothing else. Stubs,
+// interceptors, statistics, call options, compressors, limits, deadlines, metadata, status details, and
+// retries of unary calls work as with gRPC; streams are not tried again.
 //
-// The target is dns:///name:port, plain name:port, passthrough:///address, a Unix
-// socket, or a URL, "https://host/prefix", whose path goes before those of methods. The
-// server at the other end balances the load: resolvers, balancers and health checks of
-// the client are refused with [ErrProtocol]. The client's state is READY until Close.
+// The target is dns:///name:port, plain name:port, passthrough:///address, a Unix socket, or a URL,
+// "https://host/prefix", whose path precedes those of methods. The server balances the load: resolvers,
+// balancers and health checks of the client are refused with [ErrProtocol]. The client's state is READY until
+// Close.
 //
-// Over TLS, ALPN selects HTTP/2 or HTTP/1.1. grpc's credentials offer "h2" alone, unless
-// their tls.Config's NextProtos name "http/1.1" too. Without TLS the client speaks
-// HTTP/1.1; for HTTP/2, pass an h2http.Transport to [WithRoundTripper]. A stream in both
-// directions needs HTTP/2 and fails with UNIMPLEMENTED over HTTP/1.1. Keepalive and
-// window sizes hold for HTTP/2. The JSON codec, grpc.CallContentSubtype("json"), is
-// there without being registered. grpc.CallAuthority fails the call.
-// Statistics handlers are called for calls and not for connections.
+// Over TLS, ALPN selects HTTP/2 or HTTP/1.1. grpc's credentials offer "h2" alone, unless their tls.Config's
+// NextProtos include "http/1.1". Without TLS the client uses HTTP/1.1; for HTTP/2, pass an h2http.Transport
+// to [WithRoundTripper]. A bidirectional stream needs HTTP/2 and fails with UNIMPLEMENTED over HTTP/1.1.
+// Keepalive and window sizes apply to HTTP/2. The JSON codec, grpc.CallContentSubtype("json"), need not be
+// registered. grpc.CallAuthority fails the call. Statistics handlers are called for calls and not for
+// connections.
 func WithProtocol(p Protocol) DialOption { return dialOption(func(o *dialOptions) { o.protocol = p }) }
 
-// WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then
-// makes the connections: the target must be a URL, and options about connections and
-// transport credentials are refused with [ErrProtocol]. rt must not decompress
-// responses that it did not ask to be compressed, follow redirects, or keep a request's
-// body after it has closed it. Close of the client leaves rt open.
+// WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then makes the
+// connections: the target must be a URL, and options for connections and transport credentials are refused
+// with [ErrProtocol]. rt must not decompress responses unless it asked for compression, follow redirects, or
+// keep a request's body after closing it. Close of the client leaves rt open.
 func WithRoundTripper(rt http.RoundTripper) DialOption {
 	return dialOption(func(o *dialOptions) { o.roundTripper = rt })
 }
@@ -81,8 +78,7 @@ func WithRoundTripper(rt http.RoundTripper) DialOption {
 // descriptor must be linked in.
 func WithHTTPGet() DialOption { return dialOption(func(o *dialOptions) { o.httpGet = true }) }
 
-// webClient is what a client of another protocol than gRPC has in place of a resolver,
-// a balancer and connections.
+// webClient replaces the resolver, balancer and connections in a client of another protocol than gRPC.
 type webClient struct {
 	cc     *ClientConn
 	speaks dialectMaker
@@ -95,7 +91,7 @@ type webClient struct {
 	auth   atomic.Pointer[credentials.AuthInfo] // of the last connection
 }
 
-// configureWeb sets up a client that speaks another protocol than gRPC.
+// configureWeb sets up a client of another protocol than gRPC.
 func (cc *ClientConn) configureWeb() (err error) {
 	o := &cc.opts
 	w := &webClient{cc: cc, get: o.httpGet}
@@ -140,12 +136,11 @@ func (cc *ClientConn) configureWeb() (err error) {
 	return cc.intercept()
 }
 
-// refuseNames refuses what only a client of gRPC has, or only one without
-// WithRoundTripper.
+// refuseNames refuses options that only a client of gRPC has, or only one without WithRoundTripper.
 func (o *dialOptions) refuseNames() error {
 	var cfg jsonConfig
 	if o.serviceConfig != "" {
-		// parseServiceConfig says what is malformed.
+		// parseServiceConfig reports syntax errors.
 		_ = json.Unmarshal([]byte(o.serviceConfig), &cfg)
 	}
 	for _, no := range []struct {
@@ -178,7 +173,7 @@ func (o *dialOptions) refuseNames() error {
 	return nil
 }
 
-// target reads where requests go, and returns the address to connect to.
+// target parses the URL or target, and returns the address to connect to.
 func (w *webClient) target(name string) (addr string, err error) {
 	cc, o := w.cc, &w.cc.opts
 	if u, perr := url.Parse(name); perr == nil && (u.Scheme == "http" || u.Scheme == "https") {
@@ -238,8 +233,8 @@ func (w *webClient) security() error {
 	return nil
 }
 
-// authInfo is what per-RPC credentials see of the connection. Before the first
-// one it says what every connection will be.
+// authInfo is the AuthInfo for per-RPC credentials. Before the first connection it describes what every
+// connection will have.
 func (w *webClient) authInfo() credentials.AuthInfo {
 	if a := w.auth.Load(); a != nil {
 		return *a

@@ -19,8 +19,7 @@ func proxyFor(address string) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 }
 
-// proxiedNames resolves a dns target that a proxy stands before to its own name: the
-// proxy looks it up.
+// proxiedNames resolves a dns target for which there is a proxy to its own name: the proxy looks it up.
 type proxiedNames struct{ resolver.Builder }
 
 // Build implements resolver.Builder.
@@ -36,7 +35,7 @@ func (p proxiedNames) Build(t resolver.Target, cc resolver.ClientConn, opts reso
 	return oneAddress(cc, addr)
 }
 
-// withPort completes the endpoint of a dns target: port 443, on this machine.
+// withPort completes the endpoint of a dns target: the default port is 443, the default host this machine.
 func withPort(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -110,8 +109,8 @@ func connectThrough(ctx context.Context, nc net.Conn, proxy *url.URL, address, a
 	return &readAhead{nc, r}, nil
 }
 
-// readAhead is a connection of which the first bytes have been read already: what a
-// server sends before the client does.
+// readAhead is a connection whose first bytes have been read already: those that a server sends before the
+// client.
 type readAhead struct {
 	net.Conn
 	r *bufio.Reader

@@ -23,7 +23,7 @@ func metadataOf(ctx context.Context) (metadata.MD, bool) { return metadata.FromI
 
 func statusError(c codes.Code) error { return status.Error(c, "as the test wants it") }
 
-// connectProxy answers CONNECT and leads every tunnel to one address.
+// connectProxy answers CONNECT and connects every tunnel to one address.
 type connectProxy struct {
 	addr  string
 	mu    sync.Mutex
@@ -81,7 +81,7 @@ func (p *connectProxy) serve(t *testing.T, nc net.Conn, to string) {
 
 func isProxyChild() bool { return os.Getenv("TARN_PROXY_CHILD") != "" }
 
-// runChild runs one test of this binary with more environment.
+// runChild runs one test of this binary with additional environment variables.
 func runChild(t *testing.T, test string, env ...string) {
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v")
 	cmd.Env = append(os.Environ(), env...)
@@ -90,8 +90,8 @@ func runChild(t *testing.T, test string, env ...string) {
 	}
 }
 
-// runProxyChild calls through the proxy, which is left out for what NO_PROXY names, by
-// WithNoProxy, and for loopback addresses.
+// runProxyChild makes calls through the proxy, which is not used for the names in NO_PROXY, with WithNoProxy,
+// and for loopback addresses.
 func runProxyChild(t *testing.T) {
 	c := pb.NewTestServiceClient(dialTarn(t, "svc.invalid:443"))
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {

@@ -10,10 +10,9 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// TestRapidReset is CVE-2023-44487: a client opens calls and resets them at
-// once. However many it opens, no more handlers run than the server allows at a
-// time, because a call counts until its handler has returned; and the server
-// ends the connection.
+// TestRapidReset is CVE-2023-44487: a client opens calls and resets them at once. However many it opens, no
+// more handlers run than the server allows concurrently, because a call counts until its handler has
+// returned; and the server ends the connection.
 func TestRapidReset(t *testing.T) {
 	const limit = 10
 	var running, most atomic.Int32
@@ -23,7 +22,7 @@ func TestRapidReset(t *testing.T) {
 		defer running.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		<-release // a handler that does not look at its context
+		<-release // a handler that ignores its context
 		return &pb.SimpleResponse{}, nil
 	}}
 	_, addr := startTarn(t, svc, rpc.MaxConcurrentStreams(limit), rpc.MaxResets(10))
@@ -57,7 +56,7 @@ func TestRapidReset(t *testing.T) {
 			err = p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
 		}
 		if err != nil {
-			break // the server has had enough
+			break // the server has closed the connection
 		}
 		fields = repeated
 	}

@@ -11,11 +11,10 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// RawCodec passes messages as bytes: *tarn.Chain or *tarn.Buffer values, which
-// SendMsg takes ownership of and empties, and which RecvMsg fills for the caller
-// to free. Streams of this package accept such values whatever the codec;
-// RawCodec, given to grpc.ForceCodecV2, also names the content subtype, so that
-// a proxy sends on what it received.
+// RawCodec passes messages as bytes: *tarn.Chain or *tarn.Buffer values, of which SendMsg takes ownership and
+// which it empties, and which RecvMsg fills for the caller to free. Streams of this package accept such
+// values with any codec; RawCodec, given to grpc.ForceCodecV2, also sets the content subtype, so that a proxy
+// forwards what it received.
 type RawCodec struct {
 	// Subtype is the content subtype to name; empty for plain
 	// "application/grpc".
@@ -25,19 +24,19 @@ type RawCodec struct {
 // Name is the content subtype.
 func (c RawCodec) Name() string { return c.Subtype }
 
-// Marshal refuses: raw messages pass codecs by, and nothing else is raw.
+// Marshal returns an error: raw messages bypass codecs, and no other value is raw.
 func (c RawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return nil, fmt.Errorf("rpc: caller sent %T on a raw stream; it takes *tarn.Chain or *tarn.Buffer", v)
 }
 
-// Unmarshal refuses, as Marshal does.
+// Unmarshal returns an error, as Marshal does.
 func (c RawCodec) Unmarshal(_ mem.BufferSlice, v any) error {
 	return fmt.Errorf("rpc: caller receives into %T on a raw stream; it takes *tarn.Chain or *tarn.Buffer", v)
 }
 
 func (c RawCodec) codec() message.Codec { return rawCodec{c} }
 
-// rawCodec is RawCodec as this package's codecs are.
+// rawCodec is RawCodec in the form of this package's codecs.
 type rawCodec struct{ c RawCodec }
 
 func (r rawCodec) Name() string { return strings.ToLower(r.c.Subtype) }
@@ -49,8 +48,8 @@ func (r rawCodec) Marshal(_ *tarn.Pool, v any) (message.Message, error) {
 
 func (r rawCodec) Unmarshal(_ *message.Message, v any) error { return r.c.Unmarshal(nil, v) }
 
-// isGRPCOption reports whether an option's type is grpc-go's own: those have a
-// meaning, even where this package does not know it.
+// isGRPCOption reports whether an option's type is grpc-go's own: those have a meaning, even if this package
+// does not support it.
 func isGRPCOption(opt grpc.CallOption) bool {
 	t := reflect.TypeOf(opt)
 	if t.Kind() == reflect.Pointer {

@@ -9,8 +9,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// A message too large is refused at its prefix, with nothing behind it, even if RecvMsg was waiting
-// before the prefix came. A ping there and back gives RecvMsg the time to begin waiting.
+// A message that is too large is refused at its prefix, without its payload, even if RecvMsg was waiting
+// before the prefix came. A ping's round trip gives RecvMsg the time to begin waiting.
 func TestTooLargeIsRefusedWhileWaiting(t *testing.T) {
 	receiving := make(chan struct{})
 	addr := rawServer(t, func(p *rawPeer, id uint32) {

@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// route is what calls of a method have in common.
+// route holds the data that all calls of a method share.
 type route struct {
-	block   *h2.Block // the request's fields, prepared for sending
-	size    int       // of the block's fields, as a limit on header lists counts them
+	block   *h2.Block // the request's fields, encoded for sending
+	size    int       // of the block's fields, counted as for a limit on header lists
 	replies message.Learned
 }
 
@@ -34,14 +34,13 @@ func fieldsSize(fs []h2.Field) int {
 	return n
 }
 
-// routes keeps those of methods called with nothing special. It is read without
-// a lock.
+// routes stores those of methods called without special options. It is read without a lock.
 type routes struct {
 	mu sync.Mutex
 	m  atomic.Pointer[map[string]*route]
 }
 
-// maxRoutes bounds the methods remembered: a proxy may see any number.
+// maxRoutes bounds the stored methods: a proxy may see any number.
 const maxRoutes = 1024
 
 func (b *routes) get(method string) *route {
@@ -66,7 +65,7 @@ func (b *routes) put(method string, r *route) {
 	b.m.Store(&next)
 }
 
-// route finds what calls of a method with the same options have in common.
+// route returns the data that calls of a method with the same options share.
 func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	plain := !ci.special && !cc.info.special
 	known, agent := &cc.routes, cc.opts.userAgent
@@ -104,8 +103,8 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	return r
 }
 
-// callFields appends the fields that differ from call to call: deadline,
-// metadata, credentials, and how often the call has been tried.
+// callFields appends the fields that differ from call to call: deadline, metadata, credentials, and the
+// number of attempts.
 func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previous int) ([]h2.Field, error) {
 	if c.deadline {
 		var space [12]byte
@@ -117,8 +116,8 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	return cc.appendCallMetadata(fs, c, conn.peer.AuthInfo)
 }
 
-// appendCallMetadata appends the metadata of the context and of the pick, and that of
-// the credentials, which are shown auth.
+// appendCallMetadata appends the metadata of the context and of the pick, and that of the credentials, which
+// get auth.
 func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
 	if md, ok := metadata.FromOutgoingContext(c.tagged); ok && len(md) > 0 {
 		if err := checkMetadata(md); err != nil {
@@ -135,7 +134,7 @@ func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, auth credential
 	return fs, nil
 }
 
-// appendCredentials asks each of the per-RPC credentials for its metadata.
+// appendCredentials appends the metadata of each of the per-RPC credentials.
 func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
 	service := c.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
@@ -168,7 +167,7 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 		case !ok:
 			return fs, status.Errorf(codes.Unauthenticated, "transport: per-RPC creds failed due to error: %v", err)
 		case restricted(st.Code()):
-			// gRFC A54: these would be taken for the server's.
+			// gRFC A54: the application would take these codes for the server's.
 			return fs, status.Errorf(codes.Internal, "transport: received per-RPC creds error with illegal status: %v", err)
 		}
 		return fs, err
@@ -186,7 +185,7 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 	return fs, nil
 }
 
-// restricted says whether a control plane may not end a call with c (gRFC A54).
+// restricted reports whether a control plane may not end a call with c (gRFC A54).
 func restricted(c codes.Code) bool {
 	switch c {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition,

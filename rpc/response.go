@@ -11,15 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// responseShape is what a header or trailer says that does not differ from call
-// to call. The connection remembers it with the header list.
+// responseShape is the content of a header or trailer that does not differ from call to call. The connection
+// caches it with the header list.
 type responseShape struct {
 	httpStatus  int
 	contentType string
 	grpc        bool // the content type is gRPC's
 	encoding    string
 	fields      []h2.Field
-	ok          bool           // grpc-status is 0 and there is nothing else to know
+	ok          bool           // grpc-status is 0 and nothing else is set
 	bad         *status.Status // of binary metadata that is not base64; or nil
 }
 
@@ -50,8 +50,8 @@ func responseShapeOf(h *h2.Header) *responseShape {
 	return sh
 }
 
-// varies reports whether fields that a shape is made of came among those that
-// differ from call to call: then it must not be remembered.
+// varies reports whether fields that belong to a shape came among those that differ from call to call: then
+// it must not be cached.
 func varies(more []h2.Field) bool {
 	for i := range more {
 		switch more[i].Name {
@@ -86,15 +86,15 @@ func (sh *responseShape) notGRPC() *status.Status {
 	return status.New(code, msg)
 }
 
-// ending says in what a status came.
+// ending says which kind of header list holds a status.
 type ending uint8
 
 const (
 	endTrailers  ending = iota // trailers after a header
-	onlyTrailers               // a header that is everything
+	onlyTrailers               // a header list that is the whole response
 )
 
-// status reads the status; nil is OK.
+// status returns the status; nil is OK.
 func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
 	if sh.ok && (e == endTrailers || sh.httpStatus == 200) {
 		return nil
@@ -123,9 +123,8 @@ func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
 	return st
 }
 
-// withDetails is the status that grpc-status-details-bin carries. As in grpc-go, one
-// that contradicts grpc-status is the server's error, and one that is no
-// google.rpc.Status is left out.
+// withDetails is the status in grpc-status-details-bin. As in grpc-go, one that contradicts grpc-status is
+// the server's error, and one that is not a google.rpc.Status is ignored.
 func withDetails(st *status.Status, field string) *status.Status {
 	vs, err := header.AppendValues(nil, detailsKey, field)
 	p := st.Proto()
@@ -155,8 +154,8 @@ func malformed(lists ...[]h2.Field) *status.Status {
 	return nil
 }
 
-// metadataOf gathers what the application is shown of a header or trailer. A response
-// with binary values that are not base64 has failed, and they are left out here.
+// metadataOf collects the metadata for the application from a header or trailer. A response with binary
+// values that are not base64 has failed, and they are left out here.
 func (sh *responseShape) metadataOf(more []h2.Field) metadata.MD {
 	if sh == nil {
 		return nil

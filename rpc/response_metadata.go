@@ -6,18 +6,18 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// responseMetadata is what a handler sets of its response's header and trailer, whichever
-// way the response is sent.
+// responseMetadata is the metadata that a handler sets for its response's header and trailer, in any
+// protocol.
 type responseMetadata struct {
 	sendMu     sync.Mutex // held while anything is sent
 	header     metadata.MD
 	trailer    metadata.MD
 	sentHeader bool
-	released   bool // the handler has returned: nothing is sent any more
+	released   bool // the handler has returned: nothing more is sent
 }
 
-// SetHeader adds md to the header, which goes out with the first message or the
-// status. It fails once the header has been sent.
+// SetHeader adds md to the header, which is sent with the first message or the status. It fails once the
+// header has been sent.
 func (r *responseMetadata) SetHeader(md metadata.MD) error {
 	if len(md) == 0 {
 		return nil
@@ -34,8 +34,7 @@ func (r *responseMetadata) SetHeader(md metadata.MD) error {
 	return nil
 }
 
-// SetTrailer adds md to what is sent with the status. Metadata that may not be
-// sent is left out.
+// SetTrailer adds md to the metadata sent with the status. Metadata that may not be sent is ignored.
 func (r *responseMetadata) SetTrailer(md metadata.MD) {
 	if len(md) == 0 || checkMetadata(md) != nil {
 		return
@@ -45,8 +44,8 @@ func (r *responseMetadata) SetTrailer(md metadata.MD) {
 	r.trailer = metadata.Join(r.trailer, md)
 }
 
-// lastHeader adds md to a header that is sent now: it fails when that has been sent.
-// sendMu is held, and md has been checked.
+// lastHeader adds md to a header that is sent now: it fails when that has been sent. sendMu is held, and md
+// has been checked.
 func (r *responseMetadata) lastHeader(md metadata.MD) error {
 	switch {
 	case r.released:

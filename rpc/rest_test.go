@@ -26,9 +26,8 @@ func resting(t *testing.T) int {
 	return bytes.Count(b.Bytes(), []byte("h2.(*Conn).waitIdle("))
 }
 
-// TestIdleConnsRest: connections that have made a call come to rest on both sides,
-// with TLS and without, each with one goroutine and no other, and then take
-// another call.
+// Connections that have made a call become idle on both sides, with TLS and without, each with one goroutine
+// and no other, and then serve another call.
 func TestIdleConnsRest(t *testing.T) {
 	cert, roots := testcert.New(t)
 	for name, creds := range map[string][2]credentials.TransportCredentials{

@@ -30,8 +30,7 @@ func (p *RetryPolicy) check() error {
 	return nil
 }
 
-// throttle stops retries while most calls fail (gRFC A6, "Throttling Retry
-// Attempts and Hedged RPCs").
+// throttle stops retries while most calls fail (gRFC A6, "Throttling Retry Attempts and Hedged RPCs").
 type throttle struct {
 	mu     sync.Mutex
 	tokens float64
@@ -43,7 +42,7 @@ func newThrottle(maxTokens, ratio float64) *throttle {
 	return &throttle{tokens: maxTokens, max: maxTokens, ratio: ratio}
 }
 
-// failed counts a failure and says whether retries are off.
+// failed counts a failure and reports whether retries are off.
 func (t *throttle) failed() bool {
 	if t == nil {
 		return false
@@ -66,14 +65,14 @@ func (t *throttle) succeeded() {
 // retrying is the state of one call's attempts.
 type retrying struct {
 	policy      *RetryPolicy
-	hedging     *HedgingPolicy // instead of policy; or nil
+	hedging     *HedgingPolicy // in place of policy; may be nil
 	throttle    *throttle
 	maxAttempts int
-	attempts    int // begun, transparent ones not counted
-	backoffs    int // since the last server push-back
-	// notProcessedOnce: the one transparent attempt after "not processed" is used.
+	attempts    int // begun attempts, transparent ones not counted
+	backoffs    int // since the last push-back of the server
+	// notProcessedOnce: the one transparent attempt after "not processed" has been used.
 	notProcessedOnce bool
-	transparent      bool // the coming attempt is transparent: it does not count
+	transparent      bool // the next attempt is transparent: it is not counted
 }
 
 // count is called before each attempt.
@@ -106,14 +105,13 @@ func (cc *ClientConn) policyFor(cfg *serviceConfig, mc *methodConfig) retrying {
 	return r
 }
 
-// verdict says whether to try again after an attempt that failed, and when.
+// verdict says whether to try again after a failed attempt, and when.
 type verdict struct {
 	again bool
 	wait  time.Duration
 }
 
-// judge decides on another attempt after one that failed with code. trailer is
-// what the server sent with its status.
+// judge decides on another attempt after one that failed with code. trailer is the server's.
 func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) verdict {
 	r.transparent = seen == notSent || seen == notProcessed && !r.notProcessedOnce
 	r.notProcessedOnce = r.notProcessedOnce || seen == notProcessed
@@ -149,11 +147,11 @@ func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) ve
 	return verdict{again: true, wait: time.Duration(ceiling * (0.8 + 0.4*rand.Float64()))}
 }
 
-// progress is how far the server got with an attempt that failed.
+// progress is how far the server got with a failed attempt.
 type progress uint8
 
 const (
-	maybeProcessed progress = iota // it may have begun to work on it
-	notSent                        // nothing left this side
-	notProcessed                   // it said that it did nothing (GOAWAY, REFUSED_STREAM)
+	maybeProcessed progress = iota // it may have begun to process it
+	notSent                        // nothing was sent
+	notProcessed                   // it reported that it did nothing (GOAWAY, REFUSED_STREAM)
 )

@@ -111,7 +111,7 @@ func TestRetryPushback(t *testing.T) {
 	_, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig))).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
 	wantCode(t, err, codes.Unavailable)
 	if n.Load() != 1 {
-		t.Fatalf("%d attempts against the server's will", n.Load())
+		t.Fatalf("%d attempts although the server pushed back", n.Load())
 	}
 }
 
@@ -136,8 +136,7 @@ func TestServiceConfig(t *testing.T) {
 	wantCode(t, err, codes.ResourceExhausted)
 }
 
-// TestRetryAfterRefusal is a server that first refuses a stream and then fails
-// every call: the refusal does not count, the failures do.
+// A server first refuses a stream and then fails every call: the refusal does not count, the failures do.
 func TestRetryAfterRefusal(t *testing.T) {
 	var n atomic.Int32
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
@@ -155,8 +154,7 @@ func TestRetryAfterRefusal(t *testing.T) {
 	}
 }
 
-// TestMaxConcurrentStreams has a server that takes one call at a time: the
-// second waits at the client.
+// A server accepts one call at a time: the second waits in the client.
 func TestMaxConcurrentStreams(t *testing.T) {
 	began, release := make(chan struct{}, 2), make(chan struct{})
 	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {

@@ -2,8 +2,8 @@ package rpc
 
 import "sync"
 
-// serial runs functions one after another, in the order they were given. It has a
-// goroutine only while a function runs. The zero value is ready.
+// serial runs functions one after another, in the order in which they were added. It has a goroutine only
+// while a function runs. The zero value is ready.
 type serial struct {
 	mu      sync.Mutex
 	queue   []func()
@@ -22,8 +22,7 @@ func (s *serial) run(f func()) bool {
 	return true
 }
 
-// call queues f and waits until it has run; false after close. A function that
-// runs here must not use it.
+// call queues f and waits until it has run; false after close. A function run by s must not call it.
 func (s *serial) call(f func()) bool {
 	done := make(chan struct{})
 	if !s.run(func() { defer close(done); f() }) {

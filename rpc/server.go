@@ -17,21 +17,20 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrServerStopped is returned by Serve after Stop or GracefulStop had been
-// called before it.
+// ErrServerStopped is returned by Serve when Stop or GracefulStop had been called before.
 var ErrServerStopped = errors.New("rpc: the server has been stopped")
 
-// Server is a gRPC server. It is a grpc.ServiceRegistrar and has what grpc's
-// health and reflection packages need. Its methods are safe for concurrent use;
-// services are registered before Serve.
+// Server is a gRPC server. It is a grpc.ServiceRegistrar and has the methods that grpc's health and
+// reflection packages need. Its methods are safe for concurrent use; services must be registered before
+// Serve.
 type Server struct {
 	opts         serverOptions
 	workers      *workers.Pool[*serverCall]
 	accepts      string   // grpc-accept-encoding
-	acceptsField []string // the same as a value of an http.Header; not changed
+	acceptsField []string // the same as the value of an http.Header; never changed
 	maker        *h2.Maker
 	web          *webPort
-	makerErr     error // why there is none
+	makerErr     error // the error of making it
 	unary        grpc.UnaryServerInterceptor
 	stream       grpc.StreamServerInterceptor
 
@@ -59,13 +58,13 @@ const (
 	stopped
 )
 
-// service is what was registered under one name.
+// service is a registered service.
 type service struct {
 	impl any
 	desc *grpc.ServiceDesc
 }
 
-// method is one way to call a service. Exactly one of unary and stream is set.
+// method is a method of a service. Exactly one of unary and stream is set.
 type method struct {
 	path     string
 	impl     any
@@ -76,7 +75,7 @@ type method struct {
 	requests message.Learned
 }
 
-// NewServer makes a server with nothing registered and nothing listening.
+// NewServer makes a server without services and listeners.
 func NewServer(opts ...ServerOption) *Server {
 	o := defaultServerOptions()
 	for _, opt := range opts {
@@ -107,9 +106,8 @@ func NewServer(opts ...ServerOption) *Server {
 	return s
 }
 
-// RegisterService adds a service, as generated code does. It panics when the
-// server is serving already, when the name is taken, and when impl does not
-// implement the service: each is a mistake of the program.
+// RegisterService adds a service, as generated code does. It panics when the server is serving already, when
+// the name is registered already, and when impl does not implement the service.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if impl != nil && desc.HandlerType != nil {
 		want := reflect.TypeOf(desc.HandlerType).Elem()
@@ -140,7 +138,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// GetServiceInfo lists what is registered, as reflection wants it.
+// GetServiceInfo lists the registered services, for reflection.
 func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +186,8 @@ func (s *Server) Serve(lis net.Listener) error {
 
 const maxAcceptDelay = time.Second
 
-// accept hands each connection to a goroutine of its own. A temporary failure
-// (no file descriptors) is waited out.
+// accept starts a goroutine for each connection. After a temporary failure (no file descriptors) it waits and
+// tries again.
 func (s *Server) accept(lis net.Listener) error {
 	delay := time.Duration(0)
 	for {
@@ -218,7 +216,7 @@ func (s *Server) state() stopping {
 	return s.stopping
 }
 
-// admit books nc, or closes it when the server is stopping.
+// admit adds nc to the connections, or closes it when the server is stopping.
 func (s *Server) admit(nc net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +229,7 @@ func (s *Server) admit(nc net.Conn) bool {
 	return true
 }
 
-// serveConn sets one connection up. It is over when loops is told.
+// serveConn sets up one connection. When the connection has ended it calls loops.Done.
 func (s *Server) serveConn(nc net.Conn) {
 	conn, greeting, err := nc, h2http.HTTP2, error(nil)
 	if s.opts.creds == nil {
@@ -272,9 +270,8 @@ func (s *Server) serveConn(nc net.Conn) {
 	c.h2c.Start(c.ended)
 }
 
-// Stop closes all listeners and connections at once and cancels running calls.
-// It returns when the connections are gone, and the handlers too if
-// [WaitForHandlers] was set.
+// Stop closes all listeners and connections at once and cancels running calls. It returns when the
+// connections have ended, and the handlers too if [WaitForHandlers] was set.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	s.stopping = stopped
@@ -297,8 +294,8 @@ func (s *Server) Stop() {
 	s.entity.Remove()
 }
 
-// GracefulStop closes all listeners, tells clients to go away, and returns when
-// every call in progress has ended. Stop, called meanwhile, cuts it short.
+// GracefulStop closes all listeners, sends GOAWAY to clients, and returns when every running call has ended.
+// Stop, called meanwhile, ends them at once.
 func (s *Server) GracefulStop() {
 	s.mu.Lock()
 	s.stopping = max(s.stopping, draining)

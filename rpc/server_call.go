@@ -18,15 +18,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// serverCall is one call: its context, its stream and its grpc.ServerStream in
-// one object. Handlers may keep any of these after they have returned, so it is
-// never used for a second call; what is reused lies beneath it, in h2.
+// serverCall is one call: its context, its stream and its grpc.ServerStream in one object. Handlers may keep
+// any of these after they have returned, so it is never reused for another call; the reused objects are those
+// of h2.
 type serverCall struct {
 	conn  *serverConn
 	st    *h2.Stream
 	shape *shape
 	more  []h2.Field      // the call's own metadata
-	user  context.Context // what the handler sees: the call itself, or tagged by stats handlers
+	user  context.Context // the handler's context: the call itself, or one made by stats handlers
 	seen  *observed       // for statistics and the debug page; nil without
 
 	workers.Link[*serverCall]
@@ -40,7 +40,7 @@ type serverCall struct {
 	md       metadata.MD
 	first    received // the request of a unary call
 	dispatch dispatch
-	asked    bool // the call has a part in its connection's admission
+	asked    bool // the call is part of its connection's admission
 	gotOne   bool // a message has been received; under recvMu
 
 	admitted admitted // under conn.admission.mu
@@ -52,17 +52,16 @@ type serverCall struct {
 	comp *sendCompressor // not nil: chosen by SetSendCompressor
 }
 
-// dispatch is how far a call has come. It is under serverCall.mu.
+// dispatch is the state of a call's handling. It is guarded by serverCall.mu.
 type dispatch uint8
 
 const (
-	gathering dispatch = iota // a unary request is not complete
-	handling                  // a handler has it, or had it
-	abandoned                 // it ended before a handler got it
+	gathering dispatch = iota // a unary request is incomplete
+	handling                  // its handler has been started
+	abandoned                 // it ended before its handler was started
 )
 
-// begin makes a call of a request, or refuses it. It runs on the connection's
-// reading goroutine.
+// begin makes a call from a request, or refuses it. It runs on the connection's reading goroutine.
 func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.touch()
 	sh := c.shapeOf(h)
@@ -129,7 +128,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 }
 
-// shapeOf returns what the connection remembers of a header list, or makes it.
+// shapeOf returns the cached shape of a header list, or makes it.
 func (c *serverConn) shapeOf(h *h2.Header) *shape {
 	if h.Memo == nil || varies(h.More) {
 		return c.srv.newShape(h)
@@ -151,8 +150,7 @@ func hasBinary(fs []h2.Field) bool {
 	return false
 }
 
-// start hands the call, whose dispatch is handling already, to a handler. It runs on
-// the reading goroutine.
+// start starts the call's handler; its dispatch is handling already. It runs on the reading goroutine.
 func (c *serverCall) start() {
 	c.st.Starting()
 	c.conn.srv.handlers.Add(1)
@@ -167,8 +165,8 @@ func (c *serverCall) gotData(b tarn.Buffer, e h2.Ending) {
 	c.gotEnd(e)
 }
 
-// gotEnd takes note of what came with the last DATA: the request's end, or a
-// request that is complete. mu is held on entry and released.
+// gotEnd processes what came with the last DATA: the request's end, or a request that is complete. mu is held
+// on entry and released.
 func (c *serverCall) gotEnd(e h2.Ending) {
 	if e == h2.End {
 		c.finish(io.EOF)
@@ -205,12 +203,12 @@ func (c *serverCall) gather() {
 // before its stream ends.
 const grantLarge = 16 << 10
 
-// askAdmission gives an incomplete request its window back if its connection may
-// gather so much. mu is held on entry and released.
+// askAdmission gives an incomplete request its window back if its connection may gather that much. mu is held
+// on entry and released.
 func (c *serverCall) askAdmission() {
 	missing, _, ok := c.in.Missing()
 	if !ok || missing == 0 || c.ungranted == 0 {
-		c.in.Shrink() // the request's end may be long in coming
+		c.in.Shrink() // the request's end may take long to arrive
 		c.mu.Unlock()
 		return
 	}
@@ -224,7 +222,7 @@ func (c *serverCall) askAdmission() {
 		c.in.Park()
 		c.source.Taken(c.ungranted - c.taken)
 		c.taken = c.ungranted
-	case v == refuse && c.over.Err() == nil: // so the stream is not released yet
+	case v == refuse && c.over.Err() == nil: // so the stream has not been released
 		h = c.st.Handle()
 	}
 	c.mu.Unlock()
@@ -234,7 +232,7 @@ func (c *serverCall) askAdmission() {
 	}
 }
 
-// leaveAdmission ends the call's part in what its connection gathers. mu is not held.
+// leaveAdmission ends the call's share in its connection's admission. mu is not held.
 func (c *serverCall) leaveAdmission() {
 	for _, next := range c.conn.admission.release(c) {
 		next.mu.Lock()
@@ -243,14 +241,14 @@ func (c *serverCall) leaveAdmission() {
 	}
 }
 
-// placeData returns where DATA goes.
+// placeData returns the memory for the next DATA.
 func (c *serverCall) placeData() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.place(c.conn.srv.opts.pool, &c.conn.placing.grants, c.requests().Plan())
 }
 
-// requests is what is learned of the method's requests; nil: nothing, or they are lent.
+// requests is the learned plan of the method's requests; nil: none, or they are lent.
 func (c *serverCall) requests() *message.Learned {
 	if m := c.shape.method; m != nil && c.lease == nil {
 		return &m.requests
@@ -258,22 +256,22 @@ func (c *serverCall) requests() *message.Learned {
 	return nil
 }
 
-// placedData says that n bytes are there.
+// placedData reports that n bytes have been written there.
 func (c *serverCall) placedData(n int, e h2.Ending) {
 	c.mu.Lock()
 	c.fill(n)
 	c.gotEnd(e)
 }
 
-// reset ends the call when its stream is gone. It runs on the reading goroutine.
+// reset ends the call when its stream has been reset. It runs on the reading goroutine.
 func (c *serverCall) reset() { c.cancel(context.Canceled) }
 
-// DeadlinePassed resets the stream and then ends the call: a handler that the
-// latter wakes cannot answer any more.
+// DeadlinePassed resets the stream and then ends the call, so that a handler that wakes up cannot answer any
+// more.
 func (c *serverCall) DeadlinePassed() {
 	c.mu.Lock()
 	var h h2.Handle
-	if c.over.Err() == nil { // so the stream is not released yet
+	if c.over.Err() == nil { // so the stream has not been released
 		h = c.st.Handle()
 	}
 	c.mu.Unlock()
@@ -281,7 +279,7 @@ func (c *serverCall) DeadlinePassed() {
 	c.cancel(context.DeadlineExceeded)
 }
 
-// cancel ends the call's context. A call that no handler has is also released.
+// cancel ends the call's context. A call without a handler is also released.
 func (c *serverCall) cancel(err error) {
 	c.mu.Lock()
 	run, first := c.over.End(err)
@@ -302,7 +300,7 @@ func (c *serverCall) cancel(err error) {
 	}
 }
 
-// dropped releases a call that never got a handler.
+// dropped releases a call whose handler was never started.
 func (c *serverCall) dropped() {
 	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
@@ -328,7 +326,7 @@ func (c *serverCall) release() {
 	}
 	c.cancel(context.Canceled)
 	if !c.recvMu.TryLock() {
-		// A goroutine the handler left behind is in RecvMsg; it has been woken.
+		// A goroutine that the handler left running is in RecvMsg; it has been woken.
 		c.recvMu.Lock()
 	}
 	if !c.sendMu.TryLock() {

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// errDispatched says that the credentials took the connection for themselves.
+// errDispatched is returned by credentials that have taken over the connection.
 var errDispatched = credentials.ErrConnDispatched
 
 // serverConn is one connection of a server: the h2.Handler of its streams.
@@ -27,11 +27,11 @@ type serverConn struct {
 	srv       *Server
 	h2c       *h2.Conn
 	nc        net.Conn
-	web       h2.Handler      // of streams that are not gRPC's; nil before the first. The reading goroutine's
-	ctx       context.Context // parent of every call's values; tagged by stats handlers
+	web       h2.Handler      // of streams that are not gRPC's; nil before the first. Used by the reading goroutine only
+	ctx       context.Context // parent of every call's values; from stats handlers
 	peer      peer.Peer
 	timers    timers.Heap
-	setup     *time.Timer // fires when the preface has not come in time; until OnSettings
+	setup     *time.Timer // fires when the preface has not arrived in time; until OnSettings
 	placing   placing
 	admission admission
 	entity    *entity.Socket // in channelz; nil: not listed
@@ -41,12 +41,11 @@ type serverConn struct {
 	idle *time.Timer
 	over bool
 
-	// busy is when the last stream ended or began, in nanoseconds since the epoch.
+	// busy is when the last stream began or ended, in nanoseconds since the epoch.
 	busy atomic.Int64
 }
 
-// newServerConn does the handshake and the bookkeeping. The error leaves nc to
-// the caller.
+// newServerConn runs the handshake and registers the connection. On error nc remains the caller's.
 func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.Greeting) (*serverConn, error) {
 	c := &serverConn{srv: s, ctx: ctx, admission: admission{most: s.opts.gatherMost}}
 	deadline := time.Now().Add(s.opts.connTimeout)
@@ -84,7 +83,7 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 	return c, nil
 }
 
-// restTLS lets a connection rest that grpc-go's TLS credentials have wrapped.
+// restTLS lets a connection that grpc-go's TLS credentials have wrapped release its buffers while it is idle.
 func restTLS(c *h2.Conn, info credentials.AuthInfo) {
 	if _, ok := info.(credentials.TLSInfo); ok {
 		c.MayRest()
@@ -144,8 +143,7 @@ func (c *serverConn) startAging(p keepalive.ServerParameters) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.MaxConnectionAge > 0 {
-		// A tenth either way, so that connections made together do not all end
-		// together.
+		// Jitter of a tenth either way, so that connections made together do not all end together.
 		jitter := time.Duration((rand.Float64()*0.2 - 0.1) * float64(p.MaxConnectionAge))
 		c.age = time.AfterFunc(p.MaxConnectionAge+jitter, func() { c.tooOld(p.MaxConnectionAgeGrace) })
 	}
@@ -185,16 +183,16 @@ func (c *serverConn) touch() {
 	}
 }
 
-// OnSettings ends the time allowed for setting up.
+// OnSettings stops the timer of the set-up.
 func (c *serverConn) OnSettings(*h2.Conn) {
 	c.setup.Stop()
 	c.setup = nil
 }
 
-// OnGoAway needs nothing: a client that goes away stops opening streams.
+// OnGoAway does nothing: a client that sends GOAWAY opens no more streams.
 func (c *serverConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {}
 
-// OnIdle notes since when nothing is going on.
+// OnIdle records the time from which the connection is idle.
 func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
 
 // OnHeaders begins a call, or ends its request when the client sends trailers.
@@ -212,7 +210,7 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.begin(s, h, e)
 }
 
-// OnData hands a piece of the request on.
+// OnData passes a piece of the request to its call.
 func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	c.placing.cancel()
 	call, ok := s.Value.(*serverCall)
@@ -221,7 +219,7 @@ func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 		call.gotData(b, e)
 	case c.web != nil:
 		c.web.OnData(s, b, e)
-	default: // refused in OnHeaders, and its body was under way
+	default: // refused in OnHeaders, with its body still arriving
 		b.Free()
 	}
 }
@@ -236,7 +234,7 @@ func (c *serverConn) OnReset(s *h2.Stream, err error) {
 	}
 }
 
-// Land returns where the next DATA of s goes.
+// Land returns the memory for the next DATA of s.
 func (c *serverConn) Land(s *h2.Stream, n int) []byte {
 	c.placing.cancel()
 	if n < placeFrom {
@@ -251,7 +249,7 @@ func (c *serverConn) Land(s *h2.Stream, n int) []byte {
 	return b
 }
 
-// Landed takes note of its arrival.
+// Landed reports its arrival.
 func (c *serverConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
 	s.Value.(*serverCall).placedData(n, e)

@@ -8,33 +8,31 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A serverCall is its own context: one object answers for deadline,
-// cancellation, metadata, peer and transport stream, each made when asked for.
+// A serverCall is its own context: one object holds deadline, cancellation, metadata, peer and transport
+// stream, each made on first use.
 var _ context.Context = (*serverCall)(nil)
 
-// Deadline is when the client gives the call up, if it has said so.
+// Deadline is the client's deadline, if it sent one.
 func (c *serverCall) Deadline() (time.Time, bool) {
 	at := c.timer.At()
 	return at, !at.IsZero()
 }
 
-// Done is closed when the call is over: cancelled, expired, disconnected, or
-// returned from.
+// Done is closed when the call has ended: cancelled, expired, disconnected, or returned from.
 func (c *serverCall) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over.Done()
 }
 
-// Err is nil until the call is over.
+// Err is nil until the call has ended.
 func (c *serverCall) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over.Err()
 }
 
-// Value answers for the keys of packages metadata, peer and grpc, and asks the
-// connection's context for the rest.
+// Value returns the values of packages metadata, peer and grpc, and those of the connection's context.
 func (c *serverCall) Value(key any) any {
 	switch key {
 	case metadataKey:
@@ -47,8 +45,8 @@ func (c *serverCall) Value(key any) any {
 	return c.conn.ctx.Value(key)
 }
 
-// incoming is the request's metadata; it is shared and must not be changed,
-// which package metadata sees to by copying.
+// incoming is the request's metadata; it is shared and must not be changed, which package metadata ensures by
+// copying.
 func (c *serverCall) incoming() metadata.MD {
 	if len(c.more) == 0 {
 		return c.shape.md
@@ -62,8 +60,8 @@ func (c *serverCall) incoming() metadata.MD {
 	return c.md
 }
 
-// AfterFunc lets package context hang children on a call without a goroutine
-// for each: see context.AfterFunc.
+// AfterFunc lets package context attach children to a call without a goroutine for each: see
+// context.AfterFunc.
 func (c *serverCall) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +73,7 @@ func (c *serverCall) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// transportStream is a serverCall as grpc.SetHeader and its like see it.
+// transportStream is a serverCall in the form that grpc.SetHeader and its like use.
 type transportStream serverCall
 
 // Method is the full method name, "/service/method".
@@ -93,7 +91,7 @@ func (t *transportStream) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// callOf finds the call behind a handler's context; nil when there is none.
+// callOf returns the call of a handler's context; nil when there is none.
 func callOf(ctx context.Context) *serverCall {
 	ts := grpc.ServerTransportStreamFromContext(ctx)
 	if l, ok := ts.(*loggedTransport); ok {

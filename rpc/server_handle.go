@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Conn is the connection that the call came on.
+// Conn is the connection of the call.
 func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
 
 // Handle runs the handler of c to its end. It reports whether the response has been
@@ -41,12 +41,12 @@ func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	return unsent
 }
 
-// handleUnary runs a unary handler and sends its reply: header, message and
-// status in one write. While further calls of the connection are queued, the reply is
-// left to be sent together with theirs, and unsent is true.
+// handleUnary runs a unary handler and sends its reply: header, message and status in one write. While
+// further calls of the connection are queued, the reply is left to be sent together with theirs, and unsent
+// is true.
 func (c *serverCall) handleUnary(m *method) (unsent bool, err error) {
 	if c.first.err != nil {
-		// As in grpc-go, interceptors do not see a request that never came.
+		// As in grpc-go, interceptors are not called when no request has arrived.
 		err := c.first.status(c.limit, requestCount)
 		c.sendStatus(statusOf(err))
 		return false, err
@@ -121,7 +121,7 @@ func (c *serverCall) callStream(m *method) (err error) {
 // Exited is Handle's end when the handler does not return because of
 // runtime.Goexit.
 func (c *serverCall) Exited() {
-	if !c.released { // statsEnd has not begun
+	if !c.released { // statsEnd has not been called
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
 		c.sendStatus(st)
@@ -135,9 +135,8 @@ func (c *serverCall) Exited() {
 	c.conn.srv.handlers.Done()
 }
 
-// recover ends a call whose handler panicked with INTERNAL, and tells the hook.
-// The message for the client does not carry the panic's value: it may hold
-// anything.
+// recover ends a call whose handler panicked with INTERNAL, and calls the PanicHandler. The message for the
+// client does not contain the panic's value, which may be confidential.
 func (c *serverCall) recover(err *error) {
 	v := recover()
 	if v == nil {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// The stats* methods tell the server's stats handlers what grpc-go would. They
-// are called only when there is a handler.
+// The stats* methods call the server's stats handlers as grpc-go does. They are called only when there is a
+// handler.
 
 func (c *serverCall) statsBegin(h *h2.Header) {
 	begun := time.Now()

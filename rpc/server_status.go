@@ -11,11 +11,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// okTrailer is the trailer of a call that went well.
+// okTrailer is the trailer of a successful call.
 var okTrailer = h2.NewBlock(h2.Field{Name: "grpc-status", Value: "0"})
 
-// statusOf gives the status of a handler's error: its own, that of a context's
-// error, UNKNOWN otherwise.
+// statusOf is the status of a handler's error: its own, that of a context's error, UNKNOWN otherwise.
 func statusOf(err error) *status.Status {
 	if err == nil {
 		return nil
@@ -45,7 +44,7 @@ func appendStatus(fs []h2.Field, st *status.Status) []h2.Field {
 
 const detailsKey = "grpc-status-details-bin"
 
-// sendStatus sends the status, a nil st being OK, without waiting for anything.
+// sendStatus sends the status, OK for a nil st, without blocking.
 func (c *serverCall) sendStatus(st *status.Status) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -62,8 +61,8 @@ func (c *serverCall) sendStatus(st *status.Status) {
 	}
 }
 
-// putStatus adds the status to out: as trailers, or as a response of nothing
-// else when no header has been or is being sent. sendMu is held.
+// putStatus adds the status to out: as trailers, or as a trailers-only response when no header has been or is
+// being sent. sendMu is held.
 func (c *serverCall) putStatus(out *h2.Out, st *status.Status) {
 	switch {
 	case st.Code() == codes.OK:
@@ -94,7 +93,7 @@ func (c *serverConn) refuse(s *h2.Stream, subtype string, r *refusal) {
 		out.Data = c.srv.opts.pool.Copy([]byte(r.body))
 	}
 	out.Fields = append(appendStatus(fs, r.st), r.fields...)
-	// A failure means that the stream is gone.
+	// A failure means that the stream has ended.
 	_ = s.Post(&out)
 	s.Release()
 }

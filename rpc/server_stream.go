@@ -18,7 +18,7 @@ var (
 	errDecoded    = status.Error(codes.Internal, "rpc: caller decoded the request a second time, or after the handler had returned")
 )
 
-// serverStream is a serverCall as a handler of a streaming call sees it.
+// serverStream is a serverCall as the grpc.ServerStream of a streaming handler.
 type serverStream serverCall
 
 var _ grpc.ServerStream = (*serverStream)(nil)
@@ -37,7 +37,7 @@ func (s *serverStream) SendHeader(md metadata.MD) error { return s.call().SendHe
 // SetTrailer adds to the trailer.
 func (s *serverStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
-// SendHeader sends the header now, md with it. It fails when it has been sent.
+// SendHeader sends the header now, with md. It fails when the header has been sent.
 func (c *serverCall) SendHeader(md metadata.MD) error {
 	if err := checkMetadata(md); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (c *serverCall) putHeader(out *h2.Out) {
 	}
 }
 
-// sendError turns a failure to write into what the handler is told.
+// sendError converts a failed write to the error for the handler.
 func (c *serverCall) sendError(err error) error {
 	if err == nil {
 		return nil
@@ -82,8 +82,7 @@ func (c *serverCall) sendError(err error) error {
 	return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
 }
 
-// SendMsg sends one message. *tarn.Chain and *tarn.Buffer are sent as they are
-// and emptied.
+// SendMsg sends one message. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
 func (s *serverStream) SendMsg(v any) error { return s.send(s.shape.codec, v) }
 
 func (s *serverStream) send(codec message.Codec, v any) error {
@@ -113,7 +112,7 @@ func (s *serverStream) send(codec message.Codec, v any) error {
 	return nil
 }
 
-// payloadInfo is what statistics say of a message.
+// payloadInfo holds a message's lengths for statistics.
 type payloadInfo struct{ plain, packed, wire int }
 
 // encode makes the framed message of v.
@@ -125,9 +124,9 @@ func (c *serverCall) encode(codec message.Codec, v any) (message.Message, payloa
 	return encodeMessage(c.conn.srv.opts.pool, codec, comp, c.conn.srv.opts.maxSend, v)
 }
 
-// encodeReply is encode for what a unary handler has returned, which does not change any more: its long
-// bytes fields are sent from where they lie, unless they may be views of a lent request, whose memory goes
-// back before the last byte is sent.
+// encodeReply is encode for the result of a unary handler, which does not change any more: its long bytes
+// fields are sent from their own memory, unless they may be views of a lent request, whose memory is freed
+// before the last byte is sent.
 func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {
 	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lease != nil {
 		return c.encode(c.shape.codec, reply)
@@ -135,9 +134,8 @@ func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error
 	return encodeMessage(c.conn.srv.opts.pool, message.Spliced{}, nil, c.conn.srv.opts.maxSend, reply)
 }
 
-// RecvMsg waits for one message. io.EOF says that the client has sent its last.
-// For a method whose client does not stream it also waits for the request's end
-// behind the message.
+// RecvMsg waits for one message. io.EOF means that the client has sent its last message. For a method without
+// client streaming it also waits for the request's end after the message.
 func (s *serverStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
@@ -170,8 +168,8 @@ func (s *serverStream) RecvMsg(v any) error {
 	}
 }
 
-// decodeUnary is the function that a unary handler decodes its request with. It
-// is bound to the call, so that one that is kept reaches no other call's request.
+// decodeUnary is the function with which a unary handler decodes its request. It is bound to the call, so
+// that a handler that keeps it cannot reach another call's request.
 func (c *serverCall) decodeUnary(v any) error {
 	c.mu.Lock()
 	r := c.first

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// webPort is what lets the port that Serve serves gRPC on speak the other protocols, too: streams of
-// HTTP/2 whose content type is not gRPC's, and connections of HTTP/1.1, go to ServeHTTP.
+// webPort serves the other protocols on the port on which Serve serves gRPC: HTTP/2 streams whose content
+// type is not gRPC's, and HTTP/1.1 connections, are passed to ServeHTTP.
 type webPort struct {
 	streams *h2http.Streams
 	http1   http.Server
@@ -32,17 +32,17 @@ func newWebPort(s *Server) *webPort {
 	return w
 }
 
-// sniff reports whether nc, which has no TLS, speaks HTTP/2. The connection it returns is to be used in
-// nc's place.
+// sniff reports whether nc, which has no TLS, uses HTTP/2. The caller must use the connection that it returns
+// in place of nc.
 func sniff(nc net.Conn, timeout time.Duration) (net.Conn, h2http.Greeting, error) {
-	// A connection that has no deadlines waits as long as its peer does.
+	// A connection without deadlines waits as long as its peer does.
 	_ = nc.SetReadDeadline(time.Now().Add(timeout))
 	conn, greeting, err := h2http.Sniff(nc)
 	_ = nc.SetReadDeadline(time.Time{})
 	return conn, greeting, err
 }
 
-// serve hands a connection of HTTP/1.1 to net/http, which closes it.
+// serve passes an HTTP/1.1 connection to net/http, which closes it.
 func (w *webPort) serve(nc net.Conn) {
 	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
 	if !w.others.hand(nc) {
@@ -50,7 +50,7 @@ func (w *webPort) serve(nc net.Conn) {
 	}
 }
 
-// handed is the listener from which net/http accepts the connections that another has accepted.
+// handed is a listener whose Accept returns connections that have been accepted already.
 type handed struct {
 	conns  chan net.Conn
 	once   sync.Once // starts net/http
@@ -58,7 +58,7 @@ type handed struct {
 	closed chan struct{}
 }
 
-// hand passes nc on; false: net/http does not accept any more.
+// hand passes nc on; false: net/http has stopped accepting.
 func (l *handed) hand(nc net.Conn) bool {
 	select {
 	case l.conns <- nc:
@@ -68,7 +68,7 @@ func (l *handed) hand(nc net.Conn) bool {
 	}
 }
 
-// Accept returns a connection that was handed over.
+// Accept returns a connection passed to hand.
 func (l *handed) Accept() (net.Conn, error) {
 	select {
 	case nc := <-l.conns:
@@ -78,29 +78,29 @@ func (l *handed) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends accepting.
+// Close ends Accept.
 func (l *handed) Close() error {
 	l.end.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr has no address of its own: the connections have theirs.
+// Addr is empty: the connections have their own addresses.
 func (l *handed) Addr() net.Addr { return webAddr("") }
 
-// stop closes all connections of HTTP/1.1.
+// stop closes all HTTP/1.1 connections.
 func (w *webPort) stop() {
 	w.others.Close()
 	w.http1.Close()
 }
 
-// drain closes those that are idle, and waits for the others.
+// drain closes the idle ones, and waits for the others.
 func (w *webPort) drain() {
 	w.others.Close()
-	// Without a deadline its context, Shutdown fails for nothing but the listener.
+	// Its context has no deadline, so Shutdown can only fail because of the listener.
 	_ = w.http1.Shutdown(context.Background())
 }
 
-// speaksGRPC reports whether the request of a header list is gRPC's to answer.
+// speaksGRPC reports whether a request is a gRPC request.
 func speaksGRPC(h *h2.Header) bool {
 	if h.Memo != nil {
 		if _, ok := (*h.Memo).(*shape); ok {

@@ -47,7 +47,7 @@ func clients(t *testing.T) map[int]*http.Client {
 	return list
 }
 
-// The port that Serve serves gRPC on speaks Connect, too, over HTTP/1.1 and HTTP/2.
+// The port on which Serve serves gRPC serves Connect, too, over HTTP/1.1 and HTTP/2.
 func TestServeSpeaksFourProtocols(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	for major, client := range clients(t) {
@@ -79,7 +79,7 @@ func TestServeSpeaksConnectOverTLS(t *testing.T) {
 	}
 }
 
-// GracefulStop does not wait for a connection that has not sent a byte, nor for an idle one of HTTP/1.1.
+// GracefulStop waits neither for a connection that has not sent a byte, nor for an idle HTTP/1.1 connection.
 func TestGracefulStopWithSilentConnections(t *testing.T) {
 	s, addr := startTarn(t, &testService{})
 	silent, err := net.Dial("tcp", addr)

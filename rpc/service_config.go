@@ -17,11 +17,10 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// ErrServiceConfig is wrapped by every error about a service config, which is
-// the caller's fault, or the resolver's whose config it is.
+// ErrServiceConfig is wrapped by every error in a service config, the caller's or a resolver's.
 var ErrServiceConfig = errors.New("rpc: bad service config")
 
-// serviceConfig is what a client understands of a service config.
+// serviceConfig is the part of a service config that a client supports.
 type serviceConfig struct {
 	serviceconfig.Config // grpc-go's marker
 
@@ -29,7 +28,7 @@ type serviceConfig struct {
 	methods  map[string]*methodConfig // by "/service/method", "/service/" or ""
 	throttle *throttle
 	health   *string        // the service whose health is checked; nil: none
-	selector ConfigSelector // decides on each call; nil: none
+	selector ConfigSelector // decides for each call; nil: none
 }
 
 // policy is a balancer and its settings.
@@ -38,14 +37,14 @@ type policy struct {
 	config  serviceconfig.LoadBalancingConfig
 }
 
-// methodConfig is the settings of some methods.
+// methodConfig holds the settings of some methods.
 type methodConfig struct {
 	waitForReady *bool
 	timeout      time.Duration // 0: none
 	maxSend      int           // -1: none
 	maxRecv      int           // -1: none
 	retry        *RetryPolicy
-	hedging      *HedgingPolicy // only one of the two
+	hedging      *HedgingPolicy // at most one of the two
 }
 
 // find returns the settings of a method; nil when there are none.
@@ -64,12 +63,12 @@ func (c *serviceConfig) find(method string) *methodConfig {
 	return c.methods[""]
 }
 
-// strictness says what an unknown field does.
+// strictness says how an unknown field is treated.
 type strictness uint8
 
 const (
 	strict  strictness = iota // it is an error: the caller's own config
-	lenient                   // it is logged: a resolver's, made for clients of all versions
+	lenient                   // it is logged: a resolver's config, made for clients of all versions
 )
 
 // The JSON of a service config, as grpc's service_config.proto maps to it.
@@ -116,8 +115,8 @@ type (
 	jsonDuration time.Duration
 )
 
-// UnmarshalJSON reads seconds, with at most nine digits of a fraction, and an "s"
-// behind (protobuf's JSON mapping of Duration).
+// UnmarshalJSON parses seconds, with a fraction of at most nine digits, followed by "s" (protobuf's JSON
+// mapping of Duration).
 func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -136,12 +135,12 @@ func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// hedges says whether some method has a hedging policy.
+// hedges reports whether a method has a hedging policy.
 func (js *jsonConfig) hedges() bool {
 	return slices.ContainsFunc(js.Methods, func(m jsonMethods) bool { return m.Hedging != nil })
 }
 
-// digits says whether s is one or more decimal digits.
+// digits reports whether s is one or more decimal digits.
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
@@ -179,7 +178,7 @@ func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 	return out, nil
 }
 
-// decodeConfig reads one JSON object and nothing behind it.
+// decodeConfig parses one JSON object, which nothing may follow.
 func decodeConfig(text string, js *jsonConfig, how strictness) error {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -194,13 +193,12 @@ func decodeConfig(text string, js *jsonConfig, how strictness) error {
 		return err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("there is more behind the JSON object")
+		return errors.New("data follows the JSON object")
 	}
 	return nil
 }
 
-// policy is the first balancer of the list that is registered, or the one of the
-// older field, or pick_first.
+// policy is the first registered balancer of the list, or that of the older field, or pick_first.
 func (js *jsonConfig) policy() (*policy, error) {
 	if js.Balancers == nil {
 		name := "pick_first"
@@ -231,7 +229,7 @@ func (js *jsonConfig) policy() (*policy, error) {
 	return nil, fmt.Errorf("loadBalancingConfig: none of the balancers %q is registered", names)
 }
 
-// onePolicy reads a balancer's settings; nil when there is no such balancer.
+// onePolicy parses a balancer's settings; nil when there is no such balancer.
 func onePolicy(name string, config json.RawMessage) (*policy, error) {
 	if name == "rls_experimental" {
 		return nil, fmt.Errorf("balancer %q is not supported: it reports metrics through grpc-go's own client", name)

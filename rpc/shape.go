@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// shape is what a request's header list says that does not differ from call to
-// call. The connection remembers it with the header list, so that a repeated
-// request costs no parsing, no lookup and no metadata map.
+// shape is the content of a request's header list that does not differ from call to call. The connection
+// caches it with the header list, so that a repeated request costs no parsing, no lookup and no metadata map.
 type shape struct {
 	method     *method // nil: not registered
 	path       string
@@ -28,10 +27,10 @@ type shape struct {
 	authority  string
 	md         metadata.MD // of the shared fields; shared by calls, never changed
 	response   *h2.Block   // response header fields without metadata
-	refuse     *refusal    // not nil: answer with this and nothing else
+	refuse     *refusal    // not nil: the answer to the request
 }
 
-// refusal answers a request that is not a gRPC call, or not one for this server.
+// refusal is the answer to a request that is not a gRPC call, or not one for this server.
 type refusal struct {
 	httpStatus string
 	st         *status.Status
@@ -81,7 +80,7 @@ func (s *Server) newShape(h *h2.Header) *shape {
 	return sh
 }
 
-// checkedMetadata is metadata with an error turned into the answer it gets.
+// checkedMetadata is metadata with the error converted to its refusal.
 func (sh *shape) checkedMetadata(more []h2.Field) (metadata.MD, *refusal) {
 	md, err := sh.metadata(more)
 	if err != nil {
@@ -108,13 +107,13 @@ func (sh *shape) find(s *Server) {
 	sh.refuse = &refusal{httpStatus: httpOK, st: st}
 }
 
-// choose finds codec and compressor, and with them the response's fields.
+// choose sets codec and compressor, and the response's fields that depend on them.
 func (sh *shape) choose(s *Server) {
 	sh.codec = s.opts.codec
 	if sh.codec == nil {
 		var ok bool
 		if sh.codec, ok = message.ForSubtype(sh.subtype); !ok {
-			// As grpc-go does: an unknown subtype is taken for protobuf.
+			// As in grpc-go, an unknown subtype means protobuf.
 			sh.codec = message.Proto{}
 		}
 	}
@@ -131,12 +130,12 @@ func (sh *shape) choose(s *Server) {
 	sh.response = h2.NewBlock(fields...)
 }
 
-// names reports whether f is the host of a request that has no :authority, and stands for it
-// (gRFC A41). Beside :authority it is left out. h2 refuses requests with more than one.
+// names reports whether f is the host of a request without :authority, which it replaces (gRFC A41). Beside
+// :authority it is ignored. h2 refuses requests with more than one.
 func (sh *shape) names(f *h2.Field) bool { return sh.authority == "" && f.Name == "host" }
 
-// metadata builds the map a handler sees: the shared fields and the call's own.
-// An error is the peer's, and says which key was not base64.
+// metadata builds the map for the handler: the shared fields and the call's own. The error names a key of the
+// peer's whose value is not base64.
 func (sh *shape) metadata(more []h2.Field) (metadata.MD, error) {
 	md := make(metadata.MD, len(sh.fields)+len(more)+1)
 	if sh.authority != "" {
@@ -168,8 +167,8 @@ func addMetadata(md metadata.MD, key, value string) error {
 	return nil
 }
 
-// callFields sorts the fields that differ from call to call: the timeout is
-// read, the rest kept for the metadata.
+// callFields splits the fields that differ from call to call: the timeout is parsed, the others are kept for
+// the metadata.
 func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Duration, has bool, err error) {
 	text, n := "", 0
 	if len(sh.timeout) > 0 {

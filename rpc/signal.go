@@ -1,10 +1,10 @@
 package rpc
 
-// signal wakes the goroutines that wait for something to happen, any number of times. It
-// allocates only while one waits. It is guarded by its owner's mutex.
+// signal wakes all goroutines that wait for an event, any number of times. It allocates only while one waits.
+// It is guarded by its owner's mutex.
 type signal struct{ ch chan struct{} }
 
-// next is closed the next time that notify is called.
+// next is closed by the next call of notify.
 func (s *signal) next() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestServerCallFitsItsClass: a call's object is garbage after each call, and the next
-// larger size class of the runtime is 576 bytes.
+// A serverCall becomes garbage after each call, and the next larger size class of the runtime is 576 bytes.
 func TestServerCallFitsItsClass(t *testing.T) {
 	if n := reflect.TypeFor[serverCall]().Size(); n > 512 {
 		t.Errorf("%d bytes", n)

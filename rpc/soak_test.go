@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// soakFor is how long the soak makes trouble.
+// soakFor is how long the soak injects failures.
 const soakFor = 8 * time.Second
 
 // killer is a dialer that breaks the connections it made.
@@ -58,16 +58,14 @@ func (k *killer) kill() {
 	}
 }
 
-// TestSoak makes calls of every kind while contexts end, deadlines pass,
-// connections break and servers go away at random. Every call ends with an
-// outcome, every buffer is freed (the pools check that), and no goroutine is
-// left.
+// TestSoak makes calls of every kind while contexts end, deadlines pass, connections break and servers stop
+// at random. Every call ends, every buffer is freed (the pools check that), and no goroutine is left.
 func TestSoak(t *testing.T) {
 	soakKind(t, oneCall)
 }
 
-// TestSoakWithoutDeadlines is TestSoak with calls that nothing of their own ends: each
-// must end because its server answers or its connection breaks.
+// TestSoakWithoutDeadlines is TestSoak with calls without deadline or cancellation: each must end because its
+// server answers or its connection breaks.
 func TestSoakWithoutDeadlines(t *testing.T) {
 	soakKind(t, oneEndlessCall)
 }
@@ -87,8 +85,8 @@ func soakKind(t *testing.T, call caller) {
 	waitGoroutines(t, before)
 }
 
-// waitGoroutines fails when there are more goroutines than before, a while
-// after everything has been stopped.
+// waitGoroutines fails when there are still more goroutines than before, some time after everything has been
+// stopped.
 func waitGoroutines(t *testing.T, before int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -155,7 +153,7 @@ func soak(t *testing.T, long time.Duration, call caller) {
 	}
 	t.Log("outcomes:" + sum.String())
 	if outcomes[codes.OK].Load() == 0 {
-		t.Error("no call went well")
+		t.Error("no call succeeded")
 	}
 }
 
@@ -170,8 +168,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// serveByTurns runs one server after another on addr: some stop gently, some at
-// once, and all send their older connections away.
+// serveByTurns runs one server after another on addr: some stop gracefully, some at once, and all limit the
+// age of their connections.
 func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.ServerOption) {
 	for ctx.Err() == nil {
 		lis, err := net.Listen("tcp", addr)
@@ -255,12 +253,12 @@ func anyCall(ctx context.Context, t *testing.T, c pb.TestServiceClient, opts []g
 	}
 	out, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(n)}, opts...)
 	if err == nil && !bytes.Equal(out.Payload.Body, body(n)) {
-		t.Error("a unary call brought other bytes back")
+		t.Error("a unary call returned other bytes")
 	}
 	return outcome(t, err)
 }
 
-// soakDuplex sends and receives at once, and sometimes leaves early.
+// soakDuplex sends and receives concurrently, and sometimes returns early.
 func soakDuplex(t *testing.T, ctx context.Context, c pb.TestServiceClient, n int, opts []grpc.CallOption) codes.Code {
 	var cancel context.CancelFunc = func() {}
 	early := ctx.Done() != nil && rand.IntN(3) == 0
@@ -291,7 +289,7 @@ func soakDuplex(t *testing.T, ctx context.Context, c pb.TestServiceClient, n int
 			return outcome(t, err)
 		}
 		if !bytes.Equal(out.Payload.Body, body(n)) {
-			t.Error("a stream brought other bytes back")
+			t.Error("a stream returned other bytes")
 		}
 		if early && i == 1 {
 			return codes.OK
@@ -305,7 +303,7 @@ func outcome(t *testing.T, err error) codes.Code {
 	}
 	switch c := status.Code(err); c {
 	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
-		t.Errorf("a call ended with what no cause here explains: %v", err)
+		t.Errorf("a call ended with an error that no injected failure explains: %v", err)
 		return c
 	default:
 		return c

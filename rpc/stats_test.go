@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// eventLog notes the events of calls.
+// eventLog records the events of calls.
 type eventLog struct {
 	mu     sync.Mutex
 	events []string
@@ -76,7 +76,7 @@ func keys(md metadata.MD) []string {
 	return out
 }
 
-// take returns the events since the last call of it, when a call has ended.
+// take returns the events since its last call, after a call has ended.
 func (l *eventLog) take() []string {
 	<-l.ended
 	l.mu.Lock()
@@ -86,7 +86,7 @@ func (l *eventLog) take() []string {
 	return out
 }
 
-// statsService shows different ends.
+// statsService ends calls in different ways.
 type statsService struct{ testService }
 
 func (s *statsService) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -110,7 +110,7 @@ func (s *statsService) HalfDuplexCall(stream pb.TestService_HalfDuplexCallServer
 	return status.Error(codes.Aborted, "")
 }
 
-// statsCalls are calls of every kind and end.
+// statsCalls are calls of every kind with every ending.
 var statsCalls = []struct {
 	name string
 	do   func(ctx context.Context, c pb.TestServiceClient) error
@@ -178,10 +178,9 @@ var statsCalls = []struct {
 	}},
 }
 
-// TestStatsAsInGRPC makes the same calls with grpc-go's client and with Tarn's,
-// and of grpc-go's server and Tarn's, and compares what stats handlers see. On a
-// client grpc-go tells of headers and trailers on its reading goroutine, at any
-// time relative to the rest: there the order is not compared.
+// TestStatsAsInGRPC makes the same calls with grpc-go's client and with Tarn's, on grpc-go's server and on
+// Tarn's, and compares the calls of stats handlers. A grpc-go client reports headers and trailers on its
+// reading goroutine, at any time: their order is not compared.
 func TestStatsAsInGRPC(t *testing.T) {
 	svc := &statsService{}
 	logs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
@@ -236,13 +235,13 @@ func TestStatsAsInGRPC(t *testing.T) {
 	}
 }
 
-// delayedPick reports whether an event tells that the first pick was delayed, which depends on the
-// scheduler. PickerUpdated is its name before grpc 1.75.
+// delayedPick reports whether an event says that the first pick was delayed, which depends on the scheduler.
+// PickerUpdated is its name before grpc 1.75.
 func delayedPick(event string) bool {
 	return strings.HasSuffix(event, "PickerUpdated") || strings.HasSuffix(event, "DelayedPickComplete")
 }
 
-// unordered sorts what grpc-go's client tells without an order.
+// unordered sorts the events that grpc-go's client reports in no fixed order.
 func unordered(events []string) []string {
 	out := slices.DeleteFunc(slices.Clone(events), delayedPick)
 	slices.Sort(out)

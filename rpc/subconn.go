@@ -15,24 +15,24 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// subConn is a connection to one of some addresses, made when its balancer asks for
-// it: a balancer.SubConn. Its states are gRPC's (connectivity-semantics-and-api.md):
-// a connection that is lost leaves it IDLE, and the balancer connects it again.
+// subConn is a connection to one of several addresses, made when its balancer asks for it: a
+// balancer.SubConn. Its states are gRPC's (connectivity-semantics-and-api.md): a lost connection makes it
+// IDLE, and the balancer connects it again.
 type subConn struct {
 	balancer.SubConn // grpc-go's marker; every method is overridden
 	act              *activity
 	child            *child
 	opts             balancer.NewSubConnOptions
 
-	conn atomic.Pointer[clientConn] // set while READY: what picks use
+	conn atomic.Pointer[clientConn] // set while READY: used by picks
 
 	mu       sync.Mutex // taken before cc.mu
 	addrs    []resolver.Address
 	state    connectivity.State
 	stop     context.CancelFunc // ends the attempt to connect, or the health check
-	held     *clientConn        // the connection there is, healthy or not
-	at       resolver.Address   // what held is connected to
-	failures int                // to connect, in a row
+	held     *clientConn        // the current connection, healthy or not
+	at       resolver.Address   // the address of held
+	failures int                // failed attempts to connect, in a row
 	reset    signal             // of resetBackoff
 
 	entity *entity.Subchannel // in channelz; nil: not listed
@@ -107,8 +107,8 @@ func (s *subConn) start() {
 	go s.run(ctx, s.addrs)
 }
 
-// run tries the addresses, one after another, and after a failure waits for the time
-// of the next attempt, which the balancer begins.
+// run tries the addresses, one after another. After a failure it waits for the time of the next attempt,
+// which the balancer begins.
 func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 	cc := s.act.cc
 	defer cc.wg.Done()
@@ -123,7 +123,7 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 	}
 	s.act.resolveNow()
 	s.mu.Lock()
-	if ctx.Err() != nil { // shut down, or other addresses
+	if ctx.Err() != nil { // shut down, or the addresses have changed
 		s.mu.Unlock()
 		return
 	}
@@ -150,8 +150,7 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 	}
 }
 
-// tryAll returns the first connection that can be made. The error is that of the
-// first address.
+// tryAll returns the first connection that can be made. The error is that of the first address.
 func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (*clientConn, resolver.Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -171,7 +170,7 @@ func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit ti
 	return nil, resolver.Address{}, first
 }
 
-// connected takes a new connection into use.
+// connected starts the use of a new connection.
 func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 	s.setState(connectivity.Ready, nil)
 }
 
-// lost notes that no more calls can begin on c. The balancer may connect again.
+// lost records that no more calls can begin on c. The balancer may connect again.
 func (s *subConn) lost(c *clientConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +207,7 @@ func (s *subConn) lost(c *clientConn) {
 	s.setState(connectivity.Idle, nil)
 }
 
-// UpdateAddresses implements balancer.SubConn: a connection to one of addrs is kept,
-// and any other is given up for a new one.
+// UpdateAddresses implements balancer.SubConn: a connection to one of addrs is kept, any other is replaced.
 func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 	addrs = slices.Clone(addrs)
 	s.mu.Lock()
@@ -236,7 +234,7 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 	s.start()
 }
 
-// drop lets the calls of the connection end and begins no more. s.mu is held.
+// drop lets the connection's running calls end and begins no more. s.mu is held.
 func (s *subConn) drop() {
 	c := s.held
 	s.held = nil
@@ -249,7 +247,7 @@ func sameAddress(a, b resolver.Address) bool {
 	return a.Addr == b.Addr && a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
 }
 
-// Shutdown implements balancer.SubConn. Calls in progress go on.
+// Shutdown implements balancer.SubConn. Running calls continue.
 func (s *subConn) Shutdown() {
 	cc := s.act.cc
 	cc.mu.Lock()

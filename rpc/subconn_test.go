@@ -59,8 +59,8 @@ var _ = func() bool {
 	return true
 }()
 
-// TestUpdateAddresses: a SubConn keeps its connection while its address is among the new
-// ones, moves when it is not, and ends without any.
+// A SubConn keeps its connection while its address is among the new ones, is connected anew when it is not,
+// and ends without any address.
 func TestUpdateAddresses(t *testing.T) {
 	bs := startBackends(t, 3)
 	r := manual.NewBuilderWithScheme("names")
@@ -94,7 +94,7 @@ func TestUpdateAddresses(t *testing.T) {
 	cc.Connect()
 }
 
-// TestCloseAtAnyTime closes clients while they resolve, connect, switch and call.
+// TestCloseAtAnyTime closes clients while they resolve, connect, switch balancers and make calls.
 func TestCloseAtAnyTime(t *testing.T) {
 	bs := startBackends(t, 2)
 	for i := range 60 {

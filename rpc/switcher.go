@@ -14,20 +14,19 @@ import (
 // errNoAddresses is what a balancer gets for a subConn without an address.
 var errNoAddresses = errors.New("rpc: balancer asked for a SubConn without an address")
 
-// switcher runs a client's balancer. When the service config names another, the new
-// one connects beside the old one, which serves calls until the new one is no longer
-// CONNECTING or the old one is no longer READY. Its methods run in the activity's
-// policy queue.
+// switcher runs a client's balancer. When the service config names another, the new one connects beside the
+// old one, which serves calls until the new one is no longer CONNECTING or the old one is no longer READY.
+// Its methods run in the activity's policy queue.
 type switcher struct {
 	act  *activity
 	opts balancer.BuildOptions
 
-	mu      sync.Mutex // balancers call from goroutines of their own
+	mu      sync.Mutex // balancers call from their own goroutines
 	current *child
 	pending *child // nil unless a switch is going on
 }
 
-// child is one balancer and what it sees of the client: a balancer.ClientConn.
+// child is one balancer and its view of the client: a balancer.ClientConn.
 type child struct {
 	balancer.ClientConn // grpc-go's marker; every method is overridden
 	sw                  *switcher
@@ -45,7 +44,7 @@ func (sw *switcher) init(act *activity) {
 		Authority: cc.authority, CustomUserAgent: cc.opts.userAgent, Target: cc.target}
 }
 
-// latest is the balancer that resolver's states are for.
+// latest is the balancer that gets the resolver's states.
 func (sw *switcher) latest() *child {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
@@ -55,7 +54,7 @@ func (sw *switcher) latest() *child {
 	return sw.current
 }
 
-// update hands a resolver's state to the balancer that p names.
+// update passes a resolver's state to the balancer that p names.
 func (sw *switcher) update(p *policy, s resolver.State) error {
 	ch := sw.latest()
 	if ch == nil || ch.builder.Name() != p.builder.Name() {
@@ -100,7 +99,7 @@ func (sw *switcher) exitIdle() {
 		e.ExitIdle()
 		return
 	}
-	// A balancer older than ExitIdle: its subConns are connected for it.
+	// A balancer without ExitIdle: connect its subConns for it.
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
 	for s := range ch.subs {
@@ -117,7 +116,7 @@ func (sw *switcher) close() {
 	pending.close()
 }
 
-// swap puts the pending balancer in the current one's place. sw.mu is held.
+// swap replaces the current balancer by the pending one. sw.mu is held.
 func (sw *switcher) swap() {
 	old := sw.current
 	sw.current, sw.pending = sw.pending, nil
@@ -125,7 +124,7 @@ func (sw *switcher) swap() {
 	sw.act.policy.run(old.close)
 }
 
-// close ends a balancer and the subConns that it has left.
+// close closes a balancer and its remaining subConns.
 func (ch *child) close() {
 	if ch == nil {
 		return
@@ -140,7 +139,7 @@ func (ch *child) close() {
 	}
 }
 
-// serves says whether ch is in use. sw.mu is held.
+// serves reports whether ch is in use. sw.mu is held.
 func (ch *child) serves() bool { return ch == ch.sw.current || ch == ch.sw.pending }
 
 // UpdateState implements balancer.ClientConn.
@@ -188,8 +187,7 @@ func (ch *child) UpdateAddresses(sc balancer.SubConn, addrs []resolver.Address) 
 	sc.UpdateAddresses(addrs)
 }
 
-// ResolveNow implements balancer.ClientConn. A balancer that is being replaced has no
-// say.
+// ResolveNow implements balancer.ClientConn. It is ignored from a balancer that is being replaced.
 func (ch *child) ResolveNow(resolver.ResolveNowOptions) {
 	if ch == ch.sw.latest() {
 		ch.sw.act.resolveNow()

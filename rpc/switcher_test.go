@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// puppet is a balancer that does what a test says.
+// puppet is a balancer that the test controls.
 type puppet struct {
 	name    string
 	cc      balancer.ClientConn
@@ -30,11 +30,11 @@ type puppet struct {
 	closed  chan struct{}
 }
 
-// scriptedBuilder builds balancers for the test that runs, which receives them from built.
+// scriptedBuilder builds balancers and passes them to the running test through built.
 type scriptedBuilder struct {
 	name  string
 	built chan *puppet
-	// inline is the state that a balancer shows from within Build and UpdateClientConnState.
+	// inline is the state that a balancer reports during Build and UpdateClientConnState.
 	inline connectivity.State
 }
 
@@ -50,8 +50,7 @@ func (b *scriptedBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions)
 	return s
 }
 
-// The names are of balancers that show nothing by themselves, and of one that is READY from within its
-// callbacks.
+// Names of balancers that report nothing by themselves, and of one that reports READY from its callbacks.
 var (
 	scriptedA      = registerScripted("rpc_test_scripted_a", connectivity.Idle)
 	scriptedB      = registerScripted("rpc_test_scripted_b", connectivity.Idle)
@@ -98,7 +97,7 @@ func newSwitching(t *testing.T, opts ...rpc.DialOption) *switching {
 	return x
 }
 
-// to has the resolver name b, and waits until the balancer has the resolver's state.
+// to makes the resolver name b, and waits until the balancer has the resolver's state.
 func (x *switching) to(b *scriptedBuilder) *puppet {
 	x.t.Helper()
 	x.name(b)
@@ -134,10 +133,10 @@ func (s *puppet) open(t *testing.T) {
 	}
 }
 
-// The tests restate the scenarios of grpc-go's graceful switch of balancers.
+// The tests follow the scenarios of grpc-go's tests of its graceful switch.
 
-// TestSwitchWhenTheNewOneIsNotConnecting: the new balancer takes over with the first state that is not
-// CONNECTING, good or bad; until then the old one, which is READY, serves.
+// The new balancer takes over with its first state that is not CONNECTING, whichever it is; until then the
+// old one, which is READY, serves.
 func TestSwitchWhenTheNewOneIsNotConnecting(t *testing.T) {
 	for _, st := range []connectivity.State{connectivity.Ready, connectivity.TransientFailure, connectivity.Idle} {
 		t.Run(st.String(), func(t *testing.T) {
@@ -157,7 +156,7 @@ func TestSwitchWhenTheNewOneIsNotConnecting(t *testing.T) {
 	}
 }
 
-// TestSwitchFromOneThatIsNotReady: a balancer that is not READY gives way to any state of the new one.
+// A balancer that is not READY is replaced at any state of the new one.
 func TestSwitchFromOneThatIsNotReady(t *testing.T) {
 	x := newSwitching(t)
 	a := x.to(scriptedA)
@@ -169,7 +168,7 @@ func TestSwitchFromOneThatIsNotReady(t *testing.T) {
 	x.serves(b, connectivity.Connecting)
 }
 
-// TestSwitchWhenTheOldOneFails: a balancer that leaves READY gives way to the new one as that is.
+// A balancer that leaves READY is replaced by the new one, whatever its state.
 func TestSwitchWhenTheOldOneFails(t *testing.T) {
 	x := newSwitching(t)
 	a := x.to(scriptedA)
@@ -182,8 +181,8 @@ func TestSwitchWhenTheOldOneFails(t *testing.T) {
 	x.serves(b, connectivity.Connecting)
 }
 
-// TestSwitchAgainBeforeTheEnd: a third balancer replaces the one that has not taken over, while the first
-// serves; and so does another of the first's kind.
+// A third balancer replaces the one that has not taken over, while the first serves; and so does another of
+// the first's type.
 func TestSwitchAgainBeforeTheEnd(t *testing.T) {
 	for _, third := range []*scriptedBuilder{scriptedC, scriptedA} {
 		t.Run(third.name, func(t *testing.T) {
@@ -202,7 +201,7 @@ func TestSwitchAgainBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestSwitchHasNoEffectOnTheSameBalancer: a resolver's state that names the balancer there is goes to it.
+// A resolver's state that names the current balancer is passed to it.
 func TestSwitchHasNoEffectOnTheSameBalancer(t *testing.T) {
 	x := newSwitching(t)
 	a := x.to(scriptedA)
@@ -211,7 +210,7 @@ func TestSwitchHasNoEffectOnTheSameBalancer(t *testing.T) {
 	<-a.updates
 	b := x.to(scriptedB)
 	x.name(scriptedB)
-	<-b.updates // the one that has not taken over gets what follows
+	<-b.updates // the one that has not taken over gets the following states
 	select {
 	case <-a.updates:
 		t.Error("the balancer that is being replaced got a resolver's state")
@@ -220,7 +219,7 @@ func TestSwitchHasNoEffectOnTheSameBalancer(t *testing.T) {
 	x.serves(a, connectivity.Ready)
 }
 
-// TestSwitchResolverErrorAndExitIdle go to the latest balancer.
+// TestSwitchResolverErrorAndExitIdle passes both to the latest balancer.
 func TestSwitchResolverErrorAndExitIdle(t *testing.T) {
 	x := newSwitching(t)
 	a := x.to(scriptedA)
@@ -238,8 +237,7 @@ func TestSwitchResolverErrorAndExitIdle(t *testing.T) {
 	}
 }
 
-// TestSwitchEndsTheOldOne: what a balancer that has been replaced does has no effect, and its connections
-// are closed.
+// Calls by a balancer that has been replaced have no effect, and its connections are closed.
 func TestSwitchEndsTheOldOne(t *testing.T) {
 	backend := startBackend(t)
 	closed := make(chan struct{})
@@ -272,7 +270,7 @@ func TestSwitchEndsTheOldOne(t *testing.T) {
 	x.serves(b, connectivity.Ready)
 }
 
-// closing is a connection that says once when it is closed.
+// closing is a connection that reports its Close once.
 type closing struct {
 	net.Conn
 	once   sync.Once
@@ -302,7 +300,7 @@ func TestSwitchClose(t *testing.T) {
 	}
 }
 
-// TestSwitchFromWithinBuild: a balancer that is READY before Build has returned takes over at once.
+// A balancer that is READY before Build has returned takes over at once.
 func TestSwitchFromWithinBuild(t *testing.T) {
 	x := newSwitching(t)
 	a := x.to(scriptedA)

@@ -16,8 +16,7 @@ import (
 
 type tapKey struct{}
 
-// TestInTapHandle: calls are let in with the handle's context, or refused with its
-// error, as by grpc-go.
+// Calls are accepted with the handle's context, or refused with its error, as by grpc-go.
 func TestInTapHandle(t *testing.T) {
 	handle := func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		switch v := info.Header.Get("want"); {

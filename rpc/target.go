@@ -11,13 +11,11 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// ErrTarget is wrapped by every error about a target that cannot be used. It is
-// the caller's.
+// ErrTarget is wrapped by every error for an invalid target.
 var ErrTarget = errors.New("rpc: bad target")
 
-// findResolver reads a target and finds its resolver: WithResolvers' first, then
-// package resolver's. A target without a scheme is dns, or what
-// resolver.SetDefaultScheme says.
+// findResolver parses a target and finds its resolver: WithResolvers' first, then package resolver's. A
+// target without a scheme is dns, or what resolver.SetDefaultScheme says.
 func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Builder, error) {
 	var none resolver.Target
 	if target == "" {
@@ -50,8 +48,8 @@ func findResolver(target string, o *dialOptions) (resolver.Target, resolver.Buil
 	return checkTarget(resolver.Target{URL: *u}, b)
 }
 
-// supported refuses the schemes whose resolvers need more of a client than
-// grpc-go's public interfaces: xDS hands its routes over in an internal attribute.
+// supported refuses the schemes whose resolvers need more of a client than grpc-go's public interfaces: xDS
+// passes its routes in an internal attribute.
 func supported(scheme string) error {
 	switch scheme {
 	case "xds", "google-c2p":
@@ -60,14 +58,13 @@ func supported(scheme string) error {
 	return nil
 }
 
-// checkTarget refuses what a dns or unix target cannot mean, before the first call
-// does.
+// checkTarget refuses an invalid dns or unix target before the first call does.
 func checkTarget(t resolver.Target, b resolver.Builder) (resolver.Target, resolver.Builder, error) {
 	end := t.Endpoint()
 	switch b.Scheme() {
 	case "dns":
 		if end == "" {
-			return t, nil, fmt.Errorf("%w: %q names no host", ErrTarget, t.URL.String())
+			return t, nil, fmt.Errorf("%w: %q has no host", ErrTarget, t.URL.String())
 		}
 		if _, port, err := net.SplitHostPort(end); err == nil && port == "" {
 			return t, nil, fmt.Errorf("%w: %q ends in a colon without a port", ErrTarget, end)
@@ -77,7 +74,7 @@ func checkTarget(t resolver.Target, b resolver.Builder) (resolver.Target, resolv
 			return t, nil, fmt.Errorf("%w: %q has a host", ErrTarget, t.URL.String())
 		}
 		if end == "" {
-			return t, nil, fmt.Errorf("%w: %q names no socket", ErrTarget, t.URL.String())
+			return t, nil, fmt.Errorf("%w: %q has no socket path", ErrTarget, t.URL.String())
 		}
 	}
 	return t, b, nil
@@ -91,8 +88,7 @@ func (o *dialOptions) resolver(scheme string) resolver.Builder {
 	case "":
 		return nil
 	case "unix", "unix-abstract":
-		// grpc-go's own mark their addresses with an attribute that only grpc-go can
-		// read.
+		// grpc-go's own resolver marks its addresses with an attribute that only grpc-go can read.
 		return unixResolver(scheme)
 	}
 	return resolver.Get(scheme)
@@ -127,13 +123,13 @@ func unixAddress(scheme string, t resolver.Target) string {
 
 func oneAddress(cc resolver.ClientConn, addr string) (resolver.Resolver, error) {
 	a := resolver.Address{Addr: addr}
-	// A failure is reported by the balancer to calls: nothing can be resolved again.
+	// The balancer reports a failure to calls: nothing can be resolved again.
 	_ = cc.UpdateState(resolver.State{Addresses: []resolver.Address{a},
 		Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{a}}}})
 	return fixedResolver{}, nil
 }
 
-// fixedResolver has nothing to look up again.
+// fixedResolver has nothing to resolve again.
 type fixedResolver struct{}
 
 // ResolveNow implements resolver.Resolver.
@@ -167,7 +163,7 @@ func authorityOf(t resolver.Target, b resolver.Builder, o *dialOptions) (string,
 	return escapeAuthority(end), nil
 }
 
-// escapeAuthority escapes what RFC 3986, section 3.2 has no place for.
+// escapeAuthority escapes the characters that RFC 3986, section 3.2 does not allow.
 func escapeAuthority(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -184,8 +180,8 @@ func escapeAuthority(s string) string {
 	return b.String()
 }
 
-// serverName is what a connection to addr is verified as. WithAuthority goes before
-// what a resolver says, which is less to be trusted.
+// serverName is the name that a connection to addr is verified for. WithAuthority takes precedence over the
+// resolver's name, which is less trustworthy.
 func (cc *ClientConn) serverName(addr *resolver.Address) string {
 	if cc.opts.authority == "" && addr.ServerName != "" {
 		return addr.ServerName

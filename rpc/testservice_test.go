@@ -17,8 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// testService is a service whose every behaviour the test chooses; without a
-// choice it echoes.
+// testService is a service whose methods the test sets; by default it echoes.
 type testService struct {
 	pb.UnimplementedTestServiceServer
 	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
@@ -73,7 +72,7 @@ func (s *testService) FullDuplexCall(stream pb.TestService_FullDuplexCallServer)
 	return echoStream(stream)
 }
 
-// echoStream answers each message of a stream with its payload until the client has ended.
+// echoStream answers each message of a stream with its payload until the client has half-closed.
 func echoStream(stream pb.TestService_FullDuplexCallServer) error {
 	for {
 		in, err := stream.Recv()
@@ -89,7 +88,7 @@ func echoStream(stream pb.TestService_FullDuplexCallServer) error {
 	}
 }
 
-// body is n bytes that differ from place to place.
+// body is n bytes that depend on their offsets.
 func body(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -163,7 +162,7 @@ func dialGRPC(t testing.TB, addr string, opts ...grpc.DialOption) *grpc.ClientCo
 	return cc
 }
 
-// pairing is one way to put a client and a server together.
+// pairing is one combination of a client and a server.
 type pairing struct {
 	name   string
 	client func(t testing.TB, addr string) grpc.ClientConnInterface

@@ -34,8 +34,7 @@ func (l *logLines) String() string {
 	return l.b.String()
 }
 
-// TestGoAwayIsTold ends a connection with a GOAWAY that names a reason: calls fail
-// with that reason, and the client counts and logs it.
+// A GOAWAY with a reason ends a connection: calls fail with that reason, and the client counts and logs it.
 func TestGoAwayIsTold(t *testing.T) {
 	addr := rawServer(t, func(p *rawPeer, id uint32) {
 		p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
@@ -59,8 +58,7 @@ func TestGoAwayIsTold(t *testing.T) {
 	}
 }
 
-// TestAttackIsTold breaks the protocol: the server counts and logs why the
-// connection ended.
+// After a protocol error the server counts and logs why the connection ended.
 func TestAttackIsTold(t *testing.T) {
 	var lines logLines
 	s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))

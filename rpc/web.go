@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ServeHTTP serves one call that came over net/http, so that a Server can be the handler of an
-// http.Server, of httptest, or of a mux beside other handlers. The content type says in which protocol:
+// ServeHTTP serves one call received by net/http, so that a Server can be the handler of an http.Server, of
+// httptest, or of a mux beside other handlers. The content type selects the protocol:
 //
 //   - gRPC (application/grpc), over HTTP/2 only;
 //   - gRPC-Web, binary and text (application/grpc-web, application/grpc-web-text);
@@ -19,12 +19,12 @@ import (
 //     streams (application/connect+json, application/connect+proto), and GET for methods whose
 //     idempotency_level is NO_SIDE_EFFECTS.
 //
-// Handlers, interceptors, statistics handlers, limits, compressors, codecs and the pool are those of
-// calls that Serve takes. Streams in both directions need HTTP/2; over HTTP/1.1 they are refused with 505.
-// Transport credentials, keepalive and connection limits are the http.Server's business. Stop does not
-// end calls that ServeHTTP is serving: the http.Server's Shutdown and Close do; GracefulStop waits for
-// them. After Stop or GracefulStop calls are refused with 503. It may be called before, beside and
-// without Serve, by many goroutines at once.
+// Handlers, interceptors, statistics handlers, limits, compressors, codecs and the pool are the same as for
+// calls of Serve. Bidirectional streams need HTTP/2; over HTTP/1.1 they are refused with 505. Transport
+// credentials, keepalive and connection limits are set on the http.Server. Stop does not end calls that
+// ServeHTTP is serving: the http.Server's Shutdown and Close do; GracefulStop waits for them. After Stop or
+// GracefulStop calls are refused with 503. ServeHTTP may be called before, during and without Serve,
+// concurrently.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enterHTTP() {
 		http.Error(w, "the server has been stopped", http.StatusServiceUnavailable)
@@ -42,8 +42,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.serve()
 }
 
-// enterHTTP books a handler unless the server has been stopped. From the first call on nothing more can
-// be registered.
+// enterHTTP counts a handler unless the server has been stopped. After the first call nothing more can be
+// registered.
 func (s *Server) enterHTTP() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,19 +55,18 @@ func (s *Server) enterHTTP() bool {
 	return true
 }
 
-// webRefusal answers a request that does not become a call.
+// webRefusal is the answer to a request that does not become a call.
 type webRefusal struct {
 	httpStatus int
 	header     http.Header // more response fields; nil: none
 	st         *status.Status
 }
 
-// webProtocol is how one protocol puts a response on the wire. Its methods are called with
-// webCall.sendMu held.
+// webProtocol encodes a response in one protocol. Its methods are called with webCall.sendMu held.
 type webProtocol interface {
 	// header sets the response's fields, before anything is written.
 	header(h http.Header)
-	// message writes one message, which it takes ownership of. It is not compressed yet.
+	// message writes one message, of which it takes ownership. It is not compressed yet.
 	message(m message.Message) (payloadInfo, error)
 	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written.
 	end(st *status.Status, begun headerState)
@@ -81,13 +80,13 @@ const (
 	headerWritten
 )
 
-// open reads the request's header: protocol, method, codec, compression, deadline and metadata.
+// open parses the request's header: protocol, method, codec, compression, deadline and metadata.
 func (c *webCall) open() *webRefusal {
 	if c.r.Method == http.MethodGet {
 		return c.openGet()
 	}
 	mediaType := c.r.Header.Get("Content-Type")
-	if strings.ContainsAny(mediaType, "; ABCDEFGHIJKLMNOPQRSTUVWXYZ") { // seldom, and parsing allocates
+	if strings.ContainsAny(mediaType, "; ABCDEFGHIJKLMNOPQRSTUVWXYZ") { // rarely needed, and parsing allocates
 		var err error
 		if mediaType, _, err = mime.ParseMediaType(mediaType); err != nil {
 			return c.unsupported()
@@ -122,11 +121,11 @@ func (c *webCall) open() *webRefusal {
 	return c.openConnectUnary(sub)
 }
 
-// unsupported refuses a content type, and names those there are.
+// unsupported refuses a content type, and lists the supported ones.
 func (c *webCall) unsupported() *webRefusal {
 	return &webRefusal{httpStatus: http.StatusUnsupportedMediaType,
 		header: http.Header{"Accept-Post": {"application/grpc, application/grpc-web, application/grpc-web-text, application/json, application/proto, application/connect+json, application/connect+proto"}},
-		st:     status.Newf(codes.Unimplemented, "content type %q is of no protocol of this server", c.r.Header.Get("Content-Type"))}
+		st:     status.Newf(codes.Unimplemented, "content type %q is not of a protocol of this server", c.r.Header.Get("Content-Type"))}
 }
 
 // find looks the method up.
@@ -140,17 +139,17 @@ func (c *webCall) find() *webRefusal {
 	return nil
 }
 
-// duplex refuses a stream in both directions over HTTP/1.1.
+// duplex refuses a bidirectional stream over HTTP/1.1.
 func (c *webCall) duplex() *webRefusal {
 	if c.r.ProtoMajor < 2 && c.clientStreams() && c.serverStreams() {
-		// net/http would read the request's body first, which may have no end.
+		// net/http would read the request's body first, which may be endless.
 		return &webRefusal{httpStatus: http.StatusHTTPVersionNotSupported, header: http.Header{"Connection": {"close"}},
 			st: status.New(codes.Unimplemented, "a stream in both directions needs HTTP/2")}
 	}
 	return nil
 }
 
-// codecFor finds the codec of a content subtype; JSON is protojson unless a codec of that name is
+// codecFor returns the codec of a content subtype; JSON is protojson unless a codec of that name is
 // registered.
 func (c *webCall) codecFor(subtype string) bool {
 	if forced := c.srv.opts.codec; forced != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/message"
 )
 
-// webRead is how many bytes of a request body are read at once where its messages are small.
+// webRead is how many bytes of a request body with short messages are read at once.
 const webRead = 16 << 10
 
-// webBody reads the messages of a request's or a response's body: each with a prefix, or, for Connect's
-// unary calls, one without. On a server it is used under webCall.recvMu, or before the handler runs.
+// webBody reads the messages of a request's or a response's body: each with a prefix, or, for Connect's unary
+// calls, one without. On a server it is used under webCall.recvMu, or before the handler runs.
 type webBody struct {
 	r     io.Reader
-	refs  func(*tarn.Chain) error // gives the content as references, where package h2http received it; nil: no
+	refs  func(*tarn.Chain) error // returns the content as references, when package h2http received it; nil: not available
 	pool  *tarn.Pool
 	limit int // of a message, in bytes
 	kind  message.Kind
@@ -28,7 +28,7 @@ type webBody struct {
 	lease *message.Lease // of lent requests; nil: requests are copied
 }
 
-// next returns the next message, to be freed; io.EOF at the end of the body.
+// next returns the next message, for the caller to free; io.EOF at the end of the body.
 func (b *webBody) next() received {
 	if b.plain {
 		return b.whole()
@@ -49,8 +49,8 @@ func (b *webBody) next() received {
 	}
 }
 
-// read takes in what the body has next: straight into a large message's memory, or into a buffer whose
-// parts become messages without being copied.
+// read reads the next bytes of the body: directly into a large message's memory, or into a buffer whose parts
+// become messages without a copy.
 func (b *webBody) read() {
 	if b.refs != nil && b.chain() {
 		return
@@ -71,8 +71,7 @@ func (b *webBody) read() {
 	b.end = webEnd(err)
 }
 
-// chain takes in what has come as the references that package h2http received; false for a body of
-// another package.
+// chain takes the received data as the references of package h2http; false for a body of another package.
 func (b *webBody) chain() bool {
 	var c tarn.Chain
 	err := b.refs(&c)
@@ -88,12 +87,12 @@ func (b *webBody) chain() bool {
 	return true
 }
 
-// requestRefs gives a request's content as references.
+// requestRefs returns a request's content as references.
 func requestRefs(r *http.Request) func(*tarn.Chain) error {
 	return func(c *tarn.Chain) error { return h2http.BodyChain(r, c) }
 }
 
-// webEnd is the body's end for an error of its Read.
+// webEnd converts an error of the body's Read to the body's end.
 func webEnd(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -102,7 +101,7 @@ func webEnd(err error) error {
 	return err
 }
 
-// whole returns a body that is one message, once. Memory follows what arrives, whatever was declared.
+// whole returns a body that is one message, once. Memory depends on what arrives, not on the declared length.
 func (b *webBody) whole() received {
 	if b.end != nil {
 		return received{err: b.end}
@@ -134,7 +133,7 @@ func (b *webBody) whole() received {
 	}
 }
 
-// only returns the single message of the body, to be freed.
+// only returns the single message of the body, for the caller to free.
 func (b *webBody) only() received {
 	first := b.next()
 	if errors.Is(first.err, io.EOF) {
@@ -156,8 +155,8 @@ func (b *webBody) only() received {
 	}
 }
 
-// close frees what was read and not taken. If a goroutine that the handler left behind is still reading,
-// that is done when its read ends, at the latest when net/http closes the body.
+// close frees the data that was read and not taken. If a goroutine that the handler left running is still
+// reading, the data is freed when its read ends, at the latest when net/http closes the body.
 func (b *webBody) close(mu *sync.Mutex) {
 	if !mu.TryLock() {
 		go func() {

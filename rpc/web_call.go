@@ -39,7 +39,7 @@ type webCall struct {
 	bounded  bool // there is a timeout
 	body     webBody
 
-	ctx   context.Context // what the handler sees: life, or what was derived from it
+	ctx   context.Context // the handler's context: life, or one derived from it
 	life  webLife
 	stats webStats
 
@@ -90,7 +90,7 @@ func (c *webCall) serve() {
 	if st.Code() == codes.OK {
 		st = nil
 	}
-	// A handler that was cut short by the deadline or the client says so in whatever way; the context knows.
+	// A handler that was ended by the deadline or the client may return any error; the context has the cause.
 	if cause := ctx.Err(); cause != nil && st != nil && st.Code() == codes.Canceled {
 		st = status.FromContextError(cause)
 	}
@@ -100,7 +100,7 @@ func (c *webCall) serve() {
 	seen.end(st.Err())
 }
 
-// tap asks InTapHandle's function about the call.
+// tap calls InTapHandle's function for the call.
 func (c *webCall) tap() *status.Status {
 	if c.srv.opts.tap == nil {
 		return nil
@@ -181,8 +181,8 @@ func (c *webCall) stream() (err error) {
 	return c.srv.stream(impl, ss, info, handler)
 }
 
-// recover ends a call whose handler panicked with INTERNAL, and tells the hook. http.ErrAbortHandler
-// is passed on: net/http cuts the response then.
+// recover ends a call whose handler panicked with INTERNAL, and calls the PanicHandler. http.ErrAbortHandler
+// is passed on: net/http then aborts the response.
 func (c *webCall) recover(err *error) {
 	v := recover()
 	switch v {
@@ -200,8 +200,8 @@ func (c *webCall) recover(err *error) {
 	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.path, v, stack)
 }
 
-// webReserved reports whether a field of a request belongs to HTTP or to a protocol, beyond those that
-// package header knows of.
+// webReserved reports whether a request's field belongs to HTTP or to a protocol, beyond those that package
+// header lists.
 func webReserved(key string) bool {
 	switch key {
 	case "accept", "accept-encoding", "connection", "content-encoding", "content-length", "host", "keep-alive",
@@ -211,7 +211,7 @@ func webReserved(key string) bool {
 	return strings.HasPrefix(key, "connect-")
 }
 
-// webAddr is a client's address as net/http has it.
+// webAddr is a client's address in net/http's form.
 type webAddr string
 
 func (webAddr) Network() string  { return "tcp" }
@@ -297,7 +297,7 @@ func (c *webCall) end(st *status.Status) {
 		begun = headerWritten
 	}
 	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
-		c.w.Header().Set("Connection", "close") // its deadlines have been used up
+		c.w.Header().Set("Connection", "close") // its deadlines have expired
 	}
 	if begun == headerPending && (st == nil || len(c.header) > 0) {
 		c.putHeader()
@@ -307,7 +307,7 @@ func (c *webCall) end(st *status.Status) {
 	c.stats.outTrailer(c.trailer)
 }
 
-// refuse answers a request that is no call.
+// refuse answers a request that is not a call.
 func (c *webCall) refuse(no *webRefusal) {
 	for k, vs := range no.header {
 		c.w.Header()[k] = vs
@@ -316,13 +316,13 @@ func (c *webCall) refuse(no *webRefusal) {
 		refuser.refuse(no)
 		return
 	}
-	// What has no protocol gets Connect's JSON, which a person can read.
+	// Without a protocol the answer is Connect's JSON, which a person can read.
 	writeConnectError(c.w, no.httpStatus, no.st)
 }
 
-// flush hands what was written to the client.
+// flush sends the written data to the client.
 func (c *webCall) flush() {
-	// An error shows at the next write.
+	// The next write returns an error.
 	_ = http.NewResponseController(c.w).Flush()
 }
 
@@ -339,7 +339,7 @@ func (c *webCall) decode(r *received, v any) error {
 	return nil
 }
 
-// webStream is a webCall as a handler of a stream sees it.
+// webStream is a webCall as the grpc.ServerStream of a handler.
 type webStream webCall
 
 var _ grpc.ServerStream = (*webStream)(nil)
@@ -358,8 +358,7 @@ func (s *webStream) SendHeader(md metadata.MD) error { return s.call().SendHeade
 // SetTrailer adds to the trailer.
 func (s *webStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
-// SendMsg sends one message and flushes it. *tarn.Chain and *tarn.Buffer are sent as they are and
-// emptied.
+// SendMsg sends one message and flushes it. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
 func (s *webStream) SendMsg(v any) error {
 	c := s.call()
 	if err := c.send(v); err != nil {
@@ -373,7 +372,7 @@ func (s *webStream) SendMsg(v any) error {
 	return nil
 }
 
-// RecvMsg waits for one message; io.EOF says that the client has sent its last.
+// RecvMsg waits for one message; io.EOF means that the client has sent its last message.
 func (s *webStream) RecvMsg(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
@@ -404,8 +403,8 @@ func (s *webStream) RecvMsg(v any) error {
 	}
 }
 
-// nextMessage returns the next message, to be freed; a body that failed because the call ended says so.
-// recvMu is held.
+// nextMessage returns the next message, for the caller to free; when the body failed because the call has
+// ended, the error says so. recvMu is held.
 func (c *webCall) nextMessage() received {
 	r := c.body.next()
 	if r.err != nil && !errors.Is(r.err, io.EOF) {
@@ -416,7 +415,7 @@ func (c *webCall) nextMessage() received {
 	return r
 }
 
-// SendHeader sends the header now, md with it. It fails when it has been sent.
+// SendHeader sends the header now, with md. It fails when the header has been sent.
 func (c *webCall) SendHeader(md metadata.MD) error {
 	if err := checkMetadata(md); err != nil {
 		return err
@@ -427,7 +426,7 @@ func (c *webCall) SendHeader(md metadata.MD) error {
 		return err
 	}
 	if c.method != nil && c.method.unary != nil {
-		// The header of a unary call leaves with its message: Connect does not know the status before.
+		// The header of a unary call is sent with its message: Connect does not know the status before.
 		return nil
 	}
 	c.putHeader()
@@ -436,7 +435,7 @@ func (c *webCall) SendHeader(md metadata.MD) error {
 	return nil
 }
 
-// webTransport is a webCall as grpc.SetHeader and its like see it.
+// webTransport is a webCall in the form that grpc.SetHeader and its like use.
 type webTransport webCall
 
 // Method is the full method name.

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What the protocol cannot honour is refused by name.
+// Options that the protocol does not support are refused by name.
 func TestWebClientRefusals(t *testing.T) {
 	insecureCreds := func() rpc.DialOption { return rpc.WithTransportCredentials(insecure.NewCredentials()) }
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestWebClientRefusals(t *testing.T) {
 	}
 }
 
-// A URL's path goes before the methods', as with a server behind a prefix.
+// A URL's path precedes the methods', as for a server behind a prefix.
 func TestWebClientPrefix(t *testing.T) {
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
 	pb.RegisterTestServiceServer(s, &testService{})
@@ -70,7 +70,7 @@ func TestWebClientPrefix(t *testing.T) {
 	}
 }
 
-// waitForReady waits for a server that is not there yet; without it the call fails.
+// WaitForReady waits for a server that cannot be reached yet; without it the call fails.
 func TestWebClientWaitsForReady(t *testing.T) {
 	var up atomic.Bool
 	_, addr := startTarn(t, &testService{})

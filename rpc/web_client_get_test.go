@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// A method without side effects is called with GET; one with a long request, and every
-// other, with POST.
+// A method without side effects is called with GET; one with a long request, and every other method, with
+// POST.
 func TestWebClientGet(t *testing.T) {
 	const service = "tarn.testing.Lookup"
 	fd := &descriptorpb.FileDescriptorProto{

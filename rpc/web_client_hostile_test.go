@@ -13,8 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What a server answers that is not the protocol ends the call with a status that says
-// so, and leaves nothing behind.
+// A server's invalid answer ends the call with a status that describes it, and leaks nothing.
 func TestWebClientHostileAnswers(t *testing.T) {
 	ok := http.Header{"Content-Type": {"application/grpc-web+proto"}}
 	stream := http.Header{"Content-Type": {"application/connect+proto"}}

@@ -53,7 +53,7 @@ func TestWebClientServerStream(t *testing.T) {
 					t.Fatalf("%d bytes: %v", n, err)
 				}
 				if !bytes.Equal(m.GetPayload().GetBody(), body(n)) {
-					t.Errorf("%d bytes came as others", n)
+					t.Errorf("%d bytes arrived changed", n)
 				}
 			}
 			_, err = s.Recv()
@@ -95,7 +95,7 @@ func TestWebClientClientStream(t *testing.T) {
 
 func TestWebClientBothDirections(t *testing.T) {
 	eachWeb(t, &testService{}, func(t *testing.T, c pb.TestServiceClient, major int) {
-		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil { // the server serves
+		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil { // wait until the server serves
 			t.Fatal(err)
 		}
 		s, err := c.FullDuplexCall(ctxFor(t))
@@ -123,8 +123,7 @@ func TestWebClientBothDirections(t *testing.T) {
 	})
 }
 
-// A stream that is given up, by its context or by Close of the client, ends for both
-// sides, wherever it is.
+// A stream that is cancelled, by its context or by Close of the client, ends for both sides in every state.
 func TestWebClientCancel(t *testing.T) {
 	gone := make(chan struct{}, 10)
 	svc := &testService{output: func(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
@@ -176,8 +175,8 @@ func TestWebClientCancel(t *testing.T) {
 	}
 }
 
-// A server of HTTP/1.1 refuses a stream in both directions though the request has no end
-// yet. The client of this test does not know the version beforehand.
+// An HTTP/1.1 server refuses a bidirectional stream although the request has not ended. The test's client
+// does not know the version beforehand.
 func TestWebBothDirectionsRefusedByServer(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	for _, p := range []rpc.Protocol{rpc.GRPCWeb, rpc.Connect} {

@@ -27,10 +27,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// carrier is what carries the requests of a client of another protocol than gRPC.
+// carrier is an HTTP version and connection for clients of another protocol than gRPC.
 type carrier struct {
 	name  string
-	major int // of HTTP
+	major int // HTTP version
 	// start serves svc and connects a client.
 	start func(t *testing.T, svc pb.TestServiceServer, opts ...rpc.DialOption) *rpc.ClientConn
 }
@@ -59,7 +59,7 @@ var carriers = []carrier{
 	}},
 }
 
-// startWebTLS serves svc by net/http over TLS, with HTTP/1.1 alone if protos says so.
+// startWebTLS serves svc with net/http over TLS, with HTTP/1.1 alone if protos says so.
 func startWebTLS(t *testing.T, svc pb.TestServiceServer, protos []string, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
 	cert, roots := testcert.New(t)
@@ -86,7 +86,7 @@ func eachWeb(t *testing.T, svc pb.TestServiceServer, f func(t *testing.T, c pb.T
 	}
 }
 
-// asked answers as its request's metadata asks.
+// asked answers as the request's metadata says.
 func asked(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	for _, v := range md.Get("x-echo") {
@@ -110,8 +110,8 @@ func asked(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error
 	return &pb.SimpleResponse{Payload: in.Payload}, nil
 }
 
-// webSizes are lengths of messages in bytes: below and above what is read at once, and
-// what gets a buffer of its own.
+// webSizes are lengths of messages in bytes: below and above the length of one read, and one with a separate
+// buffer.
 var webSizes = []int{0, 1, 1000, 70000, 500000}
 
 func TestWebClientUnary(t *testing.T) {
@@ -131,7 +131,7 @@ func TestWebClientUnary(t *testing.T) {
 						t.Fatalf("%d bytes: %v", n, err)
 					}
 					if !bytes.Equal(out.GetPayload().GetBody(), body(n)) {
-						t.Errorf("%d bytes came back as others", n)
+						t.Errorf("%d bytes came back changed", n)
 					}
 					if !slices.Equal(head["x-head"], []string{"a", "b"}) || !slices.Equal(trail["x-trail"], []string{"a", "b"}) || !slices.Equal(trail["x-trail-bin"], []string{"\x00\xff"}) {
 						t.Errorf("header %v, trailer %v", head, trail)
@@ -194,8 +194,7 @@ func TestWebClientDeadline(t *testing.T) {
 	})
 }
 
-// Concurrent calls of one client share connections over HTTP/2 and have their own over
-// HTTP/1.1.
+// Concurrent calls of one client share connections over HTTP/2 and have separate ones over HTTP/1.1.
 func TestWebClientConcurrent(t *testing.T) {
 	eachWeb(t, &testService{}, func(t *testing.T, c pb.TestServiceClient, major int) {
 		ctx := ctxFor(t)
@@ -223,7 +222,7 @@ func TestWebClientConcurrent(t *testing.T) {
 	})
 }
 
-// The statistics handlers see a call as they see one of gRPC, but for lengths on the wire.
+// Statistics handlers get the same events for a call as with gRPC, except for lengths on the wire.
 func TestWebClientStats(t *testing.T) {
 	for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
 		log := newEventLog()
@@ -246,7 +245,7 @@ func TestWebClientStats(t *testing.T) {
 	}
 }
 
-// A library that wants a *grpc.ClientConn gets one that speaks the other protocol.
+// A library that needs a *grpc.ClientConn gets one that uses the other protocol.
 func TestWebClientAsGRPC(t *testing.T) {
 	_, addr := startTarn(t, &testService{})
 	stock := rpc.AsGRPC(dialTarn(t, addr, rpc.WithProtocol(rpc.Connect)))

@@ -26,7 +26,7 @@ const connectVersion = "1"
 // endStreamFlag marks the envelope that ends a stream with its status and trailer.
 const endStreamFlag = 0x02
 
-// openConnectUnary reads the header of a POST whose body is a message.
+// openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
 	c.proto = (*webConnectUnary)(c)
 	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
@@ -42,7 +42,7 @@ func (c *webCall) openConnectUnary(codec string) *webRefusal {
 	return c.connectCompression(c.r.Header.Get("Content-Encoding"), c.r.Header.Get("Accept-Encoding"))
 }
 
-// openGet reads the message of a unary call without side effects out of the query.
+// openGet decodes the message of a unary call without side effects from the query.
 func (c *webCall) openGet() *webRefusal {
 	c.proto = (*webConnectUnary)(c)
 	if no := c.find(); no != nil {
@@ -82,8 +82,7 @@ func (c *webCall) openGet() *webRefusal {
 	return nil
 }
 
-// sideEffectFree reports whether a method's descriptor, where it is linked in, says that calling it
-// changes nothing.
+// sideEffectFree reports whether a method's descriptor, if it is linked in, declares it free of side effects.
 func sideEffectFree(path string) bool {
 	service, name, _ := header.SplitMethod(path)
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
@@ -102,13 +101,13 @@ func sideEffectFree(path string) bool {
 	return ok && o.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }
 
-// openConnectStream reads the header of a stream's request.
+// openConnectStream parses the header of a stream's request.
 func (c *webCall) openConnectStream(codec string) *webRefusal {
 	c.proto = &webConnectStream{call: c}
 	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if no := c.find(); no != nil {
 		if no.httpStatus == http.StatusNotFound {
-			no.httpStatus = http.StatusOK // the stream's end says it
+			no.httpStatus = http.StatusOK // the end of the stream contains it
 		}
 		return no
 	}
@@ -130,7 +129,7 @@ func (c *webCall) openConnectStream(codec string) *webRefusal {
 	return no
 }
 
-// connectCommon reads what unary calls and streams have in common.
+// connectCommon parses the fields that unary calls and streams share.
 func (c *webCall) connectCommon(version string) *webRefusal {
 	if version != "" && version != connectVersion {
 		return &webRefusal{httpStatus: http.StatusBadRequest,
@@ -143,7 +142,7 @@ func (c *webCall) connectCommon(version string) *webRefusal {
 	ms, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || len(text) > 10 {
 		return &webRefusal{httpStatus: http.StatusBadRequest,
-			st: status.Newf(codes.InvalidArgument, "connect-timeout-ms %q is no number of at most ten digits", text)}
+			st: status.Newf(codes.InvalidArgument, "connect-timeout-ms %q is not a number of at most ten digits", text)}
 	}
 	c.timeout, c.bounded = time.Duration(ms)*time.Millisecond, true
 	return nil
@@ -175,7 +174,7 @@ type webConnectUnary webCall
 
 func (p *webConnectUnary) call() *webCall { return (*webCall)(p) }
 
-// applicationType is how the content types of all protocols begin.
+// applicationType is the prefix of all protocols' content types.
 const applicationType = "application/"
 
 func (p *webConnectUnary) header(h http.Header) {
@@ -264,12 +263,12 @@ func (p *webConnectStream) writeEnd(st *status.Status, trailer metadata.MD) {
 	}
 	text, err := json.Marshal(end)
 	if err != nil {
-		text = []byte(`{"error":{"code":"internal"}}`) // strings alone: it cannot be
+		text = []byte(`{"error":{"code":"internal"}}`) // impossible: all fields are strings
 	}
 	frame := make([]byte, message.PrefixLen, message.PrefixLen+len(text))
 	frame[0] = endStreamFlag
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(text)))
-	// A failure means that the client has gone.
+	// A failure means that the client has closed the connection.
 	_, _ = p.call.w.Write(append(frame, text...))
 }
 
@@ -285,7 +284,7 @@ func (p *webConnectStream) refuse(no *webRefusal) {
 	p.writeEnd(no.st, nil)
 }
 
-// connectError is a status as Connect writes it in JSON.
+// connectError is a status in Connect's JSON form.
 type connectError struct {
 	Code    string          `json:"code"`
 	Message string          `json:"message,omitempty"`
@@ -323,7 +322,7 @@ func writeConnectError(w http.ResponseWriter, httpStatus int, st *status.Status)
 	_, _ = w.Write(text)
 }
 
-// connectCodeOf is how Connect names a code.
+// connectCodeOf is Connect's name of a code.
 type connectCodeOf struct {
 	name       string
 	httpStatus int

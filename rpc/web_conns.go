@@ -17,20 +17,20 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// webConns is the http.RoundTripper of a client of another protocol than gRPC: HTTP/2 by
-// package h2http and HTTP/1.1 by net/http, over connections made as the client's options
-// say. The first connection shows which of them the server speaks.
+// webConns is the http.RoundTripper of a client of another protocol than gRPC: HTTP/2 by package h2http and
+// HTTP/1.1 by net/http, over connections made by the client's options. The first connection shows which
+// version the server selects.
 type webConns struct {
 	web   *webClient
 	addr  string
 	two   *h2http.Transport
 	one   *http.Transport
-	first chan struct{} // of one element: held while the version is found out
+	first chan struct{} // of one element: held while the version is being determined
 
 	version atomic.Int32 // of HTTP; 0: not known
 
 	mu    sync.Mutex
-	spare net.Conn // made to find the version out, and not used yet
+	spare net.Conn // made to determine the version, and not used yet
 	open  map[*webConn]struct{}
 }
 
@@ -78,10 +78,10 @@ func newWebConns(w *webClient, addr string) (*webConns, error) {
 	return c, nil
 }
 
-// errVersion says that a server has changed the version of HTTP that it selects.
+// errVersion is returned when a server selects another version of HTTP than before.
 var errVersion = errors.New("rpc: the server selected another version of HTTP than before")
 
-// dialError marks a failure to connect: the server has seen nothing of the call.
+// dialError marks a failure to connect: the server has received nothing of the call.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return "transport: Error while dialing: " + e.err.Error() }
@@ -102,7 +102,7 @@ func (c *webConns) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.one.RoundTrip(r)
 }
 
-// find returns the version of HTTP that the server speaks.
+// find returns the version of HTTP that the server selects.
 func (c *webConns) find(ctx context.Context) (int32, error) {
 	if v := c.version.Load(); v != 0 {
 		return v, nil
@@ -136,7 +136,7 @@ func (c *webConns) keep(nc net.Conn) {
 	}
 }
 
-// dial is how a transport of one version of HTTP gets connections.
+// dial returns the dial function of the transport for one version of HTTP.
 func (c *webConns) dial(want int32) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c.mu.Lock()
@@ -152,14 +152,14 @@ func (c *webConns) dial(want int32) func(context.Context, string, string) (net.C
 		}
 		if v != want {
 			c.keep(nc)
-			c.version.Store(v) // calls that follow
+			c.version.Store(v) // following calls
 			return nil, &dialError{errVersion}
 		}
 		return nc, nil
 	}
 }
 
-// connect makes a connection and says which version of HTTP it speaks.
+// connect makes a connection and returns its version of HTTP.
 func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
 	nc, v, err := c.secured(ctx)
 	if err != nil {
@@ -169,13 +169,13 @@ func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
 	c.mu.Lock()
 	c.open[wc] = struct{}{}
 	c.mu.Unlock()
-	if c.web.closed.Err() != nil { // close may have come before
+	if c.web.closed.Err() != nil { // close may have been called before
 		wc.Close()
 	}
 	return wc, v, nil
 }
 
-// secured makes a connection, by a handshake where it has TLS.
+// secured makes a connection, with a TLS handshake if configured.
 func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 	cc := c.web.cc
 	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
@@ -188,7 +188,7 @@ func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 		return nc, http1, nil
 	}
 	deadline, _ := ctx.Deadline()
-	// A connection without deadlines is bounded by what the credentials make of ctx.
+	// A connection without deadlines is bounded by the credentials' use of ctx.
 	_ = nc.SetDeadline(deadline)
 	sc, info, err := cc.opts.creds.ClientHandshake(ctx, cc.authority, nc)
 	if err != nil {
@@ -203,8 +203,7 @@ func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 	return sc, http2, nil
 }
 
-// close closes all connections. No call is under way any more, but streams that a call
-// gave up may be.
+// close closes all connections. No call is running any more, but cancelled streams may not have ended yet.
 func (c *webConns) close() {
 	c.two.CloseIdleConnections()
 	c.one.CloseIdleConnections()

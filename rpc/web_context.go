@@ -15,28 +15,28 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// webContext is a webCall as its handler's context: one object answers for deadline, cancellation,
-// metadata, peer and transport stream, each made when asked for. Its parent is the request's context.
+// webContext is a webCall as its handler's context: one object holds deadline, cancellation, metadata, peer
+// and transport stream, each made on first use. Its parent is the request's context.
 type webContext webCall
 
 var _ context.Context = (*webContext)(nil)
 
-// webLife is what a webContext keeps.
+// webLife is the state of a webContext.
 type webLife struct {
-	at    time.Time   // the deadline; zero: none of the call's own
+	at    time.Time   // the deadline; zero: the call has none
 	timer *time.Timer // of the deadline; nil: none
 
 	mu    sync.Mutex
 	state lifetime.State
 	stop  func() bool // ends the registration with the request's context; nil: none
-	md    metadata.MD // nil until asked for
-	from  *peer.Peer  // nil until asked for
+	md    metadata.MD // nil until used
+	from  *peer.Peer  // nil until used
 
 	cutMu    sync.Mutex // held while the request's and the response's deadlines are set
-	returned bool       // the ResponseWriter must not be touched any more
+	returned bool       // the ResponseWriter must not be used any more
 }
 
-// begin starts the call's time.
+// begin starts the call's timer.
 func (c *webContext) begin() {
 	if !c.bounded {
 		return
@@ -60,10 +60,10 @@ func (c *webContext) finish() {
 	c.end(context.Canceled)
 }
 
-// lastWrite is how long the status may take to be written after the call's deadline has passed.
+// lastWrite is how long writing the status may take after the call's deadline has passed.
 const lastWrite = time.Second
 
-// expire ends the context, and the handler's reads and writes, which net/http's do not by themselves.
+// expire ends the context, and the handler's reads and writes, which net/http does not end by itself.
 func (c *webContext) expire() {
 	c.end(context.DeadlineExceeded)
 	c.life.cutMu.Lock()
@@ -72,7 +72,7 @@ func (c *webContext) expire() {
 		return
 	}
 	control := http.NewResponseController(c.w)
-	// A writer without deadlines blocks until its client reads or goes away.
+	// A writer without deadlines blocks until its client reads or disconnects.
 	_ = control.SetReadDeadline(time.Now())
 	_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
 }
@@ -99,7 +99,7 @@ func (c *webContext) Deadline() (time.Time, bool) {
 	return at, ok
 }
 
-// Done is closed when the call is over: cancelled, expired, disconnected, or returned from.
+// Done is closed when the call has ended: cancelled, expired, disconnected, or returned from.
 func (c *webContext) Done() <-chan struct{} {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *webContext) Done() <-chan struct{} {
 	return c.life.state.Done()
 }
 
-// follow registers with the request's context when something waits for the end. life.mu is held.
+// follow registers with the request's context when the end is waited for. life.mu is held.
 func (c *webContext) follow() {
 	l, parent := &c.life, c.r.Context()
 	if l.state.Err() == nil && l.stop == nil && parent.Done() != nil {
@@ -115,7 +115,7 @@ func (c *webContext) follow() {
 	}
 }
 
-// Err is nil until Done would be closed.
+// Err is nil until Done is closed, or would be if it were used.
 func (c *webContext) Err() error {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
@@ -138,8 +138,7 @@ func (c *webContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// Value answers for the keys of packages metadata, peer and grpc, and asks the request's context for
-// the rest.
+// Value returns the values of packages metadata, peer and grpc, and those of the request's context.
 func (c *webContext) Value(key any) any {
 	switch key {
 	case metadataKey:
@@ -152,8 +151,8 @@ func (c *webContext) Value(key any) any {
 	return c.r.Context().Value(key)
 }
 
-// metadata is what the handler sees of the request's fields. It is shared and must not be changed, which
-// package metadata sees to by copying.
+// metadata is the metadata among the request's fields. It is shared and must not be changed, which package
+// metadata ensures by copying.
 func (c *webContext) metadata() metadata.MD {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()
@@ -197,7 +196,7 @@ func requestMetadata(r *http.Request) (metadata.MD, error) {
 	return md, nil
 }
 
-// peer is what package peer tells the handler of the client.
+// peer is the client in the form of package peer.
 func (c *webContext) peer() *peer.Peer {
 	c.life.mu.Lock()
 	defer c.life.mu.Unlock()

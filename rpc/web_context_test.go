@@ -27,8 +27,8 @@ func (s emptyCall) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error
 	return new(pb.Empty), s.f(ctx)
 }
 
-// serveEmpty has f answer one request of Connect, made with header, through ServeHTTP, and returns the
-// HTTP status.
+// serveEmpty answers one request of Connect with f, made with header, through ServeHTTP, and returns the HTTP
+// status.
 func serveEmpty(t *testing.T, ctx context.Context, header http.Header, f func(context.Context) error) int {
 	t.Helper()
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
@@ -43,8 +43,8 @@ func serveEmpty(t *testing.T, ctx context.Context, header http.Header, f func(co
 
 type testKey struct{}
 
-// TestWebContext: the context of a handler under ServeHTTP has the call's deadline, metadata, peer and
-// transport stream and the values of the request's, and stays valid when it is kept.
+// The context of a handler under ServeHTTP has the call's deadline, metadata, peer and transport stream and
+// the values of the request's context, and stays valid when it is kept.
 func TestWebContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept, child context.Context
@@ -75,7 +75,7 @@ func TestWebContext(t *testing.T) {
 			select {
 			case <-ctx.Done():
 			default:
-				t.Error("a context that is kept goes on when the handler has returned")
+				t.Error("a context that is kept has not ended after the handler has returned")
 			}
 			if ctx.Err() != context.Canceled {
 				t.Errorf("ended with %v", ctx.Err())
@@ -94,8 +94,7 @@ func TestWebContext(t *testing.T) {
 	})
 }
 
-// TestWebContextEnds: the context ends with the deadline and with the request's context, for contexts
-// derived from it too.
+// The context ends with the deadline and with the request's context, as do contexts derived from it.
 func TestWebContextEnds(t *testing.T) {
 	for _, derive := range []struct {
 		name string
@@ -139,7 +138,7 @@ func TestWebContextEnds(t *testing.T) {
 	}
 }
 
-// TestWebMetadataThatIsNotBase64: it is refused before the handler runs.
+// Such metadata is refused before the handler runs.
 func TestWebMetadataThatIsNotBase64(t *testing.T) {
 	got := serveEmpty(t, context.Background(), http.Header{"X-Bin": {"!"}}, func(context.Context) error {
 		t.Error("the handler ran")

@@ -11,23 +11,23 @@ import (
 // CORSConfig says which pages of other origins may call a server from a browser (Fetch standard, "CORS
 // protocol"). The zero value allows none.
 type CORSConfig struct {
-	// Origins may call, such as "https://app.example"; "*" allows every page.
+	// Origins whose pages may call, such as "https://app.example"; "*" allows every page.
 	Origins []string
-	// Headers are request fields that pages may send beside those of the protocols: metadata.
+	// Headers are request fields that pages may send besides those of the protocols: metadata.
 	Headers []string
-	// Expose are response fields that pages may read beside those of the protocols.
+	// Expose are response fields that pages may read besides those of the protocols.
 	Expose []string
-	// MaxAge is how long a browser may remember the answer; 0 leaves it to the browser.
+	// MaxAge is how long a browser may cache the answer; 0 leaves it to the browser.
 	MaxAge time.Duration
 }
 
-// CORS lets pages of other origins call what [Server.ServeHTTP] serves. Credentials such as cookies are
-// not admitted. Without it the browser's same-origin policy stands.
+// CORS lets pages of other origins make calls to [Server.ServeHTTP]. Credentials such as cookies are not
+// allowed. Without it the browser's same-origin policy applies.
 func CORS(config CORSConfig) ServerOption {
 	return serverOption(func(o *serverOptions) { o.cors = &cors{config} })
 }
 
-// cors answers for CORS; a nil *cors adds nothing.
+// cors adds the fields of CORS; a nil *cors adds nothing.
 type cors struct{ CORSConfig }
 
 // Fields of the three protocols that are not on the Fetch standard's safe lists.
@@ -38,8 +38,8 @@ var (
 		"Connect-Content-Encoding", "Connect-Accept-Encoding"}
 )
 
-// answer adds the fields that a request of another origin needs, and answers the browser's question
-// before one; it returns true if the request has been answered.
+// answer adds the fields that a request of another origin needs, and answers a preflight request; it returns
+// true if the request has been answered.
 func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	if c == nil {
 		return false

@@ -17,22 +17,22 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// dialect is how a client of one protocol writes a request and reads a response.
+// dialect encodes a request and decodes a response in one protocol, for a client.
 type dialect interface {
-	// framing says how messages are told apart.
+	// framing says how messages are separated.
 	framing() framing
 	// request sets the request's fields.
 	request(c *call, h http.Header)
-	// answered reads the response's header; a status means that no message follows.
+	// answered processes the response's header; a status means that no message follows.
 	answered(x *webExchange, res *http.Response) *status.Status
-	// end reads the frame that ends a response: its status, nil for OK, and trailer.
+	// end parses the frame that ends a response: its status, nil for OK, and trailer.
 	end(text []byte) (*status.Status, metadata.MD)
 }
 
 // dialectMaker chooses the dialect of a call.
 type dialectMaker func(k kind) dialect
 
-// framing is how messages are told apart in a body.
+// framing says how messages in a body are separated.
 type framing struct {
 	plain bool         // the body is one message
 	ends  message.Kind // the flag of the frame that ends a response
@@ -69,7 +69,7 @@ func (webFramesDialect) request(c *call, h http.Header) {
 }
 
 func (webFramesDialect) answered(x *webExchange, res *http.Response) *status.Status {
-	if res.Header.Get("Grpc-Status") != "" { // a response of nothing but the status
+	if res.Header.Get("Grpc-Status") != "" { // a trailers-only response
 		st, trailer := readGRPCStatus(lowerFields(res.Header))
 		x.header, x.trailer = nil, trailer
 		if st == nil {
@@ -150,7 +150,7 @@ func readGRPCStatus(fs []webField) (*status.Status, metadata.MD) {
 	return status.New(code, header.DecodeMessage(msg)), md
 }
 
-// addReceived adds a field of a response that is the application's.
+// addReceived adds a response field that is metadata.
 func addReceived(md metadata.MD, f webField) *status.Status {
 	if webReserved(f.name) {
 		return nil
@@ -176,7 +176,7 @@ func contentTypeOf(res *http.Response, want string) *status.Status {
 func connectRequest(c *call, h http.Header) {
 	h.Set("Connect-Protocol-Version", connectVersion)
 	if c.deadline {
-		// A protocol of ten digits: a later deadline is none.
+		// The protocol has ten digits: a later deadline is not sent.
 		if ms := time.Until(c.at).Milliseconds(); ms < 1e10 {
 			h.Set("Connect-Timeout-Ms", strconv.FormatInt(max(ms, 0), 10))
 		}
@@ -211,7 +211,7 @@ func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.
 		}
 	}
 	if res.StatusCode != http.StatusOK {
-		// An error's metadata may be in either; gRPC has it in the trailer.
+		// An error's metadata may be in either; in gRPC it is in the trailer.
 		x.header, x.trailer = nil, metadata.Join(x.header, x.trailer)
 		return x.connectFailure(res)
 	}
@@ -271,8 +271,7 @@ func (connectStreamDialect) end(text []byte) (*status.Status, metadata.MD) {
 	return end.Error.status(codes.Unknown), md
 }
 
-// status is the error as a status. code is that of an error which names none, or one
-// that is not known.
+// status converts the error to a status. code is used for an error without a code, or with an unknown one.
 func (e *connectError) status(code codes.Code) *status.Status {
 	if i := slices.IndexFunc(connectCodes[:], func(c connectCodeOf) bool { return c.name != "" && c.name == e.Code }); i >= 0 {
 		code = codes.Code(i)
@@ -281,14 +280,14 @@ func (e *connectError) status(code codes.Code) *status.Status {
 	for _, d := range e.Details {
 		value, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(d.Value, "="))
 		if err != nil {
-			continue // as connect-go does: a detail nobody can read
+			continue // as connect-go does: the detail is not valid base64
 		}
 		p.Details = append(p.Details, &anypb.Any{TypeUrl: "type.googleapis.com/" + d.Type, Value: value})
 	}
 	return status.FromProto(p)
 }
 
-// connectFromHTTP is the code of a response that is no error of the protocol's
+// connectFromHTTP is the code of a response that is not an error of the protocol
 // (https://connectrpc.com/docs/protocol#http-to-error-code).
 func connectFromHTTP(httpStatus int) codes.Code {
 	switch httpStatus {

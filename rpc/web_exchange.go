@@ -39,9 +39,9 @@ type webExchange struct {
 	body     webBody
 	incoming encoding.Compressor // of the response's messages; nil: none
 	header   metadata.MD
-	told     bool // the statistics handlers know of the header
+	told     bool // the statistics handlers have been called for the header
 
-	ended   bool           // status and trailer are there
+	ended   bool           // status and trailer are set
 	status  *status.Status // nil: OK
 	trailer metadata.MD
 
@@ -57,8 +57,8 @@ func (w *webClient) exchange(c *call, k kind) *webExchange {
 	return &webExchange{web: w, call: c, in: w.speaks(k)}
 }
 
-// context is that of a request: it ends with the call's, with the client, and with the
-// function that it returns.
+// context returns the context of a request: it ends with the call's, with the client, and with the function
+// that it returns.
 func (w *webClient) context(c *call) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(c.tagged)
 	stop := context.AfterFunc(w.closed, func() { cancel(errWebClosed) })
@@ -68,7 +68,7 @@ func (w *webClient) context(c *call) (context.Context, func()) {
 	}
 }
 
-// request makes the request but for its body.
+// request makes the request without its body.
 func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	c := x.call
 	if c.info.authority != "" {
@@ -100,7 +100,7 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	return r.WithContext(httptrace.WithClientTrace(ctx, trace)), nil
 }
 
-// codecName is the codec's name as content types have it.
+// codecName is the codec's name in content types.
 func (c *call) codecName() string {
 	if c.info.subtype != "" {
 		return c.info.subtype
@@ -116,7 +116,7 @@ func (c *call) agentName() string {
 	return c.cc.opts.userAgent + userAgent
 }
 
-// encode makes the message of v in the form that the protocol sends.
+// encode makes the message of v in the protocol's form.
 func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
 	c := x.call
 	m, info, err := encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, v)
@@ -127,23 +127,23 @@ func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
 	return withoutPrefix(m), info, nil
 }
 
-// withoutPrefix takes ownership of a framed message and returns it without its prefix,
-// to be freed.
+// withoutPrefix takes ownership of a framed message and returns it without its prefix, for the caller to
+// free.
 func withoutPrefix(m message.Message) message.Message {
 	if m.Chain == nil {
 		return message.Message{Buf: m.Buf.Narrow(message.PrefixLen, m.Buf.Len())}
 	}
 	if _, err := m.Chain.Discard(message.PrefixLen); err != nil {
-		panic(err) // Frame has put it there
+		panic(err) // Frame has written it
 	}
 	return m
 }
 
-// maxGetURL is the length in bytes of the longest URL that a GET is made with.
+// maxGetURL is the length in bytes of the longest URL of a GET.
 const maxGetURL = 8 << 10
 
-// get makes r a GET with m in its query, where the method allows it and the query is not
-// too long. It reports whether it has; m is borrowed.
+// get makes r a GET with m in its query, if the method allows it and the query is not too long. It reports
+// whether it did; m is borrowed.
 func (x *webExchange) get(r *http.Request, m *message.Message) bool {
 	c := x.call
 	if !x.web.get || !sideEffectFree(c.method) || m.Len() > maxGetURL {
@@ -166,8 +166,8 @@ func (x *webExchange) get(r *http.Request, m *message.Message) bool {
 	return true
 }
 
-// setBody makes m the body of r. m is borrowed until r's RoundTrip has returned, because the
-// transport may ask for the body again; each body has a reference of its own.
+// setBody makes m the body of r. m is borrowed until r's RoundTrip has returned, because the transport may
+// ask for the body again; each body has its own reference.
 func setBody(r *http.Request, m *message.Message) {
 	if m.Len() == 0 {
 		r.Body, r.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
@@ -178,8 +178,8 @@ func setBody(r *http.Request, m *message.Message) {
 	r.GetBody = func() (io.ReadCloser, error) { return &messageBody{m: m.Ref()}, nil }
 }
 
-// messageBody is a request's body that is one message, which it owns. A transport may close
-// it while another of its goroutines reads.
+// messageBody is a request's body that consists of one message, which it owns. A transport may close it while
+// another of its goroutines reads.
 type messageBody struct {
 	mu   sync.Mutex
 	m    message.Message
@@ -215,8 +215,8 @@ func (b *messageBody) Close() error {
 	return nil
 }
 
-// send sends r, and reads the response's header. An error is a status; a response that
-// ends with its header is not one, but leaves the exchange ended.
+// send sends r and reads the response's header. The error is a status. When the header ends the response, the
+// error is nil and the exchange has ended.
 func (x *webExchange) send(r *http.Request) error {
 	c := x.call
 	c.seen.set(receiving)
@@ -254,7 +254,7 @@ func receivedHeader(h http.Header) (metadata.MD, error) {
 	return md, nil
 }
 
-// failure is the status of a request that got no response, or whose response broke off.
+// failure is the status of a request without a response, or with an incomplete one.
 func (x *webExchange) failure(ctx context.Context, err error) error {
 	var reset *h2.StreamError
 	switch {
@@ -272,7 +272,7 @@ func (x *webExchange) failure(ctx context.Context, err error) error {
 	return status.Error(codes.Unavailable, "rpc: the call failed on the connection: "+err.Error())
 }
 
-// decompressBy notes the compression of the response's messages.
+// decompressBy sets the compression of the response's messages.
 func (x *webExchange) decompressBy(name string) *status.Status {
 	if identity(name) {
 		return nil
@@ -284,7 +284,7 @@ func (x *webExchange) decompressBy(name string) *status.Status {
 	return nil
 }
 
-// maxErrorBody is how much is read of an error in JSON, in bytes.
+// maxErrorBody is how many bytes of an error in JSON are read.
 const maxErrorBody = 64 << 10
 
 // connectFailure is the status of a response whose HTTP status is not 200.
@@ -326,7 +326,7 @@ func (x *webExchange) finish(st *status.Status) {
 	}
 }
 
-// next returns the next message, to be freed; io.EOF or errStatus at the end.
+// next returns the next message, for the caller to free; io.EOF or errStatus at the end.
 func (x *webExchange) next() received {
 	if x.ended {
 		return x.over()
@@ -350,8 +350,8 @@ func (x *webExchange) next() received {
 	return r
 }
 
-// readEnd reads the frame that ends the response, and frees it. The response's body must
-// end there, which also lets a connection of HTTP/1.1 be used again.
+// readEnd parses the frame that ends the response, and frees it. The response's body must end there, so that
+// an HTTP/1.1 connection can be used again.
 func (x *webExchange) readEnd(r *received) {
 	m := r.msg
 	if r.kind&message.Compressed != 0 && m.Len() > 0 {
@@ -376,7 +376,7 @@ func (x *webExchange) readEnd(r *received) {
 	x.finish(st)
 }
 
-// over is what next returns at the end.
+// over is the result of next at the end.
 func (x *webExchange) over() received {
 	if x.status == nil {
 		return received{err: io.EOF}
@@ -406,10 +406,10 @@ func (x *webExchange) release() {
 	x.res.Body.Close()
 }
 
-// headerMD is the response's header as the application sees it; nil: none came.
+// headerMD is the response's header for the application; nil: none was received.
 func (x *webExchange) headerMD() metadata.MD { return x.header }
 
-// trailerMD is the trailer as the application sees it.
+// trailerMD is the trailer for the application.
 func (x *webExchange) trailerMD() metadata.MD { return x.trailer }
 
 // server is the peer; nil: no connection was made.
@@ -426,7 +426,7 @@ func (x *webExchange) server() *peer.Peer {
 	return &p
 }
 
-// statsInHeader tells of the response's header, if there is one, once.
+// statsInHeader reports the response's header, if there is one, once.
 func (x *webExchange) statsInHeader() {
 	if x.told || x.header == nil {
 		return
@@ -444,7 +444,7 @@ func (x *webExchange) statsInHeader() {
 	}
 }
 
-// statsEnd tells of the end.
+// statsEnd reports the end.
 func (x *webExchange) statsEnd(err error) {
 	x.statsInHeader()
 	for _, h := range x.call.cc.opts.stats {

@@ -38,8 +38,8 @@ type inPieces struct {
 
 func (p *inPieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.n)]) }
 
-// FuzzWebAnswer gives a client arbitrary responses of gRPC-Web and Connect: envelopes,
-// trailers, ends of streams in JSON, errors in JSON. Every call ends, and no memory is lost.
+// FuzzWebAnswer gives a client arbitrary responses of gRPC-Web and Connect: envelopes, trailers, ends of
+// streams in JSON, errors in JSON. Every call ends, and no memory is leaked.
 func FuzzWebAnswer(f *testing.F) {
 	for _, seed := range []struct {
 		form   byte

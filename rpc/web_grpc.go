@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// openGRPC reads the header of a gRPC or gRPC-Web request, which are the same but for the content type.
+// openGRPC parses the header of a gRPC or gRPC-Web request, which differ in the content type only.
 func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
 	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
@@ -24,14 +24,14 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		c.body.r, c.body.refs = &textReader{r: c.r.Body}, nil
 	}
 	if no := c.find(); no != nil {
-		no.httpStatus = http.StatusOK // gRPC says it in grpc-status
+		no.httpStatus = http.StatusOK // gRPC has it in grpc-status
 		return no
 	}
 	if no := c.duplex(); no != nil {
 		return no
 	}
 	if !c.codecFor(codec) {
-		c.codec = message.Proto{} // as grpc-go does: an unknown subtype is taken for protobuf
+		c.codec = message.Proto{} // as in grpc-go, an unknown subtype means protobuf
 	}
 	if name := c.r.Header.Get("Grpc-Encoding"); !identity(name) {
 		if c.incoming = encoding.GetCompressor(name); c.incoming == nil {
@@ -52,7 +52,8 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	return nil
 }
 
-// accepts reports whether a list of encodings admits one; a client that sends no list takes what it sends.
+// accepts reports whether a list of encodings contains one; a client without a list accepts the encoding that
+// it sends.
 func accepts(list, name string) bool {
 	if list == "" {
 		return true
@@ -127,7 +128,7 @@ func (p *webGRPC) message(m message.Message) (payloadInfo, error) {
 
 func (p *webGRPC) end(st *status.Status, begun headerState) {
 	prefix := http.TrailerPrefix
-	if !p.call().sentHeader { // a response of nothing but the status
+	if !p.call().sentHeader { // a trailers-only response
 		p.header(p.call().w.Header())
 		prefix = ""
 	}
@@ -144,7 +145,7 @@ func (p *webGRPC) refuse(no *webRefusal) {
 	p.call().w.WriteHeader(no.httpStatus)
 }
 
-// putStatusFields adds grpc-status and what belongs to it.
+// putStatusFields adds grpc-status and the fields that belong to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	if st == nil {
 		if prefix == http.TrailerPrefix {
@@ -159,7 +160,7 @@ func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	}
 }
 
-// webText says in what form gRPC-Web's bytes are.
+// webText says how the bytes of gRPC-Web are encoded.
 type webText uint8
 
 const (
@@ -174,7 +175,7 @@ type webFrames struct {
 	text webText
 }
 
-// trailerFlag marks the frame that is the trailer.
+// trailerFlag marks the frame that holds the trailer.
 const trailerFlag = 0x80
 
 func (p *webFrames) header(h http.Header) { p.call.setGRPCHeader(h) }
@@ -183,7 +184,7 @@ func (p *webFrames) message(m message.Message) (payloadInfo, error) {
 	return p.call.writeFramed(p.writer(), m)
 }
 
-// writer is the response's body in the form that the client asked for.
+// writer writes the response's body in the client's encoding.
 func (p *webFrames) writer() io.Writer {
 	if p.text == binaryFrames {
 		return p.call.w
@@ -209,7 +210,7 @@ func (p *webFrames) end(st *status.Status, begun headerState) {
 	frame := make([]byte, message.PrefixLen, message.PrefixLen+b.Len())
 	frame[0] = trailerFlag
 	binary.BigEndian.PutUint32(frame[1:], uint32(b.Len()))
-	// A failure means that the client has gone.
+	// A failure means that the client has closed the connection.
 	_, _ = p.writer().Write(append(frame, b.String()...))
 }
 
@@ -219,7 +220,8 @@ func (p *webFrames) refuse(no *webRefusal) {
 	p.call.w.WriteHeader(no.httpStatus)
 }
 
-// textWriter writes each Write as base64 of its own, padded: a browser then has the end of each message.
+// textWriter encodes each Write as separate base64 with padding, so that a browser gets the end of each
+// message.
 type textWriter struct{ w io.Writer }
 
 func (t textWriter) Write(p []byte) (int, error) {
@@ -252,7 +254,7 @@ func (t *textReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads text and decodes as many groups of four characters as are there.
+// fill reads text and decodes all complete groups of four characters.
 func (t *textReader) fill() {
 	n, err := t.r.Read(t.raw[t.have:])
 	for _, b := range t.raw[t.have : t.have+n] {

@@ -121,7 +121,7 @@ func (x *webExchange) reply(ctx context.Context, v any) error {
 	return x.decode(&first, v)
 }
 
-// receiveError is the status error for what next could not return.
+// receiveError is the status error for the reason why next returned no message.
 func (x *webExchange) receiveError(ctx context.Context, r *received) error {
 	switch {
 	case errors.Is(r.err, errStatus):

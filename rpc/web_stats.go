@@ -8,16 +8,16 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// webStats tells the server's statistics handlers of a call that ServeHTTP serves, with the events of a
-// call that Serve takes.
+// webStats calls the server's statistics handlers for a call that ServeHTTP serves, with the events of a call
+// of Serve.
 type webStats struct {
-	handlers []stats.Handler // none: nothing is told
+	handlers []stats.Handler // none: no calls
 	ctx      context.Context
 	begun    time.Time
 	encoding string
 }
 
-// begin tags the call's context and tells of its header.
+// begin tags the call's context and reports its header.
 func (s *webStats) begin(c *webCall) {
 	s.handlers = c.srv.opts.stats
 	if len(s.handlers) == 0 {

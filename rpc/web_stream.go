@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// webClientStream is a streaming call in another protocol than gRPC. Its end is decided
-// once, in finish: the request's context ends then, and with it every read and write.
+// webClientStream is a streaming call in another protocol than gRPC. Its end is decided once, in finish,
+// which ends the request's context and with it every read and write.
 type webClientStream struct {
 	call
 	desc   *grpc.StreamDesc
@@ -29,14 +29,14 @@ type webClientStream struct {
 	closed bool // the caller has half-closed
 	upload *io.PipeWriter
 
-	answered chan struct{} // closed when the header has come, or will not
+	answered chan struct{} // closed when the header has been received, or will not be
 	failed   error         // set before that
 
 	recvMu sync.Mutex // held while the response is read
 
 	mu     sync.Mutex
 	over   bool
-	result error // how it ended, once over; nil for well
+	result error // the call's error, once it has ended; nil: OK
 }
 
 var _ grpc.ClientStream = (*webClientStream)(nil)
@@ -75,8 +75,8 @@ func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method
 	return cs, nil
 }
 
-// begin sends the request, whose body set sets, and lets the response come; sent is called
-// when the transport needs the body no more. sendMu is held, or no other goroutine has the stream.
+// begin sends the request, whose body set sets, and starts receiving the response; sent is called when the
+// transport does not need the body any more. sendMu is held, or no other goroutine has the stream.
 func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
 	r, err := cs.x.request(cs.ctx)
 	if err == nil && !cs.cc.begin() {
@@ -101,7 +101,7 @@ func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
 	return nil
 }
 
-// sendRequest sends r. HTTP/1.1 cannot carry a stream in both directions.
+// sendRequest sends r. HTTP/1.1 cannot carry a bidirectional stream.
 func (cs *webClientStream) sendRequest(r *http.Request) error {
 	if !cs.desc.ClientStreams || !cs.desc.ServerStreams {
 		return cs.x.send(r)
@@ -126,8 +126,8 @@ func (cs *webClientStream) sendRequest(r *http.Request) error {
 	return nil
 }
 
-// answer notes that the header has come, or with an error that it will not. It reports
-// whether the stream has ended meanwhile: then the response is the caller's to release.
+// answer records that the header has been received or, with an error, that it will not be. It reports whether
+// the stream has ended meanwhile: then the caller must release the response.
 func (cs *webClientStream) answer(err error) (over bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -136,9 +136,8 @@ func (cs *webClientStream) answer(err error) (over bool) {
 	return cs.over
 }
 
-// SendMsg sends one message: it returns when the transport has taken it. *tarn.Chain and
-// *tarn.Buffer are sent as they are and emptied. io.EOF says that the call has ended:
-// RecvMsg tells how.
+// SendMsg sends one message: it returns when the transport has read it. A *tarn.Chain or *tarn.Buffer is sent
+// as it is and emptied. io.EOF means that the call has ended: RecvMsg returns the error.
 func (cs *webClientStream) SendMsg(v any) error {
 	m, info, err := cs.x.encode(v)
 	if err != nil {
@@ -149,7 +148,7 @@ func (cs *webClientStream) SendMsg(v any) error {
 	if cs.closed {
 		cs.sendMu.Unlock()
 		m.Free()
-		cs.finish(errClosed) // a mistake of the caller's ends the call
+		cs.finish(errClosed) // an incorrect use of the stream ends the call
 		return errClosed
 	}
 	err = cs.sendLocked(m)
@@ -182,7 +181,7 @@ func (cs *webClientStream) sendLocked(m message.Message) error {
 	return nil
 }
 
-// CloseSend says that no more messages follow. It returns nil.
+// CloseSend ends the sequence of requests. It returns nil.
 func (cs *webClientStream) CloseSend() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
@@ -206,7 +205,7 @@ func (cs *webClientStream) await() error {
 	select {
 	case <-cs.answered:
 		return cs.failed
-	default: // the header is there after the call's end, too
+	default: // a header that was received stays available after the call's end
 	}
 	select {
 	case <-cs.answered:
@@ -216,8 +215,8 @@ func (cs *webClientStream) await() error {
 	}
 }
 
-// Header waits for the response's header. It is nil, without an error, when the call
-// ended without one; RecvMsg then tells how.
+// Header waits for the response's header. It is nil, without an error, when the call ended without one;
+// RecvMsg then returns the error.
 func (cs *webClientStream) Header() (metadata.MD, error) {
 	if cs.await() != nil {
 		return nil, nil
@@ -243,8 +242,7 @@ func (cs *webClientStream) Context() context.Context {
 	return cs.tagged
 }
 
-// RecvMsg waits for one message. io.EOF says that the call ended well; any other error
-// is its status.
+// RecvMsg waits for one message. io.EOF means that the call succeeded; any other error is its status.
 func (cs *webClientStream) RecvMsg(v any) error {
 	if err := cs.ctx.Err(); err != nil {
 		cs.finish(cs.x.failure(cs.ctx, err))
@@ -262,12 +260,12 @@ func (cs *webClientStream) RecvMsg(v any) error {
 	}
 	cs.finish(err)
 	if err == nil && !cs.desc.ServerStreams {
-		return nil // the only message; the end has been seen behind it
+		return nil // the only message; the end after it has been received
 	}
 	return cs.outcome()
 }
 
-// receive reads one message. more is false when the call has ended, with err or well.
+// receive reads one message. more is false when the call has ended; err is nil if it succeeded.
 func (cs *webClientStream) receive(v any) (more bool, err error) {
 	cs.recvMu.Lock()
 	defer cs.recvMu.Unlock()
@@ -293,7 +291,7 @@ func (cs *webClientStream) receive(v any) (more bool, err error) {
 	return true, nil
 }
 
-// outcome is how the stream ended, once it has.
+// outcome is the call's error, once it has ended.
 func (cs *webClientStream) outcome() error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -306,8 +304,8 @@ func (cs *webClientStream) outcome() error {
 	return cs.result
 }
 
-// finish ends the stream, unless it has ended. The response's memory is freed when no
-// RecvMsg uses it, which the end of the request's context sees to.
+// finish ends the stream, unless it has ended. The response's memory is freed when no RecvMsg uses it any
+// more; the end of the request's context makes a running one return.
 func (cs *webClientStream) finish(err error) {
 	cs.mu.Lock()
 	if cs.over {
@@ -335,7 +333,7 @@ func (cs *webClientStream) finish(err error) {
 	if answered {
 		x.release()
 	} else {
-		x = &webExchange{web: x.web, call: x.call} // the other is still the transport's
+		x = &webExchange{web: x.web, call: x.call} // the transport still uses the other
 	}
 	if cs.statsOn() {
 		x.statsEnd(err)

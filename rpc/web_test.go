@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// startWeb serves svc by net/http over HTTP/1.1.
+// startWeb serves svc with net/http over HTTP/1.1.
 func startWeb(t *testing.T, svc pb.TestServiceServer, opts ...rpc.ServerOption) (*rpc.Server, string) {
 	t.Helper()
 	s := rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t))}, opts...)...)
@@ -56,7 +56,7 @@ func exchange(t *testing.T, method, url, body string, header ...string) (*http.R
 	return res, string(text)
 }
 
-// A person with curl calls a method with JSON.
+// Calls a method with JSON, as with curl.
 func TestWebJSON(t *testing.T) {
 	_, url := startWeb(t, &testService{})
 	const in = `{"payload":{"body":"aGVsbG8="}, "unknown": 1}`
@@ -106,7 +106,7 @@ func TestWebRefusals(t *testing.T) {
 	}
 }
 
-// gRPC-Web's text form: the request may come as several padded parts, the response has one a frame.
+// gRPC-Web's text form: the request may consist of several padded parts, the response has one for each frame.
 func TestWebText(t *testing.T) {
 	_, url := startWeb(t, &testService{})
 	msg, err := proto.Marshal(&pb.SimpleRequest{Payload: payload(1000)})
@@ -161,7 +161,7 @@ func TestWebCORS(t *testing.T) {
 	}
 }
 
-// Interceptors, panics and limits are those of Serve's calls.
+// Interceptors, panics and limits work as for calls of Serve.
 func TestWebInterceptorsAndPanics(t *testing.T) {
 	var seen []string
 	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -233,8 +233,8 @@ func TestWebDeadlineEndsAReadOfTheBody(t *testing.T) {
 	}
 }
 
-// Connect's GET needs a method whose descriptor says that it has no side effects; without one in the
-// test service, its query is read by a method that is refused for that alone.
+// Connect's GET needs a method whose descriptor declares it free of side effects; the test service has none,
+// so the query is parsed for a method that is refused for that reason.
 func TestWebGetOfAnUnknownMethod(t *testing.T) {
 	_, base := startWeb(t, &testService{})
 	res, text := exchange(t, "GET", base+"Nothing?encoding=json&message="+url.QueryEscape("{}"), "")

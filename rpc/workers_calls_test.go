@@ -13,8 +13,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// held is a listener whose connections read nothing while its gate is shut, so that
-// what comes meanwhile is read at once afterwards.
+// held is a listener whose connections return no data while its gate is closed, so that the data of that time
+// is read at once afterwards.
 type held struct {
 	net.Listener
 	gate sync.RWMutex
@@ -32,20 +32,20 @@ func (l *held) Accept() (net.Conn, error) {
 
 func (c heldConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.gate.RLock() // the first bytes have come: the rest comes with them
+	c.gate.RLock() // the first bytes have arrived: the others come with them
 	defer c.gate.RUnlock()
 	return n, err
 }
 
-// TestBlockedHandlersHoldNobodyUp has calls come together of which every other blocks:
-// those between are answered all the same, in either order.
+// Calls arrive together, every other of which blocks: those between are answered nevertheless, in either
+// order.
 func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
 	for _, first := range []int32{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) { blockedHandlers(t, first) })
 	}
 }
 
-// blockedHandlers makes calls numbered from first, of which the odd ones block.
+// blockedHandlers makes calls numbered from first, the odd ones of which block.
 func blockedHandlers(t *testing.T, first int32) {
 	release := make(chan struct{})
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
@@ -94,8 +94,7 @@ func blockedHandlers(t *testing.T, first int32) {
 	blocked.Wait()
 }
 
-// TestGoexitAmongQueuedCalls has handlers end their goroutines while further calls are
-// queued.
+// Handlers end their goroutines while further calls are queued.
 func TestGoexitAmongQueuedCalls(t *testing.T) {
 	_, addr := startTarn(t, &testService{unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		if in.ResponseSize%2 == 1 {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// FromHTTP maps an HTTP status that came without grpc-status to a code, by the
-// table of "HTTP to gRPC Status Code Mapping".
+// FromHTTP maps an HTTP status received without grpc-status to a code, by the table of "HTTP to gRPC Status
+// Code Mapping".
 func FromHTTP(status int) codes.Code {
 	switch status {
 	case 400:
@@ -53,8 +53,8 @@ func FromReset(code uint32) codes.Code {
 // maxStatusDigits bounds grpc-status: codes are a 32-bit number.
 const maxStatusDigits = 10
 
-// ParseStatus reads grpc-status. Numbers without a name are kept, as grpc-go
-// keeps them; ok is false for text that is not a number of 32 bits.
+// ParseStatus parses grpc-status. Numbers without a name are kept, as in grpc-go; ok is false for text that
+// is not a 32-bit number.
 func ParseStatus(s string) (codes.Code, bool) {
 	if s == "0" {
 		return codes.OK, true
@@ -69,12 +69,12 @@ func ParseStatus(s string) (codes.Code, bool) {
 	return codes.Code(n), true
 }
 
-// statusText holds the named codes ready for the wire.
+// statusText holds the text of the named codes.
 var statusText = [...]string{
 	"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
 }
 
-// StatusText gives grpc-status for c, without allocating for the named codes.
+// StatusText returns grpc-status for c, without allocating for the named codes.
 func StatusText(c codes.Code) string {
 	if int(c) < len(statusText) {
 		return statusText[c]

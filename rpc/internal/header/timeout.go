@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// ErrTimeout says that a peer sent a grpc-timeout which is not 1 to 8 digits
-// followed by one of H, M, S, m, u, n.
+// ErrTimeout is returned when a peer's grpc-timeout is not 1 to 8 digits followed by one of H, M, S, m, u, n.
 var ErrTimeout = errors.New("rpc: peer sent a malformed grpc-timeout")
 
 // maxTimeoutDigits is the most digits the protocol allows in grpc-timeout.
@@ -17,8 +16,7 @@ const maxTimeoutDigits = 8
 // maxTimeoutValue is the largest number that fits maxTimeoutDigits.
 const maxTimeoutValue = 99999999
 
-// timeoutUnits are tried from the finest, so that the value loses as little as
-// eight digits allow.
+// timeoutUnits are tried from the finest, so that the value is as precise as eight digits allow.
 var timeoutUnits = [...]struct {
 	size time.Duration
 	name byte
@@ -31,9 +29,8 @@ var timeoutUnits = [...]struct {
 	{time.Hour, 'H'},
 }
 
-// AppendTimeout appends d to dst in the form of grpc-timeout. A d of nothing or
-// less becomes "0n". The value is rounded up, never down: a server must not
-// give up before its client does.
+// AppendTimeout appends d to dst in the form of grpc-timeout. A d of 0 or less becomes "0n". The value is
+// rounded up, never down: a server must not give up before its client does.
 func AppendTimeout(dst []byte, d time.Duration) []byte {
 	if d <= 0 {
 		return append(dst, '0', 'n')
@@ -47,14 +44,12 @@ func AppendTimeout(dst []byte, d time.Duration) []byte {
 			return append(strconv.AppendInt(dst, n, 10), u.name)
 		}
 	}
-	// Unreachable for int64 nanoseconds (2.6 million hours), kept so that the
-	// function is total.
+	// Not reachable with int64 nanoseconds (2.6 million hours).
 	return append(dst, '9', '9', '9', '9', '9', '9', '9', '9', 'H')
 }
 
-// ParseTimeout reads a grpc-timeout. A value beyond what time.Duration holds is
-// clamped to the largest Duration; zero is a timeout that has already passed.
-// It returns ErrTimeout for anything else.
+// ParseTimeout parses a grpc-timeout. A value too large for time.Duration becomes the largest Duration; zero
+// is a timeout that has already passed. It returns ErrTimeout for anything else.
 func ParseTimeout(s string) (time.Duration, error) {
 	if len(s) < 2 || len(s) > maxTimeoutDigits+1 {
 		return 0, ErrTimeout

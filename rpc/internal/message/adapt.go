@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// copyBelow is the length in bytes under which a foreign codec's output is
-// copied behind a headroom rather than carried by reference: wrapping costs a
-// closure and a separate piece of the write vector.
+// copyBelow is the length in bytes under which the output of an adapted codec is copied behind a headroom
+// instead of being passed by reference: wrapping costs a closure and a separate element of the vectored
+// write.
 const copyBelow = 4096
 
-// V1 adapts the older codecs, which give and take plain slices.
+// V1 adapts codecs of the older interface, which use plain slices.
 type V1 struct {
 	C       encoding.Codec
 	Subtype string
@@ -22,7 +22,7 @@ type V1 struct {
 // Name is the content subtype.
 func (c V1) Name() string { return c.Subtype }
 
-// Marshal wraps or copies what the codec made.
+// Marshal wraps or copies the codec's output.
 func (c V1) Marshal(a *tarn.Pool, v any) (Message, error) {
 	b, err := c.C.Marshal(v)
 	if err != nil {
@@ -34,20 +34,18 @@ func (c V1) Marshal(a *tarn.Pool, v any) (Message, error) {
 	return Message{Buf: a.Wrap(b, nil)}, nil
 }
 
-// Unmarshal hands the codec a copy of its own: codecs of this kind were always
-// allowed to keep what they are given.
+// Unmarshal gives the codec a separate copy: codecs of this kind may keep their argument.
 func (c V1) Unmarshal(m *Message, v any) error {
 	return c.C.Unmarshal(append([]byte(nil), m.Flatten()...), v)
 }
 
-// V2 adapts codecs of grpc-go's mem buffers.
+// V2 adapts codecs that use grpc-go's mem buffers.
 type V2 struct{ C encoding.CodecV2 }
 
 // Name is the content subtype.
 func (c V2) Name() string { return strings.ToLower(c.C.Name()) }
 
-// Marshal carries large buffers by reference and gives them back to the codec
-// when they have been written.
+// Marshal passes large buffers by reference and frees them for the codec when they have been written.
 func (c V2) Marshal(a *tarn.Pool, v any) (Message, error) {
 	parts, err := c.C.Marshal(v)
 	if err != nil {
@@ -69,15 +67,15 @@ func (c V2) Marshal(a *tarn.Pool, v any) (Message, error) {
 	return Message{Chain: chain}, nil
 }
 
-// Unmarshal lends the codec the receive buffer. A codec that takes references
-// of its own keeps it alive past the call.
+// Unmarshal lends the codec the receive buffer. A codec that takes its own reference keeps it alive after the
+// call.
 func (c V2) Unmarshal(m *Message, v any) error {
 	data := m.Flatten()
 	var parts mem.BufferSlice
 	switch {
 	case len(data) == 0:
 	case mem.IsBelowBufferPoolingThreshold(len(data)):
-		// mem does not count references to so small a buffer.
+		// mem does not count references to such a small buffer.
 		parts = mem.BufferSlice{mem.SliceBuffer(append([]byte(nil), data...))}
 	default:
 		parts = mem.BufferSlice{mem.NewBuffer(&data, lease{m.Buf.Ref()})}
@@ -86,13 +84,13 @@ func (c V2) Unmarshal(m *Message, v any) error {
 	return c.C.Unmarshal(parts, v)
 }
 
-// lease is a mem.BufferPool of one buffer: what mem puts into it is freed.
+// lease is a mem.BufferPool for one buffer, which Put frees.
 type lease struct{ b tarn.Buffer }
 
-// Get is never used by mem for a buffer made elsewhere.
+// Get is not called by mem for a buffer that it did not get from the pool.
 func (lease) Get(n int) *[]byte { b := make([]byte, n); return &b }
 
-// Put frees the reference behind the one buffer.
+// Put frees the reference to the buffer.
 func (l lease) Put(*[]byte) { l.b.Free() }
 
 // copied gets n bytes behind a headroom and lets fill write them.
@@ -102,13 +100,13 @@ func copied(a *tarn.Pool, n int, fill func([]byte)) Message {
 	return Message{Buf: b}
 }
 
-// Told is a codec that copies what it marshals, and says so.
+// Told is a codec that copies what it marshals, and calls Done.
 type Told struct {
 	Codec
 	Done func()
 }
 
-// Marshal is the codec's; Done is called before it returns.
+// Marshal is the codec's; it calls Done before it returns.
 func (t Told) Marshal(a *tarn.Pool, v any) (Message, error) {
 	defer t.Done()
 	return t.Codec.Marshal(a, v)

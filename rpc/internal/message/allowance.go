@@ -2,18 +2,17 @@ package message
 
 import "sync/atomic"
 
-// maxAllowance bounds what one connection may be trusted with, in bytes.
+// maxAllowance bounds the allowance of one connection, in bytes.
 const maxAllowance = 16 << 20
 
-// Allowance is how far a peer's word about the length of large messages is taken.
-// It starts at nothing, grows by every large message that came whole, up to
-// maxAllowance, and is used up while messages taken on trust are under way. So a
-// peer makes this side hold at most what it has once delivered, and never more
-// than maxAllowance, on its word alone. The zero Allowance is ready and safe for
-// concurrent use.
+// Allowance is how many bytes of memory a connection takes because of a length that its peer declares, before
+// the data arrives. It starts at 0, grows by the length of every large message that arrived completely, up to
+// maxAllowance, and is in use while such messages are arriving. So a declared length makes this side hold at
+// most as much as the peer has delivered before, and never more than maxAllowance. The zero Allowance is
+// ready and safe for concurrent use.
 type Allowance struct{ free, earned atomic.Int64 }
 
-// take uses n of the allowance, if there is so much.
+// take uses n bytes of the allowance, if that many are free.
 func (c *Allowance) take(n int) bool {
 	if c == nil {
 		return false
@@ -29,14 +28,14 @@ func (c *Allowance) take(n int) bool {
 	}
 }
 
-// give puts back what take used.
+// give returns bytes of take.
 func (c *Allowance) give(n int) {
 	if c != nil && n > 0 {
 		c.free.Add(int64(n))
 	}
 }
 
-// earn is called for each large message that came whole.
+// earn is called for each large message that arrived completely.
 func (c *Allowance) earn(n int) {
 	if c == nil {
 		return

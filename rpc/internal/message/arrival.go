@@ -11,35 +11,34 @@ import (
 )
 
 const (
-	// firstLook is how many bytes of a message are read at first in search of a long
-	// field: what is read of the field itself has to be copied.
+	// firstLook is how many bytes of a message are first read in search of a long field: bytes of the field
+	// among them have to be copied.
 	firstLook = 512
-	// lastLook is to what that grows while none is found.
+	// lastLook is the limit to which that grows while none is found.
 	lastLook = 64 << 10
 )
 
-// arrival is a large message while it comes. With a plan, its long bytes fields come
-// to memory of their own, which belongs to the garbage collector; all the rest comes
-// to one buffer. Memory is taken as bytes arrive: for either at most
-// max(trust, 4 × what has arrived).
+// arrival is a large message that is being received. With a plan, its long bytes fields are received into
+// separate memory, which the garbage collector owns; everything else into one buffer. Memory is taken as
+// bytes arrive: for either at most max(trust, 4 × the bytes that have arrived).
 type arrival struct {
 	splitter
 	plan  *Plan
 	pool  *tarn.Pool
 	size  int // of the message
-	got   int // bytes of it that have come
+	got   int // bytes of it that have arrived
 	trust int
 	tight bool // see shrink
 
-	buf    tarn.Buffer // the rest
-	mem    []byte      // buf's: [:kept] have been looked at, [next:end] have not
+	buf    tarn.Buffer // everything except long fields
+	mem    []byte      // buf's: [:kept] has been parsed, [next:end] has not
 	kept   int
 	next   int
 	end    int
 	chunk  int
-	into   []byte // the long field that comes: [:filled] has come
+	into   []byte // the long field that is being received: [:filled] has arrived
 	filled int
-	long   int // its length; 0: none comes
+	long   int // its length; 0: there is none
 }
 
 func newArrival(pool *tarn.Pool, plan *Plan, size, trust int) *arrival {
@@ -49,10 +48,10 @@ func newArrival(pool *tarn.Pool, plan *Plan, size, trust int) *arrival {
 	return a
 }
 
-// arrivals are used again: one takes about a kilobyte.
+// arrivals are reused: one takes about a kilobyte.
 var arrivals = sync.Pool{New: func() any { return new(arrival) }}
 
-// recycle gives up a, to which nothing refers any more but the caller.
+// recycle makes a available for reuse; the caller holds the last reference.
 func (a *arrival) recycle() {
 	*a = arrival{}
 	arrivals.Put(a)
@@ -60,7 +59,7 @@ func (a *arrival) recycle() {
 
 func (a *arrival) left() int { return a.size - a.got }
 
-// room bounds what is taken at once of n bytes, of which have have come.
+// room bounds how much of n bytes is taken at once when have of them have arrived.
 func (a *arrival) room(n, have int) int {
 	if a.tight {
 		return min(n, max(2*have, firstLook))
@@ -68,12 +67,11 @@ func (a *arrival) room(n, have int) int {
 	return min(n, max(a.trust, 4*a.got))
 }
 
-// memory returns how many bytes are taken, those that nothing has arrived in included.
+// memory returns how many bytes are taken, including those not filled yet.
 func (a *arrival) memory() int { return len(a.mem) + len(a.into) + a.apart }
 
-// shrink is for a message that may have to wait for long: where less than half of what
-// is taken has arrived, what has is copied to memory that fits it. From then on the
-// message's memory grows by twos.
+// shrink is for a message that may have to wait for long: when less than half of its memory is filled, the
+// content is copied to memory of its size. From then on the message's memory grows by a factor of two.
 func (a *arrival) shrink() {
 	if a.got == 0 {
 		return
@@ -87,7 +85,7 @@ func (a *arrival) shrink() {
 	}
 }
 
-// move puts what has arrived of the rest into a buffer of n bytes.
+// move copies the received part of buf into a buffer of n bytes.
 func (a *arrival) move(n int) {
 	b := a.pool.Get(n)
 	mem := b.Bytes()
@@ -96,7 +94,7 @@ func (a *arrival) move(n int) {
 	a.buf, a.mem = b, mem
 }
 
-// space returns where the next bytes go: at least one while left is above zero.
+// space returns the memory for the next bytes: at least one while more are expected.
 func (a *arrival) space() []byte {
 	if a.long > 0 {
 		if a.filled == len(a.into) {
@@ -105,7 +103,7 @@ func (a *arrival) space() []byte {
 		}
 		return a.into[a.filled:]
 	}
-	if a.next > a.kept { // what is left of a token
+	if a.next > a.kept { // the part of a token that has been received
 		a.end = a.kept + copy(a.mem[a.kept:], a.mem[a.next:a.end])
 		a.next = a.kept
 	}
@@ -123,17 +121,16 @@ func (a *arrival) space() []byte {
 	return a.mem[a.end : a.end+n]
 }
 
-// grow makes a larger buffer for the rest: as large as need or 4 times as large as
-// before, as far as that is permitted.
+// grow makes a larger buf: as large as needed or 4 times as large as before, within the limits.
 func (a *arrival) grow(need int) {
-	most := a.size // of the rest, as far as is known
+	most := a.size // of buf, as far as is known
 	for i := range a.views {
 		most -= len(a.views[i].mem)
 	}
 	a.move(max(a.room(min(max(need, 4*len(a.mem)), most), a.end), a.end+1))
 }
 
-// arrived says that the first n bytes of space have come.
+// arrived reports that the first n bytes of space have been filled.
 func (a *arrival) arrived(n int) {
 	a.got += n
 	if a.long > 0 {
@@ -153,7 +150,7 @@ func (a *arrival) arrived(n int) {
 			break
 		}
 		a.long, a.chunk = long, firstLook
-		// The part that has arrived is in the buffer already and counts in room.
+		// The part in the buffer has arrived and counts in room.
 		a.into = make([]byte, max(a.room(long, 0), min(long, a.end-a.next)))
 		a.filled = copy(a.into, a.mem[a.next:a.end])
 		a.next += a.filled
@@ -164,7 +161,7 @@ func (a *arrival) arrived(n int) {
 	}
 }
 
-// endLong ends the long field if all of it has come.
+// endLong ends the long field when it has arrived completely.
 func (a *arrival) endLong() {
 	if a.filled == a.long {
 		a.received(a.into[:a.long:a.long])
@@ -172,7 +169,7 @@ func (a *arrival) endLong() {
 	}
 }
 
-// put copies from p what the message still lacks and returns how much that was.
+// put copies the bytes from p that the message still lacks and returns how many they were.
 func (a *arrival) put(p []byte) int {
 	n := 0
 	for n < len(p) && a.left() > 0 {
@@ -183,9 +180,9 @@ func (a *arrival) put(p []byte) int {
 	return n
 }
 
-// take returns the message, all of which has come, to be freed. It takes ownership of a.
+// take returns the message, which has arrived completely, for the caller to free. It takes ownership of a.
 func (a *arrival) take() Message {
-	a.look(nil) // ends what ends here
+	a.look(nil) // ends the levels that end here
 	rest := a.buf.Narrow(0, a.kept)
 	a.buf, a.mem = tarn.Buffer{}, nil
 	if len(a.views) == 0 {
@@ -200,17 +197,18 @@ func (a *arrival) free() {
 	a.recycle()
 }
 
-// unmarshal fills v from m, whose parts a are; false: v is not of the type that was
-// planned for, or the message is to be parsed whole.
+// unmarshal fills v from m, whose parts a holds; false: v is not of the planned type, or the message must be
+// parsed as one piece.
 func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
 	if a.plain || a.plan.md != v.ProtoReflect().Descriptor() {
 		return false, nil
 	}
 	data := m.Buf.Bytes()
-	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // what is appended is never ahead of what is read
+	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // appending never overtakes reading
 }
 
-// chain takes ownership of a and of rest, the rest of the message, and returns all of it, to be freed.
+// chain takes ownership of a and of rest, the remaining part of the message, and returns all of it, for the
+// caller to free.
 func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 	c := new(tarn.Chain)
 	at := 0
@@ -230,5 +228,5 @@ func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 	return c
 }
 
-// trusted is how many bytes are taken on trust when nothing is known of a peer.
+// trusted is how many bytes are taken for a declared length without an allowance.
 func trusted(have int) int { return max(wire.DefaultTrust, 4*have) }

@@ -16,7 +16,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// arriveIn has data arrive as a message, to be freed, in pieces of lengths that cut chooses.
+// arriveIn receives data as a message, to be freed, in pieces of lengths that cut chooses.
 func arriveIn(pool *tarn.Pool, plan *Plan, data []byte, cut func() int) Message {
 	a := newArrival(pool, plan, len(data), firstLook)
 	for a.left() > 0 {
@@ -35,7 +35,7 @@ func arriveIn(pool *tarn.Pool, plan *Plan, data []byte, cut func() int) Message 
 	return a.take()
 }
 
-// mangled is a random message's encoding, mostly changed somehow.
+// mangled is a random message's encoding, in most cases changed.
 func mangled(t *testing.T, rng *rand.Rand, md protoreflect.MessageDescriptor, i int) []byte {
 	t.Helper()
 	encode := func(depth int) []byte {
@@ -49,7 +49,7 @@ func mangled(t *testing.T, rng *rand.Rand, md protoreflect.MessageDescriptor, i 
 	switch i % 5 {
 	case 1: // two encodings one after the other are merged
 		data = append(data, encode(2)...)
-	case 2: // cut short
+	case 2: // truncated
 		data = data[:rng.IntN(len(data)+1)]
 	case 3: // a byte changed
 		if len(data) > 0 {
@@ -63,8 +63,8 @@ func mangled(t *testing.T, rng *rand.Rand, md protoreflect.MessageDescriptor, i 
 	return data
 }
 
-// What arrives by a plan is what the parser makes of the same bytes, however they come,
-// and joined again it is the same bytes.
+// A message received by a plan equals the parser's result for the same bytes, however they are divided, and
+// joined again it is the same bytes.
 func TestArrivalIsWhatTheParserMakes(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)
@@ -86,7 +86,7 @@ func TestArrivalIsWhatTheParserMakes(t *testing.T) {
 			parted++
 		}
 		gerr := (Proto{}).Unmarshal(&m, got)
-		m.Free() // nothing of got may be in the pool's memory
+		m.Free() // no part of got may be in the pool's memory
 		if (werr == nil) != (gerr == nil) || werr == nil && !proto.Equal(want, got) {
 			t.Fatalf("message %d: %v and %v", i, werr, gerr)
 		}
@@ -127,8 +127,7 @@ func FuzzArrival(f *testing.F) {
 	})
 }
 
-// Long fields have memory of their own, each as much as it needs, and are not copied
-// from where they were received.
+// Each long field has separate memory of its length, and is not copied from where it was received.
 func TestArrivalFieldsAreApart(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)
@@ -143,7 +142,7 @@ func TestArrivalFieldsAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// With trust in the length, what space returns is where a field stays.
+	// With an allowance for the length, a field stays in the memory that space returned.
 	a := newArrival(pool, planOf(md), len(encoded), len(encoded))
 	where := make(map[*byte]bool)
 	for rest := encoded; len(rest) > 0; {
@@ -155,7 +154,7 @@ func TestArrivalFieldsAreApart(t *testing.T) {
 	}
 	taken := pool.Stats().InUse
 	if taken > 8<<10 {
-		t.Errorf("%d bytes of pooled memory are taken for what is not long", taken)
+		t.Errorf("%d bytes of pooled memory are taken for short fields", taken)
 	}
 	m := a.take()
 	got := dynamicpb.NewMessage(md)
@@ -167,7 +166,7 @@ func TestArrivalFieldsAreApart(t *testing.T) {
 		if cap(field) != len(field) {
 			t.Errorf("a field of %d bytes has %d", len(field), cap(field))
 		}
-		// The first bytes were read in search of the field, the rest into it.
+		// The first bytes were read in search of the field, the others into it.
 		in := false
 		for i := range min(len(field), firstLook+16) {
 			in = in || where[&field[i]]
@@ -178,8 +177,8 @@ func TestArrivalFieldsAreApart(t *testing.T) {
 	}
 }
 
-// A peer that declares a long field and does not send it makes this side take little,
-// and a message of another type than was planned for is parsed all the same.
+// A peer that declares a long field and does not send it makes this side take little memory, and a message of
+// another type than planned is parsed correctly.
 func TestArrivalTakesWhatComes(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)
@@ -207,7 +206,7 @@ func TestArrivalTakesWhatComes(t *testing.T) {
 	m.Free()
 }
 
-// Plans: of types without bytes fields, and what is learned of methods.
+// Tests plans of types without bytes fields, and plans learned for methods.
 func TestPlans(t *testing.T) {
 	if planOf((&emptypb.Empty{}).ProtoReflect().Descriptor()) != nil {
 		t.Error("a plan for nothing")
@@ -215,7 +214,7 @@ func TestPlans(t *testing.T) {
 	var l, none Learned
 	none.From(&emptypb.Empty{})
 	l.From(&wrapperspb.BytesValue{})
-	l.From(&emptypb.Empty{}) // the first counts
+	l.From(&emptypb.Empty{}) // the first message decides
 	if none.Plan() != nil || l.Plan() == nil || (*Learned)(nil).Plan() != nil {
 		t.Error("not what was learned")
 	}

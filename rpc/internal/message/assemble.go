@@ -7,33 +7,30 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// landFrom is the length in bytes from which a message that is not there yet
-// gets a buffer of its own to arrive in. Shorter ones mostly come whole within
-// one read, and are used where they are.
+// landFrom is the length in bytes from which a message that has not arrived yet is received into a separate
+// buffer. Shorter ones mostly arrive within one read, and are used where they are.
 const landFrom = 32 << 10
 
-// planFrom is the length in bytes from which a message is taken apart as it arrives: a plan costs some forty
-// small allocations, which is more than a copy of 64 KiB.
+// planFrom is the length in bytes from which long fields are received separately: a plan costs some forty
+// small allocations, more than a copy of 64 KiB.
 const planFrom = 128 << 10
 
-// Assembler puts messages together from the payloads of DATA frames, however
-// the peer cut them. The zero value is ready. It is not safe for concurrent
-// use. Most streams never have more than one piece at a time, which is held apart from
-// what more takes.
+// Assembler assembles messages from the payloads of DATA frames, however the peer divided them. The zero
+// value is ready. It is not safe for concurrent use. Most streams never have more than one piece at a time,
+// so that one is stored apart from the structure for several.
 type Assembler struct {
-	// Ends are the flags, beside that of compression, by which the peer may mark a
-	// message that is its protocol's own: the end of a stream. None in gRPC.
+	// Ends are the flags, besides that of compression, by which the peer may mark a message that belongs to
+	// the protocol: the end of a stream. None in gRPC.
 	Ends Kind
 
 	one  tarn.Buffer
 	more *pieces // nil until there is more than one piece, or a large message
 }
 
-// pieces is what an Assembler needs for more than one piece. It is used again by
-// others once it is empty.
+// pieces is the part of an Assembler for more than one piece. When it is empty it is reused by others.
 type pieces struct {
 	rest    tarn.Chain
-	large   *arrival // a large message that comes; nil: none
+	large   *arrival // a large message that is being received; nil: none
 	kind    Kind     // of it
 	grants  *Allowance
 	granted int // of grants
@@ -41,7 +38,7 @@ type pieces struct {
 
 var spare = sync.Pool{New: func() any { return new(pieces) }}
 
-// several returns a.more, made if need be.
+// several returns a.more, and makes it if needed.
 func (a *Assembler) several() *pieces {
 	if a.more == nil {
 		a.more = spare.Get().(*pieces)
@@ -66,7 +63,7 @@ func (a *Assembler) Append(b tarn.Buffer) {
 	a.more.rest.Append(b)
 }
 
-// large returns the large message that comes; nil: none.
+// large returns the large message that is being received; nil: none.
 func (a *Assembler) large() *arrival {
 	if a.more == nil {
 		return nil
@@ -74,22 +71,20 @@ func (a *Assembler) large() *arrival {
 	return a.more.large
 }
 
-// shrinkBelow is the part of a slab that a piece must show for the slab to be kept for
-// it: one in shrinkBelow.
+// shrinkBelow is the fraction of a slab that a piece must use for the slab to be kept: one in shrinkBelow.
 const shrinkBelow = 8
 
-// Shrink is called when what has come may have to wait for long. A piece that shows
-// little of its slab is copied to one that fits it, so that a peer cannot make this
-// side hold more than shrinkBelow times what it has sent.
+// Shrink is called when received data may have to wait for long. A piece that uses little of its slab is
+// copied to one of its size, so that a peer cannot make this side hold more than shrinkBelow times what it
+// has sent.
 func (a *Assembler) Shrink() {
 	if n := a.one.Len(); n > 0 && n*shrinkBelow < a.one.Pinned() {
 		a.one = a.one.Shrink()
 	}
 }
 
-// Park is Shrink for a message that must wait although the peer would send more of it:
-// the memory that a landing message has been given in advance is given back, too. It
-// must not be called between Land and Landed.
+// Park is Shrink for a message that must wait although the peer would send more of it: the memory taken in
+// advance for a landing message is freed, too. It must not be called between Land and Landed.
 func (a *Assembler) Park() {
 	a.Shrink()
 	if l := a.large(); l != nil {
@@ -97,8 +92,8 @@ func (a *Assembler) Park() {
 	}
 }
 
-// Memory returns how many bytes a landing message takes, those that have not arrived
-// included, and how many have come otherwise.
+// Memory returns how many bytes a landing message takes, including those that have not arrived, and how many
+// other bytes are held.
 func (a *Assembler) Memory() int {
 	n := a.held()
 	if l := a.large(); l != nil {
@@ -116,7 +111,7 @@ func (a *Assembler) spill() {
 	}
 }
 
-// held is what has come and is not a large message's.
+// held is the received data that does not belong to a large message.
 func (a *Assembler) held() int {
 	n := a.one.Len()
 	if a.more != nil {
@@ -125,7 +120,7 @@ func (a *Assembler) held() int {
 	return n
 }
 
-// Len is the number of bytes that have come and not been taken.
+// Len is how many bytes have arrived and have not been taken.
 func (a *Assembler) Len() int {
 	n := a.held()
 	if l := a.large(); l != nil {
@@ -172,10 +167,9 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 // defined reports whether a prefix's flags have a meaning.
 func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byte(a.Ends)) == 0 }
 
-// Land returns where the next bytes of a large message may be read to, or nil to
-// have them by Append. The memory belongs to a until Landed; it is taken as bytes
-// arrive, at once only as far as grants go. plan is what is known of the message's type
-// (nil: nothing): its long bytes fields get memory of their own.
+// Land returns the memory into which the next bytes of a large message may be read; nil to have them by
+// Append. The memory belongs to a until Landed; it is taken as bytes arrive, in advance only as far as grants
+// allows. plan is the plan of the message's type (nil: unknown): its long bytes fields get separate memory.
 func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Plan) []byte {
 	if l := a.large(); l != nil {
 		if l.left() == 0 {
@@ -204,12 +198,12 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	}
 	m.large = newArrival(pool, plan, size, trust)
 	if _, err := m.rest.Discard(PrefixLen); err != nil {
-		return nil // cannot be: the prefix was just read
+		return nil // impossible: the prefix was just read
 	}
 	var array [4][]byte // more than one is rare
 	views, err := m.rest.Peek(have, array[:0])
 	if err != nil {
-		return nil // cannot be: it holds that much
+		return nil // impossible: it holds that much
 	}
 	for _, v := range views {
 		m.large.put(v)
@@ -218,13 +212,12 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	return m.large.space()
 }
 
-// Landed says that the first n bytes of what Land returned are filled.
+// Landed reports that the first n bytes of Land's memory are filled.
 func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
 
-// Next takes out the message at the front, to be freed; ok is false while it is incomplete.
-// A length above limit is refused as soon as the prefix is there, with
-// ErrTooLarge; an undefined flag with ErrFlag. size is what the prefix
-// says, also with an error.
+// Next removes the message at the front, for the caller to free; ok is false while it is incomplete. A length
+// above limit is refused as soon as the prefix has arrived, with ErrTooLarge; an undefined flag with ErrFlag.
+// size is the length in the prefix, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
 	if l := a.large(); l != nil {
 		kind = a.more.kind
@@ -269,7 +262,7 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	return m, kind, size, err == nil, err
 }
 
-// cut takes size bytes behind the prefix out of the chain.
+// cut removes size bytes behind the prefix from the chain.
 func (a *Assembler) cut(size int) (m Message, err error) {
 	rest := &a.more.rest
 	if _, err = rest.Discard(PrefixLen); err != nil {
@@ -285,8 +278,7 @@ func (a *Assembler) cut(size int) (m Message, err error) {
 	return Message{Chain: &c}, nil
 }
 
-// Free gives back everything held. It must not be called between Land and
-// Landed.
+// Free frees everything. It must not be called between Land and Landed.
 func (a *Assembler) Free() {
 	a.one.Free()
 	a.one = tarn.Buffer{}
@@ -300,19 +292,19 @@ func (a *Assembler) Free() {
 	}
 }
 
-// endLarge is called when no more of the large message comes.
+// endLarge is called when no more of the large message is received.
 func (m *pieces) endLarge() {
 	m.large = nil
 	m.grants.give(m.granted)
 	m.granted = 0
 }
 
-// recycle gives up a.more if it is empty.
+// recycle makes a.more available for reuse if it is empty.
 func (a *Assembler) recycle() {
 	m := a.more
 	if m.large == nil && m.rest.Len() == 0 {
 		a.more = nil
-		m.rest.Free() // memory that it has for more
+		m.rest.Free() // memory kept for more
 		*m = pieces{}
 		spare.Put(m)
 	}

@@ -24,8 +24,7 @@ func fill(n int) []byte {
 	return b
 }
 
-// TestAssemble sends messages cut in every way, landing them or not, and reads
-// them back.
+// TestAssemble sends messages divided in every way, landing them or not, and reads them back.
 func TestAssemble(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -89,8 +88,7 @@ func TestAssemblerRefuses(t *testing.T) {
 	a.Free()
 }
 
-// TestDeclaredLength is the attack of declaring much and sending little: what is
-// held follows what came.
+// TestDeclaredLength declares much and sends little: the memory held depends on what was sent.
 func TestDeclaredLength(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	var grants Allowance
@@ -100,7 +98,7 @@ func TestDeclaredLength(t *testing.T) {
 		t.Fatal("does not land")
 	}
 	if used := pool.Stats().InUse; used > 128<<10 {
-		t.Fatalf("%d bytes taken for one that came", used)
+		t.Fatalf("%d bytes taken for one that arrived", used)
 	}
 	a.Free()
 }
@@ -153,8 +151,8 @@ func FuzzAssembler(f *testing.F) {
 	})
 }
 
-// TestShrink: a piece that waits holds at most eight times its length, or the smallest
-// slab that there is, however large the read was that it came with.
+// A piece that waits holds at most eight times its length, or the smallest slab, however large the read was
+// that it came with.
 func TestShrink(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 100, 1000, 7000, 8192, 8193, 40_000} {
 		pool := tarntest.NewPool(t)
@@ -175,7 +173,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestPark: a large message that waits halfway holds at most twice what has come.
+// A large message that waits halfway holds at most twice what has arrived.
 func TestPark(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	body := fill(3_000_000)

@@ -10,11 +10,10 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// Codec turns values into messages and back. Implementations are safe for
-// concurrent use.
+// Codec encodes and decodes values. Implementations are safe for concurrent use.
 type Codec interface {
-	// Marshal returns the bytes of v, to be freed, with Headroom in front where
-	// that costs nothing.
+	// Marshal returns the bytes of v, for the caller to free, with Headroom in front where that costs
+	// nothing.
 	Marshal(a *tarn.Pool, v any) (Message, error)
 	// Unmarshal borrows m for the call.
 	Unmarshal(m *Message, v any) error
@@ -22,8 +21,8 @@ type Codec interface {
 	Name() string
 }
 
-// grpcProtoPackage is where grpc-go's own protobuf codec lives; only that one
-// is replaced by Proto, a user's own registration under "proto" is respected.
+// grpcProtoPackage is the package of grpc-go's own protobuf codec; only that one is replaced by Proto, a
+// user's own registration under "proto" is respected.
 const grpcProtoPackage = "google.golang.org/grpc/encoding/proto"
 
 // ForSubtype finds the codec registered for a content subtype (lower case;
@@ -48,14 +47,14 @@ func ForSubtype(subtype string) (c Codec, ok bool) {
 	return nil, false
 }
 
-// Proto marshals protobuf messages straight into pooled memory.
+// Proto marshals protobuf messages directly into pooled memory.
 type Proto struct{}
 
 // Name is "proto".
 func (Proto) Name() string { return "proto" }
 
-// Marshal sizes v, takes memory for it and both headers, and marshals once. It returns the
-// message to be freed.
+// Marshal computes the size of v, takes memory for it and both headers, and marshals once. The caller frees
+// the message.
 func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
 	if m, ok, err := marshalGenerated(a, v); ok {
 		return m, err
@@ -67,7 +66,7 @@ func (Proto) Marshal(a *tarn.Pool, v any) (Message, error) {
 	return marshal(a, m, proto.Size(m))
 }
 
-// marshal marshals m, whose size has just been computed to be n.
+// marshal marshals m, whose size n has just been computed.
 func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 	b := a.Get(Headroom+n).Narrow(Headroom, Headroom+n)
 	dst := b.Bytes()
@@ -82,7 +81,7 @@ func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 	return Message{Buf: b}, nil
 }
 
-// Unmarshal reads straight from the receive buffer when it is contiguous.
+// Unmarshal reads directly from the receive buffer when it is contiguous.
 func (Proto) Unmarshal(m *Message, v any) error {
 	if m.parts != nil {
 		if pm, ok := v.(proto.Message); ok {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// firstChunk and lastChunk bound the buffers a decompressed message grows
-	// by, in bytes: they double, so memory follows what was really produced.
+	// firstChunk and lastChunk bound the buffers by which a decompressed message grows, in bytes: they
+	// double, so memory depends on the actual output.
 	firstChunk = 4 << 10
 	lastChunk  = 1 << 20
 )
@@ -36,9 +36,9 @@ func Compress(a *tarn.Pool, c encoding.Compressor, m Message) (Message, error) {
 	return Message{Chain: &chain}, nil
 }
 
-// Decompress takes ownership of m and returns it decompressed, to be freed, at most
-// limit bytes of it: ErrTooLarge says that there was more (the rest is not produced,
-// so a bomb costs at most limit and one chunk).
+// Decompress takes ownership of m and returns it decompressed, to be freed, at most limit bytes of it:
+// ErrTooLarge means that there was more. The remaining output is not produced, so a decompression bomb costs
+// at most limit and one chunk.
 func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Message, error) {
 	defer m.Free()
 	r, err := Decompressor(c, &byteReader{b: m.Flatten()})
@@ -57,7 +57,7 @@ func Decompress(a *tarn.Pool, c encoding.Compressor, m Message, limit int) (Mess
 	return Message{Chain: out}, nil
 }
 
-// Decompressor reads what src holds, decompressed by c. It is to be closed once, which closes c's reader
+// Decompressor reads the content of src, decompressed by c. It must be closed once, which closes c's reader
 // if the grpc-go that the program is built with does so.
 func Decompressor(c encoding.Compressor, src io.Reader) (io.ReadCloser, error) {
 	r, err := c.Decompress(src)
@@ -71,8 +71,8 @@ func Decompressor(c encoding.Compressor, src io.Reader) (io.ReadCloser, error) {
 }
 
 // closesReaders reports whether this grpc-go closes the readers of its compressors: from 1.82 on. Before,
-// grpc-go's own reader put itself back into a pool at its end, and a Close after that was another
-// message's.
+// grpc-go's own reader put itself back into a pool at its end, and a later Close would have closed the reader
+// of another message.
 var closesReaders = sync.OnceValue(func() bool { return versionCloses(grpc.Version) })
 
 func versionCloses(version string) bool {
@@ -102,8 +102,8 @@ func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 	}
 }
 
-// byteReader is a bytes.Reader without the methods that let a decompressor
-// reach past reading (Seek, UnreadByte).
+// byteReader is a bytes.Reader without the methods with which a decompressor could do more than read (Seek,
+// UnreadByte).
 type byteReader struct{ b []byte }
 
 func (r *byteReader) Read(p []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 )
 
-// verbatim is a compressor whose messages are as they were, and whose readers count their Closes.
+// verbatim is a compressor that does not change messages, and whose readers count their Closes.
 type verbatim struct{ closed *int }
 
 func (verbatim) Name() string { return "verbatim" }
@@ -64,7 +64,7 @@ func TestDecompressCloses(t *testing.T) {
 	}
 }
 
-// TestDecompressConcurrently decompresses messages by grpc-go's gzip at the same time. Each comes out as it went in,
+// TestDecompressConcurrently decompresses messages by grpc-go's gzip concurrently. Each has its original content,
 // also where the readers put themselves into a pool.
 func TestDecompressConcurrently(t *testing.T) {
 	pool := tarntest.NewPool(t)
@@ -84,7 +84,7 @@ func TestDecompressConcurrently(t *testing.T) {
 					return
 				}
 				if !bytes.Equal(m.Flatten(), want) {
-					t.Errorf("a message of %d bytes came out as another one", len(want))
+					t.Errorf("a message of %d bytes has another one's content", len(want))
 				}
 				m.Free()
 			}

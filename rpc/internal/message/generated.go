@@ -8,10 +8,9 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// Some generators make methods that marshal a message without reflection. They are used
-// where a message has them, as the program's own protobuf package would use them or as
-// who generates them wants it. What they do not check (vtprotobuf's do not look whether
-// strings are UTF-8) is not checked.
+// Some generators make methods that marshal a message without reflection. They are used for messages that
+// have them, as the program's own protobuf package or the generator's user wants. Checks that they omit
+// (vtprotobuf's do not check that strings are UTF-8) are omitted.
 type (
 	// vtMarshaler has the methods of github.com/planetscale/vtprotobuf.
 	vtMarshaler interface {
@@ -35,7 +34,7 @@ type (
 	}
 )
 
-// marshalGenerated marshals v by methods of its own; ok is false if it has none.
+// marshalGenerated marshals v by its generated method; ok is false if it has none.
 func marshalGenerated(a *tarn.Pool, v any) (m Message, ok bool, err error) {
 	var n int
 	var into func(dst []byte) (int, error)
@@ -61,8 +60,8 @@ func marshalGenerated(a *tarn.Pool, v any) (m Message, ok bool, err error) {
 	return Message{Buf: b}, true, nil
 }
 
-// unmarshalGenerated fills v from data by a method of its own; ok is false if it has
-// none. Such methods copy what they keep.
+// unmarshalGenerated fills v from data by its generated method; ok is false if it has none. Such methods copy
+// the parts of data that they keep.
 func unmarshalGenerated(data []byte, v any) (ok bool, err error) {
 	switch v := v.(type) {
 	case vtUnmarshaler:

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// JSON marshals protobuf messages as ProtoJSON. Unknown fields of a peer are passed over, so that an
-// older server understands a newer client.
+// JSON marshals protobuf messages as ProtoJSON. Unknown fields of a peer are ignored, so that an older server
+// accepts a newer client's messages.
 type JSON struct{}
 
 // Name is "json".
@@ -26,7 +26,7 @@ func (JSON) Marshal(a *tarn.Pool, v any) (Message, error) {
 		b.Free()
 		return Message{}, err
 	}
-	if &text[0] != &b.Bytes()[0] { // there was not room enough
+	if &text[0] != &b.Bytes()[0] { // the capacity was exceeded
 		b.Free()
 		b = a.Get(len(text))
 		copy(b.Bytes(), text)
@@ -37,7 +37,7 @@ func (JSON) Marshal(a *tarn.Pool, v any) (Message, error) {
 // smallJSON is the length in bytes up to which a message is written into pooled memory without a copy.
 const smallJSON = 1 << 10
 
-// Unmarshal fills v from JSON. An empty message is that of an empty body.
+// Unmarshal fills v from JSON. An empty body is an empty message.
 func (JSON) Unmarshal(m *Message, v any) error {
 	pm := protoMessage(v)
 	if pm == nil {

@@ -9,7 +9,7 @@ import (
 // for concurrent use.
 type Lease struct{ held []Message }
 
-// Release frees the memory: fields that were lent must not be used any more (rule 3).
+// Release frees the memory: lent fields must not be used any more (rule 3).
 func (l *Lease) Release() {
 	for i := range l.held {
 		l.held[i].Free()
@@ -18,25 +18,25 @@ func (l *Lease) Release() {
 	l.held = l.held[:0]
 }
 
-// Decode fills v from m by codec, and frees m: now, or with the lease where v is a protobuf message with
-// long bytes fields.
+// Decode fills v from m by codec, and frees m: now, or with the lease when v is a protobuf message with long
+// bytes fields.
 func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 	if _, ok := codec.(Proto); ok {
 		if pm, ok := v.(proto.Message); ok {
 			return l.Unmarshal(pool, m, pm)
 		}
 	}
-	other := m // of its own, as it is on the heap
+	other := m // a separate variable, as it escapes to the heap
 	defer other.Free()
 	return codec.Unmarshal(&other, v)
 }
 
-// Unmarshal fills v from m, which it takes ownership of. Bytes fields of at least LongField bytes, nested
-// and repeated ones included, are views of m's memory, valid until Release; everything else is v's own.
+// Unmarshal fills v from m, of which it takes ownership. Bytes fields of at least LongField bytes, nested and
+// repeated ones included, are views of m's memory, valid until Release; everything else is separate memory.
 // Fields of maps, groups and extensions are copied. pool is for the part of the message that is parsed.
 func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
-	if len(b) < LongField { // before the splitter, which is on the heap
+	if len(b) < LongField { // before the splitter, which is allocated on the heap
 		defer m.Free()
 		return Proto{}.Unmarshal(&m, v)
 	}
@@ -52,8 +52,8 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	return err
 }
 
-// scan looks at all of a message and makes its long fields views of it. False: there
-// are none, or the message is to be parsed whole.
+// scan parses all of a message and makes views of its long fields. False: there are none, or the message must
+// be parsed as one piece.
 func (s *splitter) scan(b []byte, plan *Plan) bool {
 	if plan == nil {
 		return false
@@ -72,7 +72,7 @@ func (s *splitter) scan(b []byte, plan *Plan) bool {
 		}
 	}
 	if len(s.views) > 0 {
-		s.look(nil) // ends what ends here
+		s.look(nil) // ends the levels that end here
 	}
 	return len(s.views) > 0 && !s.plain
 }

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// node is a message type with every place where a bytes field can be: singular, with presence, in a
-// oneof, repeated, in a map, in messages that are singular and repeated, recursively.
+// node is a message type with a bytes field in every possible place: singular, with presence, in a oneof,
+// repeated, in a map, in messages that are singular and repeated, recursively.
 func node(t testing.TB) protoreflect.MessageDescriptor {
 	t.Helper()
 	field := func(name string, n int32, typ descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label) *descriptorpb.FieldDescriptorProto {
@@ -108,7 +108,7 @@ func lent(t *testing.T, pool *tarn.Pool, data []byte, v proto.Message, use func(
 	return err
 }
 
-// What is decoded as lent is what the parser makes of the same bytes, whatever they are.
+// A message decoded as lent equals the parser's result for the same bytes, whatever they are.
 func TestLentIsWhatTheParserMakes(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)
@@ -125,7 +125,7 @@ func TestLentIsWhatTheParserMakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			data = append(data, more...)
-		case 2: // cut short
+		case 2: // truncated
 			data = data[:rng.IntN(len(data)+1)]
 		case 3: // a byte changed
 			if len(data) > 0 {
@@ -195,10 +195,10 @@ func TestLentFieldsAreViews(t *testing.T) {
 		t.Error("a short field is a view")
 	}
 	l.Release()
-	l.Release() // nothing is freed twice
+	l.Release() // a second call has no effect
 }
 
-// TestLendingShortMessages allocates nothing more for a message without long fields than the parser does.
+// For a message without long fields, decoding as lent allocates no more than the parser does.
 func TestLendingShortMessages(t *testing.T) {
 	data, err := proto.Marshal(wrapperspb.Bytes(make([]byte, 100)))
 	if err != nil {

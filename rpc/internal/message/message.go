@@ -1,6 +1,5 @@
-// Package message turns application messages into the bytes of gRPC messages
-// and back: codecs, compression, and the five-byte prefix, all on pooled memory.
-// It knows no connection.
+// Package message encodes application messages as gRPC messages and decodes them: codecs, compression, and
+// the five-byte prefix, all in pooled memory. It uses no connection.
 package message
 
 import (
@@ -11,37 +10,36 @@ import (
 )
 
 const (
-	// PrefixLen is the length of what precedes every gRPC message: a flag and
-	// a length in four bytes (PROTOCOL-HTTP2.md, "Length-Prefixed-Message").
+	// PrefixLen is the length of the prefix of every gRPC message: a flag and a length in four bytes
+	// (PROTOCOL-HTTP2.md, "Length-Prefixed-Message").
 	PrefixLen = 5
 	// frameHeaderLen is the HTTP/2 frame header (RFC 9113, section 4.1) that
 	// the writer may put in front.
 	frameHeaderLen = 9
-	// Headroom is what a codec leaves free in front of a marshalled message, so
-	// that both headers go in front of it without moving it.
+	// Headroom is the space that a codec leaves in front of a marshalled message, so that both headers can be
+	// written there without moving it.
 	Headroom = PrefixLen + frameHeaderLen
 )
 
-// flagCompressed is the only bit of the prefix's first byte with a meaning.
+// flagCompressed is the only defined bit of the prefix's first byte.
 const flagCompressed = 1
 
-// Errors a peer's framing may cause. Each is the peer's fault.
+// Errors in a peer's framing.
 var (
-	// ErrTooLarge says that a message is longer than the limit.
+	// ErrTooLarge is returned when a message is longer than the limit.
 	ErrTooLarge = errors.New("rpc: message exceeds the size limit")
-	// ErrFlag says that the prefix has an undefined flag.
+	// ErrFlag is returned when the prefix has an undefined flag.
 	ErrFlag = errors.New("rpc: peer sent an unknown flag in a message prefix")
-	// ErrTruncated says that the stream ended inside a message.
+	// ErrTruncated is returned when the stream ended inside a message.
 	ErrTruncated = errors.New("rpc: peer ended the stream inside a message")
 )
 
-// Message is the bytes of one message: in Buf while they are contiguous, in
-// Chain (then not nil) otherwise. It owns what it holds (rule 1); the zero
-// Message is empty.
+// Message is the bytes of one message: in Buf while they are contiguous, in Chain (then not nil) otherwise.
+// It owns its memory (rule 1); the zero Message is empty.
 type Message struct {
 	Buf   tarn.Buffer
 	Chain *tarn.Chain
-	parts *arrival // not nil: Buf lacks fields that came to memory of their own
+	parts *arrival // not nil: Buf lacks the fields that were received separately
 }
 
 // Len is the length in bytes.
@@ -55,7 +53,7 @@ func (m *Message) Len() int {
 	return m.Buf.Len()
 }
 
-// Free gives the memory back and leaves m empty.
+// Free frees the memory and leaves m empty.
 func (m *Message) Free() {
 	if m.Chain != nil {
 		m.Chain.Free()
@@ -76,7 +74,7 @@ func (m *Message) join() {
 	}
 }
 
-// Ref gives a second Message with the same bytes, owned by the caller.
+// Ref returns a second Message with the same bytes, owned by the caller.
 func (m *Message) Ref() Message {
 	m.join()
 	if m.Chain == nil {
@@ -91,7 +89,7 @@ func (m *Message) Ref() Message {
 func (m *Message) Flatten() []byte {
 	m.join()
 	if m.Chain != nil {
-		// Next of everything cannot be short.
+		// Next of the whole length cannot be short.
 		b, err := m.Chain.Next(m.Chain.Len())
 		if err != nil {
 			panic("rpc: a chain shorter than its length: " + err.Error())
@@ -114,8 +112,8 @@ func (m *Message) IntoChain(dst *tarn.Chain) {
 	m.Buf = tarn.Buffer{}
 }
 
-// Frame puts the five-byte prefix in front of m, in place when there is room. pool is where
-// memory for it comes from otherwise.
+// Frame writes the five-byte prefix in front of m, in place when there is space, otherwise into memory from
+// pool.
 func (m *Message) Frame(pool *tarn.Pool, kind Kind) {
 	n := m.Len()
 	if m.Chain == nil {
@@ -139,12 +137,12 @@ func (m *Message) Frame(pool *tarn.Pool, kind Kind) {
 	m.Chain.PrependBytes(prefix[:])
 }
 
-// Kind says in what form a message's bytes are.
+// Kind says how a message's bytes are encoded.
 type Kind uint8
 
 const (
-	Plain      Kind = iota // as the codec made them
-	Compressed             // by the stream's grpc-encoding
+	Plain      Kind = iota // as the codec encoded them
+	Compressed             // compressed by the stream's grpc-encoding
 )
 
 func putPrefix(p []byte, n int, kind Kind) {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Plan says where in messages of one type bytes fields can be. It is made once per
-// type, from its descriptor. Fields of maps, groups and extensions are not planned for.
+// Plan says where messages of one type may have bytes fields. It is made once per type, from its descriptor.
+// Fields of maps, groups and extensions are not included.
 type Plan struct {
 	md     protoreflect.MessageDescriptor
 	fields []planned
@@ -25,16 +25,15 @@ type planned struct {
 }
 
 const (
-	// maxDepth is how deep in other messages a field is looked for.
+	// maxDepth is how many levels of nested messages are searched.
 	maxDepth = 8
-	// maxPlans bounds the types that are remembered: a proxy with dynamic descriptors
-	// may see any number.
+	// maxPlans bounds the types that are stored: a proxy with dynamic descriptors may see any number.
 	maxPlans = 1 << 12
 )
 
 var plans planCache
 
-// planCache remembers plans by descriptor.
+// planCache stores plans by descriptor.
 type planCache struct {
 	m sync.Map // of protoreflect.MessageDescriptor to *Plan
 	n atomic.Int32
@@ -54,8 +53,7 @@ func planOf(md protoreflect.MessageDescriptor) *Plan {
 	return p
 }
 
-// compile makes the plan of md. made are the plans that are being made: types may
-// contain themselves.
+// compile makes the plan of md. made are the plans that are being made: types may contain themselves.
 func compile(md protoreflect.MessageDescriptor, made map[protoreflect.MessageDescriptor]*Plan) *Plan {
 	if p, ok := made[md]; ok {
 		return p
@@ -107,7 +105,7 @@ func hasBytes(md protoreflect.MessageDescriptor, seen map[protoreflect.MessageDe
 	return false
 }
 
-// field returns what is planned for a field; nil: nothing.
+// field returns the planned field; nil: there is none.
 func (p *Plan) field(number protowire.Number) *planned {
 	for i := range p.fields {
 		if p.fields[i].number == number {
@@ -121,7 +119,7 @@ func (p *Plan) field(number protowire.Number) *planned {
 // The zero Learned is ready and safe for concurrent use.
 type Learned struct{ p atomic.Pointer[Plan] }
 
-// without stands for the plan of messages without bytes fields.
+// without is the plan of messages without bytes fields.
 var without = new(Plan)
 
 // Plan returns the plan; nil while it is not known, or messages have no bytes fields.
@@ -135,7 +133,7 @@ func (l *Learned) Plan() *Plan {
 	return nil
 }
 
-// From takes note of v, into which a message was decoded.
+// From learns from v, into which a message was decoded.
 func (l *Learned) From(v any) {
 	if l == nil || l.p.Load() != nil {
 		return

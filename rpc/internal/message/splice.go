@@ -11,21 +11,21 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SpliceFrom is the length in bytes from which a bytes field is sent from where it lies. Below it, a copy
-// costs less than a piece of its own in the write.
+// SpliceFrom is the length in bytes from which a bytes field is sent from its own memory. Below it, a copy
+// costs less than a separate element of the vectored write.
 const SpliceFrom = 128 << 10
 
 // Spliced is [Proto] for messages that do not change until they have been sent: bytes fields of at least
-// SpliceFrom bytes become pieces of the Message without being copied, and the rest is marshalled around
-// them. The order of fields is not that of Proto, which protobuf leaves open.
+// SpliceFrom bytes become pieces of the Message without being copied, and the other fields are marshalled
+// around them. The order of fields differs from Proto's; protobuf does not define it.
 type Spliced struct {
 	Proto
-	// Released is called once when nothing refers to the message's memory any more, on
-	// a goroutine of its own if something does when Marshal returns; nil: it need not be known.
+	// Released is called once when the last reference to the message's memory is gone: on its own goroutine
+	// if there is one when Marshal returns. It may be nil.
 	Released func()
 }
 
-// Marshal returns the bytes of v, to be freed; the long fields are v's own memory.
+// Marshal returns the bytes of v, for the caller to free; the long fields are v's own memory.
 func (s Spliced) Marshal(a *tarn.Pool, v any) (Message, error) {
 	m, pieces, err := s.splice(a, v)
 	if s.Released != nil && len(pieces) == 0 {
@@ -34,7 +34,7 @@ func (s Spliced) Marshal(a *tarn.Pool, v any) (Message, error) {
 	return m, err
 }
 
-// splice is Marshal; pieces are the memory of v's that the Message refers to.
+// splice is Marshal; pieces are the parts of v's memory to which the Message refers.
 func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
@@ -69,36 +69,36 @@ func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 	return w.assemble(a, release), w.pieces, nil
 }
 
-// splice collects the encoding of a message: bytes of its own, and long fields between them.
+// splice collects the encoding of a message: its own bytes, and long fields between them.
 type splice struct {
 	own    []byte
 	pieces []piece
 
-	// Where these lists begin, so that most messages need no other memory for them.
+	// Initial arrays of these lists, so that most messages allocate no others.
 	own0    [128]byte
 	pieces0 [2]piece
 }
 
-// holds counts the pieces of a message that are referred to.
+// holds counts the pieces of a message that are still referenced.
 type holds struct {
 	n    atomic.Int32
 	done func()
 }
 
-// release may be called under locks of those who free: done is called elsewhere.
+// release may be called with locks held: done is called elsewhere.
 func (h *holds) release([]byte) {
 	if h.n.Add(-1) == 0 {
 		go h.done()
 	}
 }
 
-// piece is a long field that comes at a place of own.
+// piece is a long field at an offset of own.
 type piece struct {
 	at   int // in own
 	data []byte
 }
 
-// long reports whether a planned field contains a bytes field that is to be spliced.
+// long reports whether a planned field contains a bytes field to be spliced.
 func (f *planned) long(r protoreflect.Message, depth int) bool {
 	if depth > maxDepth || !r.Has(f.fd) {
 		return false
@@ -129,8 +129,8 @@ func (f *planned) longValue(v protoreflect.Value, depth int) bool {
 	return false
 }
 
-// message appends the fields of r, for whose type p is the plan: first those without long content,
-// marshalled together, then the others one by one. False: it cannot be marshalled.
+// message appends the fields of r, whose type has the plan p: first those without long content, marshalled
+// together, then the others one by one. False: it cannot be marshalled.
 func (w *splice) message(r protoreflect.Message, p *Plan, depth int) bool {
 	if !w.rest(r, p, depth) {
 		return false
@@ -160,8 +160,8 @@ func (w *splice) message(r protoreflect.Message, p *Plan, depth int) bool {
 	return true
 }
 
-// rest appends the fields of r without long content. Range would do what the loop over
-// all fields does, but allocates.
+// rest appends the fields of r without long content. Range would do what the loop over all fields does, but
+// allocates.
 func (w *splice) rest(r protoreflect.Message, p *Plan, depth int) bool {
 	var rest short
 	md := r.Descriptor()
@@ -192,11 +192,10 @@ func (w *splice) rest(r protoreflect.Message, p *Plan, depth int) bool {
 	return err == nil
 }
 
-// short is a message with some of another's fields. It shares what these refer to, and is
-// only read.
+// short is a message with some of another's fields. It shares their memory, and is only read.
 type short struct{ m protoreflect.Message } // nil: it has no fields
 
-// like returns the message, which is of r's type.
+// like returns the message, which has r's type.
 func (s *short) like(r protoreflect.Message) protoreflect.Message {
 	if s.m == nil {
 		s.m = r.New()
@@ -208,9 +207,9 @@ func (s *short) set(r protoreflect.Message, fd protoreflect.FieldDescriptor, v p
 	s.like(r).Set(fd, v)
 }
 
-// extensions takes over the extension fields of r.
+// extensions copies the extension fields of r.
 func (s *short) extensions(r protoreflect.Message) {
-	all := *s // s stays off the heap
+	all := *s // keeps s off the heap
 	r.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if fd.IsExtension() {
 			all.set(r, fd, v)
@@ -237,7 +236,7 @@ func (w *splice) value(f *planned, v protoreflect.Value, depth int) bool {
 	if !w.message(v.Message(), f.inner, depth+1) {
 		return false
 	}
-	// The length stands before what it counts, which is moved behind it.
+	// The length precedes the bytes that it counts, which are moved behind it.
 	n := len(w.own) - own
 	for _, p := range w.pieces[pieces:] {
 		n += len(p.data)
@@ -253,8 +252,8 @@ func (w *splice) value(f *planned, v protoreflect.Value, depth int) bool {
 	return true
 }
 
-// assemble makes the Message: its own bytes in pooled memory, cut where the long fields come, whose
-// memory release is called for when nothing refers to it any more (nil: nobody asks).
+// assemble makes the Message: its own bytes in pooled memory, divided where the long fields belong. release
+// is called for their memory when the last reference is gone; it may be nil.
 func (w *splice) assemble(pool *tarn.Pool, release func([]byte)) Message {
 	c := new(tarn.Chain)
 	own := pool.Get(Headroom+len(w.own)).Narrow(Headroom, Headroom+len(w.own))
@@ -263,7 +262,7 @@ func (w *splice) assemble(pool *tarn.Pool, release func([]byte)) Message {
 	for _, p := range w.pieces {
 		switch n := p.at - at; n {
 		case 0:
-		case own.Len(): // its slab has no other reference: the prefix finds room in it
+		case own.Len(): // its slab has no other reference: there is space for the prefix
 			c.Append(own)
 			own = tarn.Buffer{}
 		default:

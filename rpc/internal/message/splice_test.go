@@ -36,7 +36,7 @@ func lengthen(rng *rand.Rand, m protoreflect.Message) {
 	})
 }
 
-// What is spliced parses as the message that was marshalled, and leaves it as it was.
+// A spliced message parses as the message that was marshalled, and leaves it unchanged.
 func TestSplicedParsesAsTheMessage(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)

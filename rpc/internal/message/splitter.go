@@ -9,29 +9,28 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// LongField is the length in bytes from which a bytes field has memory apart from the
-// rest of its message: lent ones are views of received memory, others are received in
-// memory of their own. Shorter ones are copied: a copy of so few bytes costs less.
+// LongField is the length in bytes from which a bytes field has memory apart from its message: lent ones are
+// views of received memory, others are received into separate memory. Shorter ones are copied, which costs
+// less.
 const LongField = 1 << 10
 
-// splitter follows the encoding of a message of a known type and finds its long bytes
-// fields, as the encoding comes or in all of it. What is parsed is the rest: the
-// message with each of them empty. So presence, oneofs and the order of lists come out
-// as the parser has them, and the content is set afterwards.
+// splitter parses the encoding of a message of a known type, as it arrives or as a whole, and finds its long
+// bytes fields. The parser gets the rest: the message with each of them empty. So presence, oneofs and the
+// order of lists are the parser's, and the content is set afterwards.
 type splitter struct {
-	off     int  // bytes of the message that have been looked at
-	apart   int  // of these, bytes of long fields that are not among the rest
-	skip    int  // bytes that follow and are not looked into
-	plain   bool // nothing more is looked for: the message is to be parsed whole
+	off     int  // bytes of the message that have been parsed
+	apart   int  // of these, bytes of long fields that are not part of the rest
+	skip    int  // following bytes that are skipped
+	plain   bool // stop searching: the message must be parsed as one piece
 	levels  []level
-	seen    []count            // of the levels, the innermost's last
-	groups  []protowire.Number // that have begun and not ended, in messages that are not planned for
-	steps   []step             // the messages that lead to views, all in one list
-	at      []step             // the messages that lead to the current level
+	seen    []count            // of all levels, the innermost's last
+	groups  []protowire.Number // groups that have begun and not ended, in messages without a plan
+	steps   []step             // the paths to views, all in one list
+	at      []step             // the path to the current level
 	views   []view
 	lengths []length
 
-	// Where these lists begin, so that most messages need no other memory for them.
+	// Initial arrays of these lists, so that most messages allocate no others.
 	levels0  [3]level
 	seen0    [4]count
 	steps0   [2]step
@@ -40,22 +39,22 @@ type splitter struct {
 	lengths0 [4]length
 }
 
-// level is a message in which the splitter is.
+// level is a message that contains the splitter's position.
 type level struct {
 	plan   *Plan
-	end    int // in the message as a whole
-	length int // its length's place in lengths; -1: the message as a whole
-	seen   int // where its counts begin in the splitter's seen
+	end    int // offset in the whole message
+	length int // index of its length in lengths; -1: the whole message
+	seen   int // index of its first count in the splitter's seen
 }
 
-// count is how often a field of a level has come, for its index in a list.
+// count is how often a field of a level has come: its index in a list.
 type count struct {
 	number protowire.Number
 	n      int
 	view   int // the last view of a singular field; -1: none
 }
 
-// step leads from a message to one in it.
+// step leads from a message to a nested one.
 type step struct {
 	fd    protoreflect.FieldDescriptor
 	index int // in a list; -1: the field is singular
@@ -65,7 +64,7 @@ type step struct {
 type view struct {
 	step
 	mem        []byte // its content
-	place      int    // in the rest, before prefixes are changed
+	place      int    // offset in the rest, before prefixes are changed
 	first, end int    // of steps
 	dropped    bool   // another value of the field came later
 }
@@ -73,13 +72,13 @@ type view struct {
 // length is a length prefix in the rest that changes because views are left out.
 type length struct {
 	from, to int // where it is
-	n        int // what it says
-	less     int // bytes fewer in what it is the length of; for a view, all
-	gap      int // bytes behind it that are left out here
+	n        int // its value
+	less     int // bytes by which the value decreases; for a view, all
+	gap      int // bytes behind it that are left out
 	view     bool
 }
 
-// begin starts with a message of size bytes, of which plan knows the type.
+// begin starts a message of size bytes whose type has the given plan.
 func (s *splitter) begin(plan *Plan, size int) {
 	if plan == nil {
 		s.plain, s.skip = true, size
@@ -90,9 +89,9 @@ func (s *splitter) begin(plan *Plan, size int) {
 	s.levels = append(s.levels, level{plan: plan, end: size, length: -1})
 }
 
-// look looks at p, which are the next bytes of the message. It returns how many of them
-// belong to the rest, and if long > 0, that a long field of so many bytes follows
-// these; fewer than all without one means that it takes more bytes to go on.
+// look parses p, the next bytes of the message. It returns how many of them belong to the rest and, if long >
+// 0, that a long field of that many bytes follows them; fewer than all without a long field means that it
+// needs more bytes to continue.
 func (s *splitter) look(p []byte) (n, long int) {
 	for {
 		if s.skip > 0 {
@@ -123,16 +122,16 @@ func (s *splitter) look(p []byte) (n, long int) {
 	}
 }
 
-// giveUp has the message parsed whole: it is malformed, or has a singular message
-// twice, whose parts would be merged.
+// giveUp has the message parsed as one piece: it is malformed, or has a singular message twice, whose parts
+// would be merged.
 func (s *splitter) giveUp() {
 	s.plain = true
 	s.skip = s.levels[0].end - s.off
 	s.levels = s.levels[:0]
 }
 
-// token takes a field's tag, and its value or what says how long that is. It returns
-// their length; 0: p does not have them yet, or the splitter has given up.
+// token parses a field's tag, and its value or its length. It returns their length; 0: p does not contain all
+// of them yet, or the splitter has given up.
 func (s *splitter) token(p []byte) (n, long int) {
 	l := &s.levels[len(s.levels)-1]
 	left := l.end - s.off
@@ -193,7 +192,7 @@ func (s *splitter) token(p []byte) (n, long int) {
 	return n, 0
 }
 
-// extent is how much of a level's bytes has come.
+// extent is how much of a level's bytes has arrived.
 type extent uint8
 
 const (
@@ -201,11 +200,11 @@ const (
 	entirely
 )
 
-// maxGroups bounds how deep groups are followed.
+// maxGroups bounds the nesting of groups.
 const maxGroups = 32
 
-// short is token's result for what cannot be read: more bytes are needed, or, when all
-// of the level are there or they are wrong, the message is malformed.
+// short is token's result for input that cannot be parsed: more bytes are needed or, when the level is
+// complete or the bytes are wrong, the message is malformed.
 func (s *splitter) short(code int, there extent) int {
 	if there == entirely || protowire.ParseError(code) != io.ErrUnexpectedEOF {
 		s.giveUp()
@@ -213,8 +212,7 @@ func (s *splitter) short(code int, there extent) int {
 	return 0
 }
 
-// delimited takes the tag and length of a field of size bytes: n bytes, of which the
-// length is those from tag on.
+// delimited handles the tag and length of a field of size bytes: n bytes, of which the length begins at tag.
 func (s *splitter) delimited(l *level, number protowire.Number, tag, n, size int) (took, long int) {
 	f := (*planned)(nil)
 	if len(s.groups) == 0 {
@@ -292,27 +290,27 @@ func (s *splitter) endLevel() {
 	}
 }
 
-// shrinks is how many bytes fewer the prefix itself takes.
+// shrinks is by how many bytes the prefix itself becomes shorter.
 func (l *length) shrinks() int {
 	return l.to - l.from - protowire.SizeVarint(uint64(l.n-l.less))
 }
 
-// received says that the content of the last view is in mem and not among the rest.
+// received reports that the content of the last view is in mem and not part of the rest.
 func (s *splitter) received(mem []byte) {
 	s.views[len(s.views)-1].mem = mem
 	s.off += len(mem)
 	s.apart += len(mem)
 }
 
-// left says that the content of the last view, of n bytes, is among the rest, where it
-// is left out when that is parsed.
+// left reports that the content of the last view, of n bytes, is part of the rest, and is left out when that
+// is parsed.
 func (s *splitter) left(n int) {
 	s.lengths[len(s.lengths)-1].gap = n
 	s.off += n
 }
 
-// appendRest appends the message with each view empty; data is the rest as it came.
-// dst may be the start of data.
+// appendRest appends the message with each view empty; data is the rest as received. dst may be the start of
+// data.
 func (s *splitter) appendRest(dst, data []byte) []byte {
 	at := 0
 	for _, l := range s.lengths {
@@ -332,7 +330,7 @@ func (s *splitter) restLen(data []byte) int {
 	return n
 }
 
-// unmarshal fills v from the rest, which it has in parsed, and the views.
+// unmarshal fills v from parsed, the rest, and the views.
 func (s *splitter) unmarshal(parsed []byte, v proto.Message) error {
 	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(parsed, v); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package timers keeps the deadlines of many calls on one runtime timer, so
-// that a call with a deadline costs no timer, channel or closure of its own.
+// Package timers keeps the deadlines of many calls on one runtime timer, so that a call with a deadline needs
+// no timer, channel or closure.
 package timers
 
 import (
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Entry is embedded in what has a deadline. The zero Entry is in no heap.
+// Entry is embedded in an object that has a deadline. The zero Entry is in no heap.
 type Entry struct {
 	at    time.Time
-	index int // position in the heap plus one; 0: in none
+	index int // index in the heap plus one; 0: in none
 	fire  Firer
 }
 
-// Firer is told that its deadline has passed. It is called on a goroutine of
-// the runtime's timers without any lock of the heap held; it must not block.
+// Firer is called when its deadline has passed, on a goroutine of the runtime's timers, without a lock of the
+// heap held; it must not block.
 type Firer interface{ DeadlinePassed() }
 
 // Heap orders entries by deadline. The zero Heap is ready; it is safe for
@@ -25,18 +25,18 @@ type Heap struct {
 	mu    sync.Mutex
 	es    []*Entry
 	timer *time.Timer
-	armed time.Time // when the timer goes off; zero: it is not set
+	armed time.Time // when the timer fires; zero: it is not set
 	fired []Firer
 }
 
-// Set says when e's time is. It must not be in a heap.
+// Set sets e's deadline. e must not be in a heap.
 func (e *Entry) Set(at time.Time) { e.at = at }
 
-// At is what Set was told; the zero time before that.
+// At is the deadline that Set was given; the zero time before that.
 func (e *Entry) At() time.Time { return e.at }
 
-// Add puts e in the heap: f is told once when its time has passed, unless Remove
-// comes first. e must not be in a heap.
+// Add adds e to the heap: f is called once when its deadline has passed, unless Remove is called first. e
+// must not be in a heap.
 func (h *Heap) Add(e *Entry, f Firer) {
 	h.mu.Lock()
 	e.fire = f
@@ -47,13 +47,11 @@ func (h *Heap) Add(e *Entry, f Firer) {
 	h.mu.Unlock()
 }
 
-// Remove takes e out. It does nothing when e is in no heap, has fired or is
-// about to fire.
+// Remove removes e. It does nothing when e is in no heap, has fired or is about to fire.
 func (h *Heap) Remove(e *Entry) {
 	h.mu.Lock()
 	h.remove(e)
-	// The timer is left as it is: going off early costs less than being moved
-	// at the end of every call.
+	// The timer is left set: firing early costs less than being changed at the end of every call.
 	h.mu.Unlock()
 }
 
@@ -64,7 +62,7 @@ func (h *Heap) Len() int {
 	return len(h.es)
 }
 
-// Stop forgets all entries without firing them.
+// Stop removes all entries without calling them.
 func (h *Heap) Stop() {
 	h.mu.Lock()
 	for _, e := range h.es {
@@ -96,7 +94,7 @@ func (h *Heap) remove(e *Entry) {
 	e.index, e.fire = 0, nil
 }
 
-// arm sets the timer for the first entry when it is not set for it or sooner.
+// arm sets the timer for the first entry unless it is set for that or earlier.
 func (h *Heap) arm() {
 	if len(h.es) == 0 {
 		return
@@ -131,7 +129,7 @@ func (h *Heap) expire() {
 	}
 	clear(fired)
 	h.mu.Lock()
-	if h.fired = fired[:0]; len(h.es) == 0 && h.armed.IsZero() { // hold nothing
+	if h.fired = fired[:0]; len(h.es) == 0 && h.armed.IsZero() { // release the references
 		h.es, h.fired, h.timer = nil, nil, nil
 	}
 	h.mu.Unlock()

@@ -79,8 +79,8 @@ func TestNoAllocation(t *testing.T) {
 	h.Stop()
 }
 
-// TestEmptyHoldsNothing: once the last deadline has come and nothing is left, the
-// heap is as it was in the beginning, and as good for more.
+// After the last deadline has passed and no entry is left, the heap is as it was in the beginning, and can be
+// used again.
 func TestEmptyHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Heap
