@@ -153,7 +153,7 @@ func (i *inbox) next() received {
 	}
 }
 
-// only returns the single message of a stream that has ended, for the caller to free; the error says that
+// only returns the single message of a stream that has ended, to be freed by the caller; the error says that
 // there is none, or more than one, or that it is refused. mu is held.
 func (i *inbox) only() received {
 	m, kind, size, ok, err := i.in.Next(i.limit)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// encodeMessage returns the framed and, if comp is not nil, compressed message of v, for the caller to free.
+// encodeMessage returns the framed and, if comp is not nil, compressed message of v, to be freed by the caller.
 // Raw messages (*tarn.Chain, *tarn.Buffer) bypass the codec; it takes ownership of their memory on every
 // path.
 func encodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, v any) (message.Message, payloadInfo, error) {

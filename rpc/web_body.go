@@ -28,7 +28,7 @@ type webBody struct {
 	lease *message.Lease // of lent requests; nil: requests are copied
 }
 
-// next returns the next message, for the caller to free; io.EOF at the end of the body.
+// next returns the next message, to be freed by the caller; io.EOF at the end of the body.
 func (b *webBody) next() received {
 	if b.plain {
 		return b.whole()
@@ -133,7 +133,7 @@ func (b *webBody) whole() received {
 	}
 }
 
-// only returns the single message of the body, for the caller to free.
+// only returns the single message of the body, to be freed by the caller.
 func (b *webBody) only() received {
 	first := b.next()
 	if errors.Is(first.err, io.EOF) {

@@ -403,7 +403,7 @@ func (s *webStream) RecvMsg(v any) error {
 	}
 }
 
-// nextMessage returns the next message, for the caller to free; when the body failed because the call has
+// nextMessage returns the next message, to be freed by the caller; when the body failed because the call has
 // ended, the error says so. recvMu is held.
 func (c *webCall) nextMessage() received {
 	r := c.body.next()

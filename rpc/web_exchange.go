@@ -127,8 +127,8 @@ func (x *webExchange) encode(v any) (message.Message, payloadInfo, error) {
 	return withoutPrefix(m), info, nil
 }
 
-// withoutPrefix takes ownership of a framed message and returns it without its prefix, for the caller to
-// free.
+// withoutPrefix takes ownership of a framed message and returns it without its prefix, to be freed by
+// the caller.
 func withoutPrefix(m message.Message) message.Message {
 	if m.Chain == nil {
 		return message.Message{Buf: m.Buf.Narrow(message.PrefixLen, m.Buf.Len())}
@@ -326,7 +326,7 @@ func (x *webExchange) finish(st *status.Status) {
 	}
 }
 
-// next returns the next message, for the caller to free; io.EOF or errStatus at the end.
+// next returns the next message, to be freed by the caller; io.EOF or errStatus at the end.
 func (x *webExchange) next() received {
 	if x.ended {
 		return x.over()

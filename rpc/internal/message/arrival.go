@@ -180,7 +180,7 @@ func (a *arrival) put(p []byte) int {
 	return n
 }
 
-// take returns the message, which has arrived completely, for the caller to free. It takes ownership of a.
+// take returns the message, which has arrived completely, to be freed by the caller. It takes ownership of a.
 func (a *arrival) take() Message {
 	a.look(nil) // ends the levels that end here
 	rest := a.buf.Narrow(0, a.kept)
@@ -207,8 +207,8 @@ func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
 	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // appending never overtakes reading
 }
 
-// chain takes ownership of a and of rest, the remaining part of the message, and returns all of it, for the
-// caller to free.
+// chain takes ownership of a and of rest, the remaining part of the message, and returns all of it, to be
+// freed by the caller.
 func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
 	c := new(tarn.Chain)
 	at := 0

@@ -215,7 +215,7 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 // Landed reports that the first n bytes of Land's memory are filled.
 func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
 
-// Next removes the message at the front, for the caller to free; ok is false while it is incomplete. A length
+// Next removes the message at the front, to be freed by the caller; ok is false while it is incomplete. A length
 // above limit is refused as soon as the prefix has arrived, with ErrTooLarge; an undefined flag with ErrFlag.
 // size is the length in the prefix, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {

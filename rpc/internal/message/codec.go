@@ -12,7 +12,7 @@ import (
 
 // Codec encodes and decodes values. Implementations are safe for concurrent use.
 type Codec interface {
-	// Marshal returns the bytes of v, for the caller to free, with Headroom in front where that costs
+	// Marshal returns the bytes of v, to be freed by the caller, with Headroom in front where that costs
 	// nothing.
 	Marshal(a *tarn.Pool, v any) (Message, error)
 	// Unmarshal borrows m for the call.

@@ -25,7 +25,7 @@ type Spliced struct {
 	Released func()
 }
 
-// Marshal returns the bytes of v, for the caller to free; the long fields are v's own memory.
+// Marshal returns the bytes of v, to be freed by the caller; the long fields are v's own memory.
 func (s Spliced) Marshal(a *tarn.Pool, v any) (Message, error) {
 	m, pieces, err := s.splice(a, v)
 	if s.Released != nil && len(pieces) == 0 {
