@@ -88,8 +88,9 @@ tags: ## the core without unsafe, and on 32 bits
 	$(GO) test -tags tarn_safe $(CORE)
 	GOARCH=386 CGO_ENABLED=0 $(GO) test $(CORE)
 
-# Packages whose tests run on one goroutine: the analyser's corpora and its planted mistakes. What runs it on several is tested.
-SEQUENTIAL := github.com/tarn-go/tarn/vet github.com/tarn-go/tarn/vet/internal/mutate
+# Packages whose code runs on one goroutine, or in processes that are built without the detector: the analyser, its planted
+# mistakes, its command, and the migration. The target units tests them.
+SEQUENTIAL := $(addprefix github.com/tarn-go/tarn/,vet vet/internal/mutate vet/cmd/tarnvet cmd/tarn/internal/migrate)
 # One package at a time: tests that start servers share two cores badly. In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
 .PHONY: race
 race: ## unit tests under the race detector
