@@ -205,7 +205,7 @@ func advise(h sizing.Histogram) *Sizing {
 	case errors.Is(err, sizing.ErrEmpty):
 		return &Sizing{NotRecorded: "Nothing was recorded yet. A pool looks at one get in " + fmt.Sprint(max(h.Every, 1)) + "; with recording off it looks at none."}
 	case err != nil:
-		return &Sizing{NotRecorded: "No ladder can be computed: " + err.Error()}
+		return &Sizing{NotRecorded: "No classes can be computed: " + err.Error()}
 	}
 	return &Sizing{
 		Waste: a.Now.Share(), BestWaste: a.Best.Share(),

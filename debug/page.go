@@ -125,7 +125,7 @@ func draw(h sizing.Histogram, s *Sizing) figures {
 		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, s.Ladder, f))
 		return template.HTML(plot.Sizes(h, ladder, f, peak, label))
 	}
-	const now, best = "Sizes asked for, with the ladder in force", "Sizes asked for, with the recommended ladder"
+	const now, best = "Sizes asked for, with the present classes", "Sizes asked for, with the recommended classes"
 	return figures{
 		of:    s,
 		Now:   plots{one(h.Classes, plot.Wide(), now), one(h.Classes, plot.Narrow(), now)},

@@ -1,7 +1,9 @@
-// Package sizing proposes size classes. From a histogram of requested sizes it computes the ladder
-// of k classes that wastes the fewest bytes, exactly; it draws the curve of waste against k and
-// finds its knee; it replays a recorded trace against any ladder and retention bound; and, where a
-// program asks for it, it moves a pool's ladder while the program runs.
+// Package sizing proposes size classes. From a histogram of requested sizes it computes the k classes
+// that waste the fewest bytes, exactly; it computes the waste of the best 1, 2, 3, … classes, and the number beyond
+// which another class saves little (the knee of that curve); it replays a recorded trace against any
+// classes and retention bound; and, where a program asks for it, it changes a pool's classes while the program runs.
+//
+// A ladder is a pool's size classes in ascending order.
 //
 // Waste is what rounding up costs: a request of s bytes served by a class of c bytes wastes c-s.
 // A histogram weighs each size by how often it was asked for, so the ladder found is the one that

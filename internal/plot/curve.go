@@ -52,9 +52,9 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	for _, p := range curve {
 		if p.Classes == knee {
 			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
-			s.addf(`<g class="knee"><title>the knee: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+			s.addf(`<g class="knee"><title>beyond %d classes, %s, another saves little</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
 				p.Classes, Percent(p.Share), x(float64(p.Classes)), y(p.Share))
-			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("knee: %d classes, %s", p.Classes, Percent(p.Share)))
+			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("%d classes, %s: more save little", p.Classes, Percent(p.Share)))
 		}
 	}
 	if now.Classes > 0 {

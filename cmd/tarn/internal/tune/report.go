@@ -50,7 +50,7 @@ func (r result) section() section {
 		peak := max(plot.Highest(r.h, r.h.Classes, f), plot.Highest(r.h, a.Ladder, f))
 		return template.HTML(plot.Sizes(r.h, ladder, f, peak, label))
 	}
-	const now, best = "Sizes asked for, with the ladder in force", "Sizes asked for, with the best ladder"
+	const now, best = "Sizes asked for, with the present classes", "Sizes asked for, with the best classes"
 	s := section{
 		Name: r.name, Advice: a, Rungs: len(r.h.Classes), Peak: r.h.Peak, Go: sizing.GoLine(a.Ladder),
 		NowWide: draw(r.h.Classes, plot.Wide(), now), NowSlim: draw(r.h.Classes, plot.Narrow(), now),

@@ -70,7 +70,7 @@ func (r result) print(w io.Writer) error {
 		}
 		line(&b, name, len(a.Ladder), a.Best.Share(), a.Best)
 		if a.Best.Waste() > a.Now.Waste() {
-			b.WriteString("  it wastes more than the ladder in force: keep that, unless fewer classes are what you want\n")
+			b.WriteString("  it wastes more than the present classes: keep those, unless fewer classes are what you want\n")
 		}
 		if a.Saved > 0 {
 			fmt.Fprintf(&b, "  saves %s at the recorded peak\n", plot.Bytes(float64(a.Saved)))
@@ -78,11 +78,11 @@ func (r result) print(w io.Writer) error {
 	}
 	for _, p := range a.Curve {
 		if p.Classes == a.Knee {
-			fmt.Fprintf(&b, "  knee  %3d classes, waste %s\n", p.Classes, plot.Percent(p.Share))
+			fmt.Fprintf(&b, "  beyond %d classes (waste %s) another saves little\n", p.Classes, plot.Percent(p.Share))
 		}
 	}
 	if r.trace != nil {
-		fmt.Fprintf(&b, "  replayed: hits %s now, %s with the other ladder\n", plot.Percent(r.before.HitRate()), plot.Percent(r.after.HitRate()))
+		fmt.Fprintf(&b, "  replayed: hits %s now, %s with the others\n", plot.Percent(r.before.HitRate()), plot.Percent(r.after.HitRate()))
 	}
 	if !a.Keep {
 		fmt.Fprintf(&b, "\n%s\n", sizing.GoLine(a.Ladder))

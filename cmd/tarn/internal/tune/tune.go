@@ -1,5 +1,5 @@
-// Package tune is the command "tarn tune": from what a pool recorded it prints what its ladder wastes,
-// the best ladder, and what that saves.
+// Package tune is the command "tarn tune": from what a pool recorded it prints what its size classes
+// waste, the best classes, and what those save.
 package tune
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const usage = `usage: tarn tune [-k N] [-pool NAME] [-o report.html] [-header H] [-token T] FILE|URL
 
-Reads what a pool recorded and prints the waste of its ladder of size classes, the best ladder, what
-that saves, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
+Reads what a pool recorded and prints the waste of its size classes, the best classes, what
+those save, and the line of Go to paste. FILE is a histogram (JSON of Pool.Histogram), a snapshot of
 the debug page (?format=json), or a recorded trace; "-" is standard input. URL is a debug page of a
 running service.
 
@@ -55,7 +55,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	case len(sources) == 0:
 		return o, errors.New("what to tune? Give a file or the address of a debug page (-h for help)")
 	case o.classes < 0:
-		return o, fmt.Errorf("-k %d: a ladder has at least one class", o.classes)
+		return o, fmt.Errorf("-k %d: there is at least one class", o.classes)
 	}
 	o.source = sources[0]
 	return o, nil

@@ -46,7 +46,7 @@ func TestTuneHistogram(t *testing.T) {
 		if status != cli.OK || errs != "" {
 			t.Fatalf("%v: %d %s", args, status, errs)
 		}
-		for _, want := range []string{"sample: 1k gets recorded, peak 10 MiB", "now     3 classes, waste 49%", "best    2 classes, waste 1.1%", "saves 4.8 MiB at the recorded peak", "knee ", "Classes: []int{1152, 33024},"} {
+		for _, want := range []string{"sample: 1k gets recorded, peak 10 MiB", "now     3 classes, waste 49%", "best    2 classes, waste 1.1%", "saves 4.8 MiB at the recorded peak", "another saves little", "Classes: []int{1152, 33024},"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%v: no %q in\n%s", args, want, out)
 			}
