@@ -153,6 +153,11 @@ func TestSync(t *testing.T) {
 			}
 			write(t, from, map[string]string{"same": "s", "new": "n", "sub/new": "n", "changed": "now", "turned": "file", "dir/x": "x"})
 			write(t, to, map[string]string{"extra": "e", "sub/extra": "e", "gone/x": "e", "changed": "was", "turned/x": "dir", "dir": "file"})
+			// Of the same size, and perhaps written within one tick of the system's clock: the times must differ.
+			earlier := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(filepath.Join(to, "changed"), earlier, earlier); err != nil {
+				t.Fatal(err)
+			}
 			if direction == "get" {
 				for _, d := range []string{there, there + "/sub", there + "/dir"} {
 					if err := os.Chmod(d, 0o755); err != nil {
