@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
-	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
 // attack is what a hostile peer does, step by step. A connection that the server ends is made anew, since
@@ -20,33 +21,77 @@ type attack struct {
 	reading reading
 	window  uint32 // what the server may send on a stream; 0: the protocol's 64 KiB - 1
 	begin   func(*peer) error
+	lasts   time.Duration          // how long, in place of ops: as fast as the server lets it, or at rate
+	rate    int                    // steps a second; 0: as fast as the server lets it
+	peers   int                    // how many attack at once; 0: one
 	step    func(*peer, int) error // with the number of the step on this connection
 	hold    time.Duration          // how long the server may go on when all steps are done
+	grpc    bool                   // only servers of gRPC can be attacked so
 	// calls is set instead for load that an honest client makes, on the connection of the healthy calls.
-	calls func(pb.TestServiceClient, int) error
+	calls func(caller, int) error
 }
 
-// mostConns bounds the connections that an attack makes.
+// mostConns bounds the connections that an attack of so many steps makes.
 const mostConns = 500
 
-// mount carries the attack out on the server at addr and returns how many connections it took.
-func (a attack) mount(addr string, ops int) (conns int, err error) {
-	end := time.Now().Add(attackFor)
+// mount carries a share of the attack out on the server there: as many steps as ops, or for as long as a lasts, of
+// which share is taken. It returns how many connections and steps it took.
+func (a attack) mount(at target, share float64) (conns, steps int, err error) {
+	if a.peers <= 1 {
+		return a.mountAlone(at, share)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	alone := a
+	alone.peers = 0
+	for range a.peers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			n, m, e := alone.mountAlone(at, share)
+			mu.Lock()
+			defer mu.Unlock()
+			conns, steps = conns+n, steps+m
+			err = errors.Join(err, e)
+		}()
+	}
+	wg.Wait()
+	return conns, steps, err
+}
+
+func (a attack) mountAlone(at target, share float64) (conns, steps int, err error) {
+	begun := time.Now()
+	end, ops, most := begun.Add(attackFor), max(int(share*float64(a.ops)), min(a.ops, 10)), mostConns
+	if a.lasts > 0 {
+		end, ops, most = begun.Add(time.Duration(share*float64(a.lasts))), math.MaxInt, math.MaxInt
+	}
 	window := a.window
 	if window == 0 {
 		window = 65535
 	}
-	for i := 0; i < ops && conns < mostConns && time.Now().Before(end); conns++ {
-		p, err := dialPeer(addr, a.reading, window)
+	i := 0
+	for i < ops && conns < most && time.Now().Before(end) {
+		p, err := dialPeer(at, a.reading, window, end)
 		if err != nil {
-			return conns, err
+			if stalled(err) {
+				break
+			}
+			return conns, i, err
 		}
+		conns++
 		if a.begin != nil {
 			err = a.begin(p)
 		}
 		for n := 0; err == nil && i < ops; n, i = n+1, i+1 {
 			if err = a.step(p, n); n%256 == 0 && p.done(a.reading) {
 				err = errOver
+			}
+			if a.rate > 0 && n%(a.rate/100) == 0 {
+				err = errors.Join(err, p.out.Flush())
+				<-time.After(time.Until(begun.Add(time.Duration(i) * time.Second / time.Duration(a.rate))))
+			}
+			if a.lasts > 0 && (a.rate > 0 || n%256 == 0) && time.Now().After(end) {
+				break
 			}
 		}
 		if err == nil {
@@ -60,29 +105,24 @@ func (a attack) mount(addr string, ops int) (conns int, err error) {
 		}
 		p.nc.Close()
 		if stalled(err) {
-			return conns + 1, nil // the server does not read any more: that is an answer, too
+			break // the server does not read any more: that is an answer, too
 		}
 	}
-	return conns, nil
+	return conns, i, nil
 }
 
 // frames is an attack of frames of one type, on a stream that is open.
 func frames(name string, ops int, write func(p *peer, n int) error) attack {
-	return attack{name: name, ops: ops, begin: func(p *peer) error {
-		_, err := p.open("FullDuplexCall", goesOn)
-		return err
-	}, step: write}
+	return attack{name: name, ops: ops, begin: openOne, step: write}
 }
 
+// long is how long the attacks last that have no end by themselves.
+const long = 2 * time.Second
+
 var attacks = []attack{
-	{name: "rapid reset", ops: 100_000, step: func(p *peer, n int) error {
-		id, err := p.open("UnaryCall", goesOn)
-		if err != nil {
-			return err
-		}
-		return p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-	}},
-	{name: "rapid reset, complete requests", ops: 100_000, step: func(p *peer, n int) error {
+	{name: "none: an idle connection", lasts: long, rate: 100, begin: openOne, step: func(*peer, int) error { return nil }},
+	{name: "rapid reset", lasts: long, step: resetAtOnce("UnaryCall")},
+	{name: "rapid reset, complete requests", lasts: long, step: func(p *peer, n int) error {
 		id, err := p.open("UnaryCall", goesOn)
 		if err != nil {
 			return err
@@ -92,40 +132,23 @@ var attacks = []attack{
 		}
 		return p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
 	}},
-	{name: "rapid reset, slow handlers", ops: 100_000, step: func(p *peer, n int) error {
-		id, err := p.open("FullDuplexCall", goesOn)
-		if err != nil {
-			return err
-		}
-		return p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-	}},
-	{name: "rapid reset of refused streams", ops: 100_000, begin: func(p *peer) error {
+	{name: "rapid reset, slow handlers", lasts: long, step: resetAtOnce("FullDuplexCall")},
+	{name: "rapid reset of refused streams", lasts: long, begin: func(p *peer) error {
 		for range 5000 {
 			if _, err := p.open("FullDuplexCall", goesOn); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, step: func(p *peer, n int) error {
-		id, err := p.open("FullDuplexCall", goesOn)
-		if err != nil {
-			return err
-		}
-		return p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-	}},
-	{name: "making the server reset", ops: 100_000, step: func(p *peer, n int) error {
-		id, err := p.open("FullDuplexCall", goesOn)
-		if err != nil {
-			return err
-		}
-		return p.fr.WriteWindowUpdate(id, 0)
-	}},
+	}, step: resetAtOnce("FullDuplexCall")},
+	{name: "rapid reset, 8 connections", lasts: long, peers: 8, step: resetAtOnce("UnaryCall")},
+	{name: "rapid reset, 500 a second", lasts: long, rate: 500, step: resetAtOnce("FullDuplexCall")},
+	{name: "rapid reset, after a call each", lasts: long, step: afterCall(resetAtOnce("FullDuplexCall"))},
+	{name: "making the server reset", lasts: long, step: breakAtOnce},
+	{name: "making the server reset, 500 a second", lasts: long, rate: 500, step: breakAtOnce},
+	{name: "making the server reset, after a call each", lasts: long, step: afterCall(breakAtOnce)},
 	{name: "flood of complete requests", ops: 50_000, step: func(p *peer, n int) error {
-		id, err := p.open("UnaryCall", goesOn)
-		if err != nil {
-			return err
-		}
-		return p.wait(id, message(0, 0), ends)
+		return p.call()
 	}},
 	{name: "CONTINUATION flood", ops: 100_000, step: func(p *peer, n int) error {
 		if n == 0 {
@@ -244,14 +267,14 @@ var attacks = []attack{
 		}
 		return nil
 	}},
-	{name: "zip bombs", ops: 100, step: func(p *peer, n int) error {
+	{name: "zip bombs", grpc: true, ops: 100, step: func(p *peer, n int) error {
 		id, err := p.open("UnaryCall", goesOn, "grpc-encoding", "gzip")
 		if err != nil {
 			return err
 		}
 		return p.wait(id, bomb(), ends)
 	}},
-	{name: "brown-out: 64 callers, 20 ms", ops: 100, calls: func(c pb.TestServiceClient, ops int) error {
+	{name: "brown-out: 64 callers, 20 ms", ops: 100, calls: func(c caller, ops int) error {
 		var wg sync.WaitGroup
 		for range 64 {
 			wg.Add(1)
@@ -259,7 +282,7 @@ var attacks = []attack{
 				defer wg.Done()
 				for range ops {
 					ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-					c.EmptyCall(ctx, &pb.Empty{})
+					c.wait(ctx)
 					cancel()
 				}
 			}()
@@ -267,6 +290,51 @@ var attacks = []attack{
 		wg.Wait()
 		return nil
 	}},
+}
+
+// resetAtOnce opens a stream and resets it.
+func resetAtOnce(method string) func(*peer, int) error {
+	return func(p *peer, n int) error {
+		id, err := p.open(method, goesOn)
+		if err != nil {
+			return err
+		}
+		return p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+	}
+}
+
+// breakAtOnce opens a stream and has the server reset it.
+func breakAtOnce(p *peer, n int) error {
+	id, err := p.open("FullDuplexCall", goesOn)
+	if err != nil {
+		return err
+	}
+	return p.fr.WriteWindowUpdate(id, 0)
+}
+
+// call makes a complete request.
+func (p *peer) call() error {
+	id, err := p.open("UnaryCall", goesOn)
+	if err != nil {
+		return err
+	}
+	return p.wait(id, message(0, 0), ends)
+}
+
+// afterCall makes a call that ends in order before each step.
+func afterCall(step func(*peer, int) error) func(*peer, int) error {
+	return func(p *peer, n int) error {
+		if err := p.call(); err != nil {
+			return err
+		}
+		return step(p, n)
+	}
+}
+
+// openOne opens a stream.
+func openOne(p *peer) error {
+	_, err := p.open("FullDuplexCall", goesOn)
+	return err
 }
 
 // wideHeaders opens a stream with a header list of kilobytes KiB that takes little on the wire: one field in the

@@ -4,13 +4,16 @@
 //	go run ./attack                   all attacks
 //	go run ./attack -run one-byte     those whose name contains it
 //	go run ./attack -turns 3          the median of three turns
+//	go run ./attack -over tls         over TLS; wrapped: over connections whose type no server recognises
+//	go run ./attack -http             on h2http's server and on net/http's
 //
 // A server is a process of its own with its default options. Its memory is the peak of its resident set
 // (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
-// lasts, a client of grpc-go makes small calls on a connection of its own, or, where the table says so, on the
+// lasts, a client of grpc-go (net/http's with -http) makes small calls on a connection of its own, or, where the table says so, on the
 // attacked one.
 //
-// An attack passes when no healthy call failed on Tarn's server and its peak is at most grpc-go's or 64 MB. The
+// An attack passes when no healthy call failed on Tarn's server and its peak is at most the
+// other's or 64 MB. The
 // exit status is 1 when one did not.
 package main
 
@@ -27,16 +30,22 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "serve" {
-		if err := serve(os.Args[2]); err != nil {
+	if len(os.Args) == 4 && os.Args[1] == "serve" {
+		if err := serve(os.Args[2], kind(os.Args[3])); err != nil {
 			fail(err)
 		}
 		return
 	}
 	run := flag.String("run", "", "only attacks whose name contains this")
 	turns := flag.Int("turns", 1, "turns over both servers; medians are printed")
+	over := flag.String("over", string(plain), "the kind of connections: plain, tls or wrapped")
+	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
 	flag.Parse()
-	ok, err := compare(*run, *turns)
+	pair := rpcServers
+	if *onHTTP {
+		pair = httpServers
+	}
+	ok, err := compare(*run, *turns, pair, kind(*over))
 	if err != nil {
 		fail(err)
 	}
@@ -53,39 +62,50 @@ func fail(err error) {
 // memoryBound is what an attack may cost in bytes even if grpc-go's server needs less.
 const memoryBound = 64 << 20
 
+// servers are Tarn's server and the one beside it.
+type servers struct{ tarn, peer string }
+
+var (
+	rpcServers  = servers{"tarn", "grpc"}
+	httpServers = servers{"h2http", "nethttp"}
+)
+
+// takes reports whether an attack can be mounted on s.
+func (s servers) takes(a attack) bool { return !a.grpc || s == rpcServers }
+
 // compare runs the attacks and prints a line each. ok is false when one did not pass.
-func compare(pattern string, turns int) (ok bool, err error) {
+func compare(pattern string, turns int, on servers, k kind) (ok bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("# %s, %d processors, %s\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
-	fmt.Printf("%-34s %17s %17s %6s %11s %15s %15s  %s\n", "attack", "peak MB tarn/grpc", "cpu ms tarn/grpc", "ratio", "conns t/g", "calls tarn/grpc", "failed t/g", "verdict")
+	fmt.Printf("# %s, %s beside %s, %s, %d processors, %s\n", k, on.tarn, on.peer, runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	fmt.Printf("%-42s %17s %17s %6s %11s %17s %15s %15s  %s\n", "attack", "peak MB tarn/peer", "cpu ms tarn/peer", "ratio", "conns t/p", "steps t/p", "calls tarn/peer", "failed t/p", "verdict")
 	ok = true
 	for _, a := range attacks {
-		if !strings.Contains(a.name, pattern) {
+		if !strings.Contains(a.name, pattern) || !on.takes(a) {
 			continue
 		}
-		var tarn, grpc []cost
+		var tarn, peer []cost
 		for range turns {
 			for _, s := range []struct {
 				name  string
 				costs *[]cost
-			}{{"tarn", &tarn}, {"grpc", &grpc}} {
-				c, err := measure(self, s.name, a, a.ops)
+			}{{on.tarn, &tarn}, {on.peer, &peer}} {
+				c, err := measure(self, s.name, k, a, 1)
 				if err != nil {
 					return false, fmt.Errorf("%s on %s: %w", a.name, s.name, err)
 				}
 				*s.costs = append(*s.costs, c)
 			}
 		}
-		t, g := median(tarn), median(grpc)
+		t, p := median(tarn), median(peer)
 		verdict := "pass"
-		if !t.within(g, memoryBound) {
+		if !t.within(p, memoryBound) {
 			verdict, ok = "FAIL", false
 		}
-		fmt.Printf("%-34s %8.0f /%7.0f %8.0f /%7.0f %6.2f %5d /%4d %7d /%6d %7d /%5d   %s\n", a.name, mb(t.peak), mb(g.peak),
-			ms(t.cpu), ms(g.cpu), float64(t.cpu)/float64(max(g.cpu, child.Tick)), t.conns, g.conns, t.calls, g.calls, t.failed, g.failed, verdict)
+		fmt.Printf("%-42s %8.0f /%7.0f %8.0f /%7.0f %6.2f %5d /%4d %8d /%7d %7d /%6d %7d /%5d   %s\n", a.name, mb(t.peak), mb(p.peak),
+			ms(t.cpu), ms(p.cpu), float64(t.cpu)/float64(max(p.cpu, child.Tick)), t.conns, p.conns, t.steps, p.steps, t.calls, p.calls, t.failed, p.failed, verdict)
 	}
 	return ok, nil
 }
@@ -94,7 +114,7 @@ func compare(pattern string, turns int) (ok bool, err error) {
 type cost struct {
 	peak          int64         // of the resident set, in bytes
 	cpu           time.Duration // user and system
-	conns         int           // that the attack took
+	conns, steps  int           // that the attack took
 	calls, failed int           // healthy calls
 	firstErr      error         // of the first healthy call that failed
 }
@@ -118,6 +138,7 @@ func median(cs []cost) cost {
 	m.peak = by(func(c cost) int64 { return c.peak })
 	m.cpu = time.Duration(by(func(c cost) int64 { return int64(c.cpu) }))
 	m.conns = int(by(func(c cost) int64 { return int64(c.conns) }))
+	m.steps = int(by(func(c cost) int64 { return int64(c.steps) }))
 	m.calls = int(by(func(c cost) int64 { return int64(c.calls) }))
 	for _, c := range cs {
 		m.failed += c.failed

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -17,12 +18,13 @@ import (
 
 // peer is an attacker's connection: it speaks HTTP/2 frame by frame.
 type peer struct {
-	nc   net.Conn
-	out  *bufio.Writer
-	fr   *http2.Framer
-	enc  *hpack.Encoder
-	buf  bytes.Buffer
-	next uint32
+	nc     net.Conn
+	scheme string
+	out    *bufio.Writer
+	fr     *http2.Framer
+	enc    *hpack.Encoder
+	buf    bytes.Buffer
+	next   uint32
 
 	mu      sync.Mutex
 	cond    sync.Cond
@@ -34,17 +36,28 @@ type peer struct {
 	initial int            // what a stream starts with
 }
 
+// target is a server and the kind of connections that it accepts.
+type target struct {
+	addr string
+	kind kind
+}
+
 // errOver says that the server has ended the connection.
 var errOver = errors.New("attack: the server has ended the connection")
 
-// dialPeer connects and says hello. windows are what the server may send on a stream and on the connection.
-func dialPeer(addr string, r reading, window uint32) (*peer, error) {
-	nc, err := net.Dial("tcp", addr)
+// dialPeer connects and says hello; end is when the attack ends. windows are what the server may send on a stream and on the connection.
+func dialPeer(at target, r reading, window uint32, end time.Time) (*peer, error) {
+	nc, err := net.Dial("tcp", at.addr)
 	if err != nil {
 		return nil, err
 	}
-	nc.SetDeadline(time.Now().Add(attackFor))
-	p := &peer{nc: nc, out: bufio.NewWriterSize(nc, 32<<10), next: 1, conn: 65535, initial: 65535, streams: map[uint32]int{}}
+	scheme := "http"
+	if at.kind == overTLS {
+		scheme = "https"
+		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	}
+	nc.SetDeadline(end)
+	p := &peer{nc: nc, scheme: scheme, out: bufio.NewWriterSize(nc, 32<<10), next: 1, conn: 65535, initial: 65535, streams: map[uint32]int{}}
 	p.cond.L = &p.mu
 	p.fr = http2.NewFramer(p.out, bufio.NewReader(nc))
 	p.fr.AllowIllegalWrites = true
@@ -154,7 +167,7 @@ const (
 // block encodes a request's fields. It is valid until the next call.
 func (p *peer) block(method string, kv ...string) []byte {
 	p.buf.Reset()
-	usual := []string{":method", "POST", ":scheme", "http", ":path", "/grpc.testing.TestService/" + method,
+	usual := []string{":method", "POST", ":scheme", p.scheme, ":path", "/grpc.testing.TestService/" + method,
 		":authority", "x", "content-type", "application/grpc", "te", "trailers"}
 	for _, fs := range [][]string{usual, kv} {
 		for i := 0; i < len(fs); i += 2 {

@@ -2,12 +2,24 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
+	"net/http"
+	"path"
+	"time"
 
 	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
@@ -52,25 +64,116 @@ func (service) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, s pb.TestSe
 	return nil
 }
 
-// serve runs a server with default options until standard input ends. It prints its address.
-func serve(name string) error {
-	var s interface {
-		grpc.ServiceRegistrar
-		Serve(net.Listener) error
-		Stop()
-	}
-	switch name {
-	case "tarn":
-		s = rpc.NewServer()
-	case "grpc":
-		s = grpc.NewServer()
+// ServeHTTP is the same for servers of HTTP. UnaryCall sends the body back as it comes.
+func (service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path.Base(r.URL.Path) {
+	case "UnaryCall":
+		io.Copy(w, r.Body)
+	case "EmptyCall", "FullDuplexCall":
+		<-r.Context().Done()
+	case "StreamingInputCall":
+		io.Copy(io.Discard, r.Body)
+	case "StreamingOutputCall":
+		b := make([]byte, 1<<20)
+		for range 64 {
+			if _, err := w.Write(b); err != nil {
+				return
+			}
+		}
 	default:
-		return fmt.Errorf("there is no server %q", name)
+		http.NotFound(w, r)
 	}
-	pb.RegisterTestServiceServer(s, service{})
-	l, err := child.Listen(s.Stop)
+}
+
+// kind is a kind of connection that a server accepts.
+type kind string
+
+const (
+	plain   kind = "plain"
+	overTLS kind = "tls"
+	wrapped kind = "wrapped" // TCP connections of a type that no server recognises
+)
+
+// wrappedConns wraps what it accepts.
+type wrappedConns struct{ net.Listener }
+
+func (l wrappedConns) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return struct{ net.Conn }{nc}, nil
+}
+
+// serve runs a server with default options until standard input ends. It prints its address.
+func serve(name string, k kind) error {
+	var config *tls.Config
+	if k == overTLS {
+		cert, err := certificate()
+		if err != nil {
+			return err
+		}
+		config = &tls.Config{Certificates: []tls.Certificate{cert}}
+	}
+	stop := make(chan struct{})
+	l, err := child.Listen(func() { close(stop) })
 	if err != nil {
 		return err
 	}
-	return s.Serve(l)
+	if k == wrapped {
+		l = wrappedConns{l}
+	}
+	var grpcOptions []grpc.ServerOption
+	var rpcOptions []rpc.ServerOption
+	if config != nil {
+		grpcOptions = append(grpcOptions, grpc.Creds(credentials.NewTLS(config)))
+		rpcOptions = append(rpcOptions, rpc.Creds(credentials.NewTLS(config)))
+	}
+	var run func(net.Listener) error
+	switch name {
+	case "tarn":
+		s := rpc.NewServer(rpcOptions...)
+		pb.RegisterTestServiceServer(s, service{})
+		run = s.Serve
+	case "grpc":
+		s := grpc.NewServer(grpcOptions...)
+		pb.RegisterTestServiceServer(s, service{})
+		run = s.Serve
+	case "h2http", "nethttp":
+		s := &http.Server{Handler: service{}, TLSConfig: config, Protocols: new(http.Protocols)}
+		s.Protocols.SetHTTP2(config != nil)
+		s.Protocols.SetUnencryptedHTTP2(config == nil)
+		switch {
+		case name == "h2http" && config != nil:
+			run = func(l net.Listener) error { return h2http.ServeTLS(l, s, "", "") }
+		case name == "h2http":
+			run = func(l net.Listener) error { return h2http.Serve(l, s) }
+		case config != nil:
+			run = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
+		default:
+			run = s.Serve
+		}
+	default:
+		return fmt.Errorf("there is no server %q", name)
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- run(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-stop:
+		return nil
+	}
+}
+
+// certificate makes one for the loopback address, good for an hour.
+func certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
