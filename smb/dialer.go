@@ -44,6 +44,9 @@ type Dialer struct {
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
 	// a session is refused with ErrSecurity.
 	AllowGuest bool
+	// EntryIDs has the entries of a listing report FileStat.FileID, which is zero otherwise. Samba
+	// needs a third more time for such a listing.
+	EntryIDs bool
 	// Ciphers and Signers are offered in this order of preference; nil: all of them,
 	// the fastest first. 3.1.1 only: see Cipher and Signer for the others.
 	Ciphers []Cipher

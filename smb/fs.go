@@ -121,8 +121,11 @@ func (s *Share) WalkDir(root string, fn fs.WalkDirFunc) error {
 
 var errLoop = errors.New("the directory contains itself")
 
+// diskID is how the server identifies a file: file is unique on its volume. Zero: not known.
+type diskID struct{ file, volume uint64 }
+
 // walk visits name and everything below it; above are the ids of the directories that contain it.
-func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint64) error {
+func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []diskID) error {
 	err := fn(name, d, nil)
 	if err != nil || !d.IsDir() {
 		if err == fs.SkipDir && d.IsDir() {
@@ -131,13 +134,17 @@ func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint
 		return err
 	}
 	var list []fs.DirEntry
-	if id := idOf(d); id != 0 && slices.Contains(above, id) {
-		err = pathError("readdir", name, errLoop)
-	} else if len(above) == maxDepth {
+	if len(above) == maxDepth {
 		err = pathError("readdir", name, ErrTooMany)
 	} else {
-		above = append(above, id)
-		list, err = s.ReadDir(name)
+		list, err = s.readDir(name, func(h *handle) error {
+			id := idOf(h, d)
+			if id != (diskID{}) && slices.Contains(above, id) {
+				return errLoop
+			}
+			above = append(above, id)
+			return nil
+		})
 	}
 	if err != nil {
 		if err = fn(name, d, err); err != nil {
@@ -158,10 +165,14 @@ func (s *Share) walk(name string, d fs.DirEntry, fn fs.WalkDirFunc, above []uint
 	return nil
 }
 
-// idOf is the file id of a directory entry; zero when it is not known.
-func idOf(d fs.DirEntry) uint64 {
-	if i, ok := d.(*info); ok {
-		return i.st.FileID
+// idOf is the id of the open directory d: the server reports it when a directory is opened, or in the listing
+// that d is from.
+func idOf(h *handle, d fs.DirEntry) diskID {
+	if h.grants.HasDiskID {
+		return diskID{file: h.grants.DiskFileID, volume: h.grants.VolumeID}
 	}
-	return 0
+	if i, ok := d.(*info); ok {
+		return diskID{file: i.st.FileID}
+	}
+	return diskID{}
 }

@@ -21,6 +21,7 @@ const listRoom = 256 << 10
 type listing struct {
 	h       *handle // of the directory
 	limit   int     // of entries
+	class   proto.DirClass
 	t       *tree
 	id      proto.FileID
 	cl      *conn.Call // holds the reply that entries alias
@@ -36,7 +37,14 @@ type listing struct {
 }
 
 func newListing(h *handle) *listing {
-	return &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed()}
+	l := &listing{
+		h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(),
+		class: proto.FileDirectoryInformation,
+	}
+	if h.m.s.cfg.EntryIDs || !h.grants.HasDiskID { // then the entries' ids are the only ones there are
+		l.class = proto.FileIDBothDirectoryInformation
+	}
+	return l
 }
 
 // next returns the next entry, "." and ".." left out; io.EOF ends it.
@@ -51,6 +59,11 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			// A name that leads elsewhere would attack the program that joins it to a path.
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
 				return nil, l.refuse(conn.ProtocolError("directory entry with a path for a name"))
+			}
+			if e.Attributes&proto.AttrReparsePoint != 0 && l.class == proto.FileDirectoryInformation {
+				l.drop()
+				l.widen()
+				break
 			}
 			fresh, err := l.count(name)
 			if err != nil {
@@ -82,7 +95,15 @@ func (l *listing) refuse(err error) error {
 	return l.t.Malformed(err)
 }
 
-// count records name and reports whether it is new. Names may repeat only after a loss: a server that repeats
+// widen restarts the listing with the class of entries that has reparse tags, without which the type of a reparse
+// point is not known. Samba takes a third more time for that class, because it looks at the extended attributes
+// of every file, and few directories have a reparse point.
+func (l *listing) widen() {
+	l.class = proto.FileIDBothDirectoryInformation
+	l.begin()
+}
+
+// count records name and reports whether it is new. Names may repeat only after begin: a server that repeats
 // itself could otherwise list for ever.
 func (l *listing) count(name string) (fresh bool, err error) {
 	hash := maphash.String(l.seed, name)
@@ -136,9 +157,9 @@ func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy co
 	room := t.Affordable(min(listRoom, t.Conn().Terms().MaxTransact))
 	cl := t.Call(proto.CommandQueryDirectory)
 	cl.Expect = room
-	req := queryDirectory(id, room)
-	if l.begun {
-		req.Flags = 0
+	req := proto.QueryDirectoryRequest{Class: l.class, FileID: id, Pattern: "*", Output: uint32(room)}
+	if !l.begun {
+		req.Flags = proto.QueryRestart
 	}
 	if err := t.Start(ctx, cl, &req, policy); err != nil {
 		return nil, err
@@ -146,25 +167,24 @@ func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy co
 	return cl, nil
 }
 
-// restart starts the listing from the first entry.
+// restart starts the listing from the first entry, on another connection.
 func (l *listing) restart(t *tree, id proto.FileID) error {
 	if l.t != nil {
 		if l.losses++; l.losses > maxLosses {
 			return l.t.Conn().Err()
 		}
 	}
-	l.t, l.id, l.begun, l.first = t, id, false, ""
-	l.skip = make(map[uint64]struct{}, len(l.returned))
-	for _, hash := range l.returned {
-		l.skip[hash] = struct{}{}
-	}
+	l.t, l.id = t, id
+	l.begin()
 	return nil
 }
 
-func queryDirectory(id proto.FileID, room int) proto.QueryDirectoryRequest {
-	return proto.QueryDirectoryRequest{
-		Class: proto.FileIDBothDirectoryInformation, Flags: proto.QueryRestart,
-		FileID: id, Pattern: "*", Output: uint32(room),
+// begin makes the next request ask for the first entries; those that were returned are skipped.
+func (l *listing) begin() {
+	l.begun, l.first = false, ""
+	l.skip = make(map[uint64]struct{}, len(l.returned))
+	for _, hash := range l.returned {
+		l.skip[hash] = struct{}{}
 	}
 }
 
@@ -178,7 +198,7 @@ func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
 		return err
 	}
 	l.begun = true
-	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message())
+	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message(), l.class)
 	if err != nil {
 		return cl.Malformed(err)
 	}
@@ -218,8 +238,13 @@ func listRequest(remote string) *proto.CreateRequest {
 // ReadDir reads all of the named directory, sorted by name. When it has more entries than Limits.MaxEntries,
 // the error matches ErrTooMany.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
+	return s.readDir(name, enterAny)
+}
+
+// readDir is ReadDir of a directory unless enter returns an error for it.
+func (s *Share) readDir(name string, enter func(*handle) error) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
-	for e, err := range s.Entries(name) {
+	for e, err := range s.entries(name, enter) {
 		if err != nil {
 			return list, err
 		}
@@ -229,11 +254,16 @@ func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
+func enterAny(*handle) error { return nil }
+
 // Entries iterates over the named directory in the server's order. It holds one reply at a time, whatever the
 // directory's size, and 8 bytes for each entry returned. When the connection is lost, the listing continues
 // on the next one without repeating an entry. An error ends the sequence, with a nil entry. Info of an entry
-// sends no request.
-func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
+// sends no request; its FileStat.FileID is zero unless Dialer.EntryIDs is set.
+func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] { return s.entries(name, enterAny) }
+
+// entries is Entries of a directory unless enter returns an error for it.
+func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.DirEntry, error] {
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
 		defer cancel()
@@ -247,6 +277,10 @@ func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] {
 			defer cancel()
 			h.close(ctx)
 		}()
+		if err := enter(h); err != nil {
+			yield(nil, pathError("readdir", name, err))
+			return
+		}
 		l := newListing(h)
 		defer l.drop()
 		for {

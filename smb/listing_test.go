@@ -2,8 +2,15 @@ package smb_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -59,5 +66,130 @@ func TestListingOfClosedSession(t *testing.T) {
 	must(t, f.Share().Session().Close())
 	if n := pool.Stats().InUse; n != 0 {
 		t.Errorf("%d bytes are in use", n)
+	}
+}
+
+// diskIDContext is the context of a CREATE's reply that says the id of what was opened (MS-SMB2 2.2.14.2.9).
+func diskIDContext(id uint64) []byte {
+	b := make([]byte, 56)
+	b[4], b[6], b[10], b[12] = 16, 4, 24, 32
+	copy(b[16:], "QFid")
+	le.PutUint64(b[24:], id)
+	return b
+}
+
+// TestClassOfListing holds that reparse tags and file ids are asked for where they are needed, and nowhere else, and
+// that no entry is lost or comes twice when that is noticed in the middle of a directory.
+func TestClassOfListing(t *testing.T) {
+	const short, long = proto.FileDirectoryInformation, proto.FileIDBothDirectoryInformation
+	link := script.Entry{Name: "link", Attributes: proto.AttrReparsePoint, Tag: proto.ReparseTagSymlink, ID: 9}
+	for _, c := range []struct {
+		name    string
+		dialer  smb.Dialer
+		noID    bool // the server does not say a directory's id
+		replies [][]script.Entry
+		want    []proto.DirClass // of the requests that start a listing
+	}{
+		{"files", smb.Dialer{}, false, [][]script.Entry{{{Name: "a", ID: 7}}, {{Name: "b", ID: 8}}}, []proto.DirClass{short}},
+		{"link first", smb.Dialer{}, false, [][]script.Entry{{link, {Name: "a"}}}, []proto.DirClass{short, long}},
+		{"link later", smb.Dialer{}, false, [][]script.Entry{{{Name: "a"}, {Name: "b"}}, {{Name: "c"}, link, {Name: "d"}}}, []proto.DirClass{short, long}},
+		{"EntryIDs", smb.Dialer{EntryIDs: true}, false, [][]script.Entry{{{Name: "a", ID: 7}, link}}, []proto.DirClass{long}},
+		{"no ids", smb.Dialer{}, true, [][]script.Entry{{{Name: "a", ID: 7}, link}}, []proto.DirClass{long}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var started []proto.DirClass
+			next := 0
+			s := &script.Server{Hook: func(sc *script.Conn, m *script.Message) bool {
+				switch m.Command {
+				case proto.CommandCreate:
+					var contexts []byte
+					if !c.noID {
+						contexts = diskIDContext(1)
+					}
+					sc.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+					return true
+				case proto.CommandQueryDirectory:
+					if proto.QueryDirectoryFlags(m.Body[3])&proto.QueryRestart != 0 {
+						started = append(started, script.ClassOf(m))
+						next = 0
+					}
+					if next == len(c.replies) {
+						sc.Refuse(m, proto.StatusNoMoreFiles)
+						return true
+					}
+					sc.List(m, c.replies[next]...)
+					next++
+					return true
+				}
+				return false
+			}}
+			f, err := scripted(t, s, c.dialer)
+			must(t, err)
+			for what, list := range map[string]func() ([]fs.DirEntry, error){
+				"ReadDir":      func() ([]fs.DirEntry, error) { return f.Share().ReadDir("d") },
+				"File.ReadDir": func() ([]fs.DirEntry, error) { g, err := f.Share().Open("d"); must(t, err); return g.ReadDir(-1) },
+			} {
+				started, next = nil, 0
+				got, err := list()
+				must(t, err)
+				if !slices.Equal(started, c.want) {
+					t.Errorf("%s asked for classes %v, want %v", what, started, c.want)
+				}
+				var want []script.Entry
+				for _, r := range c.replies {
+					want = append(want, r...)
+				}
+				if len(got) != len(want) {
+					t.Fatalf("%s: %d entries, want %d: %v", what, len(got), len(want), got)
+				}
+				for _, e := range want {
+					i := slices.IndexFunc(got, func(d fs.DirEntry) bool { return d.Name() == e.Name })
+					if i < 0 {
+						t.Fatalf("%s: %q is missing", what, e.Name)
+					}
+					fi, _ := got[i].Info()
+					st := fi.Sys().(*smb.FileStat)
+					ids := c.want[len(c.want)-1] == long
+					if st.ReparseTag != e.Tag || (got[i].Type() == fs.ModeSymlink) != (e.Tag != 0) || ids && st.FileID != e.ID || !ids && st.FileID != 0 {
+						t.Errorf("%s: %q: %v, %+v", what, e.Name, got[i].Type(), st)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTagInLongListing has Samba list a directory of several replies with a DFS link in it, which is the reparse
+// point that it reports.
+func TestTagInLongListing(t *testing.T) {
+	const files = 6000
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.Start(t, rig.Config{
+				Mode:   mode,
+				Global: []string{"host msdfs = yes"},
+				Shares: []string{"[dfs]\n  path = %DIR%/dfs\n  msdfs root = yes\n  read only = no"},
+			})
+			dir := filepath.Join(srv.Dir, "dfs", "d")
+			must(t, os.MkdirAll(dir, 0o755))
+			for i := range files {
+				must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d", i)), nil, 0o644))
+			}
+			must(t, os.Symlink(`msdfs:127.0.0.1\share`, filepath.Join(dir, "link")))
+			for _, ids := range []bool{false, true} {
+				share, err := dial(t, srv, smb.Dialer{EntryIDs: ids}).Mount(t.Context(), "dfs")
+				must(t, err)
+				list, err := share.ReadDir("d")
+				must(t, err)
+				if len(list) != files+1 {
+					t.Errorf("EntryIDs %v: %d entries", ids, len(list))
+				}
+				fi, err := list[len(list)-1].Info()
+				must(t, err)
+				if st := fi.Sys().(*smb.FileStat); st.FileName != "link" || st.ReparseTag != 0x8000000a {
+					t.Errorf("EntryIDs %v: %+v", ids, st)
+				}
+			}
+		})
 	}
 }

@@ -44,11 +44,11 @@ func TestServerHeap(t *testing.T) {
 				s := protections()[kind]
 				s.MaxIO = c.maxIO
 				s.Hook = func(sc *script.Conn, m *script.Message) bool {
-					if m.Command != proto.CommandQueryInfo || le.Uint32(m.Body[4:]) != 4<<20 {
+					if m.Command != proto.CommandQueryInfo || le.Uint32(m.Body[4:]) != 8<<20 {
 						return false
 					}
 					asked.Add(1)
-					if int(m.CreditCharge) != 64 {
+					if int(m.CreditCharge) != 128 {
 						t.Errorf("it is charged %d credits", m.CreditCharge)
 					}
 					return c.how != nil && c.how(sc, m)

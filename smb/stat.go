@@ -21,7 +21,7 @@ type FileStat struct {
 	ChangeTime     time.Time
 	FileAttributes uint32 // MS-FSCC 2.6
 	ReparseTag     uint32 // MS-FSCC 2.1.2.1; zero: not known, or none
-	FileID         uint64 // unique on its volume; zero: not known
+	FileID         uint64 // unique on its volume; zero: not known. Of an entry of a listing: see Dialer.EntryIDs
 }
 
 // info implements fs.FileInfo and fs.DirEntry for a FileStat.

@@ -31,6 +31,7 @@ type Negotiator struct {
 // settings converts d to package smb's Dialer.
 func (d *Dialer) settings() (*smb.Dialer, error) {
 	s := d.SMB
+	s.EntryIDs = true // go-smb2's listings have them
 	if d.Initiator != nil {
 		s.Initiator = authenticator(d.Initiator)
 	}

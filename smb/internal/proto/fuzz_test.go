@@ -128,15 +128,17 @@ func FuzzResponses(f *testing.F) {
 }
 
 func FuzzLists(f *testing.F) {
-	f.Add(output(make([]byte, dirEntryFixed)))
+	f.Add(output(make([]byte, FileIDBothDirectoryInformation.fixed())))
 	f.Add(output([]byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 'a', 0}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		out, err := DecodeQueryInfoResponse(b)
 		allowed(t, err)
 		inside(t, b, out)
-		if e, err := DecodeQueryDirectoryResponse(b); err == nil {
-			walk(t, b, e.Next, e.Err)
-			inside(t, b, e.Entry().Name)
+		for _, class := range dirClasses() {
+			if e, err := DecodeQueryDirectoryResponse(b, class); err == nil {
+				walk(t, b, e.Next, e.Err)
+				inside(t, b, e.Entry().Name)
+			}
 		}
 		if e, err := DecodeChangeNotifyResponse(b); err == nil {
 			walk(t, b, e.Next, e.Err)

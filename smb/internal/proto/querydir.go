@@ -1,7 +1,23 @@
 package proto
 
-// FileIDBothDirectoryInformation is the one class of directory entry asked for (MS-FSCC 2.4.17).
-const FileIDBothDirectoryInformation uint8 = 0x25
+// DirClass is the information class of directory entries (MS-FSCC 2.4).
+type DirClass uint8
+
+// Classes of directory entries.
+const (
+	// FileDirectoryInformation has names, times, lengths and attributes (MS-FSCC 2.4.10).
+	FileDirectoryInformation DirClass = 0x01
+	// FileIDBothDirectoryInformation has the file id and the reparse tag as well (MS-FSCC 2.4.17).
+	FileIDBothDirectoryInformation DirClass = 0x25
+)
+
+// fixed is how many bytes an entry has before its name.
+func (c DirClass) fixed() int {
+	if c == FileDirectoryInformation {
+		return 64
+	}
+	return 104
+}
 
 // QueryDirectoryFlags (2.2.33).
 type QueryDirectoryFlags uint8
@@ -15,7 +31,7 @@ const (
 
 // QueryDirectoryRequest requests the next entries of a directory (2.2.33).
 type QueryDirectoryRequest struct {
-	Class   uint8 // FileIDBothDirectoryInformation
+	Class   DirClass
 	Flags   QueryDirectoryFlags
 	FileID  FileID
 	Pattern string // "*" for all
@@ -28,7 +44,7 @@ func (r *QueryDirectoryRequest) Size() int { return 32 + UTF16Len(r.Pattern) }
 // Append appends the request's body behind its header.
 func (r *QueryDirectoryRequest) Append(dst []byte) []byte {
 	dst = le.AppendUint16(dst, 33)
-	dst = append(dst, r.Class, uint8(r.Flags))
+	dst = append(dst, uint8(r.Class), uint8(r.Flags))
 	dst = le.AppendUint32(dst, 0)
 	dst = r.FileID.append(dst)
 	dst = le.AppendUint16(dst, HeaderSize+32)
@@ -37,14 +53,14 @@ func (r *QueryDirectoryRequest) Append(dst []byte) []byte {
 	return AppendUTF16(dst, r.Pattern)
 }
 
-// DecodeQueryDirectoryResponse reads a QUERY_DIRECTORY response (2.2.34). The iterator
+// DecodeQueryDirectoryResponse reads the response to a QUERY_DIRECTORY of that class (2.2.34). The iterator
 // aliases msg.
-func DecodeQueryDirectoryResponse(msg []byte) (DirEntries, error) {
+func DecodeQueryDirectoryResponse(msg []byte, class DirClass) (DirEntries, error) {
 	b, err := decodeOutput(msg, "QUERY_DIRECTORY response")
-	return DirEntries{rest: b}, err
+	return DirEntries{rest: b, class: class}, err
 }
 
-// DirEntry is one entry of a directory (MS-FSCC 2.4.17).
+// DirEntry is one entry of a directory. FileDirectoryInformation leaves ReparseTag and FileID zero.
 type DirEntry struct {
 	Times      FileTimes
 	EndOfFile  uint64 // bytes
@@ -59,12 +75,11 @@ type DirEntry struct {
 
 // DirEntries iterates over the entries of one response. It is a value: copying it copies the position.
 type DirEntries struct {
-	rest []byte
-	cur  DirEntry
-	err  error
+	class DirClass
+	rest  []byte
+	cur   DirEntry
+	err   error
 }
-
-const dirEntryFixed = 104
 
 // Next moves to the next entry and reports whether there is one; when it returns false, Err says whether an
 // error ended the iteration.
@@ -73,11 +88,12 @@ func (e *DirEntries) Next() bool {
 		return false
 	}
 	const name = "directory entry"
+	fixed := e.class.fixed()
 	var b []byte
-	if b, e.rest, e.err = chained(e.rest, name, dirEntryFixed); e.err != nil {
+	if b, e.rest, e.err = chained(e.rest, name, fixed); e.err != nil {
 		return false
 	}
-	n, ok := slice(b, dirEntryFixed, le.Uint32(b[60:]))
+	n, ok := slice(b, uint32(fixed), le.Uint32(b[60:]))
 	if !ok {
 		e.err = malformed(name, reasonBounds)
 		return false
@@ -91,9 +107,10 @@ func (e *DirEntries) Next() bool {
 		EndOfFile:  le.Uint64(b[40:]),
 		Allocation: le.Uint64(b[48:]),
 		Attributes: Attributes(le.Uint32(b[56:])),
-		ReparseTag: le.Uint32(b[64:]),
-		FileID:     le.Uint64(b[96:]),
 		Name:       n,
+	}
+	if e.class == FileIDBothDirectoryInformation {
+		e.cur.ReparseTag, e.cur.FileID = le.Uint32(b[64:]), le.Uint64(b[96:])
 	}
 	return true
 }

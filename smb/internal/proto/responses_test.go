@@ -61,11 +61,21 @@ func TestReadResponse(t *testing.T) {
 	}
 }
 
+func dirClasses() []DirClass {
+	return []DirClass{FileDirectoryInformation, FileIDBothDirectoryInformation}
+}
+
 func TestDirEntries(t *testing.T) {
+	for _, class := range dirClasses() {
+		testDirEntries(t, class)
+	}
+}
+
+func testDirEntries(t *testing.T, class DirClass) {
 	var b []byte
 	for i := range 5 {
 		start := len(b)
-		b = append(b, make([]byte, dirEntryFixed)...)
+		b = append(b, make([]byte, class.fixed())...)
 		name := fmt.Sprintf("näme-%d", i)
 		le.PutUint64(b[start+40:], uint64(i)*1000)
 		le.PutUint32(b[start+60:], uint32(UTF16Len(name)))
@@ -75,7 +85,7 @@ func TestDirEntries(t *testing.T) {
 			le.PutUint32(b[start:], uint32(len(b)-start))
 		}
 	}
-	e, err := DecodeQueryDirectoryResponse(output(b))
+	e, err := DecodeQueryDirectoryResponse(output(b), class)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +99,12 @@ func TestDirEntries(t *testing.T) {
 		t.Errorf("%d entries, %v", n, e.Err())
 	}
 	le.PutUint32(b[60:], 1<<31)
-	e, _ = DecodeQueryDirectoryResponse(output(b))
+	e, _ = DecodeQueryDirectoryResponse(output(b), class)
 	if e.Next() || !errors.Is(e.Err(), ErrMalformed) {
 		t.Errorf("name past its entry: %v", e.Err())
 	}
 	le.PutUint32(b, 8)
-	e, _ = DecodeQueryDirectoryResponse(output(b))
+	e, _ = DecodeQueryDirectoryResponse(output(b), class)
 	if e.Next() || !errors.Is(e.Err(), ErrMalformed) {
 		t.Errorf("entry into itself: %v", e.Err())
 	}

@@ -11,18 +11,27 @@ type Entry struct {
 	ID         uint64
 }
 
-// List answers m, a QUERY_DIRECTORY, with entries.
+// ClassOf is the class of entries that m, a QUERY_DIRECTORY, asks for.
+func ClassOf(m *Message) proto.DirClass { return proto.DirClass(m.Body[2]) }
+
+// List answers m, a QUERY_DIRECTORY, with entries of the class it asks for.
 func (c *Conn) List(m *Message, entries ...Entry) error {
 	b := []byte{9, 0, proto.HeaderSize + 8, 0, 0, 0, 0, 0}
+	fixed := 104
+	if ClassOf(m) == proto.FileDirectoryInformation {
+		fixed = 64
+	}
 	for i, e := range entries {
 		at := len(b)
-		b = append(b, make([]byte, 104)...)
+		b = append(b, make([]byte, fixed)...)
 		x := b[at:]
 		le.PutUint64(x[40:], e.Size)
 		le.PutUint32(x[56:], uint32(e.Attributes))
 		le.PutUint32(x[60:], uint32(proto.UTF16Len(e.Name)))
-		le.PutUint32(x[64:], e.Tag)
-		le.PutUint64(x[96:], e.ID)
+		if fixed == 104 {
+			le.PutUint32(x[64:], e.Tag)
+			le.PutUint64(x[96:], e.ID)
+		}
 		b = proto.AppendUTF16(b, e.Name)
 		for len(b)%8 != 0 {
 			b = append(b, 0)
