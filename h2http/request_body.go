@@ -86,7 +86,7 @@ const inlineBody = 64 << 10
 
 // inline reads a short body for sending it with the header; false: it is to be sent by
 // send.
-func (x *call) inline(length int64) (tarn.Buffer, bool, error) {
+func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 	r := x.request
 	if length <= 0 || length > inlineBody || r.GetBody == nil || len(r.Trailer) > 0 || r.Header["Expect"] != nil {
 		return tarn.Buffer{}, false, nil
@@ -99,8 +99,12 @@ func (x *call) inline(length int64) (tarn.Buffer, bool, error) {
 		defer stop()
 	}
 	buf := x.conn.pool.mem.Get(int(length))
+	defer func() {
+		if !ok { // an error, or the body has panicked, which the caller may recover
+			buf.Free()
+		}
+	}()
 	if _, err := io.ReadFull(r.Body, buf.Bytes()); err != nil {
-		buf.Free()
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		} else if err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -110,7 +114,6 @@ func (x *call) inline(length int64) (tarn.Buffer, bool, error) {
 	}
 	var one [1]byte
 	if n, _ := r.Body.Read(one[:]); n > 0 {
-		buf.Free()
 		return tarn.Buffer{}, false, errBodyTooLong
 	}
 	return buf, true, nil
