@@ -237,6 +237,34 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+// TestUploadRoundTrips counts the round trips that 64 MiB in one request take with the windows of
+// package h2http, on a network without any other limit: the first ones open the window. Time is
+// synctest's.
+func TestUploadRoundTrips(t *testing.T) {
+	const rtt = 10 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, delayed(rtt), Config{idleAfter: time.Hour}, Config{MaxWindow: 16 << 20, Rate: 1_250_000_000, idleAfter: time.Hour})
+		p.sh.serve = func(s *Stream, k *call) {
+			if err := s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer}); err != nil {
+				t.Error(err)
+			}
+		}
+		body := make([]byte, 64<<20)
+		for _, x := range []struct {
+			name  string
+			trips float64 // at most
+		}{{"of a new connection", 7}, {"when the window is open", 5}} {
+			start := time.Now()
+			p.do(t, body)
+			trips := float64(time.Since(start)) / float64(rtt)
+			t.Logf("%s: %.2f round trips", x.name, trips)
+			if trips > x.trips {
+				t.Errorf("%s: %.2f round trips, %.0f allowed", x.name, trips, x.trips)
+			}
+		}
+	})
+}
+
 // delayed wires by two pipes and a relay that takes as many bytes as are sent and
 // delivers them half a round trip later.
 func delayed(rtt time.Duration) wiring {

@@ -113,8 +113,13 @@ func (c *Conn) returnStreamWindow(s *Stream) bool {
 	return true
 }
 
-// growth is the factor by which the window grows at a time.
-const growth = 4
+const (
+	// growth is the factor by which the window grows at a time.
+	growth = 4
+	// longGrowth is growth where a round trip is longer than steadyRTT: each time takes one,
+	// in which the peer waits.
+	longGrowth = 16
+)
 
 // grow widens the window of every stream when s, at the rate at which it has filled the
 // part of its window that is being returned, fills all of it in less than two round
@@ -153,8 +158,12 @@ func (c *Conn) nextWindow() int {
 	if r.rtt == 0 {
 		return 0
 	}
+	factor := growth
+	if r.rtt > steadyRTT {
+		factor = longGrowth
+	}
 	// Beyond Unread the peer could fill the windows of all streams.
-	next := min(growth*r.window, c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
+	next := min(factor*r.window, c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
 	if rate := c.cfg.Rate; rate > 0 {
 		next = int(min(float64(next), float64(rate)*roomTime(r.rtt).Seconds()))
 	}
