@@ -18,8 +18,9 @@ type Config struct {
 	// 16384 to 16777215; 0: 1 MiB.
 	MaxFrameSize int
 	// Window is the receive window a stream starts with, in bytes; 0: 256 KiB. It
-	// grows, four times as large each time and for the whole connection, while it is
-	// what limits the peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
+	// grows, four times as large each time (sixteen times where a round trip takes more
+	// than a millisecond) and for the whole connection, while it is what limits the
+	// peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
 	Window, MaxWindow int
 	// Rate bounds how far the window grows, in bytes a second: not beyond what a peer
 	// can send at that rate in a round trip, which is measured, or in two that are
@@ -30,11 +31,11 @@ type Config struct {
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.
 	MaxRead int
-	// ReadModeration permits a connection with 16 streams or more to wait 20 µs, with
-	// the system's timer slack up to 70 µs, before it reads again, while reads follow each other
-	// within 200 µs and bring less than 16 frames. A peer that sends each response with
-	// a system call of its own is then read, and sent to, with one system call for many.
-	// Linux only.
+	// ReadModeration permits a connection with 16 streams or more to wait 20 to 50 µs
+	// (0.4 µs a stream), with the system's timer slack up to 100 µs, before it reads again,
+	// while reads follow each other within 200 µs and bring less than 64 frames. A peer that
+	// sends each response with a system call of its own is then read, and sent to, with one
+	// system call for many. Linux only.
 	ReadModeration Permission
 	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
 	// is given back on receipt, so it bounds what is under way; it grows with

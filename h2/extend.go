@@ -22,8 +22,7 @@ type LimitHandler interface {
 // BatchHandler is a Handler that wakes other goroutines no more often than needed.
 type BatchHandler interface {
 	// OnBatchEnd is called when everything that has arrived has been delivered, before
-	// the connection waits for more. It is called like the methods of Handler, but may
-	// be left out when the connection ends.
+	// the connection waits for more or ends. It is called like the methods of Handler.
 	OnBatchEnd()
 }
 

@@ -22,3 +22,14 @@ func TestModerated(t *testing.T) {
 		}
 	}
 }
+
+// TestReadDelay: the wait grows with the streams that share it, within bounds.
+func TestReadDelay(t *testing.T) {
+	for streams, want := range map[int]time.Duration{
+		moderateFrom: 20 * time.Microsecond, 32: 20 * time.Microsecond, 64: 25600, 100: 40 * time.Microsecond, 128: 50 * time.Microsecond, 1000: 50 * time.Microsecond,
+	} {
+		if got := readDelay(streams); got != want {
+			t.Errorf("%d streams: %v, not %v", streams, got, want)
+		}
+	}
+}

@@ -185,13 +185,13 @@ func (c *Conn) pause() {
 	c.recv.handling = false
 	c.setCurrent(nil)
 	c.kickNow()
-	many := c.opened >= moderateFrom
+	streams := c.opened
 	c.mu.Unlock()
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
 	}
-	if many && c.cfg.ReadModeration == Permit {
-		c.moderate()
+	if streams >= moderateFrom && c.cfg.ReadModeration == Permit {
+		c.moderate(streams)
 	}
 }
 

@@ -8,14 +8,17 @@ import (
 
 // teardown ends a connection whose reading ended with err.
 func (c *Conn) teardown(err error) error {
+	if c.batch != nil {
+		c.batch.OnBatchEnd()
+	}
 	var ce *ConnError
 	c.mu.Lock()
 	if c.err == nil {
 		c.err = err
 		if errors.As(err, &ce) {
 			c.putGoAway(c.lastID, ce.Code, ce.Reason)
+			c.sendLast() // before its time is limited: a goroutine may lose the processor for longer
 			c.limitEnd()
-			c.sendLast()
 		}
 	}
 	why := c.err

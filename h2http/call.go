@@ -161,7 +161,9 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	if headed != nil {
+	if headed != nil && timeout == nil && ctx.Done() == nil {
+		<-headed // a select costs more
+	} else if headed != nil {
 		select {
 		case <-headed:
 		case <-ctx.Done():
@@ -294,8 +296,6 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if e == h2.End {
 		x.body.end(io.EOF)
 		x.finished(receiving)
-		x.wake()
-		return
 	}
 	x.conn.headed = append(x.conn.headed, x)
 }
@@ -330,7 +330,6 @@ func (x *call) onTrailers(h *h2.Header) {
 	x.body.mu.Unlock()
 	x.body.end(io.EOF)
 	x.finished(receiving)
-	x.wake()
 }
 
 // trailersRead makes the trailers visible, on the goroutine that has read the body.

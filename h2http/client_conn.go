@@ -27,8 +27,10 @@ type clientConn struct {
 	idleAt    atomic.Int64
 
 	// headed is the calls whose response's header has come and whose callers have not
-	// been woken; the connection's goroutine's. A response that has arrived whole wakes
-	// its caller once.
+	// been woken; the connection's goroutine's. They are woken together, when everything
+	// that was received has been delivered: a caller that is woken earlier runs on another
+	// processor, which is woken for it, finishes before the next one is ready, and waits
+	// for work again.
 	headed []*call
 }
 
@@ -108,7 +110,6 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	call.body.put(b, e)
 	if e == h2.End {
 		call.finished(receiving)
-		call.wake()
 	}
 }
 

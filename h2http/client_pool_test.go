@@ -396,3 +396,31 @@ func TestConfiguredTwice(t *testing.T) {
 		t.Error("an http.Server was configured twice")
 	}
 }
+
+// TestResponseBeforeFault has a frame that ends the connection follow a complete response in the same
+// bytes: the caller gets the response.
+func TestResponseBeforeFault(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		url := rawOrigin(t, s.tls, func(_ int, nc io.ReadWriteCloser, fr *http2.Framer) {
+			sc := &script{request: func(s *script, id uint32) {
+				var header, all bytes.Buffer
+				hpack.NewEncoder(&header).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+				out := http2.NewFramer(&all, nil)
+				out.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: header.Bytes(), EndHeaders: true})
+				out.WriteData(id, true, []byte("content"))
+				out.WriteRawFrame(http2.FrameContinuation, 0, id, nil) // after nothing: PROTOCOL_ERROR
+				s.do(func() { nc.Write(all.Bytes()) })
+			}}
+			sc.serve(fr)
+		})
+		req, _ := http.NewRequest("GET", url, nil)
+		resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); string(b) != "content" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
+}
