@@ -65,6 +65,8 @@ var moduleCosts = map[string]string{
 	"smb/webdav": "golang.org/x/crypto golang.org/x/net golang.org/x/sys",
 	"debug/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
 		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf",
+	"rpc/opentelemetry": "github.com/cespare/xxhash/v2 go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace golang.org/x/net " +
+		"golang.org/x/sys golang.org/x/text google.golang.org/genproto/googleapis/rpc google.golang.org/grpc google.golang.org/protobuf",
 	"debug/otel": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric",
 	"vet":        "github.com/golangci/plugin-module-register golang.org/x/mod golang.org/x/sync golang.org/x/tools",
 	"cmd/tarn": "github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 github.com/jcmturner/gofork " +

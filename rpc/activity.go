@@ -56,7 +56,7 @@ func (act *activity) resolve() {
 	}
 	r, err := b.Build(act.cc.target, nameClient{act}, resolver.BuildOptions{
 		DisableServiceConfig: o.noResolverConfig, DialCreds: o.creds, CredsBundle: o.bundle,
-		Dialer: o.dialer, Authority: act.cc.authority, MetricsRecorder: recorderOf(o.stats),
+		Dialer: o.dialer, Authority: act.cc.authority, MetricsRecorder: act.cc.recorder,
 	})
 	if err != nil {
 		nameClient{act}.ReportError(fmt.Errorf("the resolver cannot be built: %w", err))

@@ -130,7 +130,7 @@ func (p *portal) options() []grpc.DialOption {
 		grpc.WithResolvers(stubs...),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"` + mirrorName + `":{}}]}`),
+		grpc.WithDefaultServiceConfig(mirrorConfig),
 		grpc.WithDisableHealthCheck(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithChainUnaryInterceptor(p.invoke),

@@ -32,6 +32,7 @@ type call struct {
 	picked   pick               // result of the picker for the attempt
 	seen     *observed          // for the debug page; nil: calls are not observed
 	waited   bool               // for a picker; not yet reported to the stats handlers
+	delayed  bool               // by the first answer of the resolver; for the stats handlers
 	entity   *entity.Channel    // counts the call; nil: not counted
 	ended    func()             // of a config selector; or nil
 }
@@ -44,7 +45,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	cfg, err := cc.methods(ctx)
+	cfg, err := c.methods(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,12 +83,13 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 
 // methods returns the service config, once the resolver has answered for the first time since the client was
 // IDLE.
-func (cc *ClientConn) methods(ctx context.Context) (*serviceConfig, error) {
+func (c *call) methods(ctx context.Context) (*serviceConfig, error) {
 	for {
-		if cfg := cc.config.Load(); cfg != nil {
+		if cfg := c.cc.config.Load(); cfg != nil {
 			return cfg, nil
 		}
-		if err := cc.awaitConfig(ctx); err != nil {
+		c.delayed = true
+		if err := c.cc.awaitConfig(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +188,7 @@ func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) 
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
 	case !out.Opened && unseen(err):
-		conn.retire()
+		conn.retire(err)
 		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
 	}
 	rst, seen := resetStatus(err)
@@ -238,7 +240,8 @@ func (c *call) report(a *attempt, err error) {
 	if c.ended != nil {
 		c.ended()
 	}
-	if !c.info.after { // info.after includes the client's default options
+	// A call that has failed without an attempt may not have read its options.
+	if a != nil && !c.info.after { // info.after includes the client's default options
 		return
 	}
 	var t outcome

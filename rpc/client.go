@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
@@ -56,6 +57,8 @@ type ClientConn struct {
 	facade    facade
 	web       *webClient     // not nil: the protocol is not gRPC
 	fallback  *serviceConfig // used when the resolver has none
+	recorder  estats.MetricsRecorder
+	metrics   subchannelMetrics
 
 	picker atomic.Pointer[pickers]
 	config atomic.Pointer[serviceConfig] // nil until the resolver has answered
@@ -131,6 +134,9 @@ func (cc *ClientConn) configure() (err error) {
 		return err
 	}
 	if cc.maker, err = h2.Clients(o.h2()); err != nil {
+		return err
+	}
+	if err = cc.recordMetrics(); err != nil {
 		return err
 	}
 	cc.accepts = acceptEncoding(o.acceptEncoding)

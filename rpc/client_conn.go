@@ -132,10 +132,10 @@ func (c *clientConn) creds() credentials.TransportCredentials {
 }
 
 // ended cleans up when the connection has ended.
-func (c *clientConn) ended(error) {
+func (c *clientConn) ended(why error) {
 	defer c.cc.wg.Done()
 	c.placing.cancel()
-	c.leave()
+	c.leave(why)
 	c.cc.dismiss(c)
 	c.entity.Remove()
 	for _, h := range c.cc.opts.stats {
@@ -143,16 +143,17 @@ func (c *clientConn) ended(error) {
 	}
 }
 
-// leave marks the connection as closed for new calls.
-func (c *clientConn) leave() {
+// leave marks the connection as closed for new calls, for the reason why.
+func (c *clientConn) leave(why error) {
 	c.once.Do(func() {
 		close(c.gone)
-		c.sub.lost(c)
+		c.sub.lost(c, why)
 	})
 }
 
-// retire removes a connection that opens no streams any more: no pick returns it afterwards.
-func (c *clientConn) retire() { c.leave() }
+// retire removes a connection that opens no streams any more, for the reason why: no pick returns it
+// afterwards.
+func (c *clientConn) retire(why error) { c.leave(why) }
 
 // OnSettings makes the connection ready.
 func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }
@@ -162,7 +163,7 @@ func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {
 	if why.Code == h2.EnhanceYourCalm && why.Debug == "too_many_pings" {
 		c.cc.tooManyPings(c.every)
 	}
-	c.leave()
+	c.leave(why)
 	c.h2c.Shutdown()
 }
 

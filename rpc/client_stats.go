@@ -28,7 +28,7 @@ func (c *call) statsBegin(k kind) {
 	c.begun = time.Now()
 	ctx := c.ctx
 	for _, h := range c.cc.opts.stats {
-		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady})
+		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady, NameResolutionDelay: c.delayed})
 	}
 	c.tagged = ctx
 	for _, h := range c.cc.opts.stats {

@@ -9,8 +9,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// mirrorName is the registered name of a stock ClientConn's balancer.
-const mirrorName = "tarn_rpc_mirror"
+// mirrorName is the registered name of a stock ClientConn's balancer, and mirrorConfig the service config that
+// names it.
+const (
+	mirrorName   = "tarn_rpc_mirror"
+	mirrorConfig = `{"loadBalancingConfig":[{"` + mirrorName + `":{}}]}`
+)
 
 // _ registers the balancer by which a stock ClientConn shows a client's state: grpc-go finds balancers by
 // name, in a registry that is filled while a program starts.
@@ -28,6 +32,10 @@ func (mirrorBuilder) Name() string { return mirrorName }
 
 // Build implements balancer.Builder. The client is found by the transport credentials.
 func (mirrorBuilder) Build(to balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	if p, ok := opts.DialCreds.(*recorderProbe); ok {
+		p.found <- to.MetricsRecorder()
+		return lostMirror{to: to}
+	}
 	p, ok := opts.DialCreds.(*portal)
 	if !ok {
 		return lostMirror{to: to}

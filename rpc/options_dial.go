@@ -82,6 +82,15 @@ func defaultDialOptions() dialOptions {
 
 func dialOption(f func(*dialOptions)) DialOption { return DialOption{f} }
 
+// JoinDialOptions is opts as one option, for packages that need several. Without any it changes nothing.
+func JoinDialOptions(opts ...DialOption) DialOption {
+	return dialOption(func(o *dialOptions) {
+		for _, opt := range opts {
+			opt.apply(o)
+		}
+	})
+}
+
 // WithPool makes the client take its memory from p instead of tarn.Shared.
 func WithPool(p *tarn.Pool) DialOption { return dialOption(func(o *dialOptions) { o.pool = p }) }
 

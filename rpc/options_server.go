@@ -70,6 +70,15 @@ func defaultServerOptions() serverOptions {
 
 func serverOption(f func(*serverOptions)) ServerOption { return ServerOption{f} }
 
+// JoinServerOptions is opts as one option, for packages that need several. Without any it changes nothing.
+func JoinServerOptions(opts ...ServerOption) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		for _, opt := range opts {
+			opt.apply(o)
+		}
+	})
+}
+
 // Pool makes the server take its memory from p instead of tarn.Shared.
 func Pool(p *tarn.Pool) ServerOption { return serverOption(func(o *serverOptions) { o.pool = p }) }
 

@@ -152,6 +152,15 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 	if len(ends) != 3 || ends[0] != nil || status.Code(ends[1]) != codes.Unimplemented || ends[2] != nil {
 		t.Fatal(ends)
 	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.FullDuplexCall(over, opt); status.Code(err) != codes.Canceled {
+		t.Fatal(err)
+	}
+	c.EmptyCall(over, &pb.Empty{}, opt)
+	if len(ends) != 5 || status.Code(ends[3]) != codes.Canceled || status.Code(ends[4]) != codes.Canceled {
+		t.Fatal("calls of a cancelled context:", ends[3:])
+	}
 	// Data for interceptors is ignored here.
 	type custom struct{ grpc.EmptyCallOption }
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, custom{}, grpc.EmptyCallOption{}, grpc.StaticMethod(), grpc.MaxRetryRPCBufferSize(1)); err != nil {

@@ -66,6 +66,9 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.touch()
 	sh := c.shapeOf(h)
 	if sh.refuse != nil {
+		if sh.refuse.unregistered && len(c.srv.opts.stats) > 0 {
+			c.statsUnregistered(sh, h)
+		}
 		c.refuse(s, sh.subtype, sh.refuse)
 		return
 	}

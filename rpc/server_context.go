@@ -79,6 +79,9 @@ type transportStream serverCall
 // Method is the full method name, "/service/method".
 func (t *transportStream) Method() string { return t.shape.path }
 
+// Registered reports whether a service has the method. Package rpc/opentelemetry asks for it.
+func (t *transportStream) Registered() bool { return t.shape.method != nil }
+
 // SetHeader adds to the metadata sent with the response header.
 func (t *transportStream) SetHeader(md metadata.MD) error { return (*serverCall)(t).SetHeader(md) }
 

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -17,23 +16,35 @@ import (
 func (c *serverCall) statsBegin(h *h2.Header) {
 	begun := time.Now()
 	c.seen = &observed{begun: begun}
-	o := &c.conn.srv.opts
+	c.statsInHeader(h)
+	clientStream, serverStream := c.kinds()
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.Begin{BeginTime: begun, IsClientStream: clientStream, IsServerStream: serverStream})
+	}
+}
+
+// statsUnregistered tells of a request for a method that no service has. As in grpc-go it neither begins
+// nor ends.
+func (c *serverConn) statsUnregistered(sh *shape, h *h2.Header) {
+	call := &serverCall{conn: c, shape: sh, more: h.More}
+	call.user = call
+	call.statsInHeader(h)
+	call.statsOutTrailer()
+}
+
+func (c *serverCall) statsInHeader(h *h2.Header) {
 	wire := 0
 	for _, fs := range [...][]h2.Field{h.Fields, h.More} {
 		for i := range fs {
 			wire += len(fs[i].Name) + len(fs[i].Value)
 		}
 	}
-	var ctx context.Context = c
-	for _, sh := range o.stats {
-		ctx = sh.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.shape.path})
+	for _, sh := range c.conn.srv.opts.stats {
+		c.user = sh.TagRPC(c.user, &stats.RPCTagInfo{FullMethodName: c.shape.path})
 	}
-	c.user = ctx
-	clientStream, serverStream := c.kinds()
-	for _, sh := range o.stats {
-		sh.HandleRPC(ctx, &stats.InHeader{FullMethod: c.shape.path, RemoteAddr: c.conn.peer.Addr,
+	for _, sh := range c.conn.srv.opts.stats {
+		sh.HandleRPC(c.user, &stats.InHeader{FullMethod: c.shape.path, RemoteAddr: c.conn.peer.Addr,
 			LocalAddr: c.conn.peer.LocalAddr, Compression: c.shape.encoding, WireLength: wire, Header: c.incoming().Copy()})
-		sh.HandleRPC(ctx, &stats.Begin{BeginTime: begun, IsClientStream: clientStream, IsServerStream: serverStream})
 	}
 }
 

@@ -36,6 +36,8 @@ type refusal struct {
 	st         *status.Status
 	fields     []h2.Field
 	body       string
+	// unregistered: of a method that no service has, which statistics handlers are told
+	unregistered bool
 }
 
 const (
@@ -104,7 +106,7 @@ func (sh *shape) find(s *Server) {
 	default:
 		st = status.Newf(codes.Unimplemented, "unknown method %v for service %v", name, service)
 	}
-	sh.refuse = &refusal{httpStatus: httpOK, st: st}
+	sh.refuse = &refusal{httpStatus: httpOK, st: st, unregistered: ok}
 }
 
 // choose sets codec and compressor, and the response's fields that depend on them.

@@ -127,6 +127,7 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 		s.mu.Unlock()
 		return
 	}
+	cc.metrics.notConnected()
 	s.setState(connectivity.TransientFailure, err)
 	reset := s.reset.next()
 	s.mu.Unlock()
@@ -179,8 +180,10 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 		return
 	}
 	s.failures = 0
+	s.act.cc.metrics.connected(c.peer.AuthInfo)
 	select {
 	case <-c.gone: // already
+		s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(c.cause()))
 		s.act.resolveNow()
 		s.setState(connectivity.Idle, nil)
 		return
@@ -194,13 +197,14 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 	s.setState(connectivity.Ready, nil)
 }
 
-// lost records that no more calls can begin on c. The balancer may connect again.
-func (s *subConn) lost(c *clientConn) {
+// lost records that no more calls can begin on c, and why. The balancer may connect again.
+func (s *subConn) lost(c *clientConn, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held != c {
 		return
 	}
+	s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(why))
 	s.held = nil
 	s.stop()
 	s.act.resolveNow()
@@ -224,7 +228,7 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 		if slices.ContainsFunc(addrs, func(a resolver.Address) bool { return sameAddress(a, s.at) }) {
 			return
 		}
-		s.drop()
+		s.drop(unknownDisconnect)
 	}
 	s.stop()
 	if len(addrs) == 0 {
@@ -234,9 +238,10 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 	s.start()
 }
 
-// drop lets the connection's running calls end and begins no more. s.mu is held.
-func (s *subConn) drop() {
+// drop lets the connection's running calls end and begins no more. why is for metrics. s.mu is held.
+func (s *subConn) drop(why string) {
 	c := s.held
+	s.act.cc.metrics.disconnected(c.peer.AuthInfo, why)
 	s.held = nil
 	s.conn.Store(nil)
 	c.h2c.Shutdown()
@@ -265,7 +270,7 @@ func (s *subConn) shutdown() {
 		return
 	}
 	if s.held != nil {
-		s.drop()
+		s.drop(subchannelShutdown)
 	}
 	if s.stop != nil {
 		s.stop()

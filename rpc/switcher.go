@@ -199,7 +199,7 @@ func (ch *child) Target() string { return ch.sw.act.cc.name }
 
 // MetricsRecorder implements balancer.ClientConn.
 func (ch *child) MetricsRecorder() estats.MetricsRecorder {
-	return recorderOf(ch.sw.act.cc.opts.stats)
+	return ch.sw.act.cc.recorder
 }
 
 // deliver reports a subConn's state to the balancer. It runs in the policy queue.

@@ -84,12 +84,17 @@ type switching struct {
 	r  *manual.Resolver
 	cc *rpc.ClientConn
 	c  pb.TestServiceClient
+
+	options resolver.BuildOptions // what the resolver was built with
 }
 
 func newSwitching(t *testing.T, opts ...rpc.DialOption) *switching {
 	x := &switching{t: t, r: manual.NewBuilderWithScheme("switching")}
 	built := make(chan struct{})
-	x.r.BuildCallback = func(resolver.Target, resolver.ClientConn, resolver.BuildOptions) { close(built) }
+	x.r.BuildCallback = func(_ resolver.Target, _ resolver.ClientConn, o resolver.BuildOptions) {
+		x.options = o
+		close(built)
+	}
 	x.cc = dialTarn(t, "switching:///svc", append(opts, rpc.WithResolvers(x.r))...)
 	x.c = pb.NewTestServiceClient(x.cc)
 	x.cc.Connect()

@@ -441,6 +441,9 @@ type webTransport webCall
 // Method is the full method name.
 func (t *webTransport) Method() string { return t.path }
 
+// Registered reports whether a service has the method. Package rpc/opentelemetry asks for it.
+func (t *webTransport) Registered() bool { return t.method != nil }
+
 // SetHeader adds to the response header.
 func (t *webTransport) SetHeader(md metadata.MD) error { return (*webCall)(t).SetHeader(md) }
 
