@@ -58,7 +58,7 @@ func (f *flow) call(s *state, c *ssa.CallCommon, v ssa.Value, pos token.Pos) boo
 	return f.apply(s, c, args, v, pos)
 }
 
-// apply does what a call's contract says. v is nil for deferred calls.
+// apply applies a call's contract. v is nil for deferred calls.
 func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, pos token.Pos) bool {
 	if _, ok := c.Value.(*ssa.Builtin); ok {
 		return true
@@ -68,7 +68,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 		return false
 	}
 	if fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "testing" && failsTest[fn.Name()] {
-		return false // the test has failed: what it leaves behind does not matter
+		return false // the test has failed: leaks on this path do not matter
 	}
 	con := f.contractOf(c)
 	if con != nil && con.NoReturn {
@@ -85,7 +85,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 		}
 	}
 	f.overtaken(s, c)
-	// Conditions on results are named before effects, which may depend on them.
+	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {
 		if b.empty() && f.kinds.kindOf(vars[i].Type()) == handle {
@@ -110,7 +110,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 		if library && p.Effect == effectUnknown {
 			p.Effect = effectBorrow
 			if c, ok := vars[i].(*ssa.MakeInterface); ok && len(b.refs) == 1 && b.refs[0].kind == container {
-				p.Effect = effectFill // read from or written to
+				p.Effect = effectFill // it is read from or written to
 				if named := namedOf(c.X.Type()); named != nil && named.Obj().Name() == "Chain" {
 					p.Effect = effectDrain
 				}
@@ -121,7 +121,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	if (fn == nil || !library && !f.harmless(fn)) && f.touches(con, fn) {
 		f.forgetMemory(s)
 	} else if fn != nil && fn.Pkg() != f.kinds.tarn && library {
-		f.forgetElements(s, nil) // slices.Delete and its like
+		f.forgetElements(s, nil) // slices.Delete and similar functions
 	}
 	f.endLoans(s, c, pos)
 	if v == nil {
@@ -131,7 +131,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 	return true
 }
 
-// nothing reports whether it is certain that there is nothing to free.
+// nothing reports whether there is certainly nothing to free.
 func (s *state) nothing(b binding) bool {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st != void || l.by == byLength {
@@ -141,7 +141,7 @@ func (s *state) nothing(b binding) bool {
 	return len(b.refs) > 0 && !b.part
 }
 
-// firstSeen binds a handle of unknown origin, so that what happens to it from here on is followed.
+// firstSeen binds a handle of unknown origin, so that it is tracked from here on.
 func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	switch v.(type) {
 	case *ssa.Const, *ssa.Global:
@@ -155,7 +155,7 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	s.lives[r] = life{st: foreign}
 	b := binding{refs: []*ref{r}}
 	s.vals[slot{v, -1}] = b
-	// The same element, loaded again, is the same reference.
+	// Loading the same element again yields the same reference.
 	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
 		if p, ok := f.placeOf(load.X); ok && isElement(p) {
 			s.places[p] = b
@@ -164,7 +164,7 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 	return b
 }
 
-// touches reports whether a call may change memory that this function knows.
+// touches reports whether a call may change memory that this function tracks.
 func (f *flow) touches(con *contract, fn *types.Func) bool {
 	return fn == nil || fn.Pkg() != f.kinds.tarn || f.pass.Pkg == f.kinds.tarn && !f.isBaseMethod(fn)
 }
@@ -174,12 +174,12 @@ func (f *flow) isBaseMethod(fn *types.Func) bool {
 	return r != nil && f.kinds.isBase(r.Type())
 }
 
-// harmless reports whether fn is a method of package tarn, which changes nothing but its arguments.
+// harmless reports whether fn is a method of package tarn that changes nothing but its arguments.
 func (f *flow) harmless(fn *types.Func) bool {
 	return f.kinds.primitive(fn) != nil
 }
 
-// argument does to one argument what the call does.
+// argument applies the call's effect to one argument.
 func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
 	how := "used"
 	if p.Effect == effectFree || p.Effect == effectDrop {
@@ -189,7 +189,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 		return
 	}
 	pointer := f.kinds.kindOf(a.Type()) == untracked && len(b.refs) > 0
-	if !pointer || p.Effect != effectUnknown { // the address of a variable may be for writing to it
+	if !pointer || p.Effect != effectUnknown { // the variable's address may be passed for the callee to write to it
 		f.look(s, binding{refs: b.refs}, pos, how)
 	}
 	if len(b.views) > 0 {
@@ -203,7 +203,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 		if f.kinds.kindOf(a.Type()) != handle {
 			return
 		}
-		// The element itself is followed on.
+		// The element itself is still tracked.
 		delete(s.vals, slot{a, -1})
 		if b = f.firstSeen(s, a, pos); b.empty() {
 			return
@@ -222,10 +222,10 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 		}
 		if fn := callee(c); fn == nil || f.kinds.primitive(fn) == nil {
 			if p.Effect == effectTake {
-				f.dropViews(s, b.refs) // who took it may keep the memory, and say so
+				f.dropViews(s, b.refs) // the callee may keep the memory, as its comment may say
 			}
 		} else if p.When != always && v != nil && ignored(resultOf(v, 0)) && f.inTest(pos) {
-			return // a test that looks at the outcome alone expects that nothing happens
+			return // a test that checks the result alone expects that nothing was taken
 		}
 		if p.When != always {
 			f.giveIf(s, b, p, v, pos, name)
@@ -252,7 +252,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.V
 	}
 }
 
-// viewArgument is bytes passed to a function: a use, and for some functions a write.
+// viewArgument handles bytes passed to a function: a use, and for some functions a write.
 func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, p param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := callee(c)

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// This file is function literals: what they capture, and when they run.
+// This file handles function literals: what they capture, and when they run.
 
-// closure is a function literal with the variables that it captures. One that is only called or
-// deferred here is looked at there; any other may run at any time.
+// closure handles a function literal with the variables that it captures. One that is only called or deferred
+// in this function is analysed here; any other may run at any time.
 func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 	delete(s.vals, slot{mc, -1})
 	fn := mc.Fn.(*ssa.Function)
@@ -64,8 +64,8 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 	}
 }
 
-// captured is the views in a variable that a function literal captures. What lies in one that the literal
-// changes is not followed any further.
+// captured returns the views in a variable that a function literal captures. A variable that the literal
+// changes is not tracked any further.
 func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
 	p, ok := f.placeOf(b)
 	if !ok {
@@ -78,7 +78,7 @@ func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
 	return f.viewsIn(s, p)
 }
 
-// dropViewsIn stops following the views that lie at a place.
+// dropViewsIn stops tracking the views stored at a place.
 func (f *flow) dropViewsIn(s *state, p place) {
 	for q, b := range s.places {
 		if q.within(p) && len(b.views) > 0 {
@@ -106,11 +106,11 @@ func isYield(fn *ssa.Function) bool {
 	return fn.Synthetic != "" && fn.Syntax() != nil && fn.Parent() != nil
 }
 
-// isMethodValue reports whether a function is what a method value calls.
+// isMethodValue reports whether a function is the wrapper of a method value.
 func isMethodValue(fn *ssa.Function) bool { return fn.Synthetic != "" && fn.Syntax() == nil }
 
-// looksOnly reports whether a literal does no more with a captured pointer to a container than
-// looking at it or putting something in.
+// looksOnly reports whether a literal only reads from a captured pointer to a container, or adds to the
+// container.
 func (f *flow) looksOnly(v *ssa.FreeVar) bool {
 	used := false
 	for _, u := range *v.Referrers() {
@@ -135,7 +135,7 @@ func (f *flow) looksOnly(v *ssa.FreeVar) bool {
 	return used
 }
 
-// onlySpawned reports whether a closure is the body of a goroutine and nothing else.
+// onlySpawned reports whether a closure is only used as the body of a goroutine.
 func onlySpawned(mc *ssa.MakeClosure) bool {
 	for _, u := range *mc.Referrers() {
 		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
@@ -145,7 +145,7 @@ func onlySpawned(mc *ssa.MakeClosure) bool {
 	return true
 }
 
-// onlyCalled reports whether a closure is called or deferred and nothing else.
+// onlyCalled reports whether a closure is only called or deferred.
 func onlyCalled(mc *ssa.MakeClosure) bool {
 	for _, u := range *mc.Referrers() {
 		switch u := u.(type) {

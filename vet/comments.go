@@ -9,9 +9,9 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// declarations reads what doc comments say of functions and of the methods of interfaces, lets
-// implementations inherit from the latter, and reports exported functions that take a Buffer and do
-// not say whose it is then.
+// declarations reads the contracts in doc comments of functions and of interfaces' methods, lets
+// implementations inherit the latter, and reports exported functions that take a Buffer without saying who
+// owns it then.
 func (c *checker) declarations() {
 	docs := map[*types.Func]*ast.CommentGroup{}
 	names := map[*types.Func]*ast.Ident{}
@@ -102,8 +102,8 @@ func (c *checker) inherit(fns []*types.Func) {
 	}
 }
 
-// interfaces lists the interfaces of this package and of those it imports that have a method to
-// which a reference can be given.
+// interfaces lists the interfaces of this package and of those it imports that have a method with a parameter
+// that can hold a reference.
 func (c *checker) interfaces() []*types.Interface {
 	var list []*types.Interface
 	for _, pkg := range append([]*types.Package{c.pass.Pkg}, c.pass.Pkg.Imports()...) {
@@ -167,7 +167,7 @@ func (c *checker) missing(fn *types.Func, id *ast.Ident) {
 	}
 }
 
-// shortly qualifies the names of types as source does.
+// shortly qualifies the names of types as source code does.
 func (c *checker) shortly(p *types.Package) string {
 	if p == c.pass.Pkg {
 		return ""

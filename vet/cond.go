@@ -10,14 +10,14 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// This file is what branches teach: conditions have a name (a key) that is equal for equal
-// conditions, so that the second test of the same error goes the way of the first.
+// This file handles conditions of branches. Equal conditions have the same key, so that the second test of
+// the same error takes the branch of the first.
 
-// truth is what a condition turned out to be.
+// truth is the value of a condition.
 type truth = bool
 
-// condition is a key and whether the branch taken on true means that it holds. subjects are the
-// values whose redefinition ends what is known of it.
+// condition is a key and whether the branch taken on true means that it holds. subjects are the values whose
+// redefinition invalidates it.
 type condition struct {
 	key      string
 	positive bool
@@ -109,7 +109,7 @@ func isInt(v ssa.Value, n int64) bool {
 	return exact && i == n
 }
 
-// canon names a value so that values that are equal as far as this function can tell have one name:
+// canon names a value so that values that are equal, as far as the analysis can tell, have the same name:
 // loads of one variable, lengths of one slice.
 func (f *flow) canon(v ssa.Value) string {
 	switch v := v.(type) {
@@ -139,7 +139,7 @@ func (f *flow) canon(v ssa.Value) string {
 	return strconv.Itoa(f.number(v))
 }
 
-// subjects are the values that a name depends on.
+// subjects are the values on which a name depends.
 func (f *flow) subjects(v ssa.Value) []ssa.Value {
 	switch w := v.(type) {
 	case *ssa.Const:
@@ -165,7 +165,7 @@ func (f *flow) subjects(v ssa.Value) []ssa.Value {
 	return []ssa.Value{v}
 }
 
-// root follows aliases of a condition.
+// root resolves aliases of a condition.
 func (s *state) root(key string) string {
 	for range 8 {
 		next, ok := s.alias[key]
@@ -177,7 +177,7 @@ func (s *state) root(key string) string {
 	return key
 }
 
-// learned returns what is known of a condition.
+// learned returns the known value of a condition.
 func (s *state) learned(key string) (value, ok bool) {
 	if value, ok = s.facts[key]; ok {
 		return value, ok
@@ -186,7 +186,7 @@ func (s *state) learned(key string) (value, ok bool) {
 	return value, ok
 }
 
-// learn notes that a condition holds or not, and decides what depended on it.
+// learn records that a condition holds or not, and resolves the states that depend on it.
 func (s *state) learn(key string, value truth) {
 	s.facts[key] = value
 	if r := s.root(key); r != key {
@@ -221,7 +221,7 @@ func (s *state) resolve(key string, value truth) {
 	}
 }
 
-// replace binds to another ref what was bound to one.
+// replace rebinds everything bound to from to to.
 func (s *state) replace(from, to *ref) {
 	for v, b := range s.vals {
 		if b.has(from) {
@@ -235,7 +235,7 @@ func (s *state) replace(from, to *ref) {
 	}
 }
 
-// constant returns what a value of the function always is, for the condition of the same name.
+// constantFact returns the constant truth of a value, for the condition of the same name.
 func (f *flow) constantFact(v ssa.Value) (key string, value, ok bool) {
 	switch v := v.(type) {
 	case *ssa.Const:
@@ -262,7 +262,7 @@ func (f *flow) constantFact(v ssa.Value) (key string, value, ok bool) {
 
 func (c *contract) nonNil() bool { return c != nil && c.NonNil }
 
-// factKey is the condition that a bool, an error or a pointer is itself.
+// factKey is the condition that a bool, an error or a pointer itself is.
 func (f *flow) factKey(v ssa.Value) string {
 	if isBool(v.Type()) {
 		c := f.condition(v)
@@ -289,8 +289,8 @@ func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
 	return s.learned("nil(" + f.canon(v) + ")")
 }
 
-// implied learns what a branch says beyond its condition: a value that equals a sentinel error, or
-// that errors.Is found to be one, is not nil; a Buffer found to be zero or empty is nothing to free.
+// implied learns the consequences of a branch beyond its condition: a value that equals a sentinel error, or
+// for which errors.Is is true, is not nil; a Buffer that is zero or empty has nothing to free.
 func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 	for {
 		not, ok := v.(*ssa.UnOp)
@@ -360,11 +360,11 @@ func (f *flow) implied(s *state, v ssa.Value, taken truth) {
 	}
 }
 
-// byLength marks what was found to have the length 0. That is taken for nothing to free, though an empty
-// reference may hold memory.
+// byLength marks a reference whose length was found to be 0. It is taken to have nothing to free, although an
+// empty reference may hold memory.
 const byLength = "\x00length"
 
-// nothingIn notes that a handle or container was found empty.
+// nothingIn records that a handle or container was found empty.
 func (f *flow) nothingIn(s *state, v ssa.Value, by string) {
 	if v == nil {
 		return
@@ -380,7 +380,7 @@ func (f *flow) nothingIn(s *state, v ssa.Value, by string) {
 	}
 }
 
-// gotNothing notes that a length was 0: what Get returned for it is the zero Buffer.
+// gotNothing records that a length was 0, for which Get returns the zero Buffer.
 func (f *flow) gotNothing(s *state, n ssa.Value) {
 	for r, l := range s.lives {
 		call, ok := r.site.(*ssa.Call)

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// effect says what a call does to an argument that holds a reference.
+// effect is the effect of a call on an argument that holds a reference.
 type effect uint8
 
 const (
-	effectUnknown  effect = iota // nothing is known: the reference is not tracked any further
-	effectNone                   // allowed even when the reference has ended
-	effectBorrow                 // used for the call only
+	effectUnknown  effect = iota // unknown: the reference is not tracked any further
+	effectNone                   // allowed even after the reference has ended
+	effectBorrow                 // used during the call only
 	effectTake                   // ownership moves to the callee
-	effectFree                   // as effectTake; the callee's whole purpose
+	effectFree                   // as effectTake; freeing is the callee's purpose
 	effectFill                   // a container may hold references afterwards
-	effectEmpty                  // a container holds nothing afterwards
-	effectDrop                   // a container is emptied and views of it end
-	effectDrain                  // some bytes leave a container: it may be empty afterwards
-	effectSend                   // as effectTake, through a channel, by which it may come back
-	effectKeep                   // bytes, or a function that may lead to some, are stored beyond the call
-	effectFillLeaf               // the one reference in a struct may be there afterwards, for the caller to free
+	effectEmpty                  // a container holds no references afterwards
+	effectDrop                   // a container is emptied and its views end
+	effectDrain                  // some bytes are removed from a container: it may be empty afterwards
+	effectSend                   // as effectTake, through a channel, by which it may be returned
+	effectKeep                   // bytes, or a function that may lead to bytes, are stored beyond the call
+	effectFillLeaf               // the only reference in a struct may be set afterwards, for the caller to free
 )
 
 func (e effect) String() string {
 	return [...]string{"unknown", "ignores", "borrows", "takes", "frees", "fills", "empties", "drops", "drains", "sends", "keeps", "fills a field"}[e]
 }
 
-// when says for which outcome of a call an effect or result holds.
+// when says for which result of a call an effect or result holds.
 type when uint8
 
 const (
@@ -39,38 +39,38 @@ const (
 	ifOwnNil      // the field At of the result itself, an error, is nil
 )
 
-// source says what a result is.
+// source says where a result comes from.
 type source uint8
 
 const (
 	resultUnknown  source = iota
-	resultOwned           // a reference for the caller to free
-	resultSame            // a reference that the argument Of was, when When holds; the argument itself otherwise
-	resultBorrowed        // a reference that is not the caller's
-	resultMaybe           // a reference to free, or none, for reasons that are not seen
+	resultOwned           // a reference that the caller must free
+	resultSame            // the reference of argument Of, when When holds; otherwise the argument keeps it
+	resultBorrowed        // a reference that the caller does not own
+	resultMaybe           // a reference to free, or none, for unknown reasons
 	resultView            // bytes of the argument Of
-	resultLoan            // bytes of the argument Of, which end when its next method is called
+	resultLoan            // bytes of the argument Of, valid until its next method is called
 	resultCleaned         // a reference that is freed when the test ends
-	resultHolder          // a pointer to a container of the caller's, empty
-	resultHolding         // a pointer to a container of the caller's that is to be freed
+	resultHolder          // a pointer to an empty container that the caller owns
+	resultHolding         // a pointer to a container that the caller owns and must free
 )
 
 type param struct {
 	Effect effect
 	When   when
-	At     int8 // the result that When is about
+	At     int8 // the result to which When applies
 }
 
 type result struct {
 	Source source
 	When   when
-	At     int8 // the result, or the field, that When is about
+	At     int8 // the result, or the field, to which When applies
 	Of     int8 // an argument; the receiver is argument 0
 	Inside bool // of a view: the result is not the bytes, but leads to them
 	Shared bool // shares the memory of argument Of
 }
 
-// contract is what a call does with references. Arguments are numbered as in package ssa: the
+// contract describes the effects of a call on references. Arguments are numbered as in package ssa: the
 // receiver first. It is exported between packages as a fact.
 type contract struct {
 	Params  []param
@@ -79,12 +79,11 @@ type contract struct {
 	NoReturn bool
 	// NilErr has bit i set if argument i, an error, is nil when the function has returned.
 	NilErr uint64
-	// Recovers is set for a function that recovers from panics: what is passed to it to be called may
-	// be meant to panic.
+	// Recovers is set for a function that recovers from panics: a function passed to it may panic on purpose.
 	Recovers bool
 	// NonNil is set if the last result, an error, is never nil.
 	NonNil bool
-	// Declared has bit i set if the doc comment names argument i's effect.
+	// Declared has bit i set if the doc comment states argument i's effect.
 	Declared uint64
 }
 
@@ -124,7 +123,7 @@ func (c *contract) result(i int) result {
 	return c.Results[i]
 }
 
-// says reports whether the contract is worth exporting.
+// says reports whether the contract contains anything to export.
 func (c *contract) says() bool {
 	if c.NoReturn || c.NilErr != 0 || c.NonNil || c.Recovers {
 		return true
@@ -160,8 +159,8 @@ type outcome struct {
 	at   int8
 }
 
-// okResult is the result of the name ok, a bool: where there is one, it tells if there is a reference, even if
-// there is an error, too.
+// okResult is the result of the name ok, a bool: if there is one, it says whether there is a reference, even
+// if there is an error, too.
 func okResult(sig *types.Signature) (at int8, ok bool) {
 	for i := range sig.Results().Len() {
 		if v := sig.Results().At(i); v.Name() == "ok" && isBool(v.Type()) {
@@ -171,8 +170,8 @@ func okResult(sig *types.Signature) (at int8, ok bool) {
 	return 0, false
 }
 
-// outcomes lists the results of sig that tell success from failure: errors first, as rule 4 is about
-// them.
+// outcomes lists the results of sig that distinguish success from failure: errors first, since rule 4 is
+// about them.
 func outcomes(sig *types.Signature) []outcome {
 	var list []outcome
 	for i := sig.Results().Len() - 1; i >= 0; i-- {

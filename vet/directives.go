@@ -10,13 +10,13 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// A directive is a comment that allows what would be reported:
+// A directive is a comment that allows what would otherwise be reported:
 //
 //	//tarn:owned <why>            the reference taken on this line is freed where the analyser cannot see it
 //	//tarn:allow <kinds> <why>    findings of these kinds (leak, use, ...; comma-separated, or "all")
 //
-// It counts for its own line and the next; in the doc comment of a function, for the function; before
-// the package clause, for the file. It needs a reason, and must allow something.
+// It applies to its own line and the next; in the doc comment of a function, to the function; before the
+// package clause, to the file. It needs a reason, and must allow at least one finding.
 type note struct {
 	pos        token.Pos
 	file       string
@@ -80,7 +80,7 @@ func readDirectives(pass *analysis.Pass) *directives {
 // parseDirective returns nil for any other comment.
 func parseDirective(text string) *note {
 	if i := strings.Index(text[2:], " //"); i >= 0 {
-		text = text[:i+2] // another comment on the line
+		text = text[:i+2] // another comment follows on the line
 	}
 	switch {
 	case strings.HasPrefix(text, ownedPrefix):
@@ -123,7 +123,7 @@ func (d *directives) allow(fset *token.FileSet, kind mistake, at ...token.Pos) b
 	return found
 }
 
-// unused reports directives that say too little or allow nothing.
+// unused reports directives without a reason and those that allow nothing.
 func (d *directives) unused(pass *analysis.Pass) {
 	for _, n := range d.list {
 		text := n.incomplete

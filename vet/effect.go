@@ -1,6 +1,6 @@
 package vet
 
-// This file is what a call does to the references that it is given.
+// This file applies the effects of a call to the references in its arguments.
 
 import (
 	"go/token"
@@ -30,7 +30,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 			s.lives[r] = life{st: freed, pos: pos, with: l.with, changes: l.changes, deferer: f.deferring}
 			f.unshare(s, r)
 		case void:
-			if r.kind == handle && l.by == byLength { // it may be a reference, and that ends
+			if r.kind == handle && l.by == byLength { // it may be a reference, which ends
 				s.lives[r] = life{st: freed, pos: pos, deferer: f.deferring}
 			}
 		case unknown:
@@ -60,7 +60,7 @@ func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 	}
 }
 
-// reportLent reports that a reference is freed or given away which is not this function's to free.
+// reportLent reports that a reference is freed or given away that this function does not own.
 func (f *flow) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
 	if l.by == whenTestEnds {
 		f.report(s, double, r, pos, to)
@@ -70,7 +70,7 @@ func (f *flow) reportLent(s *state, r *ref, l life, pos token.Pos, to string) {
 	s.forget(r)
 }
 
-// mayReturn notes that references were given to a goroutine that may hand them back.
+// mayReturn records that references were given to a goroutine that may return them.
 func (f *flow) mayReturn(s *state, b binding) {
 	for _, r := range b.refs {
 		if l := s.lives[r]; l.st == given {
@@ -80,7 +80,7 @@ func (f *flow) mayReturn(s *state, b binding) {
 	}
 }
 
-// found notes that a reference of unknown origin is one: it was looked into.
+// found records that a reference of unknown origin exists: its content was used.
 func (f *flow) found(s *state, b binding) {
 	if b.part || len(b.refs) != 1 || b.refs[0].kind != handle {
 		return
@@ -91,7 +91,7 @@ func (f *flow) found(s *state, b binding) {
 	}
 }
 
-// unshare notes that r shares memory with no other ref any more.
+// unshare records that r shares memory with no other ref any more.
 func (f *flow) unshare(s *state, r *ref) {
 	for o, l := range s.lives {
 		if i := slices.Index(l.with, r.id); i >= 0 {
@@ -101,7 +101,7 @@ func (f *flow) unshare(s *state, r *ref) {
 	}
 }
 
-// giveIf moves references if the call turns out to have succeeded.
+// giveIf moves references if the call succeeded, which a later condition decides.
 func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, to string) {
 	key, ok := f.outcome(v, p.When, p.At)
 	for _, r := range b.refs {
@@ -109,7 +109,7 @@ func (f *flow) giveIf(s *state, b binding, p param, v ssa.Value, pos token.Pos, 
 		if l.st != held && l.st != foreign && l.st != lent {
 			continue
 		}
-		if !ok && l.key == "" && p.When == ifTrue { // who ignores the outcome relies on it
+		if !ok && l.key == "" && p.When == ifTrue { // a caller that ignores the result relies on it
 			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with}
 			continue
 		}
@@ -146,7 +146,7 @@ func (f *flow) fill(s *state, b binding, pos token.Pos) {
 	}
 }
 
-// outlet is a pointer to a variable passed to a function that may put a reference there.
+// outlet handles a pointer to a variable passed to a function that may store a reference there.
 func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos token.Pos) {
 	at, ok := f.placeOf(a)
 	leaf, only := "", false
@@ -183,7 +183,8 @@ func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos 
 	s.places[in] = binding{refs: []*ref{r}}
 }
 
-// perhaps makes a fill depend on the error of the function that filled: with one, there may be nothing.
+// perhaps makes a fill depend on the error of the function that filled: with an error there may be no
+// reference.
 func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
 	for _, r := range b.refs {
 		l := s.lives[r]
@@ -206,13 +207,13 @@ func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos tok
 	}
 }
 
-// empty is what a call does that takes what a pointer leads to.
+// empty handles a call that takes the references to which a pointer leads.
 func (f *flow) empty(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
 	p.Effect = effectDrop
 	f.drained(s, b, p, v, pos)
 }
 
-// drained takes something out of a container, or all.
+// drained removes some bytes from a container, or all.
 func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos) {
 	f.notMoved(s, b, pos)
 	for _, r := range b.refs {
@@ -225,7 +226,7 @@ func (f *flow) drained(s *state, b binding, p param, v ssa.Value, pos token.Pos)
 		}
 		switch {
 		case p.Effect == effectDrain:
-			// How much is left is not followed.
+			// The remaining length is not tracked.
 			if l.st == held {
 				l.st = unknown
 			}

@@ -15,8 +15,8 @@ type field struct {
 	index int
 }
 
-// fieldOf is the field that an instruction leads to, if only this package can: the type or the field is
-// not exported.
+// fieldOf is the field that an instruction addresses, if only this package can address it: the type or the
+// field is not exported.
 func (c *checker) fieldOf(x types.Type, index int) (field, *types.Var, bool) {
 	named := namedOf(x)
 	if named == nil {
@@ -34,7 +34,7 @@ func (c *checker) fieldOf(x types.Type, index int) (field, *types.Var, bool) {
 	return field{owner, index}, v, true
 }
 
-// put notes that the function puts a reference of its own into a field.
+// put records that the function stores its own reference in a field.
 func (f *flow) put(addr ssa.Value, pos token.Pos) {
 	at, ok := addr.(*ssa.FieldAddr)
 	if !ok || f.quiet {
@@ -49,8 +49,8 @@ func (f *flow) put(addr ssa.Value, pos token.Pos) {
 	}
 }
 
-// unfreed reports the fields that references are put into, and out of which no function of the package
-// frees or gives one away.
+// unfreed reports the fields in which references are stored and from which no function of the package frees
+// or gives one away.
 func (c *checker) unfreed(fns []*ssa.Function) {
 	if len(c.filled) == 0 {
 		return
@@ -59,7 +59,7 @@ func (c *checker) unfreed(fns []*ssa.Function) {
 	f := &flow{checker: c}
 	for _, fn := range fns {
 		if len(fn.Blocks) == 0 {
-			return // not Go, or left out: it may do so
+			return // not Go, or not analysed: it may do so
 		}
 		for _, b := range fn.Blocks {
 			for _, instr := range b.Instrs {

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// Bounds of the search through one function. Beyond them paths are left out, which misses
-// mistakes and reports none that are not there.
+// Limits of the search through one function. Paths beyond them are left out, which misses mistakes but causes
+// no false reports.
 const (
 	maxVisits      = 6000 // of all blocks together
 	maxBlockStates = 160  // of one block
 )
 
-// flow follows references through one function, path by path.
+// flow tracks references through one function, path by path.
 type flow struct {
 	*checker
 	fn      *ssa.Function
 	numbers map[ssa.Value]int
 	refs    map[any]*ref
 	live    []map[ssa.Value]bool // values used in or after a block, by its index
-	tests   []map[string]bool    // conditions looked at in or after a block
+	tests   []map[string]bool    // conditions tested in or after a block
 	kills   map[ssa.Value][]string
-	back    map[[2]int]bool // edges to a block that dominates
-	entry   *contract       // what is declared of the parameters
+	back    map[[2]int]bool // edges to a dominating block
+	entry   *contract       // the declared contract of the parameters
 	exits   []exit
 	visits  int
 	cut     bool // not all paths were followed
@@ -35,14 +35,14 @@ type flow struct {
 	returns bool // a path reaches a return
 	// now is the instruction that runs; deferring the defer statement whose call runs.
 	now, deferring token.Pos
-	pointers       map[ssa.Value]int  // that are roots of places
+	pointers       map[ssa.Value]int  // values that are roots of places
 	strays         map[ssa.Value]bool // roots of places whose content is freed or given away after it was forgotten
 	takesOut       *bool              // see emptied
 	loops          *bool              // see loopsOver
-	frees          map[token.Pos]bool // calls of Free, and whether one of them had something to free
+	frees          map[token.Pos]bool // calls of Free, and whether one path had something to free
 }
 
-// exit is one way out of the function.
+// exit is one exit from the function.
 type exit struct {
 	s    *state
 	ret  *ssa.Return
@@ -101,7 +101,7 @@ func (c *checker) newFlow(fn *ssa.Function, entry *contract) *flow {
 	return f
 }
 
-// liveness finds the values that each block or one after it uses.
+// liveness computes the values that each block or one after it uses.
 func (f *flow) liveness() {
 	f.live = make([]map[ssa.Value]bool, len(f.fn.Blocks))
 	for i := range f.live {
@@ -151,8 +151,8 @@ func (f *flow) liveness() {
 	}
 }
 
-// conditions finds which conditions each block or one after it tests, and which values end what
-// is known of them.
+// conditions computes the conditions that each block or one after it tests, and the values whose redefinition
+// invalidates them.
 func (f *flow) conditions() {
 	f.tests = make([]map[string]bool, len(f.fn.Blocks))
 	note := func(at map[string]bool, key string, subjects []ssa.Value) {
@@ -239,7 +239,7 @@ func (f *flow) run() {
 	}
 }
 
-// block runs the instructions of b on s and returns what comes next, the likelier last.
+// block runs the instructions of b on s and returns the next blocks, the likelier last.
 func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
 	for _, instr := range b.Instrs {
 		if pos := instr.Pos(); pos.IsValid() {
@@ -274,7 +274,7 @@ func (f *flow) block(b *ssa.BasicBlock, s *state) []visit {
 	return nil
 }
 
-// redefine forgets the memory that an earlier value of v led to.
+// redefine forgets the memory to which an earlier value of v led.
 func (f *flow) redefine(s *state, v ssa.Value) {
 	if _, ok := v.(*ssa.Alloc); ok {
 		return
@@ -321,7 +321,7 @@ func (f *flow) branch(b *ssa.BasicBlock, s *state, instr *ssa.If) []visit {
 func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	if f.back[[2]int{from.Index, to.Index}] {
 		clear(s.mapped)
-		// What was loaded from memory may have changed when the loop comes round.
+		// Values loaded from memory may have changed in the next iteration of the loop.
 		for k := range s.facts {
 			if strings.Contains(k, "*") || strings.Contains(k, "Unique(") || strings.Contains(k, "room(") {
 				delete(s.facts, k)
@@ -366,7 +366,7 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 			delete(s.facts, key)
 			delete(s.alias, key)
 		}
-		// What is an alias of this phi's former value is so no more.
+		// Aliases of this phi's former value are invalid now.
 		own := f.factKey(c.phi)
 		for k, v := range s.alias {
 			if v == own {
@@ -394,7 +394,7 @@ func (f *flow) edge(s *state, from, to *ssa.BasicBlock) *state {
 	return s
 }
 
-// carry lets comparisons that are known of a value be known of the phi that takes it on.
+// carry applies the comparisons known of a value to the phi that takes it.
 func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[string]bool) {
 	old, now := f.canon(from), f.canon(to)
 	for k, v := range s.facts {
@@ -413,7 +413,7 @@ func (f *flow) carry(s *state, from ssa.Value, to *ssa.Phi, carried map[string]b
 	}
 }
 
-// prune drops what can make no difference any more, so that paths meet.
+// prune drops state that has no effect any more, so that paths merge.
 func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 	live := f.live[b.Index]
 	phis := map[ssa.Value]bool{}
@@ -464,7 +464,7 @@ func (f *flow) prune(s *state, b *ssa.BasicBlock) {
 	}
 }
 
-// viewed reports whether bytes of r are still to be seen, or r matters to another ref.
+// viewed reports whether bytes of r are still visible, or r matters to another ref.
 func (s *state) viewed(r *ref) bool {
 	for _, b := range s.vals {
 		for _, v := range b.views {
@@ -503,7 +503,7 @@ func (f *flow) enter(s *state) {
 		case e.Effect == effectTake && e.When == always && k != untracked:
 			l.st = held
 		case e.Effect == effectEmpty && e.When == always && k == untracked && !f.inTarn():
-			l.st = held // what it points to
+			l.st = held // the memory that it points to
 		case e.Effect == effectBorrow && k != untracked:
 			l.st = lent
 		}
@@ -517,7 +517,7 @@ func (f *flow) enter(s *state) {
 	}
 }
 
-// placeOf names the memory that a pointer leads to.
+// placeOf names the memory to which a pointer leads.
 func (f *flow) placeOf(v ssa.Value) (place, bool) {
 	switch v := v.(type) {
 	case *ssa.FieldAddr:

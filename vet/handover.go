@@ -1,6 +1,6 @@
 package vet
 
-// This file is what leaves the function without a call: through channels and into maps.
+// This file handles references that leave the function without a call: through channels and into maps.
 
 import (
 	"go/token"
@@ -8,11 +8,11 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// throughChannel is by what a reference was given away that was sent.
+// throughChannel is the reason in life.by of a reference that was sent.
 const throughChannel = "\x00send"
 
-// send is a send statement: it gives a reference away, until the goroutines have synchronized and it may have
-// come back.
+// send handles a send statement: it gives a reference away, until the goroutines have synchronized and it may
+// have been returned.
 func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
 	f.signalled(s)
 	b := f.reaching(s, v)
@@ -30,7 +30,7 @@ func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
 func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 	key, value := f.reaching(s, m.Key), f.reaching(s, m.Value)
 	if made, ok := m.Map.(*ssa.MakeMap); ok {
-		// Of this function, as far as it is not stored itself.
+		// The reference is still this function's, unless the map itself is stored.
 		at := slot{made, -1}
 		s.vals[at] = s.vals[at].join(binding{views: inside(value.views)})
 		value.views = nil
@@ -47,8 +47,8 @@ func (f *flow) intoMap(s *state, m *ssa.MapUpdate) {
 	f.escapePointer(s, m.Value)
 }
 
-// replaced reports a reference that this function put into a map and puts another one in the place of, where nothing
-// can have taken it out in between.
+// replaced reports a reference that this function stored in a map and overwrites with another one, when no code can
+// have removed it in between.
 func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
 	at := f.canon(m.Map) + "[" + f.canon(m.Key) + "]"
 	if old := s.mapped[at]; old != nil {
@@ -60,11 +60,11 @@ func (f *flow) replaced(s *state, m *ssa.MapUpdate, value binding) {
 	}
 }
 
-// whenTestEnds is by what a reference is freed that was given to Cleanup of a testing.TB.
+// whenTestEnds is the reason in life.by of a reference whose Free was passed to Cleanup of a testing.TB.
 const whenTestEnds = "\x00cleanup"
 
-// cleanedUp notes that a method value or function literal frees the reference that it captured when the test ends:
-// until then it may be used, but not freed. It reports false when that is not all that is done with it.
+// cleanedUp records that a method value or function literal frees the reference that it captured when the test
+// ends: until then it may be used, but not freed. It returns false when the literal does anything else with it.
 func (f *flow) cleanedUp(s *state, mc *ssa.MakeClosure, b ssa.Value, refs binding) bool {
 	fn := mc.Fn.(*ssa.Function)
 	if isMethodValue(fn) {
@@ -104,8 +104,8 @@ func assignedOnce(v ssa.Value) bool {
 	return stores == 1
 }
 
-// withError reports references that are returned together with an error that is not nil: callers free nothing
-// then (rule 4).
+// withError reports references that are returned together with a non-nil error: callers free nothing then
+// (rule 4).
 func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 	sig := f.fn.Signature
 	n := sig.Results().Len()
@@ -113,7 +113,7 @@ func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 		return
 	}
 	if _, ok := okResult(sig); ok {
-		return // it tells
+		return // it says whether there is a reference
 	}
 	if null, known := f.valueOf(s, ret.Results[n-1]); !known || null {
 		return

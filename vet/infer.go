@@ -7,7 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// infer reads off what a function does with its arguments and results on all its paths.
+// infer derives the function's effects on its arguments and results from all its paths.
 func (f *flow) infer() *contract {
 	sig := f.fn.Signature
 	nFree := len(f.fn.FreeVars)
@@ -110,7 +110,7 @@ func (f *flow) everyExit(holds func(exit) bool) bool {
 	return len(f.exits) > 0
 }
 
-// gone says what became of a ref by an exit: given up, kept by the caller, or unknown.
+// gone returns the state of a ref at an exit: given up, kept by the caller, or unknown.
 func (e exit) gone(r *ref) (done, kept bool) {
 	for _, b := range e.args {
 		if b.has(r) && !b.part {
@@ -199,7 +199,7 @@ func (f *flow) dependent(r *ref, o outcome) (param, bool) {
 	return param{}, false
 }
 
-// inferPointer says what becomes of what a pointer leads to.
+// inferPointer infers the effect on the memory to which a pointer leads.
 func (f *flow) inferPointer(v ssa.Value) param {
 	var r *ref
 	for key, known := range f.refs {
@@ -225,13 +225,13 @@ func (f *flow) inferPointer(v ssa.Value) param {
 			}
 			if leaf, only := f.kinds.onlyLeaf(f.typeAt(p)); only && leaf != "" {
 				if _, ok := e.s.places[place{p.root, p.path + leaf}]; ok {
-					continue // it tells what became of the whole
+					continue // the state of the whole is known
 				}
 			}
 			for _, q := range b.refs {
 				l := e.s.lives[q]
 				if q.param < 0 && q.site != nil || l.key != "" {
-					return param{} // something else lies there now
+					return param{} // another value is stored there now
 				}
 				filled = filled || l.filled
 				switch l.st {
@@ -250,7 +250,7 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		if r != nil {
 			switch b, ok := e.s.places[root]; {
 			case !ok && !e.s.lost[root]:
-				freedAll = false // this path does not come to it
+				freedAll = false // this path does not reach it
 			case !ok, !b.has(r):
 				return param{}
 			}
@@ -270,8 +270,8 @@ func (f *flow) inferPointer(v ssa.Value) param {
 	return param{}
 }
 
-// fillsLeaf reports whether the function leaves a reference of its own in the one field of what v points to
-// that can hold one, and v goes nowhere else.
+// fillsLeaf reports whether the function stores its own reference in the only field of v's struct that can
+// hold one, and v is used for nothing else.
 func (f *flow) fillsLeaf(v ssa.Value) bool {
 	leaf, only := f.kinds.onlyLeaf(v.Type().Underlying().(*types.Pointer).Elem())
 	if !only || f.leaks(v) {
@@ -293,18 +293,18 @@ func (f *flow) fillsLeaf(v ssa.Value) bool {
 	return filled
 }
 
-// stored reports whether the function writes fields that hold references in what v points to.
+// stored reports whether the function writes fields that hold references in v's struct.
 func (f *flow) stored(v ssa.Value) bool { return f.anyUse(v, ofContent) }
 
-// leaks reports whether the pointer v itself goes where this function does not see it.
+// leaks reports whether the pointer v itself is stored or passed where this function cannot track it.
 func (f *flow) leaks(v ssa.Value) bool { return f.anyUse(v, ofPointer) }
 
-// useOf says which uses of a pointer are asked for.
+// useOf selects uses of a pointer.
 type useOf uint8
 
 const (
-	ofContent useOf = iota // stores to what it leads to
-	ofPointer              // places where the pointer itself goes
+	ofContent useOf = iota // stores to the memory it points to
+	ofPointer              // places where the pointer itself is stored or passed
 )
 
 func (f *flow) anyUse(v ssa.Value, of useOf) bool {
@@ -354,7 +354,7 @@ func (f *flow) anyUse(v ssa.Value, of useOf) bool {
 	return walk(v)
 }
 
-// inferResult says whether the caller gets a reference to free, and when.
+// inferResult infers whether the caller gets a reference to free, and when.
 func (f *flow) inferResult(i int) result {
 	if f.kinds.kindOf(f.fn.Signature.Results().At(i).Type()) == untracked {
 		return result{}
@@ -397,7 +397,8 @@ func (f *flow) inferResult(i int) result {
 	return result{Source: resultMaybe}
 }
 
-// returned says what a result is at one exit: held, void, lent if it is freed when the test ends, or unknown.
+// returned is the status of a result at one exit: held, void, lent if it is freed when the test ends, or
+// unknown.
 func (f *flow) returned(e exit, i int) status {
 	b := e.args[i]
 	if b.part || len(b.views) > 0 {
@@ -431,7 +432,7 @@ func (f *flow) returned(e exit, i int) status {
 	return st
 }
 
-// explains reports whether at an exit the outcome o tells if the result i is a reference.
+// explains reports whether, at an exit, the outcome o says if the result i is a reference.
 func (f *flow) explains(e exit, i int, o outcome) bool {
 	v := e.ret.Results[o.at]
 	value, known := f.valueOf(e.s, v)
@@ -446,7 +447,7 @@ func (f *flow) explains(e exit, i int, o outcome) bool {
 	return !known && o.when == ifTrue || known && value || !known && o.when == ifNil
 }
 
-// zeroLoad reports whether a result is a local variable with nothing in it.
+// zeroLoad reports whether a result is a local variable with its zero value.
 func (f *flow) zeroLoad(e exit, v ssa.Value) bool {
 	u, ok := v.(*ssa.UnOp)
 	if !ok {

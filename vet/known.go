@@ -2,7 +2,7 @@ package vet
 
 import "go/types"
 
-// This file is what the analyser knows of package tarn without looking: the primitives, whose bodies are the
+// This file lists the analyser's built-in contracts of package tarn: the primitives, whose bodies are the
 // implementation of references.
 
 var (
@@ -23,8 +23,8 @@ func on(e effect, results ...result) *contract {
 	return &contract{Params: []param{{Effect: e}}, Results: results}
 }
 
-// primitives are methods and functions of package tarn: "Type.Method" or "Func". What is not here
-// is read from doc comments and bodies like everybody's.
+// primitives are methods and functions of package tarn: "Type.Method" or "Func". Others are read from doc
+// comments and bodies, as in any package.
 var primitives = map[string]*contract{
 	"Buffer.Free":     on(effectFree),
 	"Buffer.Ref":      on(effectBorrow, result{Source: resultOwned, Shared: true}),
@@ -37,7 +37,7 @@ var primitives = map[string]*contract{
 	"Buffer.GrowTail": {Params: []param{takenOK}, Results: []result{sameOK, nothing}},
 	"Buffer.GrowHead": {Params: []param{takenOK}, Results: []result{sameOK, nothing}},
 	"Buffer.Bytes":    on(effectBorrow, result{Source: resultView}),
-	"Buffer.Len":      on(effectNone), // they are known without the slab
+	"Buffer.Len":      on(effectNone), // computed without the slab
 	"Buffer.IsZero":   on(effectNone),
 
 	"Pool.Get":      on(effectBorrow, owned),
@@ -101,7 +101,7 @@ func (t *tracked) primitive(fn *types.Func) *contract {
 	if c := primitives[name]; c != nil {
 		return c
 	}
-	// Whatever else a handle or container can do to itself is looking.
+	// All other methods of a handle or container only read it.
 	if r := sig.Recv(); r != nil && pkg == t.tarn && fn.Exported() && t.isBase(r.Type()) && !t.moves(sig) {
 		return on(effectBorrow)
 	}
@@ -138,8 +138,8 @@ func namedOf(typ types.Type) *types.Named {
 	return n
 }
 
-// Unknown lists the exported functions and methods of package tarn that take or return references and
-// are not among the primitives: their doc comments have to say what they do.
+// Unknown lists the exported functions and methods of package tarn that take or return references and are not
+// primitives: their doc comments must state their contracts.
 func Unknown(tarn *types.Package) []string {
 	t := newTracked(tarn)
 	var list []string

@@ -1,6 +1,6 @@
 package vet
 
-// This file is what the analyser knows of the standard library.
+// This file lists the analyser's built-in contracts of the standard library.
 
 import (
 	"go/types"
@@ -12,7 +12,8 @@ import (
 // endsTest are methods of testing.TB that do not return.
 var endsTest = map[string]bool{"Fatal": true, "Fatalf": true, "FailNow": true, "Skip": true, "Skipf": true, "SkipNow": true}
 
-// failsTest are methods of testing.TB after which the test goes on, but has failed: such a path is not followed.
+// failsTest are methods of testing.TB after which the test continues, but has failed: such a path is not
+// followed.
 var failsTest = map[string]bool{"Error": true, "Errorf": true, "Fail": true}
 
 // neverReturns reports whether a function of the standard library does not return.
@@ -33,8 +34,8 @@ func neverReturns(fn *types.Func) bool {
 	return false
 }
 
-// borrowers are packages of the standard library whose functions keep none of their arguments
-// beyond the call.
+// borrowers are packages of the standard library whose functions keep none of their arguments beyond the
+// call.
 var borrowers = map[string]bool{
 	"bytes": true, "crypto/subtle": true, "encoding/binary": true, "encoding/hex": true, "errors": true, "fmt": true,
 	"hash": true, "hash/crc32": true, "io": true, "math/rand": true, "math/rand/v2": true, "reflect": false, "slices": true,
@@ -43,14 +44,15 @@ var borrowers = map[string]bool{
 	"runtime": true, "context": true, "os": true, "net": true,
 }
 
-// wrappers are functions of those packages that keep their argument nevertheless.
+// wrappers are functions of those packages that do keep their argument.
 var wrappers = map[string]bool{
 	"io.TeeReader": true, "io.LimitReader": true, "io.MultiReader": true, "io.MultiWriter": true, "io.NewSectionReader": true,
 	"io.NopCloser": true, "bytes.NewReader": true, "bytes.NewBuffer": true, "errors.Join": true, "context.WithValue": true,
 	"runtime.SetFinalizer": true, "runtime.AddCleanup": true,
 }
 
-// borrows reports whether a function of the standard library only looks at its arguments.
+// borrowsArguments reports whether a function of the standard library only reads its arguments during the
+// call.
 func borrowsArguments(fn *types.Func) bool {
 	pkg := fn.Pkg()
 	if pkg == nil {
@@ -73,15 +75,15 @@ var holders = map[string]bool{
 	"io.NopCloser": true, "io.NewSectionReader": true, "io.MultiReader": true, "encoding/json.NewDecoder": true,
 }
 
-// later are functions that run a function which they are given after they have returned, and when that is. Who
-// uses their result can stop them.
+// later are functions that run their function argument after they have returned, and when that is. Their
+// result may stop it.
 var later = map[string]string{
 	"time.AfterFunc": "when the timer fires", "context.AfterFunc": "when the context ends",
 	"testing.Cleanup": "when the test ends", "net/http.HandleFunc": forEachRequest,
 	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
 }
 
-// forEachRequest is when a handler runs: what it uses lives as long as the program.
+// forEachRequest is when a handler runs: what it uses must live as long as the program.
 const forEachRequest = "for each request"
 
 // isCleanup reports whether fn is the method Cleanup of a testing.TB.
@@ -104,7 +106,7 @@ var computing = map[string]bool{
 	"unicode": true, "unicode/utf8": true,
 }
 
-// computes reports whether a call waits for no other goroutine, as far as it is known.
+// computes reports whether a call certainly waits for no other goroutine.
 func (f *flow) computes(c *ssa.CallCommon) bool {
 	fn := callee(c)
 	switch {

@@ -1,7 +1,7 @@
 package vet
 
-// This file is bytes that are borrowed from something that is no reference, such as those of wire.Reader.Peek: they
-// end when its next method is called.
+// This file handles bytes borrowed from a value that is no reference, such as those of wire.Reader.Peek: they end
+// when its next method is called.
 
 import (
 	"go/token"
@@ -17,7 +17,7 @@ func (f *flow) lend(s *state, c *ssa.CallCommon, v ssa.Value, at slot, lender ss
 	s.vals[at] = binding{views: []view{{of: r}}}
 }
 
-// endLoans ends what the receiver of a method has lent.
+// endLoans ends the loans from a method's receiver.
 func (f *flow) endLoans(s *state, c *ssa.CallCommon, pos token.Pos) {
 	vars := operands(c)
 	if len(vars) == 0 || callee(c) == nil || callee(c).Signature().Recv() == nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// refsOf is what a value is bound to: a handle to its ref, a pointer to what lies there.
+// refsOf is the binding of a value: of a handle, its ref; of a pointer, the content of the memory.
 func (f *flow) refsOf(s *state, v ssa.Value) binding {
 	if b, ok := s.vals[slot{v, -1}]; ok {
 		return b
@@ -33,8 +33,8 @@ func (f *flow) refsOf(s *state, v ssa.Value) binding {
 	return f.content(s, p, v.Type().Underlying().(*types.Pointer).Elem())
 }
 
-// element is what a pointer to an element of a slice, or to a field of one, leads to: some of what
-// the slice holds.
+// element is the binding of a pointer to an element of a slice, or to a field of one: a part of what the
+// slice holds.
 func (f *flow) element(s *state, v ssa.Value) binding {
 	switch v := v.(type) {
 	case *ssa.IndexAddr:
@@ -46,17 +46,17 @@ func (f *flow) element(s *state, v ssa.Value) binding {
 	return binding{}
 }
 
-// content is what lies at a place, all of its parts included.
+// content is the binding of a place, with all of its parts.
 func (f *flow) content(s *state, p place, typ types.Type) binding {
 	if b, ok := s.places[p]; ok {
-		// What is known of the one reference in it is known of the whole.
+		// What is known of its only reference is known of the whole.
 		if leaf, only := f.kinds.onlyLeaf(typ); only && f.foreignWhole(s, p, b) {
 			if c, ok := s.places[place{p.root, p.path + leaf}]; ok {
 				return c
 			}
 		}
 		if p.local() && f.kinds.kindOf(typ) == composite {
-			for q, c := range s.places { // what was put into parts of it since
+			for q, c := range s.places { // stored in parts of it since
 				if q != p && q.within(p) {
 					b = b.join(c)
 				}
@@ -96,11 +96,11 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 			s.places[p] = b
 			return b
 		}
-		// First seen: it has been there before.
+		// Seen for the first time: it was there before.
 		r := f.refAt(refKey{p.root, -2, p.path}, k, f.now)
 		r.site, r.field = nil, f.nameOf(p)
 		if _, ok := s.lives[r]; ok {
-			// It was forgotten in between, and something else may lie there now.
+			// It was forgotten in between, and another value may be stored there now.
 			older := f.olderOf(r)
 			delete(s.lives, older)
 			s.rename(r, older)
@@ -116,7 +116,7 @@ func (f *flow) content(s *state, p place, typ types.Type) binding {
 	return b
 }
 
-// foreignWhole reports whether a composite is not this function's: then its parts are followed one
+// foreignWhole reports whether a composite does not belong to this function: then its parts are tracked one
 // by one.
 func (f *flow) foreignWhole(s *state, p place, b binding) bool {
 	if len(b.refs) != 1 || b.refs[0].kind != composite && b.refs[0].kind != container || p.local() {
@@ -126,7 +126,7 @@ func (f *flow) foreignWhole(s *state, p place, b binding) bool {
 	return st == foreign || st == unknown && b.refs[0].param >= 0
 }
 
-// around finds the composite whose part p is.
+// around finds the composite of which p is a part.
 func (f *flow) around(s *state, p place) (place, binding, bool) {
 	for i := len(p.path) - 1; i >= 0; i-- {
 		if strings.IndexByte(".[", p.path[i]) < 0 {
@@ -159,7 +159,7 @@ func (f *flow) load(s *state, v *ssa.UnOp) {
 		}
 	}
 	if ia, isIndex := v.X.(*ssa.IndexAddr); !ok || isIndex && len(f.refsOf(s, ia.X).views) > 0 {
-		// An element of a slice: of a slice of views it is a view.
+		// An element of a slice of views is a view.
 		if ia, ok := v.X.(*ssa.IndexAddr); ok {
 			if b := f.refsOf(s, ia.X); len(b.views) > 0 {
 				f.look(s, binding{views: b.views}, v.Pos(), "read")
@@ -227,13 +227,13 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	if k == untracked && f.kinds.pointee(val) == untracked && len(b.views) == 0 && len(b.refs) == 0 {
 		f.dropViewsIn(s, p)
 		if up, c, ok := f.around(s, p); ok && len(c.views) > 0 {
-			s.places[up] = binding{refs: c.refs, part: c.part} // which of its parts had them?
+			s.places[up] = binding{refs: c.refs, part: c.part} // it is unknown which of its parts had them
 		}
 		f.unkeep(s, p)
 		return
 	}
 	if to := f.kinds.pointee(val); to == composite || to == handle {
-		f.escapePointer(s, st.Val) // what it leads to has two names now
+		f.escapePointer(s, st.Val) // the memory has two names now
 	}
 	f.overwrite(s, p, st, b)
 	for q := range s.places {
@@ -267,7 +267,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 		return
 	}
 	if k == container {
-		// The content has moved here; the variable that it was copied from is not it any more.
+		// The content has moved here; the variable from which it was copied does not own it any more.
 		for _, r := range b.refs {
 			if l := s.lives[r]; l.moved.IsValid() {
 				f.moveContent(s, r, p)
@@ -278,7 +278,7 @@ func (f *flow) store(s *state, st *ssa.Store) {
 	s.places[p] = b
 }
 
-// own reports whether a value is a reference of this function's, or a container that it made.
+// own reports whether a value is a reference that this function owns, or a container that it made.
 func (f *flow) own(s *state, v ssa.Value, b binding) bool {
 	if call, ok := v.(*ssa.Call); ok && f.kinds.pointee(v.Type()) == container {
 		src := f.contractOf(&call.Call).result(0).Source
@@ -304,7 +304,7 @@ func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bindin
 			return true
 		}
 		if len(b.views) == 0 {
-			f.dropViews(s, ofViews(over.views)) // perhaps replaced by a copy
+			f.dropViews(s, ofViews(over.views)) // possibly replaced by a copy
 		}
 	}
 	if len(over.refs) == 1 && over.refs[0].kind == bag && len(b.refs) > 0 && !b.part {
@@ -326,8 +326,8 @@ func (f *flow) storeElement(s *state, st *ssa.Store, ia *ssa.IndexAddr, b bindin
 // isElement reports whether a place is an element of a slice or array.
 func isElement(p place) bool { return strings.HasSuffix(p.path, "]") }
 
-// forgetElements drops what is known of elements, since another index, or another slice, may name the
-// same one: of slices and, with at not nil, of the array that at leads into.
+// forgetElements drops what is known of elements of slices and, with at not nil, of the array into which at
+// leads, since another index, or another slice, may mean the same element.
 func (f *flow) forgetElements(s *state, at *ssa.IndexAddr) {
 	var here place
 	if at != nil {
@@ -346,7 +346,7 @@ func (f *flow) forgetElements(s *state, at *ssa.IndexAddr) {
 // constantIndex reports whether a place is an element with a constant index of an array.
 func constantIndex(p place) bool { return isElement(p) && !strings.Contains(p.path, "[v") }
 
-// moveContent lets a container's content live on in another variable, and marks the one it was in.
+// moveContent moves a container's content to another variable, and marks the former one.
 func (f *flow) moveContent(s *state, r *ref, to place) {
 	l := s.lives[r]
 	here := f.refAt(refKey{to.root, -4, to.path}, r.kind, r.pos)
@@ -359,7 +359,7 @@ func (f *flow) moveContent(s *state, r *ref, to place) {
 // copiedBy marks a container that was copied by value.
 const copiedBy = "\x00copied"
 
-// overwrite looks at what a store replaces.
+// overwrite checks the value that a store replaces.
 func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	zero := false
 	k := f.kinds.kindOf(st.Val.Type())
@@ -369,7 +369,7 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	switch p.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
 		if isYield(f.fn) {
-			zero = false // it may be a return statement of the function around
+			zero = false // it may belong to a return statement of the enclosing function
 		}
 		if zero {
 			f.content(s, p, st.Val.Type())
@@ -399,8 +399,8 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	}
 }
 
-// isZeroValue reports whether a value is the zero value of its type, as a constant or as a composite literal
-// with nothing in it.
+// isZeroValue reports whether a value is the zero value of its type, as a constant or as an empty composite
+// literal.
 func (f *flow) isZeroValue(s *state, v ssa.Value) bool {
 	switch v := v.(type) {
 	case *ssa.Const:
@@ -463,7 +463,7 @@ func (f *flow) inUse(s *state, r *ref, p place, st *ssa.Store) bool {
 	return false
 }
 
-// storeFact lets what is known of a bool or an error be known of the variable that it is stored in.
+// storeFact copies what is known of a bool or an error to the variable in which it is stored.
 func (f *flow) storeFact(s *state, p place, v ssa.Value) {
 	known, value, from := false, false, ""
 	test := isBool(v.Type())
@@ -485,7 +485,7 @@ func (f *flow) storeFact(s *state, p place, v ssa.Value) {
 	}
 }
 
-// forgetLoads ends what is known of the values loaded from p.
+// forgetLoads drops what is known of the values loaded from p.
 func (f *flow) forgetLoads(s *state, p place) {
 	name := f.canonPlace(p)
 	for k := range s.facts {
@@ -496,7 +496,8 @@ func (f *flow) forgetLoads(s *state, p place) {
 	}
 }
 
-// escapePointer ends the tracking of what a pointer leads to: others may change it from here on.
+// escapePointer ends the tracking of the memory to which a pointer leads: other code may change it from here
+// on.
 func (f *flow) escapePointer(s *state, v ssa.Value) {
 	p, ok := f.placeOf(v)
 	if !ok {
@@ -532,8 +533,8 @@ func (f *flow) forgetMemory(s *state) {
 	}
 }
 
-// elsewhere reports whether the function has r under another name, too, by which it frees it or gives
-// it away.
+// elsewhere reports whether the function also has r under another name, by which it frees it or gives it
+// away.
 func (f *flow) elsewhere(s *state, r *ref) bool {
 	for v, b := range s.vals {
 		if b.has(r) && f.released(v.v) {
@@ -548,7 +549,7 @@ func (f *flow) elsewhere(s *state, r *ref) bool {
 	return false
 }
 
-// escape is a store: the receiver of the references may free them.
+// escape handles a store after which other code may free the references.
 func (f *flow) escape(s *state, b binding, to custody) {
 	f.look(s, binding{refs: b.refs}, to.pos, to.in)
 	f.keep(s, b, to)

@@ -13,12 +13,12 @@ import (
 // site is a call in the source, or a receive operation.
 type site struct {
 	call *ast.CallExpr // nil for a receive operation
-	from string        // what a receive operation receives from
+	from string        // the operand of a receive operation
 	lhs  []ast.Expr    // what its results are assigned to
-	stmt ast.Stmt      // the statement that does nothing but call, or assign
+	stmt ast.Stmt      // the statement that consists of the call, or of its assignment
 }
 
-// index finds the calls of the files, by the position that package ssa gives them.
+// index finds the calls of the files, by their position in package ssa.
 func index(files []*ast.File) map[token.Pos]site {
 	sites := map[token.Pos]site{}
 	for _, file := range files {
@@ -74,7 +74,7 @@ func index(files []*ast.File) map[token.Pos]site {
 	return sites
 }
 
-// callText is how the source writes what a call calls, such as p.Get.
+// callText is the source text of a call's function, such as p.Get.
 func (f *flow) callText(c *ssa.CallCommon) string {
 	if s, ok := f.sites[c.Pos()]; ok && s.call != nil {
 		return funText(s.call)
@@ -82,7 +82,7 @@ func (f *flow) callText(c *ssa.CallCommon) string {
 	return calleeName(c)
 }
 
-// text is how the source writes where the reference comes from.
+// text is the source text of a reference's origin.
 func (s site) text() string {
 	if s.call == nil {
 		return "<-" + s.from
@@ -121,7 +121,7 @@ func (f *flow) variable(r *ref) string {
 	return ""
 }
 
-// nameOf is the source's name of a place, as far as it has one.
+// nameOf is the source's name of a place, if it has one.
 func (f *flow) nameOf(p place) string {
 	var name string
 	typ := p.root.Type()
@@ -182,7 +182,7 @@ func (f *flow) nameOf(p place) string {
 	return name
 }
 
-// indexText is how the source may write the index of an element: a constant, a variable's name, or "…".
+// indexText is the possible source text of an element's index: a constant, a variable's name, or "…".
 func (f *flow) indexText(index string) string {
 	n, ok := strings.CutPrefix(index, "[v")
 	if !ok {
@@ -204,7 +204,7 @@ func (f *flow) indexText(index string) string {
 	return "[…]"
 }
 
-// argumentText is how the source writes an argument of a call, numbered as in package ssa; "" where that is long.
+// argumentText is the source text of an argument of a call, numbered as in package ssa; "" if it is long.
 func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
 	at, ok := f.sites[c.Pos()]
 	if !ok || at.call == nil {
@@ -230,7 +230,7 @@ func (f *flow) argumentText(c *ssa.CallCommon, i int) string {
 	return ""
 }
 
-// typeAt is the type of what lies at a place.
+// typeAt is the type of the content of a place.
 func (f *flow) typeAt(p place) types.Type {
 	ptr, ok := p.root.Type().Underlying().(*types.Pointer)
 	if !ok {
@@ -263,7 +263,7 @@ func (f *flow) typeAt(p place) types.Type {
 	return typ
 }
 
-// canonPlace is how conditions name what is loaded from a place.
+// canonPlace is the name in conditions of values loaded from a place.
 func (f *flow) canonPlace(p place) string {
 	return "*" + strconv.Itoa(f.number(p.root)) + p.path
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// checkFree reports the fields that a type's Free does not free: a method of that name ends all that
-// the value owns.
+// checkFree reports the fields that a type's Free does not free: a method of that name must end all
+// references that the value owns.
 func (c *checker) checkFree(f *flow) {
 	fn := f.fn
 	if fn.Name() != "Free" && fn.Name() != "free" || fn.Signature.Recv() == nil || len(fn.Params) != 1 {
@@ -26,7 +26,7 @@ func (c *checker) checkFree(f *flow) {
 	}
 	freed := map[int]bool{}
 	if !c.released(f, fn, recv, freed, map[*ssa.Function]bool{}) {
-		return // the whole value is handed to another owner
+		return // all of the value is given to another owner
 	}
 	for i := range st.NumFields() {
 		v := st.Field(i)
@@ -40,8 +40,8 @@ func (c *checker) checkFree(f *flow) {
 	}
 }
 
-// released notes the fields of what recv points to that are freed or moved in fn or in the methods that
-// it calls. It reports false when recv goes elsewhere as a whole.
+// released records the fields of recv's struct that are freed or moved in fn or in the methods that it calls.
+// It returns false when all of recv is passed or stored elsewhere.
 func (c *checker) released(f *flow, fn *ssa.Function, recv ssa.Value, freed map[int]bool, seen map[*ssa.Function]bool) bool {
 	if seen[fn] {
 		return true

@@ -1,7 +1,7 @@
 package vet
 
-// This file infers what a function does with bytes and functions that it is given, which are no references but may
-// lead to bytes of one: whether it stores them beyond the call, or returns them.
+// This file infers the effects of a function on arguments that are bytes or functions, which are no references but
+// may lead to bytes of one: whether it stores them beyond the call, or returns them.
 
 import (
 	"go/types"
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// passes adds to a contract which parameters are kept, and which are returned or lead from a result.
+// passes adds to a contract which parameters are kept, and which are returned or reachable from a result.
 func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
 	if len(fn.Blocks) == 0 {
 		return con
@@ -48,8 +48,8 @@ func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
 	return con
 }
 
-// stays reports whether a function stores a parameter in a field of what another one points to, or of a variable
-// of the package, and stores nothing else there.
+// stays reports whether a function stores a parameter in a field of another one's struct, or of a package
+// variable, and stores nothing else there.
 func stays(fn *ssa.Function, p *ssa.Parameter) bool {
 	for _, u := range *p.Referrers() {
 		st, ok := u.(*ssa.Store)
@@ -84,7 +84,7 @@ func storesTo(fn *ssa.Function, match func(addr ssa.Value) bool) (n int) {
 	return n
 }
 
-// returns reports whether result j is p or leads to it wherever it is not nil.
+// returns reports whether result j is p or leads to it, unless it is nil.
 func returns(fn *ssa.Function, p *ssa.Parameter, j int) (yes, inside bool) {
 	for _, b := range fn.Blocks {
 		ret, ok := b.Instrs[len(b.Instrs)-1].(*ssa.Return)
@@ -104,7 +104,7 @@ func returns(fn *ssa.Function, p *ssa.Parameter, j int) (yes, inside bool) {
 	return yes, inside
 }
 
-// leadsTo reports whether v is p, a part of it, or something that this function made and put p into.
+// leadsTo reports whether v is p, a part of it, or a value that this function made with p in it.
 func leadsTo(v ssa.Value, p *ssa.Parameter, depth int) (yes, inside bool) {
 	if depth > 8 {
 		return false, false
@@ -135,7 +135,7 @@ func leadsTo(v ssa.Value, p *ssa.Parameter, depth int) (yes, inside bool) {
 					}
 				}
 			case ssa.CallInstruction:
-				return false, false // it may put something else there
+				return false, false // another value may be stored there
 			}
 		}
 		return yes, true

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// This file finds function literals that are there to panic.
+// This file finds function literals that panic on purpose.
 
-// provoked reports whether the function is there to panic: a function literal that is passed to one
-// that recovers, or, in a test, one that recovers itself or is listed with others to be passed so.
+// provoked reports whether the function panics on purpose: a function literal that is passed to one that
+// recovers, or, in a test, one that recovers itself or is in a list of functions to be passed so.
 func (f *flow) provoked() bool {
 	test := f.inTest(f.fn.Pos())
 	if test && f.recovers() {
@@ -44,7 +44,7 @@ func (f *flow) provoked() bool {
 	return false
 }
 
-// calledByCatcher reports whether a literal recovers and calls functions of this one's type, from a list.
+// calledByCatcher reports whether a literal recovers and calls functions of this one's type from a list.
 func (f *flow) calledByCatcher(by *ssa.Function) bool {
 	if by == f.fn || !f.catching(by) {
 		return false
@@ -60,7 +60,7 @@ func (f *flow) calledByCatcher(by *ssa.Function) bool {
 	return false
 }
 
-// passedElsewhere reports whether a literal is an argument of a call where it stands, or called there.
+// passedElsewhere reports whether a literal is an argument of a call, or called, where it is defined.
 func passedElsewhere(fn *ssa.Function) bool {
 	for _, b := range fn.Parent().Blocks {
 		for _, instr := range b.Instrs {
@@ -91,8 +91,7 @@ func (f *flow) provokes(mc *ssa.MakeClosure) bool {
 	return f.inTest(mc.Pos()) && f.lists(mc)
 }
 
-// lists reports whether a test passes functions of the same type as mc, from a list, to one that
-// recovers.
+// lists reports whether a test passes functions of mc's type from a list to one that recovers.
 func (f *flow) lists(mc *ssa.MakeClosure) bool {
 	for _, b := range f.fn.Blocks {
 		for _, instr := range b.Instrs {

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// mistake is a kind of finding; its text is the diagnostic's category and the word that a directive
-// names it by.
+// mistake is a kind of finding: the diagnostic's category and its name in directives.
 type mistake string
 
 const (
@@ -31,7 +30,7 @@ const (
 
 func (f *flow) line(pos token.Pos) int { return f.pass.Fset.Position(pos).Line }
 
-// where is a line, with its file's name when it is not that of near.
+// where is a line, with its file's name when it differs from near's.
 func (f *flow) where(pos, near token.Pos) string {
 	p, q := f.pass.Fset.Position(pos), f.pass.Fset.Position(near)
 	if p.Filename != q.Filename {
@@ -40,7 +39,7 @@ func (f *flow) where(pos, near token.Pos) string {
 	return fmt.Sprintf("line %d", p.Line)
 }
 
-// report notes a finding about r, which becomes evident at pos. It returns true.
+// report reports a finding about r, at pos. It returns true.
 func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) bool {
 	if f.quiet {
 		return true
@@ -122,8 +121,8 @@ func (f *flow) verb(how string) string {
 	return "given to " + how
 }
 
-// leak words a leak. It is reported where the reference was taken: that line stays when the rest
-// of the function changes, and it is where a directive goes.
+// leak makes the message for a leak. It is reported where the reference was taken: that line stays when the
+// rest of the function changes, and a directive belongs there.
 func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.Pos, how string) {
 	name := f.variable(r)
 	origin := r.pos
@@ -142,7 +141,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	if name != "" {
 		what = name + from
 		if r.kind == container && l.pos.IsValid() {
-			what = name // from is not where it came from
+			what = name // it was not taken from there
 		}
 	}
 	cure := "free it there, or give it to a function that takes ownership"
@@ -177,7 +176,7 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	}
 }
 
-// wayOut words the path to a return.
+// wayOut describes the path to a return.
 func (f *flow) wayOut(s *state, pos token.Pos) string {
 	if pos == f.fn.Pos() || f.line(pos) == 0 {
 		return "when the function ends" + f.pathText(s, pos)
@@ -189,7 +188,7 @@ func (f *flow) wayOut(s *state, pos token.Pos) string {
 func (f *flow) pathText(s *state, near token.Pos) string {
 	var steps []step
 	for _, next := range s.path() {
-		// Of a condition that was met again, and of the parts of one, the last decision counts.
+		// When a condition, or a part of one, was tested several times, the last decision counts.
 		steps = slices.DeleteFunc(steps, func(before step) bool { return f.line(before.pos) == f.line(next.pos) })
 		steps = append(steps, next)
 	}
@@ -247,7 +246,7 @@ func (f *flow) overwriter(r *ref) *site {
 	return nil
 }
 
-// narrow words a leak by b = b.Slice(i, j), whose cure is mechanical.
+// narrow makes the message for a leak by b = b.Slice(i, j), which has a mechanical fix.
 func (f *flow) narrow(d *analysis.Diagnostic, at *site, name, from string) {
 	sel := at.call.Fun.(*ast.SelectorExpr)
 	d.Message = fmt.Sprintf("leak: %s = %s.Slice(…) takes a second reference and loses the first one%s; %s.Narrow(…) keeps one", name, name, from, name)
@@ -265,7 +264,7 @@ func or(name, otherwise string) string {
 	return otherwise
 }
 
-// addRef is how the source writes a second reference of a variable.
+// addRef is the source text of a second reference of a variable.
 func addRef(name string) string {
 	if name == "" {
 		return ""
@@ -273,8 +272,8 @@ func addRef(name string) string {
 	return name + ".Ref()"
 }
 
-// escaped words bytes that outlive their reference: they were returned after it ended, or it ends after they were
-// put where they stay.
+// escaped makes the message for bytes that outlive their reference: they were returned after it ended, or it ends
+// after they were stored elsewhere.
 func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
 	returned := how == "returned" || strings.HasSuffix(how, " returned")
 	switch {
@@ -297,7 +296,7 @@ func (f *flow) escaped(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, su
 	}
 }
 
-// twice words a second free. how is "freed", or the call that takes ownership.
+// twice makes the message for a second free. how is "freed", or the call that takes ownership.
 func (f *flow) twice(r *ref, l life, d *analysis.Diagnostic, pos token.Pos, subject, how string) {
 	switch {
 	case l.by == whenTestEnds:

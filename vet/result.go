@@ -1,6 +1,6 @@
 package vet
 
-// This file is what a call returns, and on which outcome.
+// This file handles the results of a call, and the conditions on which they hold.
 
 import (
 	"go/token"
@@ -29,7 +29,7 @@ func (f *flow) ownError(v ssa.Value, index int, at int8) string {
 	return "nil(" + strconv.Itoa(f.number(v)) + "#" + strconv.Itoa(index) + "." + strconv.Itoa(int(at)) + ")"
 }
 
-// storeError lets what is known of the error in such a struct be known of the variable that it is stored in.
+// storeError copies what is known of the error in such a struct to the variable in which it is stored.
 func (f *flow) storeError(s *state, p place, b binding) {
 	if len(b.refs) != 1 || b.part || b.refs[0].err == 0 {
 		return
@@ -60,7 +60,7 @@ func resultOf(v ssa.Value, at int8) ssa.Value {
 	return nil
 }
 
-// results binds what a call returns.
+// results binds the results of a call.
 func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Func, sig *types.Signature, args []binding, v ssa.Value, pos token.Pos) {
 	n := sig.Results().Len()
 	for i := range n {
@@ -80,7 +80,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 			if f.kinds.kindOf(typ) != untracked {
 				l := life{st: foreign}
 				if f.neverReleased(v, at.index) {
-					l.st = held // where there is one, it is lost
+					l.st = held // if there is a reference, it is lost
 				}
 				f.create(s, v, at.index, typ, pos, l)
 			}
@@ -99,7 +99,7 @@ func (f *flow) results(s *state, c *ssa.CallCommon, con *contract, fn *types.Fun
 					delete(s.facts, key)
 					delete(s.alias, key)
 				} else if res.When == ifNil && n > 1 {
-					// The error is ignored: as far as one can see there is none.
+					// The error is ignored, so it is taken to be nil.
 					l.key = ""
 				}
 			}
@@ -171,8 +171,7 @@ func (f *flow) neverReleased(v ssa.Value, index int) bool {
 	return !f.released(v)
 }
 
-// none reports whether what a primitive returns is the zero Buffer: Get(0), or a method of the zero
-// Buffer.
+// none reports whether a primitive returns the zero Buffer: Get(0), or a method of the zero Buffer.
 func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon) bool {
 	if fn == nil || f.kinds.primitive(fn) == nil {
 		return false
@@ -195,10 +194,10 @@ func (f *flow) none(s *state, fn *types.Func, args []binding, c *ssa.CallCommon)
 	return len(b.refs) == 1 && s.lives[b.refs[0]].st == void
 }
 
-// zero is how conditions write the length 0.
+// zero is the length 0 in the names of conditions.
 var zero = ssa.NewConst(intValue(0), types.Typ[types.Int]).String()
 
-// passViews binds bytes that a function returns of bytes that it was given.
+// passViews binds the bytes that a function returns of bytes in its arguments.
 func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []binding, at slot) {
 	if len(args) == 0 || len(args[0].views) == 0 || !carries(typ) {
 		return
@@ -211,8 +210,8 @@ func (f *flow) passViews(s *state, fn *types.Func, typ types.Type, args []bindin
 	}
 }
 
-// moveViews lets views of a handle that was taken live on with the one that is returned for it: the
-// same memory. Where there are two, or perhaps other memory, they are not followed any further.
+// moveViews transfers views of a handle that was taken to the one that is returned for it: the same memory.
+// Where two are returned, or possibly other memory, the views are not tracked any further.
 func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []binding, r *ref) {
 	if r.kind != handle {
 		return
@@ -237,7 +236,7 @@ func (f *flow) moveViews(s *state, c *ssa.CallCommon, fn *types.Func, args []bin
 
 func ignored(v ssa.Value) bool { return v == nil || len(*v.Referrers()) == 0 }
 
-// dropViews stops following views of refs.
+// dropViews stops tracking views of refs.
 func (f *flow) dropViews(s *state, refs []*ref) {
 	for _, r := range refs {
 		for v, c := range s.vals {
@@ -249,7 +248,7 @@ func (f *flow) dropViews(s *state, refs []*ref) {
 	}
 }
 
-// reviewed is b with views of one ref made views of another, or left out if that is nil.
+// reviewed is b with views of one ref changed to views of another, or removed if that is nil.
 func (b binding) reviewed(from, to *ref) binding {
 	if !slices.ContainsFunc(b.views, func(v view) bool { return v.of == from }) {
 		return b
@@ -267,7 +266,7 @@ func (b binding) reviewed(from, to *ref) binding {
 	return b
 }
 
-// share notes that r sees the memory of another reference.
+// share records that r shares the memory of another reference.
 func (f *flow) share(s *state, r *ref, with binding) {
 	for _, o := range with.refs {
 		l := s.lives[o]
@@ -282,7 +281,8 @@ func (f *flow) share(s *state, r *ref, with binding) {
 	}
 }
 
-// same binds the result of Join and its like: the same reference, seen anew if the call succeeded.
+// same binds the result of Join and similar methods: the same reference under a new name if the call
+// succeeded.
 func (f *flow) same(s *state, c *ssa.CallCommon, fn *types.Func, res result, args []binding, at slot, typ types.Type, pos token.Pos, v ssa.Value) {
 	delete(s.vals, at)
 	b := args[res.Of]

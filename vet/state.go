@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// A ref is one abstract reference of a function: what a call returned, a parameter carried or a
-// variable was first seen to hold. A site in a loop has two: the latest and the one before.
+// A ref is one abstract reference of a function: the result of a call, the value of a parameter, or the
+// content that a variable was first seen to hold. A site in a loop has two: the latest and the one before.
 type ref struct {
 	id    int
 	kind  kind
@@ -21,14 +21,14 @@ type ref struct {
 	param int       // index of the argument it came in by, or -1
 	older *ref      // the reference of the iteration before
 	field string    // for the content of a place: its name in the source, if known
-	// owner is what lends the bytes of a loan, as the source names it, and lender as canon does.
+	// owner is the source text of the lender of a loan, and lender its canonical name.
 	owner, lender string
-	// err is the field, an error, with which a struct that a call returned says that it holds nothing;
-	// 1 is the first, 0 none.
+	// err is the error field of a struct returned by a call that says whether the struct holds a reference; 1
+	// is the first field, 0 none.
 	err int
 }
 
-// status is what may be done with a reference at one point of one path.
+// status is the state of a reference at one point of one path.
 type status uint8
 
 const (
@@ -45,29 +45,29 @@ const (
 type life struct {
 	st  status
 	pos token.Pos // where it was freed or given away
-	by  string    // by what
-	// The status holds only if the condition key turns out true; if false, it is alt, or if same
-	// is not nil, the value is that ref.
+	by  string    // the call or other reason
+	// The status holds only if the condition key turns out to be true; if false, it is alt, or if same is not
+	// nil, the value is that ref.
 	key  string
 	alt  status
 	same *ref
-	// failure is the condition that the call's error is nil: without it there is nothing to free (rule 4).
+	// failure is the condition that the call's error is nil; otherwise there is nothing to free (rule 4).
 	failure string
 	// with are other references to the same memory (rule 3), by id.
 	with []int
-	// moved is where a container was copied by value.
+	// moved is the position where a container was copied by value.
 	moved token.Pos
 	// changes counts how often views of a container ended.
 	changes int
 	kept    custody   // of a view that outlives the function
-	sent    bool      // given to another goroutine, which may hand it back
+	sent    bool      // given to another goroutine, which may return it
 	deferer token.Pos // the defer statement that freed it
-	filled  bool      // something was put into another owner's container
+	filled  bool      // a reference was put into another owner's container
 	alive   bool      // it was used, or found not to be empty: there is something to free
-	several bool      // it stands for those of several iterations, each of which is freed
+	several bool      // it represents those of several iterations, each of which is freed
 }
 
-// binding is what a value or place is known to hold.
+// binding is the known content of a value or place.
 type binding struct {
 	refs  []*ref
 	views []view
@@ -84,13 +84,13 @@ type slot struct {
 	index int
 }
 
-// place is memory: what root points to, then fields, elements and pointers followed.
+// place is memory: root's target, then fields, elements and pointers followed.
 type place struct {
 	root ssa.Value
 	path string
 }
 
-// local reports whether only this function can reach the place, escapes aside.
+// local reports whether only this function can reach the place, apart from escapes.
 func (p place) local() bool {
 	_, ok := p.root.(*ssa.Alloc)
 	return ok && !strings.ContainsAny(p.path, "*v")
@@ -108,13 +108,13 @@ type step struct {
 	prev  *step
 }
 
-// pending is a deferred call with what its arguments held.
+// pending is a deferred call with the bindings of its arguments.
 type pending struct {
 	call *ssa.Defer
 	args []binding
 }
 
-// state is what is known at one point of one path.
+// state is the knowledge at one point of one path.
 type state struct {
 	lives   map[*ref]life
 	vals    map[slot]binding
@@ -122,9 +122,9 @@ type state struct {
 	facts   map[string]bool
 	alias   map[string]string // of conditions
 	escaped map[ssa.Value]bool
-	stored  map[place]bool  // places outside of the function that it put a reference of its own in
-	lost    map[place]bool  // places that were forgotten after what lay there had ended, or may have
-	mapped  map[string]*ref // elements of maps that it put a reference in, which is still there
+	stored  map[place]bool  // places outside of the function in which it stored its own reference
+	lost    map[place]bool  // places that were forgotten after their content had ended, or may have
+	mapped  map[string]*ref // elements of maps in which it stored a reference that is still there
 	defers  []pending
 	trail   *step
 }
@@ -223,7 +223,7 @@ func (b binding) join(o binding) binding {
 	return b
 }
 
-// bound reports whether anything but the slot except still leads to r.
+// bound reports whether anything except the slot except still leads to r.
 func (s *state) bound(r *ref, except slot) bool {
 	for v, b := range s.vals {
 		if v != except && v != (slot{except.v, -1}) && b.has(r) {
@@ -245,7 +245,7 @@ func (s *state) bound(r *ref, except slot) bool {
 	return false
 }
 
-// rename lets everything that leads to one ref lead to another.
+// rename makes everything that leads to one ref lead to another.
 func (s *state) rename(from, to *ref) {
 	swap := func(b binding) binding {
 		if b.has(from) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// step runs one instruction. It reports false when the path ends there.
+// step runs one instruction. It returns false when the path ends there.
 func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	switch instr := instr.(type) {
 	case *ssa.Call:
@@ -51,7 +51,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 		}
 		switch {
 		case len(b.views) > 0 && !isBytes(instr.Type()) && instr.High != nil && isZero(instr.High):
-			// vecs[:0] has none of them.
+			// vecs[:0] holds none of them.
 		case len(b.views) > 0:
 			s.vals[slot{instr, -1}] = binding{views: b.views}
 		case len(b.refs) > 0 && f.kinds.elements(instr.Type()):
@@ -60,7 +60,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 			f.escapePointer(s, instr.X)
 		}
 	case *ssa.FieldAddr:
-		if f.kinds.pointee(instr.X.Type()) == handle && !basic(instr.Type()) { // package tarn looks inside
+		if f.kinds.pointee(instr.X.Type()) == handle && !basic(instr.Type()) { // package tarn accesses its own fields
 			f.giveAway(s, f.refsOf(s, instr.X))
 		}
 	case *ssa.Field:
@@ -135,8 +135,8 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	return true
 }
 
-// printed reports whether an interface value is no more than one of the variadic arguments of a function
-// of the standard library that prints: that is allowed even with a reference that has ended.
+// printed reports whether an interface value is only used as a variadic argument of a function of the
+// standard library that prints: that is allowed even with a reference that has ended.
 func printed(v *ssa.MakeInterface) bool {
 	for _, u := range *v.Referrers() {
 		st, ok := u.(*ssa.Store)
@@ -236,8 +236,8 @@ func (f *flow) create(s *state, v ssa.Value, index int, typ types.Type, pos toke
 	return r
 }
 
-// extractOf is the slot of the instruction that takes a result out of a tuple, which holds the
-// reference of the iteration before.
+// extractOf is the slot of the instruction that extracts a result from a tuple, which holds the reference of
+// the iteration before.
 func (f *flow) extractOf(at slot) slot {
 	if at.index < 0 {
 		return at
@@ -250,7 +250,7 @@ func (f *flow) extractOf(at slot) slot {
 	return at
 }
 
-// spawn is a go statement: another goroutine has what it is given.
+// spawn handles a go statement: another goroutine gets the arguments.
 func (f *flow) spawn(s *state, g *ssa.Go) {
 	c := f.contractOf(&g.Call)
 	for i, a := range operands(&g.Call) {
@@ -262,7 +262,7 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 		to := custody{by: goroutine, pos: g.Pos(), in: "used by a goroutine that is started"}
 		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
 			f.keep(s, binding{views: f.whole(s, b)}, to)
-			continue // still to be freed here
+			continue // must still be freed here
 		}
 		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
 			f.give(s, b, g.Pos(), calleeName(&g.Call))
@@ -278,7 +278,7 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 	}
 }
 
-// receive takes a reference from a channel. The sender gave it away, so it is this function's.
+// receive takes a reference from a channel. The sender gave it away, so this function owns it.
 func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
 	if k := f.kinds.kindOf(typ); k != handle && k != container {
@@ -297,7 +297,7 @@ func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	f.create(s, recv, 0, typ, recv.Pos(), l)
 }
 
-// extracted is the instruction that takes one of several values; nil where that is ignored.
+// extracted is the instruction that extracts one of several values; nil where that is ignored.
 func extracted(v ssa.Value, index int) ssa.Value {
 	for _, u := range *v.Referrers() {
 		if e, ok := u.(*ssa.Extract); ok && e.Index == index {
@@ -307,12 +307,12 @@ func extracted(v ssa.Value, index int) ssa.Value {
 	return nil
 }
 
-// choose is a select statement: a reference is given away in the case that sends it, and taken in the
+// choose handles a select statement: a reference is given away in the case that sends it, and taken in the
 // case that receives it.
 func (f *flow) choose(s *state, sel *ssa.Select) {
 	f.synchronized(s)
 	chosen := extracted(sel, 0)
-	received := 1 // of the results, the last that a case before this one set
+	received := 1 // index of the last result that an earlier case set
 	for i, c := range sel.States {
 		if c.Dir != types.SendOnly {
 			received++
@@ -342,7 +342,7 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 	}
 }
 
-// isCase is the condition that a select statement took its case i.
+// isCase is the condition that a select statement chose its case i.
 func (f *flow) isCase(chosen ssa.Value, i int) string {
 	return f.canon(chosen) + "==" + ssa.NewConst(intValue(int64(i)), types.Typ[types.Int]).String()
 }
@@ -357,7 +357,7 @@ func (f *flow) runDefers(s *state) bool {
 		for i, a := range operands(&d.call.Call) {
 			switch a.(type) {
 			case *ssa.Alloc, *ssa.FieldAddr, *ssa.FreeVar, *ssa.Parameter:
-				if f.kinds.pointee(a.Type()) != untracked { // what it leads to counts now
+				if f.kinds.pointee(a.Type()) != untracked { // the content of its target counts now
 					args[i] = f.refsOf(s, a)
 				}
 			}
@@ -371,7 +371,7 @@ func (f *flow) runDefers(s *state) bool {
 	return true
 }
 
-// leave is a return.
+// leave handles a return.
 func (f *flow) leave(s *state, ret *ssa.Return) {
 	f.returns = true
 	e := exit{s: s, ret: ret}
@@ -406,9 +406,9 @@ func (f *flow) leave(s *state, ret *ssa.Return) {
 	}
 }
 
-// consulted reports whether the error or bool that tells if there is a reference is looked at
-// otherwise than by comparing it: then a helper may have ended the path where there is one. A test
-// that returns it has its reasons.
+// consulted reports whether the error or bool that says if there is a reference is used otherwise than in a
+// comparison: then a helper may have ended the path where there is one. A test that returns it does so on
+// purpose.
 func (f *flow) consulted(r *ref) bool {
 	call, ok := r.site.(*ssa.Call)
 	if !ok || r.err > 0 {

@@ -15,12 +15,12 @@ const (
 	untracked kind = iota
 	handle         // tarn.Buffer: a value that is one reference
 	container      // tarn.Chain, Writer, Arena: used through a pointer, emptied by Free and then reusable
-	bag            // a slice of these that the function made
+	bag            // a slice of handles or containers that the function made
 	composite      // a struct or array that contains one of these by value
-	loan           // bytes of something that is no reference, borrowed until its next method is called
+	loan           // bytes of a value that is no reference, borrowed until its next method is called
 )
 
-// tracked knows the types that hold references, as seen from one package.
+// tracked holds the types that hold references, as seen from one package.
 type tracked struct {
 	tarn  *types.Package
 	base  map[*types.TypeName]kind
@@ -107,7 +107,7 @@ func (t *tracked) elements(typ types.Type) bool {
 	return ok && t.kindOf(s.Elem()) != untracked
 }
 
-// pointee is the kind of what typ points to.
+// pointee is the kind of the type that typ points to.
 func (t *tracked) pointee(typ types.Type) kind {
 	if p, ok := types.Unalias(typ).Underlying().(*types.Pointer); ok {
 		return t.kindOf(p.Elem())
@@ -120,8 +120,8 @@ func (t *tracked) holds(typ types.Type) bool {
 	return t.kindOf(typ) != untracked || t.pointee(typ) != untracked
 }
 
-// onlyLeaf returns the path of the one reference in a composite; ok is false when there
-// are several. Pointers to containers count, since they are owned together with the rest.
+// onlyLeaf returns the path of the only reference in a composite; ok is false when there are several.
+// Pointers to containers count, since they are owned together with the composite.
 func (t *tracked) onlyLeaf(typ types.Type) (path string, ok bool) {
 	n := 0
 	var walk func(typ types.Type, at string)
@@ -172,7 +172,7 @@ func errorField(typ types.Type) (at int8, ok bool) {
 	for i := range min(st.NumFields(), 100) {
 		if isError(st.Field(i).Type()) {
 			if ok {
-				return 0, false // which of them?
+				return 0, false // there are several
 			}
 			at, ok = int8(i), true
 		}

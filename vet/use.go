@@ -8,7 +8,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// look is a use of references and views: those that ended are reported.
+// look handles a use of references and views: those that have ended are reported.
 func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 	for _, r := range b.refs {
 		l := s.lives[r]
@@ -46,7 +46,7 @@ func (f *flow) look(s *state, b binding, pos token.Pos, how string) {
 	}
 }
 
-// write is a write to views.
+// write handles a write to views.
 func (f *flow) write(s *state, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "written")
 	for _, v := range b.views {
@@ -60,7 +60,7 @@ func (f *flow) write(s *state, b binding, pos token.Pos) {
 	}
 }
 
-// builtin runs one of the language's functions.
+// builtin handles a call of a built-in function.
 func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, pos token.Pos) {
 	at := slot{v, -1}
 	delete(s.vals, at)
@@ -113,7 +113,7 @@ func (f *flow) builtin(s *state, name string, c *ssa.CallCommon, v ssa.Value, po
 	}
 }
 
-// appendViews is append to a slice whose elements are neither bytes nor buffers: they may lead to bytes.
+// appendViews handles append to a slice whose elements are neither bytes nor buffers: they may lead to bytes.
 func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
 	b := binding{views: inside(dst.views)}
 	if len(c.Args) > 1 {
@@ -127,8 +127,8 @@ func (f *flow) appendViews(s *state, c *ssa.CallCommon, at slot, dst binding) {
 	}
 }
 
-// collect is append to a slice of buffers. A slice that this function made holds what is put in;
-// any other belongs to an owner that may free it.
+// collect handles append to a slice of buffers. A slice that this function made holds what is appended; any
+// other belongs to an owner that may free it.
 func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src binding, pos token.Pos) {
 	f.look(s, binding{refs: src.refs}, pos, "appended")
 	own := isNil(c.Args[0]) || len(dst.refs) > 0
@@ -169,7 +169,7 @@ func (f *flow) collect(s *state, c *ssa.CallCommon, v ssa.Value, dst, src bindin
 	r.kind = bag
 }
 
-// collected notes the field that a slice is stored in after something was appended to it.
+// collected records the field in which a slice is stored after an append.
 func (f *flow) collected(v ssa.Value) {
 	for _, u := range *v.Referrers() {
 		if st, ok := u.(*ssa.Store); ok {
@@ -178,8 +178,8 @@ func (f *flow) collected(v ssa.Value) {
 	}
 }
 
-// emptied reports whether the function frees or gives away elements of a slice anywhere: whether it
-// does so for all of them is not followed.
+// emptied reports whether the function frees or gives away elements of a slice anywhere: whether it does so
+// for all of them is not tracked.
 func (f *flow) emptied() bool {
 	if f.takesOut == nil {
 		out := f.findTakesOut()
@@ -204,8 +204,8 @@ func (f *flow) findTakesOut() bool {
 	return false
 }
 
-// loopsOver reports whether the function frees or gives away elements of a slice or array whose index
-// is computed: whether it does so for all of them is not followed.
+// loopsOver reports whether the function frees or gives away elements of a slice or array with a computed
+// index: whether it does so for all of them is not tracked.
 func (f *flow) loopsOver() bool {
 	if f.loops == nil {
 		out := f.findLoopsOver()
@@ -249,7 +249,7 @@ func intoElement(addr ssa.Value) bool {
 	}
 }
 
-// released reports whether what is loaded through a pointer is used for more than looking at it.
+// released reports whether the value loaded through a pointer is used otherwise than for reading.
 func (f *flow) released(v ssa.Value) bool { return f.releasedAt(v, 0) }
 
 func (f *flow) releasedAt(v ssa.Value, depth int) bool {

@@ -6,9 +6,9 @@
 // [Analyzer] is an analysis.Analyzer. Command tarnvet runs it, by itself or under go vet. docs/vet.md
 // shows each kind of mistake with its cure.
 //
-// What a function does with a reference is inferred from its body, or read from its doc comment in
-// the wording that package tarn's documentation defines. Where neither says enough, nothing is
-// reported: a false report costs its reader more than a miss.
+// The effects of a function on a reference are inferred from its body, or read from its doc comment in the
+// wording that package tarn's documentation defines. When neither says enough, nothing is reported: a false
+// report costs its reader more than a missed mistake.
 package vet
 
 import (
@@ -29,20 +29,20 @@ var Analyzer = &analysis.Analyzer{
 	Doc:       "find ownership mistakes with Tarn's buffers: leaks, uses after free, double frees, escaping bytes, copies, shared writes",
 	URL:       "https://github.com/tarn-go/tarn/blob/main/docs/vet.md",
 	FactTypes: []analysis.Fact{new(contract)},
-	// Others may ask which code was left out, and why.
+	// For users that need to know which code was left out, and why.
 	ResultType: reflect.TypeFor[*Summary](),
 	Run:        run,
 }
 
 // A Summary is the result of Analyzer for one package.
 type Summary struct {
-	// Provoked are function literals that are there to panic: they are passed to a function that recovers.
+	// Provoked are function literals that panic on purpose: they are passed to a function that recovers.
 	// Nothing is reported in them.
 	Provoked []ast.Node
-	// Idle are calls of Free, by the position of their parenthesis, that find nothing to free on any path: the
+	// Idle are calls of Free, by the position of their parenthesis, that free nothing on any path: the
 	// reference was given away or freed before, or there never was one.
 	Idle []token.Pos
-	// Functions is how many functions and function literals have to do with references.
+	// Functions is how many functions and function literals handle references.
 	Functions int
 }
 
@@ -54,8 +54,8 @@ type checker struct {
 	contracts map[*types.Func]*contract
 	imported  map[*types.Func]*contract
 	anon      map[*ssa.Function]*contract
-	panics    map[*ssa.Function]bool // literals that are there to panic
-	filled    map[field]token.Pos    // fields that references are put into, and where first
+	panics    map[*ssa.Function]bool // literals that panic on purpose
+	filled    map[field]token.Pos    // fields in which references are stored, and the first position
 	seen      map[string]bool
 	notes     *directives
 	summary   *Summary
@@ -105,7 +105,7 @@ func (c *checker) build() []*ssa.Function {
 	for _, imp := range c.pass.Pkg.Imports() {
 		add(imp)
 	}
-	// Export data names fewer imports than the code has that uses it.
+	// Export data lists fewer imports than the code that uses it.
 	for _, obj := range c.pass.TypesInfo.Uses {
 		add(obj.Pkg())
 	}
@@ -139,7 +139,7 @@ func (c *checker) build() []*ssa.Function {
 	return all
 }
 
-// ordered puts callees before their callers, as far as they do not call each other.
+// ordered sorts callees before their callers, as far as they do not call each other.
 func ordered(fns []*ssa.Function) []*ssa.Function {
 	var out []*ssa.Function
 	inside := map[*ssa.Function]bool{}
@@ -196,11 +196,11 @@ func passes(c *ssa.CallCommon) bool {
 	return false
 }
 
-// helperBlocks bounds the functions without references that are looked at for what they do to
-// errors: test helpers are short.
+// helperBlocks bounds the functions without references that are analysed for their effect on errors: test
+// helpers are short.
 const helperBlocks = 12
 
-// function checks one function and notes its contract.
+// function checks one function and records its contract.
 func (c *checker) function(fn *ssa.Function) {
 	mentions := c.mentions(fn)
 	obj, _ := fn.Object().(*types.Func)
@@ -214,7 +214,7 @@ func (c *checker) function(fn *ssa.Function) {
 		c.summary.Functions++
 	}
 	if fact := new(contract); obj != nil && len(fn.Blocks) == 0 && c.pass.ImportObjectFact(obj, fact) {
-		c.contracts[obj] = fact // the body was left out, and is known
+		c.contracts[obj] = fact // the body was left out; the contract is known
 		return
 	}
 	entry := c.contracts[obj]
@@ -282,7 +282,7 @@ func takesFunc(sig *types.Signature) bool {
 	return false
 }
 
-// mentions reports whether a function has anything to do with references.
+// mentions reports whether a function handles references at all.
 func (c *checker) mentions(fn *ssa.Function) bool {
 	for _, p := range fn.Params {
 		if c.kinds.holds(p.Type()) {
@@ -314,7 +314,7 @@ func (c *checker) mentions(fn *ssa.Function) bool {
 	return false
 }
 
-// contractOf is what is known of a call; nil when nothing is.
+// contractOf is the contract of a call; nil when it is unknown.
 func (c *checker) contractOf(call *ssa.CallCommon) *contract {
 	if !call.IsInvoke() {
 		if fn := call.StaticCallee(); fn != nil {
@@ -348,8 +348,7 @@ func (c *checker) lookup(fn *types.Func) *contract {
 	return con
 }
 
-// emit reports a finding once, unless a directive at its line or where the reference was taken
-// allows it.
+// emit reports a finding once, unless a directive at its line or where the reference was taken allows it.
 func (c *checker) emit(d analysis.Diagnostic, taken token.Pos) {
 	key := d.Category + c.pass.Fset.Position(d.Pos).String()
 	if c.seen[key] {

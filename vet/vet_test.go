@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/vet"
 )
 
-// findings leaves the facts out, which the corpora show by what is found of their callers.
+// findings leaves the facts out, which the corpora test by the findings in callers.
 type findings struct{ t *testing.T }
 
 func (f findings) Errorf(format string, args ...any) {
@@ -25,7 +25,7 @@ func (f findings) Errorf(format string, args ...any) {
 	}
 }
 
-// One corpus for each kind of mistake, and those that have none.
+// There is one corpus for each kind of mistake, and corpora without mistakes.
 func TestCorpora(t *testing.T) {
 	analysistest.Run(findings{t}, analysistest.TestData(), vet.Analyzer,
 		"leak", "use", "double", "escape", "copied", "write", "contracts", "directives", "quiet", "lookalike")
@@ -35,7 +35,7 @@ func TestFixes(t *testing.T) {
 	analysistest.RunWithSuggestedFixes(findings{t}, analysistest.TestData(), vet.Analyzer, "fix")
 }
 
-// What the corpora use of package tarn is as in the real one.
+// The corpora's stand-in for package tarn agrees with the real one.
 func TestStandIn(t *testing.T) {
 	config := &packages.Config{Mode: packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedName, Dir: ".."}
 	config.Env = append(os.Environ(), "GOWORK=off")
@@ -55,7 +55,7 @@ func TestStandIn(t *testing.T) {
 			t.Errorf("package tarn has no %s", s)
 		}
 	}
-	// And the table of primitives knows every method that moves a reference.
+	// The table of primitives contains every method that moves a reference.
 	for _, s := range vet.Unknown(real[0].Types) {
 		t.Errorf("the analyser does not know what %s does with references", s)
 	}

@@ -1,7 +1,7 @@
 package vet
 
-// This file follows bytes of references: through the values that lead to them, and to where they outlive the
-// reference.
+// This file tracks bytes of references: through the values that lead to them, to the places where they
+// outlive the reference.
 
 import (
 	"go/token"
@@ -15,31 +15,31 @@ import (
 type view struct {
 	of      *ref
 	changes int
-	// inside is set for what leads to the bytes and is not the bytes: a function literal that captured them, a
-	// struct or slice with them in it, a reader of them. Such a value may be used after they ended, if the bytes
-	// are not.
+	// inside is set for a value that leads to the bytes and is not the bytes: a function literal that captured
+	// them, a struct or slice that contains them, a reader of them. Such a value may be used after they have
+	// ended, if the bytes are not.
 	inside bool
 }
 
-// A keeper is who has a view that was put where it outlives the function.
+// A keeper says where a view is stored that outlives the function.
 type keeper uint8
 
 const (
 	noKeeper  keeper = iota
-	memory           // a place that others reach
-	forGood          // a place that it is not taken from again
-	goroutine        // another goroutine, which may be done with it when this one has waited
+	memory           // a place that other code can reach
+	forGood          // a place from which it is not removed again
+	goroutine        // another goroutine, which may have finished with it when this one has waited
 )
 
-// custody is where a view was put that outlives the function.
+// custody is where a view that outlives the function was stored.
 type custody struct {
 	by  keeper
 	pos token.Pos
 	in  string // "sent", "stored in h.view"
-	at  place  // of memory, if it is known
+	at  place  // of memory, if known
 }
 
-// inside returns views as what contains them has them.
+// inside returns views for a value that contains them.
 func inside(views []view) []view {
 	if !slices.ContainsFunc(views, func(v view) bool { return !v.inside }) {
 		return views
@@ -51,7 +51,7 @@ func inside(views []view) []view {
 	return views
 }
 
-// reach is the views that v leads to: its own, and what lies in a variable of this function that it points to.
+// reach is the views to which v leads: its own, and those in a variable of this function that it points to.
 func (f *flow) reach(s *state, v ssa.Value) []view {
 	if b, ok := s.vals[slot{v, -1}]; ok && len(b.views) > 0 {
 		return b.views
@@ -69,7 +69,7 @@ func (f *flow) reach(s *state, v ssa.Value) []view {
 	return nil
 }
 
-// viewsIn is the views that lie at a place or in parts of it.
+// viewsIn is the views stored at a place or in parts of it.
 func (f *flow) viewsIn(s *state, p place) []view {
 	var b binding
 	for q, c := range s.places {
@@ -81,7 +81,7 @@ func (f *flow) viewsIn(s *state, p place) []view {
 	return b.views
 }
 
-// reaching is what a value is bound to, with the views that it leads to.
+// reaching is a value's binding, with the views to which it leads.
 func (f *flow) reaching(s *state, v ssa.Value) binding {
 	b := f.refsOf(s, v)
 	if len(b.views) == 0 {
@@ -118,7 +118,7 @@ func (f *flow) loadInside(s *state, v *ssa.UnOp, p place) {
 	}
 }
 
-// keep notes that views were put where they outlive the function.
+// keep records that views were stored where they outlive the function.
 func (f *flow) keep(s *state, b binding, to custody) {
 	for _, v := range b.views {
 		l, ok := s.lives[v.of]
@@ -130,13 +130,13 @@ func (f *flow) keep(s *state, b binding, to custody) {
 	}
 }
 
-// unkeep notes that a place was overwritten, and with it the view that it may have had.
+// unkeep records that a place was overwritten, and with it a view stored there.
 func (f *flow) unkeep(s *state, p place) {
 	f.release(s, func(c custody) bool { return c.by == memory && c.at == p })
 }
 
-// synchronized notes that another goroutine may have caught up: what it was handed it may be done with, and
-// may have handed back.
+// synchronized records that another goroutine may have caught up: it may have finished with what it was
+// given, and may have returned it.
 func (f *flow) synchronized(s *state) {
 	f.signalled(s)
 	for r, l := range s.lives {
@@ -146,7 +146,8 @@ func (f *flow) synchronized(s *state) {
 	}
 }
 
-// signalled notes that this goroutine may have waited for others: bytes that they were lent they may be done with.
+// signalled records that this goroutine may have waited for others: they may have finished with bytes that they
+// were lent.
 func (f *flow) signalled(s *state) {
 	f.release(s, func(c custody) bool { return c.by == goroutine })
 }
@@ -172,7 +173,7 @@ func ofViews(views []view) []*ref {
 	return refs
 }
 
-// whole is the views that one has of refs who has the refs themselves.
+// whole is the views that a holder of the refs themselves has.
 func (f *flow) whole(s *state, b binding) []view {
 	var views []view
 	for _, r := range b.refs {
@@ -181,7 +182,7 @@ func (f *flow) whole(s *state, b binding) []view {
 	return views
 }
 
-// overtaken ends the custody of views that a call may end: of memory that it can reach, and of goroutines that
+// overtaken ends the custody of views that a call may end: in memory that it can reach, and in goroutines that
 // it may wait for.
 func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 	if !f.computes(c) {
@@ -210,7 +211,7 @@ func (f *flow) overtaken(s *state, c *ssa.CallCommon) {
 	})
 }
 
-// keptBy is the memory of the receiver or first argument, in which a function keeps another.
+// keptBy is the memory of the receiver or first argument, in which a function stores another.
 func (f *flow) keptBy(c *ssa.CallCommon) place {
 	if vars := operands(c); len(vars) > 0 {
 		if p, ok := f.placeOf(vars[0]); ok {
@@ -220,7 +221,7 @@ func (f *flow) keptBy(c *ssa.CallCommon) place {
 	return place{}
 }
 
-// returnViews reports bytes that are returned and have ended.
+// returnViews reports returned bytes that have ended.
 func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
 	how := "returned"
 	if isFunc(v.Type()) {
@@ -244,8 +245,8 @@ func (f *flow) returnViews(s *state, v ssa.Value, pos token.Pos) {
 	}
 }
 
-// keepIn notes views that were put into memory. What only this function reaches leads to them; what others reach
-// keeps them.
+// keepIn records views that were stored in memory. Memory that only this function reaches leads to them; other
+// memory keeps them.
 func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
 	switch at.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar, *ssa.Global:
@@ -262,7 +263,8 @@ func (f *flow) keepIn(s *state, b binding, at place, pos token.Pos, in string) {
 	}
 }
 
-// rewritten stops following the views in variables whose address a call takes: it may replace them.
+// rewritten stops tracking the views in variables whose address is an argument of a call: the call may
+// replace them.
 func (f *flow) rewritten(s *state, c *ssa.CallCommon) {
 	fn := callee(c)
 	library := fn != nil && borrowsArguments(fn)

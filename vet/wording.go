@@ -73,8 +73,8 @@ func (t *tracked) declared(doc *ast.CommentGroup, sig *types.Signature) *contrac
 	return c
 }
 
-// declare gives the effect p to the arguments in names, or to all that hold references when names
-// is empty. It reports whether there was one.
+// declare gives the effect p to the arguments in names, or to all that hold references when names is empty.
+// It reports whether there was one.
 func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param) bool {
 	if names != "" {
 		found := false
@@ -91,12 +91,12 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 		if found {
 			return true
 		}
-		// "borrows the buffers": words of the sentence, no names.
+		// "borrows the buffers": these are words of the sentence, not names.
 		return false
 	}
 	found := false
 	for i, v := range vars {
-		// A receiver is meant only where it is a handle: methods of owners act on themselves.
+		// A receiver is meant only if it is a handle: methods of owners apply to themselves.
 		if i == 0 && isReceiver(v, vars) && t.kindOf(v.Type()) != handle {
 			continue
 		}
@@ -108,7 +108,7 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 	return found
 }
 
-// fit adapts an effect to a pointer: what is taken of a container is what it holds.
+// fit adapts an effect to a pointer: taking a container's pointer takes its content.
 func (t *tracked) fit(typ types.Type, p param) param {
 	if p.Effect == effectTake && t.pointee(typ) != untracked {
 		p.Effect = effectEmpty

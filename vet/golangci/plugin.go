@@ -1,5 +1,5 @@
-// Package golangci makes the analyser a plugin of golangci-lint's module system; docs/vet.md shows how
-// to build it in.
+// Package golangci makes the analyser a plugin of golangci-lint's module system; docs/vet.md shows how to
+// build it.
 package golangci
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/vet"
 )
 
-// golangci-lint finds its plugins by what they register when they are imported.
+// golangci-lint finds plugins that register themselves when they are imported.
 var _ = registered()
 
 func registered() bool {
@@ -24,5 +24,5 @@ func (plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) {
 	return []*analysis.Analyzer{vet.Analyzer}, nil
 }
 
-// GetLoadMode asks for types.
+// GetLoadMode requests type information.
 func (plugin) GetLoadMode() string { return register.LoadModeTypesInfo }

@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
-// applyFixes rewrites the files of those findings that come with a fix, and returns the others.
+// applyFixes rewrites the files of the findings that have a fix, and returns the other findings.
 func applyFixes(findings []driver.Finding, out io.Writer) (left []driver.Finding, err error) {
 	type edit struct {
 		from, to int

@@ -5,7 +5,7 @@
 //	tarnvet [flags] [packages]             by itself
 //	go vet -vettool=$(which tarnvet) ./... under go vet, which caches results
 //
-// By itself it exits with 0 when nothing is found, 1 when it could not run, and 3 when there are findings.
+// On its own it exits with 0 when nothing is found, 1 when it could not run, and 3 when there are findings.
 package main
 
 import (
@@ -28,15 +28,16 @@ func main() {
 		unitchecker.Main(vet.Analyzer)
 		return
 	}
-	// The process is short and its heap is what it has loaded: collecting it costs a third of the time.
+	// The process is short and its heap is the loaded program: garbage collection would take a third of the
+	// time.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// underGoVet reports whether go vet is the caller: it asks for the version and the flags, then passes
-// the name of a configuration file.
+// underGoVet reports whether go vet runs this command: it asks for the version and the flags, then passes the
+// name of a configuration file.
 func underGoVet(args []string) bool {
 	return len(args) > 0 && (strings.HasPrefix(args[0], "-V=") || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg"))
 }
@@ -147,7 +148,7 @@ func printJSON(out io.Writer, findings []driver.Finding) error {
 	return enc.Encode(reports)
 }
 
-// list prints the directives of the packages that are asked about.
+// list prints the directives of the requested packages.
 func list(units []*driver.Unit, out io.Writer) int {
 	n := 0
 	for _, u := range units {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// root is the repository.
+// root is the repository's root directory.
 const root = "../../.."
 
 // module writes a program that uses package tarn of this repository.
@@ -145,7 +145,7 @@ func TestDirectivesAreCounted(t *testing.T) {
 	}
 }
 
-// Under go vet the same is found.
+// Under go vet the findings are the same.
 func TestUnderGoVet(t *testing.T) {
 	dir := module(t, map[string]string{"a.go": leaky})
 	tool := filepath.Join(t.TempDir(), "tarnvet")
@@ -162,7 +162,7 @@ func TestUnderGoVet(t *testing.T) {
 	}
 }
 
-// Modules that share no workspace are analysed in one run, from the directory of one of them.
+// Modules without a common workspace are analysed in one run, started in the directory of one of them.
 func TestSeveralModules(t *testing.T) {
 	dir := module(t, map[string]string{"a.go": leaky})
 	inner := filepath.Join(dir, "tools", "deep")
@@ -204,8 +204,8 @@ func TestSeveralModules(t *testing.T) {
 	}
 }
 
-// Programs as users write them, correct and wrong: a comment says what is to be found in its line, and nothing
-// else is.
+// The programs are written as users write them, correct and wrong: a comment says what must be reported in its
+// line, and nothing else may be.
 func TestPrograms(t *testing.T) {
 	t.Setenv("GOWORK", "")
 	dir := filepath.Join("testdata", "programs")
@@ -254,8 +254,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// A leak planted into an example makes the ownership step of make test fail. The message names the line that
-// took the reference, the line where it is lost, the cure, and where to read on.
+// A leak planted in an example makes the ownership step of make test fail. The message names the line that
+// took the reference, the line where it is lost, the fix, and the documentation.
 func TestLeakPlantedInAnExample(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples"))); err != nil {
@@ -315,11 +315,11 @@ func firstByte(pool *tarn.Pool, r io.Reader) (byte, error) {
 	}
 }
 
-// ownership is that step of make test, for the module in dir.
+// ownership is the command of that step, for the module in dir.
 func ownership(t *testing.T, here, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "-C", here, "ownership", "BIN="+t.TempDir(), "OWNED=-C "+dir+" ./...")
-	// What the make that runs this test has set is not for that one.
+	// Variables set by the make that runs this test must not reach the other one.
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"GOWORK", "GOFLAGS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}, name) {
 			cmd.Env = append(cmd.Env, v)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// groups splits the patterns by the module or workspace that they lead into, in the order in which they
-// come. The go command loads one workspace at a time.
+// groups splits the patterns by the module or workspace of their directories, in their order. The go command
+// loads one workspace at a time.
 func (c Config) groups() ([]Config, error) {
 	base, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func isPath(pattern string) bool {
 	return first == "." || first == ".." || filepath.IsAbs(pattern)
 }
 
-// root is the directory of the go.work that governs dir or, without one, of its go.mod. It is "" where
+// root is the directory of the go.work that applies to dir or, without one, of its go.mod. It is "" where
 // there is neither, or where GOWORK names one workspace for all.
 func root(dir string) string {
 	files := []string{"go.work", "go.mod"}
@@ -92,7 +92,7 @@ func parents(dir string) func(func(string) bool) {
 	}
 }
 
-// sameFiles names the source of a package: two modules that hold the same files need one analysis.
+// sameFiles identifies a package's source: two modules with the same files need one analysis.
 func sameFiles(path string, files []string) string {
 	files = slices.Sorted(slices.Values(files))
 	return path + "\x00" + strings.Join(files, "\x00")

@@ -1,6 +1,6 @@
-// Package driver loads packages and runs the analyser over them without go vet. It type-checks from
-// source only the packages that are asked about and those between them and package tarn, each once for all
-// modules; the rest come from the compiler's export data.
+// Package driver loads packages and runs the analyser on them without go vet. It type-checks from source only
+// the requested packages and those between them and package tarn, each once for all modules; the others come
+// from the compiler's export data.
 package driver
 
 import (
@@ -22,24 +22,24 @@ const tarnPath = "github.com/tarn-go/tarn"
 // A Unit is one package to analyse.
 type Unit struct {
 	*packages.Package
-	// Reported is set for packages whose findings are wanted. The others supply facts.
+	// Reported is set for packages whose findings are wanted. The others only supply facts.
 	Reported bool
-	Result   any // what the analyser returned
+	Result   any // the analyser's result
 	deps     []*Unit
 }
 
 // Config says what to load.
 type Config struct {
 	Dir      string   // of the module or workspace; "" is the current directory
-	Patterns []string // as go list takes them; directories may lie in modules that share no workspace
+	Patterns []string // as in go list; directories may be in modules without a common workspace
 	Tests    bool     // test files, too
 	Tags     string   // build tags, comma-separated
 }
 
-// group is the packages of one module or workspace.
+// group holds the packages of one module or workspace.
 type group struct {
 	Config
-	wanted  map[string]bool   // IDs that the patterns match
+	wanted  map[string]bool   // IDs that match the patterns
 	sources map[string]string // of the importers of package tarn: path to sameFiles
 	here    map[string]bool   // paths that are loaded from source
 	loaded  []*packages.Package
@@ -84,7 +84,7 @@ func Load(config Config) ([]*Unit, error) {
 	return list, errors.Join(problems...)
 }
 
-// each runs do for the groups, as many at once as there are processors.
+// each runs do for the groups, as many concurrently as there are processors.
 func each(groups []*group, do func(*group) error) error {
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
@@ -102,7 +102,7 @@ func (g *group) config(mode packages.LoadMode) *packages.Config {
 	return cfg
 }
 
-// graph finds the packages that import package tarn, directly or not, and itself.
+// graph finds package tarn and the packages that import it, directly or not.
 func (g *group) graph() error {
 	list, err := packages.Load(g.config(packages.NeedName|packages.NeedFiles|packages.NeedImports|packages.NeedDeps), g.Patterns...)
 	if err != nil {
@@ -125,7 +125,7 @@ func (g *group) graph() error {
 	return nil
 }
 
-// load type-checks the packages that were asked about and those in here.
+// load type-checks the requested packages and those in here.
 func (g *group) load() (err error) {
 	patterns := slices.Clone(g.Patterns)
 	for path := range g.here {
@@ -137,9 +137,9 @@ func (g *group) load() (err error) {
 	return err
 }
 
-// order sorts packages by imports, and marks those that were asked for. Of a package and its variant
-// with test files the latter is reported. supplied are the packages that groups before this one
-// analyse, by sameFiles; order adds its own.
+// order sorts packages by imports, and marks the requested ones. Of a package and its variant with test files
+// the latter is reported. supplied are the packages that earlier groups analyse, by sameFiles; order adds its
+// own.
 func (g *group) order(supplied map[string]*Unit) ([]*Unit, error) {
 	units := map[string]*Unit{}
 	var list []*Unit

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// A Finding is a diagnostic with its place.
+// A Finding is a diagnostic with its position.
 type Finding struct {
 	Package  string
 	Position token.Position
@@ -25,11 +25,11 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s", f.Position, f.Message)
 }
 
-// Facts are what the analyser has found out about functions, for their callers.
+// Facts are the analyser's results about functions, for their callers.
 type Facts struct {
 	mu     sync.RWMutex
 	list   map[key]analysis.Fact
-	byName map[string]analysis.Fact // for variants of a package, whose objects are others
+	byName map[string]analysis.Fact // for variants of a package, whose objects differ
 	fixed  bool
 }
 
@@ -43,7 +43,7 @@ func NewFacts() *Facts {
 	return &Facts{list: map[key]analysis.Fact{}, byName: map[string]analysis.Fact{}}
 }
 
-// Get copies a fact to what fact points to.
+// Get copies a fact to the value that fact points to.
 func (f *Facts) Get(obj types.Object, fact analysis.Fact) bool {
 	f.mu.RLock()
 	known, ok := f.list[key{obj, reflect.TypeOf(fact)}]
@@ -57,7 +57,7 @@ func (f *Facts) Get(obj types.Object, fact analysis.Fact) bool {
 	return ok
 }
 
-// Reading returns the same facts; what is set there is not kept.
+// Reading returns the same facts; facts set in the copy are not kept.
 func (f *Facts) Reading() *Facts { return &Facts{list: f.list, byName: f.byName, fixed: true} }
 
 // Set stores a fact.
@@ -73,7 +73,7 @@ func (f *Facts) Set(obj types.Object, fact analysis.Fact) {
 	f.mu.Unlock()
 }
 
-// Pass makes the analyser's view of a package. report is called on the goroutine of the analysis.
+// Pass makes the analyser's pass for a package. report is called on the goroutine of the analysis.
 func (f *Facts) Pass(a *analysis.Analyzer, u *Unit, report func(analysis.Diagnostic)) *analysis.Pass {
 	return &analysis.Pass{
 		Analyzer: a, Fset: u.Fset, Files: u.Syntax, OtherFiles: u.OtherFiles, IgnoredFiles: u.IgnoredFiles,
@@ -86,8 +86,8 @@ func (f *Facts) Pass(a *analysis.Analyzer, u *Unit, report func(analysis.Diagnos
 	}
 }
 
-// Run analyses the packages, as many at once as there are processors, and returns what is found in
-// those to be reported, ordered by file and line.
+// Run analyses the packages, as many concurrently as there are processors, and returns the findings in those
+// to be reported, ordered by file and line.
 func Run(a *analysis.Analyzer, units []*Unit, facts *Facts) ([]Finding, error) {
 	var (
 		mu       sync.Mutex

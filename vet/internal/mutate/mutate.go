@@ -1,5 +1,5 @@
-// Package mutate plants ownership mistakes into correct code, to count how many of them the analyser
-// finds: a Free removed, doubled, or moved before a use of what it frees.
+// Package mutate plants ownership mistakes in correct code, to count how many of them the analyser finds: a
+// Free removed, doubled, or moved before a use of its argument.
 package mutate
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
-// Kind is what was done to a Free.
+// Kind is the change made to a Free.
 type Kind string
 
 // The mutations.
 const (
 	Remove Kind = "remove"
 	Double Kind = "double"
-	Early  Kind = "early"  // the Free stands before the last use
-	Forget Kind = "forget" // a call that takes ownership is left out
-	After  Kind = "after"  // a Free follows a call that takes ownership
+	Early  Kind = "early"  // the Free is moved before the last use
+	Forget Kind = "forget" // a call that takes ownership is removed
+	After  Kind = "after"  // a Free is added after a call that takes ownership
 )
 
 // A Mutant is one mistake planted in one file.
@@ -35,9 +35,9 @@ type Mutant struct {
 	Unit *driver.Unit
 	File int // index of the file in the unit
 	Pos  token.Position
-	What string // what is freed
-	// Kept is set when the reference lies in a field, an element or behind a pointer rather than in a
-	// variable: other functions may free it.
+	What string // the freed expression
+	// Kept is set when the reference is in a field, an element or behind a pointer rather than in a variable:
+	// other functions may free it.
 	Kept bool
 	text []edit
 }
@@ -49,7 +49,8 @@ type edit struct {
 
 func (m Mutant) String() string { return fmt.Sprintf("%s: %s %s", m.Pos, m.Kind, m.What) }
 
-// types that hold references: Free of a Buffer ends it for good, the others' may be repeated.
+// freed reports whether x holds references: Free of a Buffer ends it for good; Free of the other types may be
+// repeated.
 func freed(info *types.Info, x ast.Expr) (isBuffer, ok bool) {
 	t := info.TypeOf(x)
 	if t == nil {
@@ -100,7 +101,8 @@ func free(info *types.Info, call *ast.CallExpr) (x ast.Expr, isBuffer, ok bool) 
 	return sel.X, isBuffer, ok
 }
 
-// handedOver matches c.Append(b) and its like, on Chain, Writer and wire's Batch and Writer, for a variable b.
+// handedOver matches c.Append(b) and similar calls, on Chain, Writer and wire's Batch and Writer, for a
+// variable b.
 func handedOver(info *types.Info, call *ast.CallExpr) ast.Expr {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) != 1 || sel.Sel.Name != "Append" && sel.Sel.Name != "Prepend" {
@@ -120,8 +122,8 @@ func handedOver(info *types.Info, call *ast.CallExpr) ast.Expr {
 }
 
 // All lists the mutants of a package, except at the positions to skip. noMistake counts those that are left
-// out because they change nothing: a Free that has nothing to free is removed, or a function that is there to
-// panic is changed. The analyser says of the correct code which these are.
+// out because they change nothing: a Free with nothing to free is removed, or a function that panics on
+// purpose is changed. The analyser's result for the correct code says which these are.
 func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) (list []Mutant, noMistake int) {
 	summary := u.Result.(*vet.Summary)
 	provoked := func(n ast.Node) bool {
@@ -206,8 +208,7 @@ func All(u *driver.Unit, src map[string][]byte, skip func(token.Position) bool) 
 	return list, noMistake
 }
 
-// kept reports whether an expression is a field or an element of something, or a pointer that the
-// function was given.
+// kept reports whether an expression is a field or an element, or a pointer parameter.
 func kept(info *types.Info, x ast.Expr) bool {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.Ident:
@@ -236,8 +237,7 @@ func isReceive(x ast.Expr) bool {
 	return ok && u.Op == token.ARROW
 }
 
-// lastUse finds the last statement that uses x in a way that needs its memory, and neither assigns
-// nor frees it.
+// lastUse finds the last statement that needs x's memory, and neither assigns nor frees it.
 func lastUse(info *types.Info, stmts []ast.Stmt, x ast.Expr) ast.Stmt {
 	want := types.ExprString(x)
 	for _, stmt := range slices.Backward(stmts) {
@@ -294,14 +294,14 @@ func changes(info *types.Info, stmt ast.Stmt, expr string) bool {
 	return found
 }
 
-// Run plants the mutant and returns what the analyser says of the package then. It returns an error
-// when the mutant does not compile.
+// Run plants the mutant and returns the analyser's findings in the package. It returns an error when the
+// mutant does not compile.
 func (m Mutant) Run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte) ([]driver.Finding, error) {
 	return m.run(a, facts, src, func(f *ast.File) *ast.File { return f })
 }
 
-// Alone is Run with no function but the one with the mistake: what the others do is known from facts. It
-// costs less, and finds what does not depend on the function's callers.
+// Alone is Run with only the function that has the mistake: the effects of the others are known from facts.
+// It costs less, and finds mistakes that do not depend on the function's callers.
 func (m Mutant) Alone(a *analysis.Analyzer, facts *driver.Facts, src map[string][]byte) ([]driver.Finding, error) {
 	found, err := m.run(a, facts, src, func(f *ast.File) *ast.File {
 		g := *f
@@ -321,7 +321,7 @@ func (m Mutant) Alone(a *analysis.Analyzer, facts *driver.Facts, src map[string]
 		}
 		return &g
 	})
-	// Directives in what was left out allow nothing now.
+	// Directives in the removed functions allow nothing now.
 	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Category == "directive" }), err
 }
 
@@ -334,7 +334,7 @@ func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]
 	for _, e := range edits {
 		text = slices.Replace(text, e.from, e.to, []byte(e.with)...)
 	}
-	fset := u.Fset // type-checking changes neither it nor the files that stay
+	fset := u.Fset // type-checking changes neither it nor the unchanged files
 	parsed, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]
 	var wrong error
 	conf.Error = func(err error) {
 		if e, ok := err.(types.Error); ok && e.Soft && strings.HasSuffix(e.Msg, "imported and not used") {
-			return // where bodies are left out
+			return // in files whose bodies were removed
 		}
 		if wrong == nil {
 			wrong = err
@@ -365,7 +365,7 @@ func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]
 	pkg, _ := conf.Check(u.PkgPath, fset, files, info)
 	if wrong != nil && (m.Kind == Remove || m.Kind == Forget) && m.text[0].with == "_ = 0" {
 		m.text = []edit{m.text[0]}
-		m.text[0].with = "_ = " + m.What // the variable is used nowhere else
+		m.text[0].with = "_ = " + m.What // the variable is not used anywhere else
 		return m.run(a, facts, src, trim)
 	}
 	if wrong != nil {
@@ -376,7 +376,7 @@ func (m Mutant) run(a *analysis.Analyzer, facts *driver.Facts, src map[string][]
 	return driver.One(a, &driver.Unit{Package: &p, Reported: true}, facts.Reading())
 }
 
-// importer hands out the packages that were loaded with the unit.
+// importer returns the packages that were loaded with the unit.
 type importer struct{ u *driver.Unit }
 
 func (i importer) Import(path string) (*types.Package, error) {

@@ -16,21 +16,21 @@ import (
 	"github.com/tarn-go/tarn/vet/internal/driver"
 )
 
-// Of all the mistakes that can be planted in the repository's own code at least leastFound are found. Those
-// with references in fields and elements, which other functions may free, are counted apart, too. The short
-// form plants one in shortEvery, the same ones in each run, and allows for what a sample may fall short by;
+// At least leastFound of the mistakes that can be planted in the repository's own code are found. Those with
+// references in fields and elements, which other functions may free, are also counted separately. The short
+// form plants one in shortEvery, the same ones in each run, and allows for the error of the sample;
 // TARN_LONG=1 plants all.
 const (
 	leastFound = 0.85
 	leastCount = 500
 )
 
-// noMistake are functions in which what is planted does no harm, and why.
+// noMistake lists functions in which a planted mistake has no effect, and why.
 var noMistake = map[string]string{
 	"TestZeroBuffer": "freeing the zero Buffer does nothing, however often",
 }
 
-// repository is the published modules, and what the analyser says of them.
+// repository is the published modules, and the analyser's findings in them.
 var repository = sync.OnceValues(func() (r struct {
 	units []*driver.Unit
 	facts *driver.Facts
@@ -44,8 +44,8 @@ var repository = sync.OnceValues(func() (r struct {
 	return r, err
 })
 
-// Without its directives the repository's correct code is reported in less than mostReported of the functions
-// that have to do with references.
+// Without directives, reports in the repository's correct code concern less than mostReported of the
+// functions that handle references.
 const mostReported = 0.02
 
 func TestReportsWithoutDirectives(t *testing.T) {
@@ -212,8 +212,8 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 	}
 }
 
-// slack is what a sample of n may fall short by when others are sampled because the code changed: four
-// standard deviations, which one in 30,000 random samples exceeds; nothing for all.
+// slack is the allowed error of a sample of n, since another sample is taken when the code changes: four
+// standard deviations, which one in 30,000 random samples exceeds; 0 for all.
 func slack(n int) float64 {
 	if os.Getenv("TARN_LONG") != "" {
 		return 0
@@ -221,13 +221,13 @@ func slack(n int) float64 {
 	return 4 * math.Sqrt(leastFound*(1-leastFound)/float64(max(n, 1)))
 }
 
-// signature identifies a finding whatever else is on its line.
+// signature identifies a finding independently of the rest of its line.
 func signature(f driver.Finding) string {
 	return fmt.Sprintf("%s:%d:%s", f.Position.Filename, f.Position.Line, f.Category)
 }
 
-// deliberate reports positions in functions with a directive or a finding: a mistake planted into code
-// that makes mistakes on purpose shows nothing.
+// deliberate reports positions in functions with a directive or a finding: a mistake planted in code that
+// makes mistakes on purpose proves nothing.
 func deliberate(u *driver.Unit, found []driver.Finding) func(token.Position) bool {
 	type span struct {
 		file     string

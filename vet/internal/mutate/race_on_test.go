@@ -2,5 +2,5 @@
 
 package mutate
 
-// The race detector has little to see here, and makes each mistake cost several times as much.
+// The race detector is of little use here, and makes each mistake take several times as long.
 const shortEvery = 60
