@@ -123,8 +123,20 @@ func emptyProgram(t *testing.T, path string, replaced map[string]string) string 
 	return dir
 }
 
-// lines runs a command of the go tool in dir, outside any workspace, and returns the lines it prints.
+// lines runs a command of the go tool in dir, outside any workspace, and returns the words it prints.
 func lines(t *testing.T, dir, name string, args ...string) []string {
+	t.Helper()
+	return strings.Fields(output(t, dir, name, args...))
+}
+
+// outputLines is lines for a command whose lines have several words.
+func outputLines(t *testing.T, dir, name string, args ...string) []string {
+	t.Helper()
+	return strings.Split(strings.TrimSpace(output(t, dir, name, args...)), "\n")
+}
+
+// output runs a command of the go tool in dir, outside any workspace, and returns what it prints.
+func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
@@ -135,42 +147,145 @@ func lines(t *testing.T, dir, name string, args ...string) []string {
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, complaint.String())
 	}
-	return strings.Fields(string(out))
+	return string(out)
 }
 
-// imports are the packages of Tarn that each published package of the root module may import besides
-// internal ones of its own folder; docs/design/house.md draws them. What is not listed imports nothing of
-// Tarn. Tests are not looked at.
+// imports are the packages of Tarn that each package of every published module may import, besides internal
+// packages of its own folder. A package that is not listed may import nothing of Tarn. docs/design/house.md
+// has the same table. Test files are not checked.
 var imports = map[string][]string{
-	"adapt":             {"."},
-	"debug":             {".", "debug/endpoint", "sizing", "internal/plot"},
-	"debug/vars":        {"."},
-	"h2":                {".", "debug/endpoint", "wire"},
-	"h2http":            {".", "debug/endpoint", "h2", "internal/lifetime", "internal/workers"},
-	"sizing":            {"."},
-	"smb":               {"."},
-	"smb/internal/conn": {".", "wire"},
-	"smb/gosmb2":        {"smb"},
-	"tarntest":          {"."},
-	"wire":              {"."},
+	".":                       {},
+	"adapt":                   {"."},
+	"cmd/tarn":                {},
+	"cmd/tarn/internal/bench": {".", "adapt", "h2http", "internal/rig", "rpc", "smb"},
+	"cmd/tarn/internal/fetch": {"debug"},
+	"cmd/tarn/internal/smb":   {"smb", "smb/krb5", "smb/webdav"},
+	"cmd/tarn/internal/top":   {"debug", "internal/plot"},
+	"cmd/tarn/internal/tune":  {".", "debug", "internal/plot", "sizing"},
+	"debug":                   {".", "debug/endpoint", "internal/plot", "sizing"},
+	"debug/endpoint":          {},
+	"debug/internal/demo":     {".", "debug", "debug/endpoint"},
+	"debug/internal/metrics":  {".", "debug/endpoint"},
+	"debug/otel":              {".", "debug"},
+	"debug/prom":              {".", "debug"},
+	"debug/vars":              {"."},
+	"h2":                      {".", "debug/endpoint", "wire"},
+	"h2http":                  {".", "debug/endpoint", "h2", "internal/lifetime", "internal/workers"},
+	"internal/plot":           {"sizing"},
+	"internal/rig":            {"smb"},
+	"internal/workers":        {"h2"},
+	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/lifetime", "internal/workers"},
+	"rpc/channelz":            {"rpc"},
+	"rpc/internal/message":    {".", "wire"},
+	"sizing":                  {"."},
+	"smb":                     {"."},
+	"smb/afero":               {"smb"},
+	"smb/gosmb2":              {"smb"},
+	"smb/internal/addc":       {"internal/leftout"},
+	"smb/internal/conn":       {".", "wire"},
+	"smb/internal/directtcp":  {"wire"},
+	"smb/krb5":                {"smb"},
+	"smb/krb5/gosmb2":         {"smb", "smb/gosmb2", "smb/krb5"},
+	"smb/sddl":                {},
+	"smb/webdav":              {"smb"},
+	"tarntest":                {"."},
+	"vet":                     {},
+	"vet/cmd/tarnvet":         {"vet"},
+	"vet/golangci":            {"vet"},
+	"vet/internal/mutate":     {"vet"},
+	"wire":                    {"."},
 }
 
 func TestImports(t *testing.T) {
-	const module = "github.com/tarn-go/tarn"
-	for pkg, allowed := range imports {
-		path := module + "/" + pkg
-		for _, imported := range strings.Split(strings.Join(lines(t, ".", "go", "list", "-f", `{{join .Imports "\n"}}`, path), "\n"), "\n") {
-			rest, ours := strings.CutPrefix(imported, module)
-			if !ours {
-				continue
+	modules := []string{"."}
+	for m := range moduleCosts {
+		modules = append(modules, m)
+	}
+	listed := map[string]bool{}
+	for _, m := range modules {
+		for _, line := range outputLines(t, m, "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...") {
+			words := strings.Fields(line)
+			pkg := inTarn(words[0])
+			allowed, ok := imports[pkg]
+			listed[pkg] = true
+			if !ok && !strings.Contains("/"+pkg+"/", "/internal/") {
+				t.Errorf("imports lacks the package %s", pkg)
 			}
-			if rest = strings.TrimPrefix(rest, "/"); rest == "" {
-				rest = "."
-			}
-			folder, _, _ := strings.Cut(pkg, "/")
-			if !slices.Contains(allowed, rest) && !strings.HasPrefix(rest, pkg+"/internal/") && !strings.HasPrefix(rest, folder+"/internal/") {
-				t.Errorf("%s imports %s", pkg, rest)
+			for _, imported := range words[1:] {
+				if of := inTarn(imported); of != "" && !slices.Contains(allowed, of) && !ownInternal(pkg, of) {
+					t.Errorf("%s imports %s", pkg, of)
+				}
 			}
 		}
 	}
+	for pkg := range imports {
+		if !listed[pkg] {
+			t.Errorf("imports has %s, which does not exist", pkg)
+		}
+	}
+}
+
+// TestImportsDrawn compares the table of docs/design/house.md with imports.
+func TestImportsDrawn(t *testing.T) {
+	page, err := os.ReadFile("docs/design/house.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`.*`"+`) \|.*\| ([^|]*) \|$`).FindAllStringSubmatch(string(page), -1) {
+		var want []string
+		for _, name := range strings.Split(row[2], ", ") {
+			if name = rootName(name); name == "." || !strings.Contains(name, " ") && name != "nothing" {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(want)
+		for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row[1], -1) {
+			pkg := rootName(name[1])
+			drawn[pkg] = true
+			got, ok := imports[pkg]
+			if !ok || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				t.Errorf("docs/design/house.md: %s may import %v; TestImports has %v", pkg, want, got)
+			}
+		}
+	}
+	for pkg := range imports {
+		if !drawn[pkg] && !strings.Contains("/"+pkg, "/internal/") {
+			t.Errorf("docs/design/house.md lacks %s", pkg)
+		}
+	}
+}
+
+// rootName is the package's name in imports: the root package is named tarn in the page.
+func rootName(name string) string {
+	if name == "tarn" {
+		return "."
+	}
+	return name
+}
+
+// inTarn is an import path relative to the repository's root, "." for the root; "" for other modules.
+func inTarn(path string) string {
+	const module = "github.com/tarn-go/tarn"
+	if path == module {
+		return "."
+	}
+	rel, ours := strings.CutPrefix(path, module+"/")
+	if !ours {
+		return ""
+	}
+	return rel
+}
+
+// ownInternal reports whether a package is an internal one of the folder of pkg. Those of the root's internal
+// folder are the root package's own.
+func ownInternal(pkg, imported string) bool {
+	folder, _, ok := strings.Cut("/"+imported, "/internal/")
+	if !ok {
+		return false
+	}
+	if folder == "" {
+		return pkg == "." || strings.HasPrefix(pkg, "internal/")
+	}
+	return strings.HasPrefix("/"+pkg+"/", folder+"/")
 }
