@@ -17,17 +17,23 @@ const maxUnaryAllocs = 12
 // garbage collection, and four.
 const maxLargeAllocs = 24
 
-// TestUnaryAllocations bounds the allocations of a unary call. Under the race detector sync.Pool drops
-// objects at random, so the limit is looser.
-func TestUnaryAllocations(t *testing.T) {
+// uncheckedService is a client of a server that echoes, both on the shared pool: the checks of a test's pool
+// allocate.
+func uncheckedService(t *testing.T) pb.TestServiceClient {
 	s := rpc.NewServer()
 	pb.RegisterTestServiceServer(s, &testService{})
 	cc, err := rpc.NewClient(serve(t, s), rpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cc.Close()
-	c := pb.NewTestServiceClient(cc)
+	t.Cleanup(func() { cc.Close() })
+	return pb.NewTestServiceClient(cc)
+}
+
+// TestUnaryAllocations bounds the allocations of a unary call. Under the race detector sync.Pool drops
+// objects at random, so the limit is looser.
+func TestUnaryAllocations(t *testing.T) {
+	c := uncheckedService(t)
 	req := &pb.SimpleRequest{Payload: payload(100)}
 	ctx := context.Background()
 	call := func() {
@@ -52,14 +58,7 @@ func TestUnaryAllocations(t *testing.T) {
 // A call of 1 MiB, whose bytes field is received and sent without a copy, may allocate little more than a
 // short one.
 func TestLargeUnaryAllocations(t *testing.T) {
-	s := rpc.NewServer()
-	pb.RegisterTestServiceServer(s, &testService{})
-	cc, err := rpc.NewClient(serve(t, s), rpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cc.Close()
-	c := pb.NewTestServiceClient(cc)
+	c := uncheckedService(t)
 	req := &pb.SimpleRequest{ResponseSize: 1 << 20, Payload: payload(1 << 20)}
 	call := func() {
 		if _, err := c.UnaryCall(context.Background(), req); err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,77 +12,16 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
-	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
-
-// pipes is a network of net.Pipes, so that a test in a synctest bubble makes no blocking system call.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case p.conns <- a:
-		return b, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// inBubble runs f with a client of svc in a bubble of synctest, on checked pools.
-func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f func(t *testing.T, c pb.TestServiceClient)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		lis := newPipes()
-		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
-		pb.RegisterTestServiceServer(s, svc)
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(lis) }()
-		cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
-			rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(lis.dial)}, opts...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			cc.Close()
-			s.Stop()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		}()
-		f(t, pb.NewTestServiceClient(cc))
-	})
-}
 
 // hedgeLog is a service that records when each attempt comes, and answers it as its script says.
 type hedgeLog struct {
@@ -313,171 +250,6 @@ func TestHedgingThrottled(t *testing.T) {
 	})
 }
 
-// A call that has sent more than may be kept continues with one attempt.
-func TestHedgingCommitsWhenFull(t *testing.T) {
-	for _, kind := range []string{"unary", "stream"} {
-		t.Run(kind, func(t *testing.T) {
-			l := newHedgeLog(after(5*time.Second, codes.OK))
-			opts := append(hedging(hedgeThree), rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(2000)))
-			inBubble(t, l, opts, func(t *testing.T, c pb.TestServiceClient) {
-				if err := hedgedCall(t.Context(), c, kind); err != nil {
-					t.Fatal(err)
-				}
-				if got := l.times(); got != "[0s]" {
-					t.Errorf("attempts at %v", got)
-				}
-			})
-		})
-	}
-}
-
-// Messages are sent while attempts are running, and after the call has committed.
-func TestHedgedStream(t *testing.T) {
-	var heads [3]chan struct{} // closed when an attempt is to send its header
-	for i := range heads {
-		heads[i] = make(chan struct{})
-	}
-	var n atomic.Int32
-	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
-		i := n.Add(1) - 1
-		select {
-		case <-heads[i]:
-		case <-s.Context().Done():
-			return s.Context().Err()
-		}
-		if err := s.SendHeader(metadata.Pairs("attempt", fmt.Sprint(i))); err != nil {
-			return err
-		}
-		s.SetTrailer(metadata.Pairs("end", fmt.Sprint(i)))
-		return echoStream(s)
-	}}
-	_, addr := startTarn(t, svc)
-	var finished []error
-	var p peer.Peer
-	var trailer metadata.MD
-	cc := dialTarn(t, addr, rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 3}))
-	s, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctxFor(t), grpc.Peer(&p), grpc.Trailer(&trailer),
-		grpc.OnFinish(func(err error) { finished = append(finished, err) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(size int) {
-		t.Helper()
-		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(size)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	recv := func(size int) {
-		t.Helper()
-		out, err := s.Recv()
-		if err != nil || string(out.Payload.Body) != string(body(size)) {
-			t.Fatalf("%d bytes, %v", len(out.GetPayload().GetBody()), err)
-		}
-	}
-	for i := range 20 {
-		send(1000 + i)
-	}
-	for n.Load() < 3 { // the deadline of the call bounds this
-		if s.Context().Err() != nil {
-			t.Fatal("not all attempts have come")
-		}
-	}
-	close(heads[1])
-	md, err := s.Header()
-	if err != nil || md.Get("attempt")[0] != "1" {
-		t.Fatal(md, err)
-	}
-	for i := range 20 {
-		recv(1000 + i)
-	}
-	for _, size := range []int{0, 1 << 20, 5} {
-		send(size)
-		recv(size)
-	}
-	if err := s.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Recv(); err != io.EOF {
-		t.Fatal(err)
-	}
-	if _, err := s.Recv(); err != io.EOF {
-		t.Fatal(err)
-	}
-	if err := s.Send(&pb.StreamingOutputCallRequest{}); err == nil {
-		t.Error("a message went to a call that has ended")
-	}
-	if len(finished) != 1 || finished[0] != nil || p.Addr == nil || p.Addr.String() != addr {
-		t.Errorf("OnFinish %v, peer %v", finished, p)
-	}
-	if got := s.Trailer().Get("end"); fmt.Sprint(got) != "[1]" || fmt.Sprint(trailer.Get("end")) != "[1]" {
-		t.Errorf("trailers %v and %v", got, trailer)
-	}
-}
-
-// A hedged call ends with its context and with Close of the client, whatever it is doing.
-func TestHedgedStreamEnds(t *testing.T) {
-	for name, end := range map[string]func(cancel context.CancelFunc, cc *rpc.ClientConn){
-		"cancel": func(cancel context.CancelFunc, _ *rpc.ClientConn) { cancel() },
-		"close":  func(_ context.CancelFunc, cc *rpc.ClientConn) { cc.Close() },
-	} {
-		for _, doing := range []string{"nothing", "receiving", "sending much", "server streaming"} {
-			t.Run(name+"/"+doing, func(t *testing.T) {
-				began := make(chan struct{}, 10)
-				svc := &testService{
-					duplex: func(s pb.TestService_FullDuplexCallServer) error {
-						began <- struct{}{}
-						<-s.Context().Done()
-						return s.Context().Err()
-					},
-					output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
-						began <- struct{}{}
-						<-s.Context().Done()
-						return s.Context().Err()
-					},
-				}
-				_, addr := startTarn(t, svc)
-				cc := dialTarn(t, addr, rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2}))
-				c := pb.NewTestServiceClient(cc)
-				ctx, cancel := context.WithCancel(ctxFor(t))
-				defer cancel()
-				var recv func() error
-				if doing == "server streaming" {
-					s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					recv = func() error { _, err := s.Recv(); return err }
-				} else {
-					s, err := c.FullDuplexCall(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
-					recv = func() error { _, err := s.Recv(); return err }
-					if doing == "sending much" {
-						go func() {
-							for s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100000)}) == nil {
-							}
-						}()
-					}
-				}
-				<-began
-				if doing != "sending much" { // may have committed to the first attempt
-					<-began
-				}
-				if doing == "nothing" {
-					end(cancel, cc)
-					wantCode(t, recv(), codes.Canceled)
-					return
-				}
-				got := make(chan error, 1)
-				go func() { got <- recv() }()
-				end(cancel, cc)
-				wantCode(t, <-got, codes.Canceled)
-			})
-		}
-	}
-}
-
 // Invalid policies are refused.
 func TestHedgingPolicyChecked(t *testing.T) {
 	retry := rpc.RetryPolicy{MaxAttempts: 2, InitialBackoff: 1, MaxBackoff: 1, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}}
@@ -570,50 +342,4 @@ func dialAddrs(t testing.TB, addrs []string, opts ...rpc.DialOption) *rpc.Client
 	}
 	r.InitialState(s)
 	return dialTarn(t, "names:///svc", append(opts, rpc.WithResolvers(r))...)
-}
-
-// A caller that has sent more than may be kept, and then receives before the attempt has begun, gets the
-// answer to the attempt that its messages went to.
-func TestHedgedStreamReceivesAtOnce(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the attempt's goroutine runs after the caller's
-	var handlers atomic.Int32
-	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
-		handlers.Add(1)
-		for {
-			m, err := s.Recv()
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := s.Send(&pb.StreamingOutputCallResponse{Payload: m.Payload}); err != nil {
-				return err
-			}
-		}
-	}}
-	_, addr := startTarn(t, svc)
-	c := pb.NewTestServiceClient(dialTarn(t, addr,
-		rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2, HedgingDelay: time.Hour}),
-		rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(1))))
-	const calls = 100
-	for range calls {
-		s, err := c.FullDuplexCall(ctxFor(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(100)}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Recv(); err != nil {
-			t.Fatal(err)
-		}
-		s.CloseSend()
-		if _, err := s.Recv(); err != io.EOF {
-			t.Fatal(err)
-		}
-	}
-	if n := handlers.Load(); n != calls {
-		t.Errorf("%d handlers for %d calls", n, calls)
-	}
 }

@@ -102,6 +102,14 @@ func newSwitching(t *testing.T, opts ...rpc.DialOption) *switching {
 	return x
 }
 
+// switchingFromReady is newSwitching with a balancer that is READY.
+func switchingFromReady(t *testing.T) (*switching, *puppet) {
+	x := newSwitching(t)
+	a := x.to(scriptedA)
+	a.show(connectivity.Ready)
+	return x, a
+}
+
 // to makes the resolver name b, and waits until the balancer has the resolver's state.
 func (x *switching) to(b *scriptedBuilder) *puppet {
 	x.t.Helper()
@@ -145,9 +153,7 @@ func (s *puppet) open(t *testing.T) {
 func TestSwitchWhenTheNewOneIsNotConnecting(t *testing.T) {
 	for _, st := range []connectivity.State{connectivity.Ready, connectivity.TransientFailure, connectivity.Idle} {
 		t.Run(st.String(), func(t *testing.T) {
-			x := newSwitching(t)
-			a := x.to(scriptedA)
-			a.show(connectivity.Ready)
+			x, a := switchingFromReady(t)
 			x.serves(a, connectivity.Ready)
 			b := x.to(scriptedB)
 			b.show(connectivity.Connecting)
@@ -175,9 +181,7 @@ func TestSwitchFromOneThatIsNotReady(t *testing.T) {
 
 // A balancer that leaves READY is replaced by the new one, whatever its state.
 func TestSwitchWhenTheOldOneFails(t *testing.T) {
-	x := newSwitching(t)
-	a := x.to(scriptedA)
-	a.show(connectivity.Ready)
+	x, a := switchingFromReady(t)
 	b := x.to(scriptedB)
 	b.show(connectivity.Connecting)
 	x.serves(a, connectivity.Ready)
@@ -191,9 +195,7 @@ func TestSwitchWhenTheOldOneFails(t *testing.T) {
 func TestSwitchAgainBeforeTheEnd(t *testing.T) {
 	for _, third := range []*scriptedBuilder{scriptedC, scriptedA} {
 		t.Run(third.name, func(t *testing.T) {
-			x := newSwitching(t)
-			a := x.to(scriptedA)
-			a.show(connectivity.Ready)
+			x, a := switchingFromReady(t)
 			b := x.to(scriptedB)
 			c := x.to(third)
 			<-b.closed
@@ -208,9 +210,7 @@ func TestSwitchAgainBeforeTheEnd(t *testing.T) {
 
 // A resolver's state that names the current balancer is passed to it.
 func TestSwitchHasNoEffectOnTheSameBalancer(t *testing.T) {
-	x := newSwitching(t)
-	a := x.to(scriptedA)
-	a.show(connectivity.Ready)
+	x, a := switchingFromReady(t)
 	x.name(scriptedA)
 	<-a.updates
 	b := x.to(scriptedB)
@@ -226,9 +226,7 @@ func TestSwitchHasNoEffectOnTheSameBalancer(t *testing.T) {
 
 // TestSwitchResolverErrorAndExitIdle passes both to the latest balancer.
 func TestSwitchResolverErrorAndExitIdle(t *testing.T) {
-	x := newSwitching(t)
-	a := x.to(scriptedA)
-	a.show(connectivity.Ready)
+	x, a := switchingFromReady(t)
 	b := x.to(scriptedB)
 	gone := errors.New("the directory is closed")
 	x.r.CC().ReportError(gone)
@@ -289,9 +287,7 @@ func (c *closing) Close() error {
 
 // TestSwitchClose: Close closes both balancers.
 func TestSwitchClose(t *testing.T) {
-	x := newSwitching(t)
-	a := x.to(scriptedA)
-	a.show(connectivity.Ready)
+	x, a := switchingFromReady(t)
 	b := x.to(scriptedB)
 	if err := x.cc.Close(); err != nil {
 		t.Fatal(err)
@@ -307,9 +303,7 @@ func TestSwitchClose(t *testing.T) {
 
 // A balancer that is READY before Build has returned takes over at once.
 func TestSwitchFromWithinBuild(t *testing.T) {
-	x := newSwitching(t)
-	a := x.to(scriptedA)
-	a.show(connectivity.Ready)
+	x, a := switchingFromReady(t)
 	s := x.to(scriptedInline)
 	<-a.closed
 	x.serves(s, connectivity.Ready)

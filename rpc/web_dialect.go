@@ -172,9 +172,17 @@ func contentTypeOf(res *http.Response, want string) *status.Status {
 	return status.Newf(codes.Unknown, "rpc: the server answered with content type %q, not %s", got, want)
 }
 
-// connectRequest sets the fields that unary calls and streams of Connect share.
-func connectRequest(c *call, h http.Header) {
+// connectRequest sets the fields of a request of Connect. typePrefix precedes the codec's name in the content
+// type, and encodingPrefix the names of the fields about compression.
+func connectRequest(c *call, h http.Header, typePrefix, encodingPrefix string) {
 	h.Set("Connect-Protocol-Version", connectVersion)
+	h.Set("Content-Type", typePrefix+c.codecName())
+	if c.info.compressor != nil {
+		h.Set(encodingPrefix+"Content-Encoding", c.info.compressor.Name())
+	}
+	if c.cc.accepts != "" {
+		h.Set(encodingPrefix+"Accept-Encoding", c.cc.accepts)
+	}
 	if c.deadline {
 		// The protocol has ten digits: a later deadline is not sent.
 		if ms := time.Until(c.at).Milliseconds(); ms < 1e10 {
@@ -189,14 +197,7 @@ type connectUnaryDialect struct{}
 func (connectUnaryDialect) framing() framing { return framing{plain: true} }
 
 func (connectUnaryDialect) request(c *call, h http.Header) {
-	connectRequest(c, h)
-	h.Set("Content-Type", "application/"+c.codecName())
-	if c.info.compressor != nil {
-		h.Set("Content-Encoding", c.info.compressor.Name())
-	}
-	if c.cc.accepts != "" {
-		h.Set("Accept-Encoding", c.cc.accepts)
-	}
+	connectRequest(c, h, "application/", "")
 }
 
 func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.Status {
@@ -229,14 +230,7 @@ type connectStreamDialect struct{}
 func (connectStreamDialect) framing() framing { return framing{ends: endStreamFlag} }
 
 func (connectStreamDialect) request(c *call, h http.Header) {
-	connectRequest(c, h)
-	h.Set("Content-Type", "application/connect+"+c.codecName())
-	if c.info.compressor != nil {
-		h.Set("Connect-Content-Encoding", c.info.compressor.Name())
-	}
-	if c.cc.accepts != "" {
-		h.Set("Connect-Accept-Encoding", c.cc.accepts)
-	}
+	connectRequest(c, h, "application/connect+", "Connect-")
 }
 
 func (connectStreamDialect) answered(x *webExchange, res *http.Response) *status.Status {
