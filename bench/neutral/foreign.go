@@ -14,7 +14,7 @@ import (
 var sources embed.FS
 
 // foreign builds the servers in other languages. One that cannot be built is named and left out.
-func foreign(dir string) []contestant {
+func foreign(_, dir string) []contestant {
 	var list []contestant
 	for _, f := range []struct {
 		name  string

@@ -4,6 +4,8 @@
 //	go run ./neutral                          tarn, tarn lending requests, grpc-go; 100 B, 16 KiB, 1 MiB
 //	go run ./neutral -count 5 -size 16384     five turns of one size
 //	go run ./neutral -others                  tonic and gRPC C++ as well, built here by cargo and g++
+//	go run ./neutral -floor                   also a server that only reads frames and sends bytes it has made before, and one
+//	                                          that copies each request to new memory besides (floor-kept)
 //	go run ./neutral -bench client            the same with a client on grpc-go instead of h2load
 //	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //
@@ -36,6 +38,7 @@ func main() {
 	count := flag.Int("count", 3, "turns")
 	size := flag.Int("size", 0, "payload in bytes; 0: 100 B, 16 KiB and 1 MiB")
 	others := flag.Bool("others", false, "build and measure tonic and gRPC C++ as well")
+	floor := flag.Bool("floor", false, "measure, by h2load, servers as well that do no more than any server must")
 	seconds := flag.Float64("seconds", 2, "about how long one measurement takes")
 	what := flag.String("bench", "neutral", "neutral: processor time by h2load; client: by a grpc-go client; burst: memory after 64 MiB")
 	flag.Parse()
@@ -43,11 +46,14 @@ func main() {
 	if *size > 0 {
 		sizes = []int{*size}
 	}
-	which := goAlone
+	var more []listing
 	if *others {
-		which = everyLanguage
+		more = append(more, foreign)
 	}
-	exit(run(*what, sizes, *count, *seconds, which))
+	if *floor {
+		more = append(more, floors)
+	}
+	exit(run(*what, sizes, *count, *seconds, more))
 }
 
 func exit(err error) {
@@ -58,13 +64,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// languages says which servers are measured.
-type languages int
-
-const (
-	goAlone       languages = iota
-	everyLanguage           // those that cargo and g++ build as well
-)
+// listing returns further contestants, whose programs it may build below dir. self is this program.
+type listing func(self, dir string) []contestant
 
 // contestant is a server: how it is started.
 type contestant struct {
@@ -72,7 +73,7 @@ type contestant struct {
 	command []string
 }
 
-func run(what string, sizes []int, count int, seconds float64, languages languages) error {
+func run(what string, sizes []int, count int, seconds float64, more []listing) error {
 	client, name := h2load, "Neutral"
 	switch what {
 	case "neutral":
@@ -96,8 +97,8 @@ func run(what string, sizes []int, count int, seconds float64, languages languag
 	}
 	defer os.RemoveAll(dir)
 	all := []contestant{{"tarn", []string{self, "serve", "tarn"}}, {"tarn-lent", []string{self, "serve", "tarn-lent"}}, {"grpc", []string{self, "serve", "grpc"}}}
-	if languages == everyLanguage {
-		all = append(all, foreign(dir)...)
+	for _, list := range more {
+		all = append(all, list(self, dir)...)
 	}
 	fmt.Printf("# go version %s %s/%s, %d processors, %s\n# -bench '%s', %d turns\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), what, count)
