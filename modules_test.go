@@ -176,6 +176,7 @@ var imports = map[string][]string{
 	"internal/workers":        {"h2"},
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/lifetime", "internal/workers"},
 	"rpc/channelz":            {"rpc"},
+	"rpc/opentelemetry":       {"rpc"},
 	"rpc/internal/message":    {".", "wire"},
 	"sizing":                  {"."},
 	"smb":                     {"."},
