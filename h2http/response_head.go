@@ -17,6 +17,7 @@ type responseHead struct {
 	status      int
 	length      int64 // content-length that the handler has set; -1: none
 	lengthText  string
+	noLength    bool   // the handler wants no content-length: it has set it to nothing
 	contentType string // found by looking at the content
 	needsType   bool
 	needsDate   bool
@@ -52,9 +53,11 @@ func (d *responseHead) take(w *responseWriter, status int) {
 		w.scratch.fields = fields
 		return
 	}
-	if v := h["Content-Length"]; len(v) > 0 {
-		if n, err := strconv.ParseUint(v[0], 10, 63); err == nil {
-			d.length, d.lengthText = int64(n), v[0]
+	if v, set := h["Content-Length"]; set {
+		if d.noLength = len(v) == 0 || v[0] == ""; !d.noLength {
+			if n, err := strconv.ParseUint(v[0], 10, 63); err == nil {
+				d.length, d.lengthText = int64(n), v[0]
+			}
 		}
 	}
 	_, typed := h["Content-Type"]
@@ -96,7 +99,7 @@ func (d *responseHead) put(w *responseWriter, o *h2.Out, n int) {
 	if d.contentType != "" {
 		fields = append(fields, h2.Field{Name: "content-type", Value: d.contentType})
 	}
-	if d.lengthText == "" && o.Ending == h2.End && bodyAllowed(d.status) && (n > 0 || w.x.request.Method != http.MethodHead) {
+	if d.lengthText == "" && !d.noLength && o.Ending == h2.End && bodyAllowed(d.status) && (n > 0 || w.x.request.Method != http.MethodHead) {
 		d.lengthText = w.scratch.length.text(n)
 	}
 	if d.lengthText != "" {

@@ -49,7 +49,8 @@ type responseWriter struct {
 	gathered tarn.Buffer // gatherSize long; zero: nothing
 	n        int         // bytes in it
 	written  int64
-	closed   bool // the handler has returned
+	failed   error // what sending has failed with; nil: it has not
+	closed   bool  // the handler has returned
 
 	mu   sync.Mutex  // one Write on the stream at a time
 	sent atomic.Bool // the header has been sent
@@ -85,12 +86,12 @@ func (w *responseWriter) Header() http.Header {
 // once.
 func (w *responseWriter) WriteHeader(status int) {
 	w.inUse("WriteHeader")
-	if status < 100 || status > 999 {
-		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
-	}
 	if w.head.status != 0 {
 		w.x.conn.engine.superfluous(status)
 		return
+	}
+	if status < 100 || status > 999 {
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
 	if status < 200 {
 		w.inform(status)
@@ -148,7 +149,7 @@ func (w *responseWriter) admit(n int) error {
 	if w.head.length >= 0 && w.written > w.head.length {
 		return http.ErrContentLength
 	}
-	return nil
+	return w.failed // a short Write is only gathered and would succeed, after each Flush that fails
 }
 
 // writeChain writes all of c; it takes ownership of what c holds.
@@ -284,7 +285,8 @@ func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 		err = w.x.stream.Write(nil, &o)
 	}
 	if err != nil {
-		return w.x.why(err)
+		w.failed = w.x.why(err)
+		return w.failed
 	}
 	return nil
 }

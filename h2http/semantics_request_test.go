@@ -214,6 +214,25 @@ var lifeSemantics = []semantics{
 		p.streams[1].ended = true
 		p.mu.Unlock()
 	}},
+	{name: "writing to a stream that the client has reset", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		for i := range 100 { // as a handler that streams events, does not look at the context, and flushes by Flush
+			if _, err := io.WriteString(w, "event"); err != nil {
+				n.add("write %d failed", i)
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+		n.add("no write failed")
+	}, client: func(p *peer) {
+		p.request(1, end, "GET", "/")
+		p.wait(1, 1)
+		p.reset(1, http2.ErrCodeCancel)
+		p.mu.Lock()
+		p.streams[1].ended = true
+		p.mu.Unlock()
+	}},
 	{name: "panic", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { panic("on purpose") }},
 	{name: "panic after flush", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "x")

@@ -118,6 +118,13 @@ var responseSemantics = []semantics{
 		differs: "http.ErrContentLength is documented, and HTTP/1.1 returns it at once",
 		netHTTP: "3 false\nHEADERS :status=200 content-length=2 content-type=text/plain; charset=utf-8 date=…\nDATA xyz",
 		want:    "0 true\nHEADERS :status=200 content-length=2 date=…"},
+	{name: "content length nil", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Length"] = nil
+		io.WriteString(w, "x")
+	}},
+	{name: "content length nil, nothing written", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Length"] = nil
+	}},
 	{name: "HEAD", client: method("HEAD"), handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		m, err := io.WriteString(w, "hello")
 		n.add("%d %v", m, err)
@@ -251,6 +258,10 @@ var responseSemantics = []semantics{
 	{name: "invalid status", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		defer func() { n.add("%v", recover()) }()
 		w.WriteHeader(1000)
+	}},
+	{name: "invalid status after Write", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "x")
+		w.WriteHeader(0)
 	}},
 	{name: "optional interfaces", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		_, hijack := w.(http.Hijacker)
