@@ -120,6 +120,9 @@ func (x *call) roundTrip() (*http.Response, error) {
 	if err != nil {
 		x.released = true // by Open
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+			if failure := x.conn.earlyFailure(ctx); failure != nil {
+				return nil, failure // the next connection would fail as well
+			}
 			x.unprocessed = true
 			if !errors.Is(err, h2.ErrStreamLimit) {
 				x.conn.group.remove(x.conn)
@@ -239,6 +242,19 @@ func (x *call) isOver() {
 	x.mu.Unlock()
 	if over != nil {
 		over()
+	}
+}
+
+// whenOver has f called once the stream has been released, which may be at once.
+func (x *call) whenOver(f func()) {
+	x.mu.Lock()
+	released := x.released
+	if !released {
+		x.over = f
+	}
+	x.mu.Unlock()
+	if released {
+		f()
 	}
 }
 

@@ -1,7 +1,9 @@
 package h2http
 
 import (
+	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,8 @@ type clientConn struct {
 	announced bool        // an http.Transport has called GetConn for its first request; under group.mu
 	used      atomic.Bool // a request has been sent on it
 	readied   atomic.Bool // ready is closed
+	closing   atomic.Bool // this side has begun to end the connection
+	failure   error       // why the connection ended before the server's SETTINGS came, if so; once ready
 	timer     *time.Timer // for IdleConnTimeout; nil: none
 	idleAt    atomic.Int64
 
@@ -54,11 +58,16 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 		c.idleAt.Store(time.Now().UnixNano())
 		c.timer = time.AfterFunc(d, c.closeIdle)
 	}
-	c.h2.Start(func(error) {
+	c.h2.Start(func(err error) {
 		if c.timer != nil {
 			c.timer.Stop()
 		}
-		c.readyNow()
+		if c.readied.CompareAndSwap(false, true) {
+			if c.failure = err; err == nil && !c.closing.Load() {
+				c.failure = io.ErrUnexpectedEOF
+			}
+			close(c.ready)
+		}
 		g.remove(c)
 		c.stateChanged()
 	})
@@ -69,6 +78,26 @@ func (c *clientConn) readyNow() {
 	if c.readied.CompareAndSwap(false, true) {
 		close(c.ready)
 	}
+}
+
+// earlyFailure returns why the connection ended before the server's SETTINGS came; nil: it did not, or this side
+// has ended it. It waits, bounded by ctx, for a connection that is about to end.
+func (c *clientConn) earlyFailure(ctx context.Context) error {
+	if c.h2.Unusable() == nil {
+		return nil
+	}
+	select {
+	case <-c.ready:
+		return c.failure
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// shutdown ends the connection when its streams have ended.
+func (c *clientConn) shutdown() {
+	c.closing.Store(true)
+	c.h2.Shutdown()
 }
 
 // closeIdle ends the connection when it has been idle for IdleConnTimeout.
@@ -83,7 +112,7 @@ func (c *clientConn) closeIdle() {
 		return
 	}
 	c.group.remove(c)
-	c.h2.Shutdown()
+	c.shutdown()
 }
 
 // OnHeaders passes a response, or trailers, to its call.

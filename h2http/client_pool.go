@@ -2,6 +2,7 @@ package h2http
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -40,6 +41,10 @@ type clientPool struct {
 	signals sync.Pool                 // of chan struct{} that hold one, of calls
 	last    atomic.Pointer[groupName] // what was asked for last; nil: not known
 
+	once   sync.Once
+	reread func() clientSettings // the settings as they are at the first use; nil: as they were given
+	err    error                 // of these
+
 	mu     sync.Mutex
 	groups map[groupKey]*groupName
 }
@@ -54,28 +59,44 @@ type groupName struct {
 }
 
 func newClientPool(s clientSettings) (*clientPool, error) {
+	p := &clientPool{groups: make(map[groupKey]*groupName)}
+	p.firsts.New = func() any { return new(firstOut) }
+	p.signals.New = func() any { return make(chan struct{}, 1) }
+	return p, p.configure(s)
+}
+
+// configure applies settings, before p is used.
+func (p *clientPool) configure(s clientSettings) error {
 	n := s.maxHeader
 	if n <= 0 {
 		n = defaultResponseHeader
 	}
 	cfg, err := s.own.h2Config(s.conf, n)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg.ExtendedConnect = h2.Deny // of servers
 	cfg.ReadModeration = h2.Permit
 	maker, err := h2.Clients(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &clientPool{clientSettings: s, maker: maker, mem: s.own.Pool, groups: make(map[groupKey]*groupName)}
+	p.clientSettings, p.maker, p.mem = s, maker, s.own.Pool
 	if p.mem == nil {
 		p.mem = tarn.Shared()
 	}
-	p.firsts.New = func() any { return new(firstOut) }
-	p.signals.New = func() any { return make(chan struct{}, 1) }
 	p.strict = s.conf != nil && strictStreams(s.conf)
-	return p, nil
+	return nil
+}
+
+// begin is called by each first use of p. The error is that of the settings.
+func (p *clientPool) begin() error {
+	p.once.Do(func() {
+		if p.reread != nil {
+			p.err = p.configure(p.reread())
+		}
+	})
+	return p.err
 }
 
 // group returns the connections of a URL's host.
@@ -156,26 +177,43 @@ func (p *clientPool) all() []*group {
 
 // adopt takes a connection that an http.Transport has dialled.
 func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
+	if err := p.begin(); err != nil {
+		go nc.Close()
+		return failing{err}
+	}
 	p.mu.Lock()
 	g := p.groupAt(groupKey{scheme, addr})
 	p.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.usable() != nil {
+	if c := g.usable(); c != nil {
 		go nc.Close() // several requests have dialled at once
-		return adopted{g}
+		return adopted{g, c}
 	}
 	c := g.add(nc)
 	c.announced = true
-	return adopted{g}
+	return adopted{g, c}
 }
 
-// adopted is a group as an http.Transport has it for a connection it has dialled.
-type adopted struct{ g *group }
+// adopted is what an http.Transport has of a connection it has dialled: the connection, and the group that
+// serves its requests.
+type adopted struct {
+	g *group
+	c *clientConn
+}
 
-// RoundTrip sends r on a connection of the group, or has the Transport dial another.
+// RoundTrip sends r on a connection of the group, or has the Transport dial another. If the connection has
+// failed before the server's SETTINGS came, the error is its own: the next would fail as well, and the
+// Transport would dial without end.
 func (a adopted) RoundTrip(r *http.Request) (*http.Response, error) {
-	return a.g.pool.roundTrip(r, notDialing)
+	resp, err := a.g.pool.roundTrip(r, a.g, notDialing)
+	if errors.Is(err, noConnError{}) {
+		if failure := a.c.earlyFailure(r.Context()); failure != nil {
+			closeBody(r)
+			return nil, failure
+		}
+	}
+	return resp, err
 }
 
 // group is the connections of one host.
@@ -193,7 +231,8 @@ type group struct {
 // dial is a connection being made, which those wait for who need it.
 type dial struct {
 	done chan struct{}
-	err  error // once done
+	conn *clientConn // once done
+	err  error       // once done
 }
 
 // usable returns a connection that can open a stream now; nil: none. g.mu is held.
@@ -229,7 +268,13 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 		}
 		asked = true
 	}
+	var made *clientConn // the last that was waited for
 	for {
+		if made != nil {
+			if failure := made.earlyFailure(ctx); failure != nil {
+				return nil, false, failure
+			}
+		}
 		g.mu.Lock()
 		c := g.usable()
 		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns) >= g.pool.maxConns) {
@@ -261,6 +306,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			if d.err != nil {
 				return nil, false, d.err
 			}
+			made = d.conn
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}
@@ -277,7 +323,7 @@ func (g *group) connect(ctx context.Context, d *dial) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if d.err = err; err == nil {
-		g.add(nc)
+		d.conn = g.add(nc)
 	}
 	g.dial = nil
 	g.checkEmpty()
@@ -316,7 +362,7 @@ func (g *group) closeIdle() {
 		if c.h2.Streams() > 0 {
 			return false
 		}
-		c.h2.Shutdown() // a request may have opened a stream just now
+		c.shutdown() // a request may have opened a stream just now
 		return true
 	})
 	g.checkEmpty()

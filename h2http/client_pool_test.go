@@ -3,6 +3,7 @@ package h2http_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -423,4 +424,96 @@ func TestResponseBeforeFault(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 	})
+}
+
+// TestConnectionsThatFailAtOnce: a server that ends each connection before its SETTINGS. A request fails with
+// the connection's error, after one connection; it used to go on dialling.
+func TestConnectionsThatFailAtOnce(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		l := listen(t, s.tls)
+		defer l.Close()
+		var accepted atomic.Int64
+		go func() {
+			for {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				accepted.Add(1)
+				if c, ok := nc.(*tls.Conn); ok {
+					c.Handshake()
+				}
+				nc.Close()
+			}
+		}()
+		url := "http://" + l.Addr().String()
+		if s.tls {
+			url = "https://" + l.Addr().String()
+		}
+		rt := s.make(t, new(clientSetup))
+		const requests = 20
+		for range requests {
+			req, _ := http.NewRequest("POST", url, strings.NewReader("x"))
+			if resp, err := rt.RoundTrip(req); err == nil {
+				resp.Body.Close()
+				t.Fatal("no error")
+			} else if strings.Contains(err.Error(), "no connection") {
+				t.Errorf("the error does not say why: %v", err)
+			}
+		}
+		if n := accepted.Load(); n > requests {
+			t.Errorf("%d connections for %d requests", n, requests)
+		}
+	})
+}
+
+// TestCloneIsConfigured: a clone of a configured http.Transport can be configured, and then has connections and
+// settings of its own.
+func TestCloneIsConfigured(t *testing.T) {
+	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	conf := &h2http.Config{Pool: drainedPool(t)}
+	if err := h2http.ConfigureTransport(tr, conf); err != nil {
+		t.Fatal(err)
+	}
+	clone := tr.Clone()
+	if err := h2http.ConfigureTransport(clone, conf); err != nil {
+		t.Fatal(err)
+	}
+	clone.TLSClientConfig.InsecureSkipVerify = false
+	for _, tr := range []*http.Transport{tr, clone} {
+		defer tr.CloseIdleConnections()
+		req, _ := http.NewRequest("GET", o.url, nil)
+		resp, err := tr.RoundTrip(req)
+		if tr == clone {
+			if err == nil {
+				resp.Body.Close()
+				t.Error("the clone used a connection that it had not verified")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+}
+
+// TestSettingsAfterConfigureTransport: an http.Transport's settings count as they are at its first request.
+func TestSettingsAfterConfigureTransport(t *testing.T) {
+	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	defer tr.CloseIdleConnections()
+	tr.ResponseHeaderTimeout = time.Millisecond
+	req, _ := http.NewRequest("GET", o.url, nil)
+	resp, err := tr.RoundTrip(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	if !isTimeout(err) {
+		t.Errorf("%v", err)
+	}
 }

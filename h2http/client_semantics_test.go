@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -271,6 +273,73 @@ var clientFacts = []clientSemantics{
 		n.add("canceled %t", errors.Is(err, context.Canceled))
 		resp.Body.Close()
 	}},
+	{name: "Cancel closed before", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {}, do: func(n *notes, rt http.RoundTripper, url string) {
+		cancel := make(chan struct{})
+		close(cancel)
+		canceled(n, rt, url, cancel)
+	}},
+	{name: "Cancel closed before the header", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, do: func(n *notes, rt http.RoundTripper, url string) {
+		cancel := make(chan struct{})
+		time.AfterFunc(20*time.Millisecond, func() { close(cancel) })
+		canceled(n, rt, url, cancel)
+	}},
+	{name: "Cancel closed within the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "hello")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, do: func(n *notes, rt http.RoundTripper, url string) {
+		cancel := make(chan struct{})
+		req, _ := http.NewRequest("GET", url, nil)
+		//lint:ignore SA1019 http.Client sets it
+		req.Cancel = cancel
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			n.add("%v", err)
+			return
+		}
+		defer resp.Body.Close()
+		b := make([]byte, 5)
+		_, err = io.ReadFull(resp.Body, b)
+		n.add("%q %v", b, err)
+		close(cancel)
+		_, err = resp.Body.Read(b)
+		n.add("%v", err)
+	}},
+	{name: "Cancel closed after the end", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }, do: func(n *notes, rt http.RoundTripper, url string) {
+		cancel := make(chan struct{})
+		canceled(n, rt, url, cancel)
+		close(cancel)
+	}},
+	{name: "Client.Timeout before the header", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, do: func(n *notes, rt http.RoundTripper, url string) {
+		timedOut(n, rt, url)
+	}},
+	{name: "Client.Timeout within the body", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "hello")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, do: func(n *notes, rt http.RoundTripper, url string) { timedOut(n, rt, url) }},
+	{name: "name that is not ASCII", setup: func(s *clientSetup) {
+		s.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			name, port, _ := net.SplitHostPort(addr)
+			if name != "xn--c1ae0ajs.xn--c1aw" {
+				return nil, fmt.Errorf("%s is dialled", name)
+			}
+			return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
+		}
+	}, handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		host, _, _ := strings.Cut(r.Host, ":")
+		n.add("%s", host)
+		if r.TLS != nil {
+			n.add("%s", r.TLS.ServerName)
+		}
+	}, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		for range 2 {
+			req, _ := http.NewRequestWithContext(ctx, "GET", strings.Replace(url, "127.0.0.1", "гофер.го", 1), nil)
+			send(n, rt, req)
+		}
+	}},
 	{name: "closed early", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "hello")
 		w.(http.Flusher).Flush()
@@ -347,6 +416,33 @@ var clientFacts = []clientSemantics{
 	{name: "trace of a body", handler: echoBody, do: func(n *notes, rt http.RoundTripper, url string) {
 		traced(n, rt, url, strings.NewReader("hello"))
 	}},
+}
+
+// canceled makes a request with a Cancel channel.
+func canceled(n *notes, rt http.RoundTripper, url string, cancel <-chan struct{}) {
+	req, _ := http.NewRequest("GET", url, nil)
+	//lint:ignore SA1019 http.Client sets it
+	req.Cancel = cancel
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		n.add("error: %t", strings.Contains(err.Error(), "request canceled"))
+		return
+	}
+	n.add("request=%t", resp.Request == req)
+	b, err := io.ReadAll(resp.Body)
+	n.add("%q %t", b, err != nil && strings.Contains(err.Error(), "request canceled"))
+	resp.Body.Close()
+}
+
+// timedOut makes a request by a client with a Timeout.
+func timedOut(n *notes, rt http.RoundTripper, url string) {
+	c := &http.Client{Transport: rt, Timeout: 50 * time.Millisecond}
+	resp, err := c.Get(url)
+	if err == nil {
+		defer resp.Body.Close()
+		_, err = io.ReadAll(resp.Body)
+	}
+	n.add("timeout=%t deadline=%t", isTimeout(err), errors.Is(err, context.DeadlineExceeded))
 }
 
 // readFunc is a reader.

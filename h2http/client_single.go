@@ -13,6 +13,9 @@ import (
 // that it has dialled. stateHook is called when the connection's state has changed on
 // its own: a request is over, the peer permits more or fewer streams, it has ended.
 func (p pooled) NewClientConn(nc net.Conn, stateHook func()) (http.RoundTripper, error) {
+	if err := p.Pool.begin(); err != nil {
+		return nil, err
+	}
 	c := &singleConn{changed: make(chan struct{}), hook: stateHook}
 	c.mu.Lock() // newClientConn may call stateChanged at once
 	defer c.mu.Unlock()
@@ -52,18 +55,28 @@ func (c *singleConn) room() int {
 
 // RoundTrip sends r on the connection, whatever host its URL names.
 func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
+	original, end := r, func() {}
+	if r.Cancel != nil {
+		r, end = withCancel(r)
+	}
 	if err := c.take(r.Context()); err != nil {
+		end()
 		closeBody(r)
 		return nil, err
 	}
 	x := newCall(c.conn, r, httptrace.ContextClientTrace(r.Context()))
-	x.over = c.giveBack
+	x.over = func() {
+		c.giveBack()
+		end()
+	}
 	resp, err := x.roundTrip()
 	if err != nil {
 		x.sending.close(r)
 		x.isOver() // a call that has a stream is over when that is released
+		return nil, err
 	}
-	return resp, err
+	resp.Request = original
+	return resp, nil
 }
 
 // take takes a stream for a request.
@@ -144,4 +157,7 @@ func (c *singleConn) InFlight() int {
 func (c *singleConn) Err() error { return c.conn.h2.Unusable() }
 
 // Close ends the connection and the requests on it.
-func (c *singleConn) Close() error { return c.conn.h2.Close() }
+func (c *singleConn) Close() error {
+	c.conn.closing.Store(true)
+	return c.conn.h2.Close()
+}

@@ -13,6 +13,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 
 	"github.com/tarn-go/tarn/h2"
 )
@@ -87,7 +90,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, t.err
 	}
-	return t.pool.roundTrip(r, dialing)
+	return t.pool.roundTrip(r, nil, dialing)
 }
 
 // CloseIdleConnections closes the connections on which no request is under way.
@@ -167,9 +170,9 @@ func (noConnError) Error() string { return "h2http: no connection" }
 // IsHTTP2NoCachedConnError is what http.Transport looks for.
 func (noConnError) IsHTTP2NoCachedConnError() {}
 
-// roundTrip sends r on a connection of its host, and again when the peer has not
+// roundTrip sends r on a connection of g (nil: of r's host), and again when the peer has not
 // processed it.
-func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, error) {
+func (p *clientPool) roundTrip(r *http.Request, g *group, mode dialMode) (*http.Response, error) {
 	if r.URL == nil || r.Header == nil {
 		closeBody(r)
 		return nil, errors.New("h2http: Request.URL or Request.Header is nil")
@@ -179,7 +182,30 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 		closeBody(r)
 		return nil, fmt.Errorf("h2http: unsupported scheme %q", scheme)
 	}
-	g := p.group(scheme, r.URL.Host)
+	if err := p.begin(); err != nil {
+		closeBody(r)
+		return nil, err
+	}
+	if g == nil {
+		g = p.group(scheme, r.URL.Host)
+	}
+	if r.Cancel == nil {
+		resp, _, err := p.send(r, g, mode)
+		return resp, err
+	}
+	copied, end := withCancel(r)
+	resp, call, err := p.send(copied, g, mode)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	resp.Request = r
+	call.whenOver(end)
+	return resp, nil
+}
+
+// send is roundTrip without r.Cancel. It returns the call that the response is of, too.
+func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Response, *call, error) {
 	trace := httptrace.ContextClientTrace(r.Context())
 	first := r
 	for retry := 0; ; retry++ {
@@ -188,23 +214,23 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 			if r != first || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
 				closeBody(r)
 			}
-			return nil, err
+			return nil, nil, err
 		}
 		call := newCall(c, r, trace)
 		call.noWait = !wait
 		resp, err := call.roundTrip()
 		if err == nil {
-			return resp, nil
+			return resp, call, nil
 		}
 		full := errors.Is(err, h2.ErrStreamLimit) // another request has taken the stream
 		if !call.unprocessed || retry == maxRetries && !full {
 			call.sending.close(r)
-			return nil, err
+			return nil, nil, err
 		}
 		next, rerr := call.again()
 		if rerr != nil {
 			call.sending.close(r)
-			return nil, err
+			return nil, nil, err
 		}
 		r = next
 		if full {
@@ -219,7 +245,7 @@ func (p *clientPool) roundTrip(r *http.Request, mode dialMode) (*http.Response, 
 			case <-r.Context().Done():
 				timer.Stop()
 				closeBody(r)
-				return nil, r.Context().Err()
+				return nil, nil, r.Context().Err()
 			}
 		}
 	}
@@ -231,7 +257,8 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// authority returns the host and port that a URL's host means (RFC 9110 section 4.2).
+// authority returns the host and port that a URL's host means (RFC 9110 section 4.2), in ASCII (RFC 5891),
+// as http.Transport does.
 func authority(scheme, host string) string {
 	port := "443"
 	if scheme == "http" {
@@ -241,34 +268,52 @@ func authority(scheme, host string) string {
 	if p := u.Port(); p != "" {
 		port = p
 	}
-	return net.JoinHostPort(u.Hostname(), port)
+	name := u.Hostname()
+	for i := range len(name) {
+		if name[i] < utf8.RuneSelf {
+			continue
+		}
+		if ascii, err := idna.Lookup.ToASCII(name); err == nil { // otherwise dialling fails
+			name = ascii
+		}
+		break
+	}
+	return net.JoinHostPort(name, port)
 }
 
 // ConfigureTransport makes tr speak HTTP/2 by this package, over TLS and, where
 // tr.Protocols permits that without HTTP/1, unencrypted. It must be called before tr's
-// first request, and after its fields are set: it adds to tr.TLSNextProto,
-// tr.TLSClientConfig and the protocols of RegisterProtocol. A nil conf is the zero
-// Config. Dialling, proxies and HTTP/1.1 stay net/http's.
+// first request, and after Protocols and TLSClientConfig are set: it adds to tr.TLSNextProto,
+// tr.TLSClientConfig and the protocols of RegisterProtocol. The other fields count as they are
+// at the first request. A nil conf is the zero Config. Dialling, proxies and HTTP/1.1 stay net/http's.
+//
+// A Transport that tr.Clone returns shares tr's connections, whatever its TLSClientConfig, until it is passed to
+// ConfigureTransport, too.
 //
 // Errors: a setting of tr.HTTP2 that cannot be honoured, or a Transport that has an
 // HTTP/2 implementation already.
 func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
-	if tr.TLSNextProto[protoTLS] != nil {
+	if tr.TLSNextProto[protoTLS] != nil && tr.TLSNextProto[protoEngine] == nil {
 		return errors.New("h2http: the http.Transport has an HTTP/2 implementation already")
 	}
-	pool, err := newClientPool(clientSettings{
-		conf:            tr.HTTP2,
-		own:             conf.orDefault(),
-		maxHeader:       tr.MaxResponseHeaderBytes,
-		idle:            tr.IdleConnTimeout,
-		headerTimeout:   tr.ResponseHeaderTimeout,
-		continueTimeout: tr.ExpectContinueTimeout,
-		plainResponses:  tr.DisableCompression,
-		singleUse:       tr.DisableKeepAlives,
-	})
+	own := conf.orDefault()
+	settings := func() clientSettings {
+		return clientSettings{
+			conf:            tr.HTTP2,
+			own:             own,
+			maxHeader:       tr.MaxResponseHeaderBytes,
+			idle:            tr.IdleConnTimeout,
+			headerTimeout:   tr.ResponseHeaderTimeout,
+			continueTimeout: tr.ExpectContinueTimeout,
+			plainResponses:  tr.DisableCompression,
+			singleUse:       tr.DisableKeepAlives,
+		}
+	}
+	pool, err := newClientPool(settings())
 	if err != nil {
 		return err
 	}
+	pool.reread = settings
 	http1 := tr.Protocols == nil || tr.Protocols.HTTP1()
 	unencrypted := tr.Protocols != nil && tr.Protocols.UnencryptedHTTP2() && !http1
 	if err := register(tr, "https", pool); err != nil {
@@ -293,6 +338,7 @@ func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
 	if tr.TLSNextProto == nil {
 		tr.TLSNextProto = make(map[string]func(string, *tls.Conn) http.RoundTripper)
 	}
+	tr.TLSNextProto[protoEngine] = func(string, *tls.Conn) http.RoundTripper { return failing{errors.New("h2http: not a protocol")} }
 	tr.TLSNextProto[protoTLS] = func(addr string, c *tls.Conn) http.RoundTripper {
 		return pool.adopt("https", addr, c)
 	}
@@ -313,7 +359,7 @@ type pooled struct{ Pool *clientPool }
 
 // RoundTrip sends r if there is a connection for it.
 func (p pooled) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := p.Pool.roundTrip(r, notDialing)
+	resp, err := p.Pool.roundTrip(r, nil, notDialing)
 	if errors.Is(err, noConnError{}) {
 		return nil, http.ErrSkipAltProtocol
 	}

@@ -1,0 +1,64 @@
+package h2http_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// TestClientTimeoutIsNamed: http.Client says that its Timeout has passed, although the request's context, which has
+// the same deadline, ends first.
+func TestClientTimeoutIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, nc := net.Pipe()
+		go io.Copy(io.Discard, silent)
+		rt := &h2http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nc, nil }}
+		c := &http.Client{Transport: rt, Timeout: time.Second}
+		resp, err := c.Get("http://silent/")
+		if err == nil {
+			resp.Body.Close()
+			t.Fatal("an answer")
+		}
+		if !isTimeout(err) || !strings.Contains(err.Error(), "(Client.Timeout exceeded") {
+			t.Error(err)
+		}
+		rt.CloseIdleConnections()
+		silent.Close()
+		synctest.Wait()
+	})
+}
+
+// TestDeadlineBeforeClientTimeout: the deadline of the request's context is not taken for a Timeout that is later.
+func TestDeadlineBeforeClientTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, nc := net.Pipe()
+		go io.Copy(io.Discard, silent)
+		rt := &h2http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nc, nil }}
+		c := &http.Client{Transport: rt, Timeout: time.Minute}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://silent/", nil)
+		start := time.Now()
+		resp, err := c.Do(req)
+		if err == nil {
+			resp.Body.Close()
+			t.Fatal("an answer")
+		}
+		if !isTimeout(err) || strings.Contains(err.Error(), "Client.Timeout") {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > time.Second+10*time.Millisecond {
+			t.Errorf("after %v", d)
+		}
+		rt.CloseIdleConnections()
+		silent.Close()
+		synctest.Wait()
+	})
+}
