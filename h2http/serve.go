@@ -46,11 +46,12 @@ func ServeTLS(l net.Listener, srv *http.Server, certFile, keyFile string) error 
 	if p := srv.Protocols; p != nil {
 		http1, http2 = p.HTTP1(), p.HTTP2()
 	}
-	protos := slices.DeleteFunc(slices.Clone(config.NextProtos), func(p string) bool { return p == protoTLS || p == "http/1.1" })
-	if http2 {
+	// In the order in which they are, as net/http: the server's order is its preference.
+	protos := slices.DeleteFunc(slices.Clone(config.NextProtos), func(p string) bool { return p == protoTLS && !http2 || p == "http/1.1" && !http1 })
+	if http2 && !slices.Contains(protos, protoTLS) {
 		protos = append(protos, protoTLS)
 	}
-	if http1 {
+	if http1 && !slices.Contains(protos, "http/1.1") {
 		protos = append(protos, "http/1.1")
 	}
 	config.NextProtos = protos

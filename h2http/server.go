@@ -251,6 +251,7 @@ const (
 // start serves nc, which it takes over, and returns. It calls ended when nc is closed.
 func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *tls.ConnectionState, p preface, ended func()) *serverConn {
 	c := &serverConn{engine: e, nc: nc, handler: h, ctx: ctx, tls: state}
+	c.refused = state != nil && !e.goodTLS(state)
 	if a := nc.RemoteAddr(); a != nil {
 		c.remoteAddr = a.String()
 	}
@@ -272,7 +273,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 		ended()
 	})
 	switch {
-	case state != nil && !e.goodTLS(state):
+	case c.refused:
 		c.h2.Abort(h2.InadequateSecurity, "TLS version or cipher suite prohibited")
 	case going:
 		c.h2.Shutdown()

@@ -23,6 +23,7 @@ type serverConn struct {
 	ctx        context.Context
 	remoteAddr string
 	tls        *tls.ConnectionState // nil: unencrypted
+	refused    bool                 // its TLS version or cipher suite is prohibited: no request is served
 
 	timer   *time.Timer  // for the preface, then for idleness; nil: none
 	idleAt  atomic.Int64 // when the connection became idle last, in Unix nanoseconds
@@ -44,6 +45,11 @@ var (
 func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if x, ok := s.Value.(*exchange); ok {
 		x.onTrailers(h)
+		return
+	}
+	if c.refused { // a request that has come before the connection's end
+		s.Reset(h2.InadequateSecurity)
+		s.Release()
 		return
 	}
 	x := newExchange(c, s, h, e)
