@@ -27,6 +27,7 @@ type call struct {
 	trace   *httptrace.ClientTrace
 	gzip    bool // decompression was asked for by this package
 	head    bool // the method is HEAD
+	first   bool // of the requests on the connection
 	noWait  bool // the request goes elsewhere if the peer permits no further stream
 
 	response http.Response
@@ -112,7 +113,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 	if x.trace != nil && x.trace.GotConn != nil {
 		x.trace.GotConn(httptrace.GotConnInfo{Conn: x.conn.nc, Reused: x.conn.used.Load()})
 	}
-	x.conn.used.Store(true)
+	x.first = !x.conn.used.Swap(true)
 	ending := first.Ending
 	first.NoWait = x.noWait
 	s, err := x.conn.h2.Open(ctx, x, &first.Out)
@@ -121,9 +122,9 @@ func (x *call) roundTrip() (*http.Response, error) {
 		x.released = true // by Open
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			if failure := x.conn.earlyFailure(ctx); failure != nil {
-				return nil, failure // the next connection would fail as well
+				return nil, failure
 			}
-			x.unprocessed = true
+			x.unprocessed = !errors.As(err, new(*h2.GoAwayError)) || x.isUnprocessed(err)
 			if !errors.Is(err, h2.ErrStreamLimit) {
 				x.conn.group.remove(x.conn)
 			}
@@ -420,7 +421,7 @@ func (x *call) onReset(err error) {
 	waiting := x.got == nil && x.err == nil
 	if waiting {
 		x.err = err
-		x.unprocessed = unprocessed(err)
+		x.unprocessed = x.isUnprocessed(err)
 	}
 	x.mu.Unlock()
 	x.body.end(err)
@@ -431,11 +432,15 @@ func (x *call) onReset(err error) {
 	x.wake()
 }
 
-// unprocessed reports whether err says that the peer has not processed the request.
-func unprocessed(err error) bool {
+// isUnprocessed reports whether err says that the peer has not processed the request, and that another connection
+// may: a GOAWAY with an error that answers a connection's first request is likely to answer the next one's, too.
+func (x *call) isUnprocessed(err error) bool {
 	var away *h2.GoAwayError
+	if errors.As(err, &away) {
+		return away.Code == h2.NoError || !x.first
+	}
 	var se *h2.StreamError
-	return errors.As(err, &away) || errors.As(err, &se) && se.Code == h2.RefusedStream && se.Fault == h2.Told
+	return errors.As(err, &se) && se.Code == h2.RefusedStream && se.Fault == h2.Told
 }
 
 // again returns a request that can be sent after x has failed.

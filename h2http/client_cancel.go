@@ -15,16 +15,23 @@ var errRequestCanceled = errors.New("net/http: request canceled")
 // if it has closed the channel by then.
 const timeoutGrace = 5 * time.Millisecond
 
+// cancelOf returns r.Cancel.
+func cancelOf(r *http.Request) <-chan struct{} {
+	//lint:ignore SA1019 http.Client sets it for its Timeout, and net/http's HTTP/2 honours it
+	return r.Cancel
+}
+
 // withCancel returns a copy of r whose context also ends when r.Cancel is closed. The caller calls end when
-// the request and its response have ended. http.Client sets Cancel for its Timeout.
+// the request and its response have ended.
 func withCancel(r *http.Request) (copied *http.Request, end func()) {
 	parent := r.Context()
 	ctx := &streamContext{parent: context.WithoutCancel(parent)}
+	cancel := cancelOf(r)
 	select {
-	case <-r.Cancel:
+	case <-cancel:
 		ctx.end(errRequestCanceled)
 	default:
-		go follow(ctx, parent, r.Cancel)
+		go follow(ctx, parent, cancel)
 	}
 	return r.WithContext(ctx), func() { ctx.end(context.Canceled) }
 }

@@ -22,12 +22,12 @@ type clientConn struct {
 	tls   *tls.ConnectionState // nil: unencrypted
 	ready chan struct{}        // closed when the server's SETTINGS are in force, or the connection has ended
 
-	announced bool        // an http.Transport has called GetConn for its first request; under group.mu
-	used      atomic.Bool // a request has been sent on it
-	readied   atomic.Bool // ready is closed
-	closing   atomic.Bool // this side has begun to end the connection
-	failure   error       // why the connection ended before the server's SETTINGS came, if so; once ready
-	timer     *time.Timer // for IdleConnTimeout; nil: none
+	announced bool                  // an http.Transport has called GetConn for its first request; under group.mu
+	used      atomic.Bool           // a request has been sent on it
+	readied   atomic.Bool           // ready is closed
+	closing   atomic.Bool           // this side has begun to end the connection
+	failure   atomic.Pointer[error] // see earlyFailure
+	timer     *time.Timer           // for IdleConnTimeout; nil: none
 	idleAt    atomic.Int64
 
 	// headed is the calls whose response's header has come and whose callers have not
@@ -63,8 +63,11 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 			c.timer.Stop()
 		}
 		if c.readied.CompareAndSwap(false, true) {
-			if c.failure = err; err == nil && !c.closing.Load() {
-				c.failure = io.ErrUnexpectedEOF
+			if err == nil && !c.closing.Load() {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				c.failure.CompareAndSwap(nil, &err)
 			}
 			close(c.ready)
 		}
@@ -80,18 +83,22 @@ func (c *clientConn) readyNow() {
 	}
 }
 
-// earlyFailure returns why the connection ended before the server's SETTINGS came; nil: it did not, or this side
-// has ended it. It waits, bounded by ctx, for a connection that is about to end.
+// earlyFailure returns why the connection ended before the server's SETTINGS came, or the GOAWAY with an error that
+// came before the first request was sent; nil: neither, or this side has ended the connection. It waits, bounded by
+// ctx, for a connection that is about to end. After such a failure the next connection would fail as well.
 func (c *clientConn) earlyFailure(ctx context.Context) error {
 	if c.h2.Unusable() == nil {
 		return nil
 	}
 	select {
 	case <-c.ready:
-		return c.failure
 	case <-ctx.Done():
 		return nil
 	}
+	if err := c.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // shutdown ends the connection when its streams have ended.
@@ -169,7 +176,11 @@ func (c *clientConn) OnSettings(*h2.Conn) {
 func (c *clientConn) OnStreamLimit(*h2.Conn) { c.stateChanged() }
 
 // OnGoAway takes the connection out of use for further requests.
-func (c *clientConn) OnGoAway(*h2.Conn, *h2.GoAwayError) {
+func (c *clientConn) OnGoAway(_ *h2.Conn, away *h2.GoAwayError) {
+	if away.Code != h2.NoError && !c.used.Load() {
+		err := error(away)
+		c.failure.CompareAndSwap(nil, &err)
+	}
 	c.group.remove(c)
 	c.stateChanged()
 }

@@ -203,8 +203,7 @@ type adopted struct {
 }
 
 // RoundTrip sends r on a connection of the group, or has the Transport dial another. If the connection has
-// failed before the server's SETTINGS came, the error is its own: the next would fail as well, and the
-// Transport would dial without end.
+// failed early the error is its own: the Transport would dial without end.
 func (a adopted) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := a.g.pool.roundTrip(r, a.g, notDialing)
 	if errors.Is(err, noConnError{}) {

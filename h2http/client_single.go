@@ -56,7 +56,7 @@ func (c *singleConn) room() int {
 // RoundTrip sends r on the connection, whatever host its URL names.
 func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	original, end := r, func() {}
-	if r.Cancel != nil {
+	if cancelOf(r) != nil {
 		r, end = withCancel(r)
 	}
 	if err := c.take(r.Context()); err != nil {

@@ -189,7 +189,7 @@ func (p *clientPool) roundTrip(r *http.Request, g *group, mode dialMode) (*http.
 	if g == nil {
 		g = p.group(scheme, r.URL.Host)
 	}
-	if r.Cancel == nil {
+	if cancelOf(r) == nil {
 		resp, _, err := p.send(r, g, mode)
 		return resp, err
 	}
