@@ -68,42 +68,72 @@ func upTo(n int) []int {
 	return out
 }
 
-// TestFleetChangesUnderLoad changes half of many endpoints again and again during calls of 64 callers: no
-// call fails. TARN_LONG=1 makes it 1,000 endpoints and 100 changes.
+// phase is what a fleet does while calls are made.
+type phase int32
+
+const (
+	connecting phase = iota // its first connections are being made; not measured
+	quiet
+	changing
+	over
+)
+
+// TestFleetChangesUnderLoad changes endpoints again and again during calls of 64 callers, who call as fast as
+// they can: no call fails. Once a change replaces a hundredth of the endpoints, so that all are replaced in the
+// end; once half of them, drawn at random. TARN_LONG=1 makes it 1,000 endpoints and 100 changes. The logged
+// times are for docs/rpc.md.
 func TestFleetChangesUnderLoad(t *testing.T) {
 	endpoints, changes := 100, 20
 	if os.Getenv("TARN_LONG") != "" {
 		endpoints, changes = 1000, 100
 	}
+	t.Run("a hundredth", func(t *testing.T) {
+		step := endpoints / 100
+		changeUnderLoad(t, endpoints, changes, 1000, func(i int) (numbers []int) {
+			for n := range endpoints {
+				numbers = append(numbers, (i+1)*step+n)
+			}
+			return numbers
+		})
+	})
+	t.Run("half", func(t *testing.T) {
+		changeUnderLoad(t, endpoints, changes, 200, func(int) []int { return rand.Perm(2 * endpoints)[:endpoints] })
+	})
+}
+
+// changeUnderLoad makes the changes that next numbers, at least so many calls apart.
+func changeUnderLoad(t *testing.T, endpoints, changes int, apart int64, next func(i int) []int) {
 	f := startFleet(t, 4)
 	r := manual.NewBuilderWithScheme("names")
 	r.InitialState(f.state(upTo(endpoints)...))
 	cc := f.dial(t, r)
 	c := pb.NewTestServiceClient(cc)
-	var mu sync.Mutex
-	var quiet, changing []time.Duration
-	var moving, stop atomic.Bool
+	var now atomic.Int32
 	var calls atomic.Int64
+	var mu sync.Mutex
+	var times [over][]time.Duration
 	var wg sync.WaitGroup
 	for range 64 {
 		wg.Go(func() {
-			var mine [2][]time.Duration
-			for !stop.Load() {
-				which := 0
-				if moving.Load() {
-					which = 1
+			var mine [over][]time.Duration
+			for {
+				in := phase(now.Load())
+				if in == over {
+					break
 				}
 				began := time.Now()
 				if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)}); err != nil {
 					t.Error(err)
-					return
+					break
 				}
-				mine[which] = append(mine[which], time.Since(began))
+				mine[in] = append(mine[in], time.Since(began))
 				calls.Add(1)
 			}
 			mu.Lock()
-			quiet, changing = append(quiet, mine[0]...), append(changing, mine[1]...)
-			mu.Unlock()
+			defer mu.Unlock()
+			for in := range mine {
+				times[in] = append(times[in], mine[in]...)
+			}
 		})
 	}
 	more := func(n int64) {
@@ -114,25 +144,30 @@ func TestFleetChangesUnderLoad(t *testing.T) {
 	for f.dialled.Load() < int64(endpoints) && !t.Failed() {
 		waitABit(t)
 	}
-	more(5000)
-	moving.Store(true)
-	for range changes {
-		numbers := rand.Perm(2 * endpoints)[:endpoints]
-		r.UpdateState(f.state(numbers...))
-		more(200)
+	more(5000) // the last handshakes end meanwhile
+	now.Store(int32(quiet))
+	more(max(20_000, int64(changes)*apart))
+	now.Store(int32(changing))
+	began := time.Now()
+	for i := range changes {
+		r.UpdateState(f.state(next(i)...))
+		more(apart)
 	}
-	stop.Store(true)
+	took := time.Since(began)
+	now.Store(int32(over))
 	wg.Wait()
-	t.Logf("%d endpoints, %d changes, %d connections: %d calls, p99 %v quiet, %v changing",
-		endpoints, changes, f.dialled.Load(), calls.Load(), p99(quiet), p99(changing))
+	t.Logf("%d endpoints, %d changes in %v, %d connections: %d calls, p50 and p99 %v and %v quiet (%d calls), %v and %v changing (%d)",
+		endpoints, changes, took.Round(time.Millisecond), f.dialled.Load(), calls.Load(), share(times[quiet], 50), share(times[quiet], 99),
+		len(times[quiet]), share(times[changing], 50), share(times[changing], 99), len(times[changing]))
 }
 
-func p99(ds []time.Duration) time.Duration {
+// share is the time below which a share of the calls, in hundredths, stayed.
+func share(ds []time.Duration, hundredths int) time.Duration {
 	if len(ds) == 0 {
 		return 0
 	}
 	slices.Sort(ds)
-	return ds[len(ds)*99/100]
+	return ds[len(ds)*hundredths/100].Round(10 * time.Microsecond)
 }
 
 // BenchmarkPick is the balancer's part of a call: round_robin over one and over 1,000
