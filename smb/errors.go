@@ -83,7 +83,7 @@ func (s Status) Is(target error) bool {
 	case syscall.ENOSPC:
 		return proto.Status(s) == proto.StatusDiskFull
 	case syscall.EDQUOT:
-		return proto.Status(s) == proto.StatusQuotaExceeded
+		return proto.Status(s) == proto.StatusQuotaExceeded || proto.Status(s) == proto.StatusDiskQuotaExceeded
 	case os.ErrDeadlineExceeded:
 		return proto.Status(s) == proto.StatusIOTimeout
 	case ErrLocked:

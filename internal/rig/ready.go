@@ -21,11 +21,15 @@ func (s *Server) awaitShare() error {
 	defer poll.Stop()
 	for {
 		err := s.tryShare(ctx)
-		if !errors.Is(err, noMemory) {
+		// A lost or refused connection is not an answer of this server: what accepted the connection of
+		// awaitAnswer may have been a listener of another process that had the port for a moment.
+		if !errors.Is(err, noMemory) && !errors.Is(err, smb.ErrConnLost) {
 			return nil
 		}
 		select {
 		case <-poll.C:
+		case <-s.done:
+			return fmt.Errorf("rig: the server ended: %w\n%s", err, s.Log())
 		case <-ctx.Done():
 			s.Kill()
 			return fmt.Errorf("rig: the share cannot be mounted: %w\n%s", err, s.Log())

@@ -142,6 +142,7 @@ const (
 	StatusServerUnavailable                Status = 0xc0000466
 	StatusFileNotAvailable                 Status = 0xc0000467
 	StatusShareUnavailable                 Status = 0xc0000480
+	StatusDiskQuotaExceeded                Status = 0xc0000802
 	StatusVirusInfected                    Status = 0xc0000906
 	StatusHashNotSupported                 Status = 0xc000a100
 	StatusHashNotPresent                   Status = 0xc000a101

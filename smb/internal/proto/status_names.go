@@ -145,6 +145,7 @@ var statusNames = [...]struct {
 	{StatusServerUnavailable, "STATUS_SERVER_UNAVAILABLE"},
 	{StatusFileNotAvailable, "STATUS_FILE_NOT_AVAILABLE"},
 	{StatusShareUnavailable, "STATUS_SHARE_UNAVAILABLE"},
+	{StatusDiskQuotaExceeded, "STATUS_DISK_QUOTA_EXCEEDED"},
 	{StatusVirusInfected, "STATUS_VIRUS_INFECTED"},
 	{StatusHashNotSupported, "STATUS_HASH_NOT_SUPPORTED"},
 	{StatusHashNotPresent, "STATUS_HASH_NOT_PRESENT"},
