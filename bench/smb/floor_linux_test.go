@@ -1,0 +1,253 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+var le = binary.LittleEndian
+
+// BenchmarkFloor is a client that does nothing: it sends requests that were encoded beforehand, in the clear, and
+// has the kernel discard the replies. What is left is the server's time and the kernel's, which no client can do without.
+func BenchmarkFloor(b *testing.B) {
+	srv := rigtest.Start(b, rig.Config{})
+	fill(b, srv)
+	c := idleClientOf(b, srv)
+	b.Run("op=create-write-4K", func(b *testing.B) {
+		c.b = b
+		for b.Loop() {
+			c.storeSmall()
+		}
+	})
+	for _, depth := range []int{1, 8} {
+		b.Run(fmt.Sprintf("op=read/size=1024K/depth=%d", depth), func(b *testing.B) { c.pipelined(b, c.read, depth) })
+		b.Run(fmt.Sprintf("op=write/size=1024K/depth=%d", depth), func(b *testing.B) { c.pipelined(b, c.write, depth) })
+	}
+}
+
+// idleClient has the requests of another client and its connection.
+type idleClient struct {
+	b           *testing.B
+	fd          int
+	mid         uint64    // the next MessageId
+	small       [3][]byte // CREATE, WRITE and CLOSE of a new file
+	read, write []byte    // of 1 MiB of an open file
+	off         uint64
+	reply       [160]byte // the begin of the last reply
+}
+
+// Places in a frame: 4 bytes of length, and the header of 64 bytes, are in front of the body.
+const (
+	atStatus    = 4 + 8
+	atCharge    = 4 + 6
+	atCommand   = 4 + 12
+	atCredits   = 4 + 14
+	atMessageID = 4 + 24
+	body        = 4 + 64
+)
+
+// idleClientOf has package smb log in, open and use files, and goes on with its connection.
+func idleClientOf(b *testing.B, srv *rig.Server) *idleClient {
+	b.Helper()
+	nc, err := net.Dial("tcp", srv.Addr)
+	must(b, err)
+	rec := &recorder{Conn: nc, stopped: make(chan struct{})}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Host: "bench", NoReconnect: true}
+	session, err := d.NewSession(b.Context(), rec)
+	must(b, err)
+	share, err := session.Mount(b.Context(), srv.Share)
+	must(b, err)
+	share = share.WithContext(context.Background())
+	f, err := share.OpenFile("file", os.O_RDWR, 0)
+	must(b, err)
+	_, err = f.ReadAt(make([]byte, 8<<20), 0) // the server grants credits
+	must(b, err)
+	c := &idleClient{}
+	rec.take()
+	g, err := share.Create("new")
+	must(b, store(g, err, make([]byte, smallBytes)))
+	requests := rec.take()
+	c.small = [3][]byte(requests[len(requests)-3:])
+	_, err = f.ReadAt(make([]byte, 4<<10), 0)
+	must(b, err)
+	requests = rec.take()
+	last := requests[len(requests)-1]
+	c.mid = le.Uint64(last[atMessageID:]) + uint64(le.Uint16(last[atCharge:]))
+
+	c.read = moving(last, 1<<20)
+	c.write = moving(append(c.small[1][:body+48:body+48], make([]byte, 1<<20)...), 1<<20)
+	copy(c.write[body+16:], last[body+16:][:16]) // the file id
+	nc.SetReadDeadline(time.Unix(1, 0))
+	<-rec.stopped
+	file, err := nc.(*net.TCPConn).File()
+	must(b, err)
+	b.Cleanup(func() { file.Close(); nc.Close() })
+	c.fd = int(file.Fd())
+	must(b, syscall.SetNonblock(c.fd, false))
+	return c
+}
+
+// moving is a READ or a WRITE changed to move n bytes.
+func moving(frame []byte, n int) []byte {
+	frame = slices.Clone(frame)
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	le.PutUint16(frame[atCharge:], uint16(n>>16))
+	le.PutUint16(frame[atCredits:], uint16(n>>16))
+	le.PutUint32(frame[body+4:], uint32(n))
+	return frame
+}
+
+// storeSmall makes a file, writes to it and closes it.
+func (c *idleClient) storeSmall() {
+	for i, frame := range c.small {
+		c.send(frame)
+		c.receive()
+		if i == 0 {
+			id := c.reply[body+64:][:16]
+			copy(c.small[1][body+16:], id)
+			copy(c.small[2][body+8:], id)
+		}
+	}
+}
+
+// pipelined keeps depth requests in flight.
+func (c *idleClient) pipelined(b *testing.B, frame []byte, depth int) {
+	c.b = b
+	b.SetBytes(1 << 20)
+	room, sent := make(chan struct{}, depth), make(chan struct{})
+	go func() { // the socket takes no more than the server does
+		defer close(sent)
+		for range b.N {
+			room <- struct{}{}
+			le.PutUint64(frame[body+8:], c.off)
+			c.off = (c.off + 1<<20) % fileBytes
+			c.send(frame)
+		}
+	}()
+	for range b.N {
+		c.receive()
+		<-room
+	}
+	<-sent
+}
+
+// send sends a request under the next MessageId.
+func (c *idleClient) send(frame []byte) {
+	le.PutUint64(frame[atMessageID:], c.mid)
+	c.mid += uint64(le.Uint16(frame[atCharge:]))
+	for len(frame) > 0 {
+		n, err := syscall.Write(c.fd, frame)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			c.b.Error(err)
+			return
+		}
+		frame = frame[n:]
+	}
+}
+
+// receive receives the begin of a reply that is not an interim one, and discards the rest.
+func (c *idleClient) receive() {
+	for {
+		c.recv(c.reply[:4])
+		n := int(binary.BigEndian.Uint32(c.reply[:]))
+		k := min(n, len(c.reply)-4)
+		c.recv(c.reply[4:][:k])
+		c.discard(n - k)
+		switch status := le.Uint32(c.reply[atStatus:]); status {
+		case uint32(proto.StatusPending):
+		case 0:
+			return
+		default:
+			c.b.Fatalf("command %d: status %#x", c.reply[atCommand], status)
+		}
+	}
+}
+
+// recv fills b.
+func (c *idleClient) recv(b []byte) {
+	for len(b) > 0 {
+		n, err := syscall.Read(c.fd, b)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			c.b.Fatal("receiving: ", n, err)
+		}
+		b = b[n:]
+	}
+}
+
+// discard has the kernel throw n bytes away (recv(2), MSG_TRUNC).
+func (c *idleClient) discard(n int) {
+	for n > 0 {
+		got, _, err := syscall.Syscall6(syscall.SYS_RECVFROM, uintptr(c.fd), 0, uintptr(n), syscall.MSG_TRUNC|syscall.MSG_WAITALL, 0, 0)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != 0 || got == 0 {
+			c.b.Fatal("discarding: ", got, err)
+		}
+		n -= int(got)
+	}
+}
+
+// recorder keeps what is written, and does not close.
+type recorder struct {
+	net.Conn
+	mu      sync.Mutex
+	written []byte
+	stopped chan struct{} // closed when reading has failed
+	once    sync.Once
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.written = append(r.written, b...)
+	r.mu.Unlock()
+	return r.Conn.Write(b)
+}
+
+func (r *recorder) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	if err != nil {
+		r.once.Do(func() { close(r.stopped) })
+	}
+	return n, err
+}
+
+func (r *recorder) Close() error { return nil }
+
+// take returns the frames written since the last call.
+func (r *recorder) take() (frames [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.written) > 0 {
+		n := 4 + int(binary.BigEndian.Uint32(r.written))
+		frames = append(frames, slices.Clone(r.written[:n]))
+		r.written = r.written[n:]
+	}
+	return frames
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
