@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/bytedance/gopkg/lang/mcache"
@@ -146,7 +147,63 @@ func BenchmarkSplit(b *testing.B) {
 				p.Put(buf)
 			}
 		}},
+		{"counted", func(b *testing.B) { // what a count and a generation alone cost
+			p := sync.Pool{New: func() any { return newCounted(size) }}
+			for range b.N {
+				c := p.Get().(*counted)
+				generation := c.generation()
+				c.ref(generation)
+				head, tail := c.mem[:size/2], c.mem[size/2:]
+				sink += len(head) - len(tail)
+				for range 2 {
+					if c.free(generation) {
+						p.Put(c)
+					}
+				}
+			}
+		}},
 	})
+}
+
+// counted is memory with the least that tells whether a reference is its current owner's: a word of count and generation,
+// which costs one atomic change for each reference beyond the first and one for each Free.
+type counted struct {
+	word atomic.Uint64 // generation, and the count in the lower half; 1 while it is free
+	mem  []byte
+}
+
+func newCounted(size int) *counted {
+	c := &counted{mem: make([]byte, size)}
+	c.word.Store(1)
+	return c
+}
+
+const countBits = 32
+
+func (c *counted) generation() uint32 { return uint32(c.word.Load() >> countBits) }
+
+// ref adds a reference. It panics if generation is over.
+func (c *counted) ref(generation uint32) {
+	if uint32(c.word.Add(1)>>countBits) != generation {
+		panic("a reference was used after its Free")
+	}
+}
+
+// free ends a reference and reports whether it was the last one. It panics if generation is over.
+func (c *counted) free(generation uint32) (last bool) {
+	for {
+		w := c.word.Load()
+		if uint32(w>>countBits) != generation {
+			panic("a reference was freed twice")
+		}
+		next := w - 1
+		if last = uint32(w) == 1; last {
+			next = uint64(generation+1)<<countBits | 1
+		}
+		if c.word.CompareAndSwap(w, next) {
+			return last
+		}
+	}
 }
 
 // BenchmarkLookup finds the size class of each length from 0 to 2^19-1, as in grpc-go #8775: one
