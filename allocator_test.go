@@ -11,8 +11,8 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// This suite holds whatever hands out Buffers to the same laws: pools of every check level and
-// policy, and arenas on them.
+// This suite runs the same tests on every allocator of Buffers: pools of every check level and policy, and
+// arenas on them.
 
 // An allocatorCase is an Allocator with what a test may ask about it.
 type allocatorCase struct {

@@ -168,7 +168,7 @@ func TestWatermarks(t *testing.T) {
 	step(tarn.AboveHigh) // once, not again while above
 	held[3].Free()
 	held[2].Free()
-	step(tarn.AboveHigh) // between the marks nothing is told
+	step(tarn.AboveHigh) // between the marks no report is made
 	held = append(held[:2], p.Get(1))
 	step(tarn.AboveHigh)
 	held[2].Free()

@@ -11,7 +11,7 @@ import (
 // The bound that the documentation of Chain states.
 func heapBound(payload, largest int) int { return 4*payload + 4*largest + 4<<10 }
 
-// cutter cuts fragments off slabs of its own, as a protocol does off its receive buffer.
+// cutter cuts fragments off separate slabs, as a protocol does off its receive buffer.
 type cutter struct {
 	pool *tarn.Pool
 	size int
@@ -67,7 +67,7 @@ func TestOneByteSegments(t *testing.T) {
 	}
 }
 
-// TestSegmentPerSlab is a peer whose every fragment comes in a receive buffer of its own.
+// Every fragment of a peer arrives in a separate receive buffer.
 func TestSegmentPerSlab(t *testing.T) {
 	for _, n := range []int{1, 63, 255, 256, 1000, 8000, 17_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -30,7 +30,8 @@ type run struct {
 	surplus     int64 // what its segments pay, less what it costs
 }
 
-// surplus is what n bytes in a segment of their own pay, less what the segment costs without its slab.
+// surplus is how much memory n bytes in a separate segment are charged for, less what the segment costs
+// without its slab.
 func surplus(n int) int64 { return heapPerByte*int64(n) - entryCost }
 
 // joined notes that b was joined to the last segment.

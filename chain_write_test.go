@@ -92,8 +92,8 @@ func TestWriteToSocket(t *testing.T) {
 	}
 }
 
-// TestWriteToDeadline stops a peer from reading: the deadline ends the write, what was not written
-// stays, and a later write goes on from there.
+// A peer stops reading: the deadline ends the write, the unwritten bytes stay, and a later write continues
+// with them.
 func TestWriteToDeadline(t *testing.T) {
 	client, server := pair(t, "tcp", "127.0.0.1:0")
 	c, want := chainOf(tarntest.NewPool(t), 3000, 8<<10)

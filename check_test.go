@@ -270,7 +270,7 @@ func TestGuardIsBoundedAndSaysWhenItIsOff(t *testing.T) {
 		held = append(held, p.Get(1000))
 	}
 	if len(told) != 1 || told[0].Kind != tarn.Unguarded || !strings.Contains(told[0].Error(), "ordinary memory") {
-		t.Errorf("beyond its bytes the guard told %v", told)
+		t.Errorf("beyond its bytes the guard reported %v", told)
 	}
 	for _, b := range held {
 		b.Free()

@@ -212,9 +212,9 @@ var docPageVars = map[string]map[string]string{
 }
 
 // TestDocsCode type-checks the Go code of all pages against the packages as they are. A page need not declare
-// everything that it uses: an unknown function is the reader's. But what is called on Tarn's packages and
-// types must exist and take what it is given. The pages about the analyser show mistakes that compile;
-// there each paragraph is a piece of its own.
+// everything that it uses: an unknown function is taken to be the reader's. But functions called on Tarn's
+// packages and types must exist and accept the arguments. The pages about the analyser show mistakes that
+// compile; there each paragraph is a piece of its own.
 func TestDocsCode(t *testing.T) {
 	lookup := exportData(t)
 	blocks := 0

@@ -71,7 +71,7 @@ func TestZeroValuesSayWhatIsMissing(t *testing.T) {
 	a.Free()
 }
 
-// A TARN_CHECK that is misspelt is named on standard error, once; the program goes on.
+// A misspelt TARN_CHECK is reported on standard error, once; the program continues.
 func TestMisspeltCheckIsNamed(t *testing.T) {
 	if os.Getenv("TARN_TEST_CHILD") != "" {
 		newPool(t, tarn.PoolConfig{})

@@ -14,7 +14,7 @@ type Outstanding struct {
 	Size       int           // bytes asked for
 	Pinned     int           // bytes of the slab
 	Seen       int           // bytes that its references show, overlaps counted twice, Pinned at most
-	Every      int           // how many Gets this one stands for: 1, or the N of CheckSampled
+	Every      int           // how many Gets this one represents: 1, or the N of CheckSampled
 	Refs       int           // references to it now
 	References []Reference   // the same one by one, oldest first
 	Age        time.Duration // since it was acquired

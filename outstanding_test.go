@@ -48,7 +48,7 @@ func TestHoldersNameWhoHolds(t *testing.T) {
 	}
 }
 
-// In a sample each reference stands for as many as were not looked at.
+// In a sample each reference represents those that were not sampled.
 func TestHoldersScaleSamples(t *testing.T) {
 	const n, every = 20_000, 10
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckSampled, CheckEvery: every})

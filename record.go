@@ -1,6 +1,6 @@
 package tarn
 
-// RecordEvery is how many Gets one recorded Get stands for, on average.
+// RecordEvery is how many Gets one recorded Get represents, on average.
 const RecordEvery = 256
 
 // Histogram is what a pool has recorded: how often it was asked for which size, and how long

@@ -9,8 +9,8 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// collect runs the garbage collector until done reports true; finalizers run on a goroutine of
-// their own, so how many rounds it takes is not fixed.
+// collect runs the garbage collector until done returns true: finalizers run on a separate goroutine, so the
+// number of rounds varies.
 func collect(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for range 200 {
@@ -73,7 +73,7 @@ func TestRetentionIsBoundedUnderConcurrency(t *testing.T) {
 	watch.Wait()
 	st := p.Stats()
 	if st.Idle > bound || st.InUse != 0 {
-		t.Errorf("at rest: idle %d, in use %d", st.Idle, st.InUse)
+		t.Errorf("when idle: idle %d, in use %d", st.Idle, st.InUse)
 	}
 	collect(t, "balanced", func() bool { st := p.Stats(); return st.Gets == 30_000 && st.Frees == 30_000 })
 	if st.Dropped == 0 {
@@ -151,7 +151,7 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if want := 3 * int(min(level/tarn.CheckAll, 1)); len(told) != want {
-				t.Fatalf("%d leaks told, want %d", len(told), want)
+				t.Fatalf("%d leaks reported, want %d", len(told), want)
 			}
 			for _, m := range told {
 				if m.Kind != tarn.Leak || len(m.Acquired) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/adapt"
 )
 
-// A reverse proxy that copies bodies through buffers of a pool of its own.
+// A reverse proxy copies bodies through buffers of a separate pool.
 func ExampleHTTPUtil() {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "proxy", Retain: 16 << 20})
 	if err != nil {

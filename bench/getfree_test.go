@@ -236,8 +236,8 @@ func BenchmarkLookup(b *testing.B) {
 
 const lookUps = 1 << 19
 
-// The loops of BenchmarkLookup are functions of their own: inside the benchmark's loop the compiler
-// keeps the sum in memory, and then that addition is what is measured, on either side.
+// The loops of BenchmarkLookup are separate functions: inside the benchmark's loop the compiler keeps the sum
+// in memory, and the benchmark would measure that addition, on either side.
 
 func lookUpTarn(classes *ladder.Ladder[*int]) (sum int) {
 	for n := range lookUps {

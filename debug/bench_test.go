@@ -7,8 +7,8 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// BenchmarkLook is what a look costs the program: asking the pool and solving its ladder, drawing the
-// page of it, and what everybody else gets within half a second.
+// BenchmarkLook is the cost of one look for the program: querying the pool and computing its classes,
+// rendering the page, and the cached answers to others within half a second.
 func BenchmarkLook(b *testing.B) {
 	p, err := tarn.NewPool(tarn.PoolConfig{Name: "bench", Check: tarn.CheckOff})
 	if err != nil {

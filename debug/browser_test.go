@@ -22,7 +22,7 @@ import (
 
 var shots = flag.String("shots", "", "write screenshots of the page into this directory")
 
-// visitor is a browser on a page of its own server, and what it complained of.
+// visitor is a browser on a page of a separate server, with the errors that it reported.
 type visitor struct {
 	*browser.Browser
 	t    *testing.T

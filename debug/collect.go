@@ -14,9 +14,9 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// How long what was collected serves everybody who looks.
+// How long collected data is served again.
 const (
-	statsAge  = 500 * time.Millisecond // counters, and who holds what
+	statsAge  = 500 * time.Millisecond // counters and outstanding buffers
 	sizingAge = 5 * time.Second        // histogram and recommended ladder
 )
 

@@ -254,8 +254,8 @@ func (s *Snapshot) live() *Snapshot {
 	return &short
 }
 
-// Take returns a Snapshot of pools now, for programs that publish it in ways of their own. It asks the
-// pools each time, so its cost is that of Stats, Histogram and Outstanding, and of solving the ladder.
+// Take returns a Snapshot of pools now, for programs that publish it themselves. It queries the pools each
+// time, so its cost is that of Stats, Histogram and Outstanding, and of solving the ladder.
 func Take(pools ...*tarn.Pool) *Snapshot {
 	c := NewWatcher(fixed(pools))
 	c.started = time.Time{}

@@ -59,7 +59,7 @@ type Pool struct {
 	stats tarn.Stats // what the above was taken from, under the pool's own name
 }
 
-// Class is the state of one size class; Size 0, always last, stands for requests above the largest.
+// Class is the state of one size class; Size 0, always last, represents requests above the largest.
 type Class struct {
 	Size    int    `json:"size"`
 	Gets    uint64 `json:"gets"`

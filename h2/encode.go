@@ -45,8 +45,8 @@ func (e *encoder) init() { e.limit = tableSize }
 
 func (e *encoder) clear() { e.table, e.size, e.recall = nil, 0, nil }
 
-// setLimit follows the peer's HEADER_TABLE_SIZE: a smaller table is started
-// afresh, which the peer is told by a size update to zero first.
+// setLimit applies the peer's HEADER_TABLE_SIZE: for a smaller table the encoder starts again with an empty
+// one, which it announces by a size update to zero first.
 func (e *encoder) setLimit(n int) {
 	n = min(n, tableSize)
 	if n == e.limit {

@@ -41,7 +41,7 @@ func (c Code) String() string {
 type Fault uint8
 
 const (
-	Local Fault = iota // this side ended it of its own accord
+	Local Fault = iota // this side ended it itself
 	Peer               // the peer broke the protocol or a limit
 	Told               // the peer ended it: it sent the frame with the code
 )

@@ -260,7 +260,7 @@ func (x *explorer) finish() {
 	<-x.run
 	for _, k := range x.calls {
 		if k.told > 1 {
-			x.t.Errorf("stream %d was told %d times of its end", k.id, k.told)
+			x.t.Errorf("stream %d got %d callbacks for its end", k.id, k.told)
 		}
 	}
 	<-time.After(time.Minute) // the bubble's clock: timers go off

@@ -45,8 +45,7 @@ func within(t *testing.T, what string, done <-chan struct{}) bool {
 // big are windows that do not hold a Write back, so that the socket does.
 var big = Config{Window: 64 << 20, MaxWindow: 64 << 20, ConnWindow: 256 << 20}
 
-// TestWriteIntoFullSocket: a Write that the socket keeps back ends with its context,
-// on either side and on every kind of connection.
+// A Write that a full socket blocks ends with its context, on either side and on every kind of connection.
 func TestWriteIntoFullSocket(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
 		t.Run("client", func(t *testing.T) {

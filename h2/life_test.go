@@ -37,7 +37,7 @@ func TestGoAwayReceived(t *testing.T) {
 		t.Fatalf("stream 5 ended with %v", calls[2].err)
 	}
 	if got := <-rec.goAway; got != ga {
-		t.Error("OnGoAway was told something else")
+		t.Error("OnGoAway got other arguments")
 	}
 	if _, err := c.Open(context.Background(), nil, &Out{Block: testRequest}); !errors.As(err, &ga) {
 		t.Errorf("Open: %v", err)
@@ -210,7 +210,7 @@ func TestKeepaliveAnswered(t *testing.T) {
 	})
 }
 
-// lander receives a message of 1 MB in memory of its own.
+// lander receives a message of 1 MB into separate memory.
 type lander struct {
 	*recorder
 	dst  []byte

@@ -211,8 +211,8 @@ func (r *raw) lives(id uint32) {
 	r.wait("answer", func(s seen) bool { return s.id == id && s.typ == http2.FrameHeaders && s.end })
 }
 
-// flood calls send until it fails or n times, and returns how often it went well.
-// The peer is expected to hang up.
+// flood calls send until it fails or n times, and returns how often it succeeded. The peer is expected to
+// close the connection.
 func (r *raw) flood(n int, send func(i int) error) int {
 	r.nc.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	for i := range n {

@@ -83,8 +83,8 @@ func (s *Stream) account(taken, reopened int) {
 	}
 	put := c.consumed(s, taken)
 	s.returnable += reopened
-	// Without a frame of its own it leaves other streams' frames to the callers that queued
-	// them, which may have more for the same write.
+	// Without a frame to write itself it leaves other streams' frames to the callers that queued them, which
+	// may have more for the same write.
 	if c.returnStreamWindow(s) || put {
 		c.kickSoon()
 	}

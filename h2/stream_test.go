@@ -257,8 +257,8 @@ func TestInformational(t *testing.T) {
 	s.Release()
 }
 
-// TestInformationalBounded: informational responses that nobody takes end their stream
-// when together they are longer than a header list may be.
+// Informational responses that the caller does not take end their stream when together they are longer than a
+// header list may be.
 func TestInformationalBounded(t *testing.T) {
 	const limit = 4 << 10
 	size := len(":status") + len("103") + entryCost

@@ -22,7 +22,7 @@ const (
 	recvReset               // RST_STREAM came
 	peerFault               // the peer broke the protocol or a limit on the stream
 	refused                 // GOAWAY came, and the stream is beyond its last
-	connFailed              // the connection is over
+	connFailed              // the connection has ended
 	events
 )
 
@@ -42,8 +42,8 @@ type transition struct {
 	do effect
 }
 
-// transitions is the table of all of them. A closed stream stays closed whatever
-// happens, so that a stream leaves the table once and its end is told once.
+// transitions is the table of all of them. A closed stream stays closed whatever happens, so that a stream
+// leaves the table once and its end is reported once.
 //
 // A server that has ended first asks the client to stop sending (RFC 9113 section
 // 8.1). On a server a stream that ends early counts against the limit until it is

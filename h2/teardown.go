@@ -39,7 +39,7 @@ func (c *Conn) teardown(err error) error {
 	}
 	why = c.sayWhy(why, len(orphans))
 	c.err = why
-	c.awaitQuiet() // who writes meets the closed connection and gives up
+	c.awaitQuiet() // a goroutine that writes sees the closed connection and stops
 	c.dropQueued()
 	c.dropWriter()
 	c.wakeAllOpeners()

@@ -31,10 +31,9 @@ func (c *counting) Decompress(r io.Reader) (io.Reader, error) {
 	return c.Compressor.Decompress(r)
 }
 
-// TestCompression runs the compression cases of gRPC's test descriptions, which
-// grpc-go's own suite leaves out: {client,server}_compressed_{unary,streaming}.
-// A server answers in the compression it was asked in, so the four cases are two
-// kinds of call with the counts looked at on both ends.
+// TestCompression runs the compression cases of gRPC's test descriptions, which grpc-go's own suite leaves
+// out: {client,server}_compressed_{unary,streaming}. A server answers in the request's compression, so the
+// four cases are two kinds of call with the counts checked on both sides.
 func TestCompression(t *testing.T) {
 	gz := &counting{Compressor: encoding.GetCompressor(gzip.Name)}
 	encoding.RegisterCompressor(gz)

@@ -183,7 +183,7 @@ func TestLeastRequest(t *testing.T) {
 	})
 }
 
-// TestRandomSubsetting uses as many servers as it is told.
+// Random subsetting uses as many servers as configured.
 func TestRandomSubsetting(t *testing.T) {
 	eachClient(t, `{"random_subsetting_experimental":{"subsetSize":2,"childPolicy":[{"round_robin":{}}]}}`, []float64{0, 0, 0, 0}, func(t *testing.T, c testgrpc.TestServiceClient, servers []*loaded) {
 		until(t, c, servers, func(n []int64) bool {

@@ -159,7 +159,7 @@ func (a *Adapter) Moves() int {
 	return a.moves
 }
 
-// look takes in what was recorded since the last look and moves the ladder if that pays.
+// look reads the requests recorded since the last look and changes the classes if that pays.
 func (a *Adapter) look() (Move, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// Errors of this package, to be matched with errors.Is. All of them are the caller's to mend: they
-// speak of the histogram, the trace or the options handed in.
+// Errors of this package, to be matched with errors.Is. All of them describe mistakes in the histogram, the
+// trace or the options passed in.
 var (
 	// ErrEmpty: the histogram or trace holds no request, so no ladder is better than another.
 	ErrEmpty = errors.New("sizing: nothing recorded")

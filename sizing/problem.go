@@ -46,7 +46,7 @@ func newProblem(sizes []SizeCount, o Options) (problem, error) {
 		}
 		c := o.class(s.Size)
 		if next < len(forced) && (c == 0 || forced[next] < c) {
-			// The forced class stands in the way: this request goes there whatever else is chosen.
+			// This request goes to the forced class, which is smaller than its own or the only one.
 			c = forced[next]
 		}
 		if c > 0 {

@@ -76,8 +76,8 @@ func TestAwaitIsCut(t *testing.T) {
 	})
 }
 
-// TestOnDeadline: reads of all kinds go on after a deadline that OnDeadline has
-// moved, with nothing lost, and fail with what it returns otherwise.
+// Reads of all kinds continue after a deadline that OnDeadline has moved, with nothing lost, and otherwise
+// fail with the error that it returns.
 func TestOnDeadline(t *testing.T) {
 	errEnough := errors.New("enough")
 	forEach(t, func(t *testing.T, a, b net.Conn) {

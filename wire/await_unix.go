@@ -36,7 +36,7 @@ func Await(conn net.Conn) error {
 	return raw.Read(hasInput)
 }
 
-// plain returns what TLS is spoken over, or conn.
+// plain returns the connection under TLS, or conn.
 func plain(conn net.Conn) net.Conn {
 	if t, ok := conn.(*tls.Conn); ok {
 		return t.NetConn()

@@ -47,8 +47,7 @@ func Example() {
 	// Output: hello
 }
 
-// A message of declared length lands in a buffer of its own, which grows as bytes
-// arrive.
+// A message of declared length is received into a separate buffer, which grows as bytes arrive.
 func ExampleLanding() {
 	var l wire.Landing
 	l.Start(tarn.Shared(), 11, 0)

@@ -24,8 +24,8 @@ func (s *scripted) Read(p []byte) (int, error) {
 	return s.in.Read(p)
 }
 
-// FuzzFrames reads length-prefixed frames of whatever comes: each is what stands
-// in the input, and the end is told for what it is.
+// FuzzFrames reads length-prefixed frames from any input: each frame has the bytes of the input, and the
+// error at the end is the right one.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 3, 'a', 'b', 'c', 0, 0, 0, 0}, 0)
 	f.Add([]byte{0, 0, 0x20, 0, 1, 2, 3}, 1)

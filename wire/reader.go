@@ -167,7 +167,7 @@ func (r *Reader) take(n int) tarn.Buffer {
 	return b
 }
 
-// land receives n bytes in a buffer of their own.
+// land receives n bytes into a separate buffer.
 func (r *Reader) land(n int) (tarn.Buffer, error) {
 	r.check()
 	var l Landing
@@ -248,7 +248,7 @@ func (r *Reader) Release() {
 	r.err = net.ErrClosed
 }
 
-var errCannotAwait = errors.New("wire: caller awaits a connection of a kind that cannot be awaited")
+var errCannotAwait = errors.New("wire: Await is not supported on this kind of connection")
 
 // unexpected turns the end of the stream into io.ErrUnexpectedEOF.
 func unexpected(err error) error {

@@ -51,7 +51,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// mounted mounts a share of a and checks what it costs.
+// mounted runs a share of a and checks what it costs.
 func mounted(t *testing.T, self string, on servers, k kind, a attack, share float64) {
 	tarn, err := measure(self, on.tarn, k, a, share)
 	if err != nil {

@@ -27,7 +27,7 @@ type attack struct {
 	step    func(*peer, int) error // with the number of the step on this connection
 	hold    time.Duration          // how long the server may go on when all steps are done
 	grpc    bool                   // only servers of gRPC can be attacked so
-	// calls is set instead for load that an honest client makes, on the connection of the healthy calls.
+	// calls is set instead for load that a correct client makes, on the connection of the healthy calls.
 	calls func(caller, int) error
 }
 

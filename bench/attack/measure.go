@@ -70,7 +70,7 @@ func measure(self, name string, k kind, a attack, share float64) (cost, error) {
 	return cost{memory.Peak, after.Sub(before).Sum(), conns, steps, h.calls, h.failed, h.firstErr}, nil
 }
 
-// caller makes calls on a connection of its own, as an honest client does.
+// caller makes calls on a separate connection, as a correct client does.
 type caller interface {
 	// call is answered at once; wait lasts until ctx ends.
 	call(ctx context.Context) error

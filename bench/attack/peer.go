@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// peer is an attacker's connection: it speaks HTTP/2 frame by frame.
+// peer is an attacker's connection, on which single HTTP/2 frames are sent.
 type peer struct {
 	nc     net.Conn
 	scheme string
@@ -78,7 +78,7 @@ func dialPeer(at target, r reading, window uint32, end time.Time) (*peer, error)
 	return p, nil
 }
 
-// reading says whether an attacker takes in what the server sends.
+// reading says whether an attacker reads the server's frames.
 type reading int
 
 const (
@@ -86,7 +86,8 @@ const (
 	deaf            // nothing after the server's SETTINGS
 )
 
-// read takes in what the server sends. greeted is closed when its SETTINGS have come, or the end.
+// read reads the server's frames. greeted is closed when its SETTINGS have arrived, or the connection has
+// ended.
 func (p *peer) read(r reading, greeted chan struct{}) {
 	first := true
 	defer func() {

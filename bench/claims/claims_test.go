@@ -59,7 +59,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Turns that were added at other times are told by their times.
+// Turns that were added at other times are distinguished by their times.
 func TestMachineNamesEveryTime(t *testing.T) {
 	const head = "# go version go1.0 plan9/mips, 2 processors, "
 	r, err := read(t, head+"2026-01-01 00:00 UTC\n# -bench 'x', 1 turns\n"+head+"2026-01-02 12:30 UTC\n# -bench 'x', 2 turns\nBenchmarkX 1 1 ns/op\n")

@@ -64,7 +64,7 @@ func later(run, note string) string {
 	return " " + note
 }
 
-// add takes in a line: name, iterations, and pairs of a value and its unit.
+// add adds a line: name, iterations, and pairs of a value and its unit.
 func (r *results) add(line string) error {
 	fields := strings.Fields(line)
 	if len(fields) < 4 {

@@ -28,7 +28,7 @@ type load struct {
 	calls          int
 }
 
-// client makes the calls of a load, in a process of its own.
+// client makes the calls of a load, in a separate process.
 type client func(context.Context, load) error
 
 func h2load(ctx context.Context, l load) error {
@@ -57,7 +57,7 @@ func request(size int) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(msg))), msg...)
 }
 
-// order is a load as the process that makes it is told of it.
+// order is the description of a load for the process that makes it.
 type order struct {
 	Addr                        string
 	Size, Conns, Streams, Calls int

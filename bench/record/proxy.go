@@ -81,7 +81,7 @@ func (p proxyBuffers) Put(b []byte) {
 	p.from.Put(b)
 }
 
-// drive runs eight clients, each with sizes of its own, until enough gets were noted.
+// drive runs eight clients, each with different sizes, until enough gets were recorded.
 func drive(r *recorder, gets int, request func(*rand.Rand) error) error {
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]

@@ -19,7 +19,7 @@ const (
 	streamPath = "/grpc.testing.BenchmarkService/StreamingCall"
 )
 
-// connectPeer is connect-go speaking the gRPC protocol over net/http.
+// connectPeer is connect-go with the gRPC protocol over net/http.
 func connectPeer() peer {
 	return peer{name: "connect", serve: serveConnect, client: dialConnect}
 }

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 func BenchmarkIdle(b *testing.B) {
 	for _, sec := range securities(b) {
 		if sec.client != nil {
-			// The server is another process, with a certificate of its own making.
+			// The server is another process, which makes its certificate.
 			sec.client.InsecureSkipVerify = true
 		}
 		for _, p := range peers() {
@@ -169,7 +169,7 @@ func serveIdle(what string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("there is no %q", what)
 }
 
-// processTB stands in for a test where there is none: the process's end cleans up.
+// processTB is a testing.TB outside of a test: the process's end cleans up.
 type processTB struct{ testing.TB }
 
 func (*processTB) Helper()        {}

@@ -36,7 +36,7 @@ func BenchmarkUnary(b *testing.B) {
 	})
 }
 
-// BenchmarkStream sends messages to and fro, each caller on a stream of its own, all streams on one
+// BenchmarkStream sends messages in both directions, each caller on a separate stream, all streams on one
 // connection.
 func BenchmarkStream(b *testing.B) {
 	matrix(b, func(ctx context.Context, c client) (caller, error) {

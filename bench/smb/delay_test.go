@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// delay is a proxy to addr that holds everything back for as long as it is told, each
-// way, and otherwise does not limit how much is on the way.
+// delay is a proxy to addr that delays all data by the given time, each way, and otherwise does not limit how
+// much is in flight.
 func delay(b *testing.B, addr string, each time.Duration) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

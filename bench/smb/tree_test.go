@@ -107,7 +107,7 @@ func protection(mode rig.Mode) string {
 	return map[rig.Mode]string{rig.Plain: "off", rig.Signed: "sign", rig.Encrypted: "encrypt"}[mode]
 }
 
-// run runs a program each time with a target of its own, which is looked at and removed.
+// run runs a program each time with a new target, which is checked and removed.
 func (w treeWork) run(b *testing.B, op string, command func(op, target string) *exec.Cmd) {
 	if _, err := exec.LookPath("smbclient"); err != nil {
 		b.Skip("smbclient is not installed")

@@ -20,7 +20,7 @@ func Publish(name string, pools ...*tarn.Pool) {
 	expvar.Publish(name, Var(pools...))
 }
 
-// Var is the variable that Publish publishes, for programs with a map of their own.
+// Var is the variable that Publish publishes, for programs with a separate map.
 func Var(pools ...*tarn.Pool) expvar.Var {
 	return expvar.Func(func() any {
 		all := map[string]map[string]float64{}

@@ -111,7 +111,7 @@ func (l *Link) Break(how Ending) {
 	l.ToClient.end(how)
 }
 
-// wrapped hides what kind of connection it is.
+// wrapped hides the type of a connection.
 type wrapped struct{ net.Conn }
 
 // Dialed returns both ends of a TCP connection over loopback. The caller closes them.

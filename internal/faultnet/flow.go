@@ -48,8 +48,8 @@ func (f *Flow) Resume() { f.set(func() { f.stalled = false }) }
 // n bytes or little more.
 func (f *Flow) Chunk(n int) { f.set(func() { f.chunk = n }) }
 
-// Jitter has the flow deliver pieces of random length and give way to other
-// goroutines a random number of times between them, as seed decides.
+// Jitter makes the flow deliver pieces of random length and yield to other goroutines a random number of
+// times between them, from a seed.
 func (f *Flow) Jitter(seed uint64) { f.set(func() { f.rnd = rand.New(rand.NewPCG(seed, 0)) }) }
 
 // CutAfter ends both directions when n bytes in all have passed in this one.

@@ -1,5 +1,5 @@
-// Package guard hands out memory in pages of its own that can be made inaccessible, so that a read
-// through a slice that outlived its buffer faults on the spot instead of seeing the next owner's bytes.
+// Package guard allocates memory in separate pages that can be made inaccessible, so that a read through a
+// slice that outlived its buffer faults at once instead of returning the next owner's bytes.
 package guard
 
 import "errors"

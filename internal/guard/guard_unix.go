@@ -7,9 +7,8 @@ import "syscall"
 // Supported reports whether Alloc can succeed on this platform.
 const Supported = true
 
-// Alloc returns n bytes of zeroed memory in pages of their own, outside the Go heap.
-// The caller must give them back with Release and must not let the garbage collector find
-// pointers in them.
+// Alloc returns n bytes of zeroed memory in separate pages, outside the Go heap. The caller must return them
+// with Release and must not store pointers that the garbage collector has to find in them.
 func Alloc(n int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 }

@@ -76,7 +76,7 @@ func (m *mappings) take() bool {
 	return false
 }
 
-// Lend returns n bytes in pages of their own, or nil if the bounds or the system do not allow it.
+// Lend returns n bytes in separate pages, or nil if the bounds or the system do not allow it.
 func (q *Quarantine) Lend(n int) []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,7 @@ func TestGoroutineAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Goroutines that live at once have stacks of their own, so hints must differ somewhere.
+// Goroutines that exist at the same time have different stacks, so hints must differ somewhere.
 func TestGoroutineSpreads(t *testing.T) {
 	const n = 64
 	hints, done := make(chan uint32), make(chan struct{})

@@ -1,5 +1,5 @@
-// Package leftout leaves tests out where a program that they talk to is not installed, and has each one
-// listed at the end of `make test`, so that none is skipped in silence.
+// Package leftout skips tests for which a program is not installed, and has each one listed at the end of
+// `make test`, so that none is skipped silently.
 package leftout
 
 import (

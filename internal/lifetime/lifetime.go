@@ -1,5 +1,5 @@
-// Package lifetime is the part of a context.Context that ends: Done, Err and AfterFunc for
-// a type that is a context itself, so that a request costs no context of its own.
+// Package lifetime implements the end of a context.Context: Done, Err and AfterFunc for a type that is a
+// context itself, so that a request needs no separate context.
 package lifetime
 
 // State says whether a context has ended. The zero State has not. It is guarded by a
@@ -30,9 +30,9 @@ func (s *State) Done() <-chan struct{} {
 	return s.done
 }
 
-// AfterFunc has f run, on a goroutine of its own, when the context has ended; that is at
-// once if it has. It returns what Stop takes. With it a context can be the parent of
-// others without a goroutine for each; see context.AfterFunc.
+// AfterFunc runs f, on a separate goroutine, when the context has ended; at once if it has already. It
+// returns the argument for Stop. With it a context can be the parent of others without a goroutine for each;
+// see context.AfterFunc.
 func (s *State) AfterFunc(f func()) *Func {
 	a := &Func{f}
 	if s.err != nil {
@@ -72,7 +72,7 @@ func (s *State) End(err error) (run Funcs, first bool) {
 	return run, true
 }
 
-// Run runs the functions, each on a goroutine of its own.
+// Run runs the functions, each on a separate goroutine.
 func (run Funcs) Run() {
 	for _, a := range run {
 		go a.f()

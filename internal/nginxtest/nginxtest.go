@@ -1,4 +1,4 @@
-// Package nginxtest runs nginx for tests that talk to it or through it.
+// Package nginxtest runs nginx for tests that send requests to it or through it.
 package nginxtest
 
 import (

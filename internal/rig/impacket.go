@@ -19,8 +19,8 @@ const debianPython = "/usr/bin/python3"
 // ErrNoImpacket is returned where this machine has no impacket.
 var ErrNoImpacket = errors.New("rig: impacket is not installed")
 
-// NewImpacket starts impacket's SMB server, which speaks 2.0.2 alone and signs: a server as makeshift as
-// they come. It has one share and one user. It is the caller's to Stop.
+// NewImpacket starts impacket's SMB server, which supports only dialect 2.0.2, with signing, and implements
+// the protocol incompletely. It has one share and one user. The caller must call Stop.
 func NewImpacket() (*Server, error) {
 	if err := exec.Command(debianPython, "-c", "import impacket.smbserver").Run(); err != nil {
 		return nil, ErrNoImpacket

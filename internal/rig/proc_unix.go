@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// ownSession puts a command into a session of its own, so that stopping it takes its
-// children too.
+// ownSession starts a command in a new session, so that stopping it stops its children too.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // killSession ends the session that pid leads.

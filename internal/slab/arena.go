@@ -28,7 +28,7 @@ const (
 type Arena struct {
 	depot   *Depot
 	chunk   int
-	largest int // bytes; a longer reference gets a slab of its own
+	largest int // bytes; a longer reference gets a separate slab
 	shards  []arenaShard
 }
 

@@ -60,7 +60,7 @@ func (s *Slab) Ref(key Key, op string, n int) Key {
 	return Key(next&(genMask|countMask) | predicted)
 }
 
-// refTracked is Ref of a tracked reference: the new one gets an identity of its own.
+// refTracked is Ref of a tracked reference: the new one gets a new identity.
 func (s *Slab) refTracked(key Key, op string, n int) Key {
 	s.Verify(key, op)
 	c := s.track.Load().Find(generation(uint64(key)))

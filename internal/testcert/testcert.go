@@ -1,4 +1,4 @@
-// Package testcert makes the certificates of tests that speak TLS.
+// Package testcert makes certificates for tests of TLS.
 package testcert
 
 import (

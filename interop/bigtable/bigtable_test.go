@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 }
 
-// elsewhere is an emulator in a process of its own.
+// elsewhere is an emulator in a separate process.
 func elsewhere(b *testing.B) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -282,9 +282,8 @@ func TestResolver(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkPutGet is a put and a get of 100 bytes, by etcd's client as it is and over a
-// Tarn client. Allocations and cpu-us/op, processor time, are the client's: etcd is in
-// processes of its own.
+// BenchmarkPutGet is a put and a get of 100 bytes, by etcd's client as it is and over a Tarn client.
+// Allocations and cpu-us/op, processor time, are the client's: etcd runs in separate processes.
 func BenchmarkPutGet(b *testing.B) {
 	c := start(b)
 	run := func(name string, cl *clientv3.Client) {

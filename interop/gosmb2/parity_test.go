@@ -51,8 +51,8 @@ var exceptions = map[[2]string]map[string]string{
 	},
 }
 
-// Every exported name of go-smb2 exists in the package that stands in for it, with the same
-// type, method by method and field by field.
+// Every exported name of go-smb2 exists in the package that replaces it, with the same type, method by method
+// and field by field.
 func TestAPI(t *testing.T) {
 	cfg := &packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps}
 	loaded, err := packages.Load(cfg, cloudsoda, hirochachacha, root, kerberos)
@@ -98,7 +98,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// api is what a package exports: "kind name" and the type of it.
+// api is a package's exported names: "kind name" and the type of it.
 func api(p *types.Package) map[string]string {
 	out := map[string]string{}
 	for _, name := range p.Scope().Names() {

@@ -20,8 +20,8 @@ var differs = map[string]string{
 	"TestGlobFS": "expects names with backslashes of an fs.FS, which io/fs forbids",
 }
 
-// go-smb2's own integration suite, on the package that stands in for it: the package's files
-// under go-smb2's import path, beside the suite's, which change in nothing.
+// go-smb2's own integration suite, on the package that replaces it: the package's files under go-smb2's
+// import path, beside the suite's, which are unchanged.
 func TestSuite(t *testing.T) {
 	dir := standIn(t)
 	for _, mode := range rig.Modes() {
@@ -56,7 +56,7 @@ func TestSuite(t *testing.T) {
 
 var verdict = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\w+)`)
 
-// standIn makes a module with go-smb2's path of the package that stands in for it.
+// standIn makes a module with go-smb2's path from the package that replaces it.
 func standIn(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ func nginx(t *testing.T, server string) string {
 	return nginxtest.Start(t, "http2", server)
 }
 
-// TestNginxInFront has nginx forward to h2http by grpc_pass, which is how this version
-// speaks HTTP/2 to what is behind it.
+// nginx forwards to h2http by grpc_pass, the only way in which this version uses HTTP/2 for upstream
+// connections.
 func TestNginxInFront(t *testing.T) {
 	backend := serve(t, plain, echo())
 	front := nginx(t, "location / { grpc_pass grpc://"+strings.TrimPrefix(backend, "http://")+"; }")

@@ -42,7 +42,7 @@ func (a answer) OnReset(s *h2.Stream, err error) {
 	}
 }
 
-// refuse answers on a goroutine of its own, since the peer's window may be shut.
+// refuse answers on a separate goroutine, since the peer's window may be closed.
 func (a answer) refuse(s *h2.Stream) {
 	s.Value = a
 	go func() {

@@ -21,9 +21,8 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 )
 
-// agent stands in for a Consul agent that knows one service. Its answers to blocking queries
-// are as Consul's HTTP API has them: a query for the index that the client knows waits until
-// there is another.
+// agent simulates a Consul agent with one service. Its answers to blocking queries are as Consul's HTTP API
+// has them: a query for the index that the client knows waits until there is another.
 type agent struct {
 	mu      sync.Mutex
 	index   int

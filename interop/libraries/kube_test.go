@@ -20,8 +20,8 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 )
 
-// kube stands in for a Kubernetes API that has one service: each slice sent to changes
-// is what watchers are told next.
+// kube simulates a Kubernetes API with one service: each slice sent to changes is the next event for
+// watchers.
 func kube(t *testing.T, port int, changes <-chan []string) string {
 	slice := func(ips []string) kuberesolver.EndpointSlice {
 		yes := true

@@ -170,8 +170,8 @@ func (healthPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc
 	return healthpb.NewHealthClient(cc), nil
 }
 
-// TestPlugin calls a plugin in a process of its own through GRPCDialOptions. The Tarn
-// client dials the socket that the plugin has told go-plugin.
+// TestPlugin calls a plugin in a separate process through GRPCDialOptions. The Tarn client dials the socket
+// that the plugin has announced to go-plugin.
 func TestPlugin(t *testing.T) {
 	var at net.Addr
 	cc := dial(t, "passthrough:///plugin", rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

@@ -104,7 +104,7 @@ func (w *workshop) copyRclone() error {
 	return os.WriteFile(all, []byte(text.String()), 0o600)
 }
 
-// copyStandIn makes a module with go-smb2's path of the package that stands in for it.
+// copyStandIn makes a module with go-smb2's path from the package that replaces it.
 func copyStandIn(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestConnectESInChromium(t *testing.T) {
 	})
 	page := httptest.NewServer(mux)
 	defer page.Close()
-	// The metadata of Connect's unary trailers comes under names of its own.
+	// The metadata of Connect's unary trailers has separate names.
 	cors := rpc.CORS(rpc.CORSConfig{Origins: []string{page.URL}, Headers: []string{"X-Echo"},
 		Expose: []string{"X-Echo-Header", "X-Echo-Trailer", "Trailer-X-Echo-Trailer"}})
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), cors)

@@ -15,10 +15,10 @@ import (
 
 const base = "/grpc.testing.TestService/"
 
-// protocols are the ways in which connect-go's client can speak.
+// protocols are the protocols of connect-go's client.
 var protocols = []struct {
 	name  string
-	http1 bool // it can be spoken over HTTP/1.1
+	http1 bool // it can be used over HTTP/1.1
 	opts  []connect.ClientOption
 }{
 	{"connect, proto", true, nil},

@@ -22,8 +22,8 @@ func nginx(t *testing.T, backend string) string {
 		"; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off; proxy_set_header Host $host; }")
 }
 
-// Behind a proxy that speaks HTTP/1.1 alone a gRPC client does not get through, and one of the other
-// protocols does.
+// Through a proxy that supports only HTTP/1.1 a gRPC client cannot make calls, and a client of the other
+// protocols can.
 func TestClientThroughNginx(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	s := rpc.NewServer(rpc.Pool(pool))

@@ -110,7 +110,7 @@ func start(t *testing.T, opts ...rpc.ServerOption) *httptest.Server {
 	return h
 }
 
-// client speaks HTTP/1.1 or HTTP/2 to h.
+// client connects to h with HTTP/1.1 or HTTP/2.
 func client(h *httptest.Server, version string) *http.Client {
 	tr := h.Client().Transport.(*http.Transport).Clone()
 	p := new(http.Protocols)

@@ -1,5 +1,5 @@
-// Package child runs a server in a process of its own, so that what the system accounts to that process is
-// the server's alone. The child prints its address as its first line and serves until its standard input
+// Package child runs a server in a separate process, so that the processor time and memory of that process
+// are the server's alone. The child prints its address as its first line and serves until its standard input
 // ends. Linux only: processor time and memory are read from /proc.
 package child
 
@@ -80,7 +80,7 @@ func (p *Process) Close() error {
 // Kill ends a process whatever it does, and waits for its end.
 func (p *Process) Kill() {
 	p.in.Close()
-	// A process that has ended by itself cannot be killed, and one that was killed has failed.
+	// A process that has ended already cannot be killed, and one that was killed has failed.
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }

@@ -1,5 +1,5 @@
-// Package browser drives a headless Chromium over its debugging pipe, for tests that must see a page
-// as a person does. It speaks as little of the DevTools protocol as that takes.
+// Package browser drives a headless Chromium over its debugging pipe, for tests that need a rendered page. It
+// implements only the parts of the DevTools protocol that they use.
 package browser
 
 import (
@@ -30,8 +30,8 @@ func Find() (string, error) {
 	return "", ErrMissing
 }
 
-// Browser is one running Chromium with a profile of its own and one page. Its methods are safe for
-// concurrent use.
+// Browser is one running Chromium with a separate profile and one page. Its methods are safe for concurrent
+// use.
 type Browser struct {
 	cmd     *exec.Cmd
 	out     io.WriteCloser
@@ -57,8 +57,8 @@ type message struct {
 	Error  *struct{ Message string }
 }
 
-// Start runs Chromium with its profile in dir, which the caller removes after Close, and opens a page.
-// Events of the page go to onEvent, on a goroutine of the browser's own. The browser dies with ctx.
+// Start runs Chromium with its profile in dir, which the caller removes after Close, and opens a page. Events
+// of the page go to onEvent, on one of the browser's goroutines. The browser ends with ctx.
 func Start(ctx context.Context, dir string, onEvent func(method string, params json.RawMessage)) (*Browser, error) {
 	path, err := Find()
 	if err != nil {
@@ -75,8 +75,8 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
-	// Its helpers write to what they inherit; waiting for that to end waits for them too, so that the
-	// profile is at rest when Close returns.
+	// Its helper processes write to inherited pipes; waiting for the pipes' end waits for the helpers too, so
+	// that the profile does not change after Close has returned.
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = discard{}, discard{}, 10*time.Second
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as the pipe wants them
 	b := &Browser{cmd: cmd, out: out, waiting: map[int]chan reply{}, onEvent: onEvent}
@@ -125,11 +125,11 @@ func (b *Browser) Close() error {
 	if b.Call(ctx, "Browser.close", nil, nil) != nil {
 		b.cmd.Process.Kill()
 	}
-	b.cmd.Wait() // it was told to end: its status says nothing
+	b.cmd.Wait() // it was asked to end: its status means nothing
 	return b.out.Close()
 }
 
-// read takes in messages, each ended by a zero byte.
+// read reads messages, each ended by a zero byte.
 func (b *Browser) read(in io.ReadCloser) {
 	defer in.Close()
 	r := bufio.NewReader(in)

@@ -90,7 +90,7 @@ const (
 	always
 )
 
-// idleMemory returns how many bytes a connection takes in this process.
+// idleMemory returns how many bytes of memory a connection uses in this process.
 func idleMemory(ctx context.Context, serve func(*http.Server, net.Listener) error, answers answers) (float64, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -48,8 +48,7 @@ func machine() Machine {
 	}
 }
 
-// cpuName asks the system for the processor's name; where it does not tell, the architecture stands
-// for it.
+// cpuName returns the processor's name from the system; if that is unknown, the architecture.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -54,7 +54,7 @@ func (n *nginx) start(program string, size int, sec security) error {
 		return err
 	}
 	addr := l.Addr().String()
-	l.Close() // nginx cannot be told to choose a port
+	l.Close() // nginx cannot choose a free port itself
 	conf, err := n.configuration(addr, size, sec)
 	if err != nil {
 		return err

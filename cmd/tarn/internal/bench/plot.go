@@ -52,7 +52,7 @@ func (c *Case) plots() []plot {
 	return out
 }
 
-// plotted tells whether m is worth a plot of its own; the others are in the table.
+// plotted reports whether m gets a plot; the others are in the table.
 func (m Metric) plotted() bool { return m.Key != "allocs" && m.Key != "p50" }
 
 // plot returns the plot of m, with the turns of each contestant if they are of this metric, and false

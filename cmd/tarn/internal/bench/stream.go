@@ -54,7 +54,7 @@ func openStreams(ctx context.Context, conn grpc.ClientConnInterface, size, calle
 	}, nil
 }
 
-// runStreams drives messages to and fro on streams that stay open.
+// runStreams sends messages in both directions on streams that stay open.
 func runStreams(ctx context.Context, s *session, pairs []rpcPair) (Case, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -182,7 +182,7 @@ func secretLine(name string) (string, error) {
 	return strings.TrimSuffix(line, "\r"), nil
 }
 
-// hash is the NT hash that stands in for a password, nil when none is given.
+// hash is the NT hash given in place of a password, nil when none is given.
 func (a *app) hash() ([]byte, error) {
 	digits, from := os.Getenv("SMB_NT_HASH"), "SMB_NT_HASH"
 	if a.opts.hashFile != "" {
@@ -253,7 +253,7 @@ func (a *app) prompt(ctx context.Context, in *os.File, text string) (string, err
 	}
 }
 
-// explain turns the errors people meet into words; others speak for themselves.
+// explain rewords frequent errors; others are shown as they are.
 func explain(err error) string {
 	var status client.Status
 	if errors.As(err, &status) {

@@ -49,7 +49,7 @@ func keptKey(dir string) ([]byte, error) {
 	if key, err := readKey(name); !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	// Under a name of its own first: a process that runs beside this one reads a whole key or none.
+	// Written under another name first: a process that runs concurrently reads a complete key or none.
 	f, err := os.CreateTemp(dir, "part-key-")
 	if err != nil {
 		return nil, err

@@ -122,8 +122,8 @@ func (a *app) tell(action string, j *job, err error) {
 	}
 }
 
-// attempt does a job and, when the connection breaks, does it again after a while: the
-// session comes back by itself where the server does.
+// attempt runs a job. When the connection breaks it runs it again after a pause: the session reconnects by
+// itself when the server is back.
 func (a *app) attempt(ctx context.Context, j *job, m *meter, do func(ctx context.Context, j *job, count func(int64)) error) error {
 	for _, wait := range a.waits {
 		var counted atomic.Int64
@@ -349,7 +349,7 @@ func (a *app) pour(ctx context.Context, out sink, in source, count func(int64)) 
 	return in.WriteTo(writeCounter{out, tick})
 }
 
-// counter reports bytes, and stops a copy whose context is over.
+// counter counts bytes, and stops a copy whose context has ended.
 type counter struct {
 	ctx   context.Context
 	count func(int64)

@@ -138,8 +138,7 @@ func (r *remote) label(name string) string {
 	return l.String()
 }
 
-// fold: servers of SMB take names that differ in case alone for one, but for those that are told
-// otherwise.
+// fold: servers of SMB treat names that differ only in case as equal, unless configured otherwise.
 func (r *remote) fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // rewind: writes overtake each other on the way to a server, by what one call keeps in

@@ -99,8 +99,8 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 	v.holders(b, p)
 }
 
-// wrap writes a title of so many columns and phrases after it, and goes on in a new line where a phrase
-// would pass the terminal's edge.
+// wrap writes a title of the given number of columns and phrases after it, and starts a new line where a
+// phrase would exceed the terminal's width.
 func (v *view) wrap(b *strings.Builder, title string, at int, phrases ...string) {
 	b.WriteString(title)
 	for _, phrase := range phrases {

@@ -43,8 +43,8 @@ func keyOf(press string) key {
 	return keyNone
 }
 
-// readKeys hands over key presses until in ends or ctx does. A terminal hands over one press a read. It
-// lives until its read returns, at the latest with the process.
+// readKeys passes on key presses until in or ctx ends. A terminal returns one press a read. Its goroutine
+// ends when its read returns, at the latest with the process.
 func readKeys(ctx context.Context, in io.Reader, pressed chan<- key) {
 	var press [16]byte
 	for {
