@@ -19,7 +19,9 @@ const (
 	// pieceSize is how many bytes of a handler's Write are copied at a time, and how
 	// many of a file or of a request's body are read to begin with.
 	pieceSize = 64 << 10
-	// minPiece and maxPiece bound how many are read later on.
+	// minPiece and maxPiece bound how many are read later on of a request's body. Of a
+	// file no more than pieceSize are: where many are sent at once, larger pieces leave the
+	// processor's cache before they are sent.
 	minPiece = 4 << 10
 	maxPiece = 256 << 10
 )
@@ -179,11 +181,11 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 	size := pieceSize
 	if l, ok := src.(*io.LimitedReader); ok {
-		size = int(max(min(l.N, maxPiece), minPiece))
+		size = int(max(min(l.N, pieceSize), minPiece))
 	}
 	for {
 		b, m, err := w.readPiece(src, size)
-		size = nextPiece(size, m)
+		size = min(nextPiece(size, m), pieceSize)
 		if m > 0 {
 			n += int64(m)
 			c := &w.scratch.chain
