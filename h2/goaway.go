@@ -91,7 +91,8 @@ func (c *Conn) sendLast() {
 
 // Abort ends the connection with a GOAWAY of code and debug (at most 1 KiB of it
 // is sent). Streams that are left fail with a *ConnError. It does not wait; Run
-// returns within a quarter of a second.
+// returns within a quarter of a second, or half a second where closing the
+// net.Conn takes longer than a quarter, as with TLS over a full socket.
 func (c *Conn) Abort(code Code, debug string) {
 	c.abort(code, debug, &ConnError{Code: code, Reason: debug})
 }

@@ -3,7 +3,9 @@ package h2
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
+	"time"
 )
 
 // teardown ends a connection whose reading ended with err.
@@ -27,7 +29,7 @@ func (c *Conn) teardown(err error) error {
 	if waits && !isEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.discardInput()
 	}
-	c.nc.Close()
+	c.closeSocket()
 	c.in.r.Release()
 
 	c.mu.Lock()
@@ -64,6 +66,32 @@ func (c *Conn) teardown(err error) error {
 		return nil
 	}
 	return why
+}
+
+// closeSocket closes the connection. TLS sends an alert before, and waits for a full
+// socket for up to five seconds: after abortTimeout the connection below is closed. Where
+// that one cannot be reached, Close goes on by itself.
+func (c *Conn) closeSocket() {
+	switch c.nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		c.nc.Close()
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		c.nc.Close()
+	}()
+	late := time.NewTimer(abortTimeout)
+	defer late.Stop()
+	select {
+	case <-closed:
+	case <-late.C:
+		if nc, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
+			nc.NetConn().Close()
+			<-closed
+		}
+	}
 }
 
 // sayWhy returns why the connection ended, given the error that reading met: what the

@@ -40,10 +40,14 @@ func within(t testing.TB, what string, f func()) {
 
 // faulty is a server and a client with faultnet between them.
 type faulty struct {
+	*faultyNet
 	server *rpc.Server
 	client *rpc.ClientConn
 	calls  pb.TestServiceClient
+}
 
+// faultyNet is a net.Listener whose connections are faultnet's.
+type faultyNet struct {
 	kind  faultnet.Kind
 	conns chan net.Conn // for the server to accept
 	done  chan struct{}
@@ -54,7 +58,7 @@ type faulty struct {
 
 func newFaulty(t testing.TB, kind faultnet.Kind, svc pb.TestServiceServer, opts ...rpc.ServerOption) *faulty {
 	t.Helper()
-	f := &faulty{kind: kind, conns: make(chan net.Conn), done: make(chan struct{})}
+	f := &faulty{faultyNet: newFaultyNet(kind)}
 	f.server = rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}, opts...)...)
 	pb.RegisterTestServiceServer(f.server, svc)
 	go f.server.Serve(f)
@@ -65,8 +69,12 @@ func newFaulty(t testing.TB, kind faultnet.Kind, svc pb.TestServiceServer, opts 
 	return f
 }
 
+func newFaultyNet(kind faultnet.Kind) *faultyNet {
+	return &faultyNet{kind: kind, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
 // dial makes a link, and passes the other end to the server.
-func (f *faulty) dial(t testing.TB) func(context.Context, string) (net.Conn, error) {
+func (f *faultyNet) dial(t testing.TB) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, _ string) (net.Conn, error) {
 		l := faultnet.New(t, f.kind)
 		select {
@@ -84,7 +92,7 @@ func (f *faulty) dial(t testing.TB) func(context.Context, string) (net.Conn, err
 }
 
 // Accept implements net.Listener.
-func (f *faulty) Accept() (net.Conn, error) {
+func (f *faultyNet) Accept() (net.Conn, error) {
 	select {
 	case nc := <-f.conns:
 		return nc, nil
@@ -94,16 +102,16 @@ func (f *faulty) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (f *faulty) Close() error {
+func (f *faultyNet) Close() error {
 	f.once.Do(func() { close(f.done) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (f *faulty) Addr() net.Addr { return &net.TCPAddr{} }
+func (f *faultyNet) Addr() net.Addr { return &net.TCPAddr{} }
 
 // each calls do for every connection made so far.
-func (f *faulty) each(do func(*faultnet.Link)) {
+func (f *faultyNet) each(do func(*faultnet.Link)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.links {
