@@ -46,6 +46,13 @@ func (s *stalledCalls) note(m map[string]callEnd, name string, code codes.Code) 
 	m[name] = callEnd{code, time.Since(s.since)}
 }
 
+// faulted notes that the fault happens now.
+func (s *stalledCalls) faulted() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = time.Now()
+}
+
 // service is what the calls are made to. The handlers' ends are noted with the code of their contexts.
 func (s *stalledCalls) service() *testService {
 	handled := func(ctx context.Context, name string) {
@@ -214,8 +221,9 @@ func TestKeepaliveUnderAFullSocketForReal(t *testing.T) {
 func (k *keeping) run(t *testing.T, kind faultnet.Kind, f fault, m makers, patience time.Duration) {
 	s := newStalledCalls()
 	c := newCouple(t, kind, m, s.service(), k.s)
+	s.faulted() // a call that an early end of the connection takes has a time, too
 	s.start(t, c.calls)
-	s.since = time.Now()
+	s.faulted()
 	c.each(f.do)
 	var ended sync.WaitGroup
 	for _, side := range k.ends {
