@@ -223,9 +223,22 @@ func (p *pair) do(t testing.TB, body []byte) *call {
 	return k
 }
 
+// jitterWiring is a network that delivers pieces of random length in random order of goroutines.
+func jitterWiring(k faultnet.Kind) wiring {
+	return func(t testing.TB) (net.Conn, net.Conn) {
+		l := faultnet.New(t, k)
+		l.ToServer.Jitter(1)
+		l.ToClient.Jitter(2)
+		return l.Client, l.Server
+	}
+}
+
 func forEachWiring(t *testing.T, f func(t *testing.T, w wiring)) {
 	for name, w := range map[string]wiring{"pipe": pipeWiring, "tcp": tcpWiring, "tls": tlsWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
+	}
+	for _, k := range faultnet.Kinds {
+		t.Run("jitter/"+k.String(), func(t *testing.T) { f(t, jitterWiring(k)) })
 	}
 }
 

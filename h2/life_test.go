@@ -103,6 +103,31 @@ func TestShutdownPair(t *testing.T) {
 	})
 }
 
+// TestShutdownOfAClosedConnection: when a client without streams has sent GOAWAY and closed its side, the
+// connection has ended in order, also when the server learns of it by a write that fails.
+func TestShutdownOfAClosedConnection(t *testing.T) {
+	a, b := bufferedPipe()
+	s, err := NewServer(b, newRecorder(t), Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run() }()
+	r := newRaw(t, a)
+	go r.listen()
+	a.Write([]byte(Preface))
+	r.fr.WriteSettings()
+	r.fr.WriteGoAway(0, http2.ErrCodeNo, nil)
+	r.fr.WritePing(false, [8]byte{1})
+	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+	b.(*memConn).w.close()
+	s.Shutdown()
+	a.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConnectionLost(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{})

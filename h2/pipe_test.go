@@ -85,13 +85,16 @@ func (c *memConn) Write(p []byte) (int, error) {
 }
 
 func (c *memConn) Close() error {
-	for _, h := range []*half{c.r, c.w} {
-		h.mu.Lock()
-		h.closed = true
-		h.cond.Broadcast()
-		h.mu.Unlock()
-	}
+	c.r.close()
+	c.w.close()
 	return nil
+}
+
+func (h *half) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.cond.Broadcast()
+	h.mu.Unlock()
 }
 
 func (h *half) wakeAt(t time.Time) {

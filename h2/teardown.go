@@ -33,11 +33,15 @@ func (c *Conn) teardown(err error) error {
 	c.in.r.Release()
 
 	c.mu.Lock()
+	ending := c.life > alive
 	c.life = dead
 	c.send.shut = true
 	orphans := make([]*Stream, 0, len(c.streams))
 	for _, s := range c.streams {
 		orphans = append(orphans, s)
+	}
+	if g := c.goAway; ending && len(orphans) == 0 && g != nil && g.Code == NoError && why != ErrClosed && !errors.As(why, &ce) {
+		why = io.EOF // both sides were to end, and this one has learnt by a write that the peer has
 	}
 	why = c.sayWhy(why, len(orphans))
 	c.err = why

@@ -317,43 +317,44 @@ func TestHeaderBesideRecv(t *testing.T) {
 		<-stream.Context().Done()
 		return nil
 	}}
-	_, addr := startTarn(t, svc)
-	c := pb.NewTestServiceClient(dialTarn(t, addr))
-	for i := range 40 {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		if i%2 == 0 {
-			cancel()
-			ctx, cancel = context.WithCancel(context.Background())
-		}
-		st, err := c.FullDuplexCall(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for range 3 {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		c := newFaulty(t, kind, svc).calls
+		for i := range 40 {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			if i%2 == 0 {
+				cancel()
+				ctx, cancel = context.WithCancel(context.Background())
+			}
+			st, err := c.FullDuplexCall(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					if _, err := st.Header(); err != nil {
+						t.Errorf("Header: %v", err)
+					}
+				}()
+			}
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				if _, err := st.Header(); err != nil {
-					t.Errorf("Header: %v", err)
+				_, err := st.Recv()
+				if i%2 == 0 && err != nil {
+					t.Errorf("Recv of an answer: %v", err)
+				}
+				if i%2 == 1 && status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("Recv past the deadline: %v", err)
 				}
 			}()
+			answer <- i%2 == 0
+			within(t, "Header and Recv", wg.Wait)
+			cancel()
 		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			_, err := st.Recv()
-			if i%2 == 0 && err != nil {
-				t.Errorf("Recv of an answer: %v", err)
-			}
-			if i%2 == 1 && status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("Recv past the deadline: %v", err)
-			}
-		}()
-		answer <- i%2 == 0
-		within(t, "Header and Recv", wg.Wait)
-		cancel()
-	}
+	})
 }
 
 // SendMsg after CloseSend is an incorrect use: it ends the call, as in grpc-go.

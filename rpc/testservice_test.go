@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -180,7 +181,8 @@ func grpcServer(t testing.TB, svc pb.TestServiceServer) string {
 	return addr
 }
 
-// eachPairing runs f with Tarn on both sides and with grpc-go on either.
+// eachPairing runs f with Tarn on both sides, with grpc-go on either, and with Tarn on both over a network that
+// delivers pieces of random length in random order of goroutines.
 func eachPairing(t *testing.T, svc pb.TestServiceServer, f func(t *testing.T, c pb.TestServiceClient)) {
 	for _, p := range []pairing{
 		{"tarn-tarn", tarnClient, tarnServer},
@@ -190,6 +192,18 @@ func eachPairing(t *testing.T, svc pb.TestServiceServer, f func(t *testing.T, c 
 		t.Run(p.name, func(t *testing.T) {
 			addr := p.server(t, svc)
 			f(t, pb.NewTestServiceClient(p.client(t, addr)))
+		})
+	}
+	for _, kind := range faultnet.Kinds {
+		t.Run("jitter/"+kind.String(), func(t *testing.T) {
+			lis := faultnet.Listen(t, kind)
+			lis.Faults(func(l *faultnet.Link) { l.ToServer.Jitter(1); l.ToClient.Jitter(2) })
+			s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+			pb.RegisterTestServiceServer(s, svc)
+			go s.Serve(lis)
+			t.Cleanup(s.Stop)
+			f(t, pb.NewTestServiceClient(dialTarn(t, "passthrough:///x", rpc.WithContextDialer(
+				func(ctx context.Context, addr string) (net.Conn, error) { return lis.Dial(ctx, "tcp", addr) }))))
 		})
 	}
 }

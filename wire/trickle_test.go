@@ -12,7 +12,7 @@ import (
 // TestTrickle: a peer that sends byte by byte, or in small pieces, does not make the
 // Reader take a buffer for each piece.
 func TestTrickle(t *testing.T) {
-	for _, k := range []faultnet.Kind{faultnet.TCP, faultnet.Memory, faultnet.Pipe} {
+	for _, k := range faultnet.Kinds {
 		for _, piece := range []int{1, 100} {
 			for _, n := range []int{1000, 32 << 10, MaxPeek} {
 				t.Run(k.String(), func(t *testing.T) {

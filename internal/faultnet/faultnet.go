@@ -82,9 +82,17 @@ func New(t testing.TB, kind Kind) *Link {
 		l.Client = tls.Client(l.Client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 		l.Server = tls.Server(l.Server, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
 	}
-	done := make(chan struct{}, 2)
-	go func() { l.ToServer.run(); done <- struct{}{} }()
-	go func() { l.ToClient.run(); done <- struct{}{} }()
+	relayed := make(chan struct{}, 2)
+	go func() { l.ToServer.run(); relayed <- struct{}{} }()
+	go func() { l.ToClient.run(); relayed <- struct{}{} }()
+	done := make(chan struct{})
+	go func() { // a test that makes many links keeps no sockets of those that have ended
+		defer close(done)
+		<-relayed
+		<-relayed
+		a.Close()
+		b.Close()
+	}()
 	t.Cleanup(func() {
 		l.ToServer.stop()
 		l.ToClient.stop()
@@ -93,7 +101,6 @@ func New(t testing.TB, kind Kind) *Link {
 		}
 		a.Close()
 		b.Close()
-		<-done
 		<-done
 	})
 	return l

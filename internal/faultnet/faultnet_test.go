@@ -2,6 +2,7 @@ package faultnet
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -115,6 +116,80 @@ func TestBreakBothSides(t *testing.T) {
 					t.Errorf("read %d, %v", n, err)
 				}
 			}
+		}
+	})
+}
+
+// TestListener: connections of all kinds, a fault that a link has from its beginning, and a Dial that ends
+// with its context or with the listener.
+func TestListener(t *testing.T) {
+	forEachKind(t, func(t *testing.T, k Kind) {
+		l := Listen(t, k)
+		l.Faults(func(link *Link) { link.ToServer.Chunk(1) })
+		accepted := make(chan net.Conn, 1)
+		go func() {
+			nc, err := l.Accept()
+			if err != nil {
+				t.Error(err)
+			}
+			accepted <- nc
+		}()
+		client, err := l.Dial(t.Context(), "tcp", "ignored")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := <-accepted
+		go func() {
+			client.Write([]byte("ab"))
+			client.Close()
+		}()
+		if got, err := io.ReadAll(server); string(got) != "ab" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		links := 0
+		l.Each(func(*Link) { links++ })
+		if links != 1 {
+			t.Errorf("%d links", links)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Dial(ctx, "tcp", ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("Dial: %v", err)
+		}
+		l.Close()
+		l.Close()
+		if _, err := l.Dial(t.Context(), "tcp", ""); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Dial: %v", err)
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept: %v", err)
+		}
+	})
+}
+
+// TestStallAfter: so many bytes arrive, and the others once the stall ends.
+func TestStallAfter(t *testing.T) {
+	forEachKind(t, func(t *testing.T, k Kind) {
+		l := New(t, k)
+		handshake(t, l)
+		at := l.ToServer.Passed() + 1000
+		stalled := l.ToServer.StallAfter(at)
+		done := send(l)
+		read := make(chan int, 1)
+		go func() {
+			got, _ := io.ReadAll(l.Server)
+			read <- len(got)
+		}()
+		<-stalled
+		if n := l.ToServer.Passed(); n != at {
+			t.Errorf("%d bytes have passed, and not %d", n, at)
+		}
+		l.Resume()
+		if n := <-read; n != len(payload) {
+			t.Errorf("%d bytes", n)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -24,15 +24,17 @@ type Flow struct {
 	stalled bool
 	stopped bool
 	ended   bool
-	chunk   int        // the most bytes passed on at once
-	passed  int64      // bytes passed on so far
-	cut     int64      // ends after that many
-	how     Ending     // and in this way
+	chunk   int    // the most bytes passed on at once
+	passed  int64  // bytes passed on so far
+	cut     int64  // ends after that many
+	how     Ending // and in this way
+	stallAt int64  // stalls after that many
+	reached chan struct{}
 	rnd     *rand.Rand // nil, or what Jitter asks
 }
 
 func newFlow(src, dst end) *Flow {
-	f := &Flow{src: src, dst: dst, chunk: math.MaxInt, cut: math.MaxInt64}
+	f := &Flow{src: src, dst: dst, chunk: math.MaxInt, cut: math.MaxInt64, stallAt: math.MaxInt64}
 	f.cond.L = &f.mu
 	return f
 }
@@ -40,6 +42,14 @@ func newFlow(src, dst end) *Flow {
 // Stall stops the flow: after what sockets and relay hold (below 2 MiB), writers
 // wait.
 func (f *Flow) Stall() { f.set(func() { f.stalled = true }) }
+
+// StallAfter stops the flow when n bytes in all have passed, or now if they have. The channel that it returns is
+// closed then.
+func (f *Flow) StallAfter(n int64) <-chan struct{} {
+	reached := make(chan struct{})
+	f.set(func() { f.stallAt, f.reached = n, reached })
+	return reached
+}
 
 // Resume ends a stall.
 func (f *Flow) Resume() { f.set(func() { f.stalled = false }) }
@@ -67,6 +77,10 @@ func (f *Flow) Passed() int64 {
 func (f *Flow) set(change func()) {
 	f.mu.Lock()
 	change()
+	if f.passed >= f.stallAt {
+		f.stalled, f.stallAt = true, math.MaxInt64
+		close(f.reached)
+	}
 	due := f.passed >= f.cut && !f.ended
 	f.cond.Broadcast()
 	f.mu.Unlock()
@@ -103,7 +117,7 @@ func (f *Flow) next(n int) (m, yields int, ok bool) {
 	if f.rnd != nil {
 		m, yields = 1+f.rnd.IntN(m), f.rnd.IntN(8)
 	}
-	return int(min(int64(m), f.cut-f.passed)), yields, !f.stopped && !f.ended
+	return int(min(int64(m), f.cut-f.passed, f.stallAt-f.passed)), yields, !f.stopped && !f.ended
 }
 
 // run passes on until either side has ended.
