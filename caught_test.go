@@ -70,6 +70,7 @@ func TestShareOfWrongUsesCaught(t *testing.T) {
 		{tarn.CheckOff, lastFirst, 78, 98}, {tarn.CheckOff, anyOrder, 27, 14},
 		{tarn.CheckSampled, lastFirst, 78, 98}, {tarn.CheckSampled, anyOrder, 27, 14},
 		{tarn.CheckAll, lastFirst, 100, 100}, {tarn.CheckAll, anyOrder, 100, 100},
+		{tarn.CheckGuard, lastFirst, 100, 100}, {tarn.CheckGuard, anyOrder, 100, 100},
 	} {
 		p := newPool(t, tarn.PoolConfig{Check: c.level, Report: func(tarn.Misuse) {}})
 		a := tarn.NewArena(p, 64<<10)
