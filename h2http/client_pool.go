@@ -269,11 +269,6 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 	}
 	var made *clientConn // the last that was waited for
 	for {
-		if made != nil {
-			if failure := made.earlyFailure(ctx); failure != nil {
-				return nil, false, failure
-			}
-		}
 		g.mu.Lock()
 		c := g.usable()
 		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns) >= g.pool.maxConns) {
@@ -286,6 +281,15 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			g.mu.Unlock()
 			ask()
 			return c, wait, nil
+		}
+		if made != nil { // and is of no use, for which there may be a reason
+			last := made
+			made = nil
+			g.mu.Unlock()
+			if failure := last.earlyFailure(ctx); failure != nil {
+				return nil, false, failure
+			}
+			continue
 		}
 		if mode == notDialing || g.pool.dial == nil {
 			g.mu.Unlock()
