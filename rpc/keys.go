@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"reflect"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -33,3 +34,11 @@ var (
 	peerKey     = probe(func(ctx context.Context) { peer.FromContext(ctx) })
 	streamKey   = probe(func(ctx context.Context) { grpc.ServerTransportStreamFromContext(ctx) })
 )
+
+// isConnectionKey reports whether key is the one under which grpc-go's server puts a call's net.Conn into its
+// context. Package authz and the RBAC filter ask for it. No exported function of package grpc does, so that
+// the key cannot be learned by a probe.
+func isConnectionKey(key any) bool {
+	t := reflect.TypeOf(key)
+	return t != nil && t.Kind() == reflect.Struct && t.Name() == "connectionKey" && t.PkgPath() == "google.golang.org/grpc/internal/transport"
+}

@@ -42,7 +42,11 @@ func (c *serverCall) Value(key any) any {
 	case streamKey:
 		return grpc.ServerTransportStream((*transportStream)(c))
 	}
-	return c.conn.ctx.Value(key)
+	v := c.conn.ctx.Value(key)
+	if v == nil && isConnectionKey(key) {
+		return c.conn.nc
+	}
+	return v
 }
 
 // incoming is the request's metadata; it is shared and must not be changed, which package metadata ensures by
