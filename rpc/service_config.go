@@ -116,15 +116,15 @@ type (
 )
 
 // UnmarshalJSON parses seconds, with a fraction of at most nine digits, followed by "s" (protobuf's JSON
-// mapping of Duration).
+// mapping of Duration). As in grpc-go the digits on one side of the point may be missing: ".01s", "1.s".
 func (d *jsonDuration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
 	number, ok := strings.CutSuffix(s, "s")
-	whole, fraction, dot := strings.Cut(number, ".")
-	if !ok || !digits(whole) || dot && (!digits(fraction) || len(fraction) > 9) {
+	whole, fraction, _ := strings.Cut(number, ".")
+	if !ok || !digits(whole+fraction) || len(fraction) > 9 {
 		return fmt.Errorf("malformed duration %q", s)
 	}
 	v, err := time.ParseDuration(s)
