@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -352,6 +353,7 @@ func (s *session) runHTTP2Loads(ctx context.Context, title string, n int, loads 
 	for round := range s.loadRounds + 1 {
 		for i, l := range loads {
 			s.progress.step("%s: %s (%d of %d)", title, l.name, round, s.loadRounds)
+			runtime.GC() // a client of this process does not collect what the one before it left
 			start := time.Now()
 			d, err := l.run(ctx, n)
 			if err != nil {
