@@ -11,7 +11,7 @@ import (
 const slower = 1.15
 
 // compare lists what got slower between two sets of results: benchmarks whose ratio to a peer of the
-// same run is worse than before, beyond the spread of both runs, and those that allocate more. Ratios
+// same run is worse than before, beyond the spread of both runs, and those that allocate more in every turn. Ratios
 // and not times, so that results of another machine or a busier hour can be compared.
 func compare(before, now *results) (slow []string, compared int) {
 	for k := range now.values {
@@ -19,13 +19,13 @@ func compare(before, now *results) (slow []string, compared int) {
 			continue
 		}
 		if k.unit == "allocs/op" {
-			was, ok := before.median(k.bench, k.peer, k.unit)
-			is, _ := now.median(k.bench, k.peer, k.unit)
-			if ok {
-				compared++
-				if is > was*slower && is >= was+1 {
-					slow = append(slow, fmt.Sprintf("%s: %.0f allocations an operation, before %.0f", k.bench, is, was))
-				}
+			was, is := before.values[key{k.bench, k.peer, k.unit}], now.values[k]
+			if len(was) == 0 {
+				continue
+			}
+			compared++
+			if slices.Min(is) > slices.Max(was) { // by no margin: a count does not depend on the machine
+				slow = append(slow, fmt.Sprintf("%s: %.0f allocations an operation, before %.0f", k.bench, middle(is), middle(was)))
 			}
 			continue
 		}

@@ -48,6 +48,30 @@ func TestCompareNamesWhatGotSlower(t *testing.T) {
 	}
 }
 
+// One allocation more is named however many there were, unless some turn before had as many.
+func TestCompareNamesEveryAllocation(t *testing.T) {
+	same := [3]float64{10, 10, 10}
+	for _, c := range []struct {
+		before string
+		want   []string
+	}{
+		{turns(19, same, same), []string{"Split: 20 allocations an operation, before 19"}},
+		{turns(19, same, same) + turns(20, same, same), nil},
+	} {
+		before, err := read(t, c.before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := read(t, turns(20, same, same))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := compare(before, now); !slices.Equal(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestRateCountsInverted(t *testing.T) {
 	r, err := read(t, "BenchmarkUnary/peer=tarn-2 10 100 ns/op 400 calls/s\nBenchmarkUnary/peer=grpc-2 10 100 ns/op 100 calls/s\n")
 	if err != nil {
