@@ -13,7 +13,7 @@ func TestUnaryAllocs(t *testing.T) {
 		t.Log("allocations are not counted under the race detector")
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty pools, whose allocations are not to be counted
 	c, stop := benchPair(t, tcpWiring, newHandServer(t, 2))
 	defer stop()
 	body := make([]byte, 100)

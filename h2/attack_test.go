@@ -70,8 +70,8 @@ func TestRapidReset(t *testing.T) {
 	_ = rec
 }
 
-// TestHandlersBounded: handlers that run on after their streams were reset keep
-// their place.
+// TestHandlersBounded: handlers that go on running after their streams were reset
+// still count against the limit on streams.
 func TestHandlersBounded(t *testing.T) {
 	gate := make(chan struct{})
 	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { <-gate })
@@ -104,7 +104,7 @@ func TestMadeYouReset(t *testing.T) {
 			return r.fr.WriteWindowUpdate(id, 0)
 		})
 		if sent == 1_000_000 {
-			t.Error("all broken streams were taken")
+			t.Error("the connection survived all broken streams")
 		}
 	})
 	r.wantGoAway(EnhanceYourCalm)
@@ -318,7 +318,7 @@ func TestTooManyPings(t *testing.T) {
 	for range 2 {
 		r.fr.WritePing(false, [8]byte{2})
 	}
-	r.lives(1)    // HEADERS and DATA sent forgive
+	r.lives(1)    // HEADERS and DATA that are sent clear the strikes
 	for range 4 { // the first is not checked
 		r.fr.WritePing(false, [8]byte{3})
 	}
@@ -348,7 +348,7 @@ func TestUselessFrames(t *testing.T) {
 			r.request(1, More)
 			bounded(t, s, 5, 1<<20, func() {
 				if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
-					t.Error("all were taken")
+					t.Error("the connection survived all of them")
 				}
 			})
 			r.wantGoAway(EnhanceYourCalm)
@@ -394,7 +394,7 @@ func TestOverrun(t *testing.T) {
 }
 
 // TestTinyData is CVE-2026-84304: a heap exhausted by DATA of one byte each. What
-// the windows let in is held in a Chain, whose own bound this rests on.
+// the windows permit is held in a Chain, whose memory bound this test relies on.
 func TestTinyData(t *testing.T) {
 	const window = 128 << 10
 	a, b := tcpWiring(t)
@@ -454,8 +454,8 @@ func (h *hoarder) OnData(_ *Stream, b tarn.Buffer, _ Ending) {
 }
 func (h *hoarder) OnReset(s *Stream, _ error) { h.data.Free(); s.Release() }
 
-// TestDeafPeer: a peer that asks and never reads cannot make the server queue
-// more than its bound, nor hold more than it asked for.
+// TestDeafPeer: a peer that sends requests and never reads cannot make the server
+// queue more than its bound, nor hold more than was requested.
 func TestDeafPeer(t *testing.T) {
 	a, b := tcpWiring(t)
 	pool, _ := tarn.NewPool(tarn.PoolConfig{})
@@ -480,7 +480,7 @@ func TestDeafPeer(t *testing.T) {
 	a.Write([]byte(Preface))
 	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
 	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
-	// In the queue, under way, and one body in the hands of each writer.
+	// Bytes in the queue, in the batch that is being sent, and one body for each Write that waits.
 	bounded(t, s, 16, 2*(batchLimit+minFill)+10*int64(len(body))+1<<20, func() {
 		for i := range 10 {
 			r.request(uint32(2*i+1), End)

@@ -4,5 +4,5 @@ package h2
 
 import "time"
 
-// processorTime is not known here.
+// processorTime is not measured on this system.
 func processorTime() time.Duration { return 0 }

@@ -31,7 +31,7 @@ func (q *quickServer) OnData(s *Stream, b tarn.Buffer, e Ending) {
 }
 func (q *quickServer) OnReset(s *Stream, err error) { s.Release() }
 
-// handServer answers on another goroutine, out of a warm few.
+// handServer answers on one of a few goroutines that are kept for reuse.
 type handServer struct {
 	jobs chan *job
 	idle sync.Pool
@@ -153,7 +153,7 @@ func BenchmarkUnary(b *testing.B) {
 	}
 }
 
-// opaqueWiring is TCP that cannot be recognised as such.
+// opaqueWiring is TCP behind a type that package wire does not recognise as TCP.
 func opaqueWiring(t testing.TB) (net.Conn, net.Conn) {
 	a, b := tcpWiring(t)
 	return struct{ net.Conn }{a}, struct{ net.Conn }{b}

@@ -11,9 +11,10 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// TestChaos: calls of all sizes, reset, cancelled, abandoned and answered early
-// from both sides at once, through several lives of a connection. Every call ends
-// with an outcome, what came whole is what was sent, and everything is freed.
+// TestChaos makes calls of all sizes that are reset, cancelled, abandoned and answered
+// early from both sides at once, on four connections one after the other, of which the
+// third is shut down and the fourth breaks. Every call ends with an outcome, a response
+// that arrives completely is what was sent, and everything is freed.
 func TestChaos(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {
 		for life := range 4 {

@@ -105,11 +105,11 @@ func TestDecoderRemembers(t *testing.T) {
 			*memo = "kept"
 		case i > 1:
 			if h.Memo != memo || *h.Memo != "kept" {
-				t.Fatal("another memo")
+				t.Fatal("the list came with another Memo than before")
 			}
 		}
 	}
-	// A change of the table moves the indices, and is no other list for that.
+	// A change of the table moves the indices; the header list stays the same.
 	if bad := d.decode(e.encode(NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "new", Value: "field"}), nil), &h); bad != nil {
 		t.Fatal(bad)
 	}
@@ -181,8 +181,8 @@ func enteredField(name, value string) []byte {
 }
 
 // TestDecoderRemembersEnteredLiterals: nginx keeps no table and sends the fields of each response as literals that
-// enter the table. They are remembered all the same, and the table is as another decoder's, in which they
-// push each other out.
+// enter the table. They are remembered nevertheless, and the table equals another decoder's, in which they
+// evict each other.
 func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 	plain := hpack.NewDecoder(tableSize, nil)
 	var d decoder
@@ -242,8 +242,8 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 }
 
 // TestDecoderRemembersLiterals: nghttp2 sends :path as a literal each time. What calls
-// have in common is remembered all the same, also when methods take turns, and what
-// differs comes as More, wherever a fixed field follows it.
+// have in common is remembered nevertheless, also when calls of several methods
+// alternate, and what differs comes as More, also where a fixed field follows it.
 func TestDecoderRemembersLiterals(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
@@ -276,7 +276,7 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 			t.Fatalf("call %d: %+v", i, h)
 		}
 		if m := memos[path]; m != nil && m != h.Memo {
-			t.Fatalf("call %d: another memo", i)
+			t.Fatalf("call %d: the list came with another Memo than before", i)
 		}
 		memos[path] = h.Memo
 	}
@@ -378,11 +378,11 @@ func TestScanInt(t *testing.T) {
 			continue
 		}
 		if _, end := scanInt(b[:len(b)-1], 0, 7); end >= 0 {
-			t.Errorf("%d cut short was taken", v)
+			t.Errorf("the truncated encoding of %d was accepted", v)
 		}
 	}
 	if _, end := scanInt([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 0, 7); end >= 0 {
-		t.Error("an endless integer was taken")
+		t.Error("an integer without an end was accepted")
 	}
 }
 
@@ -390,7 +390,7 @@ func TestConfig(t *testing.T) {
 	for _, c := range []Config{{MaxFrameSize: 100}, {Rate: -1}, {MaxRead: 1}, {MaxRead: 2 << 20}, {MaxFrameSize: 1 << 24}, {Window: -1}, {Window: 100, MaxWindow: 50},
 		{ConnWindow: 100}, {MaxStreams: -1}, {MaxHeaderList: 1 << 30}, {Limits: Limits{Resets: -1}}} {
 		if _, err := NewServer(nil, nil, c); err == nil {
-			t.Errorf("%+v was taken", c)
+			t.Errorf("%+v was accepted", c)
 		}
 	}
 }

@@ -71,14 +71,14 @@ type Config struct {
 	// Limits bounds what a hostile peer may do.
 	Limits Limits
 
-	idleAfter time.Duration // see there; 0: that
+	idleAfter time.Duration // replaces the constant of that name in tests; 0: the constant
 }
 
-// Keepalive says when to ask a silent peer whether it is there. A zero Time
-// disables it.
+// Keepalive configures the PINGs that find out whether a silent peer still answers. A
+// zero Time disables them.
 type Keepalive struct {
 	Time        time.Duration // of silence before a PING
-	Timeout     time.Duration // for any answer, then the connection ends; 0: 20 s
+	Timeout     time.Duration // to wait for any frame after the PING; then the connection ends; 0: 20 s
 	WithoutCall Permission    // whether to ping while no stream is open
 }
 

@@ -72,7 +72,7 @@ const (
 	over           // and OnReset was called for every stream that was left
 )
 
-// greet queues what a side sends first. It leaves with the first write.
+// greet queues what a side sends first. It is sent with the first write.
 func (c *Conn) greet() {
 	if c.side == client {
 		c.outgoing().Write([]byte(Preface))
@@ -137,7 +137,7 @@ func (c *Conn) Done() <-chan struct{} {
 // NetConn returns the connection underneath. It must not be read or written.
 func (c *Conn) NetConn() net.Conn { return c.nc }
 
-// Err returns why the connection ended; nil while it lives.
+// Err returns why the connection ended; nil while it has not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

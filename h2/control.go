@@ -174,7 +174,7 @@ func (c *Conn) onPriority(f frame) error {
 	return c.useless()
 }
 
-// useless counts a frame that brings nothing.
+// useless counts a frame that carries nothing.
 func (c *Conn) useless() error {
 	if !c.guard.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")

@@ -76,7 +76,7 @@ type remembered struct {
 	regular bool
 }
 
-// badHeader is what is wrong with a header list, the peer being at fault.
+// badHeader is what is wrong with a header list that the peer has sent.
 type badHeader struct {
 	reason  string
 	conn    bool // the block could not be decoded: the connection is lost
@@ -118,7 +118,7 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		}
 		d.note()
 	}
-	if i > 0 { // the busy ones move to the front
+	if i > 0 { // runs that are used often move to the front
 		d.known[i], d.known[i-1] = d.known[i-1], k
 	}
 	*h = k.h

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDecoderAgainstPlainEntering: random blocks of every representation, a few of them again and again, against
-// a plain decoder. Values are long enough to push each other out of the table.
+// a plain decoder. Values are long enough to evict each other from the table.
 func TestDecoderAgainstPlainEntering(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 400 {

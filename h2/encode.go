@@ -27,7 +27,7 @@ type encoder struct {
 // recall is what an encoder can do without.
 type recall struct {
 	blocks []blockBytes
-	turn   int    // the one to be forgotten next
+	turn   int    // the one to be replaced next
 	buf    []byte // the block being encoded
 }
 
@@ -95,7 +95,7 @@ func (e *encoder) block(b *Block) {
 			break
 		}
 		e.buf = append(e.buf, k.b...)
-		if i > 0 { // the busy ones move to the front
+		if i > 0 { // blocks that are used often move to the front
 			e.blocks[i], e.blocks[i-1] = e.blocks[i-1], e.blocks[i]
 		}
 		return

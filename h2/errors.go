@@ -46,17 +46,17 @@ const (
 	Told               // the peer ended it: it sent the frame with the code
 )
 
-// ConnError ends a connection. When the peer has said GOAWAY before, Fault is Told,
+// ConnError ends a connection. When the peer has sent GOAWAY before, Fault is Told,
 // and Code and Reason are those of its GOAWAY: streams that it may have processed
 // end with that, the others with a *GoAwayError.
 type ConnError struct {
 	Code   Code
 	Fault  Fault
 	Reason string
-	Err    error // what the network said; nil: nothing
+	Err    error // the error of the net.Conn; nil: there was none
 }
 
-// Unwrap returns what the network said.
+// Unwrap returns the error of the net.Conn.
 func (e *ConnError) Unwrap() error { return e.Err }
 
 // Error names the code, whose fault it is, and the reason.
@@ -68,7 +68,7 @@ func (e *ConnError) Error() string {
 	return s
 }
 
-// StreamError ends one stream; the connection lives.
+// StreamError ends one stream; the connection stays open.
 type StreamError struct {
 	Code   Code
 	Fault  Fault
@@ -80,7 +80,7 @@ func (e *StreamError) Error() string {
 	return "h2: stream reset" + e.Fault.by() + e.Code.String() + sep(e.Reason)
 }
 
-// GoAwayError is what the peer's GOAWAY said. A stream that ends with it was not
+// GoAwayError is the content of the peer's GOAWAY. A stream that ends with it was not
 // processed by the peer and may be tried again elsewhere.
 type GoAwayError struct {
 	Code  Code

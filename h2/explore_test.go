@@ -221,7 +221,7 @@ func (x *explorer) write(k *exploredCall) {
 	}()
 }
 
-// check takes what has left and looks at it.
+// check parses what the client has sent and checks it.
 func (x *explorer) check() { x.peer.take(x.net.taken()) }
 
 // finish opens everything, ends what is left and checks that all of it has left.

@@ -12,7 +12,7 @@ type InformationalHandler interface {
 	OnInformational(s *Stream, h *Header)
 }
 
-// LimitHandler is a client's Handler that wants to know how many streams it may open.
+// LimitHandler is a client's Handler that is informed how many streams it may open.
 type LimitHandler interface {
 	// OnStreamLimit is called when [Conn.StreamLimit] has changed because of the peer's
 	// SETTINGS. It is called like the methods of Handler.

@@ -98,8 +98,8 @@ func TestWriteIntoFullSocket(t *testing.T) {
 	})
 }
 
-// TestNothingBlocksOnFullSocket: what promises not to block does not, while the
-// socket is full.
+// TestNothingBlocksOnFullSocket: methods that are documented not to block do not block
+// while the socket is full.
 func TestNothingBlocksOnFullSocket(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
 		p, l := linkPair(t, k, big, big)
@@ -133,7 +133,7 @@ func TestNothingBlocksOnFullSocket(t *testing.T) {
 }
 
 // TestStreamsToldOfBreak: when the connection breaks while streams are being
-// written, each stream learns of its end, exactly once, though its user resets it
+// written, OnReset is called exactly once for each stream, though its user resets it
 // when a Write fails.
 func TestStreamsToldOfBreak(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {

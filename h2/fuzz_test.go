@@ -16,8 +16,8 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// script is a connection whose peer says what it says and then hangs up, without
-// listening.
+// script is a connection whose peer sends the given bytes and then closes it, without
+// reading.
 type script struct {
 	mu   sync.Mutex
 	in   *bytes.Reader
@@ -81,7 +81,7 @@ func (h *fuzzHandler) OnHeaders(s *Stream, hd *Header, e Ending) {
 func (h *fuzzHandler) OnData(s *Stream, b tarn.Buffer, e Ending) {
 	k := h.calls[s]
 	if k == nil || !k.headers || k.end || k.reset {
-		h.t.Error("DATA out of turn")
+		h.t.Error("DATA before HEADERS or after the end")
 	}
 	n := b.Len()
 	b.Free()
@@ -126,7 +126,7 @@ func (h *fuzzHandler) OnReset(s *Stream, err error) {
 	s.Release()
 }
 
-// converse runs one side against what the peer is said to send.
+// converse runs one side against the bytes that the peer sends.
 func converse(t *testing.T, sd side, in []byte, step int) {
 	pool := tarntest.NewPool(t)
 	h := &fuzzHandler{t: t, pool: pool, land: make([]byte, 1000), calls: map[*Stream]*fuzzCall{}}
@@ -233,7 +233,7 @@ func FuzzClient(f *testing.F) {
 }
 
 // FuzzHeaders: two header blocks in a row, against x/net's decoder, and again after
-// a rest.
+// the connection was idle.
 func FuzzHeaders(f *testing.F) {
 	var hb bytes.Buffer
 	enc := hpack.NewEncoder(&hb)
@@ -269,7 +269,7 @@ func FuzzHeaders(f *testing.F) {
 				return
 			}
 			if err != nil {
-				t.Fatalf("%x taken in spite of %v", block, err)
+				t.Fatalf("%x accepted in spite of %v", block, err)
 			}
 			if bad != nil {
 				continue

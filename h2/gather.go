@@ -20,9 +20,9 @@ const (
 )
 
 // gather lets other callers queue their frames before this one kicks, so that they
-// leave together. Meanwhile no other caller sends: with 64 callers that makes a
-// tenth of the writes and a third of the time. It reports whether it has yielded. c.mu is
-// held, and given up meanwhile.
+// leave together. Meanwhile no other caller sends: with 64 callers this takes a tenth of
+// the writes and a third of the time. It reports whether it has yielded. c.mu is held,
+// and given up meanwhile.
 func (c *Conn) gather() (yielded bool) {
 	s := &c.send
 	if s.state != notWriting || c.held < gatherFrom || s.w != nil && !s.w.CanTry() {

@@ -19,9 +19,9 @@ const (
 )
 
 // Shutdown ends the connection once its streams have ended and been released. A
-// server says so with two GOAWAYs, a round trip apart, so that no request under
+// server announces it with two GOAWAYs, a round trip apart, so that no request under
 // way is lost; a client opens no more streams. It does not wait: Run returns when
-// it is done.
+// the connection has ended.
 func (c *Conn) Shutdown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,9 +42,9 @@ func (g *guard) reply() bool {
 func (g *guard) broke() bool { return g.broken.take(g.lim.Resets, brokenRate) }
 
 // gaveUp is called for each stream that the peer resets before its handler has started.
-// Beyond the limit the connection is not cut but read more slowly: an attacker resets
-// as fast as it can, but so does, as this side sees it, a client that gives calls up
-// while this side has no processor time, and both are read at once later.
+// Beyond the limit the connection is not ended but read more slowly. An attacker resets
+// as fast as it can; but when this side gets no processor time, the requests of a client
+// that gives calls up, and their resets, are read all at once later and look the same.
 func (g *guard) gaveUp() bool {
 	return g.givenUp.take(g.lim.Resets, givenUpRate)
 }
@@ -140,7 +140,7 @@ func (b *bucket) take(size, rate int) bool {
 		}
 		b.last = now
 	} else if b.level == size {
-		b.last = time.Now() // it starts to fall
+		b.last = time.Now() // the bucket was full: tokens are added from now on
 	}
 	b.level--
 	return true

@@ -2,7 +2,7 @@ package h2
 
 import "github.com/tarn-go/tarn"
 
-// Ending tells whether something is the last of its direction of a stream
+// Ending says whether something is the last of its direction of a stream
 // (END_STREAM, RFC 9113 section 5.1).
 type Ending uint8
 
@@ -48,8 +48,8 @@ type Lander interface {
 	Landed(s *Stream, n int, e Ending)
 }
 
-// ConnHandler is a Handler that wants to know of its connection. Called like the
-// methods of Handler.
+// ConnHandler is a Handler that also receives events of its connection. Its methods are
+// called like those of Handler.
 type ConnHandler interface {
 	// OnSettings is called when the peer's first SETTINGS are in force, which is
 	// when a client may call the connection ready.

@@ -14,7 +14,8 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestMalformedRequests: each costs its stream and nothing else.
+// TestMalformedRequests: each is answered by a reset of its stream, and the connection
+// goes on.
 func TestMalformedRequests(t *testing.T) {
 	r, _, _ := rawServer(t, Config{}, nil)
 	id := uint32(1)
@@ -236,7 +237,7 @@ func TestSettingsWalks(t *testing.T) {
 		return r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
 	})
 	if n == 1_000_000 {
-		t.Error("all were taken")
+		t.Error("the connection survived all of them")
 	}
 	r.wantGoAway(EnhanceYourCalm)
 }

@@ -71,7 +71,7 @@ func (c *Conn) waitIdle() {
 // maxQuiet bounds Conn.quiet: the time between deadlines is a minute then.
 const maxQuiet = 7
 
-// watch sets the deadline at which Run looks whether the connection is idle: after
+// watch sets the deadline at which Run checks whether the connection is idle: after
 // idleAfter on a busy connection, later each time on one with quiet streams. None is
 // set before the peer's SETTINGS: a deadline during its handshake ends a TLS
 // connection for good. c.mu is held.

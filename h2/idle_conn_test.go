@@ -23,7 +23,7 @@ func (c *Conn) isIdle() bool {
 	return c.streams == nil && c.send.out == nil
 }
 
-// awaitRest returns when all of cs rest.
+// awaitRest returns when all of cs are idle.
 func awaitRest(cs ...*Conn) {
 	for _, c := range cs {
 		for !c.isIdle() {
@@ -65,7 +65,7 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// TestRestTakesOneGoroutine: and nothing else is left running.
+// TestRestTakesOneGoroutine: an idle connection has one goroutine and no other.
 func TestRestTakesOneGoroutine(t *testing.T) {
 	const n = 10
 	before := runtime.NumGoroutine()
@@ -77,12 +77,12 @@ func TestRestTakesOneGoroutine(t *testing.T) {
 	}
 	awaitRest(all...)
 	for runtime.NumGoroutine() > before+2*n {
-		runtime.Gosched() // who found that it may rest is about to end
+		runtime.Gosched() // the goroutine that found its connection idle is about to end
 	}
 }
 
-// TestQuietStreams: a connection whose streams are quiet looks seldom whether it
-// may become idle, and does soon after they have ended.
+// TestQuietStreams: a connection whose streams are quiet seldom checks whether it may
+// become idle, and becomes idle soon after they have ended.
 func TestQuietStreams(t *testing.T) {
 	p := newPair(t, tcpWiring, Config{}, Config{})
 	waitQuiet := func(c *Conn, is func(uint8) bool) {
@@ -158,7 +158,7 @@ func TestRestingConnPings(t *testing.T) {
 	})
 }
 
-// mute is a server that greets and then says nothing.
+// mute is a server that sends its SETTINGS and nothing after them.
 func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 	a, b := tcpWiring(t)
 	t.Cleanup(func() { b.Close() })
@@ -179,8 +179,8 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 	return c, end
 }
 
-// TestKeepaliveAtRest: an idle connection whose peer is gone is found out, with
-// or without a call.
+// TestKeepaliveAtRest: keepalive ends an idle connection whose peer does not answer,
+// with or without a call.
 func TestKeepaliveAtRest(t *testing.T) {
 	for _, without := range []Permission{Deny, Permit} {
 		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
@@ -201,8 +201,8 @@ func TestKeepaliveAtRest(t *testing.T) {
 	}
 }
 
-// TestRestAmidFrames: a connection that looks whether it may rest all the time
-// loses nothing of what comes in pieces.
+// TestRestAmidFrames: a connection that checks all the time whether it is idle loses
+// nothing of what arrives in pieces.
 func TestRestAmidFrames(t *testing.T) {
 	a, b := tcpWiring(t)
 	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return a, slow(t, b) },

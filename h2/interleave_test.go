@@ -45,7 +45,7 @@ func TestInterleaving(t *testing.T) {
 		for c.window() < message {
 			runtime.Gosched()
 		}
-		other, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest}) // the connection is not the message's alone
+		other, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest}) // so that the message's stream is not the only one
 		if err != nil {
 			t.Fatal(err)
 		}

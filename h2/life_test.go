@@ -144,10 +144,10 @@ func TestConnectionLost(t *testing.T) {
 			t.Error("no error")
 		}
 		if _, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: p.pool.Get(10)}); err == nil {
-			t.Error("opened on a lost connection")
+			t.Error("Open succeeded on a lost connection")
 		}
 		if err := s.Write(context.Background(), &Out{Data: p.pool.Get(10)}); err == nil {
-			t.Error("wrote on a lost connection")
+			t.Error("Write succeeded on a lost connection")
 		}
 		s.Release()
 		close(gate)
@@ -297,7 +297,7 @@ func TestLander(t *testing.T) {
 		}
 		<-l.full
 		if string(l.dst) != string(data) {
-			t.Error("another message landed")
+			t.Error("the message in memory is not the one that was sent")
 		}
 		s.Release()
 		cl.Close()

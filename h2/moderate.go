@@ -27,9 +27,9 @@ func readDelay(streams int) time.Duration {
 }
 
 // moderate waits before Run reads again, if reads follow each other quickly and bring few
-// frames each; see Config.ReadModeration. Nothing that was received waits meanwhile: it
-// is called after that was delivered, and when what the callbacks queued was sent. What
-// those who were called back send is sent here, for all of them.
+// frames each; see Config.ReadModeration. No received frame waits meanwhile: it is called
+// when all of them have been delivered, and what the callbacks queued has been sent. What
+// goroutines that the callbacks woke have queued is sent here, in one system call.
 func (c *Conn) moderate(streams int) {
 	now := time.Now()
 	wait := moderated(now.Sub(c.in.paused), c.in.frames)

@@ -14,8 +14,8 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// raw is a peer that sends whatever frames a test wants: x/net's Framer, with its
-// scruples off. What comes from the other side is collected by listen.
+// raw is a peer that sends any frames, also invalid ones: x/net's Framer, with its
+// checks off. What comes from the other side is collected by listen.
 type raw struct {
 	t    testing.TB
 	nc   net.Conn
@@ -49,7 +49,7 @@ func newRaw(t testing.TB, nc net.Conn) *raw {
 	return r
 }
 
-// rawServer is this package's server with a raw client, which has shaken hands.
+// rawServer is this package's server with a raw client, after the exchange of SETTINGS.
 func rawServer(t testing.TB, cfg Config, serve func(*Stream, *call)) (*raw, *Conn, *recorder) {
 	t.Helper()
 	a, b := tcpWiring(t)
@@ -78,7 +78,7 @@ func rawServer(t testing.TB, cfg Config, serve func(*Stream, *call)) (*raw, *Con
 	return r, s, rec
 }
 
-// rawClient is this package's client with a raw server, which has shaken hands.
+// rawClient is this package's client with a raw server, after the exchange of SETTINGS.
 func rawClient(t testing.TB, cfg Config, settings ...http2.Setting) (*raw, *Conn, *recorder) {
 	t.Helper()
 	a, b := tcpWiring(t)

@@ -174,6 +174,6 @@ func (c *Conn) nextWindow() int {
 // machine or the rack. Longer ones vary with the load on the way and on both ends.
 const steadyRTT = time.Millisecond
 
-// roomTime returns for how long a peer must be able to send without hearing of this
-// side: a round trip, and what it has beyond steadyRTT once more.
+// roomTime returns for how long a peer must be able to send without a WINDOW_UPDATE: a
+// round trip, and once more the part of it above steadyRTT.
 func roomTime(rtt time.Duration) time.Duration { return rtt + max(0, rtt-steadyRTT) }

@@ -19,8 +19,8 @@ import (
 )
 
 // TestTurns: Writes that wait for the connection's window go on in the order in
-// which they came, each until it is through; one that is given up does not hold
-// up the others; and a small one passes them.
+// which they came, each until all of it is sent; one that is given up does not delay
+// the others; and a short one is sent before them.
 func TestTurns(t *testing.T) {
 	const size = 100_000
 	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
@@ -100,7 +100,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 		if sent()[small] != 100 {
-			t.Fatal("the small one did not pass")
+			t.Fatal("the short Write was not sent before the long ones")
 		}
 	}
 	for range 4 {

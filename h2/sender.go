@@ -34,7 +34,7 @@ const (
 
 // sender owns writing. Frames are encoded into a batch by the goroutine that makes
 // them (put.go). DATA that must wait, for a window or because the batch is full,
-// stays with its stream (schedule.go). kick has both sent: by its caller as far as
+// stays with its stream (schedule.go). kick makes both be sent: by its caller as far as
 // the socket takes it without waiting, otherwise by a writer goroutine, which
 // exists only while bytes wait. So no caller ever waits for the network; a Write
 // whose DATA is not in a batch yet waits for that, on its context as well.
@@ -50,7 +50,7 @@ type sender struct {
 	unsent    *wire.Batch // what the writer goroutine begins with; nil: what nextBatch says
 	run       func()      // Conn.writer, bound once
 	parked    bool        // a writer goroutine lingers
-	wake      chan bool   // has it go on, or end
+	wake      chan bool   // true: it goes on; false: it ends
 	used      bool        // since lingering was last looked at
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
@@ -86,7 +86,7 @@ func (s *sender) init() {
 	s.maxStreams = assumedStreams
 }
 
-// kick has sent what is queued. It does not wait. c.mu is held, but not throughout:
+// kick makes what is queued be sent. It does not wait. c.mu is held, but not throughout:
 // state may have changed when kick returns.
 func (c *Conn) kick() {
 	if c.send.state == notWriting {

@@ -82,8 +82,8 @@ func (h Handle) Reset(code Code) {
 
 // Reset ends the stream with RST_STREAM and ends a waiting Write. It does not
 // block. On a stream that has ended it does nothing. OnReset is not called, unless
-// the connection has failed before: then Reset does nothing, and OnReset tells of
-// that, once, as it does every stream.
+// the connection has failed before: then Reset does nothing, and OnReset reports the
+// failure, once, as for every stream.
 func (s *Stream) Reset(code Code) {
 	c := s.c
 	c.mu.Lock()
@@ -137,7 +137,7 @@ func (c *Conn) recycle(s *Stream) {
 	}
 }
 
-// newStream puts a stream on the books. c.mu is held.
+// newStream registers a stream with the connection. c.mu is held.
 func (c *Conn) newStream(id uint32) *Stream {
 	s := c.free
 	if s != nil {

@@ -214,13 +214,13 @@ func TestHandleStale(t *testing.T) {
 	s2.Release()
 	defer func() {
 		if recover() == nil {
-			t.Error("a second Release went unnoticed")
+			t.Error("a second Release did not panic")
 		}
 	}()
 	s2.Release()
 }
 
-// pingPong makes a round trip, so that everything before it has been dealt with.
+// pingPong makes a round trip, so that all frames before it have been handled.
 func pingPong(r *raw, c *Conn) {
 	back := make(chan struct{})
 	go func() {

@@ -47,7 +47,7 @@ type transition struct {
 //
 // A server that has ended first asks the client to stop sending (RFC 9113 section
 // 8.1). On a server a stream that ends early counts against the limit until it is
-// released, or a peer that opens and resets streams would run up handlers.
+// released, or a peer that opens and resets streams could start handlers without bound.
 var transitions = [2][states][events]transition{
 	client: {
 		open: {
@@ -89,7 +89,7 @@ var transitions = [2][states][events]transition{
 			refused:    {open, 0},
 			connFailed: {closed, tellUser},
 		},
-		halfClosedLocal: stays, // a server does not get there
+		halfClosedLocal: stays, // a server's streams do not get into this state
 		halfClosedRemote: {
 			sendEnd:    {closed, inOrder | leavesRoom},
 			recvEnd:    {halfClosedRemote, 0},
