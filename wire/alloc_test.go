@@ -15,12 +15,12 @@ func TestAllocs(t *testing.T) {
 		t.Log("allocations are not counted under the race detector")
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty pools, whose allocations are not to be counted
 	forEach(t, func(t *testing.T, a, b net.Conn) {
 		switch a.(type) {
 		case *net.TCPConn, *net.UnixConn, wrapped:
 		default:
-			return // net.Pipe and TLS allocate of themselves
+			return // net.Pipe and TLS allocate themselves
 		}
 		pool, err := tarn.NewPool(tarn.PoolConfig{})
 		if err != nil {

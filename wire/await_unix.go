@@ -18,10 +18,10 @@ const Awaits = true
 func CanAwait(conn net.Conn) bool { return rawConn(plain(conn)) != nil }
 
 // Await waits until a read of conn's socket would not wait, be it for an error or
-// the end of the stream. It takes nothing off the connection, holds no memory and
-// little stack: it is what a goroutine of an idle connection does. What conn
+// the end of the stream. It reads nothing from the connection, and holds no memory and
+// little stack, so that the goroutine of an idle connection can wait in it. What conn
 // itself has buffered (TLS) does not count, so the read before must have met its
-// deadline. A connection that wraps one of those that CanAwait knows must be a
+// deadline. A connection that wraps one of those that CanAwait accepts must be a
 // syscall.Conn. The error is that of conn's read deadline or its end, or says that
 // there is no socket.
 func Await(conn net.Conn) error {
@@ -44,7 +44,7 @@ func plain(conn net.Conn) net.Conn {
 	return conn
 }
 
-// hasInput looks whether there is something to read.
+// hasInput reports whether there is something to read.
 func hasInput(fd uintptr) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(p[:], 0)

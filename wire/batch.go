@@ -69,7 +69,7 @@ func (b *Batch) Append(buf tarn.Buffer) {
 	}
 	b.seal()
 	b.vec = append(b.vec, buf.Bytes())
-	buf = buf.Narrow(0, buf.Len()) // with checks on, the caller's value is dead
+	buf = buf.Narrow(0, buf.Len()) // with checks on, use of the caller's value is found from here on
 	b.own = append(b.own, buf)
 	b.size += buf.Len()
 }

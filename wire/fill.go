@@ -19,7 +19,7 @@ func (r *Reader) fill(need int) error {
 		n, err := r.read(need)
 		if n > 0 {
 			r.w += n
-			return nil // an error that came along comes again
+			return nil // an error that came with the bytes is returned by the next read
 		}
 		if err := r.failed(err); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 		} else {
 			n, err = r.conn.Read(p)
 			if n == len(p) {
-				r.more = false // the end of a piece: what follows may be long in coming
+				r.more = false // the end of a piece: what follows may take long to arrive
 			}
 		}
 		if n > 0 {
@@ -75,8 +75,8 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 	}
 }
 
-// failed keeps what ended the stream. A deadline has not: the caller may move it
-// and go on, or nil says that it has.
+// failed keeps the error that ended the stream. A deadline does not end it: the caller
+// may move the deadline and go on. A nil result says that passed has moved it.
 func (r *Reader) failed(err error) error {
 	if err == nil {
 		err = io.ErrNoProgress
@@ -99,7 +99,7 @@ func (r *Reader) check() {
 	}
 }
 
-// drop gives the receive buffer back with whatever is in it.
+// drop frees the receive buffer and what is in it.
 func (r *Reader) drop() {
 	r.buf.Free()
 	r.buf, r.mem, r.r, r.w = tarn.Buffer{}, nil, 0, 0
@@ -125,7 +125,7 @@ func (r *Reader) room(need, size int) {
 	r.buf, r.mem, r.r, r.w = b, mem, 0, n
 }
 
-// adapt moves the size of the receive buffer towards what reads bring.
+// adapt moves the size of the receive buffer towards what reads return.
 func (r *Reader) adapt(got, space int) {
 	switch {
 	case got == space:

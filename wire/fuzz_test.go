@@ -51,7 +51,7 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			if !bytes.Equal(b.Bytes(), rest[:n]) {
-				t.Fatal("another frame than was sent")
+				t.Fatal("the frame is not the one that was sent")
 			}
 			b.Free()
 			rest = rest[n:]

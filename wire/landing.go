@@ -18,8 +18,9 @@ type Landing struct {
 	frugal bool
 }
 
-// Start begins a message of n > 0 bytes. trust is how many may be taken at once
-// on the peer's word; ≤ 0 is DefaultTrust. It panics when a message is under way.
+// Start begins a message of n > 0 bytes, as the peer has declared. trust is how many
+// bytes of memory may be taken before any has arrived; ≤ 0 is DefaultTrust. It panics
+// when a message is under way.
 func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 	if l.want != 0 {
 		panic("wire: Landing.Start during a message")

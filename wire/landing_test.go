@@ -25,7 +25,7 @@ func TestLanding(t *testing.T) {
 			put += m
 		}
 		if l.Put([]byte{1}) != 0 {
-			t.Fatal("a complete message takes more")
+			t.Fatal("a complete message accepts more bytes")
 		}
 		b := l.Take()
 		if !bytes.Equal(b.Bytes(), data) || l.Active() {
@@ -60,7 +60,7 @@ func TestLandingMisuse(t *testing.T) {
 }
 
 // TestLandingShrink has a message stop and go on after each piece: at most twice
-// what has arrived is held whenever it stops, and it arrives whole.
+// what has arrived is held whenever it stops, and all of it arrives.
 func TestLandingShrink(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	const n = 1_000_000

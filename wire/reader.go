@@ -48,8 +48,8 @@ type Reader struct {
 	idle       int   // without readiness: what a read that may wait asks for
 	most       int   // what the receive buffer grows to
 	ask        int   // bytes that must come before the caller goes on; 0: any
-	water      int   // what to sleep for when many must come; 0: any
-	low        int   // the socket's low-water mark as we set it; 0: never touched
+	water      int   // how many bytes to wait for when many must come; 0: any
+	low        int   // the socket's low-water mark as set by r; 0: never set
 	err        error // what ended the stream; reported once the buffered bytes are gone
 	onDeadline func() error
 
@@ -58,7 +58,7 @@ type Reader struct {
 	dst  []byte                // where step reads to; nil: the receive buffer
 	need int                   // contiguous bytes from r that step must make room for
 	n    int                   // what step read
-	serr error                 // and what it met
+	serr error                 // and the error of that read
 }
 
 // NewReader returns a Reader of conn whose memory comes from pool (nil:
@@ -150,8 +150,8 @@ func (r *Reader) NextBuffered(n int) tarn.Buffer {
 }
 
 // ShrinkNext makes the next receive buffer a small one; it grows again as reads fill
-// it. It is for a caller who is about to read much of what comes to memory of its
-// own: what a large receive buffer takes of that has to be copied.
+// it. It is for a caller that is about to read long payloads to memory of its own: the
+// part of them that a large receive buffer has read must be copied.
 func (r *Reader) ShrinkNext() { r.size, r.small = min(firstRead, r.most), 0 }
 
 // take hands out mem[r:r+n]. The last bytes of a well-filled receive buffer

@@ -52,7 +52,7 @@ func listenPair(network, addr string) func(t testing.TB) (net.Conn, net.Conn) {
 	}
 }
 
-// wrapped hides what a connection is.
+// wrapped hides the type of a connection.
 type wrapped struct{ net.Conn }
 
 func pairs() []connPair {
@@ -91,7 +91,7 @@ func pattern(n int) []byte {
 	return p
 }
 
-// TestReaderMix reads one stream with every method in random turn and compares
+// TestReaderMix reads one stream with every method in random order and compares
 // it with what was sent.
 func TestReaderMix(t *testing.T) {
 	data := pattern(3 << 20)
@@ -249,7 +249,7 @@ func TestReaderIsAnIOReader(t *testing.T) {
 	}
 }
 
-// TestWaitingHoldsNothing is the promise for plain sockets.
+// TestWaitingHoldsNothing: on plain sockets a Reader that waits holds no buffer.
 func TestWaitingHoldsNothing(t *testing.T) {
 	for _, p := range pairs()[:2] {
 		t.Run(p.name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 				got <- nil
 			}()
 			for range 3 {
-				// The reader tries once and then waits; it has to let go.
+				// The reader tries once and then waits, for which it must free its buffer.
 				for deadline := time.Now().Add(5 * time.Second); pool.Stats().InUseBuffers != 0; {
 					if time.Now().After(deadline) {
 						t.Fatal("a waiting reader holds a buffer")

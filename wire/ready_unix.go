@@ -18,7 +18,7 @@ func rawConn(c net.Conn) syscall.RawConn {
 		sc = c
 	case *net.UnixConn:
 		if a := c.LocalAddr(); a != nil && a.Network() != "unix" {
-			return nil // datagrams have edges that a stream reader would lose
+			return nil // a stream reader would lose the boundaries of datagrams
 		}
 		sc = c
 	default:
@@ -41,7 +41,7 @@ func (r *Reader) await() (int, error) {
 }
 
 // readable is called with the descriptor each time it may be readable. While it
-// is not, the receive buffer goes back to the pool, unless it holds bytes.
+// is not, the receive buffer is returned to the pool, unless it holds bytes.
 func (r *Reader) readable(fd uintptr) bool {
 	p := r.dst
 	if p == nil {
@@ -55,7 +55,7 @@ func (r *Reader) readable(fd uintptr) bool {
 			continue
 		case err == syscall.EAGAIN:
 			if r.mark(fd) {
-				continue // old kernels do not tell when the mark is met already
+				continue // old kernels do not report readiness when enough bytes for the mark are there already
 			}
 			if r.w == r.r {
 				r.drop()

@@ -130,7 +130,7 @@ func (w *Writer) WriteByte(v byte) error { return w.batch.WriteByte(v) }
 func (w *Writer) WriteString(s string) (int, error) { return w.batch.WriteString(s) }
 
 const (
-	minSource = 4 << 10  // bytes free that a Read of a source is worth
+	minSource = 4 << 10  // free bytes below which a new buffer is taken before a source is read
 	flushFrom = 64 << 10 // bytes gathered from a source that are sent at once
 	maxEmpty  = 100      // Reads in a row of nothing, without an error
 )

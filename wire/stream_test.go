@@ -27,7 +27,7 @@ func sent(t *testing.T, a net.Conn, p []byte) {
 		for r := rand.New(rand.NewPCG(1, 1)); len(p) > 0; {
 			n := min(1+r.IntN(5000), len(p))
 			if _, err := a.Write(p[:n]); err != nil {
-				return // the test has seen enough
+				return // the test has closed the other side
 			}
 			p = p[n:]
 		}
@@ -264,7 +264,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// until is a Writer that has enough after left bytes.
+// until is an io.Writer that fails after left bytes.
 type until struct{ left int }
 
 var errEnough = errors.New("enough")

@@ -34,7 +34,7 @@ func TestTrickle(t *testing.T) {
 					for _, c := range pool.Stats().Classes {
 						gets += uint64(c.Gets)
 					}
-					// On a plain socket a buffer with nothing in it goes back while the
+					// On a plain socket an empty buffer is returned to the pool while the
 					// Reader waits, which happens once here.
 					if gets > 4 {
 						t.Errorf("%d buffers for %d bytes in pieces of %d", gets, n, piece)

@@ -5,9 +5,9 @@ import "net"
 // SetSizes bounds the receive buffer, in bytes. On a connection whose readiness cannot be
 // awaited (neither plain TCP nor Unix) a buffer of idle bytes waits for what comes; most
 // is what it grows to while reads fill it. Small bounds suit a protocol whose long
-// payloads go straight to where they belong: what is in the receive buffer is copied
-// once more. Large ones suit long payloads that are used where they were received: they
-// take fewer system calls. It panics unless 0 < idle ≤ most ≤ MaxRead. Without it:
+// payloads are read straight to their destination: what is in the receive buffer is
+// copied once more. Large ones suit long payloads that are used where they were received:
+// they take fewer system calls. It panics unless 0 < idle ≤ most ≤ MaxRead. Without it:
 // IdleWait and MaxPeek.
 func (r *Reader) SetSizes(idle, most int) {
 	if idle <= 0 || idle > most || most > MaxRead {
@@ -18,9 +18,9 @@ func (r *Reader) SetSizes(idle, most int) {
 }
 
 // SetLowWater lets calls that cannot return before many bytes have come (ReadFull, and Next
-// of a long message) sleep until n bytes are there, or all that are missing, instead of
-// waking for each segment: fewer switches, for them and for a sender on the same machine.
-// n = 0, the default, wakes for anything. It takes effect on plain TCP on Linux, where it
+// of a long message) wait until n bytes are there, or all that are missing, instead of
+// waking for each segment: fewer context switches, for them and for a sender on the same
+// machine. n = 0, the default, wakes for any byte. It takes effect on plain TCP on Linux, where it
 // sets the socket's SO_RCVLOWAT, put back to 1 when something shorter is waited for and
 // by Release. It is not for connections that are given to Await. It panics if n is negative.
 func (r *Reader) SetLowWater(n int) {

@@ -20,14 +20,14 @@ func (r *Reader) mark(fd uintptr) bool {
 		return false
 	}
 	if syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, want) != nil {
-		r.water = 0 // not to be had here
+		r.water = 0 // this socket does not support it
 		return false
 	}
 	r.low = want
 	return true
 }
 
-// unmark puts the socket back as it was.
+// unmark sets the socket's low-water mark to 1 again.
 func (r *Reader) unmark() {
 	if r.low > 1 {
 		r.ask = 0

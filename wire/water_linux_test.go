@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// TestLowWaterIsPutBack looks at the socket: the mark is set during a long read, as it was after
+// TestLowWaterIsPutBack reads the socket's mark: it is set during a long read, and 1 again after
 // Release.
 func TestLowWaterIsPutBack(t *testing.T) {
 	a, b := listenPair("tcp", "127.0.0.1:0")(t)

@@ -15,7 +15,7 @@ const (
 	// connection that cannot vector, pieces are gathered into writes of this
 	// length, and a piece's whole records go from where they are.
 	RecordSize = 16 << 10
-	// copyBelowRecord is CopyBelow where nothing vectors: what is not whole
+	// copyBelowRecord is CopyBelow on connections that cannot vector: what does not fill
 	// records would be copied in any case.
 	copyBelowRecord = 4 << 10
 )
@@ -25,7 +25,7 @@ const (
 // that they bound a Flush of many system calls as a whole); the Writer never
 // moves them.
 //
-// After an error the Writer is spent: every later Flush or Send returns it.
+// After an error every later Flush or Send returns that error.
 type Writer struct {
 	conn   net.Conn
 	pool   *tarn.Pool
@@ -37,7 +37,7 @@ type Writer struct {
 	raw  syscall.RawConn       // for TrySend; nil where it cannot be had
 	step func(fd uintptr) bool // bound once
 	try  *Batch                // what step sends
-	terr error                 // what step met
+	terr error                 // the error of step
 }
 
 // NewWriter returns a Writer to conn whose memory comes from pool (nil:
@@ -117,7 +117,7 @@ func (w *Writer) send(b *Batch) error {
 	case len(vec) == 1:
 		return w.write(vec[0])
 	case w.vector:
-		// WriteTo keeps to 1024 entries a call, handles short writes, and eats
+		// WriteTo passes 1024 entries at most a call, handles short writes, and consumes
 		// the slice it is given, which is b's own and not needed again.
 		w.bufs = vec
 		_, err := w.bufs.WriteTo(w.conn)
@@ -159,7 +159,7 @@ func (w *Writer) records(vec [][]byte) error {
 	return w.write(mem[:n])
 }
 
-// write is conn.Write, made to keep its promise about short writes.
+// write is conn.Write, with an error for each short write, as io.Writer requires.
 func (w *Writer) write(p []byte) error {
 	for len(p) > 0 {
 		n, err := w.conn.Write(p)

@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// TestWriterMix writes one stream with every method in random turn.
+// TestWriterMix writes one stream with every method in random order.
 func TestWriterMix(t *testing.T) {
 	data := pattern(3 << 20)
 	forEach(t, func(t *testing.T, a, b net.Conn) {
@@ -129,12 +129,12 @@ func TestWriteDeadline(t *testing.T) {
 			t.Fatalf("a flush with a deadline of 50ms took %v", took)
 		}
 		if err2 := w.Flush(); err2 != err {
-			t.Fatalf("a spent writer says %v", err2)
+			t.Fatalf("Flush after the error returned %v", err2)
 		}
 	})
 }
 
-// recording notes the lengths of the writes it is given.
+// recording records the lengths of the writes it is given.
 type recording struct {
 	net.Conn
 	lens []int

@@ -47,6 +47,6 @@ func TestZeroValuesSayWhatIsMissing(t *testing.T) {
 			use()
 		})
 	}
-	new(Reader).Release() // what was never made has nothing to give back
+	new(Reader).Release() // a zero Reader holds nothing
 	new(Writer).Release()
 }
