@@ -35,8 +35,8 @@ $(CHECKS:%=check-%): check-%:
 	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /"; status=$$?; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
-test-all: ## the same with the long forms of soaks and other people's suites, and an hour of fuzzing
-	@TARN_LONG=1 $(MAKE) --no-print-directory test fuzz TIMEOUT=2h FUZZTIME=2m
+test-all: ## the same with the long forms of soaks and other people's suites, a minute of each fuzz target, and an hour of whole conversations
+	@TARN_LONG=1 $(MAKE) --no-print-directory test fuzz conversations TIMEOUT=2h FUZZTIME=1m
 
 .PHONY: deps
 deps: ## install the peers that tests talk to, where that is possible
@@ -112,3 +112,7 @@ bench-check: ## run the benchmarks and name what is slower, beside its peers, th
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@./ci/fuzz.sh $(FUZZTIME)
+
+.PHONY: conversations
+conversations: ## fuzz whole conversations of servers and clients, h2's and rpc's, for an hour in all
+	@./ci/fuzz.sh 15m '^Fuzz(Server|Client)(Conversation)?$$'

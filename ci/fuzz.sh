@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the repository for the time given, one after the other.
+# fuzz.sh TIME [PATTERN] runs every fuzz target of the repository whose name matches PATTERN for the time given, one
+# after the other.
 #
 # When the time ends go test may report "context deadline exceeded" and no input (go.dev/issue/75804): that is no
 # finding.
 set -euo pipefail
 time=${1:-20s}
+pattern=${2:-.}
 git grep -lE '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u | while read -r dir; do
-	grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$dir"/*_test.go | sed 's/func //' | while read -r target; do
+	grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$dir"/*_test.go | sed 's/func //' | { grep -E "$pattern" || true; } | while read -r target; do
 		echo "fuzz $dir $target"
 		log=$(mktemp)
 		(cd "$dir" && go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" .) < /dev/null 2>&1 | tee "$log" || {

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// soakFor is how long the soak injects failures.
+// soakFor is how long a soak injects failures, a third of it each with one, two and eight processors.
 const soakFor = 8 * time.Second
 
 // killer is a dialer that breaks the connections it made.
@@ -80,7 +80,12 @@ func soakKind(t *testing.T, call caller) {
 	}
 	before := runtime.NumGoroutine()
 	t.Run("run", func(t *testing.T) {
-		within(t, "calls", func() { soak(t, long, call) })
+		for _, procs := range []int{1, 2, 8} {
+			t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				within(t, "calls", func() { soak(t, long/3, call) })
+			})
+		}
 	})
 	waitGoroutines(t, before)
 }
