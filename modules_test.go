@@ -173,6 +173,7 @@ var imports = map[string][]string{
 	"h2http":                  {".", "debug/endpoint", "h2", "internal/lifetime", "internal/workers"},
 	"internal/plot":           {"sizing"},
 	"internal/rig":            {"smb"},
+	"internal/rig/rigtest":    {"smb", "tarntest"},
 	"internal/workers":        {"h2"},
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/lifetime", "internal/workers"},
 	"rpc/channelz":            {"rpc"},
