@@ -19,7 +19,7 @@ const (
 // fields are remembered with the list that they decode to, so that only what follows
 // is decoded: what differs from call to call, such as a deadline. An entry of the table
 // is named by when it was added, so that a peer which enters what differs in the table,
-// and thereby moves all indices, is recognised all the same. A remembered run counts if
+// and thereby moves all indices, is recognised nevertheless. A remembered run counts if
 // it has all the indexed fields that the block begins with: fewer were remembered while
 // the peer entered the others. A run of indexed fields
 // that has all pseudo-fields is remembered when it is first met; one with literals,

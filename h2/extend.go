@@ -38,8 +38,8 @@ const (
 	DeliverLong
 )
 
-// PrefaceRead tells a server's connection, before Run or Start, that the caller has
-// read the client's preface off the net.Conn.
+// PrefaceRead is called on a server's connection, before Run or Start, when the caller
+// has read the client's preface from the net.Conn.
 func (c *Conn) PrefaceRead() { c.prefaceRead = true }
 
 // PeerExtendedConnect reports whether the peer's SETTINGS permit extended CONNECT

@@ -216,7 +216,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 	return nil
 }
 
-// deliverable reports whether the layer above still wants what comes for s, and
+// deliverable reports whether DATA for s is still delivered to the layer above, and
 // notes the peer's end.
 func (c *Conn) deliverable(s *Stream, e Ending) bool {
 	c.lock()

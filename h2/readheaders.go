@@ -193,7 +193,7 @@ func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
 		if len(p) < 5 {
 			return nil, c.fault(FrameSizeError, "HEADERS without its priority")
 		}
-		// The block is decoded all the same: the table is shared.
+		// The block is decoded nevertheless: all streams share the table.
 		c.in.dec.selfDependent = binary.BigEndian.Uint32(p)&(1<<31-1) == f.id
 		p = p[5:]
 	}

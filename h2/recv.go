@@ -24,8 +24,8 @@ func (r *receiving) init(cfg *Config) {
 	r.conn = r.size
 }
 
-// streamWindow is what a new stream may be sent: until the peer knows this side's
-// setting it goes by the protocol's.
+// streamWindow is what the peer may send on a new stream: until it has received this
+// side's setting, the protocol's initial window.
 func (r *receiving) streamWindow() int64 {
 	if r.unacked > 0 {
 		return int64(max(r.window, initialWindow))

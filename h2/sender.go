@@ -366,7 +366,7 @@ func (c *Conn) queued() int {
 	return c.send.out.Len()
 }
 
-// dropQueued forgets them. c.mu is held.
+// dropQueued drops them. c.mu is held.
 func (c *Conn) dropQueued() {
 	if c.send.out != nil {
 		c.send.out.Clear()

@@ -119,7 +119,7 @@ type ending struct {
 // the caller has to call OnReset. c.mu is held.
 func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	if ev == sendReset && c.err != nil && !s.is(released) {
-		return false // left to the end of the connection, which tells every stream
+		return false // teardown calls OnReset for every stream
 	}
 	t := transitions[c.side][s.state][ev]
 	if t.to == s.state {
@@ -160,12 +160,12 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 // peerDone reports whether the peer has ended its side of s, or s as a whole.
 func (s *Stream) peerDone() bool { return s.state == halfClosedRemote || s.state == closed }
 
-// resetByUser ends s because the layer above wants so. c.mu is held.
+// resetByUser ends s at the request of the layer above. c.mu is held.
 func (c *Conn) resetByUser(s *Stream, code Code) {
 	c.advance(s, sendReset, &ending{ErrStreamDone, code})
 }
 
-// fail ends s because of err, which was ev, and tells the layer above.
+// fail ends s because of err, which was ev, and calls OnReset if advance asks for it.
 func (c *Conn) fail(s *Stream, ev event, err error) {
 	c.lock()
 	c.setCurrent(s)
