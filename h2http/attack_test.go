@@ -15,8 +15,8 @@ import (
 	"github.com/tarn-go/tarn/h2"
 )
 
-// The attacks of docs/h2.md, each mounted on a handler. Package h2's tests measure the
-// bounds; these show that h2http passes them on, and that others are served meanwhile.
+// The attacks of docs/h2.md, each made against a handler. Package h2's tests measure the
+// bounds; these show that h2http applies them, and that other clients are served meanwhile.
 
 // attacked are the ways of serving that are attacked.
 func attacked(t *testing.T, f func(t *testing.T, s stack)) {
@@ -38,7 +38,7 @@ func survives(t *testing.T, r *rig) {
 	resp.Body.Close()
 }
 
-// blocked is a handler that runs until it is let go or its stream has ended; /alive is
+// blocked is a handler that runs until it is released or its stream has ended; /alive is
 // answered at once.
 type blocked struct {
 	running, most atomic.Int32
@@ -60,7 +60,7 @@ func (b *blocked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-b.release
 }
 
-// flood calls send until the peer hangs up or n times.
+// flood calls send until the peer closes the connection or n times.
 func (p *peer) flood(n int, send func(i int) error) {
 	p.nc.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	for i := range n {
@@ -164,8 +164,8 @@ func TestAttackControlFloods(t *testing.T) {
 	}
 }
 
-// TestAttackStalledReader has peers ask for much and read nothing: other streams of
-// the same connection, other connections, deadlines and Shutdown go on.
+// TestAttackStalledReader has peers request large responses and read nothing: other streams
+// of the same connection, other connections, deadlines and Shutdown work as usual.
 func TestAttackStalledReader(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		wrote := make(chan error, 1)
@@ -223,7 +223,7 @@ func TestAttackDeafSocket(t *testing.T) {
 	})
 }
 
-// TestAttackSlowHeader is a client that does not say which protocol it speaks.
+// TestAttackSlowHeader is a client that does not send the bytes that show its protocol.
 func TestAttackSlowHeader(t *testing.T) {
 	for _, s := range stacks {
 		if !s.own {
@@ -313,7 +313,7 @@ func TestAttackSlowBody(t *testing.T) {
 	})
 }
 
-// TestAttackLeavesNothing connects, asks and goes, many times: no goroutine is left.
+// TestAttackLeavesNothing connects, sends a request and closes, many times: no goroutine is left.
 func TestAttackLeavesNothing(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(srv *http.Server) {
@@ -338,7 +338,7 @@ func TestAttackLeavesNothing(t *testing.T) {
 }
 
 // TestMalformedRequests sends what RFC 9113 sections 8.1 to 8.3 calls malformed: the
-// stream is reset, the handler is not called, and the connection lives.
+// stream is reset, the handler is not called, and the connection stays open.
 func TestMalformedRequests(t *testing.T) {
 	request := func(extra ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "example.com"}, extra...)

@@ -28,7 +28,7 @@ type body struct {
 	owner bodyOwner
 
 	mu     sync.Mutex
-	ready  *sync.Cond   // data, end or a failure; nil: nobody has waited yet
+	ready  *sync.Cond   // data, end or a failure; nil: no reader has waited yet
 	stream *h2.Stream   // window is given back on it; nil: not any more
 	data   tarn.Chain   // received and not read
 	err    error        // what follows data: io.EOF or a failure; nil: more may come
@@ -88,7 +88,7 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 	b.changed()
 }
 
-// errLongContent is what reading a response gives that is longer than its
+// errLongContent is returned for reading a response that is longer than its
 // content-length.
 var errLongContent = errors.New("h2http: content longer than the peer's content-length")
 
@@ -259,13 +259,13 @@ func (b *body) Close() error {
 	return nil
 }
 
-// drop frees what has been received and what comes yet. b.mu is held.
+// drop frees what has been received and what will be received. b.mu is held.
 func (b *body) drop() {
 	b.state = bodyClosed
 	b.data.Free()
 }
 
-// unwanted is Close for a body that no reader has: the owner is not told.
+// unwanted is Close for a body that no reader has: the owner's bodyClosed is not called.
 func (b *body) unwanted() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

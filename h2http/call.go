@@ -50,7 +50,7 @@ type call struct {
 	unprocessed bool           // and the peer has not processed it
 	trailers    http.Header
 	informed    int         // bytes of informational responses
-	heard       bool        // a header list has come; the connection's goroutine's
+	heard       bool        // a header list has come; used by the connection's goroutine only
 	stop        func() bool // ends watching the context; nil: not watched
 	over        func()      // called once, when the stream has been released; nil: nothing
 
@@ -194,7 +194,7 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 	return x.respond(), nil
 }
 
-// bind tells x its stream, which a callback may do before Open returns.
+// bind sets the stream of x, which a callback may do before Open returns.
 func (x *call) bind(s *h2.Stream) {
 	x.mu.Lock()
 	x.bound(s)
@@ -325,7 +325,7 @@ func (x *call) wake() {
 	}
 }
 
-// goOn has the body sent that waits for 100 Continue, or for the end. It does not block.
+// goOn wakes the goroutine that waits for 100 Continue, or for the end, to send the body. It does not block.
 func (x *call) goOn() {
 	select {
 	case x.continued <- struct{}{}:
@@ -359,7 +359,7 @@ func (x *call) trailersRead() {
 	}
 }
 
-// firstByte tells the trace of the first header list that comes. It is called on the
+// firstByte reports the first header list that comes to the trace. It is called on the
 // connection's goroutine.
 func (x *call) firstByte() {
 	if !x.heard && x.trace != nil && x.trace.GotFirstResponseByte != nil {

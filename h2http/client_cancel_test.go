@@ -13,7 +13,7 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 )
 
-// TestClientTimeoutIsNamed: http.Client says that its Timeout has passed, although the request's context, which has
+// TestClientTimeoutIsNamed: the error of http.Client names its Timeout, although the request's context, which has
 // the same deadline, ends first.
 func TestClientTimeoutIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -171,7 +171,7 @@ func (c *clientConn) OnSettings(*h2.Conn) {
 	c.stateChanged()
 }
 
-// OnStreamLimit tells the connection's owner that the server permits more or fewer
+// OnStreamLimit informs the connection's owner that the server permits more or fewer
 // streams.
 func (c *clientConn) OnStreamLimit(*h2.Conn) { c.stateChanged() }
 
@@ -185,7 +185,7 @@ func (c *clientConn) OnGoAway(_ *h2.Conn, away *h2.GoAwayError) {
 	c.stateChanged()
 }
 
-// stateChanged tells the connection's owner.
+// stateChanged informs the connection's owner.
 func (c *clientConn) stateChanged() {
 	if c.owner != nil {
 		c.owner.stateChanged()

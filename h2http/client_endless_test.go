@@ -66,7 +66,7 @@ func TestInformationalResponsesAreBounded(t *testing.T) {
 						t.Errorf("%d of 1 KB, traced %v: %v", n, traced, err)
 					}
 					if traced && told != n {
-						t.Errorf("told of %d of %d", told, n)
+						t.Errorf("the trace was called for %d of %d", told, n)
 					}
 				}
 			}

@@ -52,7 +52,7 @@ type clientPool struct {
 // groupKey names a host.
 type groupKey struct{ scheme, addr string }
 
-// groupName is a group and what a request's URL calls it.
+// groupName is a group and the key that a request's URL has for it.
 type groupName struct {
 	groupKey
 	group *group
@@ -136,14 +136,14 @@ func (p *clientPool) name(key groupKey, g *group) *groupName {
 	return n
 }
 
-// keep puts a group back that was forgotten while a request had it in hand.
+// keep puts a group back that was removed while a request used it.
 func (p *clientPool) keep(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.name(g.groupKey, g)
 }
 
-// forget drops a group without connections.
+// forget removes a group without connections.
 func (p *clientPool) forget(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +227,7 @@ type group struct {
 	dial  *dial // under way; nil: none
 }
 
-// dial is a connection being made, which those wait for who need it.
+// dial is a connection being made, for which the requests that need it wait.
 type dial struct {
 	done chan struct{}
 	conn *clientConn // once done
@@ -299,7 +299,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 		if d == nil {
 			d = &dial{done: make(chan struct{})}
 			g.dial = d
-			// The dial outlives the request that wants it: others wait for it, too.
+			// The dial goes on when the request that started it ends: other requests wait for it, too.
 			go g.connect(context.WithoutCancel(ctx), d)
 		}
 		g.mu.Unlock()
@@ -341,7 +341,7 @@ func (g *group) add(nc net.Conn) *clientConn {
 	return c
 }
 
-// remove forgets a connection, which takes no more requests.
+// remove takes a connection, which accepts no more requests, out of the group.
 func (g *group) remove(c *clientConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -351,7 +351,7 @@ func (g *group) remove(c *clientConn) {
 	g.checkEmpty()
 }
 
-// checkEmpty has the pool forget g when it has no connection. g.mu is held.
+// checkEmpty removes g from the pool when it has no connection. g.mu is held.
 func (g *group) checkEmpty() {
 	if len(g.conns) == 0 && g.dial == nil {
 		g.pool.forget(g)

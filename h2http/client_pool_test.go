@@ -248,7 +248,7 @@ func TestStreamLimitAtOnce(t *testing.T) {
 						defer mu.Unlock()
 						switch {
 						case last == nil && id == 1:
-							last = s // that the limit is known
+							last = s // so that the limit is known
 							s.answer(id, "200")
 						case lastID == 0:
 							last, lastID = s, id
@@ -327,7 +327,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 			return
 		}
 		fr.WriteSettings()
-		for { // no answer to anything
+		for { // reads, and answers nothing
 			if _, err := fr.ReadFrame(); err != nil {
 				return
 			}

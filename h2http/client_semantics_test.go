@@ -112,7 +112,7 @@ func post(body func() io.Reader, change ...func(*http.Request)) func(*notes, htt
 	}
 }
 
-// plain hides what kind of reader it is.
+// plain hides the type of a reader.
 type plain struct{ io.Reader }
 
 // closeRecorder notes when a request's body is closed.
@@ -484,7 +484,7 @@ func traced(n *notes, rt http.RoundTripper, url string, body io.Reader) {
 	n.list = append(n.list, sent.list...)
 }
 
-// rawOrigin accepts connections and has serve speak HTTP/2 on each, frame by frame,
+// rawOrigin accepts connections and has serve handle HTTP/2 on each, frame by frame,
 // after the handshake.
 func rawOrigin(t *testing.T, overTLS bool, serve func(i int, nc io.ReadWriteCloser, fr *http2.Framer)) string {
 	t.Helper()

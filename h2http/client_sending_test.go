@@ -99,7 +99,7 @@ func TestCloseEndsSending(t *testing.T) {
 	})
 }
 
-// TestContextEndsReadingAShortBody has a body that waits although it has a GetBody.
+// TestContextEndsReadingAShortBody sends a body that waits although it has a GetBody.
 func TestContextEndsReadingAShortBody(t *testing.T) {
 	eachOwn(t, func(t *testing.T, s clientStack) {
 		url, _ := scripted(t, s.tls, func(int) *script { return &script{end: ok} })

@@ -11,7 +11,7 @@ import (
 
 // NewClientConn is what http.Transport.NewClientConn (Go 1.26) calls for a connection
 // that it has dialled. stateHook is called when the connection's state has changed on
-// its own: a request is over, the peer permits more or fewer streams, it has ended.
+// its own: a request has ended, the peer permits more or fewer streams, it has ended.
 func (p pooled) NewClientConn(nc net.Conn, stateHook func()) (http.RoundTripper, error) {
 	if err := p.Pool.begin(); err != nil {
 		return nil, err

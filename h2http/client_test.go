@@ -89,7 +89,7 @@ func drainedPool(t testing.TB) *tarn.Pool {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-deadline:
-				return // the pool says what is out
+				return // the pool reports what is still out
 			}
 		}
 	})

@@ -19,8 +19,8 @@ type Config struct {
 	// defaults.
 	Limits h2.Limits
 	// ExtendedConnect permits requests of method CONNECT with :protocol (RFC 8441) on
-	// a server. A browser that is told so opens its WebSockets by it rather than by
-	// HTTP/1.1's Upgrade, so it is denied by default, as in net/http. The protocol is
+	// a server. A browser to which this is announced opens WebSockets with it rather than
+	// with HTTP/1.1's Upgrade, so it is denied by default, as in net/http. The protocol is
 	// in the request's Header[":protocol"].
 	ExtendedConnect h2.Permission
 }
@@ -52,8 +52,8 @@ const (
 	maxHeaderList      = 16 << 20
 )
 
-// h2Config translates the settings of an http.Server or http.Transport. An error says
-// what cannot be honoured.
+// h2Config translates the settings of an http.Server or http.Transport. An error names
+// the setting that is not supported.
 func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Config, error) {
 	out := h2.Config{
 		Pool:            c.Pool,

@@ -8,20 +8,20 @@
 //
 // [ConfigureServer] and [ConfigureTransport] install this package where net/http looks
 // for its HTTP/2: in TLSNextProto. HTTP/1.1, ALPN, Serve and Shutdown stay net/http's.
-// [Serve] and [ServeTLS] accept connections themselves, so that no goroutine and no
-// buffer of net/http's stands behind an HTTP/2 connection. [Transport] is an
-// [http.RoundTripper] that speaks HTTP/2 only.
+// [Serve] and [ServeTLS] accept connections themselves, so that an HTTP/2 connection
+// uses no goroutine and no buffer of net/http. [Transport] is an [http.RoundTripper]
+// that supports HTTP/2 only.
 //
 // # Semantics
 //
 // What net/http documents for handlers and clients holds here. Settings are those of
-// [http.Server], [http.Transport] and [http.HTTP2Config]; one that this package cannot
-// honour is refused with an error. docs/h2http.md lists the differences.
+// [http.Server], [http.Transport] and [http.HTTP2Config]; one that this package does not
+// support is refused with an error. docs/h2http.md lists the differences.
 //
 // # Memory
 //
-// Bodies are pooled memory inside, and copies outside: nothing that a handler or a
-// caller gets from Read, Header or Context changes after the exchange has ended. Only
-// [BodyChain], [ResponseChain] and [WriteChain] hand references to pooled memory over,
-// under the ownership rules of package tarn.
+// Bodies are held in pooled memory, and copied for handlers and callers: nothing that they
+// get from Read, Header or Context changes after the exchange has ended. Only [BodyChain],
+// [ResponseChain] and [WriteChain] hand references to pooled memory over, under the
+// ownership rules of package tarn.
 package h2http

@@ -45,8 +45,8 @@ type exchange struct {
 // inlineValues is how many header values fit in an exchange.
 const inlineValues = 10
 
-// errHandlerDone is what using a body or a ResponseWriter after the handler has
-// returned gives.
+// errHandlerDone is returned for use of a body or a ResponseWriter after the handler has
+// returned.
 var errHandlerDone = errors.New("h2http: the handler has returned")
 
 // newExchange makes the exchange of a request. It returns nil when the request is

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// hold is a connection that http.Server counts instead of those that Serve keeps to
-// itself: Shutdown returns when net/http's connections have ended, and this one ends
-// when all of Serve's have. The server takes it for a TLS connection that has agreed on
-// HTTP/2, which it passes to the engine and waits for. A hold exists during Shutdown
-// and Close only.
+// hold is a connection that http.Server counts instead of those that Serve does not pass
+// to it: Shutdown returns when net/http's connections have ended, and this one ends when
+// all of Serve's have. To the server it is a TLS connection that has agreed on HTTP/2,
+// which it passes to the engine and waits for. A hold exists during Shutdown and Close
+// only.
 type hold struct {
 	net.Conn               // one end of a pipe, for the handshake
 	empty    chan struct{} // closed when no connection is left
@@ -50,7 +50,7 @@ func newHold(empty chan struct{}, abort func()) (net.Conn, error) {
 	return c, nil
 }
 
-// isHold reports whether c is a hold, of which users are not told.
+// isHold reports whether c is a hold, for which users' hooks are not called.
 func isHold(c net.Conn) bool {
 	if t, ok := c.(*tls.Conn); ok {
 		_, ok = t.NetConn().(*hold)
@@ -80,7 +80,7 @@ func (h *hold) Close() error {
 	return h.Conn.Close()
 }
 
-// holdCertificate makes a certificate for the handshake with itself.
+// holdCertificate makes a certificate for the handshake between the two ends of a hold.
 func holdCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -232,7 +232,7 @@ func TestHTTP1OnTheSamePort(t *testing.T) {
 	})
 }
 
-// TestFirstBytesInPieces sends what tells the protocols apart a byte at a time.
+// TestFirstBytesInPieces sends the bytes by which the protocols are told apart one at a time.
 func TestFirstBytesInPieces(t *testing.T) {
 	for _, s := range stacks {
 		if s.tls {
@@ -331,7 +331,7 @@ func TestServeErrors(t *testing.T) {
 	}
 	srv = &http.Server{TLSConfig: &tls.Config{CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}}
 	if err := h2http.ConfigureServer(srv, nil); err == nil {
-		t.Error("a list of cipher suites without HTTP/2's was taken")
+		t.Error("a list of cipher suites without HTTP/2's was accepted")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestHTTPTest is net/http/httptest with one line more on either side.
+// TestHTTPTest uses net/http/httptest with one more line on either side.
 func TestHTTPTest(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 	srv.EnableHTTP2 = true

@@ -2,6 +2,6 @@
 
 package h2http_test
 
-// raceEnabled: under the race detector pools forget at random, so allocations are
-// not counted.
+// raceEnabled: under the race detector sync.Pool drops objects at random, so allocations
+// are not counted.
 const raceEnabled = true

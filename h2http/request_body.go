@@ -119,7 +119,7 @@ func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 	return buf, true, nil
 }
 
-// wrote tells the trace that the request has been sent.
+// wrote reports to the trace that the request has been sent.
 func (x *call) wrote(err error) {
 	x.sending.end()
 	if x.trace != nil && x.trace.WroteRequest != nil {
@@ -149,7 +149,7 @@ func (x *call) send() {
 	x.finished(sending)
 }
 
-// errStopped ends sending when the stream has ended: who ended it says why.
+// errStopped ends sending when the stream has ended: the call has the reason.
 var errStopped = errors.New("h2http: the stream has ended")
 
 // awaitContinue waits for 100 Continue, if the request asks for that, or until

@@ -17,8 +17,8 @@ import (
 // defaultUserAgent is net/http's for HTTP/2.
 const defaultUserAgent = "Go-http-client/2.0"
 
-// prepare checks the request and makes out what is sent first: its header, with a short
-// body if there is one.
+// prepare checks the request and prepares the firstOut: its header, with a short body if
+// there is one.
 func (x *call) prepare(out *firstOut) error {
 	r := x.request
 	if err := x.check(); err != nil {

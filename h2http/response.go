@@ -120,7 +120,7 @@ func (x *call) respond() *http.Response {
 	}
 	switch {
 	case x.head:
-		x.body.unwanted() // a server may send content all the same
+		x.body.unwanted() // a server may send content nevertheless
 		r.Body = http.NoBody
 	case x.complete && r.ContentLength > 0:
 		r.Body = missingBody{}

@@ -18,7 +18,7 @@ type responseHead struct {
 	length      int64 // content-length that the handler has set; -1: none
 	lengthText  string
 	noLength    bool   // the handler wants no content-length: it has set it to nothing
-	contentType string // found by looking at the content
+	contentType string // detected from the content
 	needsType   bool
 	needsDate   bool
 	trailers    []string // declared, in canonical form
@@ -69,7 +69,7 @@ func (d *responseHead) take(w *responseWriter, status int) {
 			d.declare(w, strings.Trim(key, " \t"))
 		}
 	}
-	if p := h["Priority"]; len(p) > 0 { // the server's word counts: RFC 9218 section 8
+	if p := h["Priority"]; len(p) > 0 { // the server's value takes precedence: RFC 9218 section 8
 		w.x.stream.SetPriority(h2.ParsePriority(strings.Join(p, ",")))
 	}
 	if h.Get("Connection") == "close" {

@@ -13,7 +13,7 @@ import (
 )
 
 // Serve accepts connections on l and serves srv.Handler on them: unencrypted HTTP/2
-// by this package, and HTTP/1.1 by net/http; a connection's first bytes tell which.
+// by this package, and HTTP/1.1 by net/http, depending on a connection's first bytes.
 // Unless srv.Protocols says otherwise it serves both. No goroutine of net/http's and
 // none of its buffers is kept for an HTTP/2 connection.
 //
@@ -34,7 +34,7 @@ func Serve(l net.Listener, srv *http.Server) error {
 	return a.serve()
 }
 
-// ServeTLS is Serve over TLS, where ALPN tells HTTP/2 from HTTP/1.1. The files hold a
+// ServeTLS is Serve over TLS, where ALPN selects HTTP/2 or HTTP/1.1. The files hold a
 // certificate and its key; they may be empty if srv.TLSConfig has a certificate.
 func ServeTLS(l net.Listener, srv *http.Server, certFile, keyFile string) error {
 	e, err := serving(l, srv)
@@ -80,7 +80,7 @@ func serving(l net.Listener, srv *http.Server) (*engine, error) {
 	return e, err
 }
 
-// acceptor accepts connections, keeps those that speak HTTP/2, and is the listener
+// acceptor accepts connections, keeps those that use HTTP/2, and is the listener
 // from which net/http accepts the others.
 type acceptor struct {
 	net.Listener
@@ -154,7 +154,7 @@ func (a *acceptor) pass(nc net.Conn, err error) bool {
 	}
 }
 
-// tell finds out which protocol nc speaks and has it served.
+// tell finds out which protocol nc uses and has it served.
 func (a *acceptor) tell(nc net.Conn) {
 	if a.tls != nil {
 		a.tellTLS(nc)
@@ -334,8 +334,7 @@ func (a *acceptor) isClosed() bool {
 	}
 }
 
-// Close ends accepting. Connections that have not said which protocol they speak are
-// closed.
+// Close ends accepting. Connections whose protocol is not known yet are closed.
 func (a *acceptor) Close() error {
 	var err error
 	a.once.Do(func() {

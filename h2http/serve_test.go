@@ -43,7 +43,7 @@ var stacks = []stack{
 	{"ServeTLS", func(srv *http.Server, l net.Listener) error { return h2http.ServeTLS(l, srv, "", "") }, true, true},
 }
 
-// rig is a server and a client of net/http's that speaks HTTP/2 only.
+// rig is a server and a client of net/http's that uses HTTP/2 only.
 type rig struct {
 	srv    *http.Server
 	url    string

@@ -24,7 +24,7 @@ import (
 const (
 	protoTLS         = "h2"
 	protoUnencrypted = "unencrypted_http2"
-	// protoEngine is no protocol: Serve finds here what ConfigureServer has installed.
+	// protoEngine is not a protocol: under this name Serve finds what ConfigureServer has installed.
 	protoEngine = "tarn-go/h2http"
 )
 
@@ -115,7 +115,7 @@ func (e *engine) install() {
 		srv.TLSConfig = new(tls.Config)
 	}
 	if p := srv.Protocols; p == nil || p.HTTP2() {
-		// For listeners made of TLSConfig; net/http's ServeTLS and ServeTLS see to it themselves.
+		// For listeners made of TLSConfig; net/http's ServeTLS and this package's ServeTLS add it themselves.
 		for _, proto := range []string{protoTLS, "http/1.1"} {
 			if !slices.Contains(srv.TLSConfig.NextProtos, proto) && (proto == protoTLS || p == nil || p.HTTP1()) {
 				srv.TLSConfig.NextProtos = append(srv.TLSConfig.NextProtos, proto)
@@ -170,8 +170,8 @@ func engineOf(srv *http.Server) *engine {
 	return q.engine
 }
 
-// checkSuites wants one of the cipher suites that HTTP/2 over TLS 1.2 requires (RFC
-// 9113 section 9.2.2) in a list of the user's own.
+// checkSuites returns an error if a list of the user's own has none of the cipher suites
+// that HTTP/2 over TLS 1.2 requires (RFC 9113 section 9.2.2).
 func checkSuites(c *tls.Config) error {
 	if c == nil || c.CipherSuites == nil || c.MinVersion >= tls.VersionTLS13 {
 		return nil
@@ -281,7 +281,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 	return c
 }
 
-// ended forgets a connection.
+// ended removes a connection from the engine.
 func (e *engine) ended(c *serverConn, err error) {
 	var ce *h2.ConnError
 	if errors.As(err, &ce) && ce.Fault == h2.Peer {
@@ -308,7 +308,7 @@ func (e *engine) shutdown() {
 }
 
 // checkEmpty ends the workers when no connection is left, those of handlers that still run
-// when these return, and tells those who wait. e.mu is held.
+// when these return, and wakes the goroutines that wait for that. e.mu is held.
 func (e *engine) checkEmpty() {
 	if len(e.conns) > 0 {
 		return

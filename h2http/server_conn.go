@@ -132,8 +132,8 @@ func (c *serverConn) state(s http.ConnState) {
 	}
 }
 
-// exchangeBegun and exchangeEnded tell the user's ConnState when the connection
-// becomes busy and idle.
+// exchangeBegun and exchangeEnded call the user's ConnState when the connection becomes
+// busy and idle.
 func (c *serverConn) exchangeBegun() {
 	if c.engine.srv.ConnState == nil {
 		return

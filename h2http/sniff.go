@@ -17,9 +17,9 @@ const (
 	http2Read       // the preface has been read
 )
 
-// sniff waits for a connection's first bytes and tells HTTP/2 by its preface. Where it
+// sniff waits for a connection's first bytes and recognises HTTP/2 by its preface. Where it
 // can it looks at them without reading; otherwise the connection it returns reads them
-// again, if it speaks HTTP/1.
+// again, if it uses HTTP/1.
 func sniff(nc net.Conn) (net.Conn, found, error) {
 	var p [len(h2.Preface)]byte
 	if n, ok := peekSocket(nc, p[:]); ok {

@@ -58,7 +58,7 @@ func TestCloseWhileAConnectionBegins(t *testing.T) {
 	}
 	<-ended
 	if err := get(); err == nil {
-		t.Error("a closed server takes connections")
+		t.Error("a closed server accepts connections")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestReaderThatPanics(t *testing.T) {
 			resp.Body.Close()
 		}
 		if err == nil {
-			t.Error("the response of a handler that panicked came to a good end")
+			t.Error("the response of a handler that panicked ended in order")
 		}
 	})
 }

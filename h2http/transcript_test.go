@@ -39,7 +39,7 @@ type record struct {
 	ended  bool // END_STREAM or RST_STREAM
 }
 
-// dialPeer connects to r and shakes hands.
+// dialPeer connects to r and exchanges SETTINGS.
 func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 	t.Helper()
 	nc, err := net.Dial("tcp", r.addr)

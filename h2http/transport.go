@@ -20,7 +20,7 @@ import (
 	"github.com/tarn-go/tarn/h2"
 )
 
-// Transport is an http.RoundTripper that speaks HTTP/2 only: over TLS for https, and
+// Transport is an http.RoundTripper that supports HTTP/2 only: over TLS for https, and
 // unencrypted, with prior knowledge (RFC 9113 section 3.3), for http. Its fields mean
 // what those of http.Transport and http.HTTP2Config mean. It must not be changed after
 // the first request nor copied; the zero Transport is ready to use. It uses no proxy.
@@ -154,7 +154,7 @@ func (t *Transport) handshake(ctx context.Context, nc net.Conn, addr string) (ne
 // maxRetries is how often a request is sent again.
 const maxRetries = 6
 
-// dialMode says what a request does that finds no connection.
+// dialMode says what a request that finds no connection does.
 type dialMode uint8
 
 const (
@@ -281,7 +281,7 @@ func authority(scheme, host string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// ConfigureTransport makes tr speak HTTP/2 by this package, over TLS and, where
+// ConfigureTransport makes tr use this package for HTTP/2, over TLS and, where
 // tr.Protocols permits that without HTTP/1, unencrypted. It must be called before tr's
 // first request, and after Protocols and TLSClientConfig are set: it adds to tr.TLSNextProto,
 // tr.TLSClientConfig and the protocols of RegisterProtocol. The other fields count as they are
@@ -368,7 +368,7 @@ func (p pooled) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func register(tr *http.Transport, scheme string, pool *clientPool) (err error) {
 	defer func() {
-		if recover() != nil { // that is how RegisterProtocol says so
+		if recover() != nil { // RegisterProtocol panics when the scheme has a RoundTripper
 			err = fmt.Errorf("h2http: the http.Transport has a RoundTripper for %s already", scheme)
 		}
 	}()
