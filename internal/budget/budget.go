@@ -1,4 +1,4 @@
-// Package budget bounds the bytes that are in use at once: a queue for those who wait for bytes, and
+// Package budget bounds the bytes that are in use at once: a queue of callers that wait for bytes, and
 // marks that are reported when use crosses them.
 package budget
 
@@ -23,7 +23,7 @@ type Config struct {
 	Crossed   func(mark Crossing, inUse int64) // called with no lock held, one call at a time and in order
 }
 
-// Budget counts the bytes in use and queues those who wait for them, first come first served. It is
+// Budget counts the bytes in use and queues callers that wait for them, first come first served. It is
 // safe for concurrent use.
 type Budget struct {
 	config Config

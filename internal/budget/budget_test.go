@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Crossings are reported one at a time and in order, whichever goroutines cross: what was reported
-// last is where use stands.
+// Crossings are reported one at a time and in order, whichever goroutines cross: the mark that was
+// reported last is the one that holds.
 func TestCrossingsAreReportedInOrder(t *testing.T) {
 	var b *Budget
 	var reported []Crossing
@@ -55,7 +55,7 @@ func TestCrossedMayPanic(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() != "mine" {
-				t.Error("the panic was lost")
+				t.Error("the panic did not reach the caller")
 			}
 		}()
 		b.Debit(10)

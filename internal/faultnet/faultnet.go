@@ -5,7 +5,7 @@
 // holds is a real connection of its kind: a *net.TCPConn, a *tls.Conn over one, a
 // wrapped connection whose type a library cannot recognise, a net.Pipe, or an
 // in-memory connection that buffers as a socket does. Code under test takes the
-// same paths as in production, and the relay can do to it what networks do.
+// same paths as in production, and the relay causes the faults of a network.
 package faultnet
 
 import (
@@ -26,7 +26,7 @@ const (
 	Memory              // in memory, buffered like a socket
 	Pipe                // net.Pipe: nothing is buffered
 	// MemoryTLS is a *tls.Conn over an in-memory connection: TLS in a bubble of
-	// testing/synctest, which knows nothing of sockets.
+	// testing/synctest, in which a wait for a socket does not count as blocked.
 	MemoryTLS
 )
 

@@ -30,7 +30,7 @@ type Flow struct {
 	how     Ending // and in this way
 	stallAt int64  // stalls after that many
 	reached chan struct{}
-	rnd     *rand.Rand // nil, or what Jitter asks
+	rnd     *rand.Rand // of Jitter; nil without it
 }
 
 func newFlow(src, dst end) *Flow {
@@ -105,8 +105,8 @@ func (f *Flow) end(how Ending) {
 	}
 }
 
-// next waits until something may pass and returns how many of n bytes, and after how
-// many times of giving way.
+// next waits until something may pass and returns how many of n bytes, and how often to
+// yield to other goroutines before.
 func (f *Flow) next(n int) (m, yields int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

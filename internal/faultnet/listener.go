@@ -8,7 +8,7 @@ import (
 )
 
 // Listener is a net.Listener whose connections come from its Dial, each through a Link.
-// It stands between a server and a client that dials with a function.
+// It connects a server with a client that dials with a function.
 type Listener struct {
 	t     testing.TB
 	kind  Kind
@@ -66,7 +66,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. Links that were accepted live on.
+// Close implements net.Listener. Links that were accepted stay open.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

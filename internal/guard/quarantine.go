@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// Quarantine lends memory in pages of its own, and keeps what comes back inaccessible for as long as
-// its bounds allow, so that a read through a slice kept too long faults. It is safe for concurrent
-// use.
+// Quarantine lends memory in pages of its own, and keeps memory that is returned inaccessible for as
+// long as its bounds allow, so that a read through a slice kept too long faults. It is safe for
+// concurrent use.
 type Quarantine struct {
 	most int64
 
@@ -21,7 +21,7 @@ type Quarantine struct {
 	freed  []retired // inaccessible, oldest first
 }
 
-// retired is memory in quarantine and what its owner knows of it.
+// retired is memory in quarantine and what its owner has said about it.
 type retired struct {
 	mem  []byte
 	info any

@@ -5,7 +5,7 @@ package hint
 import "unsafe"
 
 // Goroutine returns a number that is likely the same at each call of one goroutine and likely
-// another for another goroutine. It is a hint: nothing may depend on it but speed.
+// different for different goroutines. It is a hint: nothing may depend on it but speed.
 //
 // It is derived from the address of the caller's stack, which goroutines do not share. Proof that
 // this is safe: the pointer is converted to an integer at once and never back, so the variable

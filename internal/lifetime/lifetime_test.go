@@ -20,14 +20,14 @@ func TestEnd(t *testing.T) {
 	var before, after State
 	done := before.Done()
 	if ended(done) || before.Err() != nil {
-		t.Error("a State that has not ended says that it has")
+		t.Error("Err of a State that has not ended is not nil")
 	}
 	for _, s := range []*State{&before, &after} {
 		if _, first := s.End(context.Canceled); !first {
-			t.Error("the first End is not the first")
+			t.Error("the first End reports that it is not the first")
 		}
 		if _, first := s.End(context.DeadlineExceeded); first {
-			t.Error("the second End is the first")
+			t.Error("the second End reports that it is the first")
 		}
 		if s.Err() != context.Canceled {
 			t.Errorf("ended with %v", s.Err())
@@ -65,7 +65,7 @@ func TestAfterFunc(t *testing.T) {
 		}
 		for _, f := range []*Func{b, c, d} {
 			if s.Stop(f) {
-				t.Error("what has run is stopped")
+				t.Error("Stop reports that it has prevented a function that ran")
 			}
 		}
 	})

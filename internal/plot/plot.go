@@ -65,8 +65,8 @@ func digits(n float64) string {
 	return fmt.Sprintf("%.1f", n)
 }
 
-// Percent writes a share between 0 and 1 as a percentage, with one decimal below ten and above 99. What
-// is not all is never written as 100%, and what is not nothing never as 0%.
+// Percent writes a share between 0 and 1 as a percentage, with one decimal below ten and above 99. A share
+// below 1 is never written as 100%, and one above 0 never as 0%.
 func Percent(share float64) string {
 	switch {
 	case share <= 0 || share >= 1:

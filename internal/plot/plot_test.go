@@ -24,7 +24,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// wellFormed fails the test unless text is XML with nothing that is no number in it.
+// wellFormed fails the test unless text is XML without NaN or Inf.
 func wellFormed(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "%!") {
@@ -67,7 +67,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSizesShowWaste: what one ladder wastes and another does not is there to be seen.
+// TestSizesShowWaste: the figure shows bytes that one ladder wastes and another does not.
 func TestSizesShowWaste(t *testing.T) {
 	h := sizing.Histogram{Sizes: []sizing.SizeCount{{Size: 5000, Count: 100}, {Size: 1 << 20, Count: 1}}}
 	for _, tc := range []struct {

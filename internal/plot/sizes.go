@@ -11,7 +11,7 @@ import (
 // page shows a narrow frame on a phone rather than a wide one made small.
 type Frame struct{ Width, Height float64 }
 
-// Wide is the frame of the debug page on a desk.
+// Wide is the frame of the debug page on a large screen.
 func Wide() Frame { return Frame{1040, 190} }
 
 // Narrow is the frame of the debug page on a phone.
@@ -31,8 +31,8 @@ type column struct {
 // Sizes draws what each size was asked for in bytes and what ladder adds to it: one bar for each step
 // of a logarithmic axis, the bytes asked for below and the bytes wasted above, with the ladder's rungs
 // through them. Requests above the ladder have a bar of their own class, "over". Peak is the height of
-// the axis in bytes, so that two ladders can be compared; 0 takes this drawing's own highest bar, and
-// [Highest] tells it beforehand.
+// the axis in bytes, so that two ladders can be compared; 0 takes this drawing's own highest bar, which
+// [Highest] returns.
 func Sizes(h sizing.Histogram, ladder []int, f Frame, peak float64, label string) string {
 	cols := columns(h, ladder, f)
 	if len(cols) == 0 {
@@ -63,7 +63,7 @@ func Sizes(h sizing.Histogram, ladder []int, f Frame, peak float64, label string
 		x0, w := x(c.lo)+0.5, x(c.hi)-x(c.lo)-1
 		s.addf(`<g class="col"><title>%s to %s: %s gets, %s asked for, %s wasted</title>`,
 			Bytes(c.lo), Bytes(c.hi), Count(c.gets), Bytes(c.asked), Bytes(c.handed-c.asked))
-		// What is there at all is at least a hair high.
+		// A value above zero has a bar that can be seen.
 		s.rect("hit", x0, top, w, floor-top)
 		s.rect("asked", x0, y(c.asked), w, max(floor-y(c.asked), 0.6))
 		s.rect("wasted", x0, y(c.handed), w, y(c.asked)-y(c.handed))
@@ -145,7 +145,7 @@ func drawAxis(s *svg, lo, hi float64, x func(float64) float64, f Frame) {
 	}
 }
 
-// drawRungs puts a foot under each class and names those that have room, from the largest down.
+// drawRungs draws a mark under each class and labels those that have room, from the largest down.
 func drawRungs(s *svg, ladder []int, cols []column, x func(float64) float64) {
 	next := math.Inf(1)
 	for i := len(ladder) - 1; i >= 0; i-- {

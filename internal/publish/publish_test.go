@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A reader sees words that were stored, whole, and in the end the last one.
+// A reader sees only complete words that were stored, and in the end the last one.
 func TestReadersSeeWholeWords(t *testing.T) {
 	const rounds = 100_000
 	const last = uint64(rounds)<<32 | rounds

@@ -12,8 +12,8 @@ import (
 const noMemory = smb.Status(0xC0000017) // STATUS_NO_MEMORY
 
 // awaitShare mounts the share until that succeeds. On a loaded machine Samba 4.17 now and then
-// answers STATUS_NO_MEMORY to a TREE_CONNECT in its first moments. Any other answer is one of a
-// server that is ready, if not for this user.
+// answers STATUS_NO_MEMORY to a TREE_CONNECT in its first moments. Any other answer shows that the
+// server is ready, even if it refuses this user.
 func (s *Server) awaitShare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

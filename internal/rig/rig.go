@@ -2,8 +2,8 @@
 // loopback port, with its files in a temporary directory, stopped and removed at the end.
 //
 // It needs smbd and pdbedit (Debian: samba, samba-common-bin). As root it makes an
-// unprivileged unix user to serve; as anybody else the SMB user is that one. Tests start
-// servers with package rigtest; `go run ./internal/rig/cmd` runs one for a person.
+// unprivileged unix user to serve; otherwise the SMB user is the user that runs it. Tests start
+// servers with package rigtest; `go run ./internal/rig/cmd` runs one for manual use.
 package rig
 
 import (
@@ -49,7 +49,7 @@ type Config struct {
 	Mode   Mode     // "": Plain
 	Global []string // further lines for [global]: "smb2 max credits = 4"
 	Share  []string // further lines for [share]
-	Shares []string // further sections, whole
+	Shares []string // further complete sections
 }
 
 // Server is a running server.
@@ -235,7 +235,7 @@ func (s *Server) awaitAnswer() error {
 	}
 }
 
-// Kill ends the server and its children on the spot, as a crash would.
+// Kill ends the server and its children at once, as a crash would.
 func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
@@ -256,7 +256,7 @@ func (s *Server) killHelper() {
 	if err != nil || pid <= 1 {
 		return
 	}
-	// Only if it is ours: the number may have passed on to another process.
+	// Only if it belongs to this server: the number may belong to another process by now.
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err == nil && bytes.Contains(line, []byte(s.conf())) {
 		killProcess(pid)

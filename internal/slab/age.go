@@ -12,8 +12,8 @@ import (
 // This file decides how long idle slabs are kept. Time is counted in garbage collections, and, for a
 // program that makes no garbage, in periods of a timer.
 //
-// An idle process does not collect what it has made of garbage, nor give memory back to the system: the timer makes it
-// do so, once for each time it becomes idle.
+// In an idle process the runtime neither collects garbage nor gives memory back to the system: the timer makes it do
+// both, once for each time the process becomes idle.
 //
 // After each collection the slabs of the sync.Pool are shelved, as it would drop them at the next but
 // one. A slab that lies on the shelf for maxIdleCycles collections or for a whole period is given up:
@@ -42,9 +42,9 @@ const (
 )
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
-// that is found by its finalizer if it is not used before the sync.Pool drops it. A sync.Pool that is
-// touched is referred to by the runtime for two collections, and with it the depot, so this leaves
-// those alone that hold nothing.
+// that is found by its finalizer if it is not used before the sync.Pool drops it. For two
+// collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
+// does not use those that hold nothing.
 func (c *class) shelve(cycle, period uint64) {
 	if !c.hasUnshelved() {
 		return
@@ -170,7 +170,7 @@ func (s *sentinel) tick() {
 	}
 	runtime.SetFinalizer(s, (*sentinel).tick)
 	cycle, cycles := d.cycle.Load()+1, uint64(maxIdleCycles)
-	defer d.cycle.Store(cycle) // who sees the cycle counted sees its work done
+	defer d.cycle.Store(cycle) // last: a goroutine that sees the new number sees the work of this cycle done
 	if nearLimit() {
 		cycles = 0
 	}
@@ -234,8 +234,8 @@ func (d *Depot) trimPeriodically() {
 	d.trimming.Store(false)
 }
 
-// process is what the timer knows of the process: whether it is idle, and what a collection would gain.
-// It is the timer's alone, which goes off one at a time.
+// process is what the timer has measured of the process: whether it is idle, and what a collection would
+// gain. Only the timer uses it, whose runs do not overlap.
 type process struct {
 	cycle     uint64    // the garbage collection before which the timer went off last
 	allocated uint64    // the bytes that the process had allocated until then

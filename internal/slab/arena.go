@@ -16,7 +16,7 @@ const (
 )
 
 // A piece is cut from a chunk if that gives manyCuts such pieces, or fewCuts of at most minLargest bytes:
-// bringing a chunk costs as much as several Gets from the depot.
+// getting a chunk costs as much as several Gets from the depot.
 const (
 	manyCuts   = 16
 	fewCuts    = 4
@@ -46,7 +46,7 @@ type arenaShard struct {
 // that one atomic addition does both. References for all that could ever be cut are taken ahead, and
 // the rest is given back when the chunk is used up, so Get touches no other word. Additions that come
 // after the end only push the bytes further beyond it; to carry into the count it would take more than
-// 2^17 goroutines at once, as each that fails brings a new chunk.
+// 2^17 goroutines at once, as each that fails gets a new chunk.
 const (
 	bumpBits         = 40
 	bumpCount uint64 = 1 << bumpBits
@@ -84,7 +84,7 @@ func (a *Arena) Get(n int) (*Slab, Key, int) {
 	}
 	after := s.bump.Add(bumpCount | uint64(n))
 	end := after & bumpBytes
-	if end <= uint64(len(s.mem)) { // one of the references taken ahead is ours, so the generation stands
+	if end <= uint64(len(s.mem)) { // one of the references taken ahead is this one, so the generation cannot change
 		return s, s.chunkKey - Key(after>>bumpBits), int(end) - n
 	}
 	s.overrun(after, n)
@@ -112,7 +112,7 @@ func (s *Slab) closeChunk(handed int) {
 	}
 }
 
-// refill cuts n bytes off a new chunk, unless another goroutine has brought one meanwhile.
+// refill cuts n bytes off a new chunk, unless another goroutine has installed one meanwhile.
 func (a *Arena) refill(shard *arenaShard, n int) (*Slab, Key, int) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"weak"
 )
 
-// class is one size of slabs: the idle ones, and the books about all of them.
+// class is one size of slabs: the idle ones, and the counts of all of them (books).
 //
 // Idle slabs lie in a sync.Pool at first: one per processor is reached without a lock, and a slab last
 // used here is probably still in this processor's cache. A sync.Pool drops what was not used between
 // two garbage collections; so after each collection the class takes its slabs out of it and shelves
 // them, from where Get takes them when the sync.Pool is empty, until they are given up (see age.go).
 //
-// A sync.Pool cannot say how much it holds. The slabs can: each counts its own cycles in its
-// generation, which costs Get and Free nothing.
+// A sync.Pool does not report how much it holds. That is computed from the slabs: the generation of
+// each counts its cycles, which costs Get and Free nothing.
 type class struct {
 	idle  sync.Pool
 	size  int

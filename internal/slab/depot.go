@@ -82,7 +82,7 @@ type Depot struct {
 	period   atomic.Uint64 // periods of the trim timer
 	trimming atomic.Bool   // the timer runs
 
-	// Of the timer alone, which goes off one at a time.
+	// Used only by the timer, whose runs do not overlap.
 	process process
 	quiet   int // how many periods nothing was idle
 
@@ -130,8 +130,8 @@ func (d *Depot) Init(config Config) {
 	countCycles(d)
 }
 
-// inForce is the ladder in force. That of a depot without Init is missing, which is the caller's breach
-// of contract: the zero Pool is not ready.
+// inForce is the ladder in force. A depot without Init has none, and this panics: the zero Pool is not
+// ready for use.
 func (d *Depot) inForce() *ladder.Ladder[*class] {
 	l := d.ladder.Load()
 	if l == nil {
@@ -165,7 +165,7 @@ func (d *Depot) Get(n int) (*Slab, Key) {
 	if sampleHash(generation(st)) <= d.watch {
 		return d.hand(s, n)
 	}
-	publish.Store(&s.state, st|ordinary+getWeight) // the slab is ours alone, and nothing is pending
+	publish.Store(&s.state, st|ordinary+getWeight) // this goroutine alone owns the slab, and nothing is pending
 	return s, Key(st + getWeight)
 }
 
@@ -216,7 +216,7 @@ func (d *Depot) Wrap(mem []byte, release func([]byte)) (*Slab, Key) {
 }
 
 // class finds the class of a size, or makes it. Slabs of a size belong to one class permanently, so
-// that a ladder given up and taken again finds its books. The caller holds mu, or is Init.
+// that a ladder that is put in force again finds its books. The caller holds mu, or is Init.
 func (d *Depot) class(size int) *class {
 	c := d.classes[size]
 	if c == nil {

@@ -44,7 +44,7 @@ func TestEverySequence(t *testing.T) {
 		for _, k := range live {
 			total += k.weight()
 			if spent(st, k) {
-				t.Fatalf("state %#x: %#x lives and counts as spent", st, k)
+				t.Fatalf("state %#x: the live key %#x counts as spent", st, k)
 			}
 		}
 		if total != count(st) {
@@ -93,7 +93,7 @@ func TestEverySequence(t *testing.T) {
 				if after != nextGeneration(h.state) {
 					t.Fatalf("state %#x after the last Free of %#x", after, h.state)
 				}
-				d.classes[64].idle.Get() // the slab is ours again
+				d.classes[64].idle.Get() // the test owns the slab again
 				if !outcome(func() { s.Free(k) }) {
 					t.Fatalf("a second Free of the last reference, %#x, is not caught", k)
 				}
@@ -155,7 +155,7 @@ type model struct {
 	threads [3]thread
 }
 
-// step makes the goroutine's next atomic operation; last tells that it ended the slab.
+// step makes the goroutine's next atomic operation; last says that it ended the slab.
 func (m *model) step(t *testing.T, programs [][]op, i int) (last bool) {
 	th := &m.threads[i]
 	o := programs[th.program][th.at]

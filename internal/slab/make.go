@@ -154,7 +154,7 @@ func (d *Depot) forget(s *Slab, state uint64) {
 		}
 		s.class.unregister(s, state)
 		d.owned.Add(-size)
-		d.reserved.Add(-size) // last: it must not be counted beside the slab that takes its place
+		d.reserved.Add(-size) // last: it must not be counted together with the slab that replaces it
 		return
 	}
 	t := s.tally()

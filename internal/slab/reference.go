@@ -3,8 +3,8 @@ package slab
 import "sync/atomic"
 
 // This file is what a holder of a reference does with it. Methods take the reference's key; op is the
-// name of the caller's method, for the fault's text. A stale key is the caller's breach of rule 1 and
-// panics with what Config.Fault makes of it.
+// name of the caller's method, for the fault's text. Use of a stale key breaks rule 1 and panics with
+// what Config.Fault returns.
 
 // Stale reports whether the slab has left the key's generation.
 func (s *Slab) Stale(key Key) bool { return !current(atomic.LoadUint64(&s.state), key) }

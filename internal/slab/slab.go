@@ -8,8 +8,9 @@ import (
 	"github.com/tarn-go/tarn/internal/track"
 )
 
-// Slab is a piece of memory and the word that says who has it. Its plain fields are written by its
-// one owner: between Get and handing the reference out, or after the last Free, never in between.
+// Slab is a piece of memory and its state word, which counts the references. Its plain fields are
+// written by its one owner: between Get and handing the reference out, or after the last Free, never in
+// between.
 type Slab struct {
 	state    uint64        // see state.go; first, where 32-bit platforms have it aligned; atomic except for internal/publish
 	bump     atomic.Uint64 // of an arena's chunk; see Arena
@@ -108,7 +109,7 @@ func (s *Slab) discard() {
 	s.verifyPoison()
 	finalized := !s.retained
 	s.depot.forget(s, atomic.LoadUint64(&s.state))
-	if finalized || s.finalized { // once it is out of the books its class does not give it one any more
+	if finalized || s.finalized { // once it is out of the books its class does not set one any more
 		runtime.SetFinalizer(s, nil)
 	}
 }
@@ -133,7 +134,7 @@ func (s *Slab) finish() {
 	}
 	if todo&pendingPoison != 0 {
 		poison(s.mem)
-		s.poisoned = todo&pendingDiscard == 0 // otherwise it is not looked at again
+		s.poisoned = todo&pendingDiscard == 0 // a discarded slab is not verified again
 	}
 	if todo&pendingGuard != 0 {
 		d.config.Guard.Retire(s.mem, s.track.Load())

@@ -26,8 +26,8 @@ import "sync/atomic"
 //
 // As long as all references were freed in order, no live one expects a sum above the present: such a
 // reference was freed before, and is caught at once. The first Free out of order marks the state as
-// unordered until the slab's next cycle; from then on only the sum is known, and a reference freed
-// twice takes the weight of another, which panics when its holder frees it.
+// unordered until the slab's next cycle; from then on only the sum is known, and a second Free of one
+// reference takes the weight of another, which panics when its holder frees it.
 //
 // Generations start at random and never repeat: a slab whose generation reached zero is retired.
 const (
@@ -116,8 +116,8 @@ func generation(word uint64) uint32 { return uint32(word >> genShift) }
 func sampleHash(gen uint32) uint32 { return gen * 0x9E3779B9 }
 
 // retained is the state after a further weight was taken on behalf of key's reference; false if that
-// reference was freed. A weight of more than one is shared by Splits, whose lights then expect
-// sums that others expect, too: the order is given up, unless there are no others.
+// reference was freed. A weight of more than one is shared by Splits, whose references of weight one
+// then expect sums that others expect, too: the state becomes unordered, unless there are no others.
 func retained(st uint64, key Key, weight uint64) (next uint64, ok bool) {
 	if !current(st, key) || count(st) == 0 || spent(st, key) {
 		return st, false

@@ -37,7 +37,7 @@ func TestGenerationsNeverRepeat(t *testing.T) {
 		s.Free(key)
 		next, key := d.Get(1)
 		if next == s {
-			t.Fatal("a slab began its generations anew")
+			t.Fatal("the generations of a slab started again")
 		}
 		next.Free(key)
 	}
@@ -112,7 +112,7 @@ func TestPredictionsStayInBounds(t *testing.T) {
 	s.Free(key)
 }
 
-// A slab that is retired because its generations are used up takes its charge along.
+// A slab that is retired because its generations are used up gives its charge back to the budget.
 func TestWrappedGenerationIsChargedOnce(t *testing.T) {
 	b := budget.New(budget.Config{Max: 64})
 	d := testDepot(t, Config{Classes: []int{64}, Budget: b})
@@ -133,6 +133,6 @@ func TestWrappedGenerationIsChargedOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Acquire(ctx, 64); err != nil {
-		t.Errorf("nothing is in use, and yet: %v", err)
+		t.Errorf("nothing is in use, but Acquire failed: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Name is what the certificates are for, besides 127.0.0.1.
+// Name is the host name of the certificates, besides 127.0.0.1.
 const Name = "tarn.test"
 
 // New returns a self-signed certificate that is good for an hour, and the pool of roots that it is

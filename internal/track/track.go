@@ -1,5 +1,5 @@
 // Package track gives references an identity and remembers the stacks that made and freed them. It
-// knows neither slabs nor pools: a Cycle describes one loan of one slab by figures alone, so that it
+// refers to no slab or pool: a Cycle describes one loan of one slab by figures alone, so that it
 // keeps no slab reachable and leaks are found.
 package track
 
@@ -97,7 +97,7 @@ func (c *Cycle) End(id uint32, skip int) bool {
 }
 
 // Move gives a reference, which shows length bytes now, a new identity: it is handed over by the
-// caller less skip frames, and whatever uses the old identity is at fault. It reports false if the
+// caller less skip frames, and each later use of the old identity is a misuse. It reports false if the
 // reference was freed before.
 func (c *Cycle) Move(id uint32, length, skip int) (uint32, bool) {
 	c.mu.Lock()

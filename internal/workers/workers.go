@@ -50,7 +50,7 @@ type Pool[J Job[J]] struct {
 	mu       sync.Mutex
 	first    J // the queue, linked by behind
 	last     J
-	coming   bool      // a worker has been woken or started and has not called next since
+	coming   bool      // a worker has been woken or started and has not called next yet
 	unsent   *h2.Conn  // where responses are queued that a worker is to send; or nil
 	unsentAt time.Time // since when
 	idle     []*Worker[J]

@@ -23,9 +23,9 @@ func (j *job) Handle(w *Worker[*job]) bool { return j.run(w) }
 
 func (j *job) Exited() { close(j.left) }
 
-// TestIdleWorkersEnd parks workers at different times: each ends when it has had
-// nothing to do for maxIdle, though nothing else happens, and the last to become idle is
-// the first to be used.
+// TestIdleWorkersEnd parks workers at different times: each ends when it has been idle
+// for maxIdle, also if no other call is made, and the last to become idle is the first to
+// be used.
 func TestIdleWorkersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New[*job](3)
@@ -33,7 +33,7 @@ func TestIdleWorkersEnd(t *testing.T) {
 		for range 3 {
 			w := &Worker[*job]{wake: make(chan struct{}, 1)}
 			if !p.park(w) {
-				t.Fatal("not wanted")
+				t.Fatal("an idle worker is not kept")
 			}
 			all = append(all, w)
 			<-time.After(maxIdle / 4)
@@ -110,7 +110,7 @@ func TestQueueIsAlwaysWatched(t *testing.T) {
 	})
 }
 
-// TestBlockedHandlers: every second job blocks, and the others are handled all the same.
+// TestBlockedHandlers: every second job blocks, and the others are handled nevertheless.
 func TestBlockedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New[*job](2)
