@@ -10,7 +10,7 @@ import (
 )
 
 // refusals returns a pool on which slices may be refused, and checks at the end that as many were
-// refused as want says and that nothing is left out.
+// refused as want says and that no buffer is still out.
 func refusals(t *testing.T, want uint64) *tarn.Pool {
 	t.Helper()
 	p, err := tarn.NewPool(tarn.PoolConfig{Check: tarn.CheckAll, Report: func(tarn.Misuse) {}})
@@ -29,7 +29,7 @@ func refusals(t *testing.T, want uint64) *tarn.Pool {
 	return p
 }
 
-// fill writes a pattern over b up to its capacity, and check tells whether it is still there.
+// fill writes a pattern over b up to its capacity, and check reports whether it is still there.
 func fill(b []byte, seed byte) {
 	b = b[:cap(b)]
 	for i := range b {
@@ -130,7 +130,7 @@ func steadyPool(t *testing.T) *tarn.Pool {
 func noAllocs(t *testing.T, f func()) {
 	t.Helper()
 	if raceEnabled {
-		// There sync.Pool drops a quarter of what it is given, at random.
+		// Under the race detector sync.Pool drops a quarter of what it is given, at random.
 		f()
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestArrowAllocate(t *testing.T) {
 	a := Arrow(tarntest.NewPool(t))
-	for range 3 { // the second time out of memory that was used
+	for range 3 { // from the second time on, in memory that was used before
 		for _, n := range []int{0, 1, 63, 64, 100, 4096, 5000, 1 << 20} {
 			b := a.Allocate(n)
 			if b == nil || len(b) != n {

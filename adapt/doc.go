@@ -2,19 +2,20 @@
 // own: grpc-go's mem.BufferPool, net/http/httputil's BufferPool and Arrow's memory.Allocator. Their
 // methods name standard-library types alone, so this package imports none of those libraries.
 //
-// Those interfaces speak of []byte and *[]byte, not of references, so an adapter has to find the
-// tarn.Buffer behind a slice that comes back. It looks the address up among those it has handed out
-// and has not yet got back. What is not among them is refused and counted (tarn.Stats.Refused): a
-// foreign slice, an interior slice, or a slice that was put back before. Nothing foreign is ever
-// pooled, and the caller keeps the memory that was refused.
+// Those interfaces use []byte and *[]byte, not references, so an adapter has to find the tarn.Buffer
+// behind a slice that is put back. It looks the address up among those it has handed out and has not
+// yet got back. Any other slice is refused and counted (tarn.Stats.Refused): a foreign slice, an
+// interior slice, or a slice that was put back before. Foreign memory is never pooled, and the caller
+// keeps the memory that was refused.
 //
 // # Limits
 //
 // An address says nothing about who holds it. A slice that is put back twice is refused the second
 // time, as long as its memory has not been handed out again in between; after that the second Put
-// takes the memory from its new holder. The interfaces leave no room to tell the two apart, but for
-// GRPC on a pool that checks everything (tarn.CheckAll, tarn.CheckGuard), which uses each pointer
-// once. Code that can use tarn.Buffer itself is safe from this: its handles carry a generation.
+// takes the memory from its new holder. The interfaces do not permit an adapter to distinguish the two,
+// except for GRPC on a pool that checks everything (tarn.CheckAll, tarn.CheckGuard), which uses each
+// pointer once. Code that uses tarn.Buffer itself does not have this problem: its handles carry a
+// generation.
 //
 // # What it costs
 //

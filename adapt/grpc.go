@@ -8,8 +8,8 @@ import (
 )
 
 // grpcThreshold is the capacity up to which grpc-go's mem.NewBuffer takes a slice to be unpooled and
-// never gives it back. Slices of this adapter are always above it, or small messages would be lost
-// to the pool one by one.
+// never gives it back. Slices of this adapter are always above it; otherwise no slice of a small
+// message would return to the pool.
 const grpcThreshold = 1 << 10
 
 // GRPCPool is a grpc-go mem.BufferPool whose memory is a tarn.Pool's. It is safe for concurrent use.
@@ -21,7 +21,7 @@ const grpcThreshold = 1 << 10
 // (tarn.Stats.Leaked).
 type GRPCPool struct {
 	pool *tarn.Pool
-	// checked pools have their pointers used once, so that a second Put is refused at any later time.
+	// On checked pools each pointer is used once, so that a second Put is refused at any later time.
 	checked bool
 	idle    sync.Pool // of idle *grpcBuf
 	known   known     // finds the grpcBuf of a pointer

@@ -47,7 +47,7 @@ func TestGRPCRefusesForeign(t *testing.T) {
 	foreign := make([]byte, 4096)
 	g.Put(&foreign)
 	if foreign == nil {
-		t.Error("a slice that was refused was taken all the same")
+		t.Error("a slice that was refused was taken away from the caller")
 	}
 	own := g.Get(4096)
 	same := *own
@@ -98,7 +98,7 @@ func TestGRPCAllocatesNothing(t *testing.T) {
 }
 
 // TestGRPCForgetsWhatIsNeverPutBack: grpc-go drops pointers when a stream is torn down. Neither the
-// memory nor what is known of it may pile up.
+// memory nor the adapter's records of it may accumulate.
 func TestGRPCForgetsWhatIsNeverPutBack(t *testing.T) {
 	p := steadyPool(t)
 	g := GRPC(p)

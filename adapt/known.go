@@ -6,7 +6,7 @@ import (
 	"weak"
 )
 
-// minKnown is the size of a table that has something in it.
+// minKnown is the smallest size of a table that is not empty.
 const minKnown = 64
 
 // known finds the grpcBuf that a pointer handed out by a GRPCPool points into. Each grpcBuf enters it
@@ -38,8 +38,8 @@ func (k *known) find(p *[]byte) *grpcBuf {
 	if e == nil {
 		return nil
 	}
-	// The address is no proof: what was there may have been collected, and p be something newer. The
-	// pointer is.
+	// Equal addresses do not prove it: the grpcBuf may have been collected, and p may point into newer
+	// memory. Equal pointers do.
 	if w := e.w.Value(); w != nil && &w.b == p {
 		return w
 	}

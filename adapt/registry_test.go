@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRegistryAgainstMap does the same to a registry and to a map.
+// TestRegistryAgainstMap does the same operations on a registry and on a map.
 func TestRegistryAgainstMap(t *testing.T) {
 	var r registry[int]
 	model := map[uintptr]int{}
@@ -58,7 +58,7 @@ func TestRegistryWithoutEntries(t *testing.T) {
 	}
 }
 
-// TestRegistryGivesUpBigTables: a burst must not be paid for ever after.
+// TestRegistryGivesUpBigTables: the memory of a large table is given up after a burst.
 func TestRegistryGivesUpBigTables(t *testing.T) {
 	var r registry[int]
 	const n = 1 << 16
@@ -98,7 +98,7 @@ func TestRegistryConcurrently(t *testing.T) {
 func TestFirstByte(t *testing.T) {
 	b := make([]byte, 100)
 	if firstByte(b) != firstByte(b[:0]) || firstByte(b) == 0 {
-		t.Error("the length matters")
+		t.Error("slices of different length with one first byte have different addresses")
 	}
 	if firstByte(b) == firstByte(b[1:]) {
 		t.Error("an interior slice has the address of the whole")

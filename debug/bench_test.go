@@ -7,8 +7,8 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// BenchmarkLook is the cost of one look for the program: querying the pool and computing its classes,
-// rendering the page, and the cached answers to others within half a second.
+// BenchmarkLook is what one request for the page costs the program: querying the pool and computing its
+// classes, rendering the page, and the cached answers to other requests within half a second.
 func BenchmarkLook(b *testing.B) {
 	p, err := tarn.NewPool(tarn.PoolConfig{Name: "bench", Check: tarn.CheckOff})
 	if err != nil {

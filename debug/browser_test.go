@@ -115,7 +115,7 @@ func (v *visitor) key(key string) {
 	}
 }
 
-// content fails the test with whatever the browser complained of.
+// content fails the test with the errors that the browser reported.
 func (v *visitor) content() {
 	v.t.Helper()
 	v.mu.Lock()
@@ -168,7 +168,7 @@ func TestBrowserLive(t *testing.T) {
 	}
 	v.content()
 
-	// When the service goes away the page says so, and keeps what it had.
+	// When the service ends the page says so, and keeps its last figures.
 	v.key("p")
 	v.server.Close()
 	v.until(`document.getElementById("state").textContent == "no answer" && document.querySelectorAll("#memory path").length >= 5`)

@@ -95,7 +95,7 @@ func events(e *endpoint.State) []event {
 	return list
 }
 
-// span writes a duration as people say it, with two or three digits.
+// span writes a duration with a unit that suits its length, and two or three digits.
 func span(d time.Duration) string {
 	switch {
 	case d <= 0:

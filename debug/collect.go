@@ -20,11 +20,12 @@ const (
 	sizingAge = 5 * time.Second        // histogram and recommended ladder
 )
 
-// enough is how many sampled buffers make a better estimate than the histogram does.
+// enough is from how many sampled buffers on they make a better estimate than the histogram.
 const enough = 16
 
-// share bounds what looking may cost: whatever took a time to make is kept for at least share times
-// as long, so that the largest pool with everything watched still gives one part in share to its page.
+// share bounds the cost of the page: a result is kept for at least share times as long as it took to
+// compute, so that at most one part in share of the time goes into it, even for the largest pool with
+// every buffer watched.
 const share = 20
 
 // Watcher takes Snapshots of a Source's pools, but asks the pools at most twice a second and solves the
@@ -39,7 +40,7 @@ type Watcher struct {
 	pools map[*tarn.Pool]*watched
 	names map[endpoint.Source]string // of endpoints
 	last  *Snapshot
-	until time.Time // last is good so long
+	until time.Time // last is served until then
 }
 
 // watched is a pool and what was made of its histogram last.
@@ -48,7 +49,7 @@ type watched struct {
 	name      string
 	histogram *sizing.Histogram
 	sizing    *Sizing
-	until     time.Time // they are good so long
+	until     time.Time // they are served until then
 }
 
 // NewWatcher returns a Watcher of source's pools.
@@ -56,7 +57,7 @@ func NewWatcher(source Source) *Watcher {
 	return &Watcher{program: program(), started: time.Now(), source: source, pools: map[*tarn.Pool]*watched{}}
 }
 
-// present returns what is known of the source's pools, in its order. It names new pools: those without
+// present returns the records of the source's pools, in its order. It names new pools: those without
 // a name by their position, those with a name taken by another by a number after it, so that a name
 // picks one pool on the page and in metrics and a pool keeps its name while it is there.
 func (c *Watcher) present() []*watched {

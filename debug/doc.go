@@ -1,5 +1,4 @@
-// Package debug serves a page on which a person sees what a program's pools do, in the manner of
-// /debug/pprof:
+// Package debug serves a page that shows what a program's pools do, as /debug/pprof does for profiles:
 //
 //	http.Handle("/debug/tarn/", debug.Handler(pool))
 //
@@ -8,14 +7,14 @@
 // would waste least, ready to paste; and, while checks are on, who holds the buffers that are out. The
 // same figures are served as JSON (?format=json) and as Prometheus text (?format=prometheus). The
 // sub-packages prom, otel and vars publish them to a Prometheus registry, an OpenTelemetry meter and
-// expvar, so that nobody imports what they do not use.
+// expvar, so that a program imports only what it uses.
 //
-// The page is complete in itself: nothing is fetched from anywhere but the handler, and its content
-// security policy forbids it. It works without JavaScript, as tables and still charts. It only reads:
-// there is no request that changes a pool. Like /debug/pprof it tells much about the program, sizes
-// and stacks, so mount it where only those who run the program can reach it.
+// The page fetches nothing from anywhere but the handler; its content security policy forbids it. It
+// works without JavaScript, as tables and still charts. It only reads: there is no request that changes
+// a pool. Like /debug/pprof it shows sizes and stacks of the program, so mount it where only those who
+// run the program can reach it.
 //
 // The cost of the page does not depend on how often it is opened: pools are asked at most twice a
-// second and the ladder is solved at most every five seconds for all who look, everything kept is of
-// bounded size, and answers are made in memory before a byte is sent, so a slow reader holds nothing up.
+// second and the ladder is solved at most every five seconds for all clients, everything kept is of
+// bounded size, and answers are made in memory before a byte is sent, so a slow client delays no other.
 package debug

@@ -13,7 +13,7 @@ import (
 // maxGroups bounds the groups of a snapshot.
 const maxGroups = 64
 
-// stackDepth is how many frames of a stack tell groups apart and are shown.
+// stackDepth is how many frames of a stack are compared and shown.
 const stackDepth = 32
 
 // stackKey identifies an acquisition stack.
@@ -112,7 +112,7 @@ func callers(key stackKey) []Caller {
 	}
 }
 
-// poolMethod tells whether a function is a method of package tarn's own types.
+// poolMethod reports whether a function is a method of package tarn's own types.
 func poolMethod(name string) bool {
 	method, ok := strings.CutPrefix(name, "github.com/tarn-go/tarn.")
 	return ok && (strings.HasPrefix(method, "(") || strings.HasPrefix(method, "Buffer."))

@@ -199,7 +199,7 @@ func TestOutstandingGroups(t *testing.T) {
 	}
 }
 
-// TestRecommendationHolds: what the page proposes is taken by the pool, and the waste falls as it said.
+// TestRecommendationHolds: the pool accepts the classes that the page proposes, and the waste falls to what it says.
 func TestRecommendationHolds(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{})
 	before := Take(pool.Pool).Pools[0].Sizing
@@ -230,7 +230,7 @@ func TestPinnedUnseen(t *testing.T) {
 	}
 }
 
-// TestCache: many who look at once, and often, see one snapshot made for all of them.
+// TestCache: many requests at once get one snapshot made for all of them.
 func TestCache(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{})
 	synctest.Test(t, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestCache(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				if c.Snapshot() != first {
-					t.Error("a second snapshot at once")
+					t.Error("a second snapshot was made within half a second")
 				}
 			})
 		}
@@ -248,7 +248,7 @@ func TestCache(t *testing.T) {
 		<-time.After(statsAge)
 		second := c.Snapshot()
 		if second == first {
-			t.Error("the snapshot never grows old")
+			t.Error("no new snapshot was made when the first had expired")
 		}
 		if second.Pools[0].Sizing != first.Pools[0].Sizing {
 			t.Error("the ladder was solved again at once")

@@ -17,7 +17,7 @@ const (
 	enoughGets = 10000 // before the hit rate and the waste count
 )
 
-// level says how bad trouble is; it is the class that the style sheet has for it.
+// level is the severity of a trouble; it is also its class in the style sheet.
 type level string
 
 const (

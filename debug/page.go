@@ -110,7 +110,7 @@ func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// liveOf is what the script starts from: the live form of s and the pool that is shown, "" for all.
+// liveOf is the initial data of the script: the live form of s and the pool that is shown, "" for all.
 func liveOf(s *Snapshot, pool string) (template.JS, error) {
 	first, err := json.Marshal(struct {
 		*Snapshot
@@ -119,7 +119,7 @@ func liveOf(s *Snapshot, pool string) (template.JS, error) {
 	return template.JS(first), err
 }
 
-// draw makes the still figures. Both ladders share one axis, so that the waste falls before the eye.
+// draw makes the still figures. Both ladders share one axis, so that their waste can be compared.
 func draw(h sizing.Histogram, s *Sizing) figures {
 	one := func(ladder []int, f plot.Frame, label string) template.HTML {
 		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, s.Ladder, f))
@@ -183,7 +183,7 @@ func (g Group) Title() string {
 	return path.Base(g.Stack[0].Func)
 }
 
-// OldestText is the age of the oldest buffer, rounded as people say it.
+// OldestText is the age of the oldest buffer, rounded for reading.
 func (g Group) OldestText() string {
 	d := time.Duration(g.Oldest * float64(time.Second))
 	switch {

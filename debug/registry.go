@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
-// Source is a set of pools that may change between two looks. A *Registry is one. Pools is called from
+// Source is a set of pools that may change at any time. A *Registry is one. Pools is called from
 // several goroutines at once and returns a slice that the caller may keep; nil pools are left out.
 //
 // A Source that has a method Endpoints() []endpoint.Source as well, which a *Registry has, also shows

@@ -112,7 +112,7 @@ type Caller struct {
 	Line int    `json:"line"`
 }
 
-// fromStats fills in what Stats tells.
+// fromStats fills in the fields that come from Stats.
 func fromStats(s tarn.Stats) Pool {
 	p := Pool{
 		stats: s,

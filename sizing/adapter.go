@@ -11,16 +11,17 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// AdapterConfig says how an [Adapter] follows its pool. The zero value is a careful one.
+// AdapterConfig says how an [Adapter] follows its pool. The zero value takes the defaults, which move
+// seldom.
 type AdapterConfig struct {
 	// Every is how often the adapter looks. 0: a minute.
 	Every time.Duration
 	// Classes is the number of classes of the ladders it moves to. 0: as many as the pool has when the
 	// adapter starts, at most 128.
 	Classes int
-	// MinGets is how many gets must have been recorded since the last look to be worth a thought; a
-	// look at fewer changes nothing, and they count at the next. A pool looks at one get in some
-	// hundreds, so small numbers are noise. 0: 100,000.
+	// MinGets is how many gets must have been recorded since the last look for the ladder to be
+	// reconsidered; a look at fewer changes nothing, and they count at the next. A pool samples one get
+	// in some hundreds, so small numbers are noise. 0: 100,000.
 	MinGets uint64
 	// Gain is how much less of what the pool hands out a new ladder must waste, as a share of all the
 	// bytes handed out, to be moved to. 0: 0.02.
@@ -38,9 +39,10 @@ type Move struct {
 	Rest     int     // looks until another move is possible
 }
 
-// Adapter moves a pool's ladder to the best one for what the pool recorded lately. It never thrashes:
-// a move takes a lasting gain, and each move doubles the rest until the next, up to 128 looks, as long
-// as moves keep coming; only a workload that is steady for sixteen rests makes it quicker again. Get and Free run on without a lock or an allocation more while it moves.
+// Adapter moves a pool's ladder to the best one for what the pool recorded lately. It does not move back
+// and forth: a move takes a lasting gain, and each move doubles the pause until the next, up to 128 looks,
+// as long as moves keep coming; only a workload that is steady for sixteen pauses makes the pause shorter
+// again. Get and Free run on without a further lock or allocation while it moves.
 //
 // What it recorded fades: each look counts half as much as the next, so a workload that alternates
 // faster than it looks is seen as one mixed workload.
@@ -82,8 +84,8 @@ const (
 )
 
 // Adapt starts an Adapter on p, which must record (PoolConfig.Record). It runs until [Adapter.Stop],
-// [Adapter.Static] or the end of ctx, on one goroutine. An error matches ErrOptions; the caller is at
-// fault. Two adapters on one pool would work against each other: start one.
+// [Adapter.Static] or the end of ctx, on one goroutine. An error matches ErrOptions and says that the
+// configuration is invalid. Two adapters on one pool would work against each other: start one.
 func Adapt(ctx context.Context, p *tarn.Pool, c AdapterConfig) (*Adapter, error) {
 	a, err := newAdapter(p, c)
 	if err != nil {
@@ -145,8 +147,8 @@ func (a *Adapter) Stop() {
 	<-a.done
 }
 
-// Static is the switch back: it ends the adapter as [Adapter.Stop] does and gives the pool the ladder
-// it had when the adapter started.
+// Static ends the adapter as [Adapter.Stop] does and gives the pool the ladder that it had when the
+// adapter started.
 func (a *Adapter) Static() error {
 	a.Stop()
 	return a.pool.SetClasses(a.static)

@@ -79,7 +79,7 @@ func TestAdapterHysteresis(t *testing.T) {
 	l = newLedger(1024, 2048, 4096)
 	a = mustAdapt(t, l, AdapterConfig{})
 	for range 50 {
-		l.ask(1100, 5000) // too few to be worth a thought each time, but they add up
+		l.ask(1100, 5000) // fewer than MinGets each time, but they add up
 		a.look()
 	}
 	if a.Moves() != 0 {
@@ -118,7 +118,7 @@ func TestAdapterIgnoresNoise(t *testing.T) {
 	}
 }
 
-// TestAdapterNeverThrashes: whatever the rhythm of an alternating workload, the moves become rare.
+// TestAdapterNeverThrashes: whatever the period of an alternating workload, the moves become rare.
 func TestAdapterNeverThrashes(t *testing.T) {
 	for _, period := range []int{1, 2, 3, 5, 8, 13, 40} {
 		l := newLedger(1024, 2048, 4096, 8192)
@@ -138,8 +138,8 @@ func TestAdapterNeverThrashes(t *testing.T) {
 	}
 }
 
-// TestAdapterConverges: a pool under two workloads in turn, on a clock that is not real. Within a few
-// looks of each shift the waste is what the best ladder leaves.
+// TestAdapterConverges: a pool under two workloads in turn, in fake time. Within a few looks after each
+// change the waste is that of the best ladder.
 func TestAdapterConverges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		static := []int{1 << 10, 4 << 10, 16 << 10, 64 << 10}
@@ -182,7 +182,8 @@ func TestAdapterConverges(t *testing.T) {
 	})
 }
 
-// TestMoveUnderLoad: while the ladder moves back and forth, buffers come and go, whole and at home.
+// TestMoveUnderLoad: while the ladder moves back and forth, no buffer is overwritten and all return to the
+// pool.
 func TestMoveUnderLoad(t *testing.T) {
 	p, err := tarn.NewPool(tarn.PoolConfig{Classes: []int{1024, 4096}, Check: tarn.CheckOff})
 	if err != nil {
@@ -196,7 +197,7 @@ func TestMoveUnderLoad(t *testing.T) {
 				b := p.Get(500 + i%4000)
 				b.Bytes()[0], b.Bytes()[b.Len()-1] = worker, worker
 				if b.Bytes()[0] != worker || b.Bytes()[b.Len()-1] != worker {
-					t.Error("someone else wrote into a buffer")
+					t.Error("a buffer was overwritten by another goroutine")
 				}
 				b.Free()
 			}
@@ -214,10 +215,11 @@ func TestMoveUnderLoad(t *testing.T) {
 	}
 }
 
-// TestMoveAllocates: once buffers of the new ladder are home, gets allocate nothing, as before the move.
+// TestMoveAllocates: once buffers of the new ladder are back in the pool, gets allocate nothing, as before
+// the move.
 func TestMoveAllocates(t *testing.T) {
 	if raceEnabled {
-		return // under the race detector sync.Pool drops one in four on purpose
+		return // under the race detector sync.Pool drops one in four at random
 	}
 	p, err := tarn.NewPool(tarn.PoolConfig{Classes: []int{1024, 4096}, Check: tarn.CheckOff})
 	if err != nil {

@@ -7,7 +7,7 @@ type Advice struct {
 	Best   Usage   // the ladder proposed
 	Ladder []int   // the ladder proposed, rising; the ladder in force where that is as good
 	Keep   bool    // the ladder in force is good: it wastes little, or another would not waste less
-	Knee   int     // the number of classes beyond which another buys little
+	Knee   int     // the number of classes beyond which another saves little
 	Curve  []Point // least waste for each number of classes
 	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
 }
@@ -68,7 +68,7 @@ func keep(a Advice, k, present int) bool {
 	}
 }
 
-// little is how much waste is not worth a thought.
+// little is the share of waste up to which a ladder is kept.
 func little(waste, requested uint64) bool { return waste <= requested/20 }
 
 // choose picks the number of classes.
@@ -108,8 +108,8 @@ func cover(h Histogram) int {
 	return max(top, sizes[0].Size)
 }
 
-// saved scales the peak by how much less the proposed ladder hands out for the same requests. Requests
-// only one of the ladders pools would blur the comparison, so it is made of shares, not of sums.
+// saved scales the peak by how much less the proposed ladder hands out for the same requests. Some
+// requests are pooled by one of the ladders only, so shares are compared, not sums.
 func saved(a Advice, peak int64) int64 {
 	if a.Now.Slab == 0 || a.Best.Slab == 0 {
 		return 0

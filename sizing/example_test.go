@@ -30,7 +30,7 @@ func Example() {
 	// Classes: []int{900, 16424},
 }
 
-// Fewer classes find an idle slab more often; a replay tells what that is worth.
+// Fewer classes find an idle slab more often; a replay shows the effect.
 func ExampleSimulate() {
 	trace := sizing.Trace{Events: []sizing.Event{
 		{Op: sizing.OpGet, Arg: 1000},

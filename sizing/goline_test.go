@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestGoLine: what is pasted is Go that gofmt leaves alone.
+// TestGoLine: the line is Go that gofmt does not change.
 func TestGoLine(t *testing.T) {
 	if got, want := GoLine([]int{64, 1024, 4096, 16<<10 + 9, 3 << 20}), "Classes: []int{64, 1024, 4096, 16393, 3145728},"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -19,7 +19,7 @@ var (
 	ErrMalformed = errors.New("sizing: malformed input")
 	// ErrTooLarge: the input passes a bound of this package ([MaxSize], [MaxSizes], [MaxClasses]).
 	ErrTooLarge = errors.New("sizing: input too large")
-	// ErrOptions: the options contradict themselves, or ask for what cannot be.
+	// ErrOptions: the options contradict each other, or cannot be met.
 	ErrOptions = errors.New("sizing: impossible options")
 )
 
@@ -113,8 +113,8 @@ func checkLadder(classes []int) error {
 }
 
 // Since returns what was recorded in now and not yet in before: two snapshots of the same pool, whose
-// counts only grow. Name, Peak and Classes are now's. A count that fell (another pool, a restart) makes
-// before worthless, and now is returned whole.
+// counts only grow. Name, Peak and Classes are now's. If a count fell (another pool, a restart), before
+// is ignored and all of now is returned.
 func Since(now, before Histogram) Histogram {
 	old := make(map[int]SizeCount, len(before.Sizes))
 	for _, s := range before.Sizes {

@@ -52,7 +52,7 @@ func TestSince(t *testing.T) {
 		t.Errorf("got %+v, want %v", got, want)
 	}
 	if got := Since(before, now); !reflect.DeepEqual(got, before) {
-		t.Errorf("counts that fell: got %+v, want the newer whole", got)
+		t.Errorf("counts that fell: got %+v, want all of the newer", got)
 	}
 	if got := Since(Histogram{}, before); len(got.Sizes) != 0 {
 		t.Errorf("a restart without requests: got %+v", got)
@@ -90,7 +90,7 @@ func FuzzParse(f *testing.F) {
 					return
 				}
 			}
-			t.Fatalf("an error of no type: %v", err)
+			t.Fatalf("an error that matches none of the package's: %v", err)
 		}
 		ladder, err := Solve(h, 4)
 		if err != nil {

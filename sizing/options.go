@@ -24,7 +24,7 @@ type Options struct {
 	Forced []int
 }
 
-// check refuses what contradicts itself.
+// check says which options contradict each other or cannot be met.
 func (o Options) check(k int) error {
 	switch {
 	case k < 1:

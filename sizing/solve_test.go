@@ -31,7 +31,7 @@ func TestSolveSmall(t *testing.T) {
 		{3, Options{Forced: []int{512, 512}}, []int{512, 1000, 5000}},
 		{3, Options{Forced: []int{8192}}, []int{100, 1000, 8192}},
 		{2, Options{Forced: []int{95, 8192}}, []int{95, 8192}},
-		{3, Options{MaxClass: 100, Forced: []int{6000}}, nil}, // nil: whatever trying them all finds,
+		{3, Options{MaxClass: 100, Forced: []int{6000}}, nil}, // nil: what brute force finds,
 	} {
 		got, err := SolveOptions(h, tc.k, tc.o)
 		if err != nil {
@@ -250,7 +250,7 @@ func TestSolveHugeCounts(t *testing.T) {
 	}
 }
 
-// TestSolveLarge holds the bound of the package's promise with room to spare for a busy machine.
+// TestSolveLarge checks the time that the package documents for a large histogram, with a margin for a busy machine.
 func TestSolveLarge(t *testing.T) {
 	sizes := 1 << 16
 	if raceEnabled {

@@ -14,7 +14,7 @@ type Histogram = tarn.Histogram
 // bucket below, and how many bytes they asked for together.
 type SizeCount = tarn.SizeCount
 
-// newSizeCount leaves Bytes out where they say nothing that Count and Size do not.
+// newSizeCount leaves Bytes out where they are not below Count times Size.
 func newSizeCount(size int, count, bytes uint64) SizeCount {
 	if most := mulSat(count, uint64(size)); bytes >= most {
 		bytes = 0

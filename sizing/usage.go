@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Usage is what a ladder makes of a histogram. Byte totals count every recorded request once and
-// stop at the largest uint64 rather than wrapping round.
+// Usage is the result of serving a histogram's requests with a ladder. Byte totals count every recorded
+// request once and stop at the largest uint64 rather than wrapping round.
 type Usage struct {
 	Gets      uint64 // requests recorded
 	Requested uint64 // bytes asked for, oversize requests left out
@@ -26,7 +26,7 @@ func (u Usage) Share() float64 {
 	return float64(u.Waste()) / float64(u.Slab)
 }
 
-// Measure says what ladder makes of h. The ladder must rise; an empty one makes every request
+// Measure computes the Usage of ladder for h. The ladder must rise; an empty one makes every request
 // oversize. Errors are those of [Check], and ErrMalformed for a ladder that does not rise.
 func Measure(h Histogram, ladder []int) (Usage, error) {
 	if err := Check(h); err != nil {
@@ -49,8 +49,8 @@ func Measure(h Histogram, ladder []int) (Usage, error) {
 	return u, nil
 }
 
-// addSat and mulSat stop at the top: a service that ran for years must not read as one that wastes
-// nothing.
+// addSat and mulSat stop at the largest value: the totals of a service that ran for years must not wrap
+// to small ones.
 func addSat(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	if carry != 0 {

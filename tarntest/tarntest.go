@@ -90,7 +90,7 @@ type reports struct {
 
 func (r *reports) add(m tarn.Misuse) {
 	if m.Kind == tarn.Unguarded {
-		return // the test is checked less closely, which is no fault of it
+		return // the slab is checked without page protection, which is not a failure of the test
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

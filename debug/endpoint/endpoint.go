@@ -1,6 +1,6 @@
-// Package endpoint is what the debug page knows of a server or a client: its connections, its calls, and
-// what ended them. Packages rpc and h2http fill it in, package debug shows it; so neither imports the
-// other. It imports the standard library alone.
+// Package endpoint has the types in which a server or a client reports its state to the debug page: its
+// connections, its calls, and what ended them. Packages rpc and h2http fill them in, package debug shows
+// them; so neither imports the other. It imports the standard library alone.
 package endpoint
 
 import "time"

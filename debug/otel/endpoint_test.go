@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
-// floatMeter knows the names of the instruments that need not be whole.
+// floatMeter records the names of the instruments with floating-point values.
 type floatMeter struct {
 	meter
 }
@@ -58,7 +58,7 @@ func (o floats) ObserveFloat64(i metric.Float64Observable, v float64, options ..
 	o.values[key] = v
 }
 
-// stub is a server with one of everything.
+// stub is a server with one value of each kind.
 type stub struct{ name string }
 
 func (s stub) Endpoint() endpoint.State {

@@ -88,7 +88,7 @@ func instrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) 
 	return meter.Int64ObservableUpDownCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
 }
 
-// floatInstrument makes a counter or a gauge of values that need not be whole.
+// floatInstrument makes a counter or a gauge of floating-point values.
 func floatInstrument(meter metric.Meter, name, help, unit string, kind metrics.Kind) (metric.Float64Observable, error) {
 	if kind == metrics.Counter {
 		return meter.Float64ObservableCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
@@ -96,8 +96,8 @@ func floatInstrument(meter metric.Meter, name, help, unit string, kind metrics.K
 	return meter.Float64ObservableUpDownCounter(Name(name), metric.WithDescription(help), metric.WithUnit(unit))
 }
 
-// Name turns a Prometheus name into that of the OpenTelemetry instrument: units and the ending of
-// counters, which OpenTelemetry keeps apart, go.
+// Name turns a Prometheus name into that of the OpenTelemetry instrument, without the unit and the
+// ending of counters, which OpenTelemetry states separately.
 func Name(prometheus string) string {
 	name := strings.NewReplacer("tarn_pool_", "tarn.pool.", "tarn_endpoint_", "tarn.endpoint.").Replace(prometheus)
 	// What is left of tarn_endpoint_call_seconds_total differs from tarn_endpoint_calls_total.

@@ -19,7 +19,7 @@ type meter struct {
 	callback metric.Callback
 }
 
-// counter and gauge are instruments that know their name.
+// counter and gauge are instruments with their name.
 type counter struct {
 	noop.Int64ObservableCounter
 	name string
@@ -91,7 +91,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: got %d, %v; want %d", key, got, ok, want)
 		}
 	}
-	// What is unseen is an estimate from requests recorded at random: how many of these 101 were, chance decides.
+	// Unseen bytes are estimated from requests sampled at random, so the figure varies from run to run.
 	if got, ok := o.values["tarn.pool.pinned_unseen one"]; !ok || got < 0 || got > 4096 {
 		t.Errorf("unseen bytes: got %d, %v; want at most those of the slab in use", got, ok)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
-// stub is a server with one of everything.
+// stub is a server with one value of each kind.
 type stub struct{ name string }
 
 func (s stub) Endpoint() endpoint.State {

@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// runs numbers the runs of TestPublish: with -count there are several, and what is published stays.
+// runs numbers the runs of TestPublish: with -count there are several, and expvar cannot unpublish.
 var runs atomic.Int32
 
 func TestPublish(t *testing.T) {

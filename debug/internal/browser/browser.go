@@ -78,7 +78,7 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	// Its helper processes write to inherited pipes; waiting for the pipes' end waits for the helpers too, so
 	// that the profile does not change after Close has returned.
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = discard{}, discard{}, 10*time.Second
-	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as the pipe wants them
+	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as --remote-debugging-pipe requires
 	b := &Browser{cmd: cmd, out: out, waiting: map[int]chan reply{}, onEvent: onEvent}
 	err = cmd.Start()
 	toBrowser.Close()
@@ -98,7 +98,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// attach opens a page and listens to it.
+// attach opens a page and subscribes to its events.
 func (b *Browser) attach(ctx context.Context) error {
 	var target struct{ TargetID string }
 	if err := b.Call(ctx, "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
@@ -117,7 +117,7 @@ func (b *Browser) attach(ctx context.Context) error {
 	return nil
 }
 
-// Close asks the browser to end and waits until it has, or kills it when it does not listen.
+// Close asks the browser to end and waits until it has, or kills it when it does not respond.
 func (b *Browser) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -125,7 +125,7 @@ func (b *Browser) Close() error {
 	if b.Call(ctx, "Browser.close", nil, nil) != nil {
 		b.cmd.Process.Kill()
 	}
-	b.cmd.Wait() // it was asked to end: its status means nothing
+	b.cmd.Wait() // it was asked to end, so its exit status is not an error
 	return b.out.Close()
 }
 
@@ -212,7 +212,7 @@ func (b *Browser) Call(ctx context.Context, method string, params, result any) e
 	}
 }
 
-// ErrNavigated: the page went away while it was asked.
+// ErrNavigated: the page navigated while a command was under way.
 var ErrNavigated = errors.New("browser: the page navigated")
 
 // Eval runs an expression in the page, waiting for it if it is a promise, and decodes its value.

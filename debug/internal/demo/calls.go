@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
-// shop is a made-up gRPC server whose load rises and falls.
+// shop is an invented gRPC server whose load rises and falls.
 type shop struct {
 	mu    sync.Mutex
 	start time.Time

@@ -1,4 +1,4 @@
-// Command demo runs two pools under made-up traffic and serves their page, with a made-up server, to look at:
+// Command demo runs two pools under generated traffic and serves their page, with an invented server:
 //
 //	go run ./debug/internal/demo -addr 127.0.0.1:8080
 //

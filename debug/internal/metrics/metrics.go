@@ -76,6 +76,6 @@ func Label(size int) string {
 	return strconv.Itoa(size)
 }
 
-// Used tells whether a class is worth publishing: the default ladder has a hundred classes, of which
-// most programs use a few.
+// Used reports whether a class was used and is published: the default ladder has a hundred classes, of
+// which most programs use a few.
 func Used(c tarn.ClassStats) bool { return c.Gets > 0 }
