@@ -25,7 +25,7 @@ func cycle(t *testing.T, p *tarn.Pool) {
 	t.Fatal("the pool does not count collections")
 }
 
-// apart is how many idle slabs may be out of reach: one for each processor, which keeps it to itself.
+// apart is how many idle slabs another processor cannot get: each processor keeps one for itself.
 var apart = uint64(runtime.GOMAXPROCS(0))
 
 // burst takes n buffers of 32 KiB and gives them back, and returns how many were allocated.
@@ -41,7 +41,7 @@ func burst(p *tarn.Pool, n int) (misses uint64) {
 	return p.Stats().Misses - before
 }
 
-// What a burst used is there for the next one within three collections, and gone not long after.
+// The slabs of a burst are reused by the next one within three collections, and are given up soon after.
 func TestBurstsWithinThreeCollectionsAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector drops items of every sync.Pool at random: only that nothing breaks is tested")

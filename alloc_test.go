@@ -7,13 +7,13 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// What the fast path promises: no allocation in steady state, with counters, recording and stale
+// The fast path allocates nothing in steady state, with counters, recording and stale
 // checks on.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector drops items of every sync.Pool at random: only that nothing breaks is tested")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty pools, whose allocations are not to be counted
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
 	budgeted := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Budget: 1 << 20, Zero: tarn.ZeroOnGet})
 	arena := tarn.NewArena(p, 64<<10)

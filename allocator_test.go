@@ -101,7 +101,7 @@ func testLengths(t *testing.T, a allocatorCase) {
 	}
 }
 
-// fillWith writes a pattern that tells buffers apart.
+// fillWith writes a pattern by which buffers are distinguished.
 func fillWith(p []byte, v int) {
 	for i := range p {
 		p[i] = byte(v + i*7)
@@ -117,7 +117,7 @@ func filledWith(p []byte, v int) bool {
 	return true
 }
 
-// testApart wants buffers that are out at once not to overlap.
+// testApart checks that buffers in use at the same time do not overlap.
 func testApart(t *testing.T, a allocatorCase) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var out []tarn.Buffer
@@ -171,7 +171,7 @@ func testViews(t *testing.T, a allocatorCase) {
 			func() { whole.GrowTail(-1) }, func() { whole.GrowHead(-1) },
 		} {
 			if caught(f) == nil {
-				t.Error("a bound was not checked")
+				t.Error("a length out of bounds did not panic")
 			}
 		}
 		whole.Free()
@@ -208,7 +208,7 @@ func testCopies(t *testing.T, a allocatorCase) {
 	fillWith(b.Bytes(), 9)
 	clone := b.Clone()
 	if !clone.Unique() || !filledWith(clone.Bytes(), 9) || &clone.Bytes()[0] == &b.Bytes()[0] {
-		t.Error("Clone is no copy")
+		t.Error("Clone is not a separate copy of the bytes")
 	}
 	clone.Free()
 	if got := b.AppendTo([]byte("x")); got[0] != 'x' || !filledWith(got[1:], 9) {
@@ -221,7 +221,7 @@ func testCopies(t *testing.T, a allocatorCase) {
 	b.Free()
 }
 
-// testStale wants each use of a freed buffer to panic with a *Misuse.
+// testStale checks that each use of a freed buffer panics with a *Misuse.
 func testStale(t *testing.T, a allocatorCase) {
 	b := a.Get(2000)
 	b.Free()

@@ -14,15 +14,15 @@ const MaxChunk = slab.MaxChunk
 // last Buffer cut from it is freed, so keep Buffers of similar lifetimes in one arena.
 //
 // The bytes of a Buffer from an arena are its caller's to write until shared by Ref, Slice or
-// Split. Unique, which speaks of the whole slab, reports false while it has neighbours, and there
-// is no room to grow into.
+// Split. Unique, which is about the whole slab, reports false while other Buffers are cut from it, and
+// there is no room to grow into.
 type Arena struct{ arena slab.Arena }
 
 // NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
 // MaxChunk, otherwise the nearest of these. Buffers longer than a sixteenth of it come from the pool, except
 // that those of up to 4 KiB are cut if a chunk gives four.
 // It holds a chunk for each of its shards that was used, at most 64, until Free: goroutines are
-// spread over eight or more shards for each processor, as two at one chunk slow each other down.
+// spread over eight or more shards for each processor, as two that use one chunk slow each other down.
 func NewArena(p *Pool, chunk int) *Arena {
 	a := new(Arena)
 	a.arena.Init(&p.depot, min(max(chunk, slab.MinChunk), MaxChunk))

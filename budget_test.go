@@ -22,7 +22,7 @@ func TestAcquireWithoutBudget(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if b, err := p.Acquire(ctx, 100); !errors.Is(err, context.Canceled) || !b.IsZero() {
-		t.Errorf("Acquire with a dead context = %v, %v", b, err)
+		t.Errorf("Acquire with a context that has ended = %v, %v", b, err)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestAcquireBeyondTheWholeBudget(t *testing.T) {
 	}
 }
 
-// Those who wait are served in the order they came, a large one not starved by small ones.
+// Acquires that wait are served in the order in which they came; small ones do not starve a large one.
 func TestAcquireIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, tarn.PoolConfig{Budget: 1024, Classes: []int{256, 1024}})
@@ -53,7 +53,7 @@ func TestAcquireIsFair(t *testing.T) {
 				order <- i
 				b.Free()
 			}()
-			synctest.Wait() // it is in the queue, or served out of turn
+			synctest.Wait() // it is in the queue, or was served out of order
 		}
 		if got := p.Stats().Waiting; got != 3 {
 			t.Errorf("%d wait; small ones overtook the large one", got)
@@ -95,7 +95,7 @@ func TestAcquireHonoursItsContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !b.IsZero() || time.Since(start) != time.Second {
 			t.Errorf("Acquire = %v, %v after %v", b, err, time.Since(start))
 		}
-		(<-served).Free() // who gives up lets those behind through
+		(<-served).Free() // an Acquire that gives up does not hold back those behind it
 		held.Free()
 	})
 }
@@ -157,7 +157,7 @@ func TestWatermarks(t *testing.T) {
 	step := func(want ...tarn.Watermark) {
 		t.Helper()
 		if len(told) != len(want) {
-			t.Fatalf("told %v, want %v", told, want)
+			t.Fatalf("OnWatermark was called with %v, want %v", told, want)
 		}
 	}
 	for range 2 {

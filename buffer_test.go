@@ -28,7 +28,7 @@ func TestSplitSendsEverythingHome(t *testing.T) {
 	tail.Free()
 	head.Free()
 	if p.Stats().InUseBuffers != 1 {
-		t.Error("the slab went home before its last reference")
+		t.Error("the slab returned to its pool before its last reference was freed")
 	}
 	end.Free()
 	if st := p.Stats(); st.InUseBuffers != 0 || st.InUse != 0 {
@@ -142,7 +142,7 @@ func TestCopies(t *testing.T) {
 	}
 	c.Free()
 	if z := (tarn.Buffer{}).Clone(); !z.IsZero() {
-		t.Error("a clone of nothing is something")
+		t.Error("a clone of the zero Buffer is not the zero Buffer")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestFreeingOneOfManyTwice(t *testing.T) {
 	first.Free() // out of order
 	misuse("the second Free of Get's reference", first.Free)
 	one.Free()
-	one.Free() // the count cannot tell
+	one.Free() // the count does not show that it was freed before
 	misuse("the use of a robbed reference", func() { two.Bytes() })
 
 	first = p.Get(100)
@@ -267,7 +267,7 @@ func TestFreeingOneOfManyTwice(t *testing.T) {
 	one.Free()
 	misuse("the second Free of a Buffer of an arena", one.Free)
 	two.Free()
-	if st := p.Stats(); st.InUseBuffers > 2 { // the robbed slab and the arena's chunk
+	if st := p.Stats(); st.InUseBuffers > 2 { // the slab with one reference too few and the arena's chunk
 		t.Errorf("%d slabs in use", st.InUseBuffers)
 	}
 }

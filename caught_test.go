@@ -38,7 +38,7 @@ func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int
 		}
 		var freed []tarn.Buffer
 		for range 1 + r.IntN(len(live)-1) {
-			i := len(live) - 1 // as calls within calls do
+			i := len(live) - 1 // as nested calls do
 			if order == anyOrder {
 				i = r.IntN(len(live))
 			}
@@ -51,7 +51,7 @@ func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int
 		if caught(use) != nil {
 			found++
 		}
-		for _, b := range live { // some are robbed of their weight now
+		for _, b := range live { // a wrong use may have taken away the weight of some
 			caught(b.Free)
 		}
 	}

@@ -7,18 +7,18 @@ import (
 )
 
 // ErrShort is returned when a Chain has fewer bytes than were asked for; then nothing was consumed.
-// It matches io.ErrUnexpectedEOF, too. Mostly it says that more is to be received first.
+// It matches io.ErrUnexpectedEOF, too. Usually it means that more bytes must be received first.
 var ErrShort = fmt.Errorf("tarn: fewer bytes in the chain than asked for: %w", io.ErrUnexpectedEOF)
 
 // ErrCount is returned by ReadFrom and WriteTo when the reader or writer claims an impossible
-// number of bytes, negative or more than it was given. That reader or writer is at fault.
+// number of bytes, negative or more than it was given. That reader or writer is faulty.
 var ErrCount = errors.New("tarn: a Read or Write reported an impossible count")
 
 // Chain is a rope of Buffers: bytes in a row, whose memory lies in pieces. Appending, cutting and
 // peeking move references and copy no bytes, whatever the lengths, but for small pieces that keep
 // much larger slabs (see below). The zero Chain is empty and ready. It is not safe for concurrent
-// use. A Chain owns what it holds (rule 1): copy the struct only to move it, and forget the
-// original then.
+// use. A Chain owns what it holds (rule 1): copy the struct only to move it, and do not use
+// the original then.
 //
 // # Memory bound
 //
@@ -35,8 +35,8 @@ var ErrCount = errors.New("tarn: a Read or Write reported an impossible count")
 type Chain struct {
 	inline  [inlineSegments]Buffer // the segments, unless spilled
 	room    Buffer                 // free memory of the chain alone, that bytes are copied or read into
-	rope    *rope                  // the segments when spilled, otherwise nil or for the next time
-	pool    *Pool                  // where memory comes from; nil: from where the segments do
+	rope    *rope                  // the segments when spilled, otherwise nil or kept for reuse
+	pool    *Pool                  // where memory comes from; nil: the pool of the segments
 	bytes   int
 	n       int32 // segments
 	spilled bool  // the segments are in the rope

@@ -25,7 +25,7 @@ func TestChainAllocations(t *testing.T) {
 			c.Append(p.Get(500))
 		}
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what others' pools do at a collection is not counted
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would empty pools, whose allocations are not to be counted
 	for _, tt := range []struct {
 		name string
 		f    func()

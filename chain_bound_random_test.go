@@ -9,7 +9,7 @@ import (
 )
 
 // TestBoundUnderRandomUse lets several streams share receive buffers of several sizes, consumes
-// from them in every way, and looks at the bound after each step.
+// from them in every way, and checks the bound after each step.
 func TestBoundUnderRandomUse(t *testing.T) {
 	for range 10 {
 		seed := rand.Uint64()

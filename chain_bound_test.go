@@ -84,8 +84,7 @@ func TestSegmentPerSlab(t *testing.T) {
 	}
 }
 
-// TestZeroCopyFrames has the traffic that the bound must not spoil: frames that fill their receive
-// buffers are kept as they are.
+// TestZeroCopyFrames: frames that fill their receive buffers are kept as they are, without a copy.
 func TestZeroCopyFrames(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	frames := cutter{pool: pool, size: 128 << 10}
@@ -127,7 +126,7 @@ func TestForeignSegments(t *testing.T) {
 	}
 }
 
-// TestCoarsePool has a pool whose smallest class is far larger than what is packed.
+// TestCoarsePool uses a pool whose smallest class is far larger than what is packed.
 func TestCoarsePool(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Classes: []int{64 << 10}})
 	frames := cutter{pool: p, size: 64 << 10}
@@ -142,7 +141,7 @@ func TestCoarsePool(t *testing.T) {
 	c.Free()
 }
 
-// TestBoundWhileConsumed has a queue that grows: each step puts more in than it takes out.
+// TestBoundWhileConsumed uses a queue that grows: each step puts more in than it takes out.
 func TestBoundWhileConsumed(t *testing.T) {
 	pool := unchecked(t)
 	var c tarn.Chain
@@ -158,7 +157,7 @@ func TestBoundWhileConsumed(t *testing.T) {
 	c.Free()
 }
 
-// TestRingShrinks wants the records of segments that were consumed given up.
+// TestRingShrinks checks that the records of segments that were consumed are given up.
 func TestRingShrinks(t *testing.T) {
 	pool := unchecked(t)
 	var c tarn.Chain
@@ -173,8 +172,8 @@ func TestRingShrinks(t *testing.T) {
 	}
 }
 
-// TestNeighboursPayTogether has a slab come in small pieces that are joined again: it is used
-// well, and must not be copied when another follows.
+// TestNeighboursPayTogether appends a slab in small pieces that are joined again: the chain uses most
+// of that slab, so it must not be copied when another follows.
 func TestNeighboursPayTogether(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	var c tarn.Chain

@@ -27,7 +27,7 @@ func (c *Chain) Held() int {
 
 func sizeOf(v any) int { return int(reflect.TypeOf(v).Size()) }
 
-// Residue is how many references and views lie in the chain's storage where no segment is.
+// Residue is how many references and views are left in entries of the chain's storage that hold no segment.
 func (c *Chain) Residue() int {
 	n := 0
 	for i, b := range c.inline {

@@ -17,10 +17,10 @@ type ropeModel struct {
 	pool  *tarn.Pool
 	chain tarn.Chain
 	want  []byte
-	other tarn.Chain // where CutTo goes
+	other tarn.Chain // where CutTo moves bytes to
 	moved []byte
 	slab  tarn.Buffer // what fragments are cut from
-	next  byte        // value of the next byte made
+	next  byte        // value of the next byte that is made
 }
 
 // program is a stream of operations.
@@ -51,7 +51,7 @@ func runRope(t *testing.T, code []byte) {
 	m.drain()
 }
 
-// drain reads everything out, and looks whether all went home.
+// drain reads everything out, and checks that all slabs returned to the pool.
 func (m *ropeModel) drain() {
 	t := m.t
 	got, err := io.ReadAll(&m.chain)

@@ -12,7 +12,7 @@ import "github.com/tarn-go/tarn/internal/slab"
 //     left as it is if its segments pay for its slab, otherwise packed.
 //
 // Small segments that are not dense are packed at once. So what is not paid for is the slab of the
-// run, the room, and at the front, when the rest was consumed, slabs of one run and one segment.
+// run, the room, and at the front, when the bytes behind were consumed, slabs of one run and one segment.
 
 const (
 	heapPerByte = 4       // the k of the bound

@@ -3,10 +3,10 @@ package tarn
 import "io"
 
 const (
-	minRead   = 512 // bytes free that a Read is worth
+	minRead   = 512 // free bytes below which a new buffer is taken before a Read
 	firstRead = 4 << 10
 	maxRead   = 256 << 10
-	manyReads = 8   // that it takes to fill a buffer: it is larger than need be
+	manyReads = 8   // when so many Reads fill one buffer, the next one is smaller
 	maxEmpty  = 100 // Reads in a row of nothing, without an error
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// reader makes a Reader of a function.
+// reader makes an io.Reader of a function.
 type reader func([]byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
@@ -40,7 +40,7 @@ func TestReadFromSizes(t *testing.T) {
 	}
 }
 
-// TestReadFromPacks wants a reader of small pieces not to take a buffer for each.
+// TestReadFromPacks: a reader that returns small pieces does not take a buffer for each.
 func TestReadFromPacks(t *testing.T) {
 	p := tarntest.NewPool(t)
 	var c tarn.Chain
@@ -59,7 +59,7 @@ func TestReadFromPacks(t *testing.T) {
 	}
 }
 
-// TestReadFromRepeatedly wants a chain that is read into often, a little each time, to keep little.
+// TestReadFromRepeatedly: a chain that is read into often, a few bytes each time, keeps little memory.
 func TestReadFromRepeatedly(t *testing.T) {
 	p := tarntest.NewPool(t)
 	var c tarn.Chain
@@ -134,7 +134,7 @@ func TestReadFromPanic(t *testing.T) {
 			return copy(p, "hello"), nil
 		}))
 	}) != "reader" {
-		t.Error("the panic is gone")
+		t.Error("the reader's panic did not reach the caller")
 	}
 	if b, err := c.Next(5); err != nil || string(b.Bytes()) != "hello" {
 		t.Errorf("%v", err)

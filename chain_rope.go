@@ -138,7 +138,7 @@ func (r *rope) resize(n, length int) {
 	r.ring, r.head = ring, 0
 }
 
-// swap exchanges all with an o that has no segments, but where memory comes from.
+// swap exchanges everything but the pool with o, which has no segments.
 func (c *Chain) swap(o *Chain) {
 	o.room.Free()
 	o.room = Buffer{}

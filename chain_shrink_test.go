@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestShrinkChain wants small remains of large slabs copied, and well used slabs left alone.
+// TestShrinkChain: small remains of large slabs are copied, slabs that the chain uses well are not.
 func TestShrinkChain(t *testing.T) {
 	p := tarntest.NewPool(t)
 	var c tarn.Chain

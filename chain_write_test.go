@@ -130,7 +130,7 @@ func TestWriteToClosed(t *testing.T) {
 	c.Free()
 }
 
-// writes takes what limit allows of each Write, and notes the lengths.
+// writes accepts what limit allows of each Write, and records the lengths.
 type writes struct {
 	bytes.Buffer
 	lengths []int
@@ -146,7 +146,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func takeAll(p []byte) (int, error) { return len(p), nil }
 
-// wrapped has a method set that would let net.Buffers pass its Write by.
+// wrapped has a method set with which net.Buffers could bypass its Write.
 type wrapped struct {
 	*net.TCPConn
 	writes
@@ -195,7 +195,7 @@ func TestWriteToBadWriters(t *testing.T) {
 			}
 			rest := writes{take: takeAll}
 			if _, err := c.WriteTo(&rest); err != nil || !bytes.Equal(rest.Bytes(), want[n:]) {
-				t.Errorf("what was left is not what was not written (%v)", err)
+				t.Errorf("the bytes left in the chain are not those that were not written (%v)", err)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestWriteToBadWriters(t *testing.T) {
 func TestWriteToPanic(t *testing.T) {
 	c, want := chainOf(tarntest.NewPool(t), 3, 100)
 	if caught(func() { c.WriteTo(&writes{take: func([]byte) (int, error) { panic("writer") }}) }) != "writer" {
-		t.Error("the panic is gone")
+		t.Error("the writer's panic did not reach the caller")
 	}
 	if c.Len() != len(want) {
 		t.Errorf("%d bytes left of %d", c.Len(), len(want))

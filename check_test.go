@@ -247,7 +247,7 @@ func TestGuardLeavesMappings(t *testing.T) {
 	})
 }
 
-// isFault tells whether a panic is about an address that could not be read.
+// isFault reports whether a panic is about an address that could not be read.
 func isFault(v any) bool {
 	_, ok := v.(interface{ Addr() uintptr })
 	return ok
@@ -263,7 +263,7 @@ func TestGuardIsBoundedAndSaysWhenItIsOff(t *testing.T) {
 		p.Get(1000).Free()
 	}
 	if guard.Supported && len(told) != 0 {
-		t.Errorf("told %v", &told[0])
+		t.Errorf("reported %v", &told[0])
 	}
 	var held []tarn.Buffer
 	for range 10 {

@@ -69,8 +69,8 @@ const (
 	// CheckAll tracks every reference, finds uses of one that was handed over, and overwrites freed
 	// slabs, to find writes to them. Meant for tests.
 	CheckAll
-	// CheckGuard does so and puts each slab in pages of its own, inaccessible from the last Free
-	// on: a read through a slice kept too long faults; see Pool.ExplainFault. Where the platform has
+	// CheckGuard does what CheckAll does and puts each slab in pages of its own, inaccessible from the
+	// last Free on: a read through a slice kept too long faults; see Pool.ExplainFault. Where the platform has
 	// no page protection, or when GuardBytes or the system's mappings are used up, it is CheckAll.
 	CheckGuard
 )
@@ -202,7 +202,7 @@ func (c PoolConfig) every() int {
 }
 
 // checkFromEnvironment reads the value of TARN_CHECK. A program must not fail to start over it, so
-// what it does not understand is named on standard error, once, and ignored.
+// a value that is not a level is named on standard error, once, and ignored.
 func checkFromEnvironment(value string, every int) (CheckLevel, int) {
 	level, n, counted := strings.Cut(value, ":")
 	switch {

@@ -80,7 +80,7 @@ func TestDocsLinks(t *testing.T) {
 			if target != "" {
 				to = filepath.ToSlash(filepath.Join(filepath.Dir(path), target))
 				if _, err := os.Stat(to); err != nil {
-					t.Errorf("%s links to %s, which is not there", path, m[1])
+					t.Errorf("%s links to %s, which does not exist", path, m[1])
 					continue
 				}
 			}
@@ -120,7 +120,7 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// otherPeoplesTests are named in docs and are not ours.
+// otherPeoplesTests are tests of other projects that the docs name.
 var otherPeoplesTests = map[string]bool{"TestGlobFS": true}
 
 // TestDocsNameTestsThatExist: a claim that names a test names one of the repository.

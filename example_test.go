@@ -18,7 +18,7 @@ func Example() {
 	header, body := frame.Split(7)            // two references, nothing copied
 	fmt.Printf("%s %s\n", header.Bytes(), body.Bytes())
 	header.Free()
-	body.Free() // the last one sends the slab home
+	body.Free() // the last one returns the slab to its pool
 	fmt.Println(pool.Stats().InUseBuffers, "out")
 	// Output:
 	// header| body
@@ -59,7 +59,7 @@ func ExamplePool_Acquire() {
 	held, _ := pool.Acquire(context.Background(), 1<<20)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	_, err := pool.Acquire(ctx, 1<<10) // waits for its turn
+	_, err := pool.Acquire(ctx, 1<<10) // waits for room in the budget
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	held.Free()
 	// Output: true

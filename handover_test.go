@@ -9,8 +9,8 @@ import (
 //go:noinline
 func handedOverHere(f func()) { f() }
 
-// With checks on, what a call took ownership of is the caller's no more, whatever became of it: each
-// later use of the value is found, and the text names the call.
+// With checks on, a value that a call took ownership of must not be used by the caller any more, whatever
+// the call did with it: each later use is found, and the text names the call.
 func TestUseAfterHandOver(t *testing.T) {
 	keep := func(b tarn.Buffer) func() { return b.Free }
 	for name, give := range map[string]func(b tarn.Buffer) (free func()){

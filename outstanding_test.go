@@ -48,7 +48,7 @@ func TestHoldersNameWhoHolds(t *testing.T) {
 	}
 }
 
-// In a sample each reference represents those that were not sampled.
+// With CheckSampled each tracked reference also stands for those that were not sampled.
 func TestHoldersScaleSamples(t *testing.T) {
 	const n, every = 20_000, 10
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckSampled, CheckEvery: every})
@@ -65,7 +65,7 @@ func TestHoldersScaleSamples(t *testing.T) {
 	}
 }
 
-// getter makes a pool's Get an io.Reader's business, so that frames of the standard library lie between.
+// getter is an io.Reader whose Read calls Get, so that frames of the standard library lie between.
 type getter struct {
 	p *tarn.Pool
 	b tarn.Buffer

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// What this file tests are the rules of the house; see CONTRIBUTING.md.
+// This file tests the rules of the repository; see CONTRIBUTING.md.
 
-// The root package must pull nothing into a program but the standard library and this module.
+// The root package may depend on nothing but the standard library and this module.
 func TestRootImportsTheStandardLibraryAlone(t *testing.T) {
 	for pkg, allowed := range map[string]string{
 		".":          "github.com/tarn-go/tarn",
@@ -97,7 +97,7 @@ func TestForbiddenThings(t *testing.T) {
 }
 
 // Every exported name has a doc comment, every package one of its own, and no function outside
-// tests takes a bare bool: a reader of the call could not tell what true means.
+// tests takes a bare bool: the call would not show what true means.
 func TestNamesAreDocumented(t *testing.T) {
 	documented := map[string]bool{}
 	sources(t, func(path string, src []byte) {
@@ -144,7 +144,7 @@ func checkDecl(t *testing.T, path string, d ast.Decl) {
 	}
 }
 
-// exportedReceiver tells whether a function is one that users see.
+// exportedReceiver reports whether a function is one that users see.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

@@ -152,7 +152,7 @@ func TestGetPanicsOnWhatMakeRefuses(t *testing.T) {
 			t.Errorf("Get(%d) did not panic", n)
 		}
 	}
-	p.Get(100).Free() // the pool is as good as before
+	p.Get(100).Free() // the pool still works
 }
 
 // caught is what f panics with, nil if it does not.
@@ -232,10 +232,10 @@ func TestWrapReleasesOnce(t *testing.T) {
 		t.Errorf("released %d times", released)
 	}
 	if caught(tail.Free) == nil || released != 1 {
-		t.Error("a second Free went through")
+		t.Error("a second Free did not panic")
 	}
 	if st := p.Stats(); st.Wrapped != 0 || st.InUse != 0 || st.Idle != 0 {
-		t.Errorf("foreign memory is left in the books: %+v", st)
+		t.Errorf("foreign memory is still counted: %+v", st)
 	}
 	if string(mine) != "foreign memory" {
 		t.Errorf("foreign memory was overwritten: %q", mine)
@@ -272,7 +272,7 @@ func TestSetClasses(t *testing.T) {
 	}
 }
 
-// Get and Free go on while the ladder moves under them.
+// Get and Free go on while SetClasses changes the ladder.
 func TestSetClassesUnderLoad(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Classes: []int{64, 1024}})
 	var wg sync.WaitGroup

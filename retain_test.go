@@ -101,7 +101,7 @@ func TestIdleMemoryDecays(t *testing.T) {
 	collect(t, "without idle memory", func() bool { return p.Stats().Idle == 0 })
 	st := p.Stats()
 	if st.Gets != 100 || st.Frees != 100 || st.Leaked != 0 || st.InUse != 0 || st.Cycles == 0 {
-		t.Errorf("books after the decay: %+v", st)
+		t.Errorf("figures after the decay: %+v", st)
 	}
 	if st.Peak < 100*32<<10 {
 		t.Errorf("peak %d", st.Peak)
@@ -146,7 +146,7 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 			collect(t, "three leaks counted", func() bool { return p.Stats().Leaked == 3 })
 			st := p.Stats()
 			if st.InUseBuffers != 0 || st.Frees != 0 {
-				t.Errorf("books: %+v", st)
+				t.Errorf("figures: %+v", st)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -155,7 +155,7 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 			}
 			for _, m := range told {
 				if m.Kind != tarn.Leak || len(m.Acquired) == 0 {
-					t.Errorf("told %v", &m)
+					t.Errorf("reported %v", &m)
 				}
 			}
 			if n := len(p.Outstanding()); n != 0 {
@@ -213,7 +213,7 @@ func TestStats(t *testing.T) {
 	c.Free()
 	st = p.Stats()
 	if st.Gets != 3 || st.Frees != 3 || st.Hits+st.Misses != st.Gets || st.InUseBuffers != 0 || st.InUse != 0 {
-		t.Errorf("all home: %+v", st)
+		t.Errorf("with all slabs back in the pool: %+v", st)
 	}
 	if st.Peak != 64+1024+5000 {
 		t.Errorf("peak %d", st.Peak)
@@ -225,6 +225,6 @@ func TestRefuse(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Report: func(m tarn.Misuse) { told = append(told, m) }})
 	p.Refuse(make([]byte, 10))
 	if st := p.Stats(); st.Refused != 1 || len(told) != 1 || told[0].Kind != tarn.ForeignFree || told[0].Error() == "" {
-		t.Errorf("refused %d, told %v", st.Refused, told)
+		t.Errorf("refused %d, reported %v", st.Refused, told)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestWriterPacks wants many small writes in few buffers, filled to the last byte of their slabs.
+// TestWriterPacks: many small writes go into few buffers, filled to the last byte of their slabs.
 func TestWriterPacks(t *testing.T) {
 	for _, size := range []int{1, 7, 100, 1000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWriterLargeWrite(t *testing.T) {
 	}
 }
 
-// TestWriterLearns wants the second message of a size in one buffer.
+// TestWriterLearns: the second message of a size goes into one buffer.
 func TestWriterLearns(t *testing.T) {
 	w := tarn.NewWriter(tarntest.NewPool(t))
 	for i := range 3 {
@@ -72,7 +72,7 @@ func TestWriterLearns(t *testing.T) {
 	}
 }
 
-// TestWriterAppendKeepsReferences wants what is appended by reference not to be copied.
+// TestWriterAppendKeepsReferences: what is appended by reference is not copied.
 func TestWriterAppendKeepsReferences(t *testing.T) {
 	p := tarntest.NewPool(t)
 	w := tarn.NewWriter(p)
@@ -124,11 +124,11 @@ func (stingy) Get(int) tarn.Buffer { return tarn.Buffer{} }
 
 func TestBrokenAllocator(t *testing.T) {
 	if caught(func() { tarn.NewWriter(stingy{}).Write([]byte("x")) }) == nil {
-		t.Error("wrote into no memory")
+		t.Error("a Write without memory did not panic")
 	}
 }
 
-// TestWriterForgetsLargeMessages wants a small message after a large one not to keep a large slab.
+// TestWriterForgetsLargeMessages: a small message after a large one does not keep a large slab.
 func TestWriterForgetsLargeMessages(t *testing.T) {
 	p := tarntest.NewPool(t)
 	w := tarn.NewWriter(p)
