@@ -27,11 +27,18 @@ func (h *neverStarted) OnHeaders(s *Stream, _ *Header, e Ending) {
 func (h *neverStarted) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
 func (h *neverStarted) OnReset(s *Stream, _ error)                { s.Release() }
 
-// heldServer has f be the client of a server that starts no handler, in fake time.
-func heldServer(t *testing.T, f func(t *testing.T, s *Conn, h *neverStarted, r *raw)) {
+// neverEnded is a server's handler that starts every stream and runs on after its reset, so that
+// Config.MaxStreams of them have all further streams refused.
+type neverEnded struct{}
+
+func (neverEnded) OnHeaders(s *Stream, _ *Header, _ Ending)  { s.Started() }
+func (neverEnded) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (neverEnded) OnReset(*Stream, error)                    {}
+
+// heldServer has f be the client of a server with default limits and handler h, in fake time.
+func heldServer(t *testing.T, h Handler, f func(t *testing.T, s *Conn, r *raw)) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := bufferedPipe()
-		h := new(neverStarted)
 		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +50,7 @@ func heldServer(t *testing.T, f func(t *testing.T, s *Conn, h *neverStarted, r *
 		io.WriteString(a, Preface)
 		r.fr.WriteSettings()
 		defer func() { a.Close(); <-run }()
-		f(t, s, h, r)
+		f(t, s, r)
 	})
 }
 
@@ -51,7 +58,8 @@ func heldServer(t *testing.T, f func(t *testing.T, s *Conn, h *neverStarted, r *
 // their resets keeps the connection at 2,570 of them a second, also when it has not
 // read for three seconds, and other requests on it are answered.
 func TestBrownOutWithoutProcessorTime(t *testing.T) {
-	heldServer(t, func(t *testing.T, s *Conn, h *neverStarted, r *raw) {
+	h := new(neverStarted)
+	heldServer(t, h, func(t *testing.T, s *Conn, r *raw) {
 		const perSecond, stalled, seconds = 2570, 3, 60
 		id := uint32(1)
 		giveUp := func(n int) {
@@ -84,18 +92,16 @@ func TestBrownOutWithoutProcessorTime(t *testing.T) {
 	})
 }
 
-// TestRapidResetHeldBack: streams that are reset at once are read no faster than 5,000 a
-// second, so that an attack costs no more processor time than that, and end the
+// TestRapidResetHeldBack: streams that are reset before their handlers start are read no faster
+// than 5,000 a second, so that an attack costs no more processor time than that, and end the
 // connection when that has gone on for 20 seconds.
 func TestRapidResetHeldBack(t *testing.T) {
-	heldServer(t, func(t *testing.T, s *Conn, h *neverStarted, r *raw) {
-		const burst, seconds = 1000, 20
+	heldServer(t, new(neverStarted), func(t *testing.T, s *Conn, r *raw) {
+		const seconds = 20
 		const rate = givenUpRate + float64(time.Second/holdTime) // each hold lets one more pass
+		burst := float64(s.cfg.Limits.Resets)
 		begun := time.Now()
-		go func() {
-			for id := uint32(1); r.request(id, More) == nil && r.fr.WriteRSTStream(id, http2.ErrCodeCancel) == nil; id += 2 {
-			}
-		}()
+		go resetAtOnce(r)
 		for range seconds - 1 {
 			<-time.After(time.Second)
 			synctest.Wait()
@@ -113,4 +119,26 @@ func TestRapidResetHeldBack(t *testing.T) {
 		}
 		r.wantGoAway(EnhanceYourCalm)
 	})
+}
+
+// TestRefusedResetAtDefaultLimits: while handlers of streams that were reset take all the room, a
+// stream that is refused and its reset each count like a frame that carries nothing.
+func TestRefusedResetAtDefaultLimits(t *testing.T) {
+	heldServer(t, neverEnded{}, func(t *testing.T, s *Conn, r *raw) {
+		begun := time.Now()
+		go resetAtOnce(r)
+		<-s.Done()
+		passed := time.Since(begun).Seconds()
+		most := float64(s.cfg.MaxStreams) + (float64(s.cfg.Limits.Useless)+wasteRate*passed)/2 + 1
+		if n := s.counters.resetsRecv.Load(); float64(n) > most || passed > 2 {
+			t.Errorf("%d resets were read in %v seconds, more than %v in 2", n, passed, most)
+		}
+		r.wantGoAway(EnhanceYourCalm)
+	})
+}
+
+// resetAtOnce opens streams and resets them until the connection ends.
+func resetAtOnce(r *raw) {
+	for id := uint32(1); r.request(id, More) == nil && r.fr.WriteRSTStream(id, http2.ErrCodeCancel) == nil; id += 2 {
+	}
 }

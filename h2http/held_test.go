@@ -1,0 +1,79 @@
+package h2http_test
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
+)
+
+// TestRapidResetAtDefaultLimits mounts a rapid reset on a server whose handlers run on, so that further
+// requests are refused, in fake time: the connection ends with 10,000 frames that carry nothing, and a
+// request on another connection is answered.
+func TestRapidResetAtDefaultLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &blocked{release: make(chan struct{})}
+		srv := &http.Server{Handler: h}
+		l := faultnet.Listen(t, faultnet.Memory)
+		served := make(chan struct{})
+		go func() { defer close(served); h2http.Serve(l, srv) }()
+		defer func() { srv.Close(); <-served; close(h.release) }()
+		tr := &h2http.Transport{DialContext: l.Dial}
+		defer tr.CloseIdleConnections()
+		nc, err := l.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+
+		var sent atomic.Int64
+		begun := time.Now()
+		go func() {
+			var out, block bytes.Buffer
+			fr, enc := http2.NewFramer(&out, nil), hpack.NewEncoder(&block)
+			out.WriteString(http2.ClientPreface)
+			fr.WriteSettings()
+			for id := uint32(1); ; id += 2 {
+				block.Reset()
+				for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/"}, {Name: ":authority", Value: "x"}} {
+					enc.WriteField(f)
+				}
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+				fr.WriteRSTStream(id, http2.ErrCodeCancel)
+				if _, err := out.WriteTo(nc); err != nil {
+					return
+				}
+				sent.Add(1)
+			}
+		}()
+		code, ended := http2.ErrCodeNo, make(chan struct{})
+		go func() {
+			defer close(ended)
+			fr := http2.NewFramer(nil, nc)
+			for f, err := fr.ReadFrame(); err == nil; f, err = fr.ReadFrame() {
+				if g, ok := f.(*http2.GoAwayFrame); ok {
+					code = g.ErrCode
+				}
+			}
+		}()
+		<-ended
+		// Limits.Resets, the requests whose handlers run, half of Limits.Useless, and what lies between the sides.
+		const atOnce = 1000 + 250 + 5000 + 2000
+		if n, d := sent.Load(), time.Since(begun); n > atOnce || d > 2*time.Second || code != http2.ErrCodeEnhanceYourCalm {
+			t.Errorf("the connection ended after %d resets and %v with %v; %d are allowed", n, d, code, atOnce)
+		}
+		resp, err := (&http.Client{Transport: tr}).Get("http://x/alive")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	})
+}
