@@ -135,3 +135,46 @@ func TestHeaderLeavesWithTheRequest(t *testing.T) {
 	}
 	t.Error("no Write has the stream's header")
 }
+
+// Both ends announce in their first SETTINGS what docs/rpc.md names as the defaults.
+func TestAnnouncedSettings(t *testing.T) {
+	first := func(p *rawPeer) map[http2.SettingID]uint32 {
+		for {
+			f, err := p.fr.ReadFrame()
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			if s, ok := f.(*http2.SettingsFrame); ok && !s.IsAck() {
+				all := map[http2.SettingID]uint32{}
+				s.ForeachSetting(func(s http2.Setting) error { all[s.ID] = s.Val; return nil })
+				return all
+			}
+		}
+	}
+	check := func(side string, got, want map[http2.SettingID]uint32) {
+		for id, v := range want {
+			if got[id] != v {
+				t.Errorf("a %s announces %v of %d, want %d", side, id, got[id], v)
+			}
+		}
+	}
+	both := map[http2.SettingID]uint32{http2.SettingMaxHeaderListSize: 64 << 10, http2.SettingMaxFrameSize: 1 << 20, http2.SettingInitialWindowSize: 256 << 10}
+	_, addr := startTarn(t, &testService{})
+	got := first(rawClient(t, addr))
+	check("server", got, both)
+	check("server", got, map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 4096})
+
+	lis := listen(t)
+	defer lis.Close()
+	dialTarn(t, lis.Addr().String()).Connect()
+	nc, err := lis.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newRawPeer(t, nc)
+	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
+		t.Fatal(err)
+	}
+	check("client", first(p), both)
+}

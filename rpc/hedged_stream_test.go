@@ -216,3 +216,78 @@ func TestHedgedStreamReceivesAtOnce(t *testing.T) {
 		t.Errorf("%d handlers for %d calls", n, calls)
 	}
 }
+
+// A call that has sent more than may be kept continues with the attempt that has sent the most, wherever it
+// stands in their order: of two servers that get the attempts in turns, one does not read on.
+func TestHedgingCommitsToTheFurthest(t *testing.T) {
+	const attempts, long, messages, calls = 3, 100_000, 10, 6 // a window of 65,535 bytes takes less than one message
+	var got [calls]atomic.Int32                               // messages of each call
+	reached := make(chan string, 100)                         // the server of each attempt
+	_, addr := startTarn(t, &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		reached <- "reads"
+		for {
+			in, err := s.Recv()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if n := len(in.Payload.Body); n >= long {
+				got[n-long].Add(1)
+			} else if n > 0 {
+				if err := s.Send(&pb.StreamingOutputCallResponse{Payload: in.Payload}); err != nil {
+					return err
+				}
+			}
+		}
+	}})
+	slow := rawServer(t, func(*rawPeer, uint32) { reached <- "does not" })
+	cc := dialAddrs(t, []string{slow, addr}, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}],
+		"methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":3}}]}`), rpc.WithDefaultCallOptions(grpc.MaxRetryRPCBufferSize(messages*long+1000)))
+	c := pb.NewTestServiceClient(cc)
+	send := func(s pb.TestService_FullDuplexCallClient, n int) {
+		t.Helper()
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for call := 0; call < calls; {
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		s, err := c.FullDuplexCall(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(s, 0)
+		servers := map[string]int{}
+		for range attempts {
+			servers[<-reached]++
+		}
+		if len(servers) < 2 { // one of them is not connected yet
+			cancel()
+			continue
+		}
+		for range messages {
+			send(s, long+call)
+		}
+		for got[call].Load() < messages { // the deadline of the call bounds this
+			if ctx.Err() != nil {
+				t.Fatal("no attempt sends on")
+			}
+			runtime.Gosched()
+		}
+		send(s, long+call) // more than may be kept
+		send(s, 1)
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+		cancel()
+		call++
+	}
+}

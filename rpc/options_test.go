@@ -161,6 +161,9 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 	if len(ends) != 5 || status.Code(ends[3]) != codes.Canceled || status.Code(ends[4]) != codes.Canceled {
 		t.Fatal("calls of a cancelled context:", ends[3:])
 	}
+	// A pointer to grpc-go's type is not what its constructors return.
+	_, err = c.EmptyCall(ctxFor(t), &pb.Empty{}, &grpc.MaxRecvMsgSizeCallOption{MaxRecvMsgSize: 1})
+	wantCode(t, err, codes.Unimplemented)
 	// Data for interceptors is ignored here.
 	type custom struct{ grpc.EmptyCallOption }
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, custom{}, grpc.EmptyCallOption{}, grpc.StaticMethod(), grpc.MaxRetryRPCBufferSize(1)); err != nil {
