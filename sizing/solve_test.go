@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestSolveSmall(t *testing.T) {
@@ -250,22 +249,19 @@ func TestSolveHugeCounts(t *testing.T) {
 	}
 }
 
-// TestSolveLarge checks the time that the package documents for a large histogram, with a margin for a busy machine.
+// TestSolveLarge solves as large a histogram as the package documents; BenchmarkSolve64K measures the time.
 func TestSolveLarge(t *testing.T) {
 	sizes := 1 << 16
 	if raceEnabled {
 		sizes = 1 << 12 // the same work for each size, fewer of them
 	}
 	h := Histogram{Sizes: distinct(sizes)}
-	start := time.Now()
 	ladder, err := Solve(h, 64)
-	took := time.Since(start)
 	if err != nil || len(ladder) != 64 {
 		t.Fatal(len(ladder), err)
 	}
-	t.Logf("%d distinct sizes, 64 classes: %v", sizes, took)
-	if took > 5*time.Second {
-		t.Errorf("took %v", took)
+	if !slices.IsSorted(ladder) || ladder[63] < sizes {
+		t.Errorf("%v does not cover every size", ladder)
 	}
 }
 
