@@ -11,6 +11,7 @@ import (
 type freeOrder string
 
 const (
+	unsplit   freeOrder = "last made, first freed, none split"
 	lastFirst freeOrder = "last made, first freed"
 	anyOrder  freeOrder = "any order"
 )
@@ -20,12 +21,16 @@ const (
 // a wrong use that is not caught leaves the slab one reference short.
 func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int) (found int) {
 	r := rand.New(rand.NewPCG(1, 1))
+	kinds := 3
+	if order == unsplit {
+		kinds = 2
+	}
 	for range uses {
 		anew()
 		live := []tarn.Buffer{get(100)}
 		for range 1 + r.IntN(6) {
 			i := r.IntN(len(live))
-			switch r.IntN(3) {
+			switch r.IntN(kinds) {
 			case 0:
 				live = append(live, live[i].Ref())
 			case 1:
@@ -67,6 +72,7 @@ func TestShareOfWrongUsesCaught(t *testing.T) {
 		order       freeOrder
 		pool, arena int // at least so many of 100
 	}{
+		{tarn.CheckOff, unsplit, 100, 100}, {tarn.CheckSampled, unsplit, 100, 100},
 		{tarn.CheckOff, lastFirst, 78, 98}, {tarn.CheckOff, anyOrder, 27, 14},
 		{tarn.CheckSampled, lastFirst, 78, 98}, {tarn.CheckSampled, anyOrder, 27, 14},
 		{tarn.CheckAll, lastFirst, 100, 100}, {tarn.CheckAll, anyOrder, 100, 100},
