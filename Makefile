@@ -1,4 +1,4 @@
-# Tarn's house work. `make help` lists the targets.
+# Builds, tests and checks every module. `make help` lists the targets.
 
 GO      ?= go
 # Modules that users may require, and those for our own use: peers, suites, benchmarks.

@@ -35,7 +35,7 @@ type http2Load struct {
 // runHTTP2 measures servers with h2load, if it is installed, and clients.
 func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 	if processorTime() == 0 {
-		return nil, nil // there is no telling what either side costs on this system
+		return nil, nil // this system does not report processor time
 	}
 	// This is the first: after a load the runtime begins goroutines with larger stacks.
 	var idle Case

@@ -22,8 +22,8 @@ type Machine struct {
 	Tarn  string `json:"tarn"`
 	GRPC  string `json:"grpc"` // grpc-go's version
 
-	// Load is the number of threads that wanted to run in the minute before, on average; 0 where the
-	// system does not tell.
+	// Load is the number of runnable threads in the minute before, on average; 0 where the
+	// system does not report it.
 	Load float64 `json:"load"`
 }
 

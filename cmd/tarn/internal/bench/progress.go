@@ -44,7 +44,7 @@ func (p *progress) width() int {
 	return 79
 }
 
-// done takes the line away.
+// done clears the line.
 func (p *progress) done() {
 	if p.wrote {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -20,7 +20,7 @@ func findSMBClient() (smbClient, bool) {
 	return smbClient(path), err == nil
 }
 
-// get fetches a file to nowhere and returns the bytes a second that smbclient says it took, which
+// get fetches a file, discards it, and returns the bytes a second that smbclient says it took, which
 // leave out its start and login.
 func (c smbClient) get(ctx context.Context, s *rig.Server, name string) (float64, error) {
 	host, port, _ := strings.Cut(s.Addr, ":")

@@ -23,9 +23,9 @@ const (
 
 // Errors of this package, to be matched with errors.Is.
 var (
-	// ErrURL: not an address of HTTP; the caller is at fault.
+	// ErrURL: the address that the caller gave is not one of HTTP.
 	ErrURL = errors.New("not an http or https address")
-	// ErrAnswer: something answers, but it is no debug handler.
+	// ErrAnswer: the answer is not that of a debug handler.
 	ErrAnswer = errors.New("not the answer of a debug handler")
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// criteria are what find looks for; zero fields say nothing.
+// criteria are what find looks for; a zero field is not compared.
 type criteria struct {
 	name            string // of path.Match
 	kind            string // "f", "d", "l"
