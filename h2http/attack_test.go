@@ -15,8 +15,9 @@ import (
 	"github.com/tarn-go/tarn/h2"
 )
 
-// The attacks of docs/h2.md, each made against a handler. Package h2's tests measure the
-// bounds; these show that h2http applies them, and that other clients are served meanwhile.
+// Attacks of docs/h2.md, made against a handler. Package h2's tests measure the bounds; these
+// show that h2http applies them, and most that other clients are served meanwhile. TestAttacks of
+// bench/attack makes the others against h2http's server in a process of its own.
 
 // attacked are the ways of serving that are attacked.
 func attacked(t *testing.T, f func(t *testing.T, s stack)) {
@@ -165,7 +166,7 @@ func TestAttackControlFloods(t *testing.T) {
 }
 
 // TestAttackStalledReader has peers request large responses and read nothing: other streams
-// of the same connection, other connections, deadlines and Shutdown work as usual.
+// of the same connection, other connections and deadlines work as usual.
 func TestAttackStalledReader(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		wrote := make(chan error, 1)

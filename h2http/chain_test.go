@@ -13,7 +13,8 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 )
 
-// TestChains echoes bodies by reference and counts the bytes that were copied.
+// TestChains echoes a body with BodyChain, WriteChain and ResponseChain, and compares what comes back. It does not
+// count the bytes that are copied.
 func TestChains(t *testing.T) {
 	for _, s := range stacks {
 		if !s.own {
@@ -107,7 +108,8 @@ func TestChainsOfOthers(t *testing.T) {
 	}
 }
 
-// TestCopyOfAResponseByReference is io.Copy from this package's client to its server.
+// TestCopyOfAResponseByReference is io.Copy from this package's client to its server: it compares what arrives, and does
+// not count the bytes that are copied.
 func TestCopyOfAResponseByReference(t *testing.T) {
 	want := text(300000)
 	back := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, want) }))

@@ -85,7 +85,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestSemantics compares each way of serving with net/http's HTTP/2.
+// TestSemantics compares each way of serving with net/http's HTTP/2. What is logged is not compared.
 func TestSemantics(t *testing.T) {
 	for _, c := range slices.Concat(responseSemantics, requestSemantics, lifeSemantics) {
 		t.Run(c.name, func(t *testing.T) {
