@@ -1,12 +1,12 @@
-# Builds, tests and checks every module. `make help` lists the targets.
+# Builds, checks and tests Tarn. `make help` lists the targets.
 
 GO      ?= go
 # Modules that users may require, and those for our own use: peers, suites, benchmarks.
 PUBLISHED := $(shell ./ci/modules.sh published)
 PRIVATE   := $(shell ./ci/modules.sh private)
-# Where the library must build and vet besides this machine.
+# Other platforms on which the library must build and vet.
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
-# Packages whose whole job is bytes: tested on 32 bits too.
+# Packages that are also tested on 32 bits.
 CORE    := . ./tarntest ./adapt ./wire ./sizing ./internal/...
 OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 FUZZTIME ?= 20s
@@ -43,7 +43,7 @@ deps: ## install the peers that tests talk to, where that is possible
 	@./ci/deps.sh
 
 .PHONY: fmt
-fmt: ## fail if a file is not as gofmt has it
+fmt: ## fail if a file is not formatted by gofmt
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 # Each module on the versions that its own go.mod asks for, not on the workspace's.
@@ -55,8 +55,8 @@ tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
 vet: ## go vet, every module
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
 
-# All modules in one run: a package that several of them use is analysed once, and what is known of its
-# functions reaches from module to module.
+# All modules in one run: a package that several of them use is analysed once, and the facts about its
+# functions are available in every module.
 OWNED = $(patsubst %,./%/...,$(PUBLISHED) $(PRIVATE))
 .PHONY: ownership
 ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
@@ -73,7 +73,7 @@ lint: ## staticcheck, every module, at the version that ci/tools names
 ports: ## vet for the other platforms
 	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -gcflags='all=-N -l' $(PUBLISHED:%=./%/...) || exit 1; done
 
-# The tests below are run with -vet=off: the target vet has done that for every module.
+# The tests below are run with -vet=off, because the target vet covers every module.
 .PHONY: units
 units: ## unit tests of the published modules
 	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test -vet=off ./...) || exit 1; done

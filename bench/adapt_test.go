@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Package adapt may not import those whose interfaces it fits; that it fits is checked here.
+// Package adapt may not import the modules whose interfaces it implements; this test module checks that it does.
 var (
 	_ mem.BufferPool      = (*adapt.GRPCPool)(nil)
 	_ httputil.BufferPool = (*adapt.HTTPUtilPool)(nil)

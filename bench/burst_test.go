@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkBurstAfterGC takes 64 buffers of 32 KiB after the collector has run with all of them idle,
-// once to three times, and gives them back: whether a pool keeps what is in use often, and what it costs
+// once to three times, and frees them. It shows whether a pool keeps buffers over collections, and the time of a burst
 // when it does not. Only the burst is timed: ns/op and B/op are those of 64 buffers.
 func BenchmarkBurstAfterGC(b *testing.B) {
 	for _, cycles := range []int{1, 2, 3} {

@@ -18,7 +18,7 @@
 //	mcache          github.com/bytedance/gopkg/lang/mcache
 //	shards          the scheme of jsign/bufpool, restated here (it cannot be had as a module)
 //
-// What takes some ten nanoseconds loops over b.N, as its peers' own benchmarks do: b.Loop counts in
-// memory, and an atomic operation waits until that is written, which costs Tarn 1.2 ns an operation
-// and a peer of a hundred nothing.
+// Benchmarks of operations that take about ten nanoseconds loop over b.N, as the peers' benchmarks do: b.Loop
+// counts in memory, and an atomic operation waits for that store. The wait adds 1.2 ns to Tarn's operation
+// and nothing measurable to one of a hundred nanoseconds.
 package bench

@@ -110,7 +110,7 @@ func sizedSyncPool(size int) *sync.Pool {
 	}}
 }
 
-// escaped keeps a slice from the stack, as one of a program that does anything with it is.
+// escaped makes a slice escape to the heap, as slices do in programs that pass them on.
 var escaped []byte
 
 // BenchmarkSplit takes 32 KiB, splits it in half and frees both halves, as the benchmark of grpc-go
@@ -138,7 +138,7 @@ func BenchmarkSplit(b *testing.B) {
 		}},
 		{"grpc", grpcSplit(mem.DefaultBufferPool())},
 		{"grpc-nozero", grpcSplit(newNozero())},
-		{"syncpool", func(b *testing.B) { // what a split without a count costs
+		{"syncpool", func(b *testing.B) { // a split without a count
 			p := sizedSyncPool(size)
 			for range b.N {
 				buf := p.Get().(*[]byte)
@@ -147,7 +147,7 @@ func BenchmarkSplit(b *testing.B) {
 				p.Put(buf)
 			}
 		}},
-		{"counted", func(b *testing.B) { // what a count and a generation alone cost
+		{"counted", func(b *testing.B) { // a split with a count and a generation, and nothing else
 			p := sync.Pool{New: func() any { return newCounted(size) }}
 			for range b.N {
 				c := p.Get().(*counted)
@@ -165,8 +165,8 @@ func BenchmarkSplit(b *testing.B) {
 	})
 }
 
-// counted is memory with the least that tells whether a reference is its current owner's: a word of count and generation,
-// which costs one atomic change for each reference beyond the first and one for each Free.
+// counted is memory with the least state that detects a stale reference: a word of count and generation,
+// which takes one atomic operation for each reference beyond the first and one for each Free.
 type counted struct {
 	word atomic.Uint64 // generation, and the count in the lower half; 1 while it is free
 	mem  []byte
@@ -207,7 +207,7 @@ func (c *counted) free(generation uint32) (last bool) {
 }
 
 // BenchmarkLookup finds the size class of each length from 0 to 2^19-1, as in grpc-go #8775: one
-// operation is all of them. side=get is what Get looks up; side=both what Get and Free do together:
+// operation is all of them. side=get is the lookup of Get; side=both is that of Get and Free together:
 // grpc-go looks up again, by the capacity of what comes back, where Tarn's memory knows its class.
 // Either side's lookup is compiled into the loop, as it is into Get.
 func BenchmarkLookup(b *testing.B) {

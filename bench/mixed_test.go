@@ -2,8 +2,8 @@ package bench
 
 import "testing"
 
-// BenchmarkMixed replays what real programs asked of their pool, frees in the order in which they
-// came, on every processor at once. One operation is one buffer taken and given back.
+// BenchmarkMixed replays the recorded gets and frees of real programs, in their order,
+// on every processor at once. One operation is one buffer taken and freed.
 func BenchmarkMixed(b *testing.B) {
 	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		r := readTrace(b, name)
@@ -12,7 +12,7 @@ func BenchmarkMixed(b *testing.B) {
 				b.Run("peer="+h.name, func(b *testing.B) {
 					b.ReportAllocs()
 					newHolder := h.make(b, 1<<20)
-					// Once through before the clock starts: what is measured is a pool at work, not its filling.
+					// One replay before the clock starts fills the pool, so that the filling is not measured.
 					gets := 0
 					r.run(newHolder(r.slots), func() bool { gets++; return gets <= len(r.steps)/2 })
 					b.ResetTimer()

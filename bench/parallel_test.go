@@ -40,7 +40,7 @@ func (s *slots[T]) take(i, n int) []byte {
 
 func (s *slots[T]) free(i int) {
 	v := s.held[i]
-	// A handle left lying about would keep the memory from the garbage collector.
+	// A handle that stays in the slice would keep the memory from being collected.
 	var none T
 	s.held[i] = none
 	s.put(v)

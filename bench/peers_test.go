@@ -11,8 +11,8 @@ import (
 // sink keeps what a benchmark computes from being optimised away.
 var sink int
 
-// nozero is a mem.BufferPool with the tiers of grpc-go's default pool that does not zero. grpc-go has
-// one, but not where others can use it (grpc-go #8790); this is what a user has to write.
+// nozero is a mem.BufferPool with the tiers of grpc-go's default pool that does not zero. grpc-go's own
+// is not exported (grpc-go #8790), so a user has to write it.
 type nozero struct {
 	tiers [65]*sync.Pool // by bits.Len(length-1); of *[]byte
 	size  [65]int

@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// BenchmarkRecord is what recording sizes costs: the same Get and Free with and without it.
+// BenchmarkRecord measures the recording of sizes: the same Get and Free with and without it.
 func BenchmarkRecord(b *testing.B) {
 	for _, size := range []int{256, 4 << 10, 32 << 10} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
@@ -33,9 +33,9 @@ func getFreeRecord(b *testing.B, size int, record tarn.RecordPolicy) {
 	}
 }
 
-// BenchmarkAdaptation replays a recorded program on a ladder of powers of two: left alone, and with an
-// adapter that looks a hundred times a second, far more often than any program would. Beside the time,
-// it reports what part of the bytes handed out at the end was wasted.
+// BenchmarkAdaptation replays a recorded program on size classes of powers of two: unchanged, and with an
+// adapter that examines the histogram a hundred times a second, far more often than in a program. It also
+// reports which part of the bytes in use at the end was wasted.
 func BenchmarkAdaptation(b *testing.B) {
 	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		b.Run("trace="+name, func(b *testing.B) {

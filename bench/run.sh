@@ -4,13 +4,13 @@
 #   ./run.sh             everything, about a quarter of an hour on two cores
 #   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
-#   ADD=1 ./run.sh       keep the turns of earlier runs: figures of several times, not of one spell
+#   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
 #
 # smb needs smbd for its second half, and compares with smbclient where that is installed; files needs both.
 #
-# Turns go over all benchmarks before any is repeated, so that a slow spell of the machine does not
-# fall upon one contestant alone. Close everything else first.
+# Each turn runs all benchmarks, so that a period in which the machine is slow does not
+# affect one contestant alone. Close all other programs first.
 set -eu
 cd "$(dirname "$0")"
 results=${RESULTS:-results}

@@ -9,8 +9,8 @@ import (
 // count of references, and one retry when the current shard is full. A shard starts again at its
 // beginning when all its references are gone.
 //
-// As there, shards go back to the sync.Pool by deferred calls, so that the retry does not meet the
-// shard that was full; today's Go allocates one record for them. getLean does without.
+// As there, shards are put back to the sync.Pool by deferred calls, so that the retry does not get the
+// shard that was full; the compiler allocates one record for them. getLean has no deferred calls.
 type shards struct {
 	size int
 	pool sync.Pool // of *shard
@@ -49,7 +49,7 @@ func (p *shards) get(n int) piece {
 	return found.cut(n)
 }
 
-// getLean is get without deferred calls: what the scheme could cost.
+// getLean is get without deferred calls, the fastest form of the scheme.
 func (p *shards) getLean(n int) piece {
 	if n == 0 || n >= p.size {
 		return piece{b: make([]byte, n)}

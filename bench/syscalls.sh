@@ -1,7 +1,7 @@
 #!/bin/sh
 # Counts the system calls that a unary call of 100 bytes costs, client and server together, with
 # strace, and keeps the result in results/syscalls.txt. Tracing slows a program down and so changes
-# how well its calls share system calls: read the figures as a comparison.
+# how many calls share a system call: the figures are valid only relative to each other.
 set -eu
 cd "$(dirname "$0")"
 command -v strace >/dev/null || {

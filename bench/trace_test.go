@@ -62,7 +62,7 @@ func readTrace(tb testing.TB, name string) replay {
 	return r
 }
 
-// run replays the trace again and again until next, which is asked before each get, says no.
+// run replays the trace repeatedly until next, which is called before each get, returns false.
 func (r *replay) run(h holder, next func() bool) {
 	held := make([]bool, r.slots)
 	for i := 0; ; i++ {

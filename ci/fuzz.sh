@@ -2,8 +2,8 @@
 # fuzz.sh TIME [PATTERN] runs every fuzz target of the repository whose name matches PATTERN for the time given, one
 # after the other.
 #
-# When the time ends go test may report "context deadline exceeded" and no input (go.dev/issue/75804): that is no
-# finding.
+# When the time ends go test may report "context deadline exceeded" and no input (go.dev/issue/75804): that is not a
+# failure.
 set -euo pipefail
 time=${1:-20s}
 pattern=${2:-.}

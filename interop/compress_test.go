@@ -14,8 +14,8 @@ import (
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// counting is gzip that counts what passes through it: whether a message was
-// compressed on the wire is otherwise invisible from above.
+// counting is gzip that counts its messages: an application cannot otherwise see whether a message
+// was compressed on the wire.
 type counting struct {
 	encoding.Compressor
 	packed, unpacked atomic.Int64

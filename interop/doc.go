@@ -2,5 +2,5 @@
 // google.golang.org/grpc/interop, over Tarn: as client, as server, and as both,
 // in plaintext and over TLS, plus the compression cases of gRPC's interop test
 // descriptions. It is a module of its own, so that users of Tarn do not inherit
-// what the suite depends on. Run it with go test.
+// the suite's dependencies. Run it with go test.
 package interop

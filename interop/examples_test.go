@@ -46,8 +46,8 @@ func helloWorld(ctx context.Context, t *testing.T, c hellopb.GreeterClient) {
 	}
 }
 
-// guide is a route guide as the example's: every point is a feature named by its
-// place.
+// guide is the server of the route_guide example: every point is a feature named by its
+// coordinates.
 type guide struct {
 	routepb.UnimplementedRouteGuideServer
 	mu    sync.Mutex

@@ -29,7 +29,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fault is what happens to connections while the suite's cases run.
+// fault is a fault of the connections while the suite's cases run.
 type fault struct {
 	name string
 	// lossy: connections break, so that calls may end with UNAVAILABLE. Without it each must do what its case asks.
@@ -39,7 +39,7 @@ type fault struct {
 	restart bool
 }
 
-// anyPlace is a number of bytes, small ones as probable as those beyond a large message.
+// anyPlace is the number of bytes after which a fault occurs; its logarithm is uniformly distributed.
 func anyPlace() int64 { return rand.Int64N(1 << (4 + rand.IntN(17))) }
 
 // flow is either direction of a link.
@@ -50,8 +50,8 @@ func flow(l *faultnet.Link) *faultnet.Flow {
 	return l.ToServer
 }
 
-// stall stops a direction again and again, each time for up to 50 ms, until the trial is over or, with end, one
-// of the stalls ends so.
+// stall stops a direction repeatedly, each time for up to 50 ms, until the trial is over. If end is not nil, one
+// of the stalls ends with a call of it.
 func stall(over context.Context, l *faultnet.Link, end func()) {
 	f := flow(l)
 	defer f.Resume()
@@ -104,7 +104,7 @@ type faultyCase struct {
 	run  func(context.Context, testpb.TestServiceClient, ...grpc.CallOption)
 }
 
-// fillBody makes b bytes that say whose they are, so that a byte of another message is seen.
+// fillBody fills b with bytes that identify its message by seed, so that a byte of another message is detected.
 func fillBody(b []byte, seed uint64) {
 	if len(b) < 8 {
 		return
@@ -115,7 +115,7 @@ func fillBody(b []byte, seed uint64) {
 	}
 }
 
-// seedOf is who filled b, or false when a byte is not theirs.
+// seedOf returns the seed that b was filled with, or false when a byte does not match it.
 func seedOf(b []byte) (uint64, bool) {
 	if len(b) < 8 {
 		return 0, true
@@ -137,25 +137,25 @@ func payloadOf(m any) []byte {
 	return nil
 }
 
-// errEndedOK: the server ended the call in order before it had all of it.
+// errEndedOK: the server ended the call with OK before it had received all of it.
 var errEndedOK = errors.New("the call ended with OK before it was sent")
 
-// errUnaryEOF: a unary call ended with io.EOF, which is no status.
+// errUnaryEOF: a unary call ended with io.EOF, which is not a status.
 var errUnaryEOF = errors.New("a unary call ended with io.EOF")
 
 var errForeignAnswer = errors.New("the answer is another call's")
 
 var errForeign = errors.New("a message has bytes of another")
 
-// lastError is how the last call of a case has ended, which is what its failure came of.
+// lastError is the error of a case's last call, which is the cause of the case's failure.
 type lastError struct {
 	err error
-	eof bool // SendMsg of a stream has said io.EOF
+	eof bool // SendMsg of a stream has returned io.EOF
 }
 
 type lastErrorKey struct{}
 
-// forget is for the beginning of a call.
+// forget clears the last error at the beginning of a call.
 func forget(ctx context.Context) { *ctx.Value(lastErrorKey{}).(*lastError) = lastError{} }
 
 func note(ctx context.Context, err error) {
@@ -207,7 +207,7 @@ func (filledStream) String() string { return "stream" } // the suite prints stre
 func (s filledStream) SendMsg(m any) error {
 	fillBody(payloadOf(m), s.seed)
 	err := s.ClientStream.SendMsg(m)
-	if err == io.EOF { // why, RecvMsg says
+	if err == io.EOF { // RecvMsg returns the reason
 		s.Context().Value(lastErrorKey{}).(*lastError).eof = true
 		for e := error(nil); e == nil; {
 			e = s.RecvMsg(new(testpb.StreamingOutputCallResponse))
@@ -223,7 +223,7 @@ func (s filledStream) SendMsg(m any) error {
 
 func (s filledStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
-	if err != nil { // only now there are trailers
+	if err != nil { // the trailer is available only now
 		if whose, ok := seedIn(s.Trailer()); ok && whose != s.seed {
 			return fmt.Errorf("%T %x %v %v: %w", m, s.seed, err, s.Trailer(), errForeignAnswer)
 		}
@@ -252,7 +252,7 @@ func checkUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle gr
 	return resp, err
 }
 
-// seedKey is the metadata, and the trailer, that says whose a call's messages are.
+// seedKey is the key of the metadata, and of the trailer, that has the seed of a call's messages.
 const seedKey = "x-seed"
 
 func withSeed(ctx context.Context, seed uint64) context.Context {
@@ -379,17 +379,17 @@ func (f *trial) client(tarn bool) client {
 	return cc
 }
 
-// hang is how long what is taken for hanging is waited for.
+// hang is the time after which a call or a shutdown is considered to hang.
 const hang = time.Minute
 
-// within panics, with all stacks, when what f waits for does not come.
+// within panics, with all stacks, when f does not return in time.
 func within(t *testing.T, what string, f func()) {
 	timer := time.AfterFunc(hang, func() { panic(t.Name() + ": still waiting for " + what) })
 	defer timer.Stop()
 	f()
 }
 
-// outcomes counts what cases came to.
+// outcomes counts the outcomes of cases.
 type outcomes struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -404,7 +404,7 @@ func (o *outcomes) add(what string) {
 	o.counts[what]++
 }
 
-// one runs one case and notes what it came to: what the case asks for, or UNAVAILABLE because its connection broke.
+// one runs one case and records its outcome: success, or UNAVAILABLE because its connection broke.
 func (o *outcomes) one(tc testpb.TestServiceClient, c faultyCase) {
 	last := new(lastError)
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), lastErrorKey{}, last))
@@ -445,8 +445,8 @@ func (o *outcomes) String() string {
 	return b.String()
 }
 
-// TestFaults runs the cases of grpc-go's suite while connections break, stall, bring a byte at a time, or servers are
-// restarted. Each case does what it asks for or ends with UNAVAILABLE, no message has bytes of another, nothing hangs
+// TestFaults runs the cases of grpc-go's suite while connections break, stall, deliver one byte at a time, or servers are
+// restarted. Each case succeeds or ends with UNAVAILABLE, no message has bytes of another, nothing hangs
 // without a deadline, and no buffer and no goroutine is left. TARN_LONG=1 makes each part five seconds long, with
 // grpc-go on both sides beside it.
 func TestFaults(t *testing.T) {
@@ -517,7 +517,7 @@ func runFault(t *testing.T, sec security, fa fault, tarnClient, tarnServer bool,
 	stop(false)
 }
 
-// heal makes a call on a connection without faults: the client finds its way back.
+// heal makes a call on a connection without faults: the client reconnects.
 func (f *trial) heal(tc testpb.TestServiceClient) {
 	for {
 		last := new(lastError)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// env is what a case runs against.
+// env is the environment of a case.
 type env struct {
 	cc     client
 	tc     testpb.TestServiceClient

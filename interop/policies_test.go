@@ -133,7 +133,7 @@ func hits(servers []*loaded) []int64 {
 	return out
 }
 
-// until calls until ok says that it has seen enough, and fails after half a minute.
+// until makes calls until ok returns true, and fails after half a minute.
 func until(t *testing.T, c testgrpc.TestServiceClient, servers []*loaded, ok func(n []int64) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// attack is what a hostile peer does, step by step. A connection that the server ends is made anew, since
-// attackers do so, until the steps are done. Steps count that are sent before the attacker notices the end.
+// attack is the behaviour of a hostile peer in steps. When the server ends the connection, the attacker makes a
+// new one, until the steps are done. Steps that are sent before the attacker notices the end are counted.
 type attack struct {
 	name    string
 	ops     int // steps
@@ -34,8 +34,8 @@ type attack struct {
 // mostConns bounds the connections that an attack of so many steps makes.
 const mostConns = 500
 
-// mount carries a share of the attack out on the server there: as many steps as ops, or for as long as a lasts, of
-// which share is taken. It returns how many connections and steps it took.
+// mount runs a fraction of the attack on the server: share of its ops, or of its duration. It returns
+// how many connections and steps it took.
 func (a attack) mount(at target, share float64) (conns, steps int, err error) {
 	if a.peers <= 1 {
 		return a.mountAlone(at, share)
@@ -105,18 +105,18 @@ func (a attack) mountAlone(at target, share float64) (conns, steps int, err erro
 		}
 		p.nc.Close()
 		if stalled(err) {
-			break // the server does not read any more: that is an answer, too
+			break // the server has stopped reading, which is a valid defence
 		}
 	}
 	return conns, i, nil
 }
 
-// frames is an attack of frames of one type, on a stream that is open.
+// frames is an attack by frames of one type on an open stream.
 func frames(name string, ops int, write func(p *peer, n int) error) attack {
 	return attack{name: name, ops: ops, begin: openOne, step: write}
 }
 
-// long is how long the attacks last that have no end by themselves.
+// long is the duration of attacks without a number of steps.
 const long = 2 * time.Second
 
 var attacks = []attack{
@@ -321,7 +321,7 @@ func (p *peer) call() error {
 	return p.wait(id, message(0, 0), ends)
 }
 
-// afterCall makes a call that ends in order before each step.
+// afterCall makes a complete call before each step.
 func afterCall(step func(*peer, int) error) func(*peer, int) error {
 	return func(p *peer, n int) error {
 		if err := p.call(); err != nil {
@@ -337,8 +337,8 @@ func openOne(p *peer) error {
 	return err
 }
 
-// wideHeaders opens a stream with a header list of kilobytes KiB that takes little on the wire: one field in the
-// dynamic table, referred to again and again.
+// wideHeaders opens a stream with a header list of kilobytes KiB that is encoded in far fewer bytes: one field in the
+// dynamic table, referenced repeatedly.
 func (p *peer) wideHeaders(kilobytes int) error {
 	value := strings.Repeat("v", 1000-32-1)
 	kv := make([]string, 0, 2*kilobytes)
@@ -349,7 +349,7 @@ func (p *peer) wideHeaders(kilobytes int) error {
 	return err
 }
 
-// oneByte opens a stream and sends data on it, all in one read of the server's.
+// oneByte opens a stream and sends data on it, so that the server receives both with one read.
 func oneByte(method string, data []byte) func(*peer, int) error {
 	return func(p *peer, n int) error {
 		id, err := p.open(method, goesOn)

@@ -1,5 +1,5 @@
-// Command attack mounts the attacks that docs/h2.md and docs/rpc.md list on rpc's server and on grpc-go's, one
-// after the other, and prints what each cost:
+// Command attack runs the attacks that docs/h2.md and docs/rpc.md list on rpc's server and on grpc-go's, one
+// after the other, and prints the memory and processor time that each takes:
 //
 //	go run ./attack                   all attacks
 //	go run ./attack -run one-byte     those whose name contains it
@@ -59,10 +59,10 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// memoryBound is what an attack may cost in bytes even if grpc-go's server needs less.
+// memoryBound is the peak memory in bytes that passes even if grpc-go's server needs less.
 const memoryBound = 64 << 20
 
-// servers are Tarn's server and the one beside it.
+// servers are the names of Tarn's server and of the one it is compared with.
 type servers struct{ tarn, peer string }
 
 var (
@@ -110,7 +110,7 @@ func compare(pattern string, turns int, on servers, k kind) (ok bool, err error)
 	return ok, nil
 }
 
-// cost is what an attack cost a server.
+// cost is the memory and processor time that an attack takes on a server.
 type cost struct {
 	peak          int64         // of the resident set, in bytes
 	cpu           time.Duration // user and system

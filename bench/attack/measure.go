@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// attackFor bounds an attack in time, should the server be slow to take it in.
+	// attackFor bounds the duration of an attack on a server that reads slowly.
 	attackFor = 10 * time.Second
 	// callTimeout is the deadline of a healthy call: one that misses it counts as failed.
 	callTimeout = 20 * time.Second
@@ -78,7 +78,7 @@ type caller interface {
 	close()
 }
 
-// newCaller is grpc-go's client for servers of gRPC, and net/http's for servers of HTTP.
+// newCaller returns a caller on grpc-go's client for gRPC servers, and on net/http's for HTTP servers.
 func newCaller(addr, server string, k kind) (caller, error) {
 	// The certificate is made anew for each server.
 	config := &tls.Config{InsecureSkipVerify: true}

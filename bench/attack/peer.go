@@ -28,7 +28,7 @@ type peer struct {
 
 	mu      sync.Mutex
 	cond    sync.Cond
-	over    bool           // the server has said GOAWAY or ended the connection
+	over    bool           // the server has sent GOAWAY or ended the connection
 	acked   int            // SETTINGS that the server has acknowledged
 	sent    int            // SETTINGS sent
 	conn    int            // the connection's window
@@ -42,10 +42,10 @@ type target struct {
 	kind kind
 }
 
-// errOver says that the server has ended the connection.
+// errOver means that the server has ended the connection.
 var errOver = errors.New("attack: the server has ended the connection")
 
-// dialPeer connects and says hello; end is when the attack ends. windows are what the server may send on a stream and on the connection.
+// dialPeer connects and sends preface and SETTINGS; end is when the attack ends. The windows bound what the server may send on a stream and on the connection.
 func dialPeer(at target, r reading, window uint32, end time.Time) (*peer, error) {
 	nc, err := net.Dial("tcp", at.addr)
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *peer) block(method string, kv ...string) []byte {
 	return p.buf.Bytes()
 }
 
-// room is how many of n bytes the server's windows let through on a stream now.
+// room is how many of n bytes the server's windows allow on a stream now.
 func (p *peer) room(id uint32, n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *peer) room(id uint32, n int) int {
 	return n
 }
 
-// data sends as much of b as the windows let through.
+// data sends as much of b as the windows allow.
 func (p *peer) data(id uint32, b []byte, e ending) (int, error) {
 	n := p.room(id, len(b))
 	if n == 0 {
@@ -230,8 +230,8 @@ func (p *peer) wait(id uint32, b []byte, e ending) error {
 	return nil
 }
 
-// sync returns when the server has taken in what was sent, or ended the connection. It asks by SETTINGS: servers
-// count PINGs.
+// sync returns when the server has read everything that was sent, or ended the connection. It waits for an acknowledged
+// SETTINGS frame: servers limit PINGs.
 func (p *peer) sync() error {
 	p.settings()
 	if err := p.out.Flush(); err != nil {

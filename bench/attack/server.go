@@ -24,8 +24,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// service is what is attacked: one method that answers, one that takes as long as its caller waits, one that
-// reads and one that sends.
+// service is the service under attack: one method answers, one blocks until its caller cancels, one
+// reads and one sends.
 type service struct {
 	pb.UnimplementedTestServiceServer
 }
@@ -94,7 +94,7 @@ const (
 	wrapped kind = "wrapped" // TCP connections of a type that no server recognises
 )
 
-// wrappedConns wraps what it accepts.
+// wrappedConns wraps the connections that it accepts.
 type wrappedConns struct{ net.Listener }
 
 func (l wrappedConns) Accept() (net.Conn, error) {

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// bar is something that Tarn claims: in the metric of a benchmark, what it does to a peer.
+// bar is a target: in a metric of a benchmark, the ratio of Tarn's value to a peer's, or a bound for Tarn's value.
 type bar struct {
 	what  string
 	bench string
 	unit  string // empty: ns/op
-	peer  string // empty: Tarn's value alone is held to the bar
+	peer  string // empty: Tarn's value alone is compared with the target
 	first float64
-	aim   float64 // none: no figure
+	aim   float64 // the stretch target; none: no figure
 	sense sense
 }
 
-// none is an aim that is no figure, or none beyond the bar.
+// none is a stretch target that is not a figure, or that does not exist.
 const none = -1
 
-// sense says how Tarn's value and the peer's are held to the bar.
+// sense is how Tarn's value and the peer's are compared with the target.
 type sense int
 
 const (
-	timesTheirs sense = iota // Tarn's / the peer's is at most the bar
-	timesFaster              // the peer's / Tarn's is at least the bar
-	timesMore                // Tarn's / the peer's is at least the bar
-	atMost                   // Tarn's is at most the bar
+	timesTheirs sense = iota // Tarn's / the peer's is at most the target
+	timesFaster              // the peer's / Tarn's is at least the target
+	timesMore                // Tarn's / the peer's is at least the target
+	atMost                   // Tarn's is at most the target
 )
 
 // bars are the rows of the design's table of goals that concern the core and gRPC.
@@ -161,7 +161,7 @@ func (c bar) spread(r *results, unit string) string {
 	return fmt.Sprintf(" (%.2f–%.2f)", low, high)
 }
 
-// bounds are the lowest and the highest ratio of a turn to the peer's turn beside it.
+// bounds are the lowest and the highest ratio of a turn's value to that of the peer's turn next to it.
 func (c bar) bounds(r *results, unit string) (low, high float64) {
 	ours, theirs := r.values[key{c.bench, "tarn", unit}], r.values[key{c.bench, c.peer, unit}]
 	for i := range min(len(ours), len(theirs)) {

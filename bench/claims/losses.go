@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// margin is how much better than Tarn a peer must have done for the page to call it a loss: below it,
-// noise would be listed as well.
+// margin is the ratio from which a peer's better value is listed as a loss: a lower one would
+// list differences between runs of the same code as well.
 const margin = 1.1
 
-// lossTable lists every case of the page's tables in which some peer did better than Tarn, so that none
-// can be passed over in silence.
+// lossTable lists every case of the page's tables in which a peer has a better value than Tarn, so that no
+// such case is left out.
 func lossTable(r *results) string {
 	var b strings.Builder
 	b.WriteString("| benchmark | metric | Tarn | ahead of it |\n|---|---|---|---|\n")
@@ -28,7 +28,7 @@ func lossTable(r *results) string {
 	return b.String()
 }
 
-// aheadOf names the peers that did better than own, and by how much.
+// aheadOf names the peers with better values than own, and the ratios.
 func (t valueTable) aheadOf(r *results, bench string, own float64) []string {
 	var ahead []string
 	for _, p := range t.peers {

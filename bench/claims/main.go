@@ -1,5 +1,5 @@
-// Command claims checks what the documentation says about speed against results/*.txt, and writes the
-// tables of docs/performance.md from them, so that no figure is there that no benchmark printed.
+// Command claims computes the figures of the documentation from results/*.txt, and writes the
+// tables of docs/performance.md from them, so that every figure there was printed by a benchmark.
 //
 //	go run ./claims                              print the tables
 //	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
@@ -113,7 +113,7 @@ func run(dir, page string) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(page), chartFile), []byte(firstChart(res)), 0o644)
 }
 
-// fill puts the tables that a page has a place for between its lines "<!-- NAME -->" and
+// fill puts the tables that a page has markers for between its lines "<!-- NAME -->" and
 // "<!-- end -->".
 func fill(text string, tables map[string]string) (string, error) {
 	places := 0

@@ -54,8 +54,8 @@ func (r *results) read(name string) error {
 	return s.Err()
 }
 
-// later is what the heading of a run says that run, the line that it comes to, does not say yet: of turns
-// that were added at another time, the time.
+// later returns the part of note, the heading of a run, that the line run does not contain yet. For turns
+// that were added at another time that is the time.
 func later(run, note string) string {
 	at := strings.LastIndex(note, ", ")
 	if at >= 0 && strings.Contains(run, note[:at]) {

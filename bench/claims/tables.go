@@ -76,7 +76,7 @@ func (t valueTable) markdown(r *results) string {
 	return b.String()
 }
 
-// label is what tells bench from the others of the table: "size=100, callers=8".
+// label is the part of bench's name that differs within the table: "size=100, callers=8".
 func (t valueTable) label(bench string) string {
 	label := strings.TrimPrefix(bench, t.match)
 	if label == "" {
@@ -92,7 +92,7 @@ func (t valueTable) format(v float64) string {
 	return format(v, t.unit)
 }
 
-// benches returns the benchmarks of t in the order in which a reader counts: by their numbers.
+// benches returns the benchmarks of t, ordered by the numbers in their names.
 func (r *results) benches(t valueTable) []string {
 	seen := map[string]bool{}
 	for k := range r.values {

@@ -43,7 +43,7 @@ func TestNoSamples(t *testing.T) {
 	}
 }
 
-// What takes less than the least share is left out, and names are escaped.
+// Functions below the least share are left out, and names are escaped.
 func TestDraw(t *testing.T) {
 	root := &call{name: "all"}
 	for range 99 {

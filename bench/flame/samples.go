@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// call is a function with what called it, and in how many samples it was on the stack so.
+// call is a function with its callers, and the number of samples in which they were on the stack.
 type call struct {
 	name    string
 	samples int

@@ -75,7 +75,7 @@ func depth(c *call, samples int, least float64) int {
 	return deepest
 }
 
-// colour tells whose function it is.
+// colour is chosen by the package that a function belongs to.
 func colour(name string) string {
 	pkg, _, _ := strings.Cut(name, ".")
 	switch pkg {

@@ -29,7 +29,7 @@ const (
 	perTurn = 6400 // calls
 )
 
-// stack is a server and a client of one make.
+// stack is a server and a client of one implementation.
 type stack struct {
 	name  string
 	serve func(*http.Server, net.Listener) error
@@ -104,7 +104,7 @@ func start(b *testing.B, opts []connect.ClientOption) []*stack {
 	return stacks
 }
 
-// turn makes perTurn calls and returns what one has taken.
+// turn makes perTurn calls and returns the processor time and allocations of one.
 func (s *stack) turn(b *testing.B) (used, mallocs float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -140,7 +140,7 @@ func (s *stack) call() error {
 	return err
 }
 
-// processorTime returns what this process has used, in user and system mode.
+// processorTime returns the processor time that this process has used, in user and system mode.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

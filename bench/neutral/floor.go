@@ -87,7 +87,7 @@ func (s *floorServer) run() {
 	}
 }
 
-// next handles one frame. Before it would wait for more it sends what has gathered.
+// next handles one frame. Before it waits for more input it sends the gathered responses.
 func (s *floorServer) next() error {
 	if s.in.Buffered() < floorHeader {
 		if err := s.flush(); err != nil {
@@ -163,9 +163,9 @@ func (s *floorServer) answer(id uint32, n int) {
 		at += floorHeader + int(h[0])<<16 + int(h[1])<<8 + int(h[2])
 	}
 	if len(s.last) >= floorFrame {
-		// Long ones are sent from where they are.
+		// Long responses are sent without being copied to the output buffer.
 		if s.flush() == nil {
-			s.conn.Write(s.last) // an error shows when the connection is read
+			s.conn.Write(s.last) // the next read of the connection returns the error
 		}
 		return
 	}

@@ -1,5 +1,5 @@
-// Command neutral lets one client that is neither's, h2load, call one echo server after another and
-// prints the processor time that each server takes a call, in the form of Go's benchmarks:
+// Command neutral has h2load, a client of another project, call one echo server after another and
+// prints the processor time that each server takes for a call, in the form of Go's benchmarks:
 //
 //	go run ./neutral                          tarn, tarn lending requests, grpc-go; 100 B, 16 KiB, 1 MiB
 //	go run ./neutral -count 5 -size 16384     five turns of one size
@@ -10,8 +10,8 @@
 //	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //
 // A server is a process of its own; its time is what the system accounts to it between the first call and
-// the last. Turns go over all servers before any is repeated, so that a slow spell of the machine does not
-// fall upon one server alone. h2load is Debian's nghttp2-client; tonic comes from crates.io, gRPC C++ from
+// the last. Each turn measures all servers, so that a period in which the machine is slow does not
+// affect one server alone. h2load is Debian's nghttp2-client; tonic comes from crates.io, gRPC C++ from
 // Debian's libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc.
 package main
 

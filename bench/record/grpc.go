@@ -15,7 +15,7 @@ import (
 )
 
 // runGRPC records a service of grpc-go, client and server on one recorder: two thirds small unary calls
-// with records as answers, the rest documents, pages of a listing as a stream, and now and then a blob.
+// with records as answers, the rest documents, pages of a listing as a stream, and a few blobs.
 func runGRPC(r *recorder, gets int) (string, error) {
 	experimental.SetDefaultBufferPool(r) // messages are encoded into the default pool's buffers
 	defer experimental.SetDefaultBufferPool(mem.DefaultBufferPool())

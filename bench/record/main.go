@@ -1,4 +1,4 @@
-// Command record runs real programs on pooled buffers and writes down what they asked for, as the
+// Command record runs real programs on pooled buffers and records their gets and frees as the
 // traces under sizing/testdata/traces:
 //
 //	cd bench && go run ./record [-gets N] [-dir ../sizing/testdata/traces] [proxy|grpc|files|smb ...]
@@ -21,7 +21,7 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// program serves traffic with buffers from a recorder until it noted enough gets, and says what it was.
+// program serves traffic with buffers from a recorder until enough gets are recorded, and returns a description.
 type program struct {
 	name string
 	run  func(r *recorder, gets int) (note string, err error)

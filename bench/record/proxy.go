@@ -109,8 +109,8 @@ func (r *recorder) enough(gets int) bool {
 	return r.gets >= gets
 }
 
-// logNormal draws a size as web and RPC payloads are spread: median bytes in the middle, sigma wide in
-// logarithm, between 1 and most.
+// logNormal draws a size from a log-normal distribution, as those of web and RPC payloads are: median in bytes, sigma
+// of the logarithm, bounded by 1 and most.
 func logNormal(rng *rand.Rand, median, sigma float64, most int) int {
 	return min(max(int(median*math.Exp(sigma*rng.NormFloat64())), 1), most)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// lender is what grpc and the programs here borrow buffers from; adapt.GRPC gives one for a pool.
+// lender is the interface by which grpc and the programs here get buffers; adapt.GRPC returns one for a pool.
 type lender interface {
 	Get(n int) *[]byte
 	Put(b *[]byte)
 }
 
-// recorder lends what another lender has and notes each loan. Safe for concurrent use.
+// recorder passes on another lender's buffers and records each Get and Put. It is safe for concurrent use.
 type recorder struct {
 	pool *tarn.Pool
 	from lender
@@ -76,8 +76,8 @@ func (r *recorder) back(b []byte) {
 	r.events = append(r.events, sizing.Event{Op: sizing.OpFree, Arg: get})
 }
 
-// noteCycles adds an event for each collection that began since it last looked, now and then: reading
-// the counter costs more than a get.
+// noteCycles adds an event for each collection that began since its last check. It does not check at every get,
+// because reading the counter takes longer than a get.
 func (r *recorder) noteCycles() {
 	if r.gets%64 != 0 {
 		return

@@ -17,7 +17,7 @@ import (
 
 // runSMB records a copy of files of the Go source tree to an SMB share and back, each file listed and
 // compared, on the server that SMB_ADDR, SMB_USER, SMB_PASSWORD and SMB_SHARE name. It makes a pool of
-// its own: a client asks its pool for more than a lender could see.
+// its own: a client also uses functions of its pool that a lender does not have.
 func runSMB(r *recorder, gets int) (note string, err error) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "record-smb", Observe: r.observe})
 	if err != nil {
@@ -84,7 +84,7 @@ func copyThereAndBack(share *smb.Share, dir, file string) error {
 	return share.RemoveAll(dir)
 }
 
-// observe notes a loan of a pool that tells of them.
+// observe records a get or a free that the pool reports.
 func (r *recorder) observe(l tarn.Loan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // BenchmarkFloor is BenchmarkUnary without gRPC and HTTP/2: the same messages between as many callers and one server over one
 // connection, each behind eight bytes that say how long it is and which caller's. There are no header lists, windows, frames,
 // deadlines or cancellation, and the server calls the handler where it reads. From floorRaw bytes on there is no protobuf
-// either: the payload is sent from where it is and received where the last one was; with messages=copied each side copies it to
+// either: the payload is sent without a copy and received in the same buffer each time; with messages=copied each side copies it to
 // new memory, as Unmarshal does. The figures bound what a ratio of a gRPC runtime to another can be.
 func BenchmarkFloor(b *testing.B) {
 	for _, size := range sizes {
@@ -49,11 +49,11 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// floorMessages says where a large message is received.
+// floorMessages is where a large message is received.
 type floorMessages uint8
 
 const (
-	reused floorMessages = iota // where the last one was
+	reused floorMessages = iota // in the buffer of the last one
 	copied                      // there, and then copied to new memory
 )
 
@@ -117,7 +117,7 @@ func (l *floorLink) send(id uint32, message []byte) {
 		queued, large := l.queued, l.large
 		l.queued, l.large = spare, nil
 		l.mu.Unlock()
-		l.conn.Write(queued) // an error shows where the connection is read
+		l.conn.Write(queued) // the reader of the connection gets the error
 		large.WriteTo(l.conn)
 		l.mu.Lock()
 		spare = queued[:0]
@@ -166,7 +166,7 @@ func serveFloor(tb testing.TB, l net.Listener, m floorMessages) {
 		var gathered []byte
 		for {
 			if r.in.Buffered() == 0 && len(gathered) > 0 {
-				conn.Write(gathered) // an error shows in the next read
+				conn.Write(gathered) // the next read returns the error
 				gathered = gathered[:0]
 			}
 			id, message, err := r.next(r.own)

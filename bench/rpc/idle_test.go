@@ -21,7 +21,7 @@ import (
 const idleConns = 2000
 
 // The connections are idle when the memory of neither side has fallen by more than 1 % in steadyFor readings,
-// which are readEvery apart: longer than a connection of any peer keeps what only a busy one needs.
+// which are readEvery apart: longer than any peer's idle connection keeps its buffers.
 const (
 	readEvery = 200 * time.Millisecond
 	steadyFor = 10
@@ -99,7 +99,7 @@ func steady(read func() float64) float64 {
 
 // memoryInUse returns the bytes of live objects and of stacks.
 func memoryInUse() float64 {
-	// Twice, so that pools that keep memory for one more cycle have let go of it.
+	// Two collections, because a sync.Pool keeps its memory for one more cycle.
 	runtime.GC()
 	runtime.GC()
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}

@@ -64,7 +64,7 @@ func grpcPeer(name string, so []grpc.ServerOption, do []grpc.DialOption) peer {
 	}
 }
 
-// tunedPeer is grpc-go as someone sets it up who has read all of its options.
+// tunedPeer is grpc-go tuned by its options; doc.go lists them.
 func tunedPeer() peer {
 	const streamWindow, connWindow = 4 << 20, 16 << 20
 	pool := adapt.GRPC(tarn.Shared())

@@ -63,7 +63,7 @@ func matrix(b *testing.B, open func(context.Context, client) (caller, error)) {
 	}
 }
 
-// drive shares b.N calls out among n callers, but at least four to each: less would be all warm-up.
+// drive distributes b.N calls among n callers, at least four to each: with fewer, only the warm-up would be measured.
 func drive(b *testing.B, c client, n, size int, open func(context.Context, client) (caller, error)) {
 	b.ReportAllocs() // the figures themselves are reported below
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,7 +76,7 @@ func drive(b *testing.B, c client, n, size int, open func(context.Context, clien
 			b.Fatal(err)
 		}
 		reqs[i] = request(size)
-		// Connects, and grows what grows.
+		// The first calls connect and grow buffers.
 		if err := once(ctx, calls[i], reqs[i], size); err != nil {
 			b.Fatal(err)
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/tarn-go/tarn/internal/testcert"
 )
 
-// security is how a connection is protected: the zero value not at all.
+// security is how a connection is protected; with the zero value it is not.
 type security struct {
 	name   string
 	server *tls.Config
 	client *tls.Config
 }
 
-// securities returns plain text, and TLS with a certificate made on the spot.
+// securities returns plain text, and TLS with a new certificate.
 func securities(tb testing.TB) []security {
 	tb.Helper()
 	cert, roots := testcert.New(tb)

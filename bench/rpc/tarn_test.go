@@ -9,7 +9,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// tarnPeer is Tarn's runtime as it comes, with the same stub and the same service as grpc-go.
+// tarnPeer is Tarn's runtime with its defaults, with the same stub and the same service as grpc-go.
 func tarnPeer() peer {
 	return peer{
 		name: "tarn",

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cpu is the processor time this process has used, which says what a client costs however
-// busy the machine is otherwise: the server is another process.
+// cpu is the processor time of this process, which is the client's alone: the server is another
+// process. It depends less on the machine's other load than elapsed time.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

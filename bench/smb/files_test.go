@@ -16,7 +16,7 @@ const (
 	listed     = 5000 // files of the directory that is listed
 )
 
-// BenchmarkFiles is what programs do with small files and directories, one thing at a time, against a
+// BenchmarkFiles measures operations on small files and directories, one at a time, against a
 // Samba server on this machine.
 func BenchmarkFiles(b *testing.B) {
 	for _, mode := range rig.Modes() {

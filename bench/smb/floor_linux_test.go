@@ -20,8 +20,8 @@ import (
 
 var le = binary.LittleEndian
 
-// BenchmarkFloor is a client that does nothing: it sends requests that were encoded beforehand, in the clear, and
-// has the kernel discard the replies. What is left is the server's time and the kernel's, which no client can do without.
+// BenchmarkFloor measures a client without work of its own: it sends requests that were encoded beforehand, in the clear, and
+// has the kernel discard the replies. The remaining time is the server's and the kernel's, a lower bound for every client.
 func BenchmarkFloor(b *testing.B) {
 	srv := rigtest.Start(b, rig.Config{})
 	fill(b, srv)
@@ -46,7 +46,7 @@ type idleClient struct {
 	small       [3][]byte // CREATE, WRITE and CLOSE of a new file
 	read, write []byte    // of 1 MiB of an open file
 	off         uint64
-	reply       [160]byte // the begin of the last reply
+	reply       [160]byte // the beginning of the last reply
 }
 
 // Places in a frame: 4 bytes of length, and the header of 64 bytes, are in front of the body.
@@ -59,7 +59,7 @@ const (
 	body        = 4 + 64
 )
 
-// idleClientOf has package smb log in, open and use files, and goes on with its connection.
+// idleClientOf has package smb log in, open and use files, and takes over its connection.
 func idleClientOf(b *testing.B, srv *rig.Server) *idleClient {
 	b.Helper()
 	nc, err := net.Dial("tcp", srv.Addr)
@@ -128,7 +128,7 @@ func (c *idleClient) pipelined(b *testing.B, frame []byte, depth int) {
 	c.b = b
 	b.SetBytes(1 << 20)
 	room, sent := make(chan struct{}, depth), make(chan struct{})
-	go func() { // the socket takes no more than the server does
+	go func() { // a separate goroutine, because send blocks while the server does not read
 		defer close(sent)
 		for range b.N {
 			room <- struct{}{}
@@ -161,7 +161,7 @@ func (c *idleClient) send(frame []byte) {
 	}
 }
 
-// receive receives the begin of a reply that is not an interim one, and discards the rest.
+// receive reads the beginning of a reply that is not an interim one, and discards the rest.
 func (c *idleClient) receive() {
 	for {
 		c.recv(c.reply[:4])
@@ -193,7 +193,7 @@ func (c *idleClient) recv(b []byte) {
 	}
 }
 
-// discard has the kernel throw n bytes away (recv(2), MSG_TRUNC).
+// discard has the kernel discard n bytes (recv(2), MSG_TRUNC).
 func (c *idleClient) discard(n int) {
 	for n > 0 {
 		got, _, err := syscall.Syscall6(syscall.SYS_RECVFROM, uintptr(c.fd), 0, uintptr(n), syscall.MSG_TRUNC|syscall.MSG_WAITALL, 0, 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// file is what both clients' files can do.
+// file is implemented by both clients' files.
 type file interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
@@ -30,7 +30,7 @@ type mount struct {
 	open func(name string) (file, error)
 	stat func(name string) error
 	// read opens the file, reads it to its end with io.ReadAll and closes it; write makes or empties it,
-	// writes data and closes it: what programs do that know os.File.
+	// writes data and closes it, as programs do with an os.File.
 	read  func(name string) ([]byte, error)
 	write func(name string, data []byte) error
 	list  func(name string) (entries int, err error)

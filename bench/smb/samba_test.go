@@ -51,7 +51,7 @@ func BenchmarkSamba(b *testing.B) {
 	}
 }
 
-// BenchmarkDelayed is the same at a distance: each frame takes half a round trip.
+// BenchmarkDelayed is the same with a round-trip time: each frame is delayed by half of it.
 func BenchmarkDelayed(b *testing.B) {
 	srv := rigtest.Start(b, rig.Config{})
 	fill(b, srv)

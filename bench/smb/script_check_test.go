@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// Every contestant does everything the benchmarks ask of it, in every mode.
+// Every contestant supports every operation of the benchmarks, in every mode.
 func TestPeersAnswer(t *testing.T) {
 	for _, mode := range rig.Modes() {
 		for _, p := range peers() {

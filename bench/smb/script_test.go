@@ -34,8 +34,8 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// BenchmarkMixed alternates a 1 MiB ReadAt with a Stat: what a client that pools only
-// some of its replies pays for.
+// BenchmarkMixed alternates a 1 MiB ReadAt with a Stat, which shows the allocations of a client that pools only
+// some of its replies.
 func BenchmarkMixed(b *testing.B) {
 	for _, mode := range rig.Modes() {
 		for _, p := range peers() {

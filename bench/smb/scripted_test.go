@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// User and password that scripted servers know.
+// User and password that scripted servers accept.
 const (
 	scriptUser     = "bench"
 	scriptPassword = "scripted"

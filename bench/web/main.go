@@ -1,5 +1,5 @@
-// Command web measures what a server's process spends on a call of connect-go's client: connect-go's
-// handler on net/http beside Tarn's ServeHTTP on package h2http, each in a process of its own.
+// Command web measures the processor time of a server for a call of connect-go's client: connect-go's
+// handler on net/http and Tarn's ServeHTTP on package h2http, each in a separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
@@ -94,8 +94,8 @@ func serve(name string) error {
 	return nil
 }
 
-// floor answers a JSON call with as little as can be done on net/http: no protocol, deadline, limit, metadata
-// or interceptor, but the body read, protojson both ways, and one write.
+// floor answers a JSON call with the least work on net/http: it reads the body, converts by protojson both
+// ways, and writes once, without protocol, deadline, limit, metadata or interceptor.
 func floor(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	var in pb.SimpleRequest
@@ -110,7 +110,7 @@ func floor(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // the client may have gone
+	_, _ = w.Write(text) // the client may have closed the connection
 }
 
 // process is a server that runs.
@@ -191,7 +191,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// turn makes calls and returns what the server spent on each, in microseconds.
+// turn makes calls and returns the server's processor time for each, in microseconds.
 func (s shape) turn(p *process, calls int) (float64, error) {
 	version := new(http.Protocols)
 	version.SetHTTP1(!s.http2)

@@ -2,7 +2,7 @@
 //
 //	go run ./cmd/tarn bench
 //
-// "tarn help" lists its commands; "tarn COMMAND -h" tells what each takes.
+// "tarn help" lists its commands; "tarn COMMAND -h" shows the arguments of each.
 package main
 
 import (

@@ -34,8 +34,8 @@ func forwardTo(backend grpc.ClientConnInterface) grpc.StreamHandler {
 		if err != nil {
 			return err
 		}
-		// How sending ended shows in the response; the pump itself ends with the
-		// call, on which it may be waiting for the client.
+		// An error of sending is also an error of the response. The pump's goroutine ends with the
+		// call: it may be waiting for the client.
 		go func() { _ = pump(in.RecvMsg, out.SendMsg, out.CloseSend) }()
 		err = respond(in, out)
 		cancel()

@@ -66,7 +66,7 @@ func start(t *testing.T, s server) string {
 	return lis.Addr().String()
 }
 
-// through gives a grpc-go client that reaches a grpc-go server through the proxy.
+// through returns a grpc-go client that calls a grpc-go server through the proxy.
 func through(t *testing.T) (pb.TestServiceClient, *tarn.Pool) {
 	t.Helper()
 	pool := tarntest.NewPool(t)

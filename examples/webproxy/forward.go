@@ -30,7 +30,7 @@ func forwardTo(target *url.URL, rt http.RoundTripper) http.Handler {
 		}
 		w.WriteHeader(resp.StatusCode)
 		if err := copyBody(w, resp); err != nil {
-			panic(http.ErrAbortHandler) // the header is sent: a reset is the only way to say so
+			panic(http.ErrAbortHandler) // the header is sent, so only a reset can report the error
 		}
 		for key, values := range resp.Trailer {
 			w.Header()[http.TrailerPrefix+key] = values
@@ -38,7 +38,7 @@ func forwardTo(target *url.URL, rt http.RoundTripper) http.Handler {
 	})
 }
 
-// copyBody forwards what comes as it comes.
+// copyBody forwards data as soon as it arrives.
 func copyBody(w http.ResponseWriter, resp *http.Response) error {
 	var c tarn.Chain
 	for {

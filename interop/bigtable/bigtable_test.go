@@ -38,10 +38,10 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	fmt.Println(s.Addr)
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it or ends
 }
 
-// elsewhere is an emulator in a separate process.
+// elsewhere starts an emulator in a separate process.
 func elsewhere(b *testing.B) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -176,12 +176,12 @@ func TestClient(t *testing.T) {
 		t.Errorf("the state is %v", s)
 	}
 	if _, err := tbl.ReadRow(ctx, "r0000", bigtable.RowFilter(bigtable.FamilyFilter("["))); err == nil {
-		t.Error("a bad filter was taken")
+		t.Error("a bad filter was accepted")
 	}
 }
 
 // BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each. The emulator is in
-// a process of its own; allocations and cpu-us/op, processor time, are the client's.
+// a separate process; allocations and cpu-us/op, processor time, are the client's.
 func BenchmarkReadRows(b *testing.B) {
 	bench(b, func(ctx context.Context, tbl *bigtable.Table) error {
 		n := 0
@@ -224,7 +224,7 @@ func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

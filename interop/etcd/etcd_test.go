@@ -217,8 +217,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestResolver finds the backends of a service in etcd, with etcd's resolver, while they
-// come and go under load.
+// TestResolver finds the backends of a service in etcd, with etcd's resolver, while backends
+// are added and removed under load.
 func TestResolver(t *testing.T) {
 	c := start(t)
 	cl := c.client(t)
@@ -315,7 +315,7 @@ func BenchmarkPutGet(b *testing.B) {
 	run("tarn", over)
 }
 
-// processorTime is what this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

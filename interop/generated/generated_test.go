@@ -131,7 +131,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMalformed: what generated methods refuse is the call's error.
+// TestMalformed: the error of a generated method is the call's error.
 func TestMalformed(t *testing.T) {
 	addr := serve(t, func() any { return new(vt.Record) })
 	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -143,7 +143,7 @@ func TestMalformed(t *testing.T) {
 	for i, wrong := range [][]byte{{0xff}, {0x12, 0x7f}, bytes.Repeat([]byte{0x12}, 1001)} {
 		b := pool.Copy(wrong)
 		if err := cc.Invoke(t.Context(), "/generated.Echo/Echo", &b, new(vt.Record)); err == nil {
-			t.Error(fmt.Sprint(i), "was taken")
+			t.Error(fmt.Sprint(i), "was accepted")
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 	oneVariable   = "a variable cannot be had twice: it is in smb/gosmb2"
 )
 
-// What is missing, and why. An exception that is none fails the test.
+// missing lists the missing names, with the reason. An exception whose name exists fails the test.
 var exceptions = map[[2]string]map[string]string{
 	{cloudsoda, root}: {
 		"type Krb5Initiator":                    needsKerberos,
@@ -130,7 +130,7 @@ func describe(out map[string]string, name string, obj *types.TypeName) {
 				out["field "+name+"."+f.Name()] = text(f.Type())
 			}
 		}
-	case *types.Signature: // of an option: what it sets is its own business
+	case *types.Signature: // of an option: its parameter is not compared
 		out["type "+name] = "func"
 	default:
 		out["type "+name] = text(under)
@@ -156,7 +156,7 @@ func text(t types.Type) string {
 	return spelling.Replace(peer.ReplaceAllString(types.TypeString(t, nil), "smb2"))
 }
 
-// spelling brings types that have two names to one.
+// spelling replaces a type's second name by the first.
 var spelling = strings.NewReplacer("interface{}", "any", "io/fs.FileInfo", "os.FileInfo", "io/fs.FileMode", "os.FileMode")
 
 var peer = regexp.MustCompile(`github\.com/(?:cloudsoda|hirochachacha)/go-smb2(?:/internal/smb2)?|github\.com/tarn-go/tarn/smb/(?:krb5/)?gosmb2`)

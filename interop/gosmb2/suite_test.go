@@ -90,7 +90,7 @@ func standIn(t *testing.T) string {
 	if copied < 8 {
 		t.Fatalf("only %d files", copied)
 	}
-	// The versions are this module's: nothing is downloaded that its own go.sum does not name.
+	// The versions are this module's: only modules in its go.sum are downloaded.
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestGRPCHandler has grpc-go's server and a page share a port.
+// TestGRPCHandler serves grpc-go's server and a page on one port.
 func TestGRPCHandler(t *testing.T) {
 	both(t, func(t *testing.T, s security) {
 		checks := health.NewServer()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// echo answers with what it got, and /N with N bytes.
+// echo answers with the request's body, and /N with N bytes.
 func echo() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{n}", func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func echo() http.Handler {
 	return mux
 }
 
-// zeros reads as the digit 0 without an end.
+// zeros is an endless Reader of the digit 0.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

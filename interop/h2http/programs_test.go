@@ -35,7 +35,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// site is a program made of what programs are made of: a router, its middlewares, files,
+// site is a program of common parts: a router, its middlewares, files,
 // metrics, profiles, uploads, streams, proxies.
 func site(t *testing.T) http.Handler {
 	r := chi.NewRouter()
@@ -116,7 +116,7 @@ func site(t *testing.T) http.Handler {
 	r.Get("/socket", func(w http.ResponseWriter, r *http.Request) {
 		c, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
-			return // Upgrade has answered
+			return // Upgrade has written the response
 		}
 		defer c.Close()
 		kind, p, err := c.ReadMessage()
@@ -251,7 +251,7 @@ func TestProgramsDoNotDiffer(t *testing.T) {
 	})
 }
 
-// visit makes a request and returns all that there is to see of its response.
+// visit makes a request and returns everything that a client can observe of its response.
 func visit(ctx context.Context, c *http.Client, v *http.Request, base *url.URL) string {
 	req := v.Clone(ctx)
 	req.URL.Scheme, req.URL.Host, req.Host = base.Scheme, base.Host, base.Host

@@ -81,7 +81,7 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(entries)
 }
 
-// TestConsul runs grpc-consul-resolver unchanged: the instances of a service come and go
+// TestConsul runs grpc-consul-resolver unchanged: instances of a service are added and removed
 // under load, and no call fails. The resolver registers itself.
 func TestConsul(t *testing.T) {
 	one := serve(t, func(s grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(s, health.NewServer()) })

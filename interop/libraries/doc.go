@@ -1,3 +1,3 @@
-// Package libraries runs libraries that want grpc-go's own types over package rpc: the OTLP exporter,
-// grpc-gateway, HashiCorp's plugins, Dapr's client, and resolvers and balancers from the field.
+// Package libraries runs libraries that require grpc-go's types over package rpc: the OTLP exporter,
+// grpc-gateway, HashiCorp's plugins, Dapr's client, and third-party resolvers.
 package libraries

@@ -52,7 +52,7 @@ func kube(t *testing.T, port int, changes <-chan []string) string {
 	return s.URL
 }
 
-// TestKubernetes runs kuberesolver unchanged: the endpoints of a service come and go
+// TestKubernetes runs kuberesolver unchanged: endpoints of a service are added and removed
 // under load, and no call fails.
 func TestKubernetes(t *testing.T) {
 	addr := serve(t, func(s grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(s, health.NewServer()) })

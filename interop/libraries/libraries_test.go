@@ -116,7 +116,7 @@ func TestOTLP(t *testing.T) {
 	}
 }
 
-// sidecar is what of Dapr's runtime the test calls.
+// sidecar implements the methods of Dapr's runtime that the test calls.
 type sidecar struct {
 	daprpb.UnimplementedDaprServer
 	mu    sync.Mutex

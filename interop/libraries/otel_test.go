@@ -113,7 +113,7 @@ func TestOpenTelemetry(t *testing.T) {
 		if _, err := s.Recv(); err != io.EOF {
 			t.Fatal(err)
 		}
-		// A server's End may come when the client has gone on.
+		// A server's End event may arrive after the client's call has returned.
 		var got, last map[string]string
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); last = got {
 			if got = metricsOf(t, reader); ended(got) == 6 && maps.Equal(got, last) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// cost is what one run of rclone took.
+// cost is the time of one run of rclone.
 type cost struct{ elapsed, processor time.Duration }
 
 // rclone copies there and back with each go-smb2, by turns; every byte is compared. The costs are

@@ -1,7 +1,7 @@
-// Package rclone holds Tarn's packages smb/gosmb2 and smb/krb5/gosmb2 to what rclone needs of
-// go-smb2: rclone's SMB backend, with them in go-smb2's place, passes rclone's own integration
-// suites against a real Samba server, and copies beside rclone as it is shipped.
+// Package rclone tests that Tarn's packages smb/gosmb2 and smb/krb5/gosmb2 replace go-smb2 in
+// rclone: rclone's SMB backend built with them passes rclone's own integration
+// suites against a real Samba server, and its copies are compared with those of rclone as it is shipped.
 //
-// TARN_LONG=1 runs all suites, and copies as much as the comparison is stated for; without it the
+// TARN_LONG=1 runs all suites and the comparison with the amount of data that the documentation states; without it the
 // backend's suite runs, and a short comparison.
 package rclone

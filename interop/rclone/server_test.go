@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
-// server is a Samba server that rclone knows as the remote "tarnrig".
+// server is a Samba server that is configured in rclone as the remote "tarnrig".
 type server struct {
 	share, dir string
 	env        []string

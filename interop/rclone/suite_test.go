@@ -10,8 +10,8 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// rclone's own suites, with the go-smb2 that is shipped replaced by Tarn's. What they leave out is
-// what rclone's SMB backend does not offer. Without TARN_LONG=1 the backend's suite runs alone.
+// rclone's own suites, with Tarn's packages in place of go-smb2. They leave out the features
+// that rclone's SMB backend does not offer. Without TARN_LONG=1 only the backend's suite runs.
 func TestSuites(t *testing.T) {
 	long := os.Getenv("TARN_LONG") == "1"
 	for _, suite := range []struct {
@@ -46,7 +46,7 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// tail is what a failure is looked for in.
+// tail is the end of a run's output, which shows a failure.
 func tail(out []byte) []byte {
 	var failed []byte
 	for _, line := range regexp.MustCompile(`(?m)^\s*--- FAIL.*\n`).FindAll(out, -1) {

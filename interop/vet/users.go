@@ -15,9 +15,9 @@ import (
 	"gvisor.dev/gvisor/pkg/buffer"
 )
 
-// The functions of this file are correct, and use Tarn beside APIs that look like it.
+// The functions of this file are correct, and use Tarn together with APIs that have methods of the same names.
 
-// counted is what grpc's buffers show of themselves.
+// counted is the interface of grpc's reference-counted buffers.
 type counted interface {
 	ReadOnlyData() []byte
 	Len() int
@@ -139,7 +139,7 @@ func OfHTTP2(p *tarn.Pool, f *http2.Framer) (tarn.Buffer, error) {
 	return p.Copy(data.Data()), nil
 }
 
-// lookalike counts references as Tarn does, and is not Tarn's.
+// lookalike counts references with methods named like Tarn's, and is another type.
 type lookalike struct{}
 
 func (l lookalike) Ref() lookalike                     { return l }
@@ -148,7 +148,7 @@ func (l lookalike) Split(n int) (lookalike, lookalike) { return l, l }
 func (l lookalike) Bytes() []byte                      { return nil }
 func (l lookalike) Free()                              {}
 
-// NotTarns frees what is not Tarn's as often as it likes.
+// NotTarns frees a value that is not Tarn's more than once.
 func NotTarns(ctx context.Context, p *tarn.Pool, l lookalike) ([]byte, error) {
 	b, err := p.Acquire(ctx, 10)
 	if err != nil {

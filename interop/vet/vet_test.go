@@ -37,7 +37,7 @@ func tool(t *testing.T) string {
 	return path
 }
 
-// silent runs the analyser, which has to find nothing.
+// silent runs the analyser and fails the test if it reports anything.
 func silent(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -54,8 +54,8 @@ func TestLibrariesAsTheyAre(t *testing.T) {
 	silent(t, exec.Command(tool(t), append([]string{"-test=false"}, libraries...)...))
 }
 
-// A package that does not import package tarn is not looked into. Here copies of the libraries' packages do.
-// They have to be compiled: the long form takes a minute.
+// The analyser skips packages that do not import package tarn, so copies of the libraries' packages that
+// import it are analysed. They have to be compiled: with TARN_LONG=1 the test takes a minute.
 func TestLibrariesThatImportTarn(t *testing.T) {
 	targets := []string{"google.golang.org/grpc/mem", "github.com/apache/arrow-go/v18/arrow/memory"}
 	if os.Getenv("TARN_LONG") != "" {
@@ -114,7 +114,7 @@ func TestLibrariesThatImportTarn(t *testing.T) {
 	silent(t, cmd)
 }
 
-// Something is found where there is something to be found.
+// The analyser reports a planted mistake.
 func TestALeakIsFound(t *testing.T) {
 	dir := program(t)
 	write(t, filepath.Join(dir, "users.go"), read(t, "users.go"))
@@ -136,7 +136,7 @@ func leak(p *tarn.Pool, m *message) {
 	}
 }
 
-// program starts a module that requires what this one does.
+// program creates a module that requires the same modules as this one.
 func program(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -48,7 +48,7 @@ func TestConnectESInChromium(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Processes of the browser's may still write there: what is left does not fail the test.
+	// The browser's processes may still write there, so an error of the removal does not fail the test.
 	defer os.RemoveAll(profile)
 	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--ignore-certificate-errors",
@@ -69,8 +69,8 @@ func TestConnectESInChromium(t *testing.T) {
 		}
 	case err := <-exited:
 		exited <- err
-		t.Fatalf("chromium ended before the page did: %v", err)
+		t.Fatalf("chromium ended before the page's script: %v", err)
 	case <-longCtx(t).Done():
-		t.Fatal("the page has not ended")
+		t.Fatal("the page's script has not ended")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// nginx forwards HTTP/1.1 to backend, buffering nothing, and returns its address.
+// nginx starts an nginx that forwards HTTP/1.1 to backend without buffering, and returns its address.
 func nginx(t *testing.T, backend string) string {
 	t.Helper()
 	return nginxtest.Start(t, "", "location / { proxy_pass http://"+backend+
@@ -49,7 +49,7 @@ func TestClientThroughNginx(t *testing.T) {
 			c := pb.NewTestServiceClient(cc)
 			if p == rpc.GRPC {
 				if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err == nil {
-					t.Error("gRPC passes through nginx's proxy_pass")
+					t.Error("a gRPC call through nginx's proxy_pass did not fail")
 				}
 				return
 			}

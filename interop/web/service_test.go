@@ -125,7 +125,7 @@ func client(h *httptest.Server, version string) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// longCtx bounds what a browser does, which takes seconds to start on a busy machine.
+// longCtx is the context of tests that start a browser, which takes seconds on a busy machine.
 func longCtx(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -77,7 +77,7 @@ func (p *Process) Close() error {
 	return p.cmd.Wait()
 }
 
-// Kill ends a process whatever it does, and waits for its end.
+// Kill kills the process and waits for its end.
 func (p *Process) Kill() {
 	p.in.Close()
 	// A process that has ended already cannot be killed, and one that was killed has failed.

@@ -15,7 +15,7 @@ func Listen(stop func()) (net.Listener, error) {
 		return nil, err
 	}
 	go func() {
-		// Whatever ends the input, its reader has gone.
+		// An error is treated as the end of the input: in both cases the parent does not use this process any more.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()

@@ -31,7 +31,7 @@ func sections() []section {
 	}
 }
 
-// options are what the command line asks for.
+// options are the values of the command's flags and arguments.
 type options struct {
 	sections []section
 	short    bool
@@ -40,7 +40,7 @@ type options struct {
 }
 
 // Run is tarn bench. It returns cli.OK, cli.Failed if a measurement or the report failed, and
-// cli.Usage if the arguments make no sense.
+// cli.Usage if the arguments are invalid.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	opt, err := parse(args, std.Out)
 	return cli.Finish("tarn bench", err, std.Err, func() error {

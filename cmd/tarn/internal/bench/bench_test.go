@@ -54,7 +54,7 @@ func TestShortRunOfEverySection(t *testing.T) {
 				t.Fatalf("status %d: %s", status, errs)
 			}
 			if errs != "" {
-				t.Errorf("a progress line, though it is no terminal: %q", errs)
+				t.Errorf("a progress line was written to what is not a terminal: %q", errs)
 			}
 			var rep Report
 			if err := json.Unmarshal([]byte(out), &rep); err != nil {
@@ -111,7 +111,7 @@ func checkPage(t *testing.T, name string, rep *Report) {
 		t.Errorf("the page lacks %q", note)
 	}
 	if len(rep.Sections[0].Cases) > 0 && !strings.Contains(page, "<svg") || !strings.Contains(page, "prefers-color-scheme: dark") {
-		t.Error("the page has no plots, or no dark side")
+		t.Error("the page has no plots, or no dark colour scheme")
 	}
 	for _, bad := range []string{"http://", "https://", "src=", "@import", "ZgotmplZ", "NaN"} {
 		if strings.Contains(page, bad) {
@@ -162,10 +162,10 @@ func TestSMBClientRate(t *testing.T) {
 	}
 }
 
-// TestWithoutSamba: where there is none the report says so, and nothing fails.
+// TestWithoutSamba: where Samba is not installed, the report says so and nothing fails.
 func TestWithoutSamba(t *testing.T) {
 	if _, err := os.Stat("/usr/sbin/smbd"); err == nil {
-		// It is found there whatever the path says; what can be taken away is the go command.
+		// smbd is found even when PATH does not have it; only the go command can be hidden.
 		t.Log("smbd is installed: testing without go instead")
 	}
 	t.Setenv("PATH", t.TempDir())

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// runCore times the handling of memory itself, on one goroutine and on all processors.
+// runCore times operations of the pools alone, on one goroutine and on all processors.
 func runCore(ctx context.Context, s *session) ([]Case, error) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "tarn bench core"})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime returns what this process has used, in user and system mode.
+// processorTime returns the processor time that this process has used, in user and system mode.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

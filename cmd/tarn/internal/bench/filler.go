@@ -2,8 +2,8 @@ package bench
 
 import "strings"
 
-// fillerSize is as much as one write of a server sends.
+// fillerSize is the length in bytes of one write of a server.
 const fillerSize = 64 << 10
 
-// filler is what responses are made of.
+// filler is the content of responses.
 var filler = strings.Repeat("tarn", fillerSize/4)

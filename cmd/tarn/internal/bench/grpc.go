@@ -17,7 +17,7 @@ import (
 // maxMessage lifts grpc's limit of 4 MB well above the largest message sent here.
 const maxMessage = 16 << 20
 
-// runGRPC drives unary calls through stock grpc-go. Only the buffer pool differs.
+// runGRPC makes unary calls with unmodified grpc-go. Only the buffer pool differs between contestants.
 func runGRPC(ctx context.Context, s *session) ([]Case, error) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "tarn bench grpc"})
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 //go:embed report.tmpl
 var reportTemplate string
 
-// page is what the template is given.
+// page is the template's data.
 type page struct {
 	*Report
 	JSON template.JS // the report itself, for readers who want the figures
 }
 
-// writeHTML writes the report as one page that needs nothing else: no scripts, no network.
+// writeHTML writes the report as one page that has no scripts and loads nothing.
 func (r *Report) writeHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"plots":   func(c Case) []plot { return c.plots() },

@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/adapt"
 )
 
-// copySize is what httputil.ReverseProxy copies with.
+// copySize is the length in bytes of the buffers that httputil.ReverseProxy copies with.
 const copySize = 32 << 10
 
 // runHTTP measures HTTP/2 servers and clients, and then drives a client through a net/http reverse proxy to a server. Only the proxy's BufferPool
@@ -67,7 +67,7 @@ func runHTTP(ctx context.Context, s *session) ([]Case, error) {
 	return cases, nil
 }
 
-// syncHTTPPool is the pool that programs write for themselves.
+// syncHTTPPool is a sync.Pool of slices, as programs commonly implement httputil.BufferPool.
 type syncHTTPPool struct {
 	pool interface {
 		Get() any
@@ -90,7 +90,7 @@ func sendBody(w http.ResponseWriter, r *http.Request) {
 	for n > 0 {
 		sent, err := io.WriteString(w, filler[:min(n, len(filler))])
 		if err != nil {
-			return // the client has gone
+			return // the client has closed the connection
 		}
 		n -= sent
 	}
@@ -112,7 +112,7 @@ func serveHTTP(h http.Handler) (*httpServer, error) {
 	return s, nil
 }
 
-// quiet is a log for servers whose connections are cut when the measurement ends.
+// quiet discards the log of servers whose connections are closed when the measurement ends.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 type httpProxy struct {

@@ -35,9 +35,9 @@ type http2Load struct {
 // runHTTP2 measures servers with h2load, if it is installed, and clients.
 func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 	if processorTime() == 0 {
-		return nil, nil // this system does not report processor time
+		return nil, nil // the processor time of a process cannot be read on this system
 	}
-	// This is the first: after a load the runtime begins goroutines with larger stacks.
+	// Idle connections are measured first: after a load the runtime starts goroutines with larger stacks.
 	var idle Case
 	if s.allCases {
 		var err error
@@ -78,7 +78,7 @@ func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 	return append(cases, c, idle), nil
 }
 
-// scaled returns a number of requests as the plan wants it.
+// scaled returns the number of requests for the plan's length.
 func (p plan) scaled(n int) int {
 	if p.allCases {
 		return n
@@ -86,7 +86,7 @@ func (p plan) scaled(n int) int {
 	return n / 8
 }
 
-// http2Work is what a case asks of servers.
+// http2Work is the work of servers in one case.
 type http2Work struct {
 	size     int // of a response
 	requests int // of a turn
@@ -244,7 +244,7 @@ func sendMemory(w http.ResponseWriter, r *http.Request) {
 	w.Write(zeros[:n])
 }
 
-// zeros is what is sent.
+// zeros is the content that servers send.
 var zeros = make([]byte, 1<<20)
 
 var succeeded = regexp.MustCompile(`(\d+) succeeded`)
@@ -353,7 +353,7 @@ func (s *session) runHTTP2Loads(ctx context.Context, title string, n int, loads 
 	for round := range s.loadRounds + 1 {
 		for i, l := range loads {
 			s.progress.step("%s: %s (%d of %d)", title, l.name, round, s.loadRounds)
-			runtime.GC() // a client of this process does not collect what the one before it left
+			runtime.GC() // a client in this process does not have the previous client's garbage collected in its time
 			start := time.Now()
 			d, err := l.run(ctx, n)
 			if err != nil {

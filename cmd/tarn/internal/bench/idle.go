@@ -21,13 +21,13 @@ import (
 const (
 	// idleConns is how many connections are opened.
 	idleConns = 500
-	// idleTime is how long they have had nothing to do when they are measured.
+	// idleTime is how long they have been idle when they are measured.
 	idleTime = 2 * time.Second
 )
 
 // idleConns measures the memory of connections that have served one request. The clients are in the
-// same process and hold a net.Conn alone; connections that no server reads say what that takes, which is
-// taken off.
+// same process and hold a net.Conn alone; the memory of connections that no server reads is measured, too, and
+// subtracted.
 func (s *session) idleConns(ctx context.Context) (Case, error) {
 	c := Case{
 		Title:   fmt.Sprintf("Idle HTTP/2 connections, %d of them", idleConns),

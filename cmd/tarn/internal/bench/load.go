@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// load is a contestant under traffic: call makes one request, for the caller of the given number, and
+// load is a contestant of the sections that make requests: call makes one request, for the caller of the given number, and
 // waits for its answer. Callers are concurrent; one number is never used twice at a time.
 type load struct {
 	name string
@@ -28,7 +28,7 @@ func loadMetrics() []Metric {
 	}
 }
 
-// runLoads lets loads take turns and reports medians of the rates, latencies over all turns, and the
+// runLoads measures loads alternately and reports medians of the rates, latencies over all turns, and the
 // highest peak.
 func (s *session) runLoads(ctx context.Context, title string, loads []load) (Case, error) {
 	c := Case{Title: title, Metrics: loadMetrics()}
@@ -64,7 +64,7 @@ type loadResult struct {
 }
 
 func (r *loadResult) turn(ctx context.Context, l load, p plan) error {
-	// Each turn begins with what is really needed, or a peak would be that of the previous turn.
+	// Each turn begins with live memory only: otherwise its peak would be that of the previous turn.
 	debug.FreeOSMemory()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -100,7 +100,7 @@ func (r *loadResult) values() map[string]float64 {
 	}
 }
 
-// drive keeps callers busy for d and returns how long each call took. The first error ends it.
+// drive has callers make calls for d and returns how long each call took. The first error ends it.
 func drive(ctx context.Context, call func(context.Context, int) error, callers int, d time.Duration) (*latencies, error) {
 	deadline := time.Now().Add(d)
 	var wg sync.WaitGroup

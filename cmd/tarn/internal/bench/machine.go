@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Machine names what the run ran on and with.
+// Machine describes the machine of a run and the versions of its software.
 type Machine struct {
 	CPU   string `json:"cpu"`
 	Cores int    `json:"cores"` // that the program may use
@@ -22,12 +22,12 @@ type Machine struct {
 	Tarn  string `json:"tarn"`
 	GRPC  string `json:"grpc"` // grpc-go's version
 
-	// Load is the number of runnable threads in the minute before, on average; 0 where the
-	// system does not report it.
+	// Load is the system's load average of the minute before the run; 0 where the system does not
+	// report it.
 	Load float64 `json:"load"`
 }
 
-// Busy says what to do about a machine that had something else to do; else it is empty.
+// Busy returns advice when other programs loaded the machine; otherwise it returns "".
 func (m Machine) Busy() string {
 	if m.Load <= float64(m.Cores)/2 {
 		return ""

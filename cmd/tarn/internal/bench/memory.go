@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// peakMemory watches the memory that the Go runtime holds from the system until it is stopped. What
-// comes and goes between two looks, ten milliseconds apart, is not seen.
+// peakMemory samples the memory that the Go runtime holds from the system, every ten milliseconds until it is
+// stopped. Memory that is taken and returned between two samples is not counted.
 type peakMemory struct {
 	stopped chan struct{}
 	peak    chan uint64

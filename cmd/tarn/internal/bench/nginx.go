@@ -117,8 +117,8 @@ http {
 `, n.dir, listen, page), nil
 }
 
-// processorTime returns what nginx has used: it has one thread, of which the scheduler
-// knows to the nanosecond.
+// processorTime returns the processor time that nginx has used: it has one thread, whose time the
+// scheduler reports in nanoseconds.
 func (n *nginx) processorTime() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", n.cmd.Process.Pid))
 	if err != nil {

@@ -21,7 +21,7 @@ func opMetrics() []Metric {
 	}
 }
 
-// runOps lets ops take turns and reports the medians.
+// runOps measures ops alternately and reports the medians.
 func (s *session) runOps(ctx context.Context, title string, ops []op) (Case, error) {
 	c := Case{Title: title, Metrics: opMetrics()}
 	results := make([]opResult, len(ops))

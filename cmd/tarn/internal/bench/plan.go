@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// plan says how long to measure.
+// plan is how long and how often to measure.
 type plan struct {
 	opRounds   int           // turns of each contestant of the core section
 	opTurn     time.Duration // length of such a turn
-	loadRounds int           // turns of each contestant under traffic
+	loadRounds int           // turns of each contestant that makes requests
 	loadTurn   time.Duration // length of such a turn
-	warmUp     time.Duration // traffic before the first turn that counts
-	callers    int           // concurrent callers under traffic
+	warmUp     time.Duration // requests before the first turn that counts
+	callers    int           // concurrent callers
 	allCases   bool          // all sizes, not one of them
 }
 
@@ -45,7 +45,7 @@ func (p plan) some(sizes []int) []int {
 	return sizes[len(sizes)/2 : len(sizes)/2+1]
 }
 
-// sizeName writes a number of bytes as people name buffer sizes.
+// sizeName formats a number of bytes with a unit, such as "16 KiB".
 func sizeName(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -89,8 +89,8 @@ func (c *Case) plot(m Metric, turns func(Row) []float64) (plot, bool) {
 	return p, true
 }
 
-// visible is r's value of m, without traces that are written as 0 and would count on a logarithmic
-// scale all the same.
+// visible is r's value of m, or 0 where the table prints it as 0: such a value would set the range of a
+// logarithmic scale.
 func (m Metric) visible(r Row) float64 {
 	v := r.Values[m.Key]
 	if m.Unit.format(v) == m.Unit.format(0) {

@@ -34,7 +34,7 @@ func (p *progress) step(format string, args ...any) {
 	p.wrote = true
 }
 
-// width is what fits on one line; a longer one could not be taken back.
+// width is the number of columns of one line; a longer text could not be erased.
 func (p *progress) width() int {
 	if f, ok := p.w.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 1 {
@@ -44,7 +44,7 @@ func (p *progress) width() int {
 	return 79
 }
 
-// done clears the line.
+// done erases the line.
 func (p *progress) done() {
 	if p.wrote {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Report is all that one run of the command found out. Its JSON form is what -json prints.
+// Report is the result of one run of the command. Its JSON form is what -json prints.
 type Report struct {
 	Machine  Machine   `json:"machine"`
 	Plan     string    `json:"plan"`
@@ -64,14 +64,14 @@ type Row struct {
 	Name   string             `json:"name"`
 	Kind   Kind               `json:"kind"`
 	Values map[string]float64 `json:"values"` // by Metric.Key
-	// Ahead is how many times as good as this contestant Tarn did in the first metric; above 1 Tarn
-	// is ahead. It is 0 in Tarn's own row.
+	// Ahead is the ratio of Tarn's value of the first metric to this contestant's, inverted where lower is
+	// better; above 1 Tarn is better. It is 0 in Tarn's row.
 	Ahead float64 `json:"ahead,omitempty"`
 	// Turns holds the first metric of each turn, in the order in which they were run.
 	Turns []float64 `json:"turns"`
 }
 
-// Kind tells Tarn from the others.
+// Kind distinguishes Tarn from the others.
 type Kind string
 
 // The kinds of contestants.

@@ -14,8 +14,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// runRPC drives the same unary calls, over generated stubs, through grpc-go as it comes, grpc-go as
-// someone sets it up who has read all of its options, and Tarn's rpc.
+// runRPC makes the same unary calls, over generated stubs, with grpc-go's defaults, with grpc-go tuned by its
+// options, and with Tarn's rpc.
 func runRPC(ctx context.Context, s *session) ([]Case, error) {
 	pairs, err := rpcPairs()
 	defer func() {

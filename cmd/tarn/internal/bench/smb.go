@@ -13,7 +13,7 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// leftOut is the error of a section that cannot be run here. The report says why; it is no failure.
+// leftOut is the error of a section that cannot be run here. The report gives the reason, and the command does not fail.
 type leftOut string
 
 func (l leftOut) Error() string { return string(l) }
@@ -85,7 +85,7 @@ func runSMBMode(ctx context.Context, s *session, mode rig.Mode) (Case, error) {
 	return c, s.runDownloads(ctx, &c, contestants)
 }
 
-// runDownloads lets the contestants take turns and fills in the rows of c.
+// runDownloads measures the contestants alternately and fills in the rows of c.
 func (s *session) runDownloads(ctx context.Context, c *Case, contestants []download) error {
 	turns := make([][]float64, len(contestants))
 	for round := range s.loadRounds + 1 {
@@ -164,7 +164,7 @@ func rateOf(n int64, start time.Time, err error) (float64, error) {
 	return float64(n) / time.Since(start).Seconds(), err
 }
 
-// makeFile writes a file to the disk of the server, readable for whom it serves.
+// makeFile writes a file to the disk of the server, readable for the server's users.
 func makeFile(s *rig.Server, name string, length int) error {
 	b := make([]byte, length)
 	for i := range b {

@@ -20,8 +20,8 @@ func findSMBClient() (smbClient, bool) {
 	return smbClient(path), err == nil
 }
 
-// get fetches a file, discards it, and returns the bytes a second that smbclient says it took, which
-// leave out its start and login.
+// get fetches a file, discards it, and returns the rate in bytes a second that smbclient reports, which
+// leaves out its start and login.
 func (c smbClient) get(ctx context.Context, s *rig.Server, name string) (float64, error) {
 	host, port, _ := strings.Cut(s.Addr, ":")
 	cmd := exec.CommandContext(ctx, string(c), "//"+host+"/"+s.Share, "-p", port, "-U", s.User, "-m", "SMB3",

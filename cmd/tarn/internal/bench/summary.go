@@ -10,8 +10,8 @@ import (
 // comparison is one line of the summary: a case and a contestant of it.
 type comparison struct {
 	Section, Case, Peer string
-	Ahead               float64 // how many times as well as the contestant Tarn did; the median
-	Low, High           float64 // over the turns, each against the contestant's turn beside it
+	Ahead               float64 // the ratio as in Row.Ahead; the median
+	Low, High           float64 // over the turns, each compared with the contestant's turn next to it
 }
 
 // Behind reports whether the contestant did better than Tarn.
@@ -25,7 +25,7 @@ func (c comparison) Text() string {
 	return fmt.Sprintf("%s× (%s–%s)", times(c.Ahead), times(c.Low), times(c.High))
 }
 
-// times writes a ratio with three digits or so: more are noise.
+// times formats a ratio with about three digits: further digits differ from run to run.
 func times(ratio float64) string {
 	switch {
 	case ratio >= 100:
@@ -99,7 +99,7 @@ func (r *Report) summary() summary {
 		}
 	}
 	ticks := []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100}
-	if s.most > 50*s.least { // on a phone there is no room for more
+	if s.most > 50*s.least { // more labels do not fit on a phone's screen
 		ticks = []float64{0.01, 0.1, 1, 10, 100, 1000, 10000}
 	}
 	for _, tick := range ticks {
@@ -115,10 +115,10 @@ func (s summary) At(ratio float64) float64 {
 	return 100 * math.Log(ratio/s.least) / math.Log(s.most/s.least)
 }
 
-// Span is the length between two ratios on the axis, in per cent of its length, and never nothing.
+// Span is the length between two ratios on the axis, in per cent of its length, and never 0.
 func (s summary) Span(low, high float64) float64 { return max(s.At(high)-s.At(low), 0.4) }
 
-// writeSummary writes what the chart shows as two sentences.
+// writeSummary writes the content of the chart as text.
 func (r *Report) writeSummary(b *strings.Builder) {
 	s := r.summary()
 	if len(s.Rows) == 0 {

@@ -84,7 +84,7 @@ func (r *Row) aheadText() string {
 	}
 }
 
-// format writes v to three digits or so.
+// format formats v with about three digits.
 func (u Unit) format(v float64) string {
 	switch u {
 	case Nanoseconds:

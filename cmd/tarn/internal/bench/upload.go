@@ -23,8 +23,8 @@ type upload struct {
 	url  string
 }
 
-// uploads compares how fast one request's body gets from a client to a server of the same make.
-// A round trip that is not zero is made by a relay, which delays what it passes on.
+// uploads compares how fast one request's body is sent from a client to a server of the same implementation.
+// A round-trip time above zero is made by a relay, which delays the data that it forwards.
 func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) {
 	title := fmt.Sprintf("Upload of %s in one request", sizeName(uploadSize))
 	note := "Processor time of client and server."
@@ -99,7 +99,7 @@ func takeUpload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// nothing is a Reader of undefined bytes that costs nothing.
+// nothing is a Reader that leaves the caller's bytes as they are, so that reading takes no time.
 type nothing struct{}
 
 func (nothing) Read(p []byte) (int, error) { return len(p), nil }
@@ -125,7 +125,7 @@ func (u *upload) send(ctx context.Context) error {
 // buffer on Linux (net.ipv4.tcp_wmem), which bounds what TCP has under way.
 const relayHolds = 4 << 20
 
-// startRelay passes connections on to addr, each byte later by delay, until the listener that it
+// startRelay forwards connections to addr, each byte later by delay, until the listener that it
 // returns is closed.
 func startRelay(addr string, delay time.Duration) (net.Listener, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -150,7 +150,7 @@ func startRelay(addr string, delay time.Duration) (net.Listener, error) {
 	return l, nil
 }
 
-// relay passes on what src sends until that ends, and closes dst.
+// relay forwards what src sends until its end, and closes dst.
 func relay(dst, src net.Conn, delay time.Duration) {
 	type piece struct {
 		due  time.Time

@@ -16,7 +16,7 @@ func Parse(flags *flag.FlagSet, args []string, usage string, help io.Writer) ([]
 	for {
 		if err := flags.Parse(args); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
-				io.WriteString(help, usage) // a reader that has gone away wants no help
+				io.WriteString(help, usage) // an error of the reader is ignored: the help has no other use
 				flags.SetOutput(help)
 				flags.PrintDefaults()
 			}
@@ -30,8 +30,8 @@ func Parse(flags *flag.FlagSet, args []string, usage string, help io.Writer) ([]
 	}
 }
 
-// Finish runs a command if its arguments could be parsed, and returns its exit status. What went wrong
-// it writes to errs in one line that begins with the command's name; help that was asked for is no error.
+// Finish runs a command if its arguments could be parsed, and returns its exit status. It writes an error
+// to errs in one line that begins with the command's name; flag.ErrHelp is not an error.
 func Finish(name string, parsed error, errs io.Writer, run func() error) int {
 	switch {
 	case errors.Is(parsed, flag.ErrHelp):

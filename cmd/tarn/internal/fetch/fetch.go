@@ -15,7 +15,7 @@ import (
 	"github.com/tarn-go/tarn/debug"
 )
 
-// Bounds on one answer: what is at the other end may be anything.
+// Bounds on one answer: the address may be that of any server.
 const (
 	maxBody = 64 << 20
 	timeout = 10 * time.Second
@@ -23,13 +23,13 @@ const (
 
 // Errors of this package, to be matched with errors.Is.
 var (
-	// ErrURL: the address that the caller gave is not one of HTTP.
+	// ErrURL: the address is not an http or https URL.
 	ErrURL = errors.New("not an http or https address")
 	// ErrAnswer: the answer is not that of a debug handler.
 	ErrAnswer = errors.New("not the answer of a debug handler")
 )
 
-// IsURL tells an address from the name of a file.
+// IsURL reports whether s is an address and not the name of a file.
 func IsURL(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
@@ -92,7 +92,7 @@ func get(ctx context.Context, address string, header http.Header) ([]byte, error
 	return data, nil
 }
 
-// Clean makes text of a service safe for a terminal: control characters would move its cursor.
+// Clean replaces control characters in a service's text: they would move a terminal's cursor.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

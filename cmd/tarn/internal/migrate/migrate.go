@@ -109,7 +109,7 @@ func load(ctx context.Context, dir string, patterns []string) (*program, error) 
 	return p, nil
 }
 
-// report says what has changed, what could not be, and what no longer compiles.
+// report prints what has changed, what could not be changed, and what no longer compiles.
 func (p *program) report(ctx context.Context, out io.Writer, files map[string][]byte) error {
 	var names []string
 	for name := range files {

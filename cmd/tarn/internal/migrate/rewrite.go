@@ -223,7 +223,7 @@ func (f *file) foreign(obj types.Object) bool {
 	return false
 }
 
-// call gives a library that wants a *grpc.ClientConn AsGRPC's.
+// call wraps an argument in AsGRPC where a library's function takes a *grpc.ClientConn.
 func (f *file) call(c *ast.CallExpr) {
 	fn, ok := f.callee(c).(*types.Func)
 	if !ok || !f.foreign(fn) {

@@ -54,7 +54,7 @@ func runMkdir(ctx context.Context, a *app, args []string) error {
 	return t.result()
 }
 
-// runMove renames: into a directory that is there, or to another name. What has that name already
+// runMove renames: into an existing directory, or to another name. An existing file of that name
 // is not replaced.
 func runMove(ctx context.Context, a *app, args []string) error {
 	to, err := a.at(ctx, args[len(args)-1])

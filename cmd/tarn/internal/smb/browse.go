@@ -157,7 +157,7 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 	return nil
 }
 
-// entry writes one file, called name for a person and with its URL in JSON.
+// entry writes one file: its name in text, its URL in JSON.
 func (a *app) entry(out io.Writer, name string, l location, info fs.FileInfo) {
 	if a.opts.json {
 		writeJSON(out, fileObject{l.String(), kind(info.Mode()), info.Size(), info.ModTime().UTC()})
@@ -205,17 +205,17 @@ func kind(mode fs.FileMode) string {
 	return "other"
 }
 
-// writeJSON writes v on a line of its own. Names of servers cannot drive a terminal in it:
-// control characters are escaped.
+// writeJSON writes v on a separate line. Control characters in names that a server chose are escaped, so
+// that they cannot control a terminal.
 func writeJSON(out io.Writer, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // of strings, numbers and times of this package's
 	}
-	out.Write(append(b, '\n')) // an error shows at the Flush behind it
+	out.Write(append(b, '\n')) // Flush returns the error
 }
 
-// printable replaces control characters, which a server could drive a terminal with.
+// printable replaces control characters, with which a server could control a terminal.
 func printable(s string) string {
 	out := []rune(s)
 	for i, r := range out {

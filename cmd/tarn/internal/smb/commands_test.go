@@ -228,8 +228,8 @@ func TestSyncKeeps(t *testing.T) {
 	}
 }
 
-// A server takes names that differ in case for one: a file is neither overwritten by its
-// namesake nor removed for having been written under another case.
+// A server treats names that differ only in case as equal: a file is neither overwritten by another of
+// that name nor removed because it was written in another case.
 func TestCase(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	src := t.TempDir()

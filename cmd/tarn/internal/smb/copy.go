@@ -33,7 +33,7 @@ func runPut(ctx context.Context, a *app, args []string) error {
 	return a.copyAll(ctx, sources, target)
 }
 
-// runCopy copies between servers.
+// runCopy copies from a server to a server.
 func runCopy(ctx context.Context, a *app, args []string) error {
 	for _, s := range args {
 		if !isURL(s) {
@@ -119,7 +119,7 @@ func (p place) close() {
 	}
 }
 
-// openLocal opens the directory dir and means name in it.
+// openLocal opens the directory dir; the place is name in it.
 func openLocal(dir, name string) (place, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *app) source(ctx context.Context, arg string) (place, error) {
 	return place{&remote{share: share, at: dir}, name, l.base()}, nil
 }
 
-// target is where an argument says to copy to, and whether that is a directory that is there.
+// target is the place that an argument names to copy to, and whether that is an existing directory.
 func (a *app) target(ctx context.Context, arg string) (place, bool, error) {
 	if isURL(arg) {
 		return a.remoteTarget(ctx, arg)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// criteria are what find looks for; a zero field is not compared.
+// criteria are the conditions of find; a zero field is no condition.
 type criteria struct {
 	name            string // of path.Match
 	kind            string // "f", "d", "l"
@@ -64,7 +64,7 @@ func sizeFlag(to *int64) func(string) error {
 	}
 }
 
-// runFind lists what fulfils the criteria, each by its URL.
+// runFind lists the files that fulfil the criteria, each by its URL.
 func runFind(ctx context.Context, a *app, args []string) error {
 	out := bufio.NewWriter(a.std.Out)
 	defer out.Flush()

@@ -10,8 +10,8 @@ import (
 // between collections, which are then a fifth as many.
 const collectAt = 400
 
-// frugal sets the runtime for what a plan has to do, and returns the function that undoes it. What
-// the environment's GOGC and GOMAXPROCS say is left alone.
+// frugal sets GOGC and GOMAXPROCS for a plan, and returns the function that restores them. Values from
+// the environment are not changed.
 //
 // Of a file that is copied at once, the command's own work takes less time than waking another thread
 // for the next step of it. One processor then does all that work: 40 % less processor time for 1,000
@@ -37,7 +37,7 @@ func (a *app) frugal(p *plan) (undo func()) {
 // onlyWhole reports whether every file that is to be copied is copied at once.
 func (a *app) onlyWhole(p *plan) bool {
 	if a.opts.verify {
-		return false // two sums are made of each file
+		return false // two checksums are computed for each file
 	}
 	for _, j := range p.jobs {
 		if !j.present && !a.isWhole(j) {

@@ -43,7 +43,7 @@ func TestFramesOfSmallFiles(t *testing.T) {
 	}
 }
 
-// The runtime's settings are as they were when a copy is over.
+// The runtime's settings are restored after a copy.
 func TestFrugalIsUndone(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMAXPROCS", "")

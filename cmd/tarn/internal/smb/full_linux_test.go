@@ -27,8 +27,8 @@ func smallDisk(t *testing.T, dir string) {
 	})
 }
 
-// A disk that is full, the server's or this machine's, gets no part of a file, whether the file is
-// copied at once or in parts; files that had room are whole.
+// On a full disk, the server's or this machine's, a file without room leaves nothing, whether it is
+// copied at once or in parts; the other files are complete.
 func TestFullDisk(t *testing.T) {
 	data := t.TempDir()
 	const files, size = 100, 60 << 10
@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// checkFull copies what has no room to a directory that is dir on this machine's disk.
+// checkFull copies more than there is room for to a directory that is dir on this machine's disk.
 func checkFull(t *testing.T, dir, command, from, to, says string) {
 	t.Helper()
 	for _, name := range []string{"large", "many"} {

@@ -1,6 +1,6 @@
 package smb
 
-// hint says what a status means to a person.
+// hint explains a status to the user.
 func hint(status string) string {
 	switch status {
 	case "STATUS_LOGON_FAILURE", "STATUS_WRONG_PASSWORD", "STATUS_NO_SUCH_USER":

@@ -8,8 +8,8 @@ import (
 )
 
 // lanes are further connections to a share. A server does the work of one connection in one thread, or
-// in one process as Samba does: of many small files, where that work is all there is, as many are made
-// at a time as there are connections.
+// in one process as Samba does: small files, whose cost is that work alone, are copied faster over
+// several connections.
 type lanes struct {
 	shares []*client.Share
 	next   atomic.Uint32
@@ -46,7 +46,7 @@ func (a *app) widen(ctx context.Context, p *plan) {
 		for len(r.lanes.shares)+1 < min(n/filesPerLane, maxLanes) {
 			share, err := a.another(ctx, r.at)
 			if err != nil {
-				break // a server may allow no more; one connection does as well
+				break // a server may refuse more connections; the existing ones are used
 			}
 			r.lanes.shares = append(r.lanes.shares, share)
 		}

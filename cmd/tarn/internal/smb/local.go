@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// local is a directory here. Nothing in it, whatever a server calls its files, can lead
+// local is a directory on this machine. No name in it, also none that a server chose, leads
 // out of it.
 type local struct {
 	root *os.Root

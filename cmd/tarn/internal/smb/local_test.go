@@ -92,7 +92,7 @@ func TestLocalFoldersStayInside(t *testing.T) {
 	}
 }
 
-// A file that is longer or shorter than it was gives as many bytes as show that.
+// For a file that has grown or shrunk, ReadWhole returns a number of bytes that differs from the expected size.
 func TestLocalReadWholeSeesLength(t *testing.T) {
 	l, dir := openTestDir(t)
 	for have, want := range map[int]int{0: 0, 1: 1, 9: 9, 10: 10, 11: 11, 500: 11} {

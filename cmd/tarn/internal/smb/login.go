@@ -26,7 +26,7 @@ type app struct {
 	name string
 	opts options
 	std  cli.Streams
-	// waits are how long to wait each time the connection breaks under a file.
+	// waits are the pauses before each new attempt when the connection breaks while a file is copied.
 	waits []time.Duration
 
 	mu       sync.Mutex // guards what follows and writing to std
@@ -55,7 +55,7 @@ func (a *app) close() {
 	}
 }
 
-// complain writes one line to standard error, out of the way of the progress bar.
+// complain writes one line to standard error, after it has erased the progress bar.
 func (a *app) complain(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,7 +247,7 @@ func (a *app) prompt(ctx context.Context, in *os.File, text string) (string, err
 		}
 		return string(got.password), nil
 	case <-ctx.Done():
-		term.Restore(fd, before) // where it fails there is nothing left to do about it
+		term.Restore(fd, before) // an error cannot be handled here
 		fmt.Fprintln(a.std.Err)
 		return "", ctx.Err()
 	}
@@ -265,7 +265,7 @@ func explain(err error) string {
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return fmt.Sprintf("%s: no such host", dns.Name)
 	}
-	// A connection that was never made cannot have been lost.
+	// A connection that could not be made is not reported as lost.
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return fmt.Sprintf("cannot connect to %s: %v", op.Addr, op.Err)

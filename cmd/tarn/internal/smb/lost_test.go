@@ -17,7 +17,7 @@ import (
 	client "github.com/tarn-go/tarn/smb"
 )
 
-// A server that is gone is said once, not once for each file that is left.
+// A lost server is reported once, not once for each remaining file.
 func TestServerGone(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	src := filepath.Join(t.TempDir(), "src")
@@ -62,7 +62,7 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// A connection that breaks under a file is made again, and the file gone on with.
+// When a connection breaks while a file is copied, the command reconnects and continues the file.
 func TestConnectionBreaks(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)

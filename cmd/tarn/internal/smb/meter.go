@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// meter shows how a copy goes: a bar on a terminal, a line now and then elsewhere.
+// meter shows the progress of a copy: a bar on a terminal, a line at intervals elsewhere.
 type meter struct {
 	app   *app
 	out   io.Writer
@@ -29,7 +29,7 @@ type meter struct {
 	stop  chan struct{}
 	ended chan struct{}
 
-	// rate is an average that forgets: bytes a second. It is the showing goroutine's.
+	// rate is a moving average in bytes a second. Only the goroutine that shows it uses it.
 	rate     float64
 	lastSeen int64
 	lastTime time.Time
@@ -40,7 +40,7 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// startMeter begins to show how an action on the plan's files goes.
+// startMeter begins to show the progress of an action on the plan's files.
 func (a *app) startMeter(p *plan, action string) *meter {
 	m := &meter{app: a, out: a.std.Err, fd: -1, verb: past[action], total: p.total, files: len(p.jobs),
 		begun: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
@@ -113,8 +113,8 @@ func (m *meter) run() {
 	}
 }
 
-// clear takes the bar off the line, so that something else can be written. The caller
-// holds app.mu. A nil meter has none.
+// clear erases the bar, so that another text can be written. The caller
+// holds app.mu. A nil meter has no bar.
 func (m *meter) clear() {
 	if m != nil && m.shown {
 		fmt.Fprint(m.out, "\r\x1b[K")
@@ -140,7 +140,7 @@ func (m *meter) show(now time.Time) {
 func (m *meter) measure(bytes int64, now time.Time) {
 	if dt := now.Sub(m.lastTime).Seconds(); dt > 0 {
 		recent := float64(bytes-m.lastSeen) / dt
-		weight := min(dt/3, 1) // what is three seconds old hardly counts
+		weight := min(dt/3, 1) // the weight of older rates decays over about three seconds
 		if m.rate == 0 {
 			weight = 1
 		}
@@ -149,7 +149,7 @@ func (m *meter) measure(bytes int64, now time.Time) {
 	m.lastSeen, m.lastTime = bytes, now
 }
 
-// text is how far it is, in words.
+// text is the progress in words.
 func (m *meter) text(bytes int64) string {
 	s := fmt.Sprintf("%3d%%  %s of %s  %s/s", percent(bytes, m.total), size(bytes), size(m.total), size(int64(m.rate)))
 	if m.files > 1 {
@@ -181,7 +181,7 @@ func percent(n, of int64) int {
 	return int(min(float64(n)/float64(of), 1) * 100)
 }
 
-// size is a number of bytes as people say it.
+// size formats a number of bytes with a unit.
 func size(n int64) string {
 	v, unit := float64(n), 0
 	for v >= 1000 && unit < 5 {

@@ -17,8 +17,8 @@ import (
 // partPrefix begins the names of unfinished files. Such files are never copied.
 const partPrefix = ".tarn-part-"
 
-// partKey makes the names of unfinished files known to this user alone: who may write to a
-// directory must not be able to lay a file there that a copy then continues with. It is kept, so
+// partKey makes the names of unfinished files known to this user alone: another user who may write to a
+// directory must not be able to create a file there that a copy then continues. It is stored, so
 // that a copy continues after an interruption; where it cannot be kept it lasts as long as the
 // process.
 var partKey = sync.OnceValue(func() []byte {

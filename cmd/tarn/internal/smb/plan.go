@@ -29,7 +29,7 @@ type plan struct {
 	jobs    []*job
 	total   int64 // bytes of all jobs, also of those that are done already
 	skipped int   // symbolic links and other things that are no files
-	// extra are what the target has and the source has not, in directories that both have.
+	// extra are files that the target has and the source does not have, in directories that both have.
 	extra []extra
 }
 
@@ -163,7 +163,7 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 				j.partSize = min(old.Size(), j.size)
 			}
 		case strings.HasPrefix(name, prefix) && !a.opts.dryRun:
-			to.Remove(path.Join(path.Dir(toName), name)) // of another state of the source: no use
+			to.Remove(path.Join(path.Dir(toName), name)) // it belongs to another state of the source
 		}
 	}
 	p.jobs = append(p.jobs, j)
@@ -174,7 +174,7 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 const timeUnit = 100 * time.Nanosecond
 
 // sameTime compares two times as finely as SMB stores them, or as -time-window says. Two files of
-// one size whose times differ by less are taken for the same: in doubt a file is copied again.
+// one size and the same time are considered equal; if the times differ, the file is copied again.
 func (a *app) sameTime(x, y time.Time) bool {
 	if a.opts.window > 0 {
 		return x.Sub(y).Abs() < a.opts.window

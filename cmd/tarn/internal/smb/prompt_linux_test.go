@@ -15,8 +15,8 @@ import (
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
 
-// terminals are those of all tests. They stay open: a read that a prompt abandons puts back what it
-// changed when it ends, and the number of its file must not be another's then.
+// terminals are those of all tests. They stay open: a read that a prompt abandons restores the terminal's state
+// when it ends, and its file descriptor must not be reused before.
 var terminals []*os.File
 
 // terminal opens a pseudo-terminal: what a person types goes into keys.

@@ -16,7 +16,7 @@ const (
 	commandWrite  = 9
 )
 
-// relay stands between the command and a server, and counts what the command asks for.
+// relay forwards between the command and a server, and counts the command's requests.
 type relay struct {
 	addr string
 

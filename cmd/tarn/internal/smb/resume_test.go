@@ -132,7 +132,7 @@ func checkResumed(t *testing.T, name string, data []byte, dir string) {
 	}
 }
 
-// A part of a source that has changed since is no use, and does not stay.
+// A part of a source that has changed since is not continued, and is removed.
 func TestResumeChanged(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	name, data := bigFile(t)
@@ -151,7 +151,7 @@ func TestResumeChanged(t *testing.T) {
 	}
 }
 
-// A tree is gone on with where it was: what is there is not copied again.
+// An interrupted copy of a tree continues: complete files are not copied again.
 func TestResumeTree(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	src := filepath.Join(t.TempDir(), "src")

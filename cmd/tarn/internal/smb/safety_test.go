@@ -20,7 +20,7 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// copyWhile copies source to target and runs meddle when the first bytes have been counted.
+// copyWhile copies source to target and calls meddle when the first bytes have been counted.
 func copyWhile(t *testing.T, source, target string, meddle func()) (said string, err error) {
 	t.Helper()
 	var errs bytes.Buffer
@@ -71,8 +71,8 @@ func overwrite(t *testing.T, name string) {
 	}
 }
 
-// A source that is rewritten in place while it is copied gives no torn file: the copy fails,
-// leaves nothing, and succeeds when it is repeated.
+// The copy of a source that is rewritten in place meanwhile fails and leaves no file with a mix of old and
+// new bytes. It succeeds when it is repeated.
 func TestSourceChangesWhileCopied(t *testing.T) {
 	for _, mode := range rig.Modes() {
 		t.Run("put "+mode.Name(), func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestSourceChangesWhileCopied(t *testing.T) {
 	}
 }
 
-// A file of the same size that is rewritten within two seconds is copied again, both ways, and one
-// that is not is not.
+// A file that is rewritten within two seconds with the same size is copied again, to and from the server. An
+// unchanged file is not.
 func TestRewrittenAtOnce(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func TestRewrittenAtOnce(t *testing.T) {
 	}
 }
 
-// What is left out makes the exit status 1.
+// A file that is left out makes the exit status 1.
 func TestLeftOut(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// A flag behind the arguments counts, and a word that looks like one and is none is an error, so
+// A flag behind the arguments is honoured, and an unknown flag there is an error, so
 // that nothing is copied unencrypted into a file called -encrypt.
 func TestFlagsAnywhere(t *testing.T) {
 	s := startServer(t, rig.Config{})
@@ -192,7 +192,7 @@ func TestFlagsAnywhere(t *testing.T) {
 	}
 }
 
-// A name that the server refuses leaves no part on it.
+// A copy to a name that the server refuses leaves no part on the server.
 func TestNoPartOfRefusedName(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	dir := t.TempDir()
@@ -240,7 +240,7 @@ func TestPartKeyIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := keptKey(dir); err == nil {
-		t.Error("a key that others can read was taken")
+		t.Error("a key that others can read was accepted")
 	}
 }
 

@@ -94,7 +94,7 @@ func (a *app) serve(ctx context.Context, l net.Listener, p spot, login *login, m
 		return err
 	case <-ctx.Done():
 	}
-	// Requests have the context that has ended: they do not take long.
+	// The context of requests has ended, so they end soon.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := server.Shutdown(closing); err != nil {
@@ -120,15 +120,15 @@ func (o *serving) handler(p spot) http.Handler {
 	})
 }
 
-// below is the part of a file system below a directory. Names are cleaned before they are joined to
-// the directory's, so that none leads out of it.
+// below is a file system's subtree. Names are cleaned before they are joined to
+// the directory's name, so that none leads out of it.
 type below struct {
 	webdav.FileSystem
 	dir string
 }
 
-// at is the name in the whole file system. To SMB a backslash separates names, to HTTP it does not:
-// there is no file with one in its name.
+// at returns the name in the whole file system. SMB separates names by backslashes, HTTP does not:
+// a name with a backslash is reported as one that does not exist.
 func (b *below) at(op, name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") {
 		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
@@ -193,8 +193,8 @@ func newLogin(user, password string) *login {
 	return &login{sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))}
 }
 
-// readLogin reads a login from a file; without one it makes one up and returns the words that tell
-// it.
+// readLogin reads a login from a file; without a file it generates one and returns a text that shows
+// it to the user.
 func readLogin(file string) (l *login, madeUp string, err error) {
 	if file == "" {
 		password := rand.Text()

@@ -44,9 +44,9 @@ Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.
 // command is one of the subcommands.
 type command struct {
 	name string
-	// least and most are how many arguments it takes; most 0 is any number.
+	// least and most are how many arguments it takes; most 0 means any number.
 	least, most int
-	// flags adds the flags that are its own.
+	// flags adds the flags that only this command has.
 	flags func(*flag.FlagSet, *options)
 	run   func(context.Context, *app, []string) error
 }
@@ -75,11 +75,11 @@ func usageError(format string, args ...any) error {
 	return fmt.Errorf("%w%w", errUsage, fmt.Errorf(format, args...))
 }
 
-// errReported says that what went wrong has been written already.
+// errReported means that the error has been written already.
 var errReported = errors.New("smb: some of it failed")
 
 // Run runs the command and returns its exit status: [cli.OK], [cli.Failed] or [cli.Usage].
-// args do not have the "smb" in front. Cancelling ctx ends it in good order.
+// args do not have the "smb" in front. Cancelling ctx ends the command gracefully.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	if len(args) == 0 {
 		io.WriteString(std.Err, usage)
@@ -174,7 +174,7 @@ func (t *trouble) report(ctx context.Context, err error) error {
 	return nil
 }
 
-// result is errReported when something was reported.
+// result is errReported when an error was reported.
 func (t *trouble) result() error {
 	if t.bad {
 		return errReported

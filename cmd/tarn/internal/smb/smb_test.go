@@ -228,7 +228,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// One file that fails does not keep the others from being copied.
+// When one file fails, the others are copied.
 func TestSomeFail(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	dir := t.TempDir()

@@ -47,8 +47,8 @@ func runSync(ctx context.Context, a *app, args []string) error {
 	if !a.opts.delete {
 		return a.carryOut(ctx, &p)
 	}
-	// A file may have to make way for a directory's name or the other way round; what is extra goes
-	// only when everything else is there.
+	// A file may have to be replaced by a directory of its name or the other way round; other extra files are
+	// removed only after everything is copied.
 	if err := a.carryOut(ctx, &p); err != nil {
 		if len(p.extra) > 0 && ctx.Err() == nil {
 			a.complain("nothing was removed, because something could not be copied")
@@ -58,7 +58,7 @@ func runSync(ctx context.Context, a *app, args []string) error {
 	return a.clear(ctx, &p)
 }
 
-// rehearse shows what would be done.
+// rehearse prints what would be done.
 func (a *app) rehearse(p *plan) error {
 	for _, j := range p.jobs {
 		if !j.present {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// traffic counts what connections carry, for -stats.
+// traffic counts the bytes and round trips of connections, for -stats.
 type traffic struct {
 	sent, received atomic.Int64 // bytes
 	// turns counts how often something was sent after something was received on one connection:

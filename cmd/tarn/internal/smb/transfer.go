@@ -41,8 +41,8 @@ func (p *plan) leftOut() error {
 	return nil
 }
 
-// smallFile is up to how many bytes of a file its round trips take longer than its data: of such
-// files more are copied at a time.
+// smallFile is the size in bytes up to which a file's round trips take longer than its data: more such
+// files are copied at a time.
 const smallFile = 1 << 20
 
 // smallAtOnce is how many files of at most smallFile bytes are copied for one larger one.
@@ -51,8 +51,8 @@ const smallAtOnce = 16
 // workers is how many files are copied at a time.
 func (a *app) workers(p *plan) int { return min(smallAtOnce*a.opts.jobs, 64, max(len(p.jobs), 1)) }
 
-// each runs do over the jobs and shows how it goes. do reports the bytes it has done to
-// count. When the server is gone for good, what is left is not tried.
+// each calls do for the jobs and shows the progress. do reports the bytes that it has processed to
+// count. When the server is lost and cannot be reconnected to, the remaining jobs are not tried.
 func (a *app) each(ctx context.Context, p *plan, action string, do func(ctx context.Context, j *job, count func(int64)) error) error {
 	m := a.startMeter(p, action)
 	inner, giveUp := context.WithCancelCause(ctx)
@@ -107,7 +107,7 @@ feed:
 	return nil
 }
 
-// tell reports one file, that err kept from being copied when it is not nil.
+// tell reports one file; err, if not nil, is why it was not copied.
 func (a *app) tell(action string, j *job, err error) {
 	e := event{Action: action, Source: j.from.label(j.fromName), Target: j.to.label(j.toName), Bytes: j.size}
 	switch {
@@ -165,7 +165,7 @@ func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 		err = a.copyParts(ctx, j, part, count)
 	}
 	if err != nil && ctx.Err() == nil && !lost(err) {
-		j.to.Remove(part) // where that fails too, there is nothing else to try
+		j.to.Remove(part) // an error cannot be handled here
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func (j *job) copyWhole(part string, count func(int64)) error {
 	if errors.Is(err, fs.ErrExist) {
 		err = j.to.WriteWhole(part, j.toName, data, j.modified)
 	}
-	if errors.Is(err, fs.ErrExist) && j.to.Remove(part) == nil { // of an attempt before this one
+	if errors.Is(err, fs.ErrExist) && j.to.Remove(part) == nil { // the file is from an earlier attempt
 		err = j.to.WriteWhole(part, j.toName, data, j.modified)
 	}
 	if err == nil {
@@ -339,8 +339,8 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 	return err
 }
 
-// pour copies the rest of in to out. The side on a server does it, because it keeps many
-// requests in flight; between servers the writing one, and the other reads ahead.
+// pour copies the rest of in to out. The side on a server drives the copy, because it keeps many
+// requests in flight. Between servers that is the writing side, and the other reads ahead.
 func (a *app) pour(ctx context.Context, out sink, in source, count func(int64)) (int64, error) {
 	tick := counter{ctx: ctx, count: count}
 	if _, ok := out.(*client.File); ok {

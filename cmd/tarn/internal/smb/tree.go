@@ -13,7 +13,7 @@ import (
 	client "github.com/tarn-go/tarn/smb"
 )
 
-// tree is a place to copy from and to: a directory here or on a server. Names in it are
+// tree is a place to copy from and to: a directory on this machine or on a server. Names in it are
 // relative, with "/" between their parts; "." is the place itself. It is safe for
 // concurrent use.
 type tree interface {
@@ -34,7 +34,7 @@ type tree interface {
 	ReopenPart(name string) (sink, error)
 	// Mkdir makes a directory. The error matches fs.ErrExist when the name is taken.
 	Mkdir(name string) error
-	// Rename moves a file, over another if need be.
+	// Rename moves a file and replaces an existing one.
 	Rename(from, to string) error
 	Remove(name string) error
 	RemoveAll(name string) error
@@ -103,13 +103,13 @@ func (r *remote) ReadWhole(name string, _ int64) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// WriteWhole uses a name of package smb's beside the file, which cannot be guessed either: all of it is
+// WriteWhole uses a temporary name that package smb chooses, which cannot be guessed either: all of it is
 // one round trip.
 func (r *remote) WriteWhole(_, name string, data []byte, modified time.Time) error {
 	return r.lanes.of(r.share).ReplaceFile(r.full(name), data, 0o666, modified)
 }
 
-// WriteNew: a server that is sent the whole file in one frame makes it or does not.
+// WriteNew is safe without a part: the whole file is sent in one frame, so the server makes all of it or nothing.
 func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error {
 	return r.lanes.of(r.share).WriteNewFile(r.full(name), data, 0o666, modified)
 }
@@ -141,12 +141,12 @@ func (r *remote) label(name string) string {
 // fold: servers of SMB treat names that differ only in case as equal, unless configured otherwise.
 func (r *remote) fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// rewind: writes overtake each other on the way to a server, by what one call keeps in
-// flight, so a part that ends at n may have holes in what is before n.
+// rewind: the server may process the writes that are in flight in any order, so a part that ends at n
+// may have holes in the bytes before n that one call keeps in flight.
 func (r *remote) rewind() int64 { return client.DefaultPipeline }
 
 // plainName reports whether a name that a directory lists is one name and no path: a
-// server could call its files anything.
+// server could send any name.
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\\x00") && filepath.IsLocal(name)
 }

@@ -47,7 +47,7 @@ func TestLocationString(t *testing.T) {
 	}
 }
 
-// evilTree lists whatever names it is given, as a hostile server would.
+// evilTree lists the names it is given, as a hostile server could.
 type evilTree struct {
 	tree
 	files fstest.MapFS
@@ -88,7 +88,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// What is written cannot leave the directory by way of a symbolic link in it either.
+// Writes do not leave the directory by a symbolic link in it either.
 func TestLocalStaysInside(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {

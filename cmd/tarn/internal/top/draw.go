@@ -10,7 +10,7 @@ import (
 	"github.com/tarn-go/tarn/internal/plot"
 )
 
-// view is what one drawing is made of. Without before there are no rates, only totals.
+// view is the data of one drawing. Without before there are no rates, only totals.
 type view struct {
 	before, now *debug.Snapshot
 	width       int // columns; 0: 80
@@ -20,7 +20,7 @@ type view struct {
 	history     map[string][]float64 // gets a second, by pool, oldest first
 }
 
-// kept is how many rates are remembered for the line of a pool.
+// kept is how many rates are kept for the line of a pool.
 const kept = 40
 
 // remember adds the newest rates.
@@ -45,7 +45,7 @@ func find(s *debug.Snapshot, name string) (debug.Pool, bool) {
 	return debug.Pool{}, false
 }
 
-// rate is how fast a counter of a pool grows, a second.
+// rate is the growth of a pool's counter in a second.
 func (v *view) rate(name string, counter func(debug.Pool) uint64) (float64, bool) {
 	old, ok := find(v.before, name)
 	now, here := find(v.now, name)
@@ -218,7 +218,7 @@ func classGets(p debug.Pool, size int) uint64 {
 	return 0
 }
 
-// holders names who holds the most.
+// holders names the holders of the most bytes.
 func (v *view) holders(b *strings.Builder, p debug.Pool) {
 	if p.Outstanding == nil || len(p.Outstanding.Groups) == 0 {
 		return
@@ -230,7 +230,7 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 	}
 }
 
-// troubles are what should be nought.
+// troubles lists the counters that should be 0 and are not.
 func troubles(p debug.Pool) []string {
 	var list []string
 	for _, t := range []struct {

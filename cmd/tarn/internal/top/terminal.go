@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/debug"
 )
 
-// Escape sequences of ECMA-48 and xterm that every terminal of the last decades knows.
+// Escape sequences of ECMA-48 and xterm.
 const (
 	enter = "\x1b[?1049h\x1b[?25l" // other screen, no cursor
 	leave = "\x1b[?25h\x1b[?1049l"
@@ -21,7 +21,7 @@ const (
 	below = "\x1b[J"
 )
 
-// runTerminal redraws until ctx ends or a key says so. The terminal is left as it was found.
+// runTerminal redraws until ctx ends or the user quits by a key. It restores the terminal's state.
 func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.File, in io.Reader) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

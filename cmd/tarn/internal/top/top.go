@@ -36,7 +36,7 @@ type options struct {
 	header fetch.Header
 }
 
-// Run runs the command and returns its exit status. An interrupt (ctx) is its ordinary end.
+// Run runs the command and returns its exit status. Cancelling ctx ends it with cli.OK.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
 	o, err := parse(args, std.Out)
 	return cli.Finish("tarn top", err, std.Err, func() error {

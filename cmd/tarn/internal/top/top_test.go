@@ -57,7 +57,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestPlain: off a terminal it prints block after block until it is interrupted, and ends well.
+// TestPlain: when output is not a terminal, it prints block after block until it is interrupted, and ends with status 0.
 func TestPlain(t *testing.T) {
 	url, _ := service(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -194,7 +194,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What the flags and the environment name goes into the request.
+// The headers that the flags and the environment name are sent with the request.
 func TestHeader(t *testing.T) {
 	url, _ := service(t)
 	inner := http.DefaultClient

@@ -24,7 +24,7 @@ type input struct {
 	trace *sizing.Trace
 }
 
-// load reads the source, whatever it turns out to be.
+// load reads the source: a trace, a snapshot or a histogram.
 func load(ctx context.Context, o options, stdin io.Reader) ([]input, error) {
 	if fetch.IsURL(o.source) {
 		s, err := fetch.Snapshot(ctx, o.source, "json", o.header.Header)
@@ -54,7 +54,7 @@ func load(ctx context.Context, o options, stdin io.Reader) ([]input, error) {
 	return inputs, nil
 }
 
-// decode tells a trace, compressed or not, a snapshot and a histogram apart by how they begin.
+// decode distinguishes a trace, compressed or not, a snapshot and a histogram by how they begin.
 func decode(in *bufio.Reader, o options) ([]input, error) {
 	head, _ := in.Peek(10)
 	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) || bytes.HasPrefix(head, []byte("tarn-trace")) {

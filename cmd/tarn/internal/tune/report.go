@@ -25,7 +25,7 @@ type section struct {
 	Go                string
 }
 
-// report draws the results as one page that needs nothing else.
+// report writes the results as one page that loads nothing.
 func report(results []result) ([]byte, error) {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"bytes":   func(n int64) string { return plot.Bytes(float64(n)) },

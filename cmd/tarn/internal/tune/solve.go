@@ -11,7 +11,7 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// result is what was found out about one histogram.
+// result is the analysis of one histogram.
 type result struct {
 	input
 	advice sizing.Advice
@@ -20,7 +20,7 @@ type result struct {
 	before, after sizing.Outcome
 }
 
-// solve finds the best ladder of k classes. What names no ladder is compared with the default one.
+// solve finds the best size classes, k of them. A histogram that names no classes is compared with the default ones.
 func solve(in input, k int) (result, error) {
 	if len(in.h.Classes) == 0 {
 		in.h.Classes = tarn.DefaultClasses()

@@ -62,7 +62,7 @@ func TestTuneTraces(t *testing.T) {
 	for _, file := range files {
 		status, out, errs := tune(t, "", file, "-k", "24")
 		if !strings.Contains(out, " 24 classes, waste ") {
-			t.Errorf("%s: not the ladder that was asked for", file)
+			t.Errorf("%s: not the number of classes that was asked for", file)
 		}
 		if status != cli.OK || !strings.Contains(out, "replayed: hits") {
 			t.Errorf("%s: %d %s%s", file, status, out, errs)
@@ -90,7 +90,7 @@ func TestTuneService(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(page), "<script") || strings.Contains(string(page), "http://") {
-		t.Error("the report runs or fetches something")
+		t.Error("the report has a script or loads something")
 	}
 	status, out, _ = tune(t, "", server.URL+"/json", "-pool", "two")
 	if status != cli.OK || strings.Contains(out, "one: ") {
