@@ -9,7 +9,7 @@
 // sets them side by side. run.sh does that and keeps the raw results under results/. The contestants:
 //
 //	tarn            package tarn, counters and stale checks on, as in production
-//	make            a new slice each time, left to the garbage collector
+//	make            a new slice each time, freed by the garbage collector
 //	syncpool        a bare sync.Pool of *[]byte of one size: no classes, no counts, no checks
 //	grpc            google.golang.org/grpc/mem with its default pool, which zeroes
 //	grpc-nozero     the same with a pool that does not zero, through mem's public interface

@@ -77,7 +77,7 @@ func (p *shards) shard() *shard {
 
 func (p *shards) fresh() *shard { return &shard{b: make([]byte, p.size)} }
 
-// fits tells whether n bytes can be cut off, starting again if nothing of s is in use.
+// fits reports whether n bytes can be cut off; it starts at the beginning again if nothing of s is in use.
 func (s *shard) fits(n int) bool {
 	if s.off+n < len(s.b) {
 		return true

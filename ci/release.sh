@@ -52,6 +52,6 @@ while [ -n "$left" ]; do
 		git tag -a "$(tag "$dir")" -m "$version"
 		echo "$(tag "$dir")"
 	done
-	[ "$later" != " $left" ] || { echo "release: in a circle: $left" >&2; exit 1; }
+	[ "$later" != " $left" ] || { echo "release: requirements form a cycle: $left" >&2; exit 1; }
 	left=${later# }
 done

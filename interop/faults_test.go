@@ -32,14 +32,14 @@ import (
 // fault is a fault of the connections while the suite's cases run.
 type fault struct {
 	name string
-	// lossy: connections break, so that calls may end with UNAVAILABLE. Without it each must do what its case asks.
+	// lossy: connections break, so that calls may end with UNAVAILABLE. Without it every case must succeed.
 	lossy bool
 	link  func(over context.Context, l *faultnet.Link)
 	// restart: servers are stopped and started anew.
 	restart bool
 }
 
-// anyPlace is the number of bytes after which a fault occurs; its logarithm is uniformly distributed.
+// anyPlace is the number of bytes after which a fault occurs; its logarithm is about uniformly distributed.
 func anyPlace() int64 { return rand.Int64N(1 << (4 + rand.IntN(17))) }
 
 // flow is either direction of a link.

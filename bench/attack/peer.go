@@ -78,7 +78,7 @@ func dialPeer(at target, r reading, window uint32, end time.Time) (*peer, error)
 	return p, nil
 }
 
-// reading says whether an attacker reads the server's frames.
+// reading is whether an attacker reads the server's frames.
 type reading int
 
 const (
@@ -264,5 +264,5 @@ func message(flag byte, n int) []byte {
 	return b
 }
 
-// stalled reports whether err says that the server does not read any more.
+// stalled reports whether err means that the server has stopped reading.
 func stalled(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -25,7 +25,7 @@ type floorServer struct {
 	kept     []byte // the last request that was copied
 }
 
-// keeping says what a floorServer does with a request.
+// keeping is what a floorServer does with a request.
 type keeping uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	floorGiveBack = 64 << 20
 )
 
-// The frame types and the flag that a floorServer knows.
+// The frame types and the flag that a floorServer handles.
 const (
 	typeData     = 0
 	typeHeaders  = 1

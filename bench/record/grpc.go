@@ -74,7 +74,7 @@ func listing(ctx context.Context, conn *grpc.ClientConn, page int) error {
 	}
 }
 
-// sizedRequest is ask bytes that say how many are wanted back.
+// sizedRequest is a request of ask bytes that contains the length of the wanted response.
 func sizedRequest(ask, answer int) []byte {
 	b := make([]byte, max(ask, 4))
 	b[0], b[1], b[2], b[3] = byte(answer), byte(answer>>8), byte(answer>>16), byte(answer>>24)

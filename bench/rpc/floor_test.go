@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkFloor is BenchmarkUnary without gRPC and HTTP/2: the same messages between as many callers and one server over one
-// connection, each behind eight bytes that say how long it is and which caller's. There are no header lists, windows, frames,
+// connection, each after eight bytes with its length and the number of its caller. There are no header lists, windows, frames,
 // deadlines or cancellation, and the server calls the handler where it reads. From floorRaw bytes on there is no protobuf
 // either: the payload is sent without a copy and received in the same buffer each time; with messages=copied each side copies it to
 // new memory, as Unmarshal does. The figures bound what a ratio of a gRPC runtime to another can be.

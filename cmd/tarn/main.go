@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, std cli.Streams) int {
 			return c.run(ctx, args[1:], std)
 		}
 	}
-	fmt.Fprintf(std.Err, "tarn: there is no command %q; \"tarn help\" lists those there are\n", args[0])
+	fmt.Fprintf(std.Err, "tarn: unknown command %q; \"tarn help\" lists the commands\n", args[0])
 	return cli.Usage
 }
 
@@ -67,7 +67,7 @@ func help(w io.Writer) error {
 	for _, c := range commands() {
 		text += fmt.Sprintf("  %-8s%s\n", c.name, c.about)
 	}
-	text += "\n\"tarn COMMAND -h\" tells what a command takes.\n"
+	text += "\n\"tarn COMMAND -h\" lists a command's arguments.\n"
 	_, err := io.WriteString(w, text)
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// both says that either side of a forwarded call may stream: a proxy without
-// descriptors cannot know, and a unary call is a stream of one message.
+// both declares that either side of a forwarded call may stream: a proxy without
+// descriptors cannot distinguish methods, and a unary call is a stream of one message.
 var both = grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
 // forwardTo returns a handler that forwards calls to backend: metadata, deadline

@@ -25,7 +25,7 @@ const (
 	oneVariable   = "a variable cannot be had twice: it is in smb/gosmb2"
 )
 
-// missing lists the missing names, with the reason. An exception whose name exists fails the test.
+// exceptions are the names that are missing, with the reason. An exception whose name exists fails the test.
 var exceptions = map[[2]string]map[string]string{
 	{cloudsoda, root}: {
 		"type Krb5Initiator":                    needsKerberos,

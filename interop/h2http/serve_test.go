@@ -48,7 +48,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return out.String()
 }
 
-// security says whether a server uses TLS.
+// security is whether a server uses TLS.
 type security uint8
 
 const (

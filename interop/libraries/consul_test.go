@@ -22,7 +22,7 @@ import (
 )
 
 // agent simulates a Consul agent with one service. Its answers to blocking queries are as Consul's HTTP API
-// has them: a query for the index that the client knows waits until there is another.
+// has them: a query for the current index waits until the index changes.
 type agent struct {
 	mu      sync.Mutex
 	index   int

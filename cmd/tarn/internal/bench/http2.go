@@ -94,7 +94,7 @@ type http2Work struct {
 	source   source
 }
 
-// source says where a response's content comes from.
+// source is where a server gets a response's content.
 type source uint8
 
 const (
@@ -109,7 +109,7 @@ func (s source) String() string {
 	return ""
 }
 
-// security says whether a case is about TLS.
+// security is whether a case uses TLS.
 type security uint8
 
 const (
@@ -353,7 +353,7 @@ func (s *session) runHTTP2Loads(ctx context.Context, title string, n int, loads 
 	for round := range s.loadRounds + 1 {
 		for i, l := range loads {
 			s.progress.step("%s: %s (%d of %d)", title, l.name, round, s.loadRounds)
-			runtime.GC() // a client in this process does not have the previous client's garbage collected in its time
+			runtime.GC() // otherwise a client in this process would collect its predecessor's garbage while it is measured
 			start := time.Now()
 			d, err := l.run(ctx, n)
 			if err != nil {

@@ -82,7 +82,7 @@ func acceptOnly(srv *http.Server, l net.Listener) error {
 	}
 }
 
-// answers says whether a server answers requests.
+// answers is whether a server answers requests.
 type answers uint8
 
 const (

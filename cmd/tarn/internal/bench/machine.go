@@ -32,7 +32,7 @@ func (m Machine) Busy() string {
 	if m.Load <= float64(m.Cores)/2 {
 		return ""
 	}
-	return fmt.Sprintf("The machine was busy when this began (load %.1f on %d cores): close what runs beside it and repeat. Until then trust the ranges, not the medians.", m.Load, m.Cores)
+	return fmt.Sprintf("The machine was busy when this began (load %.1f on %d cores): close other programs and repeat. The ranges of this run are more reliable than its medians.", m.Load, m.Cores)
 }
 
 func machine() Machine {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// progress is the line on a terminal that says what is being measured. Elsewhere it writes nothing.
+// progress is the line on a terminal that shows the current measurement. Elsewhere it writes nothing.
 type progress struct {
 	w     io.Writer // nil: not a terminal
 	name  string

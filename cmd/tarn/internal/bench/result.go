@@ -40,7 +40,7 @@ type Metric struct {
 	Better Better `json:"better"`
 }
 
-// Better says which way a metric improves.
+// Better is the direction in which a metric improves.
 type Better string
 
 // The ways a metric can improve.
@@ -49,7 +49,7 @@ const (
 	Higher Better = "higher"
 )
 
-// Unit says how to write a value.
+// Unit is the unit in which a value is formatted.
 type Unit string
 
 // The units of values.

@@ -42,5 +42,5 @@ func smbClientRate(out string) (float64, error) {
 			return kib * 1024, err
 		}
 	}
-	return 0, errors.New("smbclient names no rate: " + strings.TrimSpace(out))
+	return 0, errors.New("smbclient printed no rate: " + strings.TrimSpace(out))
 }

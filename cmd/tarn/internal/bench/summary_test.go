@@ -67,7 +67,7 @@ func TestBusyMachineIsTold(t *testing.T) {
 	}
 	for _, out := range []string{text.String(), page.String()} {
 		if !strings.Contains(out, "busy when this began (load 17.6 on 2 cores)") {
-			t.Errorf("nothing says so in\n%s", out)
+			t.Errorf("the load is not reported in\n%s", out)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func (r *Report) writeText(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(&b, "tarn bench: %s, %d cores, %s/%s, %s, grpc-go %s\n", m.CPU, m.Cores, m.OS, m.Arch, m.Go, m.GRPC)
 	fmt.Fprintf(&b, "%s; %.0f s in all.\n", r.Plan, r.Seconds)
-	fmt.Fprintf(&b, "\"tarn ahead\" is how many times as well as the contestant Tarn did in the first column; below 1 it is behind.\n")
+	fmt.Fprintf(&b, "\"tarn ahead\" is the ratio of Tarn's value in the first column to the contestant's, inverted where lower is better; below 1 Tarn is behind.\n")
 	if busy := m.Busy(); busy != "" {
 		fmt.Fprintln(&b, busy)
 	}

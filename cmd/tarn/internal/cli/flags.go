@@ -16,7 +16,7 @@ func Parse(flags *flag.FlagSet, args []string, usage string, help io.Writer) ([]
 	for {
 		if err := flags.Parse(args); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
-				io.WriteString(help, usage) // an error of the reader is ignored: the help has no other use
+				io.WriteString(help, usage) // an error is ignored: flag.ErrHelp is returned in any case
 				flags.SetOutput(help)
 				flags.PrintDefaults()
 			}

@@ -59,7 +59,7 @@ func Decode(data []byte) (*debug.Snapshot, error) {
 		return nil, fmt.Errorf("%w: %v", ErrAnswer, err)
 	}
 	if s.Time.IsZero() || s.Pools == nil {
-		return nil, fmt.Errorf("%w: it names no pools", ErrAnswer)
+		return nil, fmt.Errorf("%w: it has no pools", ErrAnswer)
 	}
 	return &s, nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Header is the part of a command's flags that says what a request carries besides its address.
+// Header is the part of a command's flags that adds headers to a request.
 type Header struct{ http.Header }
 
 // Flags adds -header and -token to a command's flags. Without -token the environment's TARN_TOKEN is

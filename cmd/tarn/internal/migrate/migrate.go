@@ -20,9 +20,9 @@ import (
 const usage = `usage: tarn migrate [-n] [PACKAGES]
 
 Changes Go packages (./... unless given) from google.golang.org/grpc's clients and servers to
-github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Where a library wants a
-*grpc.ClientConn it is given rpc.AsGRPC's. Generated files stay as they are. What it cannot change is
-listed, and so is what no longer compiles. The module must require package rpc already:
+github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Arguments for a library's
+*grpc.ClientConn are wrapped in rpc.AsGRPC. Generated files are not changed. Places that it cannot change
+are listed, and so are those that no longer compile. The module must require package rpc already:
 
     go get github.com/tarn-go/tarn/rpc
 
@@ -34,7 +34,7 @@ const (
 )
 
 // errLeft is the command's error when something is left to do by hand.
-var errLeft = errors.New("some places are left to you")
+var errLeft = errors.New("some places have to be changed by hand")
 
 // Run runs the command and returns its exit status.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
@@ -136,7 +136,7 @@ func (p *program) report(ctx context.Context, out io.Writer, files map[string][]
 	if len(left) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "left to you:\n  %s\n", strings.Join(left, "\n  ")); err != nil {
+	if _, err := fmt.Fprintf(out, "to be changed by hand:\n  %s\n", strings.Join(left, "\n  ")); err != nil {
 		return err
 	}
 	return errLeft

@@ -170,7 +170,7 @@ func TestMigrateLeaves(t *testing.T) {
 	if status != cli.Failed {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{"old.go:6:11: grpc.Dial has no counterpart", "grpc.WithInsecure has no counterpart", "left to you"} {
+	for _, want := range []string{"old.go:6:11: grpc.Dial has no counterpart", "grpc.WithInsecure has no counterpart", "to be changed by hand"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}

@@ -143,7 +143,7 @@ func returned(obj types.Object) string {
 	return ""
 }
 
-// isOption says whether obj is an option's type or makes one.
+// isOption reports whether obj is an option's type or a function that returns one.
 func isOption(obj types.Object) bool {
 	name := returned(obj)
 	if t, ok := obj.(*types.TypeName); ok {
@@ -152,7 +152,7 @@ func isOption(obj types.Object) bool {
 	return name == "DialOption" || name == "ServerOption"
 }
 
-// inInterceptor says whether a type stands in the signature of a client interceptor, which
+// inInterceptor reports whether a type stands in the signature of a client interceptor, which
 // grpc-go's types prescribe.
 func inInterceptor(pkg *packages.Package, path []ast.Node) bool {
 	for _, n := range path {
@@ -171,7 +171,7 @@ func inInterceptor(pkg *packages.Package, path []ast.Node) bool {
 	return false
 }
 
-// forOthers says whether an option goes straight to a function or a struct of a package
+// forOthers reports whether an option goes straight to a function or a struct of a package
 // that stays with grpc-go.
 func (f *file) forOthers(path []ast.Node, n *ast.SelectorExpr) bool {
 	for _, up := range path {
@@ -203,7 +203,7 @@ func (f *file) callee(c *ast.CallExpr) types.Object {
 	return nil
 }
 
-// foreign says whether obj stays with grpc-go's types: it is of a package that is not
+// foreign reports whether obj stays with grpc-go's types: it is of a package that is not
 // being changed, or of a generated file.
 func (f *file) foreign(obj types.Object) bool {
 	if obj.Pkg() == nil || obj.Pkg().Path() == grpcPath {
@@ -247,12 +247,12 @@ func (f *file) call(c *ast.CallExpr) {
 			f.edits = append(f.edits, edit{at, at, f.alias + ".AsGRPC("}, edit{f.offset(arg.End()), f.offset(arg.End()), ")"})
 			f.p.places[f.name]++
 		case "*" + grpcPath + ".Server":
-			f.leave(arg, fn.FullName()+" wants a *grpc.Server: see docs/migrate-grpc.md")
+			f.leave(arg, fn.FullName()+" takes a *grpc.Server: see docs/migrate-grpc.md")
 		}
 	}
 }
 
-// ofRPC says whether package rpc makes a call's result.
+// ofRPC reports whether c calls a function of package rpc.
 func (f *file) ofRPC(c *ast.CallExpr) bool {
 	obj := f.callee(c)
 	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == rpcPath
@@ -323,7 +323,7 @@ func (f *file) imports() {
 	}
 }
 
-// grouped says whether an import stands in parentheses.
+// grouped reports whether an import stands in parentheses.
 func (f *file) grouped(s *ast.ImportSpec) bool {
 	for _, d := range f.ast.Decls {
 		if g, ok := d.(*ast.GenDecl); ok && g.Pos() <= s.Pos() && s.End() <= g.End() {

@@ -73,7 +73,7 @@ func runMove(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		if !into && (len(args) > 2 || len(places) > 1) {
-			return usageError("several files can only be moved into a directory, and %s is none", to)
+			return usageError("several files can only be moved into a directory, and %s is not one", to)
 		}
 		for _, p := range places {
 			name := to.path

@@ -27,7 +27,7 @@ func runPut(ctx context.Context, a *app, args []string) error {
 	}
 	for _, s := range sources {
 		if isURL(s) {
-			return usageError("put copies from here; cp copies between servers")
+			return usageError("put copies from this machine; cp copies between servers")
 		}
 	}
 	return a.copyAll(ctx, sources, target)
@@ -37,7 +37,7 @@ func runPut(ctx context.Context, a *app, args []string) error {
 func runCopy(ctx context.Context, a *app, args []string) error {
 	for _, s := range args {
 		if !isURL(s) {
-			return usageError("cp copies between servers; get and put copy from and to here")
+			return usageError("cp copies between servers; get copies from a server to this machine, put from this machine to a server")
 		}
 	}
 	return a.copyAll(ctx, args[:len(args)-1], args[len(args)-1])
@@ -65,7 +65,7 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 		return err
 	}
 	if len(sources) > 1 && !isDir {
-		return usageError("several files can only be copied into a directory, and %s is none", target)
+		return usageError("several files can only be copied into a directory, and %s is not one", target)
 	}
 	var p plan
 	for _, s := range sources {

@@ -16,7 +16,7 @@ func hint(status string) string {
 	case "STATUS_ACCESS_DENIED":
 		return "not allowed"
 	case "STATUS_OBJECT_NAME_NOT_FOUND", "STATUS_OBJECT_PATH_NOT_FOUND", "STATUS_NO_SUCH_FILE":
-		return "not there"
+		return "no such file or directory"
 	case "STATUS_DISK_FULL":
 		return "the server's disk is full"
 	case "STATUS_SHARING_VIOLATION", "STATUS_FILE_LOCK_CONFLICT":

@@ -30,7 +30,7 @@ func openTestDir(t *testing.T) (*local, string) {
 	return l, dir
 }
 
-// Files of several directories at once: each lies where its name says, and no folder stays open.
+// Files of several directories at once: each is written to its directory, and only the last folder stays open.
 func TestLocalFoldersAtOnce(t *testing.T) {
 	l, dir := openTestDir(t)
 	const folders, files = 3, 20

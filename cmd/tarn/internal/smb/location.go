@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// location is a place on a server: what a URL says.
+// location is a place on a server, parsed from a URL.
 type location struct {
 	user, domain string
 	addr         string // host:port
@@ -37,7 +37,7 @@ func parseLocation(s string) (location, error) {
 		return location{}, usageError("a password in the command line can be seen by others; use SMB_PASSWORD, -password-file or the prompt")
 	}
 	if u.Hostname() == "" {
-		return location{}, usageError("%q names no host", s)
+		return location{}, usageError("%q has no host", s)
 	}
 	l := location{user: u.User.Username(), path: "."}
 	if domain, user, ok := cutAny(l.user, ";", `\`); ok {

@@ -104,7 +104,7 @@ func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
 // share is the location's share, mounted once a run.
 func (a *app) share(ctx context.Context, l location) (*client.Share, error) {
 	if l.share == "" {
-		return nil, usageError("%s names no share", l)
+		return nil, usageError("%s has no share", l)
 	}
 	key := l.domain + ";" + l.user + "@" + l.addr + "/" + l.share
 	if m := a.shares[key]; m != nil {

@@ -51,7 +51,7 @@ func TestServerGone(t *testing.T) {
 			count(n)
 		})
 	})
-	if !errors.Is(err, client.ErrConnLost) || !strings.Contains(err.Error(), "goes on where") {
+	if !errors.Is(err, client.ErrConnLost) || !strings.Contains(err.Error(), "repeat the command") {
 		t.Errorf("%v", err)
 	}
 	if strings.Contains(out.String(), "tarn smb") || !strings.Contains(out.String(), "copied ") {
@@ -103,7 +103,7 @@ func TestConnectionBreaks(t *testing.T) {
 			return client.ErrConnLost
 		}
 		if j.partSize < j.size/2 {
-			t.Errorf("goes on at %d of %d", j.partSize, j.size)
+			t.Errorf("the copy continues at %d of %d", j.partSize, j.size)
 		}
 		return a.copyFile(ctx, j, count)
 	})

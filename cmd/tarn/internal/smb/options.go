@@ -44,14 +44,14 @@ func (o *options) add(set *flag.FlagSet) {
 	set.BoolVar(&o.kerberos, "kerberos", false, "log on with the tickets of kinit ($KRB5CCNAME)")
 	set.BoolVar(&o.sign, "sign", false, "refuse servers that do not sign")
 	set.BoolVar(&o.encrypt, "encrypt", false, "refuse servers that do not encrypt")
-	set.BoolVar(&o.guest, "guest", false, "let a server that does not know the user log him on as a guest, unprotected")
-	set.BoolVar(&o.stats, "stats", false, "show at the end how many bytes and round trips it took")
+	set.BoolVar(&o.guest, "guest", false, "allow a server to log an unknown user on as a guest, unprotected")
+	set.BoolVar(&o.stats, "stats", false, "show at the end the number of bytes and round trips")
 }
 
 func noFlags(*flag.FlagSet, *options) {}
 
 func recursiveFlag(set *flag.FlagSet, o *options) {
-	set.BoolVar(&o.recursive, "r", false, "directories and all that is in them")
+	set.BoolVar(&o.recursive, "r", false, "include directories and their content")
 }
 
 func jsonFlag(set *flag.FlagSet, o *options) {
@@ -65,7 +65,7 @@ func listFlags(set *flag.FlagSet, o *options) {
 }
 
 func mkdirFlags(set *flag.FlagSet, o *options) {
-	set.BoolVar(&o.parents, "p", false, "those above it too; one that is there is no error")
+	set.BoolVar(&o.parents, "p", false, "make parent directories too; an existing directory is not an error")
 }
 
 func findFlags(set *flag.FlagSet, o *options) {
@@ -111,7 +111,7 @@ func (o *options) check() error {
 		return errors.New("-password-file and -nt-hash-file exclude each other")
 	}
 	if o.window < 0 {
-		return errors.New("-time-window takes no negative time")
+		return errors.New("-time-window must not be negative")
 	}
 	switch o.find.kind {
 	case "", "f", "d", "l":

@@ -76,7 +76,7 @@ func readKey(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() != keyBytes || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is no key of this user's alone", name)
+		return nil, fmt.Errorf("%s is not a key that only this user can read", name)
 	}
 	key := make([]byte, keyBytes)
 	_, err = io.ReadFull(f, key)

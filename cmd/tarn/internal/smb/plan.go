@@ -128,7 +128,7 @@ func (a *app) makeDir(to tree, name string) error {
 	case info.IsDir():
 		return nil
 	case !a.opts.delete:
-		return fmt.Errorf("%s is there and no directory", to.label(name))
+		return fmt.Errorf("%s exists and is not a directory", to.label(name))
 	}
 	if err := to.Remove(name); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 // timeUnit is how finely SMB stores times (MS-DTYP 2.3.3).
 const timeUnit = 100 * time.Nanosecond
 
-// sameTime compares two times as finely as SMB stores them, or as -time-window says. Two files of
+// sameTime compares two times as finely as SMB stores them, or within -time-window. Two files of
 // one size and the same time are considered equal; if the times differ, the file is copied again.
 func (a *app) sameTime(x, y time.Time) bool {
 	if a.opts.window > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
 
-// server is a Samba server whose password the commands of this process know.
+// server is a Samba server whose password is in this process's environment.
 type server struct{ *rig.Server }
 
 func startServer(t *testing.T, cfg rig.Config) server {

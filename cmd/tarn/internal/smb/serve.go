@@ -55,7 +55,7 @@ func runServe(ctx context.Context, a *app, args []string) error {
 	if info, err := p.share.Stat(p.path); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return usageError("%s is no directory", p)
+		return usageError("%s is not a directory", p)
 	}
 	login, madeUp, err := readLogin(o.loginFile)
 	if err != nil {

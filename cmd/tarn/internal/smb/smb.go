@@ -26,7 +26,7 @@ const usage = `usage: tarn smb COMMAND [flags] ARGUMENTS
   mv    URL... URL                    rename, within a share
   mkdir [-p] URL...                   make directories
   rm    [-r] URL...                   remove files, with -r directories and what is in them
-  serve -webdav URL                   give a directory to WebDAV clients and browsers
+  serve -webdav URL                   serve a directory to WebDAV clients and browsers
 
 A URL is smb://[DOMAIN;][user@]host[:port]/share/path. In the last parts of a path * ? and [ ]
 match names. Without a user the logon is anonymous. The password is asked for, or comes from
@@ -35,8 +35,8 @@ SMB_PASSWORD or -password-file; SMB_NT_HASH or -nt-hash-file has the password's 
 -guest allows it to let the user in as a guest.
 
 An interrupted copy continues where it was when it is repeated. A directory copied alone becomes
-the target; a "/" at the target's end puts it inside. What is left out, because it is no regular
-file, is named, and makes the exit status 1, as an error does.
+the target; a "/" at the target's end puts it inside. What is left out, because it is not a regular
+file, is reported, and makes the exit status 1, as an error does.
 
 Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.
 `

@@ -195,8 +195,8 @@ func TestFailures(t *testing.T) {
 	}{
 		"wrong password":   {[]string{"ls", "-password-file", wrong, s.url("")}, cli.Failed, "wrong user or password"},
 		"no such share":    {[]string{"ls", "smb://" + s.User + "@" + s.Addr + "/nowhere"}, cli.Failed, "no such share"},
-		"no such file":     {[]string{"cat", s.url("nothing")}, cli.Failed, "not there"},
-		"get nothing":      {[]string{"get", s.url("nothing"), t.TempDir()}, cli.Failed, "not there"},
+		"no such file":     {[]string{"cat", s.url("nothing")}, cli.Failed, "no such file or directory"},
+		"get nothing":      {[]string{"get", s.url("nothing"), t.TempDir()}, cli.Failed, "no such file or directory"},
 		"nobody listening": {[]string{"ls", "smb://u@127.0.0.1:1/x"}, cli.Failed, "refused"},
 		"put from nowhere": {[]string{"put", t.TempDir() + "/none", s.url("x")}, cli.Failed, "no such file"},
 		"directory":        {[]string{"put", t.TempDir(), s.url("x")}, cli.Usage, "-r"},

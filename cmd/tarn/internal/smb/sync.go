@@ -25,7 +25,7 @@ func runSync(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return usageError("%s is no directory; sync copies directories", args[0])
+		return usageError("%s is not a directory; sync copies directories", args[0])
 	}
 	to, isDir, err := a.target(ctx, strings.TrimRight(args[1], "/"))
 	if err != nil {
@@ -33,7 +33,7 @@ func runSync(ctx context.Context, a *app, args []string) error {
 	}
 	defer to.close()
 	if _, err := to.tree.Lstat(to.name); err == nil && !isDir {
-		return usageError("%s is no directory", args[1])
+		return usageError("%s is not a directory", args[1])
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 // traffic counts the bytes and round trips of connections, for -stats.
 type traffic struct {
 	sent, received atomic.Int64 // bytes
-	// turns counts how often something was sent after something was received on one connection:
-	// how often the command waited for a server, as requests that travel together count once.
+	// turns counts round trips: how often something was sent after something was received on one connection.
+	// Requests that are sent together count once.
 	turns       atomic.Int64
 	connections atomic.Int64
 }

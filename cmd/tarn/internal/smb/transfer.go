@@ -100,7 +100,7 @@ feed:
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case inner.Err() != nil:
-		return fmt.Errorf("%w; the same command again goes on where this one stopped", context.Cause(inner))
+		return fmt.Errorf("%w; repeat the command to continue the copy", context.Cause(inner))
 	case bad.Load():
 		return errReported
 	}

@@ -32,7 +32,7 @@ func TestParseLocation(t *testing.T) {
 	}
 	for _, bad := range []string{"host/share", "smb:///share", "smb://u:p@h/s", "smb://h/100%", "http://h/s", ""} {
 		if l, err := parseLocation(bad); err == nil {
-			t.Errorf("%s: taken for %+v", bad, l)
+			t.Errorf("%s: parsed as %+v", bad, l)
 		}
 	}
 }

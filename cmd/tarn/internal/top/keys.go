@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// key is what a key press asks for.
+// key is the action of a key press.
 type key int
 
 const (

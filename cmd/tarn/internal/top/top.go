@@ -61,15 +61,15 @@ func parse(args []string, help io.Writer) (options, error) {
 	case err != nil:
 		return o, err
 	case len(addresses) > 1:
-		return o, fmt.Errorf("one address, please: %s or %s", addresses[0], addresses[1])
+		return o, fmt.Errorf("want one address, not %s and %s", addresses[0], addresses[1])
 	case len(addresses) == 0:
-		return o, errors.New("whose pools? Give the address of a debug page (-h for help)")
+		return o, errors.New("no address: give the URL of a debug page (-h for help)")
 	}
 	switch o.url = addresses[0]; {
 	case !fetch.IsURL(o.url):
 		return o, fmt.Errorf("%s: %w", o.url, fetch.ErrURL)
 	case o.every < 500*time.Millisecond:
-		return o, fmt.Errorf("-every %v: a service answers anew every 500ms at most", o.every)
+		return o, fmt.Errorf("-every %v: at least 500ms, as a service renews its answer no more often", o.every)
 	}
 	return o, nil
 }

@@ -94,7 +94,7 @@ func TestErrors(t *testing.T) {
 		status int
 		says   string
 	}{
-		{nil, cli.Usage, "whose pools?"},
+		{nil, cli.Usage, "no address"},
 		{[]string{"-nonsense"}, cli.Usage, "-nonsense"},
 		{[]string{"a", "b"}, cli.Usage, "one address"},
 		{[]string{"file.json"}, cli.Usage, "not an http"},

@@ -51,9 +51,9 @@ func parse(args []string, help io.Writer) (options, error) {
 	case err != nil:
 		return o, err
 	case len(sources) > 1:
-		return o, fmt.Errorf("one source, please: %s or %s", sources[0], sources[1])
+		return o, fmt.Errorf("want one source, not %s and %s", sources[0], sources[1])
 	case len(sources) == 0:
-		return o, errors.New("what to tune? Give a file or the address of a debug page (-h for help)")
+		return o, errors.New("no source: give a file or the URL of a debug page (-h for help)")
 	case o.classes < 0:
 		return o, fmt.Errorf("-k %d: there is at least one class", o.classes)
 	}

@@ -121,7 +121,7 @@ func TestTuneErrors(t *testing.T) {
 		status int
 		says   string
 	}{
-		{nil, "", cli.Usage, "what to tune?"},
+		{nil, "", cli.Usage, "no source"},
 		{[]string{"a", "b"}, "", cli.Usage, "one source"},
 		{[]string{"-nonsense"}, "", cli.Usage, "-nonsense"},
 		{[]string{"-k", "-3", "x"}, "", cli.Usage, "-k -3"},
