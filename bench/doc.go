@@ -1,4 +1,4 @@
-// Package bench measures Tarn beside its peers. It is a module of its own, so that no program that uses
+// Package bench measures Tarn beside its peers. It is a separate module, so that no program that uses
 // Tarn requires them, and is not published.
 //
 // Every benchmark has a sub-benchmark for each contestant, named peer=NAME, so that

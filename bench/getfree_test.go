@@ -40,7 +40,7 @@ func runPeers(b *testing.B, peers []peer) {
 	}
 }
 
-// BenchmarkGetFree takes one buffer and gives it back.
+// BenchmarkGetFree takes one buffer and frees it.
 func BenchmarkGetFree(b *testing.B) {
 	for _, size := range []int{256, 4 << 10, 32 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { runPeers(b, getFreePeers(size)) })

@@ -447,8 +447,8 @@ func (o *outcomes) String() string {
 
 // TestFaults runs the cases of grpc-go's suite while connections break, stall, deliver one byte at a time, or servers are
 // restarted. Each case succeeds or ends with UNAVAILABLE, no message has bytes of another, nothing hangs
-// without a deadline, and no buffer and no goroutine is left. TARN_LONG=1 makes each part five seconds long, with
-// grpc-go on both sides beside it.
+// without a deadline, and no buffer and no goroutine is left. TARN_LONG=1 makes each part five seconds long, and also runs
+// the cases with grpc-go on both sides.
 func TestFaults(t *testing.T) {
 	long := 250 * time.Millisecond
 	type pairing struct {

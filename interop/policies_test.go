@@ -176,7 +176,7 @@ func TestOutlierDetection(t *testing.T) {
 	})
 }
 
-// TestLeastRequest picks every server now and then.
+// TestLeastRequest: every server gets more than 20 calls.
 func TestLeastRequest(t *testing.T) {
 	eachClient(t, `{"least_request_experimental":{"choiceCount":2}}`, []float64{0, 0, 0}, func(t *testing.T, c testgrpc.TestServiceClient, servers []*loaded) {
 		until(t, c, servers, func(n []int64) bool { return n[0] > 20 && n[1] > 20 && n[2] > 20 })

@@ -178,7 +178,7 @@ func (p *breakingPeer) hangUp(nc net.Conn) {
 // TagRPC is for stats.Handler.
 func (p *breakingPeer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC keeps the second attempt between its headers and its message until its connection is gone.
+// HandleRPC keeps the second attempt between its headers and its message until its connection has ended.
 func (p *breakingPeer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.OutHeader); !ok {
 		return

@@ -21,8 +21,8 @@ type attack struct {
 	reading reading
 	window  uint32 // what the server may send on a stream; 0: the protocol's 64 KiB - 1
 	begin   func(*peer) error
-	lasts   time.Duration          // how long, in place of ops: as fast as the server lets it, or at rate
-	rate    int                    // steps a second; 0: as fast as the server lets it
+	lasts   time.Duration          // how long, in place of ops: as fast as the server allows, or at rate
+	rate    int                    // steps a second; 0: as fast as the server allows
 	peers   int                    // how many attack at once; 0: one
 	step    func(*peer, int) error // with the number of the step on this connection
 	hold    time.Duration          // how long the server may go on when all steps are done

@@ -7,9 +7,9 @@
 //	go run ./attack -over tls         over TLS; wrapped: over connections whose type no server recognises
 //	go run ./attack -http             on h2http's server and on net/http's
 //
-// A server is a process of its own with its default options. Its memory is the peak of its resident set
+// Each server runs in a separate process with its default options. Its memory is the peak of its resident set
 // (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
-// lasts, a client of grpc-go (net/http's with -http) makes small calls on a connection of its own, or, where the table says so, on the
+// lasts, a client of grpc-go (net/http's with -http) makes small calls on a separate connection, or, where the table says so, on the
 // attacked one.
 //
 // An attack passes when no healthy call failed on Tarn's server and its peak is at most the
@@ -119,7 +119,7 @@ type cost struct {
 	firstErr      error         // of the first healthy call that failed
 }
 
-// within reports whether c, of Tarn's server, passes beside other.
+// within reports whether c, of Tarn's server, passes when other is the peer's cost.
 func (c cost) within(other cost, least int64) bool {
 	return c.failed == 0 && c.calls > 0 && c.peak <= max(other.peak, least)
 }

@@ -148,7 +148,7 @@ func (c httpCaller) call(ctx context.Context) error { return c.post(ctx, "UnaryC
 func (c httpCaller) wait(ctx context.Context) error { return c.post(ctx, "EmptyCall", 0) }
 func (c httpCaller) close()                         { c.client.CloseIdleConnections() }
 
-// healthy makes small calls beside an attack, one every few milliseconds.
+// healthy makes small calls during an attack, one every few milliseconds.
 type healthy struct {
 	caller        caller
 	calls, failed int

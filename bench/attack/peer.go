@@ -148,7 +148,7 @@ func (p *peer) done(r reading) bool {
 	return p.over && r == listens
 }
 
-// open begins a request of a method, with the given fields beside the usual ones.
+// open begins a request of a method, with the given fields in addition to the usual ones.
 func (p *peer) open(method string, ending ending, kv ...string) (uint32, error) {
 	id := p.next
 	p.next += 2

@@ -64,7 +64,7 @@ func (service) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, s pb.TestSe
 	return nil
 }
 
-// ServeHTTP is the same for servers of HTTP. UnaryCall sends the body back as it comes.
+// ServeHTTP is the same for servers of HTTP. UnaryCall sends the body back as it arrives.
 func (service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path.Base(r.URL.Path) {
 	case "UnaryCall":

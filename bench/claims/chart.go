@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chartFile is the chart of the README's table, beside the page.
+// chartFile is the file of the chart of the README's table, relative to the page's folder.
 const chartFile = "docs/images/first.svg"
 
 // Measures of the chart, in its own units.

@@ -57,7 +57,7 @@ func (r *results) peersOf(bench, unit string) []string {
 }
 
 // ratios returns Tarn's cost divided by a peer's, turn by turn; nil where either was not measured or
-// the unit is no cost. A rate counts as its inverse.
+// the unit is not a cost. A rate counts as its inverse.
 func (r *results) ratios(bench, peer, unit string) []float64 {
 	ours, theirs := r.values[key{bench, "tarn", unit}], r.values[key{bench, peer, unit}]
 	var out []float64

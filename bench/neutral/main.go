@@ -9,7 +9,7 @@
 //	go run ./neutral -bench client            the same with a client on grpc-go instead of h2load
 //	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //
-// A server is a process of its own; its time is what the system accounts to it between the first call and
+// Each server runs in a separate process; its time is what the system accounts to it between the first call and
 // the last. Each turn measures all servers, so that a period in which the machine is slow does not
 // affect one server alone. h2load is Debian's nghttp2-client; tonic comes from crates.io, gRPC C++ from
 // Debian's libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc.

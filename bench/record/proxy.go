@@ -16,7 +16,7 @@ import (
 	"github.com/tarn-go/tarn/adapt"
 )
 
-// runProxy records a reverse proxy of net/http that copies answers through lent buffers and keeps each
+// runProxy records a reverse proxy of net/http that copies answers through the recorder's buffers and keeps each
 // request's body in one of its exact size, so that it could send it to a second backend.
 func runProxy(r *recorder, gets int) (string, error) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

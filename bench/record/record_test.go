@@ -8,7 +8,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestPrograms: each program runs, gives back what it took, and leaves a trace that can be read.
+// TestPrograms: each program runs, frees every buffer, and writes a trace that can be read.
 func TestPrograms(t *testing.T) {
 	for _, p := range programs() {
 		t.Run(p.name, func(t *testing.T) {

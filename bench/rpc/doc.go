@@ -1,4 +1,4 @@
-// Package rpc measures gRPC: Tarn's runtime, grpc-go as it comes and tuned, and connect-go, all of
+// Package rpc measures gRPC: Tarn's runtime, grpc-go with its defaults and tuned, and connect-go, all of
 // them with the same generated messages over the loopback interface, client and server in one
 // process.
 //

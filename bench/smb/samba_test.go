@@ -30,7 +30,7 @@ func shapes() []shape {
 	return []shape{{"seq-64K", 64 << 10, false}, {"seq-1M", 1 << 20, false}, {"seq-16M", 16 << 20, false}, {"rand-4K", 4 << 10, true}}
 }
 
-// BenchmarkSamba is a real Samba server on this machine, beside go-smb2 and smbclient.
+// BenchmarkSamba reads and writes on a real Samba server on this machine, with Tarn's client, go-smb2 and smbclient.
 func BenchmarkSamba(b *testing.B) {
 	for _, mode := range rig.Modes() {
 		srv := rigtest.Start(b, rig.Config{Mode: mode})

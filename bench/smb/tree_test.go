@@ -16,7 +16,7 @@ import (
 // treeFiles is how many files of smallBytes are copied.
 const treeFiles = 1000
 
-// BenchmarkTree is the command `tarn smb` beside smbclient: each run of a program copies 1,000 files of
+// BenchmarkTree compares the command `tarn smb` with smbclient: each run of a program copies 1,000 files of
 // 4 KiB, logging on included. Files lie in memory at both ends, where there is a /dev/shm. cpu-ns/op is
 // the processor time of the program, without the server's.
 func BenchmarkTree(b *testing.B) {

@@ -36,7 +36,7 @@ func suite(t *testing.T, frame int, except map[string]bool) {
 		io.WriteString(w, "hello")
 	}), func(srv *http.Server) {
 		srv.HTTP2 = &http.HTTP2Config{MaxReadFrameSize: frame}
-		// Without HTTP/1.1 a bad preface is an error of HTTP/2, and no request to answer 400.
+		// Without HTTP/1.1 a bad preface is an error of HTTP/2, and not a request that is answered with 400.
 		srv.Protocols = new(http.Protocols)
 		srv.Protocols.SetUnencryptedHTTP2(true)
 	})

@@ -48,7 +48,7 @@ func (m *message) Ref()                 { m.refs.Add(1) }
 // Slice returns a reference to some of the bytes.
 func (m *message) Slice(i, j int) counted { return newMessage(m.b.Slice(i, j)) }
 
-// Free gives up one of the references.
+// Free ends one of the references.
 func (m *message) Free() {
 	if m.refs.Add(-1) == 0 {
 		m.b.Free()

@@ -346,7 +346,7 @@ func (s *session) http2Clients(ctx context.Context, size, n int) (Case, error) {
 	return c, err
 }
 
-// runHTTP2Loads lets loads take turns of n requests and reports medians.
+// runHTTP2Loads measures loads alternately, n requests a turn, and reports medians.
 func (s *session) runHTTP2Loads(ctx context.Context, title string, n int, loads []http2Load) (Case, error) {
 	c := Case{Title: title, Metrics: []Metric{{"cpu", "processor time/req", Nanoseconds, Lower}, {"rate", "req/s", Count, Higher}}}
 	used, rates := make([][]float64, len(loads)), make([][]float64, len(loads))

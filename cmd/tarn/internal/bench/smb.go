@@ -25,7 +25,7 @@ const (
 )
 
 // runSMB reads a file from a Samba server on loopback, in the server's page cache, with messages in
-// the clear, signed, and encrypted; beside Samba's own client, where that is installed.
+// the clear, signed, and encrypted, with Tarn's client and with Samba's where that is installed.
 func runSMB(ctx context.Context, s *session) ([]Case, error) {
 	if !rig.Available() {
 		return nil, leftOut("Left out: smbd or pdbedit is not installed (Debian: samba, samba-common-bin).")

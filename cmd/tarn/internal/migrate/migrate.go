@@ -1,5 +1,5 @@
 // Package migrate is the command "tarn migrate": it changes programs from grpc-go's client and server to
-// package rpc, and lists what is left to do.
+// package rpc, and lists what has to be changed by hand.
 package migrate
 
 import (

@@ -292,8 +292,8 @@ func (f *file) apply() []byte {
 	return text
 }
 
-// imports puts package rpc beside package grpc, or in its place when nothing of that is
-// used any more.
+// imports puts package rpc beside package grpc, or in its place when the file does not
+// use that any more.
 func (f *file) imports() {
 	var grpc *ast.ImportSpec
 	for _, s := range f.ast.Imports {

@@ -189,7 +189,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// chownTree gives what a test made on the server's disk to the user it serves.
+// chownTree makes the server's user the owner of what a test made on the server's disk.
 func chownTree(s server, root string) error {
 	owner, err := os.Stat(s.Dir)
 	if err != nil {

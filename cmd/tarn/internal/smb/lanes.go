@@ -53,7 +53,7 @@ func (a *app) widen(ctx context.Context, p *plan) {
 	}
 }
 
-// another mounts the location's share over a connection of its own.
+// another mounts the location's share over a new connection.
 func (a *app) another(ctx context.Context, l location) (*client.Share, error) {
 	s, err := a.dial(ctx, l)
 	if err != nil {

@@ -96,7 +96,7 @@ func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// Rename renames within a directory: parts lie beside their files.
+// Rename renames within a directory: parts are in the folders of their files.
 func (l *local) Rename(from, to string) error {
 	if path.Dir(from) != path.Dir(to) {
 		return l.root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))

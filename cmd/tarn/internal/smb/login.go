@@ -32,7 +32,7 @@ type app struct {
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
 	shares   map[string]*client.Share
-	more     []*client.Session // beside those
+	more     []*client.Session // further sessions, of lanes
 	logins   map[string]client.Initiator
 	kerberos *krb5.Initiator
 	meter    *meter // writes to std.Err while it runs

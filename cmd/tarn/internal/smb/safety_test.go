@@ -244,7 +244,7 @@ func TestPartKeyIsKept(t *testing.T) {
 	}
 }
 
-// A part that is no regular file is not written to.
+// A part that is not a regular file is not written to.
 func TestPartIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

@@ -39,7 +39,7 @@ func serveFlags(set *flag.FlagSet, o *options) {
 	set.BoolVar(&s.readOnly, "read-only", false, "refuse everything that changes something")
 }
 
-// runServe gives a directory of a share to HTTP clients, until it is interrupted.
+// runServe serves a directory of a share to HTTP clients, until it is interrupted.
 func runServe(ctx context.Context, a *app, args []string) error {
 	o := &a.opts.serving
 	if !o.webdav {

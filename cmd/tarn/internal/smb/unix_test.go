@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/md4" //lint:ignore SA1019 the NT hash is one
 )
 
-// chownLike gives a file the owner of another.
+// chownLike sets a file's owner to that of another.
 func chownLike(name string, owner os.FileInfo) error {
 	st := owner.Sys().(*syscall.Stat_t)
 	return os.Chown(name, int(st.Uid), int(st.Gid))
