@@ -29,7 +29,7 @@ type plan struct {
 	jobs    []*job
 	total   int64 // bytes of all jobs, also of those that are done already
 	skipped int   // symbolic links and others that are not regular files
-	// extra are files that the target has and the source does not have, in directories that both have.
+	// extra are entries that the target has and the source does not have, in directories that both have.
 	extra []extra
 }
 
