@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"path"
-	"time"
 
 	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/selfsigned"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -109,7 +104,7 @@ func (l wrappedConns) Accept() (net.Conn, error) {
 func serve(name string, k kind) error {
 	var config *tls.Config
 	if k == overTLS {
-		cert, err := certificate()
+		cert, err := selfsigned.New()
 		if err != nil {
 			return err
 		}
@@ -164,16 +159,4 @@ func serve(name string, k kind) error {
 	case <-stop:
 		return nil
 	}
-}
-
-// certificate makes one for the loopback address, good for an hour.
-func certificate() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/selfsigned"
 )
 
 const (
@@ -220,7 +221,7 @@ func startHTTP2(serve func(*http.Server, net.Listener, security) error, sec secu
 	url := "http://" + l.Addr().String()
 	if sec == overTLS {
 		url = "https://" + l.Addr().String()
-		cert, err := certificate()
+		cert, err := selfsigned.New()
 		if err != nil {
 			return nil, err
 		}

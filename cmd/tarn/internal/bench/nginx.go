@@ -2,15 +2,10 @@ package bench
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/selfsigned"
 )
 
 // nginx is a running nginx of one process.
@@ -91,7 +88,7 @@ func (n *nginx) configuration(addr string, size int, sec security) (string, erro
 	listen := addr + " http2"
 	if sec == overTLS {
 		n.url = "https://" + addr + "/page"
-		cert, err := certificate()
+		cert, err := selfsigned.New()
 		if err != nil {
 			return "", err
 		}
@@ -135,21 +132,4 @@ func (n *nginx) close() {
 		n.cmd.Wait()
 	}
 	os.RemoveAll(n.dir)
-}
-
-// certificate makes one for the loopback interface.
-func certificate() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
