@@ -70,9 +70,15 @@ func (c *Conn) loginNTLM(m *Message) (key []byte, err error) {
 
 // prove checks the client's proof (MS-NLMP 3.3.2) and returns the session key.
 func (a *Account) prove(auth, challenge []byte) ([]byte, error) {
+	if len(auth) < 64 {
+		return nil, errLogin
+	}
 	field := func(i int) []byte {
-		n, off := le.Uint16(auth[12+8*i:]), le.Uint32(auth[16+8*i:])
-		return auth[off : off+uint32(n)]
+		n, off := int64(le.Uint16(auth[12+8*i:])), int64(le.Uint32(auth[16+8*i:]))
+		if off+n > int64(len(auth)) {
+			return nil // a test changed the message on its way
+		}
+		return auth[off : off+n]
 	}
 	response, domain, key := field(1), proto.DecodeUTF16(field(2)), field(5)
 	if proto.DecodeUTF16(field(3)) != a.User || len(response) < 16 || len(key) != 16 || len(challenge) < 32 {

@@ -1,7 +1,9 @@
 package script
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -64,6 +66,7 @@ func (c *Conn) dialect() proto.Dialect {
 
 func (c *Conn) negotiate(m *Message) error {
 	d := c.dialect()
+	c.offered = offered(m)
 	c.signing, c.answersSigning = c.S.Signing, true
 	if c.S.Account != nil && d == proto.Dialect311 {
 		// A client is answered according to its offers: with CMAC when it offers no signing algorithms.
@@ -136,6 +139,13 @@ func (c *Conn) negotiate(m *Message) error {
 	return c.End(m, len(msg), InClear)
 }
 
+// offered is the part of m, a NEGOTIATE, that a client repeats in VALIDATE_NEGOTIATE_INFO (2.2.31.4).
+func offered(m *Message) []byte {
+	list := m.Body[36:]
+	b := slices.Concat(m.Body[8:12], m.Body[12:28], m.Body[4:6], m.Body[2:4])
+	return append(b, list[:min(len(list), 2*int(le.Uint16(m.Body[2:])))]...)
+}
+
 func (c *Conn) login(m *Message) error {
 	key := Key()
 	if c.S.Account != nil {
@@ -179,8 +189,15 @@ func (c *Conn) login(m *Message) error {
 	return c.Reply(m, 0, b, AsAsked)
 }
 
-// validate repeats the answer of negotiate.
+// errValidate ends a connection whose client sent another NEGOTIATE than the server received (3.3.5.15.12).
+var errValidate = errors.New("script: NEGOTIATE was changed on its way")
+
+// validate compares the client's repetition of its NEGOTIATE with what was received, and repeats the answer.
 func (c *Conn) validate(m *Message) error {
+	off, n := int64(le.Uint32(m.Body[24:]))-proto.HeaderSize, int64(le.Uint32(m.Body[28:]))
+	if off < 0 || off+n > int64(len(m.Body)) || !bytes.Equal(m.Body[off:off+n], c.offered) {
+		return errValidate
+	}
 	b := make([]byte, 48+24)
 	b[0] = 49
 	le.PutUint32(b[4:], proto.FsctlValidateNegotiate)

@@ -62,6 +62,7 @@ type Conn struct {
 	setUp   bool
 	caps    proto.Capabilities
 	mode    proto.SecurityMode
+	offered []byte // by the client's NEGOTIATE
 	signer  crypt.Signer
 	sealer  *crypt.Sealer
 	opener  *crypt.Opener
