@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
 )
 
@@ -20,12 +21,12 @@ import (
 func Start(t *testing.T, options, body string) string {
 	t.Helper()
 	leftout.Need(t, "nginx", "nginx")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
+	t.Cleanup(port.Release)
+	addr := port.Addr()
 	dir := t.TempDir()
 	conf := fmt.Sprintf(`
 daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log warn;

@@ -49,6 +49,6 @@ func (s *Server) configuration() string {
   read only = yes
   valid users = %s
 %s
-`, s.port, d, d, d, d, d, d, d, d, s.cfg.Mode, lines(s.cfg.Global), s.Dir, s.User, lines(s.cfg.Share), s.Dir, s.User,
+`, s.port.Number(), d, d, d, d, d, d, d, d, s.cfg.Mode, lines(s.cfg.Global), s.Dir, s.User, lines(s.cfg.Share), s.Dir, s.User,
 		strings.ReplaceAll(strings.Join(s.cfg.Shares, "\n"), "%DIR%", s.Dir))
 }

@@ -3,7 +3,6 @@ package rig
 import (
 	_ "embed"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,17 +42,15 @@ func (s *Server) startImpacket() error {
 			return err
 		}
 	}
-	var err error
-	if s.port, err = freePort(); err != nil {
+	if err := s.reserve(); err != nil {
 		return err
 	}
-	s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 	out, err := os.Create(filepath.Join(s.root, "log", "stdout"))
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	s.cmd = exec.Command(debianPython, "-c", impacketScript, strconv.Itoa(s.port), s.Dir, s.User, s.Password, s.Share)
+	s.cmd = exec.Command(debianPython, "-c", impacketScript, strconv.Itoa(s.port.Number()), s.Dir, s.User, s.Password, s.Share)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.run(); err != nil {
 		return err

@@ -21,8 +21,7 @@ func (s *Server) awaitShare() error {
 	defer poll.Stop()
 	for {
 		err := s.tryShare(ctx)
-		// A lost or refused connection is not an answer of this server: what accepted the connection of
-		// awaitAnswer may have been a listener of another process that had the port for a moment.
+		// Nor is a lost connection an answer.
 		if !errors.Is(err, noMemory) && !errors.Is(err, smb.ErrConnLost) {
 			return nil
 		}

@@ -1,8 +1,8 @@
 // Package rig runs real Samba servers for tests and benchmarks: each one a child process on a free
 // loopback port, with its files in a temporary directory, stopped and removed at the end.
 //
-// It needs smbd and pdbedit (Debian: samba, samba-common-bin). As root it makes an
-// unprivileged unix user to serve; otherwise the SMB user is the user that runs it. Tests start
+// It needs smbd and pdbedit (Debian: samba, samba-common-bin). As root it serves daemon, an unprivileged
+// user that every unix has; otherwise the SMB user is the user that runs it. Tests start
 // servers with package rigtest; `go run ./internal/rig/cmd` runs one for manual use.
 package rig
 
@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/freeport"
 )
 
 // Mode is how a server protects its messages.
@@ -62,7 +64,7 @@ type Server struct {
 
 	cfg  Config
 	root string
-	port int
+	port *freeport.Port
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 }
@@ -101,13 +103,13 @@ func New(cfg Config) (*Server, error) {
 		err = s.Start()
 	}
 	if err != nil {
-		os.RemoveAll(root)
+		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-// prepare makes the directories, the unix user and the SMB user.
+// prepare makes the directories and the SMB user, and reserves the port.
 func (s *Server) prepare() error {
 	me, err := user.Current()
 	if err != nil {
@@ -115,15 +117,9 @@ func (s *Server) prepare() error {
 	}
 	s.User = me.Username
 	if os.Geteuid() == 0 {
-		s.User = "tarnsmb"
-		if _, err := user.Lookup(s.User); err != nil {
-			// Another test binary may be making the same user at this moment.
-			if out, err := exec.Command("useradd", "-M", "-s", "/usr/sbin/nologin", s.User).CombinedOutput(); err != nil {
-				if _, again := user.Lookup(s.User); again != nil {
-					return fmt.Errorf("rig: useradd: %w: %s", err, out)
-				}
-			}
-		}
+		// An account that exists: one made for the tests would be left behind, and another process that looks
+		// while it is being made finds a user without a group.
+		s.User = "daemon"
 	}
 	if err := os.Chmod(s.root, 0o755); err != nil {
 		return err
@@ -141,10 +137,9 @@ func (s *Server) prepare() error {
 			return err
 		}
 	}
-	if s.port, err = freePort(); err != nil {
+	if err := s.reserve(); err != nil {
 		return err
 	}
-	s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 	if err := os.WriteFile(s.conf(), []byte(s.configuration()), 0o644); err != nil {
 		return err
 	}
@@ -168,13 +163,12 @@ func (s *Server) Own(path string) error {
 	return os.Chown(path, uid, gid)
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// reserve reserves the server's port until Stop.
+func (s *Server) reserve() (err error) {
+	if s.port, err = freeport.Reserve(); err == nil {
+		s.Addr = s.port.Addr()
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return err
 }
 
 func (s *Server) conf() string { return filepath.Join(s.root, "smb.conf") }
@@ -266,6 +260,9 @@ func (s *Server) killHelper() {
 // Stop ends the server and removes its files.
 func (s *Server) Stop() {
 	s.Kill()
+	if s.port != nil {
+		s.port.Release()
+	}
 	os.RemoveAll(s.root)
 }
 

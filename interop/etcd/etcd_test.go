@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
@@ -69,12 +70,12 @@ func start(t testing.TB) *cluster {
 
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := freeport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lis.Close()
-	return lis.Addr().String()
+	t.Cleanup(p.Release)
+	return p.Addr()
 }
 
 // over is an etcd client whose calls are made by a Tarn client that knows both members.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
 )
 
@@ -143,12 +144,12 @@ func (k *kdc) addKeytab(t *testing.T, name string) string {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := freeport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Cleanup(p.Release)
+	return p.Number()
 }
 
 // waitFor waits until a program listens at addr.

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
 )
 
@@ -51,9 +52,11 @@ type Domain struct {
 	Dir      string // holds the shares' directories; "data" is one of them
 
 	root string
-	kdc  int
-	cmd  *exec.Cmd
-	out  bytes.Buffer
+	// Reserved until the test ends: of SMB, the KDC and kpasswd.
+	ports []*freeport.Port
+	kdc   int
+	cmd   *exec.Cmd
+	out   bytes.Buffer
 }
 
 // Start provisions a domain and runs it until the test ends. Without root or without Samba's programs it
@@ -76,6 +79,9 @@ func Start(t testing.TB, cfg Config) *Domain {
 		d.Stop()
 		if t.Failed() {
 			t.Logf("domain controller: %s\n%s", d.out.String(), d.log())
+		}
+		for _, p := range d.ports {
+			p.Release()
 		}
 		os.RemoveAll(d.root)
 	})
@@ -127,12 +133,12 @@ func (d *Domain) provision(ctx context.Context, cfg Config) error {
 	}
 	var ports [3]int
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		p, err := freeport.Reserve()
 		if err != nil {
 			return err
 		}
-		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		d.ports = append(d.ports, p)
+		ports[i] = p.Number()
 	}
 	d.Addr, d.kdc = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), ports[1]
 	if err := os.WriteFile(d.conf(), []byte(d.configuration(cfg, ports)), 0o644); err != nil {

@@ -14,14 +14,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/selfsigned"
 )
 
 // nginx is a running nginx of one process.
 type nginx struct {
-	cmd *exec.Cmd
-	dir string
-	url string
+	cmd  *exec.Cmd
+	dir  string
+	port *freeport.Port
+	url  string
 }
 
 // startNginx starts nginx with a page of size bytes: a small one from its
@@ -46,12 +48,12 @@ func startNginx(size int, sec security) (*nginx, error) {
 }
 
 func (n *nginx) start(program string, size int, sec security) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Reserve() // nginx cannot choose a free port itself
 	if err != nil {
 		return err
 	}
-	addr := l.Addr().String()
-	l.Close() // nginx cannot choose a free port itself
+	n.port = port
+	addr := port.Addr()
 	conf, err := n.configuration(addr, size, sec)
 	if err != nil {
 		return err
@@ -130,6 +132,9 @@ func (n *nginx) close() {
 	if n.cmd != nil && n.cmd.Process != nil {
 		n.cmd.Process.Kill()
 		n.cmd.Wait()
+	}
+	if n.port != nil {
+		n.port.Release()
 	}
 	os.RemoveAll(n.dir)
 }

@@ -1,0 +1,35 @@
+// Package freeport reserves TCP ports of the loopback interface for servers that tests and benchmarks start
+// as processes.
+//
+// A listener that is closed again tells a free port, too, but until the server has bound it, the system may
+// give the port to another process. Two Samba servers then even share it (they set SO_REUSEPORT), and each
+// is sent some of the other's connections.
+package freeport
+
+import "strconv"
+
+// Port is a port that belongs to the caller until Release.
+type Port struct {
+	number  int
+	release func()
+}
+
+// Reserve reserves a free port. The system hands it to nobody who asks for any free port; a program that
+// asks for this one, and sets SO_REUSEADDR or SO_REUSEPORT, can listen on it. The caller must call Release
+// when that program has ended. Where the system has no such reservations the port is only free now.
+func Reserve() (*Port, error) {
+	number, release, err := reserve()
+	if err != nil {
+		return nil, err
+	}
+	return &Port{number: number, release: release}, nil
+}
+
+// Number returns the port's number.
+func (p *Port) Number() int { return p.number }
+
+// Addr returns the port's address, 127.0.0.1 with its number.
+func (p *Port) Addr() string { return "127.0.0.1:" + strconv.Itoa(p.number) }
+
+// Release ends the reservation. It must be called once.
+func (p *Port) Release() { p.release() }
