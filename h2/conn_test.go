@@ -190,8 +190,8 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	}
 	p.runs.Add(2)
 	if _, ok := a.(wrapped); ok {
-		p.c.MayRest()
-		p.s.MayRest()
+		p.c.AllowIdle()
+		p.s.AllowIdle()
 	}
 	p.c.Start(func(err error) { p.cerr = err; p.runs.Done() })
 	p.s.Start(func(err error) { p.serr = err; p.runs.Done() })

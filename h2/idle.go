@@ -27,7 +27,7 @@ var errIdle = errors.New("h2: the connection is idle")
 // which nothing has come for half a second while no stream was open becomes idle: it
 // drops what only a busy connection needs, and a new goroutine waits for the peer,
 // since a goroutine keeps the stack that it has grown to. That applies to plain TCP
-// and Unix connections, TLS over them, and connections for which MayRest was called.
+// and Unix connections, TLS over them, and connections for which AllowIdle was called.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
 	if wire.CanAwait(c.nc) {
@@ -39,11 +39,11 @@ func (c *Conn) Start(ended func(error)) {
 	}()
 }
 
-// MayRest says, before Start, that the connection may become idle: that the net.Conn
-// can be read again after a read deadline, and that it holds no input when its
-// socket has none. A wrapper of a TLS connection is such a net.Conn. It must be a
-// syscall.Conn. Otherwise, and on systems without wire.Await, MayRest does nothing.
-func (c *Conn) MayRest() {
+// AllowIdle permits the connection to become idle where Start does not know that it can: the caller states
+// that the net.Conn can be read again after a read deadline, and that it holds no input when its socket has
+// none, as is true of a wrapper of a TLS connection. It must be called before Start. On a net.Conn that is
+// no syscall.Conn, and on systems without wire.Await, it has no effect.
+func (c *Conn) AllowIdle() {
 	if _, ok := c.nc.(syscall.Conn); ok {
 		c.mayIdle = wire.Awaits
 	}

@@ -23,8 +23,8 @@ func (c *Conn) isIdle() bool {
 	return c.streams == nil && c.send.out == nil
 }
 
-// awaitRest returns when all of cs are idle.
-func awaitRest(cs ...*Conn) {
+// awaitIdle returns when all of cs are idle.
+func awaitIdle(cs ...*Conn) {
 	for _, c := range cs {
 		for !c.isIdle() {
 			runtime.Gosched()
@@ -50,9 +50,9 @@ func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
 	}
 }
 
-// TestRest: an idle connection takes calls as before, time and again, and a
+// TestBecomesIdle: an idle connection takes calls as before, time and again, and a
 // header list that refers to what came before it was idle.
-func TestRest(t *testing.T) {
+func TestBecomesIdle(t *testing.T) {
 	forEachResting(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{})
 		for i := range 20 {
@@ -60,13 +60,13 @@ func TestRest(t *testing.T) {
 			if len(k.body) != i*1000 || k.header.Status != 200 || len(k.trailer) != 1 {
 				t.Fatalf("round %d: %+v, %d bytes", i, k.header, len(k.body))
 			}
-			awaitRest(p.c, p.s)
+			awaitIdle(p.c, p.s)
 		}
 	})
 }
 
-// TestRestTakesOneGoroutine: an idle connection has one goroutine and no other.
-func TestRestTakesOneGoroutine(t *testing.T) {
+// TestIdleTakesOneGoroutine: an idle connection has one goroutine and no other.
+func TestIdleTakesOneGoroutine(t *testing.T) {
 	const n = 10
 	before := runtime.NumGoroutine()
 	var all []*Conn
@@ -75,7 +75,7 @@ func TestRestTakesOneGoroutine(t *testing.T) {
 		p.do(t, []byte("x"))
 		all = append(all, p.c, p.s)
 	}
-	awaitRest(all...)
+	awaitIdle(all...)
 	for runtime.NumGoroutine() > before+2*n {
 		runtime.Gosched() // the goroutine that found its connection idle is about to end
 	}
@@ -113,11 +113,11 @@ func TestQuietStreams(t *testing.T) {
 	for _, c := range []*Conn{p.c, p.s} {
 		waitQuiet(c, func(n uint8) bool { return n == 0 })
 	}
-	awaitRest(p.c, p.s)
+	awaitIdle(p.c, p.s)
 }
 
-// TestRestingConnEnds: each way to end a connection works while it is idle.
-func TestRestingConnEnds(t *testing.T) {
+// TestIdleConnEnds: each way to end a connection works while it is idle.
+func TestIdleConnEnds(t *testing.T) {
 	for name, end := range map[string]func(p *pair){
 		"Close":          func(p *pair) { p.c.Close() },
 		"Shutdown":       func(p *pair) { p.c.Shutdown() },
@@ -130,7 +130,7 @@ func TestRestingConnEnds(t *testing.T) {
 			forEachResting(t, func(t *testing.T, w wiring) {
 				p := newPair(t, w, Config{}, Config{})
 				p.do(t, []byte("x"))
-				awaitRest(p.c, p.s)
+				awaitIdle(p.c, p.s)
 				end(p)
 				<-p.c.Done()
 				<-p.s.Done()
@@ -144,13 +144,13 @@ func TestRestingConnEnds(t *testing.T) {
 	}
 }
 
-// TestRestingConnPings: PINGs wake a connection, its own and the peer's.
-func TestRestingConnPings(t *testing.T) {
+// TestIdleConnPings: PINGs wake a connection, its own and the peer's.
+func TestIdleConnPings(t *testing.T) {
 	forEachResting(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{Policy: PingPolicy{MinTime: -1}})
 		p.do(t, nil)
 		for range 10 {
-			awaitRest(p.c, p.s)
+			awaitIdle(p.c, p.s)
 			if _, err := p.c.Ping(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -179,13 +179,13 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 	return c, end
 }
 
-// TestKeepaliveAtRest: keepalive ends an idle connection whose peer does not answer,
+// TestKeepaliveWhileIdle: keepalive ends an idle connection whose peer does not answer,
 // with or without a call.
-func TestKeepaliveAtRest(t *testing.T) {
+func TestKeepaliveWhileIdle(t *testing.T) {
 	for _, without := range []Permission{Deny, Permit} {
 		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
 		if without == Deny {
-			awaitRest(c)
+			awaitIdle(c)
 			k := newCall()
 			s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
 			if err != nil {
@@ -201,9 +201,9 @@ func TestKeepaliveAtRest(t *testing.T) {
 	}
 }
 
-// TestRestAmidFrames: a connection that checks all the time whether it is idle loses
+// TestIdleBetweenFrames: a connection that checks all the time whether it is idle loses
 // nothing of what arrives in pieces.
-func TestRestAmidFrames(t *testing.T) {
+func TestIdleBetweenFrames(t *testing.T) {
 	a, b := tcpWiring(t)
 	p := newPair(t, func(testing.TB) (net.Conn, net.Conn) { return a, slow(t, b) },
 		Config{idleAfter: 20 * time.Microsecond}, Config{idleAfter: 20 * time.Microsecond})

@@ -50,7 +50,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	}
 	maker, every := cc.newest()
 	c.h2c, c.every = maker.Make(nc, c), every
-	restTLS(c.h2c, c.peer.AuthInfo)
+	allowIdleTLS(c.h2c, c.peer.AuthInfo)
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, cc.serverName(addr), c.h2c))
 	c.ctx = context.Background()
 	for _, h := range cc.opts.stats {

@@ -72,7 +72,7 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 	if greeting == h2http.HTTP2Read {
 		h2c.PrefaceRead()
 	}
-	restTLS(h2c, c.peer.AuthInfo)
+	allowIdleTLS(h2c, c.peer.AuthInfo)
 	for _, h := range s.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
 		h.HandleConn(c.ctx, &stats.ConnBegin{})
@@ -83,10 +83,10 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 	return c, nil
 }
 
-// restTLS lets a connection that grpc-go's TLS credentials have wrapped release its buffers while it is idle.
-func restTLS(c *h2.Conn, info credentials.AuthInfo) {
+// allowIdleTLS lets a connection that grpc-go's TLS credentials have wrapped release its buffers while it is idle.
+func allowIdleTLS(c *h2.Conn, info credentials.AuthInfo) {
 	if _, ok := info.(credentials.TLSInfo); ok {
-		c.MayRest()
+		c.AllowIdle()
 	}
 }
 

@@ -36,7 +36,7 @@ type AdapterConfig struct {
 type Move struct {
 	From, To []int   // the ladders; the callee may keep them
 	Was, Is  float64 // shares of waste over what was recorded lately
-	Rest     int     // looks until another move is possible
+	Pause    int     // looks until another move is possible
 }
 
 // Adapter moves a pool's ladder to the best one for what the pool recorded lately. It does not move back
@@ -55,9 +55,9 @@ type Adapter struct {
 	last    Histogram // at the look before
 	lately  Histogram // what was recorded, fading
 	streak  int       // looks in a row that found a gain
-	rest    int       // looks left before another move is possible
+	pause   int       // looks left before another move is possible
 	quiet   int       // looks in a row that found none
-	hurried int       // how often the rest was doubled
+	hurried int       // how often the pause was doubled
 	moves   int
 	stopped bool
 
@@ -78,9 +78,9 @@ const (
 	defaultMinGets = 100000
 	defaultGain    = 0.02
 	defaultConfirm = 3
-	firstRest      = 4  // looks
+	firstPause     = 4  // looks
 	maxHurried     = 5  // doublings of it
-	steady         = 16 // rests without a gain to be found until one doubling is taken back
+	steady         = 16 // pauses without a gain to be found until one doubling is taken back
 )
 
 // Adapt starts an Adapter on p, which must record (PoolConfig.Record). It runs until [Adapter.Stop],
@@ -173,19 +173,19 @@ func (a *Adapter) look() (Move, bool) {
 	if !enough {
 		return Move{}, false
 	}
-	if a.rest > 0 {
-		a.rest--
+	if a.pause > 0 {
+		a.pause--
 	}
 	present := a.pool.Classes()
 	if !a.gains(present, past, fresh) {
 		a.streak = 0
-		if a.quiet++; a.quiet >= steady*firstRest<<a.hurried && a.hurried > 0 {
+		if a.quiet++; a.quiet >= steady*firstPause<<a.hurried && a.hurried > 0 {
 			a.hurried, a.quiet = a.hurried-1, 0
 		}
 		return Move{}, false
 	}
 	a.quiet = 0
-	if a.streak++; a.streak < a.config.Confirm || a.rest > 0 {
+	if a.streak++; a.streak < a.config.Confirm || a.pause > 0 {
 		return Move{}, false
 	}
 	m, err := a.move(present)
@@ -193,9 +193,9 @@ func (a *Adapter) look() (Move, bool) {
 		return Move{}, false
 	}
 	a.streak, a.moves = 0, a.moves+1
-	a.rest = firstRest << a.hurried
+	a.pause = firstPause << a.hurried
 	a.hurried = min(a.hurried+1, maxHurried)
-	m.Rest = a.rest
+	m.Pause = a.pause
 	return m, true
 }
 

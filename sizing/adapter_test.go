@@ -132,7 +132,7 @@ func TestAdapterNeverThrashes(t *testing.T) {
 			l.ask(size, 200000)
 			a.look()
 		}
-		if limit := 10 + looks/(firstRest<<maxHurried); a.Moves() > limit {
+		if limit := 10 + looks/(firstPause<<maxHurried); a.Moves() > limit {
 			t.Errorf("period %d: %d moves in %d looks, want at most %d", period, a.Moves(), looks, limit)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// resting returns how many goroutines wait for an idle connection's peer.
-func resting(t *testing.T) int {
+// idleConns returns how many goroutines wait for an idle connection's peer.
+func idleConns(t *testing.T) int {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 2); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func resting(t *testing.T) int {
 
 // Connections that have made a call become idle on both sides, with TLS and without, each with one goroutine
 // and no other, and then serve another call.
-func TestIdleConnsRest(t *testing.T) {
+func TestConnsBecomeIdle(t *testing.T) {
 	cert, roots := testcert.New(t)
 	for name, creds := range map[string][2]credentials.TransportCredentials{
 		"plain": {insecure.NewCredentials(), insecure.NewCredentials()},
@@ -52,7 +52,7 @@ func TestIdleConnsRest(t *testing.T) {
 			}
 			call()
 			// One more goroutine: Serve.
-			for resting(t) != 2*conns || runtime.NumGoroutine() > before+2*conns+1 {
+			for idleConns(t) != 2*conns || runtime.NumGoroutine() > before+2*conns+1 {
 				<-time.After(10 * time.Millisecond)
 			}
 			call()
