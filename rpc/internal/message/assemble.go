@@ -262,14 +262,19 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	return m, kind, size, err == nil, err
 }
 
+// joinBelow is the length in bytes below which a message that lies among others is made contiguous, with a copy
+// if the peer has divided it: protobuf needs it contiguous, and a Chain for each message is an allocation.
+const joinBelow = 4 << 10
+
 // cut removes size bytes behind the prefix from the chain.
 func (a *Assembler) cut(size int) (m Message, err error) {
 	rest := &a.more.rest
 	if _, err = rest.Discard(PrefixLen); err != nil {
 		return m, err
 	}
-	if size == 0 {
-		return m, nil
+	if size < joinBelow {
+		m.Buf, err = rest.Next(size)
+		return m, err
 	}
 	c, err := rest.Cut(size)
 	if err != nil {

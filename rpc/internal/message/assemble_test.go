@@ -205,3 +205,29 @@ func TestPark(t *testing.T) {
 	m.Free()
 	a.Free()
 }
+
+// TestAssembleWaiting takes messages while others wait behind them. Short ones are contiguous, so that none needs
+// a Chain, whether the peer sent them in one piece or divided them.
+func TestAssembleWaiting(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	body := fill(100)
+	text := frame(body)
+	for name, cut := range map[string]int{"whole": len(text), "divided": 40} {
+		t.Run(name, func(t *testing.T) {
+			var a Assembler
+			defer a.Free()
+			for i := range 20 {
+				a.Append(pool.Copy(text[:cut]))
+				a.Append(pool.Copy(text[cut:]))
+				if i < 8 { // that many wait
+					continue
+				}
+				m, _, _, ok, err := a.Next(1 << 20)
+				if !ok || err != nil || m.Chain != nil || !bytes.Equal(m.Buf.Bytes(), body) {
+					t.Fatalf("the message is %d long in chain %v, %v, %v", m.Len(), m.Chain, ok, err)
+				}
+				m.Free()
+			}
+		})
+	}
+}
