@@ -1,0 +1,75 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// direction says from where programs are changed, and to where.
+type direction int
+
+const (
+	toTarn direction = iota
+	toGRPC
+)
+
+const (
+	grpcPath = "google.golang.org/grpc"
+	rpcPath  = "github.com/tarn-go/tarn/rpc"
+	orcaPath = grpcPath + "/orca"
+)
+
+// pair is a package whose names are exchanged for another's of the same name.
+type pair struct {
+	from, to string
+	both     map[string]bool // the names of from that to has, too
+	err      error           // why to cannot be imported
+}
+
+// pairs returns the packages to exchange; the first pair is that of grpc and rpc. Of the others those are
+// returned that the program imports.
+func pairs(ctx context.Context, dir string, way direction, imported map[string]bool) ([]*pair, error) {
+	all := []*pair{{from: grpcPath, to: rpcPath}, {from: grpcPath + "/stats/opentelemetry", to: rpcPath + "/opentelemetry"}}
+	var needed []*pair
+	var paths []string
+	for i, q := range all {
+		if way == toGRPC {
+			q.from, q.to = q.to, q.from
+		}
+		if i == 0 || imported[q.from] {
+			needed, paths = append(needed, q), append(paths, q.from, q.to)
+		}
+	}
+	apis, err := packages.Load(&packages.Config{Context: ctx, Dir: dir, Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports}, paths...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*packages.Package{}
+	for _, pkg := range apis {
+		found[pkg.PkgPath] = pkg
+	}
+	for i, q := range needed {
+		for _, path := range []string{q.from, q.to} {
+			if pkg := found[path]; pkg == nil || len(pkg.Errors) > 0 {
+				q.err = fmt.Errorf("the module must require it: go get %s", path)
+				if pkg != nil {
+					q.err = fmt.Errorf("%v (the module must require both: go get %s)", pkg.Errors[0], path)
+				}
+			}
+		}
+		if q.err != nil {
+			if i == 0 {
+				return nil, q.err
+			}
+			continue
+		}
+		q.both = map[string]bool{}
+		for _, name := range found[q.from].Types.Scope().Names() {
+			o := found[q.to].Types.Scope().Lookup(name)
+			q.both[name] = o != nil && o.Exported()
+		}
+	}
+	return needed, nil
+}

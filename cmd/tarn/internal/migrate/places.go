@@ -1,0 +1,111 @@
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// place is something that is left to do by hand.
+type place struct {
+	file         string // "" where it is not known
+	line, column int    // in the old file
+	what         string
+}
+
+func (p place) String() string {
+	if p.file == "" {
+		return p.what
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", p.file, p.line, p.column, p.what)
+}
+
+// places returns what is left, each place once: what could not be changed, and errors of the changed packages
+// in other lines.
+func (p *program) places(pkgs []*packages.Package, written bool) []string {
+	at := func(q place) string { return fmt.Sprintf("%s:%d", q.file, q.line) }
+	all := slices.Clone(p.left)
+	known := map[string]bool{}
+	for _, q := range all {
+		known[at(q)] = true
+	}
+	for _, pkg := range pkgs {
+		for _, e := range pkg.Errors {
+			// The error of "go list" repeats the compiler's, with the names of temporary files.
+			if strings.HasPrefix(e.Msg, "# ") {
+				continue
+			}
+			q := p.position(e)
+			if !known[at(q)] || q.file == "" {
+				all = append(all, q)
+			}
+		}
+	}
+	var out []string
+	slices.SortStableFunc(all, func(a, b place) int {
+		if c := strings.Compare(a.file, b.file); c != 0 {
+			return c
+		}
+		return a.line - b.line
+	})
+	for _, q := range all {
+		if f := p.changed[q.file]; f != nil && written {
+			q.line = f.newLine(q.line)
+		}
+		if text := q.String(); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// position is where an error of the changed packages stands in the old file.
+func (p *program) position(e packages.Error) place {
+	parts := strings.Split(e.Pos, ":")
+	if len(parts) < 3 {
+		return place{what: e.Error()}
+	}
+	n := len(parts)
+	line, err1 := strconv.Atoi(parts[n-2])
+	column, err2 := strconv.Atoi(parts[n-1])
+	if err1 != nil || err2 != nil {
+		return place{what: e.Error()}
+	}
+	q := place{strings.Join(parts[:n-2], ":"), line, column, e.Msg}
+	if f := p.changed[q.file]; f != nil {
+		q.line = f.oldLine(line)
+	}
+	return q
+}
+
+// newLine is the line of the changed file that a line of the old one became.
+func (f *file) newLine(line int) int {
+	offset, added := 0, 0
+	for range line - 1 {
+		i := bytes.IndexByte(f.src[offset:], '\n')
+		if i < 0 {
+			break
+		}
+		offset += i + 1
+	}
+	for _, e := range f.edits {
+		if e.at >= offset {
+			break
+		}
+		added += strings.Count(e.text, "\n") - bytes.Count(f.src[e.at:e.end], []byte("\n"))
+	}
+	return line + added
+}
+
+// oldLine is the line of the old file that became a line of the changed one.
+func (f *file) oldLine(line int) int {
+	old := line
+	for old > 1 && f.newLine(old) > line {
+		old--
+	}
+	return old
+}
