@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -264,6 +266,55 @@ func TestPanicEndsTheCall(t *testing.T) {
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Without a PanicHandler, a panic and its stack are written to grpclog, for gRPC and for Connect, and so is the
+// method of a handler that calls runtime.Goexit. The log's level is read when a process starts.
+func TestPanicsAreLogged(t *testing.T) {
+	const child = "TARN_PANICS"
+	if os.Getenv(child) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPanicsAreLogged$")
+		cmd.Env = append(os.Environ(), child+"=1", "GRPC_GO_LOG_SEVERITY_LEVEL=error")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		const method = "rpc: the handler of /grpc.testing.TestService/"
+		for _, want := range []string{method + "UnaryCall panicked: over gRPC", method + "UnaryCall panicked: over Connect",
+			method + "FullDuplexCall panicked: in a stream", method + "StreamingOutputCall called runtime.Goexit", "behaviour_test.go:"} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("the log does not contain %q:\n%s", want, out)
+			}
+		}
+		return
+	}
+	svc := &testService{
+		unary: func(_ context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			panic(in.ResponseStatus.Message)
+		},
+		duplex: func(pb.TestService_FullDuplexCallServer) error { panic("in a stream") },
+		output: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+			runtime.Goexit()
+			return nil
+		},
+	}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Message: "over gRPC"}})
+	wantCode(t, err, codes.Internal)
+	_, err = pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(rpc.Connect))).UnaryCall(ctxFor(t),
+		&pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Message: "over Connect"}})
+	wantCode(t, err, codes.Internal)
+	s, err := c.FullDuplexCall(ctxFor(t))
+	if err == nil {
+		_, err = s.Recv()
+	}
+	wantCode(t, err, codes.Internal)
+	out, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+	if err == nil {
+		_, err = out.Recv()
+	}
+	wantCode(t, err, codes.Internal)
 }
 
 // A handler's Goexit ends the call, as a panic does, and no goroutine waits for the handler.

@@ -248,18 +248,6 @@ func TestConnectionIdle(t *testing.T) {
 	}
 }
 
-func TestClientIdleTimeout(t *testing.T) {
-	_, addr := startTarn(t, &testService{})
-	cc := dialTarn(t, addr, rpc.WithIdleTimeout(20*time.Millisecond))
-	c := pb.NewTestServiceClient(cc)
-	for range 2 {
-		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
-			t.Fatal(err)
-		}
-		waitState(t, cc, connectivity.Idle)
-	}
-}
-
 func TestRoundRobin(t *testing.T) {
 	var hits [3]atomic.Int32
 	var addrs []string

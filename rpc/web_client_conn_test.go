@@ -99,9 +99,13 @@ func TestWebClientWaitsForReady(t *testing.T) {
 	}
 }
 
+// Unary calls are tried again by the retry policy, streams are not.
 func TestWebClientRetries(t *testing.T) {
 	var n atomic.Int32
-	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	svc := &testService{output: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+		n.Add(1)
+		return status.Error(codes.Unavailable, "not now")
+	}, unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		if n.Add(1)%3 != 0 {
 			return nil, status.Error(codes.Unavailable, "not now")
 		}
@@ -112,6 +116,15 @@ func TestWebClientRetries(t *testing.T) {
 		out, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(1000)})
 		if err != nil || !bytes.Equal(out.Payload.Body, body(1000)) || n.Load() != 3 {
 			t.Errorf("after %d attempts: %v", n.Load(), err)
+		}
+		n.Store(0)
+		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+		if err == nil {
+			_, err = s.Recv()
+		}
+		wantCode(t, err, codes.Unavailable)
+		if n.Load() != 1 {
+			t.Errorf("%d attempts of a stream", n.Load())
 		}
 	}, rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 4, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Unavailable}}))
 }
