@@ -3,6 +3,7 @@ package tarn
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -58,8 +59,8 @@ type CheckLevel int
 
 const (
 	// CheckDefault takes the level from the environment variable TARN_CHECK: off, sampled,
-	// sampled:N, all or guard. Without it checks are off, and with anything else in it, which is
-	// named on standard error.
+	// sampled:N, all or guard. Without it checks are off. Anything else in it is named on standard
+	// error; checks are off then, too, or sampled when only the N is wrong.
 	CheckDefault CheckLevel = iota
 	// CheckOff tracks nothing.
 	CheckOff
@@ -90,6 +91,9 @@ func (l CheckLevel) String() string {
 		return "default"
 	}
 }
+
+// LogValue logs what String says.
+func (l CheckLevel) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
 // PoolConfig configures a pool. The zero value is a good pool.
 type PoolConfig struct {

@@ -21,12 +21,12 @@ func (b Buffer) LogValue() slog.Value {
 }
 
 // String says how many bytes c holds in how many segments.
-func (c *Chain) String() string {
+func (c Chain) String() string {
 	return fmt.Sprintf("Chain of %d bytes in %d segments", c.bytes, c.n)
 }
 
 // LogValue logs c by its length in bytes and its segments.
-func (c *Chain) LogValue() slog.Value {
+func (c Chain) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("len", c.bytes), slog.Int("segments", int(c.n)))
 }
 
@@ -74,6 +74,9 @@ func (w Watermark) String() string {
 	}
 }
 
+// LogValue logs what String says.
+func (w Watermark) LogValue() slog.Value { return slog.StringValue(w.String()) }
+
 // String is the policy in words.
 func (z ZeroPolicy) String() string {
 	switch z {
@@ -88,6 +91,9 @@ func (z ZeroPolicy) String() string {
 	}
 }
 
+// LogValue logs what String says.
+func (z ZeroPolicy) LogValue() slog.Value { return slog.StringValue(z.String()) }
+
 // String is the policy in words.
 func (c CollectPolicy) String() string {
 	switch c {
@@ -100,6 +106,9 @@ func (c CollectPolicy) String() string {
 	}
 }
 
+// LogValue logs what String says.
+func (c CollectPolicy) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
 // String is "on" or "off".
 func (r RecordPolicy) String() string {
 	switch r {
@@ -111,3 +120,6 @@ func (r RecordPolicy) String() string {
 		return fmt.Sprintf("record policy %d", int(r))
 	}
 }
+
+// LogValue logs what String says.
+func (r RecordPolicy) LogValue() slog.Value { return slog.StringValue(r.String()) }

@@ -49,6 +49,27 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// Marks, policies and levels are words in JSON logs, too, and a Chain logs the same by value.
+func TestFormatsInJSONLogs(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
+	var c tarn.Chain
+	c.Append(p.Copy([]byte("secret")))
+	defer c.Free()
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("logged", "mark", tarn.BelowLow, "zero", tarn.ZeroOnGet, "collect", tarn.CollectNever,
+		"record", tarn.RecordOff, "check", tarn.CheckSampled, "kind", tarn.Leak, "chain", c)
+	for _, want := range []string{
+		`"mark":"below low"`, `"zero":"on get"`, `"collect":"never"`, `"record":"off"`, `"check":"sampled"`, `"kind":"leak"`, `"chain":{"len":6,"segments":1}`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %s: %s", want, out.String())
+		}
+	}
+	if got := fmt.Sprint(c); got != "Chain of 6 bytes in 1 segments" {
+		t.Errorf("a Chain prints %q by value", got)
+	}
+}
+
 // Zero values that are not ready say what makes them so.
 func TestZeroValuesSayWhatIsMissing(t *testing.T) {
 	var p tarn.Pool

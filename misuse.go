@@ -2,6 +2,7 @@ package tarn
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 )
 
@@ -36,6 +37,9 @@ func (k MisuseKind) String() string {
 		return fmt.Sprintf("misuse %d", int(k))
 	}
 }
+
+// LogValue logs what String says.
+func (k MisuseKind) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Misuse says what was done to which buffer. Panics of this package about ownership carry a
 // *Misuse; what has no caller to panic in goes to PoolConfig.Report. The stacks are empty where

@@ -75,10 +75,10 @@ type Holder struct {
 	Oldest     time.Duration // since the oldest of these slabs was acquired
 }
 
-// String describes it on one line, then the stack.
+// String describes it on one line, which ends with the stack's title, then the stack.
 func (h Holder) String() string {
-	return fmt.Sprintf("%d reference(s) to %d bytes, which hold %d, out for %v at most, made at:\n%s",
-		h.References, h.Bytes, h.Pinned, h.Oldest.Round(time.Millisecond), h.Stack)
+	return fmt.Sprintf("%d reference(s) to %d bytes, which hold %d, out for %v at most, made by %s at:\n%s",
+		h.References, h.Bytes, h.Pinned, h.Oldest.Round(time.Millisecond), h.Stack.Title(), h.Stack)
 }
 
 // Holders groups the references of a list by the stack that made them, the most bytes held first:

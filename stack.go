@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 )
 
 // Stack is a call stack as program counters, innermost first, for runtime.CallersFrames.
@@ -89,8 +91,7 @@ func libraryFrame(f runtime.Frame) bool {
 }
 
 // standardFrame reports whether a frame is of the standard library: its file is in the source tree
-// that the runtime's own files are in. A build with -trimpath has no such tree; there the first element
-// of a standard import path has no dot.
+// that the runtime's own files are in. A build with -trimpath has no such tree; there the import path decides.
 func standardFrame(f runtime.Frame) bool {
 	const known = "runtime.Callers"
 	var pc [1]uintptr
@@ -99,6 +100,36 @@ func standardFrame(f runtime.Frame) bool {
 	if tree, ok := strings.CutSuffix(self.File, "runtime/extern.go"); ok && self.Function == known && tree != "" {
 		return strings.HasPrefix(f.File, tree)
 	}
-	first, _, _ := strings.Cut(f.Function, "/")
-	return !strings.HasPrefix(f.Function, "main.") && (first == f.Function || !strings.Contains(first, "."))
+	return standardPath(f.Function, modulesWithoutDot())
 }
+
+// standardPath reports whether a function's import path is of the standard library: it is not of a
+// program or of one of modules, and its first element has no dot.
+func standardPath(function string, modules []string) bool {
+	if strings.HasPrefix(function, "main.") {
+		return false
+	}
+	for _, m := range modules {
+		if rest, ok := strings.CutPrefix(function, m); ok && rest != "" && (rest[0] == '.' || rest[0] == '/') {
+			return false
+		}
+	}
+	first, _, _ := strings.Cut(function, "/")
+	return first == function || !strings.Contains(first, ".")
+}
+
+// modulesWithoutDot are the modules of this program whose import paths look like the standard library's,
+// as those of programs that are not published often do.
+var modulesWithoutDot = sync.OnceValue(func() []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var paths []string
+	for _, m := range append(info.Deps, &info.Main) {
+		if first, _, _ := strings.Cut(m.Path, "/"); first != "" && !strings.Contains(first, ".") {
+			paths = append(paths, m.Path)
+		}
+	}
+	return paths
+})
