@@ -16,6 +16,11 @@ const (
 	// maxUnsent is how long a response may stay queued while the worker that queued it
 	// handles further jobs of the same connection.
 	maxUnsent = 50 * time.Microsecond
+	// perWorker is how many queued jobs there are for each worker that has been woken and
+	// has not taken one yet, before another is woken. With one worker for any number of
+	// jobs, the jobs of one read were handled on one processor while another was idle, and
+	// waited behind every other runnable goroutine whenever that worker did.
+	perWorker = 4
 )
 
 // Job is one request: a pointer type J whose struct embeds a Link[J].
@@ -40,9 +45,9 @@ func (l *Link[J]) link() *Link[J] { return l }
 // Pool runs jobs. They are queued, and as long as the queue is not empty there is a
 // worker that has been woken and has not taken a job yet: a worker wakes another before
 // it handles its job. So no job waits for the handler of another, however long that
-// blocks, and yet jobs that come together and are handled quickly wake one worker, not
-// one each. The worker that became idle last is woken first, because its stack and
-// caches are the warmest. Its methods are safe for concurrent use.
+// blocks, and yet jobs that come together and are handled quickly wake one worker for each
+// four of them, not one each. The worker that became idle last is woken first, because its
+// stack and caches are the warmest. Its methods are safe for concurrent use.
 type Pool[J Job[J]] struct {
 	// front is the connection of the first queued job; nil: the queue is empty.
 	front atomic.Pointer[h2.Conn]
@@ -50,7 +55,8 @@ type Pool[J Job[J]] struct {
 	mu       sync.Mutex
 	first    J // the queue, linked by behind
 	last     J
-	coming   bool      // a worker has been woken or started and has not called next yet
+	queued   int       // its length
+	coming   int       // workers that have been woken or started and have not called next yet
 	unsent   *h2.Conn  // where responses are queued that a worker is to send; or nil
 	unsentAt time.Time // since when
 	idle     []*Worker[J]
@@ -84,6 +90,7 @@ func (p *Pool[J]) Run(j J) {
 		p.last.link().behind = j
 	}
 	p.last = j
+	p.queued++
 	w := p.summon()
 	p.mu.Unlock()
 	p.start(w)
@@ -93,13 +100,13 @@ func (p *Pool[J]) Run(j J) {
 // handler whose own connection that is may leave its response queued.
 func (p *Pool[J]) Next() *h2.Conn { return p.front.Load() }
 
-// summon returns a worker for the caller to start, or nil if one is coming already. mu
+// summon returns a worker for the caller to start, or nil if enough are coming already. mu
 // is held.
 func (p *Pool[J]) summon() *Worker[J] {
-	if p.coming {
+	if p.coming > 0 && p.coming*perWorker >= p.queued {
 		return nil
 	}
-	p.coming = true
+	p.coming++
 	n := len(p.idle)
 	if n == 0 {
 		return &Worker[J]{}
@@ -162,7 +169,7 @@ func (p *Pool[J]) next(w *Worker[J], from state, unsent *h2.Conn) (J, state) {
 	for {
 		p.mu.Lock()
 		if from == woken {
-			p.coming = false
+			p.coming--
 		}
 		j := p.take()
 		flush := p.due(unsent, j)
@@ -203,6 +210,7 @@ func (p *Pool[J]) take() J {
 	}
 	l := j.link()
 	p.first, l.behind = l.behind, none
+	p.queued--
 	if p.first == none {
 		p.last = none
 		p.front.Store(nil)

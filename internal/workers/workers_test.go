@@ -110,6 +110,43 @@ func TestQueueIsAlwaysWatched(t *testing.T) {
 	})
 }
 
+// TestLongQueueWakesMore: jobs that come together wake one worker for each perWorker of them, so
+// that they are handled on several processors, and no more while these are on their way.
+func TestLongQueueWakesMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4
+		p := New[*job](most)
+		for range most {
+			p.park(&Worker[*job]{wake: make(chan struct{}, 1)})
+		}
+		all := append([]*Worker[*job](nil), p.idle...)
+		awake := func() (n int) {
+			for _, w := range all {
+				n += len(w.wake)
+			}
+			return n
+		}
+		for i := 1; i <= 3*perWorker; i++ {
+			p.Run(&job{conn: &h2.Conn{}})
+			if got, want := awake(), (i+perWorker-1)/perWorker; got != want {
+				t.Errorf("%d workers are woken for %d jobs, not %d", got, i, want)
+			}
+		}
+		// One takes a job: the others are still on their way, and enough for what is left.
+		<-all[most-1].wake
+		if j, after := p.next(all[most-1], woken, nil); j == nil || after != busy {
+			t.Fatal("no job", after)
+		}
+		if got := awake(); got != 3 {
+			t.Errorf("%d workers are on their way for %d jobs, not 3", got, p.queued)
+		}
+		for p.queued > 0 {
+			p.take()
+		}
+		p.Close()
+	})
+}
+
 // TestBlockedHandlers: every second job blocks, and the others are handled nevertheless.
 func TestBlockedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
