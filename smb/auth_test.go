@@ -94,22 +94,27 @@ func TestRequired(t *testing.T) {
 	})
 }
 
-// TestExpired logs in to a server that lets sessions expire.
+// TestExpired uses a server that lets sessions expire.
 func TestExpired(t *testing.T) {
-	expire := false
-	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
-		if expire && m.Command == proto.CommandCreate {
-			expire = false
-			c.Refuse(m, proto.StatusNetworkSessionExpired)
-			return true
+	for cmd, use := range map[proto.Command]func(f *smb.File) error{
+		proto.CommandCreate: func(f *smb.File) error { _, err := f.Share().Stat("file"); return err },
+		proto.CommandClose:  (*smb.File).Close,
+	} {
+		expire := false
+		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+			if expire && m.Command == cmd {
+				expire = false
+				c.Refuse(m, proto.StatusNetworkSessionExpired)
+				return true
+			}
+			return false
+		}}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		expire = true
+		if err := use(f); err != nil {
+			t.Errorf("%v: %v", cmd, err)
 		}
-		return false
-	}}
-	f, err := scripted(t, s, smb.Dialer{})
-	must(t, err)
-	expire = true
-	if _, err := f.Share().Stat("file"); err != nil {
-		t.Error(err)
 	}
 }
 

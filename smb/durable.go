@@ -89,7 +89,7 @@ func (h *handle) reopen(ctx context.Context) (t *tree, id proto.FileID, err erro
 func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	var none proto.FileID
 	h.mu.Lock()
-	t, id, closed, lostErr, d := h.t, h.id, h.closed, h.lostErr, h.durable
+	t, id, closed, lostErr := h.t, h.id, h.closed, h.lostErr
 	h.mu.Unlock()
 	switch { // another goroutine may have done it meanwhile
 	case closed:
@@ -99,6 +99,15 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 	case t.Conn().Alive():
 		return t, id, nil
 	}
+	return h.reconnect(ctx)
+}
+
+// reconnect opens the file again on the connection that replaces its lost one.
+func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
+	var none proto.FileID
+	h.mu.Lock()
+	t, id, d := h.t, h.id, h.durable
+	h.mu.Unlock()
 	cause, with := t.Conn().Err(), t.with
 	t, err := h.m.tree(ctx)
 	if err != nil {

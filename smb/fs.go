@@ -100,8 +100,42 @@ func (f anyFS) ReadDir(name string) ([]fs.DirEntry, error) { return f.s.ReadDir(
 func (f anyFS) Stat(name string) (fs.FileInfo, error)      { return f.s.Lstat(name) }
 
 // Glob lists the names that match pattern, whose parts are separated by "/" and follow
-// [path.Match].
-func (s *Share) Glob(pattern string) ([]string, error) { return fs.Glob(anyFS{s}, pattern) }
+// [path.Match]. Directories that the server refuses to list are left out, as [fs.Glob] does; other errors, such as a lost
+// connection or an ended context, are returned.
+func (s *Share) Glob(pattern string) ([]string, error) {
+	g := &globFS{anyFS: anyFS{s}}
+	list, err := fs.Glob(g, pattern)
+	if err == nil {
+		err = g.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// globFS is anyFS for fs.Glob, which ignores errors: it keeps the first that is not a refusal by the server.
+type globFS struct {
+	anyFS
+	err error
+}
+
+func (g *globFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := g.anyFS.ReadDir(name)
+	return list, g.keep(err)
+}
+
+func (g *globFS) Stat(name string) (fs.FileInfo, error) {
+	fi, err := g.anyFS.Stat(name)
+	return fi, g.keep(err)
+}
+
+func (g *globFS) keep(err error) error {
+	if g.err == nil && err != nil && !errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrName) {
+		g.err = err
+	}
+	return err
+}
 
 // WalkDir walks the tree below root, as [fs.WalkDir] does: in order of names, without following symbolic
 // links. The names given to fn are root, "/" and the name below it. A directory that contains itself, by the

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -165,7 +166,37 @@ func (h *handle) close(ctx context.Context) error {
 		// The server closes the handle by itself, at once or after its timeout.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.Conn().Err())
 	}
-	return t.closeID(ctx, id)
+	err := t.closeID(ctx, id)
+	if h.m.s.repeatable(err) {
+		err = h.closeAgain(ctx, err)
+	}
+	return err
+}
+
+// closeAgain closes a file whose CLOSE failed with failed, because the connection was lost or the session had expired.
+// After a loss the server has closed the file, or keeps it open for the client to come back.
+func (h *handle) closeAgain(ctx context.Context, failed error) error {
+	defer h.m.s.leases.forget(h)
+	return h.m.s.again(ctx, func() error {
+		h.mu.Lock()
+		t, id, granted := h.t, h.id, h.durable.granted
+		h.mu.Unlock()
+		if !t.Conn().Alive() {
+			if h.isDir {
+				return nil // nothing was lost with it
+			}
+			if !granted {
+				return fmt.Errorf("%w: %w", ErrHandleLost, failed)
+			}
+			var err error
+			if t, id, err = h.reconnect(ctx); errors.Is(err, ErrHandleLost) {
+				return nil // the server has closed it
+			} else if err != nil {
+				return err
+			}
+		}
+		return t.closeID(ctx, id)
+	})
 }
 
 // keptByServer reports whether the server may still hold the file open after its connection broke.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -97,8 +98,12 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	defer cancel()
 	defer context.AfterFunc(w.done, cancel)()
 	events, err := w.next(ctx)
-	if err != nil && w.done.Err() != nil && w.f.ctx.Err() == nil {
+	switch {
+	case err == nil || w.done.Err() == nil:
+	case w.f.ctx.Err() == nil:
 		err = ErrClosed
+	case errors.Is(err, context.Canceled): // because the share's context has ended, by its deadline perhaps
+		err = conn.ContextError(w.f.ctx)
 	}
 	return events, w.f.wrap("watch", err)
 }

@@ -115,15 +115,13 @@ func (s *Share) readLarge(name string, check func(*handle, context.Context, int)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer f.Close() // its error means nothing: everything has been read
 	ctx, cancel := s.m.s.bounded(s.ctx)
 	defer cancel()
 	b, err := f.h.readAll(ctx)
 	var fi *info
 	if err == nil {
 		fi, err = check(f.h, ctx, len(b))
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
 	}
 	return b, fi, err
 }
