@@ -14,8 +14,9 @@ type Priority struct {
 const (
 	defaultUrgency = 3
 	maxUrgency     = 7
-	// maxEarlyPriorities bounds the priorities kept for streams that are not open yet.
-	maxEarlyPriorities = 64
+	// maxEarlyPriorities bounds the priorities kept for streams that are not open yet,
+	// whatever MaxStreams permits: some 40 bytes each.
+	maxEarlyPriorities = 256
 	// maxPriorityLen is the longest priority field value that is parsed, in bytes.
 	maxPriorityLen = 256
 )
@@ -83,12 +84,24 @@ func (p Priority) String() string {
 }
 
 // SetPriority sets the order in which DATA of s is sent relative to other streams
-// of the connection. A PRIORITY_UPDATE of the peer replaces it. It does not block.
+// of the connection. A later PRIORITY_UPDATE of the peer replaces it. It does not block.
 func (s *Stream) SetPriority(p Priority) {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.setPriority(s, p)
+}
+
+// SetInitialPriority is SetPriority for the value of the request's priority field. If
+// the peer has sent a PRIORITY_UPDATE for s, also before the request, that stays in
+// force (RFC 9218 section 7).
+func (s *Stream) SetInitialPriority(p Priority) {
+	c := s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !s.updated {
+		c.setPriority(s, p)
+	}
 }
 
 // SendPriority sends the peer a PRIORITY_UPDATE for s (RFC 9218 section 7.1) and
@@ -152,30 +165,34 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	if s := c.streams[id]; s != nil {
+		s.updated = true
 		c.setPriority(s, ParsePriority(v))
-	} else if id > c.lastID && (len(c.in.early) < maxEarlyPriorities || c.in.early[id] != (Priority{})) {
-		if c.in.early == nil {
-			c.in.early = make(map[uint32]Priority)
-		}
-		c.in.early[id] = ParsePriority(v)
+		return nil
 	}
+	if id <= c.lastID || c.life >= draining {
+		return nil // of a stream that has ended, or that is not served
+	}
+	_, known := c.in.early[id]
+	switch {
+	case !known && c.recv.unacked == 0 && len(c.in.early)+len(c.streams) >= c.cfg.MaxStreams:
+		return c.fault(ProtocolError, "PRIORITY_UPDATE for more streams than may be open")
+	case !known && len(c.in.early) >= maxEarlyPriorities:
+		return nil
+	case c.in.early == nil:
+		c.in.early = make(map[uint32]Priority)
+	}
+	c.in.early[id] = ParsePriority(v)
 	return nil
 }
 
-// earlyPriority returns the priority that the peer sent for stream id before it
-// opened it, or the default. Streams below id cannot be opened any more.
-func (c *Conn) earlyPriority(id uint32) Priority {
-	if len(c.in.early) == 0 {
-		return DefaultPriority()
-	}
-	p, ok := c.in.early[id]
-	for k := range c.in.early {
-		if k <= id {
-			delete(c.in.early, k)
+// takeEarlyPriority takes the priority that the peer sent for stream id before it opened it,
+// if it did, and forgets those of lower ids, which cannot be opened any more.
+func (c *Conn) takeEarlyPriority(id uint32) (p Priority, sent bool) {
+	p, sent = c.in.early[id]
+	for early := range c.in.early {
+		if early <= id {
+			delete(c.in.early, early)
 		}
 	}
-	if !ok {
-		return DefaultPriority()
-	}
-	return p
+	return p, sent
 }

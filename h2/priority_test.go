@@ -1,6 +1,9 @@
 package h2
 
 import (
+	"context"
+	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -30,33 +33,105 @@ func TestParsePriority(t *testing.T) {
 	}
 }
 
-// TestPriorityUpdate sends PRIORITY_UPDATE before and after a stream is opened.
-func TestPriorityUpdate(t *testing.T) {
+// priorityRaw is a raw client whose requests may carry a priority field, and a channel with the
+// priority of each stream once its request has ended. The handler treats the field as a layer
+// above does.
+func priorityRaw(t *testing.T, cfg Config) (*raw, *Conn, chan Priority) {
 	got := make(chan Priority, 8)
-	r, _, _ := rawServer(t, Config{}, func(s *Stream, k *call) {
+	r, c, _ := rawServer(t, cfg, func(s *Stream, k *call) {
+		for _, f := range k.fields {
+			if f.Name == "priority" {
+				s.SetInitialPriority(ParsePriority(f.Value))
+			}
+		}
 		s.c.mu.Lock()
 		got <- s.priority
 		s.c.mu.Unlock()
+		s.Write(context.Background(), &Out{Block: testResponse, Ending: End})
 	})
-	update := func(id byte, value string) {
-		r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, append([]byte{0, 0, 0, id}, value...))
-	}
-	update(1, "u=0")
-	r.request(1, End)
-	if p := <-got; p != (Priority{0, false}) {
-		t.Errorf("a priority sent before the stream: %+v", p)
-	}
-	r.request(3, More)
-	update(3, "u=6, i")
-	r.fr.WriteData(3, true, nil)
-	if p := <-got; p != (Priority{6, true}) {
-		t.Errorf("a priority sent after the stream was opened: %+v", p)
-	}
-	r.request(5, End)
-	if p := <-got; p != DefaultPriority() {
-		t.Errorf("without PRIORITY_UPDATE: %+v", p)
+	return r, c, got
+}
+
+// priorityUpdate sends PRIORITY_UPDATE.
+func (r *raw) priorityUpdate(id uint32, value string) {
+	r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, append(binary.BigEndian.AppendUint32(nil, id), value...))
+}
+
+// TestPriorityUpdate sends PRIORITY_UPDATE before and after a stream is opened, and a priority field
+// with the request.
+func TestPriorityUpdate(t *testing.T) {
+	r, _, got := priorityRaw(t, Config{})
+	id := uint32(1)
+	for _, c := range []struct {
+		name                 string
+		before, field, after string // "": not sent
+		want                 Priority
+	}{
+		{name: "nothing", want: DefaultPriority()},
+		{name: "before the request", before: "u=0", want: Priority{0, false}},
+		{name: "after the stream is opened", after: "u=6, i", want: Priority{6, true}},
+		{name: "field", field: "u=1", want: Priority{1, false}},
+		{name: "before, and field", before: "u=5, i", field: "u=1", want: Priority{5, true}},
+		{name: "field, and after", field: "u=1", after: "u=6", want: Priority{6, false}},
+		{name: "before, field, and after", before: "u=5", field: "u=1", after: "u=7", want: Priority{7, false}},
+		{name: "malformed before, and field", before: "u=9", field: "u=1", want: DefaultPriority()},
+	} {
+		if c.before != "" {
+			r.priorityUpdate(id, c.before)
+		}
+		fields := rawRequest
+		if c.field != "" {
+			fields = append(slices.Clone(fields), "priority", c.field)
+		}
+		r.headers(id, More, fields...)
+		if c.after != "" {
+			r.priorityUpdate(id, c.after)
+		}
+		r.fr.WriteData(id, true, nil)
+		if p := <-got; p != c.want {
+			t.Errorf("%s: %+v, not %+v", c.name, p, c.want)
+		}
+		id += 2
 	}
 	r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 7, []byte{0, 0, 0, 7})
+	r.wantGoAway(ProtocolError)
+}
+
+// TestPriorityUpdateOfIdleStreams: the last PRIORITY_UPDATE before the request counts, whatever its value,
+// one for a stream that is skipped is forgotten, and one for a stream that has ended is ignored.
+func TestPriorityUpdateOfIdleStreams(t *testing.T) {
+	r, _, got := priorityRaw(t, Config{MaxStreams: 2})
+	r.fr.WriteSettingsAck() // the limit is known
+	want := func(id uint32, p Priority) {
+		t.Helper()
+		r.headers(id, End, append(slices.Clone(rawRequest), "priority", "u=4")...)
+		if g := <-got; g != p {
+			t.Errorf("stream %d: %+v, not %+v", id, g, p)
+		}
+		r.wait("end", func(s seen) bool { return s.id == id && s.end })
+	}
+	r.priorityUpdate(1, "u=0")
+	r.priorityUpdate(5, "u=1, i")
+	r.priorityUpdate(1, "u=2")
+	r.priorityUpdate(1, "u=0")
+	want(1, Priority{0, false})
+	want(3, Priority{4, false})
+	want(5, Priority{1, true})
+	for id := range uint32(100) { // of streams that have ended: 1 to 5
+		r.priorityUpdate(1+2*(id%3), "u=7")
+	}
+	r.priorityUpdate(7, "u=7")
+	r.priorityUpdate(9, "u=6")
+	want(9, Priority{6, false}) // 7 is closed by it: RFC 9113 section 5.1.1
+	r.priorityUpdate(11, "u=5")
+	r.priorityUpdate(13, "u=5")
+	want(13, Priority{5, false})
+	r.priorityUpdate(15, "u=1")
+	r.priorityUpdate(17, "u=2")
+	r.priorityUpdate(15, "u=3")
+	want(15, Priority{3, false})
+	r.priorityUpdate(19, "u=2")
+	r.priorityUpdate(21, "u=2") // the third idle one: RFC 9218 section 7.1
 	r.wantGoAway(ProtocolError)
 }
 
@@ -80,10 +155,9 @@ func TestPriorityUpdateBroken(t *testing.T) {
 // TestEarlyPrioritiesBounded: priorities of streams that are never opened do not
 // pile up.
 func TestEarlyPrioritiesBounded(t *testing.T) {
-	r, s, _ := rawServer(t, Config{}, nil)
+	r, s, _ := rawServer(t, Config{MaxStreams: 2000}, nil)
 	for i := range 1000 {
-		id := uint32(2*i + 1001)
-		r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(id >> 8), byte(id), 'i'})
+		r.priorityUpdate(uint32(2*i+1001), "i")
 	}
 	r.lives(1)
 	s.Close()

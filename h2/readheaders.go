@@ -270,6 +270,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		return nil, nil // beyond the last id that GOAWAY named
 	}
 	c.lastID = f.id
+	early, updated := c.takeEarlyPriority(f.id)
 	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.opened >= c.cfg.MaxStreams {
 		// RFC 9113 section 5.1.2: the sender may try again. The peer is within its
 		// rights when handlers of streams that have ended take the room.
@@ -287,7 +288,9 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	c.guard.useful()
 	s := c.newStream(f.id)
-	s.priority = c.earlyPriority(f.id)
+	if updated {
+		s.priority, s.updated = early, true
+	}
 	return s, nil
 }
 

@@ -31,6 +31,7 @@ type Stream struct {
 	next *Stream  // list of spare streams
 
 	priority Priority
+	updated  bool          // priority is of a PRIORITY_UPDATE
 	start    atomic.Uint32 // a start
 
 	// Run's own:
@@ -150,7 +151,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.returnable, s.unread, s.since, s.headers, s.informed = 0, 0, 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
-	s.priority = DefaultPriority()
+	s.priority, s.updated = DefaultPriority(), false
 	s.start.Store(notStarted)
 	if c.streams == nil {
 		c.streams = make(map[uint32]*Stream)

@@ -220,7 +220,7 @@ var attacks = []attack{
 		return p.fr.WritePriority(uint32(3+2*(n%100_000)), http2.PriorityParam{Weight: 1})
 	}),
 	frames("PRIORITY_UPDATE", 500_000, func(p *peer, n int) error {
-		id := uint32(3 + 2*(n%100_000))
+		id := uint32(1_000_001 + 2*(n%50)) // for more streams than may be open it would be PROTOCOL_ERROR
 		return p.fr.WriteRawFrame(0x10, 0, 0, []byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id), 'u', '=', '1'})
 	}),
 	frames("WINDOW_UPDATE", 500_000, func(p *peer, n int) error { return p.fr.WriteWindowUpdate(1, 1) }),
