@@ -24,6 +24,7 @@ type Conn struct {
 	h        Handler
 	events   ConnHandler          // h, or nil
 	inform   InformationalHandler // h, or nil
+	faults   FaultHandler         // h, or nil
 	limits   LimitHandler         // h, or nil
 	batch    BatchHandler         // h, or nil
 	recycler Recycler             // h, or nil

@@ -19,6 +19,14 @@ type LimitHandler interface {
 	OnStreamLimit(c *Conn)
 }
 
+// FaultHandler is a Handler that counts the stream errors that peers cause.
+type FaultHandler interface {
+	// OnStreamFault is called when a stream is reset because of what the peer did on it (Fault
+	// Peer): before OnReset, and also for requests that OnHeaders was not called for. It is
+	// called like the methods of Handler.
+	OnStreamFault(err *StreamError)
+}
+
 // BatchHandler is a Handler that wakes other goroutines no more often than needed.
 type BatchHandler interface {
 	// OnBatchEnd is called when everything that has arrived has been delivered, before

@@ -42,6 +42,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.events, _ = h.(ConnHandler)
 	c.recycler, _ = h.(Recycler)
 	c.inform, _ = h.(InformationalHandler)
+	c.faults, _ = h.(FaultHandler)
 	c.limits, _ = h.(LimitHandler)
 	c.batch, _ = h.(BatchHandler)
 	c.enc.init()

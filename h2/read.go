@@ -210,6 +210,9 @@ func (c *Conn) fault(code Code, reason string) error {
 
 // streamFault resets a stream because of what the peer did on it, and calls OnReset.
 func (c *Conn) streamFault(id uint32, se *StreamError) error {
+	if se.Fault == Peer && c.faults != nil {
+		c.faults.OnStreamFault(se)
+	}
 	c.lock()
 	ok := c.guard.reply()
 	if se.Fault == Peer {

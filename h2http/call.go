@@ -386,7 +386,7 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 		}
 	} else if x.informed += informationalSize(h); x.informed > x.conn.pool.maxInformational() {
 		s.Reset(h2.Cancel)
-		x.onReset(errors.New("h2http: informational responses longer than MaxResponseHeaderBytes"))
+		x.onReset(errors.New("h2http: informational response headers exceeded MaxResponseHeaderBytes"))
 		return
 	}
 	if h.Status == http.StatusContinue {

@@ -3,6 +3,7 @@ package h2http
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -44,6 +45,7 @@ var (
 	_ h2.InformationalHandler = (*clientConn)(nil)
 	_ h2.BatchHandler         = (*clientConn)(nil)
 	_ h2.LimitHandler         = (*clientConn)(nil)
+	_ h2.FaultHandler         = (*clientConn)(nil)
 )
 
 // newClientConn starts a connection. owner is nil for one of the pool's.
@@ -62,6 +64,7 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 		if c.timer != nil {
 			c.timer.Stop()
 		}
+		c.countEnd(err)
 		if c.readied.CompareAndSwap(false, true) {
 			if err == nil && !c.closing.Load() {
 				err = io.ErrUnexpectedEOF
@@ -160,9 +163,18 @@ func (c *clientConn) OnBatchEnd() {
 
 // OnReset ends a call early.
 func (c *clientConn) OnReset(s *h2.Stream, err error) {
+	var se *h2.StreamError
+	if errors.As(err, &se) && se.Fault == h2.Told {
+		countError(c.pool.conf, "recv_rststream_"+codeName(se.Code))
+	}
 	if call, ok := s.Value.(*call); ok {
 		call.onReset(err)
 	}
+}
+
+// OnStreamFault counts an error of the server's.
+func (c *clientConn) OnStreamFault(err *h2.StreamError) {
+	countError(c.pool.conf, streamError(err.Code))
 }
 
 // OnSettings marks the connection ready.
@@ -177,9 +189,12 @@ func (c *clientConn) OnStreamLimit(*h2.Conn) { c.stateChanged() }
 
 // OnGoAway takes the connection out of use for further requests.
 func (c *clientConn) OnGoAway(_ *h2.Conn, away *h2.GoAwayError) {
-	if away.Code != h2.NoError && !c.used.Load() {
-		err := error(away)
-		c.failure.CompareAndSwap(nil, &err)
+	if away.Code != h2.NoError {
+		countError(c.pool.conf, "recv_goaway_"+codeName(away.Code))
+		if !c.used.Load() {
+			err := error(away)
+			c.failure.CompareAndSwap(nil, &err)
+		}
 	}
 	c.group.remove(c)
 	c.stateChanged()

@@ -57,14 +57,14 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 	var header http.Header
 	header, x.traits = shape.header(h.More, x.values[:0])
 	if x.traits.bad != "" && !h.Truncated {
-		c.engine.count("stream_malformed")
+		countError(c.engine.srv.HTTP2, streamError(h2.ProtocolError))
 		s.Reset(h2.ProtocolError)
 		s.Release()
 		return nil
 	}
 	x.ctx.parent = c.ctx
 	if p := x.traits.priority; p != "" {
-		s.SetPriority(h2.ParsePriority(p))
+		s.SetInitialPriority(h2.ParsePriority(p))
 	}
 	x.handle = s.Handle()
 	x.body.start(x, s)

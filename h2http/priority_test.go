@@ -1,11 +1,28 @@
 package h2http_test
 
 import (
+	"encoding/binary"
 	"net/http"
 	"testing"
 
 	"golang.org/x/net/http2"
 )
+
+// priorityUpdate sends PRIORITY_UPDATE (RFC 9218 section 7.1).
+func (p *peer) priorityUpdate(id uint32, value string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fr.WriteRawFrame(0x10, 0, 0, append(binary.BigEndian.AppendUint32(nil, id), value...))
+}
+
+// ping waits until the server has taken every frame that was sent.
+func (p *peer) ping() {
+	p.mu.Lock()
+	before := p.pongs
+	p.fr.WritePing(false, [8]byte{})
+	p.mu.Unlock()
+	p.until("answer to a PING", func() bool { return p.pongs > before })
+}
 
 // TestPriorities has two responses wait for the connection's window: the more urgent
 // one, which was asked for later, is sent first.
@@ -13,9 +30,16 @@ func TestPriorities(t *testing.T) {
 	for name, c := range map[string]struct {
 		request  []string // fields of the first and of the second request
 		response string   // Priority that the second handler sets
+		before   string   // PRIORITY_UPDATE for the second request, before it is sent
+		after    string   // and once its handler runs
 	}{
-		"by the request":  {[]string{"u=7", "u=0"}, ""},
-		"by the response": {[]string{"u=3", "u=5"}, "u=1"},
+		"by the request":                   {request: []string{"u=7", "u=0"}},
+		"by the response":                  {request: []string{"u=3", "u=5"}, response: "u=1"},
+		"by an update before the request":  {request: []string{"u=3", "u=5"}, before: "u=1"},
+		"by an update after the request":   {request: []string{"u=3", "u=5"}, after: "u=1"},
+		"by an update after another":       {request: []string{"u=3", "u=5"}, before: "u=6", after: "u=1"},
+		"by the response, after an update": {request: []string{"u=3", "u=5"}, before: "u=6", response: "u=1"},
+		"by an update, after the response": {request: []string{"u=3", "u=5"}, after: "u=1", response: "u=6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attacked(t, func(t *testing.T, s stack) {
@@ -37,9 +61,16 @@ func TestPriorities(t *testing.T) {
 				p.request(3, end, "GET", "/1", "priority", c.request[0])
 				<-started
 				p.wait(3, 1)
+				if c.before != "" {
+					p.priorityUpdate(5, c.before)
+				}
 				p.request(5, end, "GET", "/2", "priority", c.request[1])
 				<-started
 				p.wait(5, 1)
+				if c.after != "" {
+					p.priorityUpdate(5, c.after)
+					p.ping()
+				}
 				// The urgent handler waits for the window once a byte of window goes to it.
 				total := func() int { return p.streams[1].data + p.streams[3].data + p.streams[5].data }
 				for given, urgent := 65535, 0; urgent == 0; {

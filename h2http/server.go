@@ -285,7 +285,11 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 func (e *engine) ended(c *serverConn, err error) {
 	var ce *h2.ConnError
 	if errors.As(err, &ce) && ce.Fault == h2.Peer {
-		e.count("conn_" + countName(ce.Code))
+		name := "conn_" + codeName(ce.Code)
+		if ce.Code == h2.NoError {
+			name = lostPing
+		}
+		countError(e.srv.HTTP2, name)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -366,23 +370,6 @@ func (e *engine) superfluous(status int) {
 			return
 		}
 	}
-}
-
-// count calls the user's HTTP2Config.CountError.
-func (e *engine) count(what string) {
-	if c := e.srv.HTTP2; c != nil && c.CountError != nil {
-		c.CountError(what)
-	}
-}
-
-// countName is a code's name as CountError's names are spelt.
-func countName(c h2.Code) string {
-	return strings.Map(func(r rune) rune {
-		if r == ' ' {
-			return '_'
-		}
-		return r
-	}, strings.ToLower(c.String()))
 }
 
 // dateText is a Date header's value.

@@ -3,7 +3,6 @@ package h2http
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -37,8 +36,9 @@ type serverConn struct {
 const prefaceTimeout = 10 * time.Second
 
 var (
-	_ h2.Handler     = (*serverConn)(nil)
-	_ h2.ConnHandler = (*serverConn)(nil)
+	_ h2.Handler      = (*serverConn)(nil)
+	_ h2.ConnHandler  = (*serverConn)(nil)
+	_ h2.FaultHandler = (*serverConn)(nil)
 )
 
 // OnHeaders starts an exchange, or ends its request.
@@ -75,12 +75,13 @@ func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 // OnReset ends an exchange early.
 func (c *serverConn) OnReset(s *h2.Stream, err error) {
 	if x, ok := s.Value.(*exchange); ok {
-		var se *h2.StreamError
-		if errors.As(err, &se) && se.Fault == h2.Peer {
-			c.engine.count("stream_" + countName(se.Code))
-		}
 		x.fail(err)
 	}
+}
+
+// OnStreamFault counts an error of the client's.
+func (c *serverConn) OnStreamFault(err *h2.StreamError) {
+	countError(c.engine.srv.HTTP2, streamError(err.Code))
 }
 
 // OnSettings ends the wait for the client's preface.

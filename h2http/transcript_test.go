@@ -29,7 +29,13 @@ type peer struct {
 	changed *sync.Cond
 	streams map[uint32]*record
 	goAway  *http2.GoAwayFrame
-	err     error // why reading ended
+	pongs   int  // PINGs that were answered
+	mute    bool // the server's PINGs are not answered
+
+	initial int64            // the server's window for a stream
+	given   map[uint32]int64 // by WINDOW_UPDATE
+	spent   int64            // of the connection's window, by sendAll
+	err     error            // why reading ended
 }
 
 // record is what came on one stream.
@@ -50,7 +56,7 @@ func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	}
 	t.Cleanup(func() { nc.Close() })
-	p := &peer{t: t, nc: nc, fr: http2.NewFramer(nc, nc), streams: make(map[uint32]*record)}
+	p := &peer{t: t, nc: nc, fr: http2.NewFramer(nc, nc), streams: make(map[uint32]*record), initial: 65535, given: make(map[uint32]int64)}
 	p.changed = sync.NewCond(&p.mu)
 	p.fr.AllowIllegalWrites, p.fr.AllowIllegalReads = true, true
 	p.fr.SetMaxReadFrameSize(1 << 24)
@@ -111,10 +117,17 @@ func (p *peer) listen() {
 			p.goAway = &http2.GoAwayFrame{LastStreamID: f.LastStreamID, ErrCode: f.ErrCode}
 		case *http2.SettingsFrame:
 			if !f.IsAck() {
+				if v, ok := f.Value(http2.SettingInitialWindowSize); ok {
+					p.initial = int64(v)
+				}
 				p.fr.WriteSettingsAck()
 			}
+		case *http2.WindowUpdateFrame:
+			p.given[f.StreamID] += int64(f.Increment)
 		case *http2.PingFrame:
-			if !f.IsAck() {
+			if f.IsAck() {
+				p.pongs++
+			} else if !p.mute {
 				p.fr.WritePing(true, f.Data)
 			}
 		}

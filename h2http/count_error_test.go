@@ -1,0 +1,198 @@
+package h2http_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// counted is the names that CountError was called with.
+type counted struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	names   []string
+}
+
+func newCounted() *counted {
+	c := new(counted)
+	c.changed = sync.NewCond(&c.mu)
+	return c
+}
+
+func (c *counted) count(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = append(c.names, name)
+	c.changed.Broadcast()
+}
+
+// until waits until each of want is a prefix of a name that was counted, and returns all of them.
+func (c *counted) until(t *testing.T, want []string) []string {
+	t.Helper()
+	late := false
+	timer := time.AfterFunc(20*time.Second, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		late = true
+		c.changed.Broadcast()
+	})
+	defer timer.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	missing := func(w string) bool {
+		return !slices.ContainsFunc(c.names, func(n string) bool { return strings.HasPrefix(n, w) })
+	}
+	for slices.ContainsFunc(want, missing) {
+		if late {
+			t.Fatalf("counted %q, not %q", c.names, want)
+		}
+		c.changed.Wait()
+	}
+	return slices.Clone(c.names)
+}
+
+// countingClients are x/net's client and this package's. net/http's does not call CountError.
+func countingClients() []clientStack {
+	xnet := func(overTLS bool) func(t testing.TB, s *clientSetup) http.RoundTripper {
+		return func(t testing.TB, s *clientSetup) http.RoundTripper {
+			tr := &http2.Transport{
+				CountError: s.tr.HTTP2.CountError, ReadIdleTimeout: s.tr.HTTP2.SendPingTimeout, PingTimeout: s.tr.HTTP2.PingTimeout,
+				TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, AllowHTTP: true,
+			}
+			if !overTLS {
+				tr.DialTLSContext = func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, network, addr)
+				}
+			}
+			t.Cleanup(tr.CloseIdleConnections)
+			return tr
+		}
+	}
+	stacks := []clientStack{{"x/net", xnet(false), false, false}, {"x/net over TLS", xnet(true), true, false}}
+	for _, s := range clientStacks {
+		if s.own {
+			stacks = append(stacks, s)
+		}
+	}
+	return stacks
+}
+
+// TestCountErrorOfClients: CountError is called for what servers do wrong, with the names that x/net's client uses. That one
+// also counts what is wrong with a frame ("frame_…"), and what follows from its own closing of a connection.
+func TestCountErrorOfClients(t *testing.T) {
+	closeAfter := func(nc io.ReadWriteCloser) { // without a reset for what was not read
+		nc.(interface{ CloseWrite() error }).CloseWrite()
+		io.Copy(io.Discard, nc)
+	}
+	for _, c := range []struct {
+		name  string
+		serve func(s *script, id uint32, nc io.ReadWriteCloser)
+		ping  time.Duration // SendPingTimeout and PingTimeout
+		want  []string
+	}{
+		{"reset", func(s *script, id uint32, _ io.ReadWriteCloser) {
+			s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeInternal) })
+		}, 0, []string{"recv_rststream_INTERNAL_ERROR"}},
+		{"reset with an unknown code", func(s *script, id uint32, _ io.ReadWriteCloser) {
+			s.do(func() { s.fr.WriteRSTStream(id, 0xbeef) })
+		}, 0, []string{"recv_rststream_ERR_UNKNOWN_48879"}},
+		{"GOAWAY", func(s *script, id uint32, nc io.ReadWriteCloser) {
+			s.do(func() { s.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, nil) })
+			closeAfter(nc)
+		}, 0, []string{"recv_goaway_ENHANCE_YOUR_CALM", "read_frame_eof"}},
+		{"broken protocol", func(s *script, id uint32, nc io.ReadWriteCloser) {
+			s.do(func() { s.fr.WriteData(0, false, nil) })
+		}, 0, []string{"read_frame_conn_error_PROTOCOL_ERROR"}},
+		{"closed when idle", func(s *script, id uint32, nc io.ReadWriteCloser) {
+			s.answer(id, "200")
+			closeAfter(nc)
+		}, 0, []string{"read_frame_eof"}},
+		{"closed within a request", func(s *script, id uint32, nc io.ReadWriteCloser) {
+			closeAfter(nc)
+		}, 0, []string{"read_frame_eof"}},
+		{"silent", func(*script, uint32, io.ReadWriteCloser) {}, 20 * time.Millisecond, []string{"conn_close_lost_ping"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, s := range countingClients() {
+				t.Run(s.name, func(t *testing.T) {
+					n := newCounted()
+					url := rawOrigin(t, s.tls, func(i int, nc io.ReadWriteCloser, fr *http2.Framer) {
+						sc := &script{fr: fr}
+						fr.AllowIllegalWrites = true
+						sc.do(func() { fr.WriteSettings(); fr.WriteSettingsAck() })
+						for {
+							f, err := fr.ReadFrame()
+							if err != nil {
+								return
+							}
+							if h, ok := f.(*http2.HeadersFrame); ok {
+								c.serve(sc, h.StreamID, nc)
+							}
+						}
+					})
+					rt := s.make(t, &clientSetup{tr: http.Transport{HTTP2: &http.HTTP2Config{
+						CountError: n.count, SendPingTimeout: c.ping, PingTimeout: c.ping,
+					}}})
+					req, err := http.NewRequest("GET", url, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if resp, err := rt.RoundTrip(req); err == nil {
+						resp.Body.Close()
+					}
+					got := n.until(t, c.want)
+					if s.own && !slices.Equal(got, c.want) {
+						t.Errorf("counted %q, not %q", got, c.want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestCountErrorOfServers is the same for servers. After the error code net/http says what was wrong.
+func TestCountErrorOfServers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		client func(p *peer)
+		ping   time.Duration // SendPingTimeout and PingTimeout
+		want   string
+	}{
+		{"request without a path", func(p *peer) { p.headers(1, end, ":method", "GET", ":scheme", "http") }, 0, "stream_PROTOCOL_ERROR"},
+		{"request whose path is empty", func(p *peer) { p.request(1, end, "GET", "") }, 0, "stream_PROTOCOL_ERROR"},
+		{"window beyond the maximum", func(p *peer) {
+			p.request(1, end, "GET", "/")
+			p.window(1, 1<<31-1)
+		}, 0, "stream_FLOW_CONTROL_ERROR"},
+		{"HEADERS on an even stream", func(p *peer) { p.request(2, end, "GET", "/") }, 0, "conn_PROTOCOL_ERROR"},
+		{"silent", func(p *peer) { p.mu.Lock(); p.mute = true; p.mu.Unlock() }, 20 * time.Millisecond, "conn_close_lost_ping"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(t *testing.T, s stack) {
+				n := newCounted()
+				r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					<-r.Context().Done()
+				}), func(srv *http.Server) {
+					srv.HTTP2 = &http.HTTP2Config{CountError: n.count, SendPingTimeout: c.ping, PingTimeout: c.ping}
+				})
+				p := r.dialPeer(t)
+				p.ping()
+				c.client(p)
+				got := n.until(t, []string{c.want})
+				p.nc.Close()
+				if s.own && !slices.Equal(got, []string{c.want}) {
+					t.Errorf("counted %q, not %q", got, c.want)
+				}
+			})
+		})
+	}
+}
