@@ -1,0 +1,342 @@
+package h2http_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// logLines is an ErrorLog whose lines are sent to a channel.
+func logLines() (*log.Logger, chan string) {
+	lines := make(chan string, 64)
+	return log.New(lineWriter(lines), "", 0), lines
+}
+
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
+// TestSecondWriteHeaderIsLogged: net/http's HTTP/2 ignores it silently.
+func TestSecondWriteHeaderIsLogged(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		logger, lines := logLines()
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(204)
+			w.WriteHeader(500)
+		}), func(srv *http.Server) { srv.ErrorLog = logger })
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		p.transcript(1)
+		select {
+		case line := <-lines:
+			if !s.own || !strings.Contains(line, "superfluous WriteHeader(500)") || !strings.Contains(line, "differences_test.go") {
+				t.Errorf("logged: %s", line)
+			}
+		default:
+			if s.own {
+				t.Error("nothing was logged before the response ended")
+			}
+		}
+	})
+}
+
+// TestPanicIsLogged: with the handler's stack, and not for http.ErrAbortHandler.
+func TestPanicIsLogged(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		logger, lines := logLines()
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/abort" {
+				panic(http.ErrAbortHandler)
+			}
+			panic("reason")
+		}), func(srv *http.Server) { srv.ErrorLog = logger })
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/abort")
+		p.transcript(1)
+		p.request(3, end, "GET", "/")
+		p.transcript(3)
+		line := <-lines
+		for _, want := range []string{"panic serving 127.0.0.1:", ": reason\n", "TestPanicIsLogged"} {
+			if !strings.Contains(line, want) {
+				t.Errorf("the log lacks %q: %s", want, clip(line))
+			}
+		}
+	})
+}
+
+// TestFailedHandshakeIsLogged connects without TLS to a server that uses it.
+func TestFailedHandshakeIsLogged(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		if !s.tls {
+			return
+		}
+		logger, lines := logLines()
+		r := s.start(t, http.NotFoundHandler(), func(srv *http.Server) { srv.ErrorLog = logger })
+		nc, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		io.WriteString(nc, "not a TLS record")
+		if line := <-lines; !strings.Contains(line, "TLS handshake error from 127.0.0.1:") {
+			t.Errorf("logged: %s", line)
+		}
+	})
+}
+
+func TestPush(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		pushed := make(chan error, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" {
+				pushed <- w.(http.Pusher).Push("/pushed", nil)
+			}
+		}))
+		p := r.dialPeer(t)
+		p.ping() // the server has taken the client's SETTINGS
+		p.request(1, end, "GET", "/")
+		p.transcript(1)
+		if err := <-pushed; s.own != errors.Is(err, http.ErrNotSupported) || !s.own && err != nil {
+			t.Errorf("Push: %v", err)
+		}
+	})
+}
+
+func TestNoContentIsNoBody(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		empty := make(chan bool, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { empty <- r.Body == http.NoBody }))
+		p := r.dialPeer(t)
+		p.request(1, end, "GET", "/")
+		p.transcript(1)
+		if got := <-empty; got != s.own {
+			t.Errorf("Body is http.NoBody: %v", got)
+		}
+	})
+}
+
+// TestProtocolErrorFromTheServer: net/http sends the request again, although it may have been processed.
+func TestProtocolErrorFromTheServer(t *testing.T) {
+	for _, s := range clientStacks {
+		t.Run(s.name, func(t *testing.T) {
+			var requests atomic.Int32
+			url, _ := scripted(t, s.tls, func(int) *script {
+				return &script{end: func(s *script, id uint32) {
+					if requests.Add(1) == 1 {
+						s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeProtocol) })
+						return
+					}
+					s.answer(id, "200")
+				}}
+			})
+			req, _ := http.NewRequest("GET", url, nil)
+			resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			var se *h2.StreamError
+			failed := errors.As(err, &se) && se.Code == h2.ProtocolError && se.Fault == h2.Told
+			if n := requests.Load(); s.own && (n != 1 || !failed) || !s.own && (n != 2 || err != nil) {
+				t.Errorf("%d requests, %v", n, err)
+			}
+		})
+	}
+}
+
+// TestHostInUpperCaseIsDialled: by its lower-case name in ASCII. http.Transport dials such a host without end.
+func TestHostInUpperCaseIsDialled(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		origin, _ := scripted(t, s.tls, func(int) *script { return &script{end: ok} })
+		u, err := url.Parse(origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := u.Host
+		var mu sync.Mutex
+		var dialled []string
+		rt := s.make(t, &clientSetup{dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			mu.Lock()
+			dialled = append(dialled, addr)
+			mu.Unlock()
+			return new(net.Dialer).DialContext(ctx, network, l)
+		}})
+		port := u.Port()
+		u.Host = "BÜCHER.example:" + port
+		for range 2 {
+			req, _ := http.NewRequest("GET", u.String(), nil)
+			mustRoundTrip(t, rt, req)
+		}
+		want := "xn--bcher-kva.example:" + port
+		mu.Lock()
+		defer mu.Unlock()
+		if len(dialled) != 1 || dialled[0] != want {
+			t.Errorf("dialled %q, not %q", dialled, want)
+		}
+	})
+}
+
+// TestGetConnOfUsedConnections: for an unencrypted connection that is in use, net/http calls GetConn twice.
+func TestGetConnOfUsedConnections(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		url, _ := scripted(t, s.tls, func(int) *script { return &script{end: ok} })
+		rt := s.make(t, new(clientSetup))
+		calls := 0
+		for range 2 {
+			calls = 0
+			ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GetConn: func(string) { calls++ }})
+			req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+			mustRoundTrip(t, rt, req)
+		}
+		want := 1
+		if !s.own && !s.tls {
+			want = 2
+		}
+		if calls != want {
+			t.Errorf("the second request called GetConn %d times, not %d", calls, want)
+		}
+	})
+}
+
+// TestClientTimeoutWhileDialling: the error of http.Client's Timeout reports one, whoever dials.
+func TestClientTimeoutWhileDialling(t *testing.T) {
+	for name, configure := range map[string]bool{"net/http": false, "ConfigureTransport": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}, Protocols: new(http.Protocols)}
+				tr.Protocols.SetUnencryptedHTTP2(true)
+				if configure {
+					if err := h2http.ConfigureTransport(tr, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c := &http.Client{Transport: tr, Timeout: time.Second}
+				resp, err := c.Get("http://silent/")
+				if err == nil {
+					resp.Body.Close()
+				}
+				if !isTimeout(err) {
+					t.Error(err)
+				}
+				tr.CloseIdleConnections()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestClonesShareConnections: a clone of a configured http.Transport dials by its own TLS settings, but its requests go over
+// the connections of the original, until it is configured itself.
+func TestClonesShareConnections(t *testing.T) {
+	served := make(chan int, 4)
+	url, _ := scripted(t, true, func(i int) *script {
+		return &script{end: func(s *script, id uint32) {
+			served <- i
+			s.answer(id, "200")
+		}}
+	})
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	clone := tr.Clone()
+	clone.TLSClientConfig.ServerName = "another"
+	for _, rt := range []http.RoundTripper{tr, clone} {
+		req, _ := http.NewRequest("GET", url, nil)
+		mustRoundTrip(t, rt, req)
+		if i := <-served; i != 0 {
+			t.Errorf("the request was sent on connection %d", i)
+		}
+	}
+}
+
+// TestProxy sends requests through an HTTP/1.1 proxy (CONNECT), which http.Transport dials.
+func TestProxy(t *testing.T) {
+	origin, _ := scripted(t, true, func(int) *script { return &script{end: ok} })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tunnels atomic.Int32
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer l.Close()
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer in.Close()
+				r, err := http.ReadRequest(bufio.NewReader(in))
+				if err != nil || r.Method != "CONNECT" {
+					t.Errorf("the proxy was sent %v, %v", r, err)
+					return
+				}
+				out, err := net.Dial("tcp", r.Host)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer out.Close()
+				tunnels.Add(1)
+				io.WriteString(in, "HTTP/1.1 200 OK\r\n\r\n")
+				back := make(chan struct{})
+				go func() { defer close(back); io.Copy(in, out); in.Close() }()
+				io.Copy(out, in)
+				out.Close()
+				<-back
+			})
+		}
+	})
+	tr := &http.Transport{
+		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()}),
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}
+	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	defer tr.CloseIdleConnections()
+	for range 3 {
+		req, _ := http.NewRequest("GET", origin, nil)
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.ProtoMajor != 2 {
+			t.Errorf("served over %s", resp.Proto)
+		}
+	}
+	if n := tunnels.Load(); n != 1 {
+		t.Errorf("%d tunnels", n)
+	}
+}
