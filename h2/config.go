@@ -115,7 +115,11 @@ type Limits struct {
 	// may wait to be written; 0: 1000.
 	Replies int
 	// Useless is how many frames in a row that carry nothing (empty DATA, PRIORITY,
-	// SETTINGS, unknown types, PING) are accepted before a useful one; 0: 10000.
+	// SETTINGS, unknown types, PING) are accepted before a useful one; 0: 10000. It is
+	// also how many streams a peer may have refused although it keeps to MaxStreams as
+	// far as it knows that: handlers of ended streams run on, header lists hold
+	// HeaderMemory, or it has not acknowledged SETTINGS. Beyond that the connection is
+	// read more slowly, as with Resets.
 	Useless int
 	// Continuations is how many CONTINUATION frames a header list may take
 	// (CVE-2023-45288); 0: 32. Its compressed length is bounded by twice

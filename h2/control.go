@@ -78,15 +78,18 @@ func (c *Conn) onReset(f frame) error {
 	c.counters.resetsRecv.Add(1)
 	c.lock()
 	s := c.streams[f.id]
-	if c.side == server && c.wasteful(s, f.id) && !c.guard.gaveUp() {
-		c.in.hold = true
-	}
 	if s == nil {
 		defer c.mu.Unlock()
+		if c.recent.takeRefused(f.id) {
+			return nil // it crossed the refusal, which has been counted
+		}
 		if !c.guard.empty() {
 			return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 		}
 		return c.stray(f.id, "RST_STREAM on an idle stream")
+	}
+	if c.side == server && s.wasteful() && !c.guard.gaveUp() {
+		c.in.hold = true
 	}
 	c.setCurrent(s)
 	why := &StreamError{Code: code, Fault: Told}
@@ -98,15 +101,12 @@ func (c *Conn) onReset(f frame) error {
 	return nil
 }
 
-// wasteful reports whether the peer's reset of s, which is nil when it is not open,
-// is one of a stream that was not served: the server refused it, or has not started
-// its handler yet and the call's own deadline has not passed. An attack makes such
-// resets. A client whose calls time out while the server is slow does not, unless the
-// server has too little processor time to read a request before its reset. c.mu is held.
-func (c *Conn) wasteful(s *Stream, id uint32) bool {
-	if s == nil {
-		return c.recent.has(id) == refusedStream
-	}
+// wasteful reports whether the peer's reset of s is one of a stream that was not
+// served: the server has not started its handler yet and the call's own deadline has
+// not passed. An attack makes such resets. A client whose calls time out while the
+// server is slow does not, unless the server has too little processor time to read a
+// request before its reset. c.mu is held.
+func (s *Stream) wasteful() bool {
 	if s.start.Load() == started {
 		return false
 	}

@@ -10,7 +10,8 @@ type guard struct {
 	replies int    // provoked and not yet taken for writing
 	broken  bucket // streams that this side reset because of what the peer did
 	givenUp bucket // streams that the peer reset before their handlers started
-	holds   int    // how often reading was held back because of them, the last time at
+	refused bucket // streams that were not served though the peer kept to its limits
+	holds   int    // how often reading was held back because of those two, the last time at
 	heldAt  time.Time
 	waste   bucket // frames that carried nothing
 	strikes int    // PINGs that came too early
@@ -29,7 +30,7 @@ const (
 
 func (g *guard) init(lim *Limits) {
 	g.lim = lim
-	g.broken.level, g.givenUp.level, g.waste.level = lim.Resets, lim.Resets, lim.Useless
+	g.broken.level, g.givenUp.level, g.refused.level, g.waste.level = lim.Resets, lim.Resets, lim.Useless, lim.Useless
 }
 
 // reply is called before a frame is queued that answers one of the peer's.
@@ -49,9 +50,14 @@ func (g *guard) gaveUp() bool {
 	return g.givenUp.take(g.lim.Resets, givenUpRate)
 }
 
+// refuse is called for each stream that this side does not serve although the peer has
+// kept to the limits that it knows: handlers of earlier streams still run, say. Beyond
+// the limit the connection is read more slowly, too.
+func (g *guard) refuse() bool { return g.refused.take(g.lim.Useless, givenUpRate) }
+
 const (
 	// holdTime is how long reading is held back each time, which givenUpRate makes
-	// 50 resets.
+	// 50 streams.
 	holdTime = 10 * time.Millisecond
 	// holdsPerReset times Limits.Resets is how often that happens before the connection
 	// ends: 20 seconds by default.

@@ -37,9 +37,15 @@ func (neverEnded) OnReset(*Stream, error)                    {}
 
 // heldServer has f be the client of a server with default limits and handler h, in fake time.
 func heldServer(t *testing.T, h Handler, f func(t *testing.T, s *Conn, r *raw)) {
+	t.Helper()
+	heldServerOf(t, h, Limits{}, f)
+}
+
+// heldServerOf is heldServer with limits of the test's.
+func heldServerOf(t *testing.T, h Handler, limits Limits, f func(t *testing.T, s *Conn, r *raw)) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := bufferedPipe()
-		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t)})
+		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t), Limits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,19 +127,110 @@ func TestRapidResetHeldBack(t *testing.T) {
 	})
 }
 
-// TestRefusedResetAtDefaultLimits: while handlers of streams that were reset take all the room, a
-// stream that is refused and its reset each count like a frame that carries nothing.
-func TestRefusedResetAtDefaultLimits(t *testing.T) {
-	heldServer(t, neverEnded{}, func(t *testing.T, s *Conn, r *raw) {
+// TestRefusedResetHeldBack: while handlers of streams that were reset take all the room, further
+// streams are read no faster than 5,000 a second, and end the connection when that has gone on for
+// 20 milliseconds times Limits.Resets.
+func TestRefusedResetHeldBack(t *testing.T) {
+	const resets, lasts = 100, 2 * time.Second
+	heldServerOf(t, neverEnded{}, Limits{Resets: resets, Useless: resets}, func(t *testing.T, s *Conn, r *raw) {
 		begun := time.Now()
 		go resetAtOnce(r)
 		<-s.Done()
-		passed := time.Since(begun).Seconds()
-		most := float64(s.cfg.MaxStreams) + (float64(s.cfg.Limits.Useless)+wasteRate*passed)/2 + 1
-		if n := s.counters.resetsRecv.Load(); float64(n) > most || passed > 2 {
-			t.Errorf("%d resets were read in %v seconds, more than %v in 2", n, passed, most)
+		passed := time.Since(begun)
+		const rate = givenUpRate + float64(time.Second/holdTime) // each hold lets one more pass
+		most := float64(s.cfg.MaxStreams+resets) + rate*passed.Seconds() + 100
+		if n := s.counters.resetsRecv.Load(); float64(n) > most || passed < lasts || passed > 2*lasts {
+			t.Errorf("%d resets were read in %v, more than %v in %v", n, passed, most, lasts)
 		}
 		r.wantGoAway(EnhanceYourCalm)
+	})
+}
+
+// TestRefusedWithinRightsAtDefaultLimits: handlers that run on after their streams were reset take
+// all the room. The connection of a client that keeps to its limit survives any number of refusals
+// at 2,570 a second, half of which cross a reset, although nothing else is sent on it.
+func TestRefusedWithinRightsAtDefaultLimits(t *testing.T) {
+	heldServer(t, neverEnded{}, func(t *testing.T, s *Conn, r *raw) {
+		const perSecond, seconds = 2570, 5
+		r.fr.WriteSettingsAck()
+		id := uint32(1)
+		for n := range s.cfg.MaxStreams + seconds*perSecond {
+			if err := r.request(id, More); err != nil {
+				t.Fatal(n, err)
+			}
+			if n < s.cfg.MaxStreams || n%2 == 0 {
+				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+			}
+			if id += 2; n%(perSecond/10) == 0 {
+				<-time.After(time.Second / 10)
+			}
+		}
+		synctest.Wait()
+		if n := s.counters.refused.Load(); s.Err() != nil || n != seconds*perSecond {
+			t.Errorf("%v, %d streams refused, not %d", s.Err(), n, seconds*perSecond)
+		}
+	})
+}
+
+// TestRefusedBeforeTheLimitIsKnown: a client may open more streams than it is permitted as long as it
+// has not received the server's SETTINGS. Once it has acknowledged them its connection ends.
+func TestRefusedBeforeTheLimitIsKnown(t *testing.T) {
+	heldServer(t, neverEnded{}, func(t *testing.T, s *Conn, r *raw) {
+		const streams = 5000
+		id := uint32(1)
+		for range streams {
+			if err := r.request(id, More); err != nil {
+				t.Fatal(err)
+			}
+			id += 2
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		if n, want := s.counters.refused.Load(), uint64(streams-s.cfg.MaxStreams); s.Err() != nil || n != want {
+			t.Fatalf("%v, %d streams refused, not %d", s.Err(), n, want)
+		}
+		begun := time.Now()
+		r.fr.WriteSettingsAck()
+		go func() {
+			for ; r.request(id, More) == nil; id += 2 {
+			}
+		}()
+		<-s.Done()
+		if d := time.Since(begun); d > time.Second {
+			t.Errorf("the connection ended after %v", d)
+		}
+		r.wantGoAway(EnhanceYourCalm)
+	})
+}
+
+// TestRequestsAfterGoAwayHeldBack: streams beyond the last of a GOAWAY are ignored, and read no faster
+// than others that nothing comes of.
+func TestRequestsAfterGoAwayHeldBack(t *testing.T) {
+	const burst = 100
+	heldServerOf(t, neverEnded{}, Limits{Useless: burst}, func(t *testing.T, s *Conn, r *raw) {
+		r.request(1, More)
+		r.fr.WritePing(false, [8]byte{1})
+		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		s.Shutdown()
+		r.fr.WritePing(true, goAwayPing)
+		begun := time.Now()
+		const seconds = 2
+		for i := range burst + givenUpRate*seconds {
+			if err := r.request(uint32(2*i+3), More); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.fr.WriteSettings()
+		acks := 0
+		r.wait("the answer to the second SETTINGS", func(s seen) bool {
+			if s.typ == http2.FrameSettings && s.ack {
+				acks++
+			}
+			return acks == 2
+		})
+		if d := time.Since(begun); d < (seconds-1)*time.Second {
+			t.Errorf("all were read within %v", d)
+		}
 	})
 }
 

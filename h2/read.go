@@ -106,8 +106,8 @@ func (c *Conn) loop() error {
 	}
 }
 
-// holdBack waits before the next frame is read, because the peer resets streams faster
-// than Limits.Resets permits.
+// holdBack waits before the next frame is read, because the peer resets streams, or
+// opens streams that are refused, faster than Limits.Resets permits.
 func (c *Conn) holdBack() error {
 	c.in.hold = false
 	c.mu.Lock()
@@ -214,15 +214,14 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		c.faults.OnStreamFault(se)
 	}
 	c.lock()
-	ok := c.guard.reply()
+	few := c.guard.reply()
 	if se.Fault == Peer {
-		ok = c.guard.broke() && ok
-	} else {
-		ok = c.guard.empty() && ok
-	}
-	if !ok {
-		c.mu.Unlock()
-		return c.fault(EnhanceYourCalm, "too many broken streams")
+		if few = c.guard.broke() && few; !few {
+			c.mu.Unlock()
+			return c.fault(EnhanceYourCalm, "too many broken streams")
+		}
+	} else if few = c.guard.refuse() && few; !few {
+		c.in.hold = true
 	}
 	s := c.streams[id]
 	c.setCurrent(s)

@@ -266,16 +266,20 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		}
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
 	}
-	if c.life >= draining {
-		return nil, nil // beyond the last id that GOAWAY named
+	if c.life >= draining { // beyond the last id that GOAWAY named
+		if !c.guard.refuse() {
+			c.in.hold = true
+		}
+		return nil, nil
 	}
 	c.lastID = f.id
 	early, updated := c.takeEarlyPriority(f.id)
 	if (bad == nil || bad.tooLong && c.cfg.LongHeaders == DeliverLong) && c.opened >= c.cfg.MaxStreams {
 		// RFC 9113 section 5.1.2: the sender may try again. The peer is within its
-		// rights when handlers of streams that have ended take the room.
+		// rights when handlers of streams that have ended take the room, and before it
+		// has acknowledged the limit.
 		fault := Peer
-		if len(c.streams) < c.cfg.MaxStreams {
+		if len(c.streams) < c.cfg.MaxStreams || !c.recv.acknowledged {
 			fault = Local
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}

@@ -47,6 +47,21 @@ func (r *recent) has(id uint32) recentKind {
 	return notRecent
 }
 
+// takeRefused reports whether stream id is remembered as refused, and from then on
+// remembers it as reset.
+func (r *recent) takeRefused(id uint32) bool {
+	if r == nil {
+		return false
+	}
+	for i, x := range r.ids {
+		if x == id-1 {
+			r.ids[i] = id
+			return true
+		}
+	}
+	return false
+}
+
 // remember notes that this side has reset stream id. c.mu is held.
 func (c *Conn) remember(id uint32, kind recentKind) {
 	if c.recent == nil {

@@ -13,6 +13,7 @@ type receiving struct {
 	unread       int           // received and not consumed, all streams together
 	headers      int           // size of the header lists of streams that have not been released
 	unacked      int           // SETTINGS sent and not acknowledged
+	acknowledged bool          // the peer has acknowledged the first of them, and so knows MaxStreams
 	settingsSent time.Time     // when the last of them left
 	rtt          time.Duration // what the acknowledgement took; 0: not known
 	handling     bool          // Run handles frames it has read, and kicks when it has

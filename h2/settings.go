@@ -46,6 +46,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if f.has(flagAck) {
 		if c.recv.unacked > 0 {
 			c.recv.unacked--
+			c.recv.acknowledged = true
 			if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
 				c.recv.rtt = rtt
 			}

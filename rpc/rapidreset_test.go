@@ -47,7 +47,7 @@ func TestRapidReset(t *testing.T) {
 	fields = append([]byte(nil), fields...)
 	repeated := p.block(":method", "POST", ":scheme", "http", ":path", "/grpc.testing.TestService/UnaryCall",
 		":authority", "x", "content-type", "application/grpc")
-	for id := uint32(1); id < 20000; id += 2 {
+	for id := uint32(1); ; id += 2 {
 		err := p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: fields, EndHeaders: true})
 		if err == nil {
 			err = p.fr.WriteData(id, true, prefixed(0, nil))
