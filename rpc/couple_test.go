@@ -8,6 +8,7 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/keepalive"
@@ -45,6 +46,8 @@ type settings struct {
 	pings  keepalive.ClientParameters
 	params keepalive.ServerParameters
 	policy keepalive.EnforcementPolicy
+	creds  credentials.TransportCredentials // the server's; nil: none
+	window int32                            // the client's windows, of streams and of the connection; 0: the defaults
 }
 
 // newCouple starts both sides. The client has no connection yet. Both have ended when the test has.
@@ -52,9 +55,9 @@ func newCouple(t testing.TB, kind faultnet.Kind, m makers, svc pb.TestServiceSer
 	t.Helper()
 	c := &couple{faultyNet: newFaultyNet(kind)}
 	if m.server == ofTarn {
-		c.server = rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.KeepaliveParams(s.params), rpc.KeepaliveEnforcementPolicy(s.policy))
+		c.server = rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.KeepaliveParams(s.params), rpc.KeepaliveEnforcementPolicy(s.policy), rpc.Creds(s.creds))
 	} else {
-		c.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.KeepaliveParams(s.params), grpc.KeepaliveEnforcementPolicy(s.policy))
+		c.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.KeepaliveParams(s.params), grpc.KeepaliveEnforcementPolicy(s.policy), grpc.Creds(s.creds))
 	}
 	pb.RegisterTestServiceServer(c.server, svc)
 	served := make(chan struct{})
@@ -71,12 +74,18 @@ func newCouple(t testing.TB, kind faultnet.Kind, m makers, svc pb.TestServiceSer
 		if s.pings != (keepalive.ClientParameters{}) {
 			opts = append(opts, rpc.WithKeepaliveParams(s.pings))
 		}
+		if s.window > 0 {
+			opts = append(opts, rpc.WithInitialWindowSize(s.window), rpc.WithInitialConnWindowSize(s.window))
+		}
 		c.calls = pb.NewTestServiceClient(dialTarn(t, "passthrough:///x", opts...))
 		return c
 	}
 	opts := []grpc.DialOption{grpc.WithContextDialer(c.dial(t)), grpc.WithIdleTimeout(0), grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if s.pings != (keepalive.ClientParameters{}) {
 		opts = append(opts, grpc.WithKeepaliveParams(s.pings))
+	}
+	if s.window > 0 {
+		opts = append(opts, grpc.WithInitialWindowSize(s.window), grpc.WithInitialConnWindowSize(s.window))
 	}
 	cc, err := grpc.NewClient("passthrough:///x", opts...)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 )
 
 // stopBound is how long Stop may take in fake time: what an aborted connection has to send its
@@ -127,5 +130,167 @@ func TestStopWithinGreetingAndHeaders(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestStopBeforeTrailersLeave stops a server whose handlers have returned while the socket is full, so that their
+// messages and trailers wait. Stop ends at once. GracefulStop waits until the socket drains, and then both calls have
+// succeeded; Stop ends that, too.
+func TestStopBeforeTrailersLeave(t *testing.T) {
+	for _, kind := range []faultnet.Kind{faultnet.Memory, faultnet.MemoryTLS} {
+		for _, how := range []string{"Stop", "GracefulStop", "both"} {
+			for _, m := range allMakers {
+				t.Run(fmt.Sprint(kind, "/", how, "/", m), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						a := newAnsweredCalls(t, kind, m)
+						synctest.Wait()
+						stopped := make(chan time.Duration, 2)
+						begun := time.Now()
+						stop := func(f func()) { f(); stopped <- time.Since(begun) }
+						switch how {
+						case "Stop":
+							go stop(a.server.Stop)
+						default:
+							go stop(a.server.GracefulStop)
+						}
+						<-time.After(10 * time.Second)
+						if how != "Stop" {
+							select {
+							case d := <-stopped:
+								t.Errorf("GracefulStop took %v with answers unsent", d)
+							default:
+							}
+						}
+						if how == "both" {
+							begun = time.Now()
+							go stop(a.server.Stop)
+							<-time.After(10 * time.Second)
+						}
+						begin := time.Now()
+						a.each(func(l *faultnet.Link) { l.Resume() })
+						want := codes.Unavailable
+						if how == "GracefulStop" {
+							want = codes.OK
+						}
+						a.wantEnds(want)
+						d := <-stopped
+						switch {
+						case m.server != ofTarn: // grpc-go's waits for what it writes
+						case how == "GracefulStop":
+							if d := time.Since(begin); d > 5*time.Second {
+								t.Errorf("GracefulStop took %v after the socket drained", d)
+							}
+						case d > stopBound:
+							t.Errorf("%s took %v", how, d)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestStopBeforeTrailersLeaveForReal does the same with sockets.
+func TestStopBeforeTrailersLeaveForReal(t *testing.T) {
+	for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped} {
+		for _, how := range []string{"Stop", "GracefulStop"} {
+			t.Run(fmt.Sprint(kind, "/", how), func(t *testing.T) {
+				t.Parallel() // each waits most of the time
+				a := newAnsweredCalls(t, kind, makers{ofTarn, ofTarn})
+				if how == "Stop" {
+					within(t, "Stop", a.server.Stop)
+					a.each(func(l *faultnet.Link) { l.Resume() })
+					within(t, "the calls", func() { a.wantEnds(codes.Unavailable) })
+					return
+				}
+				graceful := make(chan struct{})
+				go func() { defer close(graceful); a.server.GracefulStop() }()
+				a.each(func(l *faultnet.Link) { l.Resume() })
+				within(t, "the calls", func() { a.wantEnds(codes.OK) })
+				within(t, "GracefulStop", func() { <-graceful })
+			})
+		}
+	}
+}
+
+// answeredCalls are unary calls whose handlers have returned while a stream fills the socket and nothing drains:
+// their answers and trailers wait.
+type answeredCalls struct {
+	*couple
+	t    *testing.T
+	ends chan error
+}
+
+const (
+	manyAnswers = 16
+	longAnswer  = 10_000  // each
+	fillMessage = 100_000 // of the stream
+)
+
+func newAnsweredCalls(t *testing.T, kind faultnet.Kind, m makers) *answeredCalls {
+	var begun, returned sync.WaitGroup
+	stalled, filling := make(chan struct{}), make(chan struct{})
+	messages := 30 // more than sockets, relay and server hold
+	if kind == faultnet.Memory || kind == faultnet.MemoryTLS {
+		messages = 8
+	}
+	svc := &testService{
+		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			begun.Done()
+			<-filling
+			returned.Done()
+			return &pb.SimpleResponse{Payload: payload(longAnswer)}, nil
+		},
+		duplex: func(st pb.TestService_FullDuplexCallServer) error {
+			begun.Done()
+			<-stalled
+			var err error
+			for i := 0; i < messages && err == nil; i++ {
+				if err = st.Send(&pb.StreamingOutputCallResponse{Payload: payload(fillMessage)}); i == 0 {
+					close(filling)
+				}
+			}
+			return err
+		},
+	}
+	a := &answeredCalls{newCouple(t, kind, m, svc, settings{window: 16 << 20}), t, make(chan error, manyAnswers+1)}
+	begun.Add(manyAnswers + 1)
+	returned.Add(manyAnswers)
+	for range manyAnswers {
+		go func() {
+			_, err := a.calls.UnaryCall(context.Background(), &pb.SimpleRequest{})
+			a.ends <- err
+		}()
+	}
+	go func() {
+		st, err := a.calls.FullDuplexCall(context.Background())
+		for err == nil {
+			_, err = st.Recv()
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		a.ends <- err
+	}()
+	begun.Wait()
+	a.each(func(l *faultnet.Link) { l.ToClient.Stall() })
+	close(stalled)
+	returned.Wait()
+	return a
+}
+
+// wantEnds waits for all calls. Where they are to fail, answers that had left may have arrived.
+func (a *answeredCalls) wantEnds(want codes.Code) {
+	a.t.Helper()
+	failed := 0
+	for range cap(a.ends) {
+		if got := status.Code(<-a.ends); got != codes.OK {
+			if failed++; got != want {
+				a.t.Errorf("a call ended with %v, not %v", got, want)
+			}
+		}
+	}
+	if want != codes.OK && failed == 0 {
+		a.t.Error("no call failed")
 	}
 }
