@@ -134,7 +134,7 @@ var attacks = []attack{
 	}},
 	{name: "rapid reset, slow handlers", lasts: long, step: resetAtOnce("FullDuplexCall")},
 	{name: "rapid reset of refused streams", lasts: long, begin: func(p *peer) error {
-		for range 5000 {
+		for range min(5000, p.permitted()) {
 			if _, err := p.open("FullDuplexCall", goesOn); err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ var attacks = []attack{
 		return p.out.Flush()
 	}, hold: time.Second},
 	{name: "SETTINGS that change all windows", ops: 5000, begin: func(p *peer) error {
-		for range 4000 {
+		for range min(4000, p.permitted()) {
 			if _, err := p.open("FullDuplexCall", goesOn); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -34,6 +35,7 @@ type peer struct {
 	conn    int            // the connection's window
 	streams map[uint32]int // the streams' windows
 	initial int            // what a stream starts with
+	permits int            // how many streams the server permits; set when it has greeted
 }
 
 // target is a server and the kind of connections that it accepts.
@@ -57,7 +59,7 @@ func dialPeer(at target, r reading, window uint32, end time.Time) (*peer, error)
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	}
 	nc.SetDeadline(end)
-	p := &peer{nc: nc, scheme: scheme, out: bufio.NewWriterSize(nc, 32<<10), next: 1, conn: 65535, initial: 65535, streams: map[uint32]int{}}
+	p := &peer{nc: nc, scheme: scheme, out: bufio.NewWriterSize(nc, 32<<10), next: 1, conn: 65535, initial: 65535, permits: math.MaxInt32, streams: map[uint32]int{}}
 	p.cond.L = &p.mu
 	p.fr = http2.NewFramer(p.out, bufio.NewReader(nc))
 	p.fr.AllowIllegalWrites = true
@@ -116,6 +118,9 @@ func (p *peer) read(r reading, greeted chan struct{}) {
 					p.streams[id] += int(v) - p.initial
 				}
 				p.initial = int(v)
+			}
+			if v, ok := f.Value(http2.SettingMaxConcurrentStreams); ok {
+				p.permits = int(min(v, math.MaxInt32))
 			}
 			if first {
 				first = false
@@ -246,6 +251,13 @@ func (p *peer) sync() error {
 		return errOver
 	}
 	return nil
+}
+
+// permitted is how many streams the server permits.
+func (p *peer) permitted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.permits
 }
 
 // settings sends SETTINGS.
