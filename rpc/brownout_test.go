@@ -43,69 +43,75 @@ func (c *impatient) Err() error {
 // cancels after its handler has started: a server that reads a request and its reset at once cannot see that
 // there was time between them.
 func TestBrownOut(t *testing.T) {
-	const callers, timeouts = 64, 6000
-	for _, how := range []string{"deadline", "cancel"} {
-		t.Run(how, func(t *testing.T) {
-			var waits [callers]atomic.Pointer[impatient]
-			svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-				time.AfterFunc(5*time.Millisecond, waits[in.Payload.Body[0]].Load().end)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}}
-			_, addr := startTarn(t, svc)
-			var dials atomic.Int32
-			cc := dialTarn(t, addr, rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				dials.Add(1)
-				return new(net.Dialer).DialContext(ctx, "tcp", addr)
-			}))
-			c := pb.NewTestServiceClient(cc)
-			if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
-				t.Fatal(err)
-			}
-			var left atomic.Int32
-			left.Store(timeouts)
-			var wg sync.WaitGroup
-			want := codes.DeadlineExceeded
-			if how == "cancel" {
-				want = codes.Canceled
-			}
-			for i := range callers {
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
-					for left.Add(-1) > 0 {
-						ctx := &impatient{Context: context.Background(), done: make(chan struct{})}
-						if how == "deadline" {
-							ctx.at = time.Now().Add(5 * time.Millisecond)
-						}
-						waits[i].Store(ctx)
-						_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte{byte(i)}}})
-						if status.Code(err) != want {
-							t.Errorf("the slow method: %v", err)
-							return
-						}
-					}
-				}()
-			}
-			done := make(chan struct{})
-			go func() {
-				wg.Wait()
-				close(done)
-			}()
-			healthy := 0
-			for open := true; open; healthy++ {
+	eachTransport(t, func(t onTransport) {
+		const callers = 64
+		timeouts := int32(1500)
+		if t.transport == overTCP && raceFactor == 1 {
+			timeouts = 6000
+		}
+		for _, how := range []string{"deadline", "cancel"} {
+			t.Run(how, func(t onTransport) {
+				var waits [callers]atomic.Pointer[impatient]
+				svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+					time.AfterFunc(5*time.Millisecond, waits[in.Payload.Body[0]].Load().end)
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}}
+				_, addr := startTarn(t, svc)
+				var dials atomic.Int32
+				cc := dialTarn(t, addr, rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+					dials.Add(1)
+					return dialOver(t)(ctx, addr)
+				}))
+				c := pb.NewTestServiceClient(cc)
 				if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
-					t.Fatalf("healthy call %d: %v", healthy, err)
+					t.Fatal(err)
 				}
-				select {
-				case <-done:
-					open = false
-				default:
+				var left atomic.Int32
+				left.Store(timeouts)
+				var wg sync.WaitGroup
+				want := codes.DeadlineExceeded
+				if how == "cancel" {
+					want = codes.Canceled
 				}
-			}
-			if n := dials.Load(); n != 1 {
-				t.Errorf("%d connections for %d timed-out calls", n, timeouts)
-			}
-		})
-	}
+				for i := range callers {
+					wg.Add(1)
+					go func() {
+						defer wg.Done()
+						for left.Add(-1) > 0 {
+							ctx := &impatient{Context: context.Background(), done: make(chan struct{})}
+							if how == "deadline" {
+								ctx.at = time.Now().Add(5 * time.Millisecond)
+							}
+							waits[i].Store(ctx)
+							_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte{byte(i)}}})
+							if status.Code(err) != want {
+								t.Errorf("the slow method: %v", err)
+								return
+							}
+						}
+					}()
+				}
+				done := make(chan struct{})
+				go func() {
+					wg.Wait()
+					close(done)
+				}()
+				healthy := 0
+				for open := true; open; healthy++ {
+					if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+						t.Fatalf("healthy call %d: %v", healthy, err)
+					}
+					select {
+					case <-done:
+						open = false
+					default:
+					}
+				}
+				if n := dials.Load(); n != 1 {
+					t.Errorf("%d connections for %d timed-out calls", n, timeouts)
+				}
+			})
+		}
+	})
 }

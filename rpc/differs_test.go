@@ -20,19 +20,21 @@ import (
 
 // A handler that returns at its call's deadline is too late: the stream has been reset.
 func TestNoStatusAfterTheDeadline(t *testing.T) {
-	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}
-	_, addr := startTarn(t, svc)
-	p := rawClient(t, addr)
-	for range 20 {
-		id := p.open(false, "grpc-timeout", "5m")
-		p.fr.WriteData(id, true, prefixed(0, nil))
-		if a := p.answer(id); a["rst"] == "" || a["grpc-status"] != "" {
-			t.Fatalf("a call whose deadline has passed is answered with %v", a)
+	eachTransport(t, func(t onTransport) {
+		svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		_, addr := startTarn(t, svc)
+		p := rawClient(t, addr)
+		for range 20 {
+			id := p.open(false, "grpc-timeout", "5m")
+			p.fr.WriteData(id, true, prefixed(0, nil))
+			if a := p.answer(id); a["rst"] == "" || a["grpc-status"] != "" {
+				t.Fatalf("a call whose deadline has passed is answered with %v", a)
+			}
 		}
-	}
+	})
 }
 
 // A client offers the registered compressors, each once, among those that the page lists and those of

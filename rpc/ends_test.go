@@ -378,34 +378,126 @@ func TestSendAfterCloseSend(t *testing.T) {
 	})
 }
 
-// A server ends a call without reading its request and without a reset: SendMsg must not wait for a window
-// that will never open.
-func TestEndWhileSending(t *testing.T) {
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
-		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
-			BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "9")})
+// TestWaitsEndWithTheConnection breaks a connection while Header and RecvMsg of its streams wait at the same time, on
+// the client, and RecvMsg and SendMsg on the server, without deadlines: all return.
+func TestWaitsEndWithTheConnection(t *testing.T) {
+	const streams = 10
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		for name, how := range endings {
+			t.Run(name, func(t *testing.T) {
+				var begun, handlers, waits sync.WaitGroup
+				begun.Add(streams)
+				handlers.Add(2 * streams)
+				f := newFaulty(t, kind, &testService{duplex: func(stream pb.TestService_FullDuplexCallServer) error {
+					begun.Done()
+					go func() {
+						defer handlers.Done()
+						if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
+							t.Errorf("a handler's Recv: %v", err)
+						}
+					}()
+					defer handlers.Done()
+					<-stream.Context().Done()
+					if err := stream.Send(&pb.StreamingOutputCallResponse{}); err == nil {
+						t.Error("a handler's Send has succeeded")
+					}
+					return nil
+				}})
+				for range streams {
+					st, err := f.calls.FullDuplexCall(context.Background())
+					if err != nil {
+						t.Fatal(err)
+					}
+					waits.Add(2)
+					go func() {
+						defer waits.Done()
+						st.Header() // its error is not specified
+					}()
+					go func() {
+						defer waits.Done()
+						if _, err := st.Recv(); status.Code(err) != codes.Unavailable {
+							t.Errorf("Recv: %v", err)
+						}
+					}()
+				}
+				within(t, "the handlers' start", begun.Wait)
+				f.each(func(l *faultnet.Link) { l.Break(how) })
+				within(t, "Header and Recv", waits.Wait)
+				within(t, "the handlers", handlers.Wait)
+			})
+		}
 	})
-	c := pb.NewTestServiceClient(dialTarn(t, addr))
-	t.Run("stream", func(t *testing.T) {
-		st, err := c.FullDuplexCall(context.Background())
+}
+
+// SendMsg after CloseSend ends the call also while nothing drains.
+func TestSendAfterCloseSendUnderAFullSocket(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
+		f := newFaulty(t, kind, &testService{}, wideWindows...)
+		if _, err := f.calls.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		f.each(func(l *faultnet.Link) { l.ToServer.Stall() })
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var filling sync.WaitGroup
+		defer filling.Wait()
+		st, err := f.calls.FullDuplexCall(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, "Send", func() {
-			for err == nil {
-				err = st.Send(&pb.StreamingOutputCallRequest{Payload: payload(200_000)})
-			}
-		})
-		if err != io.EOF {
+		filler, err := f.calls.FullDuplexCall(ctx)
+		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = st.Recv()
-		wantCode(t, err, codes.FailedPrecondition)
+		filling.Add(1)
+		go func() {
+			defer filling.Done()
+			for filler.Send(&pb.StreamingOutputCallRequest{Payload: payload(1 << 20)}) == nil {
+			}
+		}()
+		within(t, "the call", func() {
+			st.CloseSend()
+			if err := st.Send(&pb.StreamingOutputCallRequest{}); status.Code(err) != codes.Internal {
+				t.Errorf("Send: %v", err)
+			}
+			if _, err := st.Recv(); status.Code(err) != codes.Internal {
+				t.Errorf("Recv: %v", err)
+			}
+		})
+		cancel()
 	})
-	t.Run("unary", func(t *testing.T) {
-		within(t, "UnaryCall", func() {
-			_, err := c.UnaryCall(context.Background(), &pb.SimpleRequest{Payload: payload(200_000)})
+}
+
+// A server ends a call without reading its request and without a reset: SendMsg must not wait for a window
+// that will never open.
+func TestEndWhileSending(t *testing.T) {
+	eachTransport(t, func(t onTransport) {
+		addr := rawServer(t, func(p *rawPeer, id uint32) {
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
+				BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "9")})
+		})
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		t.Run("stream", func(t onTransport) {
+			st, err := c.FullDuplexCall(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			within(t, "Send", func() {
+				for err == nil {
+					err = st.Send(&pb.StreamingOutputCallRequest{Payload: payload(200_000)})
+				}
+			})
+			if err != io.EOF {
+				t.Fatal(err)
+			}
+			_, err = st.Recv()
 			wantCode(t, err, codes.FailedPrecondition)
+		})
+		t.Run("unary", func(t onTransport) {
+			within(t, "UnaryCall", func() {
+				_, err := c.UnaryCall(context.Background(), &pb.SimpleRequest{Payload: payload(200_000)})
+				wantCode(t, err, codes.FailedPrecondition)
+			})
 		})
 	})
 }
@@ -413,22 +505,24 @@ func TestEndWhileSending(t *testing.T) {
 // TestServerEnforcesTheDeadlineFirst resets a request that is only partly sent, after its deadline:
 // DEADLINE_EXCEEDED, as for a complete one.
 func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
-	var writing sync.Mutex // both requests may come on one connection
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
-		go func() {
-			<-time.After(30 * time.Millisecond)
-			writing.Lock()
-			defer writing.Unlock()
-			p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-		}()
+	eachTransport(t, func(t onTransport) {
+		var writing sync.Mutex // both requests may come on one connection
+		addr := rawServer(t, func(p *rawPeer, id uint32) {
+			go func() {
+				<-time.After(30 * time.Millisecond)
+				writing.Lock()
+				defer writing.Unlock()
+				p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+			}()
+		})
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		for _, size := range []int{100, 200_000} {
+			// The context's timer is late on purpose: the server comes first.
+			ctx := lateContext{Context: context.Background(), at: time.Now().Add(20 * time.Millisecond)}
+			_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(size)})
+			wantCode(t, err, codes.DeadlineExceeded)
+		}
 	})
-	c := pb.NewTestServiceClient(dialTarn(t, addr))
-	for _, size := range []int{100, 200_000} {
-		// The context's timer is late on purpose: the server comes first.
-		ctx := lateContext{Context: context.Background(), at: time.Now().Add(20 * time.Millisecond)}
-		_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(size)})
-		wantCode(t, err, codes.DeadlineExceeded)
-	}
 }
 
 // lateContext has a deadline at which it does not end.
@@ -441,33 +535,35 @@ func (c lateContext) Deadline() (time.Time, bool) { return c.at, true }
 
 // The connection ends after part of a large request: without a retry policy the call is not made again.
 func TestNoTransparentRetryOfSentBytes(t *testing.T) {
-	for _, goAway := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeEnhanceYourCalm} {
-		t.Run(goAway.String(), func(t *testing.T) {
-			var requests atomic.Int32
-			addr := rawServer(t, func(p *rawPeer, id uint32) {
-				requests.Add(1)
-				for got := 0; got < 60_000; {
-					fr, err := p.fr.ReadFrame()
-					if err != nil {
-						return
+	eachTransport(t, func(t onTransport) {
+		for _, goAway := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeEnhanceYourCalm} {
+			t.Run(goAway.String(), func(t onTransport) {
+				var requests atomic.Int32
+				addr := rawServer(t, func(p *rawPeer, id uint32) {
+					requests.Add(1)
+					for got := 0; got < 60_000; {
+						fr, err := p.fr.ReadFrame()
+						if err != nil {
+							return
+						}
+						if d, ok := fr.(*http2.DataFrame); ok {
+							got += len(d.Data())
+						}
 					}
-					if d, ok := fr.(*http2.DataFrame); ok {
-						got += len(d.Data())
+					if goAway != http2.ErrCodeNo {
+						p.fr.WriteGoAway(id, goAway, []byte("enough"))
 					}
+					p.nc.Close()
+				})
+				c := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff()))
+				for range 20 {
+					_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(200_000)})
+					wantCode(t, err, codes.Unavailable)
 				}
-				if goAway != http2.ErrCodeNo {
-					p.fr.WriteGoAway(id, goAway, []byte("enough"))
+				if n := requests.Load(); n > 20 {
+					t.Fatalf("20 calls made %d requests", n)
 				}
-				p.nc.Close()
 			})
-			c := pb.NewTestServiceClient(dialTarn(t, addr, fastBackoff()))
-			for range 20 {
-				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(200_000)})
-				wantCode(t, err, codes.Unavailable)
-			}
-			if n := requests.Load(); n > 20 {
-				t.Fatalf("20 calls made %d requests", n)
-			}
-		})
-	}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -23,7 +24,7 @@ import (
 
 // rawPeer sends and receives single HTTP/2 frames, valid or not.
 type rawPeer struct {
-	t    *testing.T
+	t    testing.TB
 	nc   net.Conn
 	fr   *http2.Framer
 	enc  *hpack.Encoder
@@ -31,7 +32,7 @@ type rawPeer struct {
 	next uint32
 }
 
-func newRawPeer(t *testing.T, nc net.Conn) *rawPeer {
+func newRawPeer(t testing.TB, nc net.Conn) *rawPeer {
 	p := &rawPeer{t: t, nc: nc, fr: http2.NewFramer(nc, nc), next: 1}
 	p.enc = hpack.NewEncoder(&p.buf)
 	p.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -41,9 +42,9 @@ func newRawPeer(t *testing.T, nc net.Conn) *rawPeer {
 }
 
 // rawClient connects to a server and sends the preface.
-func rawClient(t *testing.T, addr string) *rawPeer {
+func rawClient(t testing.TB, addr string) *rawPeer {
 	t.Helper()
-	nc, err := net.Dial("tcp", addr)
+	nc, err := dialOver(t)(context.Background(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,58 +156,60 @@ func prefixed(flag byte, body []byte) []byte {
 }
 
 func TestHostileRequests(t *testing.T) {
-	_, addr := startTarn(t, &testService{})
-	empty := prefixed(0, nil)
-	for _, c := range []struct {
-		name string
-		kv   []string
-		body []byte
-		want map[string]string
-	}{
-		{"content type", []string{"content-type", "text/html"}, nil, map[string]string{":status": "415"}},
-		{"method", []string{":method", "PUT"}, nil, map[string]string{":status": "405"}},
-		{"path without slash", []string{":path", "x/y"}, nil, nil},
-		{"path without method", []string{":path", "/x"}, nil, map[string]string{":status": "200", "grpc-status": "12"}},
-		{"timeout", []string{"grpc-timeout", "1s"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
-		{"long timeout", []string{"grpc-timeout", "123456789S"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
-		{"no timeout at all", []string{"grpc-timeout", ""}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
-		{"timeout of zero", []string{"grpc-timeout", "0S"}, empty, map[string]string{":status": "200", "grpc-status": "4"}},
-		{"huge timeout", []string{"grpc-timeout", "99999999H"}, empty, map[string]string{"grpc-status": "0"}},
-		{"binary metadata", []string{"x-bin", "*"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
-		{"encoding", []string{"grpc-encoding", "nobody"}, empty, map[string]string{"grpc-status": "12", "grpc-accept-encoding": "gzip"}},
-		{"identity", []string{"grpc-encoding", "identity"}, empty, map[string]string{"grpc-status": "0"}},
-		{"compressed without encoding", nil, prefixed(1, []byte{1}), map[string]string{"grpc-status": "13"}},
-		{"flag", nil, prefixed(6, nil), map[string]string{"grpc-status": "13"}},
-		{"no message", nil, []byte{}, map[string]string{"grpc-status": "13"}},
-		{"half a message", nil, prefixed(0, make([]byte, 10))[:9], map[string]string{"grpc-status": "13"}},
-		{"not protobuf", nil, prefixed(0, []byte{255, 255}), map[string]string{"grpc-status": "13"}},
-		{"too large", nil, prefixed(0, make([]byte, 1<<23))[:100], map[string]string{"grpc-status": "8"}},
-		{"broken gzip", []string{"grpc-encoding", "gzip"}, prefixed(1, []byte("no gzip at all")), map[string]string{"grpc-status": "13"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := rawClient(t, addr)
-			id := p.open(c.body == nil, c.kv...)
-			if c.body != nil {
-				if err := p.fr.WriteData(id, true, c.body); err != nil {
-					t.Fatal(err)
+	eachTransport(t, func(t onTransport) {
+		_, addr := startTarn(t, &testService{})
+		empty := prefixed(0, nil)
+		for _, c := range []struct {
+			name string
+			kv   []string
+			body []byte
+			want map[string]string
+		}{
+			{"content type", []string{"content-type", "text/html"}, nil, map[string]string{":status": "415"}},
+			{"method", []string{":method", "PUT"}, nil, map[string]string{":status": "405"}},
+			{"path without slash", []string{":path", "x/y"}, nil, nil},
+			{"path without method", []string{":path", "/x"}, nil, map[string]string{":status": "200", "grpc-status": "12"}},
+			{"timeout", []string{"grpc-timeout", "1s"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+			{"long timeout", []string{"grpc-timeout", "123456789S"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+			{"no timeout at all", []string{"grpc-timeout", ""}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+			{"timeout of zero", []string{"grpc-timeout", "0S"}, empty, map[string]string{":status": "200", "grpc-status": "4"}},
+			{"huge timeout", []string{"grpc-timeout", "99999999H"}, empty, map[string]string{"grpc-status": "0"}},
+			{"binary metadata", []string{"x-bin", "*"}, empty, map[string]string{":status": "400", "grpc-status": "13"}},
+			{"encoding", []string{"grpc-encoding", "nobody"}, empty, map[string]string{"grpc-status": "12", "grpc-accept-encoding": "gzip"}},
+			{"identity", []string{"grpc-encoding", "identity"}, empty, map[string]string{"grpc-status": "0"}},
+			{"compressed without encoding", nil, prefixed(1, []byte{1}), map[string]string{"grpc-status": "13"}},
+			{"flag", nil, prefixed(6, nil), map[string]string{"grpc-status": "13"}},
+			{"no message", nil, []byte{}, map[string]string{"grpc-status": "13"}},
+			{"half a message", nil, prefixed(0, make([]byte, 10))[:9], map[string]string{"grpc-status": "13"}},
+			{"not protobuf", nil, prefixed(0, []byte{255, 255}), map[string]string{"grpc-status": "13"}},
+			{"too large", nil, prefixed(0, make([]byte, 1<<23))[:100], map[string]string{"grpc-status": "8"}},
+			{"broken gzip", []string{"grpc-encoding", "gzip"}, prefixed(1, []byte("no gzip at all")), map[string]string{"grpc-status": "13"}},
+		} {
+			t.Run(c.name, func(t onTransport) {
+				p := rawClient(t, addr)
+				id := p.open(c.body == nil, c.kv...)
+				if c.body != nil {
+					if err := p.fr.WriteData(id, true, c.body); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			got := p.answer(id)
-			for k, v := range c.want {
-				if got[k] != v {
-					t.Errorf("%s is %q, want %q (all: %v)", k, got[k], v, got)
+				got := p.answer(id)
+				for k, v := range c.want {
+					if got[k] != v {
+						t.Errorf("%s is %q, want %q (all: %v)", k, got[k], v, got)
+					}
 				}
-			}
-			// The connection stays open, unless HTTP/2 itself was violated.
-			if got["rst"] == "" && got["goaway"] == "" {
-				id := p.open(false)
-				p.fr.WriteData(id, true, empty)
-				if got := p.answer(id); got["grpc-status"] != "0" {
-					t.Errorf("the next call on the connection: %v", got)
+				// The connection stays open, unless HTTP/2 itself was violated.
+				if got["rst"] == "" && got["goaway"] == "" {
+					id := p.open(false)
+					p.fr.WriteData(id, true, empty)
+					if got := p.answer(id); got["grpc-status"] != "0" {
+						t.Errorf("the next call on the connection: %v", got)
+					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 // A message is small on the wire and huge when decompressed: RESOURCE_EXHAUSTED, and memory is bounded by the
@@ -275,23 +278,25 @@ func TestManyHalfMessages(t *testing.T) {
 }
 
 func TestHeaderListLimit(t *testing.T) {
-	_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
-	p := rawClient(t, addr)
-	id := p.open(false, "x", strings.Repeat("y", 8192))
-	got := p.answer(id)
-	if got["grpc-status"] == "0" || got["rst"] == "" && got["goaway"] == "" && got[":status"] == "200" {
-		t.Fatal(got)
-	}
+	eachTransport(t, func(t onTransport) {
+		_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
+		p := rawClient(t, addr)
+		id := p.open(false, "x", strings.Repeat("y", 8192))
+		got := p.answer(id)
+		if got["grpc-status"] == "0" || got["rst"] == "" && got["goaway"] == "" && got[":status"] == "200" {
+			t.Fatal(got)
+		}
+	})
 }
 
 // rawServer answers each request of one connection with f.
-func rawServer(t *testing.T, f func(p *rawPeer, id uint32)) string {
+func rawServer(t testing.TB, f func(p *rawPeer, id uint32)) string {
 	t.Helper()
 	return rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) { f(p, h.StreamID) })
 }
 
 // rawServerOf is rawServer whose f gets the request's header.
-func rawServerOf(t *testing.T, f func(p *rawPeer, h *http2.MetaHeadersFrame)) string {
+func rawServerOf(t testing.TB, f func(p *rawPeer, h *http2.MetaHeadersFrame)) string {
 	t.Helper()
 	lis := listen(t)
 	t.Cleanup(func() { lis.Close() })
@@ -300,6 +305,9 @@ func rawServerOf(t *testing.T, f func(p *rawPeer, h *http2.MetaHeadersFrame)) st
 			nc, err := lis.Accept()
 			if err != nil {
 				return
+			}
+			if o, ok := nc.(otherConn); ok {
+				nc = o.Conn // for CloseWrite: the other side is under test
 			}
 			go func() {
 				p := newRawPeer(t, nc)
@@ -323,125 +331,129 @@ func rawServerOf(t *testing.T, f func(p *rawPeer, h *http2.MetaHeadersFrame)) st
 }
 
 func TestHostileResponses(t *testing.T) {
-	good := []string{":status", "200", "content-type", "application/grpc"}
-	headers := func(p *rawPeer, id uint32, end bool, kv ...string) {
-		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(kv...), EndHeaders: true, EndStream: end})
-	}
-	reply, err := proto.Marshal(&pb.SimpleResponse{Payload: payload(3)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		f    func(p *rawPeer, id uint32)
-		want codes.Code
-	}{
-		{"http status", func(p *rawPeer, id uint32) { headers(p, id, true, ":status", "503") }, codes.Unavailable},
-		{"html", func(p *rawPeer, id uint32) {
-			headers(p, id, false, ":status", "401", "content-type", "text/html")
-			p.fr.WriteData(id, true, []byte("<html>"))
-		}, codes.Unauthenticated},
-		{"informational first", func(p *rawPeer, id uint32) {
-			headers(p, id, false, ":status", "103")
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, false, prefixed(0, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.OK},
-		{"informational without end", func(p *rawPeer, id uint32) {
-			for range 3000 { // 42 bytes each: more than a header list may have
+	eachTransport(t, func(t onTransport) {
+		good := []string{":status", "200", "content-type", "application/grpc"}
+		headers := func(p *rawPeer, id uint32, end bool, kv ...string) {
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(kv...), EndHeaders: true, EndStream: end})
+		}
+		reply, err := proto.Marshal(&pb.SimpleResponse{Payload: payload(3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name string
+			f    func(p *rawPeer, id uint32)
+			want codes.Code
+		}{
+			{"http status", func(p *rawPeer, id uint32) { headers(p, id, true, ":status", "503") }, codes.Unavailable},
+			{"html", func(p *rawPeer, id uint32) {
+				headers(p, id, false, ":status", "401", "content-type", "text/html")
+				p.fr.WriteData(id, true, []byte("<html>"))
+			}, codes.Unauthenticated},
+			{"informational first", func(p *rawPeer, id uint32) {
 				headers(p, id, false, ":status", "103")
-			}
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, false, prefixed(0, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"trailers only", func(p *rawPeer, id uint32) {
-			headers(p, id, true, append(good, "grpc-status", "5", "grpc-message", "%zz%41")...)
-		}, codes.NotFound},
-		{"no grpc-status", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			headers(p, id, true, "x", "y")
-		}, codes.Unknown},
-		{"odd grpc-status", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			headers(p, id, true, "grpc-status", "fine")
-		}, codes.Internal},
-		{"no trailers", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, true, prefixed(0, reply))
-		}, codes.Internal},
-		{"no message", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"two messages", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, false, append(prefixed(0, reply), prefixed(0, reply)...))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"compressed without encoding", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, false, prefixed(1, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"unknown encoding", func(p *rawPeer, id uint32) {
-			headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
-			p.fr.WriteData(id, false, prefixed(1, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"unknown encoding, not used", func(p *rawPeer, id uint32) {
-			headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
-			p.fr.WriteData(id, false, prefixed(0, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.OK},
-		{"details not base64", func(p *rawPeer, id uint32) {
-			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "*")...)
-		}, codes.Internal},
-		{"details of another code", func(p *rawPeer, id uint32) {
-			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "CAM")...)
-		}, codes.Internal},
-		{"details that are no status", func(p *rawPeer, id uint32) {
-			headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "////")...)
-		}, codes.NotFound},
-		{"metadata not base64", func(p *rawPeer, id uint32) {
-			headers(p, id, false, append(good, "x-bin", "*")...)
-			p.fr.WriteData(id, false, prefixed(0, reply))
-			headers(p, id, true, "grpc-status", "0")
-		}, codes.Internal},
-		{"too large", func(p *rawPeer, id uint32) {
-			headers(p, id, false, good...)
-			p.fr.WriteData(id, false, []byte{0, 255, 255, 255, 255})
-		}, codes.ResourceExhausted},
-		{"data first", func(p *rawPeer, id uint32) { p.fr.WriteData(id, true, prefixed(0, reply)) }, codes.Internal},
-		{"reset cancel", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeCancel) }, codes.Canceled},
-		{"reset calm", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeEnhanceYourCalm) }, codes.ResourceExhausted},
-		{"reset security", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeInadequateSecurity) }, codes.PermissionDenied},
-		{"reset protocol", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeProtocol) }, codes.Internal},
-		{"refused for ever", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }, codes.Unavailable},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			cc := pb.NewTestServiceClient(dialTarn(t, rawServer(t, c.f)))
-			_, err := cc.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
-			wantCode(t, err, c.want)
-		})
-	}
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, false, prefixed(0, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.OK},
+			{"informational without end", func(p *rawPeer, id uint32) {
+				for range 3000 { // 42 bytes each: more than a header list may have
+					headers(p, id, false, ":status", "103")
+				}
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, false, prefixed(0, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"trailers only", func(p *rawPeer, id uint32) {
+				headers(p, id, true, append(good, "grpc-status", "5", "grpc-message", "%zz%41")...)
+			}, codes.NotFound},
+			{"no grpc-status", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				headers(p, id, true, "x", "y")
+			}, codes.Unknown},
+			{"odd grpc-status", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				headers(p, id, true, "grpc-status", "fine")
+			}, codes.Internal},
+			{"no trailers", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, true, prefixed(0, reply))
+			}, codes.Internal},
+			{"no message", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"two messages", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, false, append(prefixed(0, reply), prefixed(0, reply)...))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"compressed without encoding", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, false, prefixed(1, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"unknown encoding", func(p *rawPeer, id uint32) {
+				headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
+				p.fr.WriteData(id, false, prefixed(1, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"unknown encoding, not used", func(p *rawPeer, id uint32) {
+				headers(p, id, false, append(good, "grpc-encoding", "nobody")...)
+				p.fr.WriteData(id, false, prefixed(0, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.OK},
+			{"details not base64", func(p *rawPeer, id uint32) {
+				headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "*")...)
+			}, codes.Internal},
+			{"details of another code", func(p *rawPeer, id uint32) {
+				headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "CAM")...)
+			}, codes.Internal},
+			{"details that are no status", func(p *rawPeer, id uint32) {
+				headers(p, id, true, append(good, "grpc-status", "5", "grpc-status-details-bin", "////")...)
+			}, codes.NotFound},
+			{"metadata not base64", func(p *rawPeer, id uint32) {
+				headers(p, id, false, append(good, "x-bin", "*")...)
+				p.fr.WriteData(id, false, prefixed(0, reply))
+				headers(p, id, true, "grpc-status", "0")
+			}, codes.Internal},
+			{"too large", func(p *rawPeer, id uint32) {
+				headers(p, id, false, good...)
+				p.fr.WriteData(id, false, []byte{0, 255, 255, 255, 255})
+			}, codes.ResourceExhausted},
+			{"data first", func(p *rawPeer, id uint32) { p.fr.WriteData(id, true, prefixed(0, reply)) }, codes.Internal},
+			{"reset cancel", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeCancel) }, codes.Canceled},
+			{"reset calm", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeEnhanceYourCalm) }, codes.ResourceExhausted},
+			{"reset security", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeInadequateSecurity) }, codes.PermissionDenied},
+			{"reset protocol", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeProtocol) }, codes.Internal},
+			{"refused for ever", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }, codes.Unavailable},
+		} {
+			t.Run(c.name, func(t onTransport) {
+				cc := pb.NewTestServiceClient(dialTarn(t, rawServer(t, c.f)))
+				_, err := cc.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+				wantCode(t, err, c.want)
+			})
+		}
+	})
 }
 
 // A server refuses the first stream: the call is made again without the caller noticing.
 func TestRefusedOnce(t *testing.T) {
-	reply, _ := proto.Marshal(&pb.SimpleResponse{})
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
-		if id == 1 {
-			p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
-			return
+	eachTransport(t, func(t onTransport) {
+		reply, _ := proto.Marshal(&pb.SimpleResponse{})
+		addr := rawServer(t, func(p *rawPeer, id uint32) {
+			if id == 1 {
+				p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+				return
+			}
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true,
+				BlockFragment: p.block(":status", "200", "content-type", "application/grpc")})
+			p.fr.WriteData(id, false, prefixed(0, reply))
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true, BlockFragment: p.block("grpc-status", "0")})
+		})
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+			t.Fatal(err)
 		}
-		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true,
-			BlockFragment: p.block(":status", "200", "content-type", "application/grpc")})
-		p.fr.WriteData(id, false, prefixed(0, reply))
-		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true, BlockFragment: p.block("grpc-status", "0")})
 	})
-	c := pb.NewTestServiceClient(dialTarn(t, addr))
-	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
-		t.Fatal(err)
-	}
 }

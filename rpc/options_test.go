@@ -172,22 +172,24 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 }
 
 func TestSetSendCompressor(t *testing.T) {
-	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if err := rpc.SetSendCompressor(ctx, "nobody"); err == nil {
-			return nil, errors.New("an unknown compressor was accepted")
+	eachTransport(t, func(t onTransport) {
+		svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if err := rpc.SetSendCompressor(ctx, "nobody"); err == nil {
+				return nil, errors.New("an unknown compressor was accepted")
+			}
+			return &pb.SimpleResponse{Payload: in.Payload}, rpc.SetSendCompressor(ctx, "gzip")
+		}}
+		_, addr := startTarn(t, svc)
+		for _, cc := range []grpc.ClientConnInterface{dialTarn(t, addr), dialGRPC(t, addr)} {
+			out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10000)})
+			if err != nil || len(out.Payload.Body) != 10000 {
+				t.Fatal(err)
+			}
 		}
-		return &pb.SimpleResponse{Payload: in.Payload}, rpc.SetSendCompressor(ctx, "gzip")
-	}}
-	_, addr := startTarn(t, svc)
-	for _, cc := range []grpc.ClientConnInterface{dialTarn(t, addr), dialGRPC(t, addr)} {
-		out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10000)})
-		if err != nil || len(out.Payload.Body) != 10000 {
-			t.Fatal(err)
+		if err := rpc.SetSendCompressor(context.Background(), "gzip"); err == nil {
+			t.Fatal("outside a handler")
 		}
-	}
-	if err := rpc.SetSendCompressor(context.Background(), "gzip"); err == nil {
-		t.Fatal("outside a handler")
-	}
+	})
 }
 
 // events is a stats handler that records its calls.
@@ -229,44 +231,46 @@ func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
 // TestStatsParity makes the same calls with grpc-go and with Tarn on both sides, and compares the calls of
 // stats handlers.
 func TestStatsParity(t *testing.T) {
-	run := func(dial func(e *events, addr string) grpc.ClientConnInterface, start func(e *events) string) (cl, sv []string) {
-		ce, se := &events{done: make(chan struct{}, 10)}, &events{done: make(chan struct{}, 10)}
-		c := pb.NewTestServiceClient(dial(ce, start(se)))
-		c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)}, grpc.WaitForReady(true))
-		<-ce.done
-		<-se.done
-		c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}})
-		<-ce.done
-		<-se.done
-		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}}})
-		for err == nil {
-			_, err = s.Recv()
+	eachTransport(t, func(t onTransport) {
+		run := func(dial func(e *events, addr string) grpc.ClientConnInterface, start func(e *events) string) (cl, sv []string) {
+			ce, se := &events{done: make(chan struct{}, 10)}, &events{done: make(chan struct{}, 10)}
+			c := pb.NewTestServiceClient(dial(ce, start(se)))
+			c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100)}, grpc.WaitForReady(true))
+			<-ce.done
+			<-se.done
+			c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}})
+			<-ce.done
+			<-se.done
+			s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}}})
+			for err == nil {
+				_, err = s.Recv()
+			}
+			<-ce.done
+			<-se.done
+			return kinds(ce.seen), kinds(se.seen)
 		}
-		<-ce.done
-		<-se.done
-		return kinds(ce.seen), kinds(se.seen)
-	}
-	gc, gs := run(func(e *events, addr string) grpc.ClientConnInterface {
-		return dialGRPC(t, addr, grpc.WithStatsHandler(e))
-	}, func(e *events) string {
-		_, addr := startGRPC(t, &testService{}, grpc.StatsHandler(e))
-		return addr
+		gc, gs := run(func(e *events, addr string) grpc.ClientConnInterface {
+			return dialGRPC(t, addr, grpc.WithStatsHandler(e))
+		}, func(e *events) string {
+			_, addr := startGRPC(t, &testService{}, grpc.StatsHandler(e))
+			return addr
+		})
+		tc, ts := run(func(e *events, addr string) grpc.ClientConnInterface {
+			return dialTarn(t, addr, rpc.WithStatsHandler(e))
+		}, func(e *events) string {
+			_, addr := startTarn(t, &testService{}, rpc.StatsHandler(e))
+			return addr
+		})
+		if len(gc) < 10 {
+			t.Fatalf("grpc-go itself reported only %q", gc)
+		}
+		if !slices.Equal(gc, tc) {
+			t.Errorf("client:\ngrpc %q\ntarn %q", gc, tc)
+		}
+		if !slices.Equal(gs, ts) {
+			t.Errorf("server:\ngrpc %q\ntarn %q", gs, ts)
+		}
 	})
-	tc, ts := run(func(e *events, addr string) grpc.ClientConnInterface {
-		return dialTarn(t, addr, rpc.WithStatsHandler(e))
-	}, func(e *events) string {
-		_, addr := startTarn(t, &testService{}, rpc.StatsHandler(e))
-		return addr
-	})
-	if len(gc) < 10 {
-		t.Fatalf("grpc-go itself reported only %q", gc)
-	}
-	if !slices.Equal(gc, tc) {
-		t.Errorf("client:\ngrpc %q\ntarn %q", gc, tc)
-	}
-	if !slices.Equal(gs, ts) {
-		t.Errorf("server:\ngrpc %q\ntarn %q", gs, ts)
-	}
 }
 
 // kinds sorts the events, whose order across goroutines differs, and removes those that only some versions

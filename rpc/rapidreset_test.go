@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"bufio"
 	"context"
 	"sync/atomic"
 	"testing"
@@ -47,13 +48,15 @@ func TestRapidReset(t *testing.T) {
 	fields = append([]byte(nil), fields...)
 	repeated := p.block(":method", "POST", ":scheme", "http", ":path", "/grpc.testing.TestService/UnaryCall",
 		":authority", "x", "content-type", "application/grpc")
+	out := bufio.NewWriter(p.nc)
+	fr := http2.NewFramer(out, nil)
 	for id := uint32(1); ; id += 2 {
-		err := p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: fields, EndHeaders: true})
+		err := fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: fields, EndHeaders: true})
 		if err == nil {
-			err = p.fr.WriteData(id, true, prefixed(0, nil))
+			err = fr.WriteData(id, true, prefixed(0, nil))
 		}
 		if err == nil {
-			err = p.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+			err = fr.WriteRSTStream(id, http2.ErrCodeCancel)
 		}
 		if err != nil {
 			break // the server has closed the connection

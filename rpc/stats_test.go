@@ -182,57 +182,59 @@ var statsCalls = []struct {
 // Tarn's, and compares the calls of stats handlers. A grpc-go client reports headers and trailers on its
 // reading goroutine, at any time: their order is not compared.
 func TestStatsAsInGRPC(t *testing.T) {
-	svc := &statsService{}
-	logs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
-	_, tarnAddr := startTarn(t, svc, rpc.StatsHandler(logs["tarn"]))
-	_, grpcAddr := startGRPC(t, svc, grpc.StatsHandler(logs["grpc"]))
-	clientLogs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
-	clients := map[string]pb.TestServiceClient{
-		"grpc": pb.NewTestServiceClient(dialGRPC(t, grpcAddr, grpc.WithStatsHandler(clientLogs["grpc"]))),
-		"tarn": pb.NewTestServiceClient(dialTarn(t, grpcAddr, rpc.WithStatsHandler(clientLogs["tarn"]))),
-	}
-	toTarn := pb.NewTestServiceClient(dialGRPC(t, tarnAddr))
-	for _, c := range clients { // so that no pick is delayed
-		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
-			t.Fatal(err)
+	eachTransport(t, func(t onTransport) {
+		svc := &statsService{}
+		logs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
+		_, tarnAddr := startTarn(t, svc, rpc.StatsHandler(logs["tarn"]))
+		_, grpcAddr := startGRPC(t, svc, grpc.StatsHandler(logs["grpc"]))
+		clientLogs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
+		clients := map[string]pb.TestServiceClient{
+			"grpc": pb.NewTestServiceClient(dialGRPC(t, grpcAddr, grpc.WithStatsHandler(clientLogs["grpc"]))),
+			"tarn": pb.NewTestServiceClient(dialTarn(t, grpcAddr, rpc.WithStatsHandler(clientLogs["tarn"]))),
 		}
-		logs["grpc"].take()
-	}
-	first := map[string][]string{}
-	for name, l := range clientLogs {
-		first[name] = unordered(l.take())
-	}
-	if !slices.Equal(first["grpc"], first["tarn"]) {
-		t.Errorf("the first call:\n%s\nwant\n%s", strings.Join(first["tarn"], "\n"), strings.Join(first["grpc"], "\n"))
-	}
-	for _, call := range statsCalls {
-		t.Run(call.name, func(t *testing.T) {
-			ctx := metadata.AppendToOutgoingContext(ctxFor(t), "k", "v")
-			var ends []string
-			for _, name := range []string{"grpc", "tarn"} {
-				ends = append(ends, fmt.Sprint(call.do(ctx, clients[name])))
-				logs["grpc"].take()
-			}
-			if ends[0] != ends[1] {
-				t.Errorf("the call ended with %s, grpc-go's with %s", ends[1], ends[0])
-			}
-			want, got := unordered(clientLogs["grpc"].take()), unordered(clientLogs["tarn"].take())
-			if !slices.Equal(want, got) {
-				t.Errorf("the client saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-			if err := call.do(ctx, clients["grpc"]); err != nil && err != io.EOF && status.Code(err) == codes.Unavailable {
+		toTarn := pb.NewTestServiceClient(dialGRPC(t, tarnAddr))
+		for _, c := range clients { // so that no pick is delayed
+			if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 				t.Fatal(err)
 			}
-			clientLogs["grpc"].take()
-			want = logs["grpc"].take()
-			if err := call.do(ctx, toTarn); err != nil && err != io.EOF && status.Code(err) == codes.Unavailable {
-				t.Fatal(err)
-			}
-			if got = logs["tarn"].take(); !slices.Equal(want, got) {
-				t.Errorf("the server saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-		})
-	}
+			logs["grpc"].take()
+		}
+		first := map[string][]string{}
+		for name, l := range clientLogs {
+			first[name] = unordered(l.take())
+		}
+		if !slices.Equal(first["grpc"], first["tarn"]) {
+			t.Errorf("the first call:\n%s\nwant\n%s", strings.Join(first["tarn"], "\n"), strings.Join(first["grpc"], "\n"))
+		}
+		for _, call := range statsCalls {
+			t.Run(call.name, func(t onTransport) {
+				ctx := metadata.AppendToOutgoingContext(ctxFor(t), "k", "v")
+				var ends []string
+				for _, name := range []string{"grpc", "tarn"} {
+					ends = append(ends, fmt.Sprint(call.do(ctx, clients[name])))
+					logs["grpc"].take()
+				}
+				if ends[0] != ends[1] {
+					t.Errorf("the call ended with %s, grpc-go's with %s", ends[1], ends[0])
+				}
+				want, got := unordered(clientLogs["grpc"].take()), unordered(clientLogs["tarn"].take())
+				if !slices.Equal(want, got) {
+					t.Errorf("the client saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+				if err := call.do(ctx, clients["grpc"]); err != nil && err != io.EOF && status.Code(err) == codes.Unavailable {
+					t.Fatal(err)
+				}
+				clientLogs["grpc"].take()
+				want = logs["grpc"].take()
+				if err := call.do(ctx, toTarn); err != nil && err != io.EOF && status.Code(err) == codes.Unavailable {
+					t.Fatal(err)
+				}
+				if got = logs["tarn"].take(); !slices.Equal(want, got) {
+					t.Errorf("the server saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		}
+	})
 }
 
 // delayedPick reports whether an event says that the first pick was delayed, which depends on the scheduler.

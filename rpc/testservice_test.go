@@ -98,7 +98,10 @@ func body(n int) []byte {
 	return b
 }
 
-func listen(t testing.TB) net.Listener {
+// listen listens on loopback, for connections of t's transport.
+func listen(t testing.TB) net.Listener { return listenOver(t) }
+
+func listenTCP(t testing.TB) net.Listener {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -144,8 +147,11 @@ func startGRPC(t testing.TB, svc pb.TestServiceServer, opts ...grpc.ServerOption
 
 func dialTarn(t testing.TB, addr string, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
-	cc, err := rpc.NewClient(addr, append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
-		rpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)...)
+	first := []rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials())}
+	if transportOf(t) != overTCP {
+		first = append(first, rpc.WithContextDialer(dialOver(t)))
+	}
+	cc, err := rpc.NewClient(addr, append(first, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +161,11 @@ func dialTarn(t testing.TB, addr string, opts ...rpc.DialOption) *rpc.ClientConn
 
 func dialGRPC(t testing.TB, addr string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	cc, err := grpc.NewClient(addr, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)...)
+	first := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	if transportOf(t) != overTCP {
+		first = append(first, grpc.WithContextDialer(dialOver(t)))
+	}
+	cc, err := grpc.NewClient(addr, append(first, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -36,45 +35,49 @@ func (l *logLines) String() string {
 
 // A GOAWAY with a reason ends a connection: calls fail with that reason, and the client counts and logs it.
 func TestGoAwayIsTold(t *testing.T) {
-	addr := rawServer(t, func(p *rawPeer, id uint32) {
-		p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
-		p.nc.(*net.TCPConn).CloseWrite() // Close, with bytes unread, would reset the connection and lose the GOAWAY
-	})
-	var lines logLines
-	cc := dialTarn(t, addr, rpc.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))), fastBackoff())
-	_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
-	wantCode(t, err, codes.Unavailable)
-	for _, want := range []string{"ENHANCE_YOUR_CALM", "slow down"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in the call's error: %v", want, err)
+	eachTransport(t, func(t onTransport) {
+		addr := rawServer(t, func(p *rawPeer, id uint32) {
+			p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
+			p.nc.(interface{ CloseWrite() error }).CloseWrite() // Close, with bytes unread, would reset the connection and lose the GOAWAY
+		})
+		var lines logLines
+		cc := dialTarn(t, addr, rpc.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))), fastBackoff())
+		_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
+		wantCode(t, err, codes.Unavailable)
+		for _, want := range []string{"ENHANCE_YOUR_CALM", "slow down"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in the call's error: %v", want, err)
+			}
 		}
-	}
-	cc.Close()
-	if n := cc.TransportStats().GoAwaysReceived[h2.EnhanceYourCalm]; n != 1 {
-		t.Errorf("%d GOAWAYs counted", n)
-	}
-	if text := lines.String(); !strings.Contains(text, "slow down") {
-		t.Errorf("the log is %q", text)
-	}
+		cc.Close()
+		if n := cc.TransportStats().GoAwaysReceived[h2.EnhanceYourCalm]; n != 1 {
+			t.Errorf("%d GOAWAYs counted", n)
+		}
+		if text := lines.String(); !strings.Contains(text, "slow down") {
+			t.Errorf("the log is %q", text)
+		}
+	})
 }
 
 // After a protocol error the server counts and logs why the connection ended.
 func TestAttackIsTold(t *testing.T) {
-	var lines logLines
-	s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))
-	p := rawClient(t, addr)
-	if err := p.fr.WriteData(1, true, nil); err != nil { // on an idle stream
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, p.nc); err != nil {
-		t.Fatal(err)
-	}
-	s.Stop()
-	st := s.TransportStats()
-	if st.Conns != 0 || len(st.Ended) != 1 || st.GoAwaysSent[h2.ProtocolError] != 1 {
-		t.Errorf("counted: %+v", st)
-	}
-	if text := lines.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "idle stream") {
-		t.Errorf("the log is %q", text)
-	}
+	eachTransport(t, func(t onTransport) {
+		var lines logLines
+		s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))
+		p := rawClient(t, addr)
+		if err := p.fr.WriteData(1, true, nil); err != nil { // on an idle stream
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, p.nc); err != nil {
+			t.Fatal(err)
+		}
+		s.Stop()
+		st := s.TransportStats()
+		if st.Conns != 0 || len(st.Ended) != 1 || st.GoAwaysSent[h2.ProtocolError] != 1 {
+			t.Errorf("counted: %+v", st)
+		}
+		if text := lines.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "idle stream") {
+			t.Errorf("the log is %q", text)
+		}
+	})
 }
