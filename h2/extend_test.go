@@ -119,7 +119,7 @@ func extendedClient(t *testing.T, settings ...http2.Setting) (*raw, *Conn, *exte
 	return r, c, rec
 }
 
-func readPreface(t *testing.T, nc net.Conn) {
+func readPreface(t testing.TB, nc net.Conn) {
 	t.Helper()
 	p := make([]byte, len(Preface))
 	for n := 0; n < len(p); {

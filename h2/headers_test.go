@@ -17,46 +17,48 @@ import (
 // TestMalformedRequests: each is answered by a reset of its stream, and the connection
 // goes on.
 func TestMalformedRequests(t *testing.T) {
-	r, _, _ := rawServer(t, Config{}, nil)
-	id := uint32(1)
-	for name, fields := range map[string][]string{
-		"two content-lengths":     {"content-length", "1", "content-length", "2"},
-		"content-length, a list":  {"content-length", "1, 1"},
-		"two hosts":               {"host", "a", "host", "b"},
-		"a control character":     {"x", "a\x01b"},
-		"DEL":                     {"x", "a\x7f"},
-		"NUL":                     {"x", "a\x00b"},
-		"a line break":            {"x", "a\r\nb: c"},
-		"a blank in front":        {"x", " a"},
-		"a tab behind":            {"x", "a\t"},
-		"a blank alone":           {"x", " "},
-		"upper case":              {"X", "a"},
-		"a blank in a name":       {"x y", "a"},
-		"connection":              {"connection", "close"},
-		"te":                      {"te", "gzip"},
-		"a pseudo-field behind":   {"x", "a", ":path", "/"},
-		"an unknown pseudo-field": {":x", "a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
-			r.wantReset(id, ProtocolError)
-			r.lives(id + 2)
-			id += 4
-		})
-	}
-	for name, fields := range map[string][]string{
-		"equal content-lengths": {"content-length", "5", "content-length", "5"},
-		"blanks inside":         {"x", "a \t b"},
-		"bytes above 127":       {"x", "\xff\x80"},
-		"no value":              {"x", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
-			r.fr.WriteData(id, true, []byte("12345"))
-			r.wait("answer", func(s seen) bool { return s.id == id && s.end })
-			id += 2
-		})
-	}
+	eachTransport(t, func(t onTransport) {
+		r, _, _ := rawServer(t, Config{}, nil)
+		id := uint32(1)
+		for name, fields := range map[string][]string{
+			"two content-lengths":     {"content-length", "1", "content-length", "2"},
+			"content-length, a list":  {"content-length", "1, 1"},
+			"two hosts":               {"host", "a", "host", "b"},
+			"a control character":     {"x", "a\x01b"},
+			"DEL":                     {"x", "a\x7f"},
+			"NUL":                     {"x", "a\x00b"},
+			"a line break":            {"x", "a\r\nb: c"},
+			"a blank in front":        {"x", " a"},
+			"a tab behind":            {"x", "a\t"},
+			"a blank alone":           {"x", " "},
+			"upper case":              {"X", "a"},
+			"a blank in a name":       {"x y", "a"},
+			"connection":              {"connection", "close"},
+			"te":                      {"te", "gzip"},
+			"a pseudo-field behind":   {"x", "a", ":path", "/"},
+			"an unknown pseudo-field": {":x", "a"},
+		} {
+			t.Run(name, func(t onTransport) {
+				r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
+				r.wantReset(id, ProtocolError)
+				r.lives(id + 2)
+				id += 4
+			})
+		}
+		for name, fields := range map[string][]string{
+			"equal content-lengths": {"content-length", "5", "content-length", "5"},
+			"blanks inside":         {"x", "a \t b"},
+			"bytes above 127":       {"x", "\xff\x80"},
+			"no value":              {"x", ""},
+		} {
+			t.Run(name, func(t onTransport) {
+				r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
+				r.fr.WriteData(id, true, []byte("12345"))
+				r.wait("answer", func(s seen) bool { return s.id == id && s.end })
+				id += 2
+			})
+		}
+	})
 }
 
 // sendBlock sends a header block in frames of at most size bytes.
@@ -72,98 +74,104 @@ func (r *raw) sendBlock(id uint32, block []byte, size int) {
 // TestLongHeaderBlock: a block beyond what is gathered costs its stream, and the
 // decoder's table stays in step with the peer's.
 func TestLongHeaderBlock(t *testing.T) {
-	for _, size := range []int{16384, 16384 / 4, 200_000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
-			r.lives(1)
-			bounded(t, s, 5, 1<<20, func() {
-				var fields []string
-				for i := range 40 {
-					fields = append(fields, fmt.Sprint("x-", i), strings.Repeat("€", 800))
-				}
-				r.hbuf.Reset()
-				for i := 0; i < len(rawRequest); i += 2 {
-					r.enc.WriteField(hpack.HeaderField{Name: rawRequest[i], Value: rawRequest[i+1]})
-				}
-				for i := 0; i < len(fields); i += 2 {
-					r.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-				}
-				r.enc.WriteField(hpack.HeaderField{Name: "x-last", Value: "in the table"})
-				if r.hbuf.Len() < 3*8<<10 {
-					t.Fatal(r.hbuf.Len(), "bytes are not long")
-				}
-				r.sendBlock(3, r.hbuf.Bytes(), size)
-				r.wantReset(3, EnhanceYourCalm)
-				// These refer to the table that the long block left.
-				r.headers(5, More, append(rawRequest[:len(rawRequest):len(rawRequest)], "x-last", "in the table")...)
-				r.fr.WriteData(5, true, []byte("x"))
-				r.wait("answer", func(s seen) bool { return s.id == 5 && s.end })
-				r.lives(7)
+	eachTransport(t, func(t onTransport) {
+		for _, size := range []int{16384, 16384 / 4, 200_000} {
+			t.Run(fmt.Sprint(size), func(t onTransport) {
+				r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
+				r.lives(1)
+				bounded(t, s, 5, 1<<20, func() {
+					var fields []string
+					for i := range 40 {
+						fields = append(fields, fmt.Sprint("x-", i), strings.Repeat("€", 800))
+					}
+					r.hbuf.Reset()
+					for i := 0; i < len(rawRequest); i += 2 {
+						r.enc.WriteField(hpack.HeaderField{Name: rawRequest[i], Value: rawRequest[i+1]})
+					}
+					for i := 0; i < len(fields); i += 2 {
+						r.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+					}
+					r.enc.WriteField(hpack.HeaderField{Name: "x-last", Value: "in the table"})
+					if r.hbuf.Len() < 3*8<<10 {
+						t.Fatal(r.hbuf.Len(), "bytes are not long")
+					}
+					r.sendBlock(3, r.hbuf.Bytes(), size)
+					r.wantReset(3, EnhanceYourCalm)
+					// These refer to the table that the long block left.
+					r.headers(5, More, append(rawRequest[:len(rawRequest):len(rawRequest)], "x-last", "in the table")...)
+					r.fr.WriteData(5, true, []byte("x"))
+					r.wait("answer", func(s seen) bool { return s.id == 5 && s.end })
+					r.lives(7)
+				})
 			})
+		}
+		t.Run("without end", func(t onTransport) {
+			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 10000}}, nil)
+			bounded(t, s, 5, 1<<20, func() {
+				r.hbuf.Reset()
+				for range 1000 {
+					r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 800), Sensitive: true})
+				}
+				r.sendBlock(1, r.hbuf.Bytes(), 16384)
+			})
+			r.wantGoAway(EnhanceYourCalm)
 		})
-	}
-	t.Run("without end", func(t *testing.T) {
-		r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 10000}}, nil)
-		bounded(t, s, 5, 1<<20, func() {
+		t.Run("one field", func(t onTransport) {
+			r, _, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
 			r.hbuf.Reset()
-			for range 1000 {
-				r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 800), Sensitive: true})
-			}
+			r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 20_000)})
 			r.sendBlock(1, r.hbuf.Bytes(), 16384)
+			r.wantGoAway(EnhanceYourCalm)
 		})
-		r.wantGoAway(EnhanceYourCalm)
-	})
-	t.Run("one field", func(t *testing.T) {
-		r, _, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
-		r.hbuf.Reset()
-		r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 20_000)})
-		r.sendBlock(1, r.hbuf.Bytes(), 16384)
-		r.wantGoAway(EnhanceYourCalm)
 	})
 }
 
 func TestManyFields(t *testing.T) {
-	r, _, _ := rawServer(t, Config{Limits: Limits{Fields: 20}}, nil)
-	fields := rawRequest[:len(rawRequest):len(rawRequest)]
-	for range 19 {
-		fields = append(fields, "x", "y")
-	}
-	r.headers(1, End, fields...)
-	r.wait("answer", func(s seen) bool { return s.id == 1 && s.end })
-	r.headers(3, End, append(fields, "x", "y")...)
-	r.wantReset(3, EnhanceYourCalm)
-	r.lives(5)
+	eachTransport(t, func(t onTransport) {
+		r, _, _ := rawServer(t, Config{Limits: Limits{Fields: 20}}, nil)
+		fields := rawRequest[:len(rawRequest):len(rawRequest)]
+		for range 19 {
+			fields = append(fields, "x", "y")
+		}
+		r.headers(1, End, fields...)
+		r.wait("answer", func(s seen) bool { return s.id == 1 && s.end })
+		r.headers(3, End, append(fields, "x", "y")...)
+		r.wantReset(3, EnhanceYourCalm)
+		r.lives(5)
+	})
 }
 
 // TestHeaderMemory: the header lists of all streams together are bounded; the lists
 // of released streams are not counted.
 func TestHeaderMemory(t *testing.T) {
-	gate := make(chan struct{})
-	r, s, rec := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{HeaderMemory: 100_000}}, func(s *Stream, k *call) { <-gate })
-	request := append(rawRequest[:len(rawRequest):len(rawRequest)], "x", strings.Repeat("y", 10_000))
-	id := uint32(1)
-	for range 20 {
-		r.headers(id, End, request...)
-		id += 2
-	}
-	r.wantReset(id-2, RefusedStream)
-	if n := s.Streams(); n != 9 {
-		t.Errorf("%d streams with lists of 10 kB, 9 fit", n)
-	}
-	rec.mu.Lock()
-	rec.serve = echo(t, s.cfg.Pool)
-	rec.mu.Unlock()
-	close(gate)
-	for s.Streams() > 0 {
-		runtime.Gosched()
-	}
-	s.mu.Lock()
-	left := s.recv.headers
-	s.mu.Unlock()
-	if left != 0 {
-		t.Errorf("%d bytes are counted and no stream is left", left)
-	}
-	r.lives(id)
+	eachTransport(t, func(t onTransport) {
+		gate := make(chan struct{})
+		r, s, rec := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{HeaderMemory: 100_000}}, func(s *Stream, k *call) { <-gate })
+		request := append(rawRequest[:len(rawRequest):len(rawRequest)], "x", strings.Repeat("y", 10_000))
+		id := uint32(1)
+		for range 20 {
+			r.headers(id, End, request...)
+			id += 2
+		}
+		r.wantReset(id-2, RefusedStream)
+		if n := s.Streams(); n != 9 {
+			t.Errorf("%d streams with lists of 10 kB, 9 fit", n)
+		}
+		rec.mu.Lock()
+		rec.serve = echo(t, s.cfg.Pool)
+		rec.mu.Unlock()
+		close(gate)
+		for s.Streams() > 0 {
+			runtime.Gosched()
+		}
+		s.mu.Lock()
+		left := s.recv.headers
+		s.mu.Unlock()
+		if left != 0 {
+			t.Errorf("%d bytes are counted and no stream is left", left)
+		}
+		r.lives(id)
+	})
 }
 
 // TestTrickledHeaders: a header block that comes byte by byte does not take a buffer
@@ -209,37 +217,39 @@ func TestTrickledHeaders(t *testing.T) {
 // TestSettingsWalks: changes of the initial window cost by the streams that they
 // touch, and those in one frame count once.
 func TestSettingsWalks(t *testing.T) {
-	gate := make(chan struct{})
-	defer close(gate)
-	r, s, _ := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{Useless: 500}}, func(s *Stream, k *call) { <-gate })
-	for i := range 1000 {
-		r.request(uint32(2*i+1), End)
-	}
-	for s.Streams() < 1000 {
-		runtime.Gosched()
-	}
-	many := make([]http2.Setting, maxSettings)
-	for i := range many {
-		many[i] = http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i)}
-	}
-	r.fr.WriteSettings(many...)
-	r.fr.WritePing(false, [8]byte{1})
-	r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-	s.mu.Lock()
-	for _, st := range s.streams {
-		if st.out != maxSettings-1 {
-			t.Errorf("a window of %d", st.out)
-			break
+	eachTransport(t, func(t onTransport) {
+		gate := make(chan struct{})
+		defer close(gate)
+		r, s, _ := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{Useless: 500}}, func(s *Stream, k *call) { <-gate })
+		for i := range 1000 {
+			r.request(uint32(2*i+1), End)
 		}
-	}
-	s.mu.Unlock()
-	n := r.flood(1_000_000, func(i int) error {
-		return r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
+		for s.Streams() < 1000 {
+			runtime.Gosched()
+		}
+		many := make([]http2.Setting, maxSettings)
+		for i := range many {
+			many[i] = http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i)}
+		}
+		r.fr.WriteSettings(many...)
+		r.fr.WritePing(false, [8]byte{1})
+		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		s.mu.Lock()
+		for _, st := range s.streams {
+			if st.out != maxSettings-1 {
+				t.Errorf("a window of %d", st.out)
+				break
+			}
+		}
+		s.mu.Unlock()
+		n := r.flood(1_000_000, func(i int) error {
+			return r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
+		})
+		if n == 1_000_000 {
+			t.Error("the connection survived all of them")
+		}
+		r.wantGoAway(EnhanceYourCalm)
 	})
-	if n == 1_000_000 {
-		t.Error("the connection survived all of them")
-	}
-	r.wantGoAway(EnhanceYourCalm)
 }
 
 func gets(s tarn.Stats) (n uint64) {

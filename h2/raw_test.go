@@ -52,7 +52,7 @@ func newRaw(t testing.TB, nc net.Conn) *raw {
 // rawServer is this package's server with a raw client, after the exchange of SETTINGS.
 func rawServer(t testing.TB, cfg Config, serve func(*Stream, *call)) (*raw, *Conn, *recorder) {
 	t.Helper()
-	a, b := tcpWiring(t)
+	a, b := wireOver(t)
 	cfg.Pool = tarntest.NewPool(t)
 	rec := newRecorder(t)
 	rec.serve = serve
@@ -81,7 +81,7 @@ func rawServer(t testing.TB, cfg Config, serve func(*Stream, *call)) (*raw, *Con
 // rawClient is this package's client with a raw server, after the exchange of SETTINGS.
 func rawClient(t testing.TB, cfg Config, settings ...http2.Setting) (*raw, *Conn, *recorder) {
 	t.Helper()
-	a, b := tcpWiring(t)
+	a, b := wireOver(t)
 	cfg.Pool = tarntest.NewPool(t)
 	rec := newRecorder(t)
 	c, err := NewClient(a, rec, cfg)

@@ -35,93 +35,98 @@ func (l *logBuffer) String() string {
 // TestServerReports: a connection that is ended because of a limit leaves a line and
 // a counter.
 func TestServerReports(t *testing.T) {
-	log := new(logBuffer)
-	rec := newRecorder(t)
-	m, err := Servers(Config{Pool: tarntest.NewPool(t), MaxStreams: 1, Limits: Limits{Resets: 10}, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := tcpWiring(t)
-	s := m.Make(b, rec)
-	run := make(chan error)
-	go func() { run <- s.Run() }()
-	r := newRaw(t, a)
-	a.Write([]byte(Preface))
-	r.fr.WriteSettings()
-	go r.listen()
-	<-rec.gotSettings
-	if n := m.Stats().Conns; n != 1 {
-		t.Errorf("%d connections", n)
-	}
-	r.request(1, More)
-	r.flood(1_000_000, func(i int) error { return r.request(uint32(2*i+3), End) }) // 500 a second are not held against it
-	r.wantGoAway(EnhanceYourCalm)
-	err = <-run
-	var ce *ConnError
-	if !errors.As(err, &ce) || ce.Fault != Peer {
-		t.Fatal(err)
-	}
-	st := m.Stats()
-	if st.Conns != 0 || st.Refused < 10 || st.ResetsSent != st.Refused || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
-		t.Errorf("%+v", st)
-	}
-	if line := log.String(); !strings.Contains(line, ce.Reason) || !strings.Contains(line, "ENHANCE_YOUR_CALM") || !strings.Contains(line, "side=server") {
-		t.Errorf("logged: %q", line)
-	}
+	eachTransport(t, func(t onTransport) {
+		log := new(logBuffer)
+		rec := newRecorder(t)
+		m, err := Servers(Config{Pool: tarntest.NewPool(t), MaxStreams: 1, Limits: Limits{Resets: 10}, Log: slog.New(slog.NewTextHandler(log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := wireOver(t)
+		s := m.Make(b, rec)
+		run := make(chan error)
+		go func() { run <- s.Run() }()
+		r := newRaw(t, a)
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings()
+		go r.listen()
+		<-rec.gotSettings
+		r.fr.WriteSettingsAck() // or more streams than permitted would not be the client's fault
+		if n := m.Stats().Conns; n != 1 {
+			t.Errorf("%d connections", n)
+		}
+		r.request(1, More)
+		r.flood(1_000_000, func(i int) error { return r.request(uint32(2*i+3), End) }) // 500 a second are not held against it
+		r.wantGoAway(EnhanceYourCalm)
+		err = <-run
+		var ce *ConnError
+		if !errors.As(err, &ce) || ce.Fault != Peer {
+			t.Fatal(err)
+		}
+		st := m.Stats()
+		if st.Conns != 0 || st.Refused < 10 || st.ResetsSent != st.Refused || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
+			t.Errorf("%+v", st)
+		}
+		if line := log.String(); !strings.Contains(line, ce.Reason) || !strings.Contains(line, "ENHANCE_YOUR_CALM") || !strings.Contains(line, "side=server") {
+			t.Errorf("logged: %q", line)
+		}
+	})
 }
 
 // TestClientReports: what the peer's GOAWAY said is the error of the streams that it
 // may have processed, is logged and counted.
 func TestClientReports(t *testing.T) {
-	for _, streams := range []int{0, 1} {
-		log := new(logBuffer)
-		rec := newRecorder(t)
-		m, err := Clients(Config{Pool: tarntest.NewPool(t), Log: slog.New(slog.NewTextHandler(log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := tcpWiring(t)
-		c := m.Make(a, rec)
-		run := make(chan error)
-		go func() { run <- c.Run() }()
-		r := newRaw(t, b)
-		readPreface(t, b)
-		r.fr.WriteSettings()
-		go r.listen()
-		<-rec.gotSettings
-		k := newCall()
-		var s *Stream
-		if streams > 0 {
-			if s, err = c.Open(context.Background(), k, &Out{Block: testRequest}); err != nil {
+	eachTransport(t, func(t onTransport) {
+		for _, streams := range []int{0, 1} {
+			log := new(logBuffer)
+			rec := newRecorder(t)
+			m, err := Clients(Config{Pool: tarntest.NewPool(t), Log: slog.New(slog.NewTextHandler(log, nil))})
+			if err != nil {
 				t.Fatal(err)
 			}
-			r.wait("the request", func(s seen) bool { return s.typ == http2.FrameHeaders })
-		}
-		r.fr.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings"))
-		if streams > 0 {
-			<-rec.goAway
-		}
-		b.Close()
-		errs := []error{<-run}
-		if s != nil {
-			<-k.done
-			errs = append(errs, k.err)
-			s.Release()
-		}
-		for _, err := range errs {
-			var ce *ConnError
-			if streams == 0 && err == nil {
-				continue // the client may have closed first
+			a, b := wireOver(t)
+			c := m.Make(a, rec)
+			run := make(chan error)
+			go func() { run <- c.Run() }()
+			r := newRaw(t, b)
+			readPreface(t, b)
+			r.fr.WriteSettings()
+			go r.listen()
+			<-rec.gotSettings
+			k := newCall()
+			var s *Stream
+			if streams > 0 {
+				if s, err = c.Open(context.Background(), k, &Out{Block: testRequest}); err != nil {
+					t.Fatal(err)
+				}
+				r.wait("the request", func(s seen) bool { return s.typ == http2.FrameHeaders })
 			}
-			if !errors.As(err, &ce) || ce.Code != EnhanceYourCalm || ce.Reason != "too_many_pings" || ce.Fault != Told {
-				t.Errorf("%d streams: %v", streams, err)
+			r.fr.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, []byte("too_many_pings"))
+			if streams > 0 {
+				<-rec.goAway
+			}
+			b.Close()
+			errs := []error{<-run}
+			if s != nil {
+				<-k.done
+				errs = append(errs, k.err)
+				s.Release()
+			}
+			for _, err := range errs {
+				var ce *ConnError
+				if streams == 0 && err == nil {
+					continue // the client may have closed first
+				}
+				if !errors.As(err, &ce) || ce.Code != EnhanceYourCalm || ce.Reason != "too_many_pings" || ce.Fault != Told {
+					t.Errorf("%d streams: %v", streams, err)
+				}
+			}
+			if st := m.Stats(); st.GoAwaysReceived[EnhanceYourCalm] != 1 || st.Conns != 0 {
+				t.Errorf("%+v", st)
+			}
+			if !strings.Contains(log.String(), "too_many_pings") {
+				t.Errorf("logged: %q", log)
 			}
 		}
-		if st := m.Stats(); st.GoAwaysReceived[EnhanceYourCalm] != 1 || st.Conns != 0 {
-			t.Errorf("%+v", st)
-		}
-		if !strings.Contains(log.String(), "too_many_pings") {
-			t.Errorf("logged: %q", log)
-		}
-	}
+	})
 }

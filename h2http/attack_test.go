@@ -85,7 +85,7 @@ func (p *peer) wantGoAway(code http2.ErrCode) {
 func TestAttackRapidReset(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		h := &blocked{release: make(chan struct{})}
-		r := s.startLimited(t, h, h2.Limits{Resets: 10}, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
+		r := s.startLimited(t, h, h2.Limits{Resets: 10, Useless: 1000}, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
 		defer close(h.release)
 		p := r.dialPeer(t)
 		for i := range 5000 {
