@@ -28,6 +28,7 @@ type stalledCalls struct {
 	clients sync.WaitGroup
 	begun   sync.WaitGroup // handlers
 	servers sync.WaitGroup
+	size    int // of the messages
 }
 
 // callEnd is how a call ended and how long after the fault.
@@ -36,8 +37,12 @@ type callEnd struct {
 	after time.Duration
 }
 
-func newStalledCalls() *stalledCalls {
-	return &stalledCalls{calls: map[string]callEnd{}, handled: map[string]callEnd{}}
+func newStalledCalls(kind faultnet.Kind) *stalledCalls {
+	s := &stalledCalls{calls: map[string]callEnd{}, handled: map[string]callEnd{}, size: 100_000}
+	if kind == faultnet.Memory || kind == faultnet.MemoryTLS {
+		s.size = 20_000 // more than the buffers of such a connection hold
+	}
+	return s
 }
 
 func (s *stalledCalls) note(m map[string]callEnd, name string, code codes.Code) {
@@ -77,7 +82,7 @@ func (s *stalledCalls) service() *testService {
 				return st.Context().Err()
 			}
 			for err == nil {
-				err = st.Send(&pb.StreamingOutputCallResponse{Payload: payload(100_000)})
+				err = st.Send(&pb.StreamingOutputCallResponse{Payload: payload(s.size)})
 			}
 			handled(st.Context(), "server sends")
 			return err
@@ -107,7 +112,7 @@ func (s *stalledCalls) start(t *testing.T, c pb.TestServiceClient) {
 		defer s.clients.Done()
 		var err error
 		for err == nil {
-			err = sends.Send(&pb.StreamingOutputCallRequest{Payload: payload(100_000)})
+			err = sends.Send(&pb.StreamingOutputCallRequest{Payload: payload(s.size)})
 		}
 		if err == io.EOF {
 			_, err = sends.Recv()
@@ -219,7 +224,7 @@ func TestKeepaliveUnderAFullSocketForReal(t *testing.T) {
 
 // run makes calls, has f happen, and checks how they end. After patience what has not ended is cut.
 func (k *keeping) run(t *testing.T, kind faultnet.Kind, f fault, m makers, patience time.Duration) {
-	s := newStalledCalls()
+	s := newStalledCalls(kind)
 	c := newCouple(t, kind, m, s.service(), k.s)
 	s.faulted() // a call that an early end of the connection takes has a time, too
 	s.start(t, c.calls)

@@ -32,7 +32,7 @@ func TestStopWithCalls(t *testing.T) {
 				for _, m := range allMakers {
 					t.Run(fmt.Sprint(kind, "/", f.name, "/", gracefully, "/", m), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							s := newStalledCalls()
+							s := newStalledCalls(kind)
 							c := newCouple(t, kind, m, s.service(), settings{})
 							s.faulted()
 							s.start(t, c.calls)
