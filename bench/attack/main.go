@@ -6,6 +6,7 @@
 //	go run ./attack -turns 3          the median of three turns
 //	go run ./attack -over tls         over TLS; wrapped: over connections whose type no server recognises
 //	go run ./attack -http             on h2http's server and on net/http's
+//	go run ./attack -table            the table of docs/h2.md: all of these, a turn each
 //
 // Each server runs in a separate process with its default options. Its memory is the peak of its resident set
 // (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
@@ -40,7 +41,18 @@ func main() {
 	turns := flag.Int("turns", 1, "turns over both servers; medians are printed")
 	over := flag.String("over", string(plain), "the kind of connections: plain, tls or wrapped")
 	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
+	table := flag.Bool("table", false, "the table of docs/h2.md, in Markdown")
 	flag.Parse()
+	if *table {
+		ok, err := printTable(os.Stdout, *run)
+		if err != nil {
+			fail(err)
+		}
+		if !ok {
+			os.Exit(1)
+		}
+		return
+	}
 	pair := rpcServers
 	if *onHTTP {
 		pair = httpServers
