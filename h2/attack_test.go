@@ -92,24 +92,22 @@ func TestHandlersBounded(t *testing.T) {
 
 // TestMadeYouReset is CVE-2025-8671: the peer makes the server reset its streams.
 func TestMadeYouReset(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
-		gate := make(chan struct{})
-		r, s, _ := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
-		defer close(gate)
-		bounded(t, s, 60, 1<<20, func() {
-			sent := r.flood(1_000_000, func(i int) error {
-				id := uint32(2*i + 1)
-				if err := r.request(id, End); err != nil {
-					return err
-				}
-				return r.fr.WriteWindowUpdate(id, 0)
-			})
-			if sent == 1_000_000 {
-				t.Error("the connection survived all broken streams")
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
+	defer close(gate)
+	bounded(t, s, 60, 1<<20, func() {
+		sent := r.flood(1_000_000, func(i int) error {
+			id := uint32(2*i + 1)
+			if err := r.request(id, End); err != nil {
+				return err
 			}
+			return r.fr.WriteWindowUpdate(id, 0)
 		})
-		r.wantGoAway(EnhanceYourCalm)
+		if sent == 1_000_000 {
+			t.Error("the connection survived all broken streams")
+		}
 	})
+	r.wantGoAway(EnhanceYourCalm)
 }
 
 // TestRefusedReset is the rapid reset of streams that are refused, since handlers of
@@ -253,18 +251,16 @@ func (h *deadlineHandler) OnReset(s *Stream, _ error)                { s.Release
 
 // TestContinuationFlood is CVE-2023-45288.
 func TestContinuationFlood(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
-		for name, n := range map[string]int{"long": 8000, "empty": 0} {
-			t.Run(name, func(t onTransport) {
-				r, s, _ := rawServer(t, Config{}, nil)
-				bounded(t, s, 5, 1<<20, func() {
-					r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
-					r.flood(100_000, func(int) error { return r.fr.WriteContinuation(1, false, make([]byte, n)) })
-				})
-				r.wantGoAway(EnhanceYourCalm)
+	for name, n := range map[string]int{"long": 8000, "empty": 0} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := rawServer(t, Config{}, nil)
+			bounded(t, s, 5, 1<<20, func() {
+				r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
+				r.flood(100_000, func(int) error { return r.fr.WriteContinuation(1, false, make([]byte, n)) })
 			})
-		}
-	})
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	}
 }
 
 // TestHeaderList: a list beyond the limit costs the stream, not the connection,
@@ -336,32 +332,30 @@ func TestTooManyPings(t *testing.T) {
 
 // TestUselessFrames: frames that carry nothing, with nothing useful between.
 func TestUselessFrames(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
-		for name, send := range map[string]func(r *raw, i int) error{
-			"empty DATA": func(r *raw, i int) error { return r.fr.WriteData(1, false, nil) },
-			"padding":    func(r *raw, i int) error { return r.fr.WriteDataPadded(1, false, nil, make([]byte, 200)) },
-			"PRIORITY": func(r *raw, i int) error {
-				return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
-			},
-			"PRIORITY_UPDATE": func(r *raw, i int) error {
-				return r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(i >> 8), byte(i) | 1, 'i'})
-			},
-			"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
-			"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
-			"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
-		} {
-			t.Run(name, func(t onTransport) {
-				r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
-				r.request(1, More)
-				bounded(t, s, 5, 1<<20, func() {
-					if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
-						t.Error("the connection survived all of them")
-					}
-				})
-				r.wantGoAway(EnhanceYourCalm)
+	for name, send := range map[string]func(r *raw, i int) error{
+		"empty DATA": func(r *raw, i int) error { return r.fr.WriteData(1, false, nil) },
+		"padding":    func(r *raw, i int) error { return r.fr.WriteDataPadded(1, false, nil, make([]byte, 200)) },
+		"PRIORITY": func(r *raw, i int) error {
+			return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
+		},
+		"PRIORITY_UPDATE": func(r *raw, i int) error {
+			return r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(i >> 8), byte(i) | 1, 'i'})
+		},
+		"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
+		"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
+		"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
+			r.request(1, More)
+			bounded(t, s, 5, 1<<20, func() {
+				if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
+					t.Error("the connection survived all of them")
+				}
 			})
-		}
-	})
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	}
 }
 
 // TestWindowOverflow: windows beyond 2^31-1.
