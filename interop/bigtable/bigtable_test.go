@@ -180,7 +180,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each. The emulator is in
+// BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each and over a transport that does the
+// least (package floor). The emulator is in
 // a separate process; allocations and cpu-us/op, processor time, are the client's.
 func BenchmarkReadRows(b *testing.B) {
 	bench(b, func(ctx context.Context, tbl *bigtable.Table) error {
@@ -205,7 +206,7 @@ func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
 	for _, c := range []struct {
 		name string
 		dial func(testing.TB, string) *grpc.ClientConn
-	}{{"grpc-go", stock}, {"tarn", shared}} {
+	}{{"grpc-go", stock}, {"tarn", shared}, {"floor", least}} {
 		tbl := table(b, c.dial(b, elsewhere(b)))
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

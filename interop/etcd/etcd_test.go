@@ -283,7 +283,8 @@ func TestResolver(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkPutGet is a put and a get of 100 bytes, by etcd's client as it is and over a Tarn client.
+// BenchmarkPutGet is a put and a get of 100 bytes, by etcd's client as it is, over a Tarn client, and over a
+// transport that does the least (package floor).
 // Allocations and cpu-us/op, processor time, are the client's: etcd runs in separate processes.
 func BenchmarkPutGet(b *testing.B) {
 	c := start(b)
@@ -314,6 +315,7 @@ func BenchmarkPutGet(b *testing.B) {
 	run("grpc-go", c.client(b))
 	over, _ := c.over(b, tarn.Shared())
 	run("tarn", over)
+	run("floor", c.least(b))
 }
 
 // processorTime is the processor time that this process has used.
