@@ -1,4 +1,4 @@
-package tarn_test
+package house_test
 
 import (
 	"os"
