@@ -35,8 +35,8 @@ $(CHECKS:%=check-%): check-%:
 	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /"; status=$$?; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
-test-all: ## the same with the long forms of soaks and other people's suites, a minute of each fuzz target, and an hour of whole conversations
-	@TARN_LONG=1 $(MAKE) --no-print-directory test fuzz conversations TIMEOUT=2h FUZZTIME=1m
+test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, a minute of each fuzz target, and an hour of whole conversations
+	@TARN_LONG=1 $(MAKE) --no-print-directory test cross fuzz conversations TIMEOUT=2h FUZZTIME=1m
 
 .PHONY: deps
 deps: ## install the peers that tests talk to, where that is possible
@@ -68,10 +68,18 @@ lint: ## staticcheck, every module, at the version that ci/tools names
 	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/bin/staticcheck ./...) || exit 1; done
 
-# In the workspace, where what several modules require is compiled once, and without optimisation: nothing is run.
+# In the workspace, from source, and without compiling what they import; the target cross compiles everything.
+comma := ,
+space := $() $()
 .PHONY: ports
 ports: ## vet for the other platforms
-	@for p in $(PORTS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -gcflags='all=-N -l' $(PUBLISHED:%=./%/...) || exit 1; done
+	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test ./ports && GOWORK=off $(GO) build -o $(abspath $(BIN))/ports ./ports
+	@$(abspath $(BIN))/ports $(subst $(space),$(comma),$(PORTS)) $(PUBLISHED:%=./%/...)
+
+.PHONY: cross
+cross: ## compile every published package for the other platforms; a part of test-all
+	@for p in $(PORTS); do echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -gcflags='all=-N -l' $(PUBLISHED:%=./%/...) || exit 1; \
+	GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' $(PUBLISHED:%=./%/...) || exit 1; done
 
 # The tests below are run with -vet=off, because the targets vet and ports cover every module; but for the files that only
 # tarn_safe builds.

@@ -4,7 +4,7 @@
 #   modules.sh            all of them
 #   modules.sh published  those that users may require: they share a version and go.work
 #   modules.sh private    those with a go.work of their own: peers, suites, benchmarks
-#   modules.sh tools      the versions of tools; it has no packages
+#   modules.sh tools      the versions of tools, and tools of our own
 set -eu
 cd "$(dirname "$0")/.."
 for mod in $(git ls-files 'go.mod' '*/go.mod'); do
