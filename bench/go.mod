@@ -12,7 +12,7 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0
 	golang.org/x/net v0.57.0
 	google.golang.org/grpc v1.84.0
-	google.golang.org/protobuf v1.36.12
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
