@@ -58,7 +58,7 @@ func TestClientIdleTimeout(t *testing.T) {
 		}
 		after := func(d time.Duration, want connectivity.State) {
 			t.Helper()
-			time.Sleep(d)
+			<-time.After(d)
 			synctest.Wait()
 			if got := cc.GetState(); got != want {
 				t.Fatalf("the client is %v, not %v", got, want)

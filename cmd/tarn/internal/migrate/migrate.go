@@ -51,8 +51,9 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 					return err
 				}
 			}
+			p.written = true
 		}
-		return p.report(ctx, std.Out, write)
+		return p.report(ctx, std.Out)
 	})
 }
 
@@ -65,6 +66,7 @@ type program struct {
 	pairs    []*pair
 	own      map[string]bool  // import paths of pkgs
 	changed  map[string]*file // by name
+	written  bool             // changed has been written
 	left     []place
 }
 
@@ -94,7 +96,7 @@ func load(ctx context.Context, dir string, patterns []string, way direction) (*p
 
 // report prints what has changed, what could not be changed, and what no longer compiles. Lines are those of
 // the new files if they have been written, otherwise those of the old ones.
-func (p *program) report(ctx context.Context, out io.Writer, written bool) error {
+func (p *program) report(ctx context.Context, out io.Writer) error {
 	overlay := map[string][]byte{}
 	var names []string
 	for name, f := range p.changed {
@@ -114,7 +116,7 @@ func (p *program) report(ctx context.Context, out io.Writer, written bool) error
 			return err
 		}
 	}
-	left := p.places(pkgs, written)
+	left := p.places(pkgs)
 	if len(left) == 0 {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (p place) String() string {
 
 // places returns what is left, each place once: what could not be changed, and errors of the changed packages
 // in other lines.
-func (p *program) places(pkgs []*packages.Package, written bool) []string {
+func (p *program) places(pkgs []*packages.Package) []string {
 	at := func(q place) string { return fmt.Sprintf("%s:%d", q.file, q.line) }
 	all := slices.Clone(p.left)
 	known := map[string]bool{}
@@ -53,7 +53,7 @@ func (p *program) places(pkgs []*packages.Package, written bool) []string {
 		return a.line - b.line
 	})
 	for _, q := range all {
-		if f := p.changed[q.file]; f != nil && written {
+		if f := p.changed[q.file]; f != nil && p.written {
 			q.line = f.newLine(q.line)
 		}
 		if text := q.String(); !slices.Contains(out, text) {
