@@ -2,6 +2,7 @@ package debug
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/plot"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -110,6 +112,44 @@ func TestHandlerFormats(t *testing.T) {
 	}
 	if text := body(t, get(t, h, "/?format=live")); strings.Contains(text, "histogram") {
 		t.Error("the live form carries the histogram")
+	}
+}
+
+// Where checks are sampled, what a place holds is marked as an estimate, its bytes as well as its count.
+func TestSampledHoldersAreMarked(t *testing.T) {
+	for _, level := range []tarn.CheckLevel{tarn.CheckAll, tarn.CheckSampled} {
+		pool, err := tarn.NewPool(tarn.PoolConfig{Name: "held", Check: level, CheckEvery: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := pool.Get(1000)
+		text := body(t, get(t, Handler(pool), "/?pool=held"))
+		if marked := strings.Contains(text, `<span class="q">≈ 1000 B <em>holding ≈ 1 KiB</em></span>`); marked != (level == tarn.CheckSampled) {
+			t.Errorf("%v: marked %v", level, marked)
+		}
+		b.Free()
+	}
+}
+
+// The share of hits since the start is said with the total that it is of, and the present one apart from both.
+func TestHitRateSaysOfWhat(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "hits"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := body(t, get(t, Handler(pool), "/?pool=hits")); !strings.Contains(text, "no gets yet") {
+		t.Error("before the first get the page does not say so")
+	}
+	first, second := pool.Get(1000), pool.Get(1000)
+	first.Free()
+	second.Free()
+	for range 998 {
+		pool.Get(1000).Free()
+	}
+	hits, misses := pool.Stats().Hits, pool.Stats().Misses
+	want := fmt.Sprintf(`<b id="hit">–</b> <span id="hit-sub" data-live>now; %s of 1k gets so far, %d allocated</span>`, plot.Percent(float64(hits)/1000), misses)
+	if text := body(t, get(t, Handler(pool), "/?pool=hits")); !strings.Contains(text, want) {
+		t.Errorf("lacks %s", want)
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 )
 
 // Collector is a prometheus.Collector of some pools. It is safe for concurrent use. Several Collectors
-// may be in one registry as long as their pools have different names. A registry cannot unregister a
-// Collector: a pool that is to go is removed from the Collector's [debug.Registry].
+// may be in one registry as long as their pools have different names: a scrape of two pools of one name
+// fails. Pools of other Collectors whose names are not known, or that have none, are kept apart by a label of
+// their own ([prometheus.WrapRegistererWith]). A registry cannot unregister a Collector: a pool that is to
+// go is removed from the Collector's [debug.Registry].
 type Collector struct {
 	watcher *debug.Watcher
 	pool    []described[metrics.Metric]

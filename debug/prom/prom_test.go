@@ -101,3 +101,23 @@ func newPool(t *testing.T, name string) *tarn.Pool {
 	p.Get(1000).Free()
 	return p
 }
+
+// Pools of one name in two collectors are kept apart by a label of the registerer.
+func TestCollectorsOfEqualNames(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	for _, part := range []string{"client", "server"} {
+		if err := prometheus.WrapRegistererWith(prometheus.Labels{"part": part}, registry).Register(New(newPool(t, "same"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "tarn_pool_in_use_bytes" && len(f.GetMetric()) == 2 {
+			return
+		}
+	}
+	t.Error("tarn_pool_in_use_bytes is not published for both pools")
+}

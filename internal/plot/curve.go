@@ -2,6 +2,7 @@ package plot
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tarn-go/tarn/sizing"
 )
@@ -31,8 +32,9 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 
 	var s svg
 	s.addf(`<svg class="curve" viewBox="0 0 %.0f %.0f" role="img" aria-label="Waste against the number of classes">`, f.Width, f.Height)
-	for i := range 4 {
-		v := share * float64(i) / 4
+	step := shareStep(share)
+	for i := 0; float64(i)*step <= share; i++ {
+		v := float64(i) * step
 		s.line("grid", padLeft, y(v), f.Width-right, y(v))
 		s.text("label", "end", padLeft-6, y(v)+4, Percent(v))
 	}
@@ -52,15 +54,15 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	for _, p := range curve {
 		if p.Classes == knee {
 			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
-			s.addf(`<g class="knee"><title>beyond %d classes, %s, another saves little</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
-				p.Classes, Percent(p.Share), x(float64(p.Classes)), y(p.Share))
-			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("%d classes, %s: more save little", p.Classes, Percent(p.Share)))
+			s.addf(`<g class="knee"><title>beyond %s, %s, another saves little</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+				classes(p.Classes), Percent(p.Share), x(float64(p.Classes)), y(p.Share))
+			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("%s, %s: more save little", classes(p.Classes), Percent(p.Share)))
 		}
 	}
 	if now.Classes > 0 {
 		at, height := x(float64(now.Classes)), y(now.Share)
-		s.addf(`<g class="present"><title>now: %d classes, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
-			now.Classes, Percent(now.Share), at, height)
+		s.addf(`<g class="present"><title>now: %s, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+			classes(now.Classes), Percent(now.Share), at, height)
 		anchor, aside := "end", at-9
 		if at < f.Width/2 {
 			anchor, aside = "start", at+9
@@ -69,10 +71,24 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 		if at-kneeAt < 150 && note > kneeHeight-22 && note < kneeHeight+8 {
 			note = kneeHeight + 9 // out of the way of the knee's own note
 		}
-		s.text("note", anchor, aside, note, fmt.Sprintf("now: %d classes, %s", now.Classes, Percent(now.Share)))
+		s.text("note", anchor, aside, note, fmt.Sprintf("now: %s, %s", classes(now.Classes), Percent(now.Share)))
 	}
 	s.addf(`</svg>`)
 	return s.b.String()
+}
+
+// shareStep is the distance of the ticks on an axis from 0 to a share: 1, 2 or 5 times a power of ten, as much as makes
+// two to four ticks above 0.
+func shareStep(share float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(share)))
+	switch n := share / unit; {
+	case n < 2:
+		return unit / 2
+	case n < 5:
+		return unit
+	default:
+		return 2 * unit
+	}
 }
 
 // nextTick steps along the axis: 1, then round numbers, about eight of them.
@@ -85,4 +101,11 @@ func nextTick(k, most int) int {
 		return step
 	}
 	return k + step
+}
+
+func classes(n int) string {
+	if n == 1 {
+		return "1 class"
+	}
+	return fmt.Sprintf("%d classes", n)
 }

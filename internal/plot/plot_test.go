@@ -4,6 +4,9 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,5 +106,27 @@ func TestCurve(t *testing.T) {
 	}
 	if got := Curve(nil, 0, Mark{}, Wide()); got != "" {
 		t.Errorf("a figure of nothing: %s", got)
+	}
+}
+
+// The axis of waste is labelled with round percentages whose texts are exact.
+func TestCurveTicksAreRound(t *testing.T) {
+	label := regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)%</text>`)
+	for _, share := range []float64{0, 0.004, 0.013, 0.031, 0.09, 0.22, 0.38, 0.56, 1} {
+		curve := []sizing.Point{{Classes: 1, Share: share}, {Classes: 2, Share: share}, {Classes: 3, Share: share}}
+		ticks := label.FindAllStringSubmatch(Curve(curve, 0, Mark{}, Frame{480, 210}), -1)
+		if len(ticks) < 3 || len(ticks) > 7 {
+			t.Errorf("share %v: %d ticks: %v", share, len(ticks), ticks)
+			continue
+		}
+		step, err := strconv.ParseFloat(ticks[1][1], 64)
+		if digits := strings.Trim(strings.ReplaceAll(ticks[1][1], ".", ""), "0"); err != nil || digits != "1" && digits != "2" && digits != "5" {
+			t.Errorf("share %v: a step of %s%%", share, ticks[1][1])
+		}
+		for i, tick := range ticks {
+			if v, err := strconv.ParseFloat(tick[1], 64); err != nil || math.Abs(v-float64(i)*step) > 1e-9 {
+				t.Errorf("share %v: tick %d is %s%%, the step %v%%", share, i, tick[1], step)
+			}
+		}
 	}
 }

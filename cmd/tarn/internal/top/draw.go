@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
 	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/internal/plot"
@@ -79,14 +80,21 @@ func draw(v view) string {
 	return b.String()
 }
 
+// about marks a figure that is estimated from samples.
+const about = "≈ "
+
 // pool draws one pool.
 func (v *view) pool(b *strings.Builder, p debug.Pool) {
+	unseen := size1(p.Pinned)
+	if p.Estimated {
+		unseen = about + unseen
+	}
 	v.wrap(b, v.bold(fetch.Clean(p.Name)), utf8.RuneCountInString(fetch.Clean(p.Name)), "in use "+size1(p.InUse), "in "+plot.Count(float64(p.Buffers))+" buffers,",
-		size1(p.Pinned)+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
+		unseen+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
 	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
 	if s := p.Sizing; s != nil && s.NotRecorded == "" {
-		text := fmt.Sprintf("  waste %s with %d classes", plot.Percent(s.Waste), max(len(p.Classes)-1, 0))
+		text := fmt.Sprintf("  waste %s%s with %d classes", about, plot.Percent(s.Waste), max(len(p.Classes)-1, 0))
 		if !s.Keep {
 			text += fmt.Sprintf("; %s with the best %d", plot.Percent(s.BestWaste), len(s.Ladder))
 		}
@@ -224,8 +232,12 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 		return
 	}
 	b.WriteString(v.dim("  held by") + "\n")
+	sampled := ""
+	if p.Check == tarn.CheckSampled.String() {
+		sampled = about
+	}
 	for _, g := range p.Outstanding.Groups[:min(len(p.Outstanding.Groups), 3)] {
-		line := fmt.Sprintf("%10s %6s  %s, oldest %s", size1(g.Pinned), plot.Count(float64(g.Count)), fetch.Clean(g.Title()), g.OldestText())
+		line := fmt.Sprintf("%10s %6s  %s, oldest %s", sampled+size1(g.Pinned), sampled+plot.Count(float64(g.Count)), fetch.Clean(g.Title()), g.OldestText())
 		b.WriteString(cut(line, v.width) + "\n")
 	}
 }

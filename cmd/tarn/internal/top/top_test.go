@@ -135,6 +135,22 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// Figures that are estimated from samples have a mark, exact ones none.
+func TestSampledFiguresAreMarked(t *testing.T) {
+	pool := debug.Pool{Name: "p", Gets: 10, InUse: 6 << 20, Pinned: 1 << 20, Check: "sampled", Estimated: true, Sizing: &debug.Sizing{Waste: 0.25, Keep: true},
+		Outstanding: &debug.Outstanding{Groups: []debug.Group{{Count: 2048, Pinned: 5 << 20, Place: "main.f"}}}}
+	sampled := draw(view{now: &debug.Snapshot{Pools: []debug.Pool{pool}}})
+	for _, want := range []string{"in use 6 MiB", "≈ 1 MiB of it unseen", "waste ≈ 25%", "≈ 5 MiB", "≈ 2.0k"} {
+		if !strings.Contains(sampled, want) {
+			t.Errorf("no %q in\n%s", want, sampled)
+		}
+	}
+	pool.Check, pool.Estimated, pool.Sizing = "all", false, nil
+	if exact := draw(view{now: &debug.Snapshot{Pools: []debug.Pool{pool}}}); strings.Contains(exact, "≈") {
+		t.Errorf("a mark in\n%s", exact)
+	}
+}
+
 func TestSpark(t *testing.T) {
 	if got := spark([]float64{0, 1, 2, 4, 8}); got != "▁▂▃▅█" {
 		t.Errorf("got %s", got)
