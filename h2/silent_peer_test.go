@@ -1,0 +1,138 @@
+package h2
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// answering is a server's handler that answers each request at once, with n bytes.
+type answering struct {
+	pool *tarn.Pool
+	n    int
+}
+
+func (h answering) OnHeaders(s *Stream, _ *Header, _ Ending) {
+	s.Post(&Out{Block: testResponse, Data: h.pool.Copy(make([]byte, h.n)), TrailerBlock: testTrailer})
+	s.Release()
+}
+func (answering) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (answering) OnReset(*Stream, error)                    {}
+
+// toServer has f be a client, which does not answer by itself, of a server with handler h, in fake time.
+func toServer(t *testing.T, a, b net.Conn, h Handler, cfg Config, f func(t *testing.T, m *Maker, s *Conn, r *raw)) {
+	m, err := Servers(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Make(b, h)
+	run := make(chan struct{})
+	go func() { defer close(run); s.Run() }()
+	r := newRaw(t, a)
+	defer func() { a.Close(); <-run }()
+	f(t, m, s, r)
+}
+
+// TestKeepaliveReported: a connection whose peer does not answer keepalive ends after its times, with a line and
+// a counter.
+func TestKeepaliveReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, pool := new(logBuffer), tarntest.NewPool(t)
+		a, b := bufferedPipe()
+		cfg := Config{Pool: pool, Log: slog.New(slog.NewTextHandler(log, nil)),
+			Keepalive: Keepalive{Time: 10 * time.Second, Timeout: 5 * time.Second, WithoutCall: Permit}}
+		toServer(t, a, b, new(neverStarted), cfg, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings()
+			go r.listen()
+			time.Sleep(14 * time.Second)
+			synctest.Wait()
+			if n := m.Stats().KeepaliveTimeouts; n != 0 || s.Err() != nil || log.String() != "" {
+				t.Fatalf("after 14 s %d timeouts, %v, %q", n, s.Err(), log)
+			}
+			time.Sleep(2 * time.Second)
+			<-s.Done()
+			if n := m.Stats().KeepaliveTimeouts; n != 1 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "level=WARN") {
+				t.Errorf("%d timeouts, logged: %q", n, log)
+			}
+		})
+	})
+}
+
+// TestShutdownWithoutAnswer: a server whose client does not answer the PING of its first GOAWAY sends the second
+// five seconds later, and closes the connection five seconds after that if the client does not.
+func TestShutdownWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		toServer(t, a, b, new(neverStarted), Config{Pool: tarntest.NewPool(t)}, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings()
+			go r.listen()
+			synctest.Wait()
+			s.Shutdown()
+			for _, x := range []struct {
+				wait    time.Duration
+				goAways int
+			}{{4900 * time.Millisecond, 1}, {200 * time.Millisecond, 2}} {
+				time.Sleep(x.wait)
+				synctest.Wait()
+				if n := r.count(func(s seen) bool { return s.typ == http2.FrameGoAway }); n != x.goAways {
+					t.Errorf("%d GOAWAYs, not %d", n, x.goAways)
+				}
+			}
+			begun := time.Now()
+			<-s.Done()
+			if d := time.Since(begun); d > closeTimeout {
+				t.Errorf("the connection ended %v after the second GOAWAY", d)
+			}
+		})
+	})
+}
+
+// TestAnswersNotRead: while 1 MiB of answers waits for a peer that does not read, its requests are refused; when
+// it reads, they are served again.
+func TestAnswersNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, requests = 10 << 10, 400
+		pool := tarntest.NewPool(t)
+		a, b := net.Pipe()
+		toServer(t, a, b, answering{pool, size}, Config{Pool: pool}, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+			r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+			for i := range requests {
+				if err := r.request(uint32(2*i+1), End); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			refused := m.Stats().Refused
+			// As much may be under way as waits.
+			if served := requests - int(refused); served*size < refuseAbove || served*size > 2*refuseAbove+minFill {
+				t.Errorf("%d requests of %d were served", served, requests)
+			}
+			if held := pool.Stats().InUse; held > 4*refuseAbove {
+				t.Errorf("%d bytes are in use", held)
+			}
+			go r.listen()
+			synctest.Wait()
+			if n := r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && Code(s.code) == RefusedStream }); n != int(refused) {
+				t.Errorf("%d of %d refusals arrived", n, refused)
+			}
+			id := uint32(2*requests + 1)
+			if err := r.request(id, End); err != nil {
+				t.Fatal(err)
+			}
+			r.wait("answer", func(s seen) bool { return s.id == id && s.end })
+		})
+	})
+}
