@@ -346,6 +346,15 @@ func TestBinaryLogOfHandlers(t *testing.T) {
 	if got := types(client); got != "CLIENT_HEADER CLIENT_MESSAGE SERVER_HEADER SERVER_MESSAGE SERVER_TRAILER" {
 		t.Errorf("a hedged call: %s", got)
 	}
+	types(server)
+	bad := tarn.Shared().Copy([]byte{0xff}) // a request that cannot be decoded does not reach the log
+	wantCode(t, cc.Invoke(ctxFor(t), "/grpc.testing.TestService/UnaryCall", &bad, &pb.SimpleResponse{}), codes.Internal)
+	if got := types(server); got != "" {
+		t.Errorf("a malformed request: %s", got)
+	}
+	if got := types(client); got != "CLIENT_HEADER CLIENT_MESSAGE SERVER_TRAILER" {
+		t.Errorf("a malformed request, the client: %s", got)
+	}
 	s, err := cc.NewStream(ctxFor(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/grpc.testing.TestService/FullDuplexCall")
 	if err != nil {
 		t.Fatal(err)

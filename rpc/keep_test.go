@@ -46,3 +46,57 @@ func TestLargeMessagesStay(t *testing.T) {
 		}
 	})
 }
+
+// A program may change a message as soon as SendMsg has returned, on both sides.
+func TestSentMessagesMayBeChanged(t *testing.T) {
+	const size, messages = 150 << 10, 3
+	fill := func(b []byte, i int) {
+		for j := range b {
+			b[j] = byte(i)
+		}
+	}
+	check := func(t *testing.T, i int, b []byte) {
+		if !bytes.Equal(b, bytes.Repeat([]byte{byte(i)}, size)) {
+			t.Errorf("message %d has changed", i)
+		}
+	}
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		for i := range messages {
+			in, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			check(t, i, in.Payload.Body)
+		}
+		out := &pb.StreamingOutputCallResponse{Payload: payload(size)}
+		for i := range messages {
+			fill(out.Payload.Body, i)
+			if err := s.Send(out); err != nil {
+				return err
+			}
+			fill(out.Payload.Body, 0xee)
+		}
+		return nil
+	}}
+	eachPairing(t, svc, func(t *testing.T, c pb.TestServiceClient) {
+		s, err := c.FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &pb.StreamingOutputCallRequest{Payload: payload(size)}
+		for i := range messages {
+			fill(in.Payload.Body, i)
+			if err := s.Send(in); err != nil {
+				t.Fatal(err)
+			}
+			fill(in.Payload.Body, 0xee)
+		}
+		for i := range messages {
+			out, err := s.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, i, out.Payload.Body)
+		}
+	})
+}

@@ -90,8 +90,8 @@ func runChild(t *testing.T, test string, env ...string) {
 	}
 }
 
-// runProxyChild makes calls through the proxy, which is not used for the names in NO_PROXY, with WithNoProxy,
-// and for loopback addresses.
+// runProxyChild makes a call through the proxy, which is not used for the names in NO_PROXY, with WithNoProxy,
+// for loopback addresses, with WithLocalDNSResolution for names of such addresses, and with WithContextDialer.
 func runProxyChild(t *testing.T) {
 	c := pb.NewTestServiceClient(dialTarn(t, "svc.invalid:443"))
 	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
@@ -104,8 +104,23 @@ func runProxyChild(t *testing.T) {
 		_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
 		wantCode(t, err, codes.Unavailable)
 	}
-	direct := pb.NewTestServiceClient(dialTarn(t, os.Getenv("TARN_PROXY_CHILD")))
-	if _, err := direct.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
-		t.Error(err)
+	addr := os.Getenv("TARN_PROXY_CHILD")
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cc := range []*rpc.ClientConn{
+		dialTarn(t, addr),
+		dialTarn(t, "dns://"+startDNS(t, "", "")+"/svc.test:"+port, rpc.WithLocalDNSResolution()),
+		dialTarn(t, "passthrough:///svc.invalid:443", rpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
+			if to != "svc.invalid:443" {
+				t.Errorf("the dialer was asked for %s", to)
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		})),
+	} {
+		if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Errorf("%s: %v", cc.Target(), err)
+		}
 	}
 }

@@ -79,6 +79,10 @@ func TestCompressedRawMessages(t *testing.T) {
 	if err := st.RecvMsg(new(tarn.Buffer)); err != io.EOF {
 		t.Error(err)
 	}
+	late := pool.Copy(encoded)
+	if err := st.SendMsg(&late); err == nil || !late.IsZero() {
+		t.Errorf("SendMsg after the call's end: %v, and the caller has its buffer: %v", err, !late.IsZero())
+	}
 	if n := other.Load(); n != 0 {
 		t.Errorf("the raw handler received %d other messages", n)
 	}

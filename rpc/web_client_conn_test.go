@@ -15,6 +15,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver/manual"
@@ -56,7 +57,7 @@ func TestWebClientRefusals(t *testing.T) {
 	}
 }
 
-// A URL's path precedes the methods', as for a server behind a prefix.
+// A URL's path precedes the methods', as for a server behind a prefix. The client is READY until it is closed.
 func TestWebClientPrefix(t *testing.T) {
 	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
 	pb.RegisterTestServiceServer(s, &testService{})
@@ -64,9 +65,16 @@ func TestWebClientPrefix(t *testing.T) {
 	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", s))
 	h := httptest.NewServer(mux)
 	defer h.Close()
-	c := pb.NewTestServiceClient(dialTarn(t, h.URL+"/api/v1/", rpc.WithProtocol(rpc.Connect)))
-	if out, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)}); err != nil || len(out.Payload.Body) != 10 {
+	cc := dialTarn(t, h.URL+"/api/v1/", rpc.WithProtocol(rpc.Connect))
+	before := cc.GetState()
+	if out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)}); err != nil || len(out.Payload.Body) != 10 {
 		t.Error(err)
+	}
+	h.Close()
+	after := cc.GetState()
+	cc.Close()
+	if end := cc.GetState(); before != connectivity.Ready || after != connectivity.Ready || end != connectivity.Shutdown {
+		t.Errorf("the client was %v, %v without its server, and %v when closed", before, after, end)
 	}
 }
 
