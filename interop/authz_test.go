@@ -2,10 +2,14 @@ package interop
 
 import (
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/authz"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -15,7 +19,8 @@ import (
 
 const onlyEmptyCall = `{"name":"test","allow_rules":[{"name":"one","request":{"paths":["/grpc.testing.TestService/EmptyCall"]}}]}`
 
-// TestAuthz: package authz's interceptors ask for the call's connection.
+// TestAuthz: package authz's interceptors ask for the call's connection. Calls that have none, over Connect or
+// through ServeHTTP, are refused, as they are by grpc-go's own ServeHTTP.
 func TestAuthz(t *testing.T) {
 	policy, err := authz.NewStatic(onlyEmptyCall)
 	if err != nil {
@@ -48,5 +53,33 @@ func TestAuthz(t *testing.T) {
 	}
 	if status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a stream that the policy does not permit: %v", err)
+	}
+	web := httptest.NewServer(s)
+	defer web.Close()
+	for _, url := range []string{"http://" + lis.Addr().String(), web.URL} {
+		r, err := http.Post(url+"/grpc.testing.TestService/EmptyCall", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusInternalServerError {
+			t.Errorf("a permitted call over Connect: %s", r.Status)
+		}
+	}
+
+	stock := grpc.NewServer(grpc.ChainUnaryInterceptor(policy.UnaryInterceptor))
+	testgrpc.RegisterTestServiceServer(stock, &loaded{})
+	h := httptest.NewUnstartedServer(stock)
+	h.Config.Protocols = new(http.Protocols)
+	h.Config.Protocols.SetUnencryptedHTTP2(true)
+	h.Start()
+	defer h.Close()
+	plain, err := grpc.NewClient(h.Listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := testgrpc.NewTestServiceClient(plain).EmptyCall(t.Context(), &testgrpc.Empty{}); status.Code(err) != codes.Internal {
+		t.Errorf("a permitted call through grpc-go's ServeHTTP: %v", err)
 	}
 }
