@@ -23,6 +23,10 @@ const (
 	// callerBatches is how many batches a caller sends, of other callers as well,
 	// before a writer goroutine takes over.
 	callerBatches = 6
+	// shortBatches is the same while they have fewer than batchLimit bytes together: each
+	// leaves in a few microseconds, and a writer goroutine must first get a processor,
+	// while everything that is queued waits.
+	shortBatches = 64
 	// aloneLimit is batchLimit while there is one stream, whose DATA nothing but PINGs
 	// and the like can wait for.
 	aloneLimit = 1 << 20
@@ -125,12 +129,13 @@ func (c *Conn) transmit() {
 		c.startWriter()
 		return
 	}
-	for range callerBatches {
+	for batches, bytes := 0, 0; callerSends(batches, bytes); batches++ {
 		b := c.nextBatch()
 		if b == nil {
 			c.stopWriting()
 			return
 		}
+		bytes += b.Len()
 		c.mu.Unlock()
 		outcome, err := s.w.TrySend(b)
 		c.mu.Lock()
@@ -142,6 +147,12 @@ func (c *Conn) transmit() {
 		c.batchDone(b, err)
 	}
 	c.startWriter()
+}
+
+// callerSends reports whether a caller that has sent that many batches, with that many
+// bytes together, sends the next one, too.
+func callerSends(batches, bytes int) bool {
+	return batches < callerBatches || batches < shortBatches && bytes < batchLimit
 }
 
 // startWriter has a writer goroutine send what waits. c.mu is held.
