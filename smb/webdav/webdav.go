@@ -8,15 +8,19 @@
 //		LockSystem: webdav.NewMemLS(),
 //	})
 //
-// Each request's context bounds its operations on the SMB server.
+// Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute.
 package webdav
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/net/webdav"
 
@@ -42,7 +46,7 @@ func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm o
 	if err != nil {
 		return nil, oserr.From(err)
 	}
-	return &file{opened}, nil
+	return &file{opened, ctx}, nil
 }
 
 func (f *fileSystem) RemoveAll(ctx context.Context, name string) error {
@@ -68,7 +72,48 @@ func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error)
 }
 
 // file is an open file whose FileInfo has a content type.
-type file struct{ *smb.File }
+type file struct {
+	*smb.File
+	ctx context.Context // of its request
+}
+
+// stallTimeout is how long the server may take in a row before it accepts more of a PUT.
+const stallTimeout = time.Minute
+
+var errStalled = errors.New("the SMB server accepts no more data")
+
+// ReadFrom is that of smb.File, and fails with os.ErrDeadlineExceeded when the server accepts nothing for
+// stallTimeout. The context of a PUT ends only when its client gives up.
+func (f *file) ReadFrom(r io.Reader) (int64, error) {
+	ctx, cancel := context.WithCancelCause(f.ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(stallTimeout, func() { cancel(errStalled) })
+	defer timer.Stop()
+	n, err := f.File.WithContext(ctx).ReadFrom(&timedSource{r, timer})
+	if err != nil && context.Cause(ctx) == errStalled {
+		err = &fs.PathError{Op: "write", Path: f.Name(), Err: fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, errStalled)}
+	}
+	return n, err
+}
+
+// Write is that of smb.File, and fails with os.ErrDeadlineExceeded after stallTimeout.
+func (f *file) Write(p []byte) (int, error) {
+	ctx, cancel := context.WithTimeout(f.ctx, stallTimeout)
+	defer cancel()
+	return f.File.WithContext(ctx).Write(p)
+}
+
+// timedSource stops a timer while it waits for its reader.
+type timedSource struct {
+	r     io.Reader
+	timer *time.Timer
+}
+
+func (s *timedSource) Read(p []byte) (int, error) {
+	s.timer.Stop()
+	defer s.timer.Reset(stallTimeout)
+	return s.r.Read(p)
+}
 
 func (f *file) Stat() (fs.FileInfo, error) {
 	fi, err := f.File.Stat()
