@@ -195,12 +195,16 @@ func (s *Session) replaces(err error) bool {
 }
 
 // Echo sends an ECHO and waits for its reply.
-func (s *Session) Echo(ctx context.Context) error {
+func (s *Session) Echo(ctx context.Context) error { return s.Check(ctx, 0) }
+
+// Check reports whether the server answers, as Echo does, but sends nothing when the server has sent something within
+// the last recent.
+func (s *Session) Check(ctx context.Context, recent time.Duration) error {
 	c, err := s.conn(ctx)
 	if err != nil {
 		return err
 	}
-	return c.Echo(ctx)
+	return c.Echo(ctx, recent)
 }
 
 // Logoff ends the session on the server and closes the connection. The server closes open files. The session

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/tarn-go/tarn/smb"
 )
@@ -29,8 +30,12 @@ func (c *Session) WithContext(ctx context.Context) *Session {
 // Logoff ends the session on the server and closes the connection.
 func (c *Session) Logoff() error { return translate(c.s.Logoff(c.ctx)) }
 
-// Echo sends an ECHO and waits for the reply.
-func (c *Session) Echo() error { return translate(c.s.Echo(c.ctx)) }
+// recently is how long Echo relies on the last message that the server sent.
+const recently = 10 * time.Millisecond
+
+// Echo reports whether the server answers: it sends an ECHO and waits for the reply, unless the server has sent
+// something within the last 10 ms. Programs call it before they use a session from a pool, as rclone does for each file.
+func (c *Session) Echo() error { return translate(c.s.Check(c.ctx, recently)) }
 
 // MountOption changes how a share is mounted.
 type MountOption func(*mountOptions)

@@ -182,9 +182,17 @@ func (c *Conn) Logoff(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandLogoff, 0), simple{}, inClear)
 }
 
-// Echo sends an ECHO and waits for its reply.
-func (c *Conn) Echo(ctx context.Context) error {
+// Echo sends an ECHO and waits for its reply, unless a frame has arrived within the last recent.
+func (c *Conn) Echo(ctx context.Context, recent time.Duration) error {
+	if c.Alive() && ctx.Err() == nil && c.silence() < recent {
+		return nil
+	}
 	return c.do(ctx, c.newCall(proto.CommandEcho, 0), simple{}, inClear)
+}
+
+// silence is the time since the last frame arrived.
+func (c *Conn) silence() time.Duration {
+	return time.Since(c.begun) - time.Duration(c.lastFrame.Load())
 }
 
 // keepAlive sends an ECHO when no frame has come for the time every, and ends the connection when none comes
@@ -198,13 +206,13 @@ func (c *Conn) keepAlive(every time.Duration) {
 			return
 		case <-timer.C:
 		}
-		silent := time.Since(c.begun) - time.Duration(c.lastFrame.Load())
+		silent := c.silence()
 		if silent < every {
 			timer.Reset(every - silent)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), every)
-		err := c.Echo(ctx)
+		err := c.Echo(ctx, 0)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			c.fail(&connError{ErrLost, errors.New("the server does not answer ECHO")})
