@@ -28,6 +28,8 @@ type app struct {
 	std  cli.Streams
 	// waits are the pauses before each new attempt when the connection breaks while a file is copied.
 	waits []time.Duration
+	// limits are those of the sessions; the client's own where they are zero.
+	limits client.Limits
 
 	mu       sync.Mutex // guards what follows and writing to std
 	sessions map[string]*client.Session
@@ -90,7 +92,7 @@ func (a *app) dial(ctx context.Context, l location) (*client.Session, error) {
 		a.logins[key] = initiator
 	}
 	d := client.Dialer{Initiator: initiator, RequireSigning: a.opts.sign, RequireEncryption: a.opts.encrypt,
-		AllowGuest: a.opts.guest}
+		AllowGuest: a.opts.guest, Limits: a.limits}
 	if a.opts.stats {
 		d.DialFunc = a.traffic.dial
 	}

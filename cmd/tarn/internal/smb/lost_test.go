@@ -27,6 +27,7 @@ func TestServerGone(t *testing.T) {
 	var out bytes.Buffer
 	a := newApp("get", options{jobs: 2, recursive: true}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
 	a.waits = []time.Duration{time.Millisecond}
+	a.limits.RedialTimeout = 100 * time.Millisecond // the client's own, five seconds, is waited for five times
 	defer a.close()
 	to, err := openLocal(t.TempDir(), ".")
 	if err != nil {
