@@ -54,12 +54,12 @@ func TestKeepaliveReported(t *testing.T) {
 			io.WriteString(a, Preface)
 			r.fr.WriteSettings()
 			go r.listen()
-			time.Sleep(14 * time.Second)
+			<-time.After(14 * time.Second)
 			synctest.Wait()
 			if n := m.Stats().KeepaliveTimeouts; n != 0 || s.Err() != nil || log.String() != "" {
 				t.Fatalf("after 14 s %d timeouts, %v, %q", n, s.Err(), log)
 			}
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			<-s.Done()
 			if n := m.Stats().KeepaliveTimeouts; n != 1 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "level=WARN") {
 				t.Errorf("%d timeouts, logged: %q", n, log)
@@ -83,7 +83,7 @@ func TestShutdownWithoutAnswer(t *testing.T) {
 				wait    time.Duration
 				goAways int
 			}{{4900 * time.Millisecond, 1}, {200 * time.Millisecond, 2}} {
-				time.Sleep(x.wait)
+				<-time.After(x.wait)
 				synctest.Wait()
 				if n := r.count(func(s seen) bool { return s.typ == http2.FrameGoAway }); n != x.goAways {
 					t.Errorf("%d GOAWAYs, not %d", n, x.goAways)
