@@ -9,8 +9,11 @@ import (
 // empty, and freeing it does nothing.
 //
 // All methods are O(1) and allocate nothing, except those that say they copy. A method called on a
-// Buffer whose slab has been freed panics with a *Misuse; bounds are checked as a slice's are.
-// References to one slab may be used from different goroutines (rule 5).
+// Buffer whose slab has been freed panics with a *Misuse, except for Len, IsZero, Pinned and those that
+// print, which do not look at the slab's contents, and except for Narrow, and Shrink and Join where they
+// have nothing to do: these hand the reference on, and panic only where checks track it; the first use of
+// what they return panics. Bounds are checked as a slice's are. References to one slab may be used from
+// different goroutines (rule 5).
 type Buffer struct {
 	slab *slab.Slab // four words in all, which the compiler keeps in registers; a fifth costs 8 ns
 	key  slab.Key
@@ -89,6 +92,13 @@ func (b Buffer) moved(op string) Buffer {
 	return b
 }
 
+// verifyTracked panics if checks track b and it is stale. Without checks it touches no slab.
+func (b Buffer) verifyTracked(op string) {
+	if b.key.Identity() != 0 {
+		b.slab.Verify(b.key, op)
+	}
+}
+
 // outOfBounds panics with the runtime's own error about b[i:j] of n bytes.
 func outOfBounds(n, i, j int) {
 	_ = make([]struct{}, n)[i:j]
@@ -109,6 +119,8 @@ func (b Buffer) Free() { b.slab.Free(b.key) }
 func (b Buffer) Join(next Buffer) (Buffer, bool) {
 	s := b.slab
 	if s == nil || s != next.slab || b.off+b.n != next.off || !b.key.SameCycle(next.key) {
+		b.verifyTracked("Join")
+		next.verifyTracked("Join")
 		return b, false
 	}
 	n := b.n + next.n

@@ -40,8 +40,9 @@
 // # What breaking them does
 //
 // A Buffer remembers the generation of its slab, and a slab whose last reference is freed moves on to
-// the next generation. So every use of a Buffer whose slab was freed panics with a [*Misuse], in every
-// build and at every check level, before any byte or count of the next owner is touched.
+// the next generation. So whatever reads, writes, shares or frees through a Buffer whose slab was freed
+// panics with a [*Misuse], in every build and at every check level, before any byte or count of the next
+// owner is touched. Narrow, Join and Shrink may hand such a Buffer on; see [Buffer].
 //
 // A reference used after its own Free while others to the same slab live is not always found: the
 // slab's one word counts references and identifies none. As long as references are freed in order,
