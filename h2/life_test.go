@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -172,6 +173,24 @@ func TestAbort(t *testing.T) {
 }
 
 // silent is a peer that reads and never answers.
+// TestGoAwayArrives: a connection that is ended because of a frame is not closed before its GOAWAY is sent, however much
+// comes behind that frame. In fake time, the machine's load cannot exceed what closing may take.
+func TestGoAwayArrives(t *testing.T) {
+	for range 8 { // a matter of scheduling
+		heldServer(t, neverEnded{}, func(t *testing.T, s *Conn, r *raw) {
+			var b bytes.Buffer
+			fr := http2.NewFramer(&b, nil)
+			fr.AllowIllegalWrites = true
+			fr.WriteData(1, false, []byte("on an idle stream"))
+			for b.Len() < 5<<18 {
+				fr.WriteData(3, false, make([]byte, 16<<10))
+			}
+			r.nc.Write(b.Bytes()) // until the server closes
+			r.wantGoAway(ProtocolError)
+		})
+	}
+}
+
 func silent(nc net.Conn) { io.Copy(io.Discard, nc) }
 
 func TestKeepalive(t *testing.T) {

@@ -27,6 +27,7 @@ func (c *Conn) teardown(err error) error {
 	waits := c.send.closing
 	c.mu.Unlock()
 	if waits && !isEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.awaitSent()
 		c.discardInput()
 	}
 	c.closeSocket()
@@ -70,6 +71,29 @@ func (c *Conn) teardown(err error) error {
 		return nil
 	}
 	return why
+}
+
+// awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
+// abortTimeout. Where a writer goroutine sends it, reading on may come to its bound, and
+// the connection be closed, before.
+func (c *Conn) awaitSent() {
+	c.mu.Lock()
+	s := &c.send
+	if s.state != sending || !s.aborted {
+		c.mu.Unlock()
+		return
+	}
+	if s.quiet == nil {
+		s.quiet = make(chan struct{})
+	}
+	quiet := s.quiet
+	c.mu.Unlock()
+	late := time.NewTimer(abortTimeout)
+	defer late.Stop()
+	select {
+	case <-quiet:
+	case <-late.C:
+	}
 }
 
 // closeSocket closes the connection. TLS sends an alert before, and waits for a full
