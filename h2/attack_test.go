@@ -313,21 +313,19 @@ func TestPingFlood(t *testing.T) {
 
 // TestTooManyPings is gRPC's policing.
 func TestTooManyPings(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
-		r, _, _ := rawServer(t, Config{Policy: PingPolicy{MinTime: time.Minute}}, nil)
-		r.fr.WritePing(false, [8]byte{1})
-		for range 2 {
-			r.fr.WritePing(false, [8]byte{2})
-		}
-		r.lives(1)    // HEADERS and DATA that are sent clear the strikes
-		for range 4 { // the first is not checked
-			r.fr.WritePing(false, [8]byte{3})
-		}
-		g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
-		if g.code != http2.ErrCodeEnhanceYourCalm || g.text != "too_many_pings" {
-			t.Errorf("%+v", g)
-		}
-	})
+	r, _, _ := rawServer(t, Config{Policy: PingPolicy{MinTime: time.Minute}}, nil)
+	r.fr.WritePing(false, [8]byte{1})
+	for range 2 {
+		r.fr.WritePing(false, [8]byte{2})
+	}
+	r.lives(1)    // HEADERS and DATA that are sent clear the strikes
+	for range 4 { // the first is not checked
+		r.fr.WritePing(false, [8]byte{3})
+	}
+	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
+	if g.code != http2.ErrCodeEnhanceYourCalm || g.text != "too_many_pings" {
+		t.Errorf("%+v", g)
+	}
 }
 
 // TestUselessFrames: frames that carry nothing, with nothing useful between.

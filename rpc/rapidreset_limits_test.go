@@ -74,7 +74,7 @@ func TestRapidResetAtDefaultLimits(t *testing.T) {
 					}
 					calls++
 					resets, rate := float64(s.TransportStats().ResetsReceived), 5100.0
-					if most := float64(streams+burst+200) + rate*time.Since(begun).Seconds(); resets > most {
+					if most := float64(streams+burst+1200) + rate*time.Since(begun).Seconds(); resets > most {
 						t.Fatalf("%v resets were read in %v, more than %v", resets, time.Since(begun), most)
 					}
 					select {
