@@ -114,7 +114,7 @@ func TestMadeYouReset(t *testing.T) {
 // earlier ones take all the room.
 func TestRefusedReset(t *testing.T) {
 	gate := make(chan struct{})
-	r, s, _ := rawServer(t, Config{MaxStreams: 10, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
+	r, s, _ := rawServer(t, Config{MaxStreams: 10, Limits: Limits{Resets: 10, Useless: 100}}, func(s *Stream, k *call) { s.Started(); <-gate })
 	defer close(gate)
 	bounded(t, s, 16, 1<<20, func() {
 		sent := r.flood(1_000_000, func(i int) error {
