@@ -168,7 +168,7 @@ func (c *clientConn) OnReset(s *h2.Stream, err error) {
 		countError(c.pool.conf, "recv_rststream_"+codeName(se.Code))
 	}
 	if call, ok := s.Value.(*call); ok {
-		call.onReset(err)
+		call.onReset(resetOf(client, s.ID(), err))
 	}
 }
 

@@ -45,7 +45,7 @@ func TestInformationalResponsesAreBounded(t *testing.T) {
 	const limit = 64 << 10
 	for _, s := range clientStacks {
 		t.Run(s.name, func(t *testing.T) {
-			for _, n := range []int{limit / 2 / 1000, 20 << 20 / 1000} {
+			for _, n := range []int{limit / 2 / 1000, 32 * limit / 1000} {
 				for _, traced := range []bool{false, true} {
 					rt := s.make(t, &clientSetup{tr: http.Transport{MaxResponseHeaderBytes: limit}})
 					req, err := http.NewRequest("GET", endless(t, s.tls, n), nil)

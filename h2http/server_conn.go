@@ -75,7 +75,7 @@ func (c *serverConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 // OnReset ends an exchange early.
 func (c *serverConn) OnReset(s *h2.Stream, err error) {
 	if x, ok := s.Value.(*exchange); ok {
-		x.fail(err)
+		x.fail(resetOf(server, s.ID(), err))
 	}
 }
 

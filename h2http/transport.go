@@ -82,7 +82,7 @@ func (t *Transport) init() {
 }
 
 // RoundTrip sends a request and returns its response; see http.RoundTripper. An error
-// is that of the request, of its context, of dialling, *h2.StreamError, *h2.ConnError,
+// is that of the request, of its context, of dialling, by errors.As *h2.StreamError, *h2.ConnError or
 // *h2.GoAwayError, or the network's.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.init()
