@@ -57,7 +57,7 @@ func TestNetHTTP(t *testing.T) {
 					names = append(names, name)
 				}
 			}
-			out, err := s.run(swap, "30s", names...)
+			out, err := s.run(swap, "2m", names...)
 			passed := len(regexp.MustCompile(`(?m)^ +--- PASS: Test\w+/h2`).FindAll(out, -1))
 			t.Logf("%d tests, %d over HTTP/2 passed, %d skipped", len(names), passed, len(regexp.MustCompile(`(?m)^ *--- SKIP`).FindAll(out, -1)))
 			if err != nil {

@@ -39,16 +39,23 @@ func TestNginxInFront(t *testing.T) {
 }
 
 // TestNginxBehind sends requests to nginx.
-func TestNginxBehind(t *testing.T) {
+func TestNginxBehind(t *testing.T) { both(t, nginxBehind) }
+
+func nginxBehind(t *testing.T, s security) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "big"), make([]byte, 3<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	os.Chmod(dir, 0o755)
-	addr := nginx(t, `root `+dir+`; location = /hello { return 200 "hello"; } location = /gone { return 410; }`)
+	options, certificate, base := "http2", "", "http://"
+	if s == overTLS {
+		cert, key := keyPair(t)
+		options, certificate, base = "ssl http2", "ssl_certificate "+cert+"; ssl_certificate_key "+key+"; ", "https://"
+	}
+	base += nginxtest.Start(t, options, certificate+`root `+dir+`; location = /hello { return 200 "hello"; } location = /gone { return 410; }`)
 	c := client(t)
 	for path, want := range map[string]int{"/hello": 5, "/big": 3 << 20} {
-		resp, err := c.Get("http://" + addr + path)
+		resp, err := c.Get(base + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +65,7 @@ func TestNginxBehind(t *testing.T) {
 			t.Errorf("%s: %s, %d bytes, %v", path, resp.Status, len(b), err)
 		}
 	}
-	resp, err := c.Head("http://" + addr + "/big")
+	resp, err := c.Head(base + "/big")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +75,7 @@ func TestNginxBehind(t *testing.T) {
 	}
 	// nginx closes a connection after 1,000 requests: the rest go on another.
 	for i := range 1500 {
-		resp, err := c.Get("http://" + addr + "/gone")
+		resp, err := c.Get(base + "/gone")
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}

@@ -11,11 +11,15 @@ import (
 )
 
 // TestNodeServer sends requests to Node.js.
-func TestNodeServer(t *testing.T) {
+func TestNodeServer(t *testing.T) { both(t, nodeServer) }
+
+func nodeServer(t *testing.T, s security) {
 	node := need(t, "node")
 	cmd := exec.Command(node, "-e", `
-const http2 = require('http2');
-const server = http2.createServer({ settings: { maxConcurrentStreams: 5 } });
+const http2 = require('http2'), fs = require('fs');
+const [cert, key] = process.argv.slice(1);
+const options = { settings: { maxConcurrentStreams: 5 } };
+const server = cert ? http2.createSecureServer({ ...options, cert: fs.readFileSync(cert), key: fs.readFileSync(key) }) : http2.createServer(options);
 server.on('stream', (stream, headers) => {
   stream.additionalHeaders({ ':status': 103, link: '</x>' });
   stream.respond({ ':status': 200, 'x-path': headers[':path'] }, { waitForTrailers: true });
@@ -24,6 +28,12 @@ server.on('stream', (stream, headers) => {
 });
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `)
+	url := "http://127.0.0.1:"
+	if s == overTLS {
+		cert, key := keyPair(t)
+		cmd.Args = append(cmd.Args, cert, key)
+		url = "https://127.0.0.1:"
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +46,7 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://127.0.0.1:" + strings.TrimSpace(port)
+	url += strings.TrimSpace(port)
 	c := client(t)
 	var wg sync.WaitGroup
 	for i := range 50 {

@@ -53,7 +53,7 @@ func file(t *testing.T, n int) string {
 
 func TestCurl(t *testing.T) {
 	curl := need(t, "curl")
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		url := serve(t, s, echo())
 		args := []string{"-sS", "-k", "--http2"}
 		if s == plain {
@@ -83,7 +83,7 @@ func TestCurl(t *testing.T) {
 
 func TestNghttp(t *testing.T) {
 	nghttp := need(t, "nghttp")
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		url := serve(t, s, echo())
 		if out := run(t, nghttp, "-y", url+"/"); out != "HTTP/2.0" {
 			t.Errorf("GET: %q", out)
@@ -100,7 +100,7 @@ func TestNghttp(t *testing.T) {
 
 func TestH2load(t *testing.T) {
 	h2load := need(t, "h2load")
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		url := serve(t, s, echo())
 		for _, path := range []string{"/", "/16384", "/1000000"} {
 			n := "2000"
@@ -144,7 +144,7 @@ print("done")
 
 func TestNodeClient(t *testing.T) {
 	node := need(t, "node")
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		url := serve(t, s, echo())
 		out := run(t, node, "-e", `
 const http2 = require('http2');

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +58,18 @@ type security uint8
 const (
 	plain security = iota
 	overTLS
+	configured // over TLS, served by net/http with ConfigureServer rather than by ServeTLS
 )
 
 func both(t *testing.T, f func(t *testing.T, s security)) {
 	t.Run("unencrypted", func(t *testing.T) { f(t, plain) })
 	t.Run("TLS", func(t *testing.T) { f(t, overTLS) })
+}
+
+// eachWay is both, and ConfigureServer.
+func eachWay(t *testing.T, f func(t *testing.T, s security)) {
+	both(t, f)
+	t.Run("ConfigureServer", func(t *testing.T) { f(t, configured) })
 }
 
 // serve serves h by h2http until the test ends and returns its URL.
@@ -72,7 +83,7 @@ func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server))
 	for _, f := range with {
 		f(srv)
 	}
-	if s == overTLS {
+	if s != plain {
 		cert, _ := testcert.New(t)
 		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 	}
@@ -81,12 +92,15 @@ func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server))
 	}
 	ended := make(chan struct{})
 	url := "http://" + l.Addr().String()
-	if s == overTLS {
+	listen := func() error { return h2http.Serve(l, srv) }
+	if s != plain {
 		url = "https://" + l.Addr().String()
-		go func() { defer close(ended); h2http.ServeTLS(l, srv, "", "") }()
-	} else {
-		go func() { defer close(ended); h2http.Serve(l, srv) }()
+		listen = func() error { return h2http.ServeTLS(l, srv, "", "") }
 	}
+	if s == configured {
+		listen = func() error { return srv.ServeTLS(l, "", "") }
+	}
+	go func() { defer close(ended); listen() }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -96,6 +110,24 @@ func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server))
 		<-ended
 	})
 	return url
+}
+
+// keyPair makes a certificate and writes it and its key to files.
+func keyPair(t *testing.T) (cert, key string) {
+	t.Helper()
+	c, _ := testcert.New(t)
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
 }
 
 // client returns a client of h2http.
