@@ -270,7 +270,7 @@ var lifeSemantics = []semantics{
 		_, err := io.Copy(w, strings.NewReader(text(1<<20)))
 		n.add("%t", err != nil)
 	}, client: func(p *peer) { p.request(1, end, "GET", "/") }},
-	{name: "WriteTimeout", server: func(s *http.Server) { s.WriteTimeout = 400 * time.Millisecond }, handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+	{name: "WriteTimeout", timeout: func(s *http.Server, d time.Duration) { s.WriteTimeout = d }, inTime: "\nHEADERS ", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		_, err := w.Write([]byte(text(1 << 20)))
 		n.add("%t", err != nil)
 		<-r.Context().Done()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // notes is what a handler has seen.
@@ -32,6 +33,10 @@ type semantics struct {
 	handler func(n *notes, w http.ResponseWriter, r *http.Request)
 	client  func(p *peer)        // on stream 1; nil: GET / without content
 	server  func(s *http.Server) // settings; nil: none
+	// timeout sets a timeout of the server, which is tried with longer ones while the answer lacks inTime, what the
+	// handler does before the timeout: on a busy machine that may take long. nil: none.
+	timeout func(s *http.Server, d time.Duration)
+	inTime  string
 	// netHTTP is what net/http's HTTP/2 does where this package does something else,
 	// and differs says why. Empty: they are equal.
 	netHTTP, differs string
@@ -40,6 +45,16 @@ type semantics struct {
 
 // run returns what is seen and sent with s.
 func (c *semantics) run(t *testing.T, s stack) string {
+	for d := 100 * time.Millisecond; ; d *= 4 {
+		got := c.runOnce(t, s, d)
+		if c.timeout == nil || strings.Contains(got, c.inTime) || d > 10*time.Second {
+			return got
+		}
+	}
+}
+
+// runOnce is run with one timeout.
+func (c *semantics) runOnce(t *testing.T, s stack, timeout time.Duration) string {
 	n := &notes{done: make(chan struct{})}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(n.done)
@@ -50,6 +65,9 @@ func (c *semantics) run(t *testing.T, s stack) string {
 		srv.ErrorLog = log.New(&logged, "", 0)
 		if c.server != nil {
 			c.server(srv)
+		}
+		if c.timeout != nil {
+			c.timeout(srv, timeout)
 		}
 	})
 	p := r.dialPeer(t)

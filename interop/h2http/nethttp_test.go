@@ -215,7 +215,10 @@ func newNetHTTPSuite(t *testing.T) *netHTTPSuite {
 	if err := os.WriteFile(filepath.Join(tmp, "overlay.json"), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "go", "test", "-vet=off", "-overlay", filepath.Join(tmp, "overlay.json"), "-c", "-o", s.bin, "./nethttp")
+	build := exec.Command("go", "test", "-vet=off", "-overlay", filepath.Join(tmp, "overlay.json"), "-c", "-o", s.bin, "./nethttp")
+	if out, err := build.CombinedOutput(); err != nil { // not by run, which ends it after a minute
+		t.Fatalf("%v\n%s", err, out)
+	}
 	return s
 }
 
