@@ -85,8 +85,8 @@ func (c *webCall) open() *webRefusal {
 	if c.r.Method == http.MethodGet {
 		return c.openGet()
 	}
-	mediaType := c.r.Header.Get("Content-Type")
-	if strings.ContainsAny(mediaType, "; ABCDEFGHIJKLMNOPQRSTUVWXYZ") { // rarely needed, and parsing allocates
+	mediaType := c.field("Content-Type")
+	if !bareMediaType(mediaType) { // parsing allocates
 		var err error
 		if mediaType, _, err = mime.ParseMediaType(mediaType); err != nil {
 			return c.unsupported()
@@ -121,11 +121,29 @@ func (c *webCall) open() *webRefusal {
 	return c.openConnectUnary(sub)
 }
 
+// bareMediaType reports whether a media type has no parameters and needs no other case.
+func bareMediaType(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b == ';' || b == ' ' || 'A' <= b && b <= 'Z' {
+			return false
+		}
+	}
+	return true
+}
+
+// field is the first value of a request's field, whose name is in canonical form; "" without one.
+func (c *webCall) field(name string) string {
+	if vs := c.r.Header[name]; len(vs) > 0 {
+		return vs[0]
+	}
+	return ""
+}
+
 // unsupported refuses a content type, and lists the supported ones.
 func (c *webCall) unsupported() *webRefusal {
 	return &webRefusal{httpStatus: http.StatusUnsupportedMediaType,
 		header: http.Header{"Accept-Post": {"application/grpc, application/grpc-web, application/grpc-web-text, application/json, application/proto, application/connect+json, application/connect+proto"}},
-		st:     status.Newf(codes.Unimplemented, "content type %q is not of a protocol of this server", c.r.Header.Get("Content-Type"))}
+		st:     status.Newf(codes.Unimplemented, "content type %q is not of a protocol of this server", c.field("Content-Type"))}
 }
 
 // find looks the method up.

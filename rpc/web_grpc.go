@@ -33,16 +33,16 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	if !c.codecFor(codec) {
 		c.codec = message.Proto{} // as in grpc-go, an unknown subtype means protobuf
 	}
-	if name := c.r.Header.Get("Grpc-Encoding"); !identity(name) {
+	if name := c.field("Grpc-Encoding"); !identity(name) {
 		if c.incoming = encoding.GetCompressor(name); c.incoming == nil {
 			return &webRefusal{httpStatus: http.StatusOK, header: http.Header{"Grpc-Accept-Encoding": {c.srv.accepts}},
 				st: status.Newf(codes.Unimplemented, "Decompressor is not installed for grpc-encoding %q", name)}
 		}
-		if accepts(c.r.Header.Get("Grpc-Accept-Encoding"), name) {
+		if accepts(c.field("Grpc-Accept-Encoding"), name) {
 			c.outgoing = c.incoming
 		}
 	}
-	if text := c.r.Header.Get("Grpc-Timeout"); text != "" {
+	if text := c.field("Grpc-Timeout"); text != "" {
 		d, err := header.ParseTimeout(text)
 		if err != nil {
 			return &webRefusal{httpStatus: http.StatusBadRequest, st: status.New(codes.Internal, err.Error())}

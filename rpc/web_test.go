@@ -70,6 +70,18 @@ func TestWebJSON(t *testing.T) {
 	}
 }
 
+// TestWebLength reads responses of lengths around net/http's buffer: each declares its length, so that none needs chunks.
+func TestWebLength(t *testing.T) {
+	_, url := startWeb(t, &testService{})
+	for _, n := range []int{0, 1, 1400, 1500, 1502, 1505, 2000, 100000} {
+		body := base64.StdEncoding.EncodeToString(make([]byte, n))
+		res, text := exchange(t, "POST", url+"UnaryCall", `{"payload":{"body":"`+body+`"}}`, "Content-Type", "application/json", "Accept-Encoding", "identity")
+		if res.ContentLength != int64(len(text)) || len(res.TransferEncoding) > 0 || n > 0 && !strings.Contains(text, body) {
+			t.Errorf("a response of %d bytes declares %d, with %v", len(text), res.ContentLength, res.TransferEncoding)
+		}
+	}
+}
+
 func TestWebRefusals(t *testing.T) {
 	s, url := startWeb(t, &testService{})
 	long := strings.Repeat("1", 11)
