@@ -1,5 +1,5 @@
-// Command web measures the processor time of a server for a call of connect-go's client: connect-go's
-// handler on net/http and Tarn's ServeHTTP on package h2http, each in a separate process.
+// Command web measures the processor time of a server for a call of connect-go's client, without compression:
+// connect-go's handler on net/http and Tarn's ServeHTTP on package h2http, each in a separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
@@ -39,12 +39,17 @@ func main() {
 	server := flag.String("server", "", "serve as connect-go or tarn, until standard input ends")
 	calls := flag.Int("calls", 20000, "calls a turn")
 	turns := flag.Int("turns", 7, "turns of each server")
+	compress := flag.Bool("gzip", false, "accept gzip, as connect-go's client does by default: connect-go's handler then compresses each response, and the others do not")
 	flag.Parse()
+	accept := nothing
+	if *compress {
+		accept = gzip
+	}
 	var err error
 	if *server != "" {
 		err = serve(*server)
 	} else {
-		err = measure(*calls, *turns)
+		err = measure(*calls, *turns, accept)
 	}
 	if err != nil {
 		log.Fatal("web: ", err)
@@ -145,7 +150,15 @@ var shapes = []shape{
 	{"Connect JSON over HTTP/1.1", 0.6, false, []connect.ClientOption{connect.WithProtoJSON()}},
 }
 
-func measure(calls, turns int) error {
+// accepted is which compression of responses the client accepts.
+type accepted uint8
+
+const (
+	nothing accepted = iota
+	gzip             // connect-go's default
+)
+
+func measure(calls, turns int, accept accepted) error {
 	var servers []*process
 	for _, name := range []string{"connect-go", "tarn", "floor"} {
 		p, err := start(name)
@@ -164,7 +177,7 @@ func measure(calls, turns int) error {
 				if s.http2 && p.name == "floor" {
 					continue
 				}
-				us, err := s.turn(p, calls)
+				us, err := s.turn(p, calls, accept)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
 				}
@@ -192,13 +205,17 @@ func median(v []float64) float64 {
 }
 
 // turn makes calls and returns the server's processor time for each, in microseconds.
-func (s shape) turn(p *process, calls int) (float64, error) {
+func (s shape) turn(p *process, calls int, accept accepted) (float64, error) {
 	version := new(http.Protocols)
 	version.SetHTTP1(!s.http2)
 	version.SetUnencryptedHTTP2(s.http2)
 	tr := &http.Transport{Protocols: version, MaxIdleConnsPerHost: callers, DisableCompression: true}
 	defer tr.CloseIdleConnections()
-	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.Addr+path, s.opts...)
+	opts := s.opts
+	if accept == nothing {
+		opts = append([]connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}, opts...)
+	}
+	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.Addr+path, opts...)
 	in := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
