@@ -1,0 +1,62 @@
+package smb_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestCloseTimeout uses servers that do not answer when a file is closed, a share is disconnected, and a file that could
+// not be finished is removed: each call waits for Limits.CloseTimeout.
+func TestCloseTimeout(t *testing.T) {
+	const limit = 3 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		s := &script.Server{Hook: func(_ *script.Conn, m *script.Message) bool {
+			return m.Command == proto.CommandClose || m.Command == proto.CommandTreeDisconnect
+		}}
+		f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{CloseTimeout: limit}})
+		must(t, err)
+		took := func(name string, use func() error) {
+			t.Helper()
+			begun := time.Now()
+			err := use()
+			if d := time.Since(begun); d != limit || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: %v after %v", name, err, d)
+			}
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		took("Close", f.Close)
+		took("Unmount", f.Share().WithContext(ended).Unmount)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		silent := false
+		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+			if silent && m.Command == proto.CommandCreate {
+				return true
+			}
+			if m.Command == proto.CommandSetInfo && proto.InfoClass(m.Body[3]) == proto.ClassRename {
+				silent = true
+				c.Refuse(m, proto.StatusAccessDenied)
+				return true
+			}
+			return false
+		}}
+		f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{CloseTimeout: limit}})
+		must(t, err)
+		begun := time.Now()
+		if err := f.Share().ReplaceFile("file", []byte("x"), 0o666, time.Time{}); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("ReplaceFile: %v", err)
+		}
+		if d := time.Since(begun); d != limit {
+			t.Errorf("ReplaceFile: after %v", d)
+		}
+	})
+}
