@@ -138,6 +138,9 @@ func TestDirectoryInItself(t *testing.T) {
 			if err != nil || reported == nil || visits > 3000 || strings.HasPrefix(ids, "the same") && visits > 10 {
 				t.Errorf("%d visits, %v, reported %v", visits, err, reported)
 			}
+			if opened { // RemoveAll sees no ids: it descends to maxDepth in each case
+				return
+			}
 			if err := f.Share().RemoveAll("d"); err == nil {
 				t.Error("RemoveAll returned nil")
 			}
