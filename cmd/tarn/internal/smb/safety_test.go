@@ -289,6 +289,11 @@ func TestGuest(t *testing.T) {
 	if r.status != cli.Failed || !strings.Contains(r.err, "guest") {
 		t.Errorf("%+v", r)
 	}
+	for _, flag := range []string{"-sign", "-encrypt"} { // a guest's session cannot be protected
+		if r := run(t.Context(), "ls", url, "-guest", flag); r.status != cli.Failed {
+			t.Errorf("%s: %+v", flag, r)
+		}
+	}
 	if r := must(t, "ls", url, "-guest"); !strings.Contains(r.out, "share\n") {
 		t.Errorf("%q", r.out)
 	}
