@@ -1,0 +1,47 @@
+package h2http_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+
+	"github.com/tarn-go/tarn/h2http"
+)
+
+// A server that is there already serves HTTP/2 by this package after one more line.
+func ExampleConfigureServer() {
+	mux := http.NewServeMux()
+	srv := &http.Server{Addr: ":8443", Handler: mux}
+	if err := h2http.ConfigureServer(srv, nil); err != nil {
+		log.Fatal(err)
+	}
+	// log.Fatal(srv.ListenAndServeTLS("cert.pem", "key.pem"))
+}
+
+// Serve accepts HTTP/2 without TLS; a Transport is a client of it.
+func ExampleServe() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s", r.Proto, r.URL.Path)
+	})}
+	go h2http.Serve(l, srv)
+	defer srv.Close()
+
+	client := &http.Client{Transport: &h2http.Transport{}}
+	response, err := client.Get("http://" + l.Addr().String() + "/hello")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", text)
+	// Output: HTTP/2.0 /hello
+}
