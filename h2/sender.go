@@ -310,14 +310,18 @@ func (c *Conn) closeWriting() {
 		return
 	}
 	s.shut = true
+	peerCloses := false // or the read deadline ends the connection
 	if c.err == ErrClosed && !s.aborted {
 		s.limit = time.Now().Add(closeTimeout)
-		c.nc.SetReadDeadline(s.limit)
+		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
 	}
 	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		// Not Close: the peer's last frames would reset what it has yet to read.
 		c.aside(h.CloseWrite)
 		return
+	}
+	if peerCloses {
+		return // for the same reason: a client that has read the GOAWAY closes the connection
 	}
 	c.aside(c.nc.Close)
 }

@@ -190,15 +190,10 @@ func TestStopBeforeTrailersLeave(t *testing.T) {
 	}
 }
 
-// TestStopBeforeTrailersLeaveForReal does the same with sockets. GracefulStop of wrapped connections is left out: without
-// CloseWrite they are closed when everything is written, and lose what is under way if the client sends meanwhile
-// (docs/h2.md, Limitations).
+// TestStopBeforeTrailersLeaveForReal does the same with sockets.
 func TestStopBeforeTrailersLeaveForReal(t *testing.T) {
 	for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped} {
 		for _, how := range []string{"Stop", "GracefulStop"} {
-			if kind == faultnet.Wrapped && how == "GracefulStop" {
-				continue
-			}
 			t.Run(fmt.Sprint(kind, "/", how), func(t *testing.T) {
 				t.Parallel() // each waits most of the time
 				a := newAnsweredCalls(t, kind, makers{ofTarn, ofTarn})
