@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// idleness makes a client IDLE that has had no call for a while. Its fields except calls are guarded by
-// ClientConn.mu.
+// idleness makes a client IDLE in which no call has begun for a while and which has no stream open. Its fields
+// except calls are guarded by ClientConn.mu.
 type idleness struct {
 	timer *time.Timer
 	seen  uint64
@@ -41,8 +41,8 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due drops the activity of a client that has had no call since the last check and has none now. cc.mu is
-// held.
+// due drops the activity of a client in which no call has begun since the last check and which has no stream
+// open now. cc.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// TestClientIdleTimeout: a client becomes IDLE when it has had no call for the timeout, twice that at most,
-// and closes its resolver and its connection. Calls, and a stream that lasts, keep it. The next call makes
-// them again.
+// TestClientIdleTimeout: a client becomes IDLE when no call has begun for the timeout, twice that at most, and
+// closes its resolver and its connection. Calls, and a stream that lasts, keep it. The next call makes them
+// again.
 func TestClientIdleTimeout(t *testing.T) {
 	const timeout = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -379,7 +379,7 @@ func TestSendAfterCloseSend(t *testing.T) {
 }
 
 // TestWaitsEndWithTheConnection breaks a connection while Header and RecvMsg of its streams wait at the same time, on
-// the client, and RecvMsg and SendMsg on the server, without deadlines: all return.
+// the client, and RecvMsg on the server, without deadlines: all return. SendMsg of a handler fails afterwards.
 func TestWaitsEndWithTheConnection(t *testing.T) {
 	const streams = 10
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {

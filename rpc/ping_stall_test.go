@@ -88,7 +88,7 @@ var floods = []struct {
 func sendPing(fr *http2.Framer) error { return fr.WritePing(false, [8]byte{}) }
 
 // TestFloodsIntoAFullSocket sends PINGs and SETTINGS whose acknowledgements cannot leave. The connection ends, the
-// server logs and counts why, and holds little memory.
+// server logs and counts why, and holds little memory when the call's handler has returned.
 func TestFloodsIntoAFullSocket(t *testing.T) {
 	for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped, faultnet.Memory} {
 		for _, f := range floods {

@@ -47,8 +47,8 @@ var handshakeStages = []handshakeStage{
 	{"within SETTINGS", shakeAndSend(len(http2.ClientPreface) + 4)},
 }
 
-// handshaking is a server, Tarn's or grpc-go's, whose client has come to a stage of the TLS handshake. link is the
-// connection, and client its end.
+// handshaking is a server, Tarn's or grpc-go's, whose client has come to a stage of the TLS handshake. client is the
+// client's end of the connection.
 func handshaking(t *testing.T, by implementation, do func(*faultnet.Link, *tls.Conn)) (c *couple, client net.Conn) {
 	cert, _ := testcert.New(t)
 	creds := credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})

@@ -134,7 +134,7 @@ func TestStopWithinGreetingAndHeaders(t *testing.T) {
 }
 
 // TestStopBeforeTrailersLeave stops a server whose handlers have returned while the socket is full, so that their
-// messages and trailers wait. Stop ends at once. GracefulStop waits until the socket drains, and then both calls have
+// messages and trailers wait. Stop ends at once. GracefulStop waits until the socket drains, and then all calls have
 // succeeded; Stop ends that, too.
 func TestStopBeforeTrailersLeave(t *testing.T) {
 	for _, kind := range []faultnet.Kind{faultnet.Memory, faultnet.MemoryTLS} {

@@ -70,7 +70,8 @@ func TestWebJSON(t *testing.T) {
 	}
 }
 
-// TestWebLength reads responses of lengths around net/http's buffer: each declares its length, so that none needs chunks.
+// TestWebLength reads responses that are shorter and longer than net/http's buffer of 2,048 bytes: each declares its
+// length, so that none needs chunks.
 func TestWebLength(t *testing.T) {
 	_, url := startWeb(t, &testService{})
 	for _, n := range []int{0, 1, 1400, 1500, 1502, 1505, 2000, 100000} {

@@ -41,7 +41,7 @@ func main() {
 	turns := flag.Int("turns", 1, "turns over both servers; medians are printed")
 	over := flag.String("over", string(plain), "the kind of connections: plain, tls or wrapped")
 	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
-	table := flag.Bool("table", false, "the table of docs/h2.md, in Markdown")
+	table := flag.Bool("table", false, "the table of docs/h2.md, in Markdown; -turns, -over and -http have no effect on it")
 	flag.Parse()
 	if *table {
 		ok, err := printTable(os.Stdout, *run)

@@ -79,7 +79,7 @@ func TestNetHTTP(t *testing.T) {
 	for _, l := range netHTTPLeaveOuts {
 		t.Run("left out/"+l.test, func(t *testing.T) {
 			if out, err := s.run(l.with, "10s", l.test); err == nil {
-				t.Errorf("passes, and is left out because it %s\n%s", l.reason, out)
+				t.Errorf("the test passes; it is left out for this reason: %s\n%s", l.reason, out)
 			}
 		})
 	}

@@ -82,8 +82,10 @@ func (f *file) foreign(obj types.Object) bool {
 }
 
 // dictated reports whether what path leads to stands in a signature that grpc-go or a library prescribes:
-// an interceptor's or an invoker's, that of a method of a library's interface, or of a function that is
-// handed to a library; or in the body of such a function that returns a client or a server of grpc-go.
+// an interceptor's or an invoker's, that of a method of a library's interface, or of a function literal in a
+// library's call or struct; or in the body of such a function that returns a client or a server of grpc-go.
+// A declared function that is handed to a library by its name is not found: it is changed, and then listed as
+// what no longer compiles.
 func (f *file) dictated(path []ast.Node) bool {
 	inSignature := false
 	for i, n := range path {
