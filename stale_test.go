@@ -36,7 +36,7 @@ var passes = map[string]func(tarn.Buffer) tarn.Buffer{
 	"join":   func(b tarn.Buffer) tarn.Buffer { tarn.Buffer{}.Join(b); return b },
 }
 
-// Every use of a Buffer whose slab was freed panics, and touches no byte of the next owner.
+// Every use of a Buffer whose slab was freed panics, and neither frees nor shares the next owner's slab.
 //
 //tarn:allow double,leak,use the mistakes are what is tested
 func TestEveryStaleUsePanics(t *testing.T) {

@@ -112,7 +112,8 @@ type Limits struct {
 	// count.
 	Resets int
 	// Replies is how many frames that the peer provoked (acknowledgements, resets)
-	// may wait to be written; 0: 1000.
+	// may wait to be written; 0: 1000. Refusals of streams beyond it do not end the
+	// connection; it is read more slowly, as with Useless.
 	Replies int
 	// Useless is how many frames in a row that carry nothing (empty DATA, PRIORITY,
 	// SETTINGS, unknown types, PING) are accepted before a useful one; 0: 10000. It is

@@ -172,7 +172,6 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// silent is a peer that reads and never answers.
 // TestGoAwayArrives: a connection that is ended because of a frame is not closed before its GOAWAY is sent, however much
 // comes behind that frame. In fake time, the machine's load cannot exceed what closing may take.
 func TestGoAwayArrives(t *testing.T) {
@@ -191,6 +190,7 @@ func TestGoAwayArrives(t *testing.T) {
 	}
 }
 
+// silent is a peer that reads and never answers.
 func silent(nc net.Conn) { io.Copy(io.Discard, nc) }
 
 func TestKeepalive(t *testing.T) {

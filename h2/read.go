@@ -26,7 +26,7 @@ type reading struct {
 	hold    bool      // reading is to be held back
 	active  bool      // a frame has come since the last deadline
 
-	early map[uint32]Priority // of streams that are not open yet; nil: none
+	early map[uint32]Priority // of streams that are not open yet; nil: none; lost when the connection becomes idle
 }
 
 // makeReader makes what only Run needs.
@@ -106,8 +106,9 @@ func (c *Conn) loop() error {
 	}
 }
 
-// holdBack waits before the next frame is read, because the peer resets streams, or
-// opens streams that are refused, faster than Limits.Resets permits.
+// holdBack waits before the next frame is read, because the peer resets streams faster
+// than Limits.Resets permits, or opens streams that are refused faster than
+// Limits.Useless permits.
 func (c *Conn) holdBack() error {
 	c.in.hold = false
 	c.mu.Lock()

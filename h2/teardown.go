@@ -74,8 +74,8 @@ func (c *Conn) teardown(err error) error {
 }
 
 // awaitSent waits until the GOAWAY of a connection that is aborted is sent, at most
-// abortTimeout. Where a writer goroutine sends it, reading on may come to its bound, and
-// the connection be closed, before.
+// abortTimeout. Without it discardInput could reach its bound, and the connection be
+// closed, before a writer goroutine has sent the GOAWAY. Nothing is read meanwhile.
 func (c *Conn) awaitSent() {
 	c.mu.Lock()
 	s := &c.send

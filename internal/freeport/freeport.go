@@ -1,8 +1,8 @@
 // Package freeport reserves TCP ports of the loopback interface for servers that tests and benchmarks start
 // as processes.
 //
-// A listener that is closed again tells a free port, too, but until the server has bound it, the system may
-// give the port to another process. Two Samba servers then even share it (they set SO_REUSEPORT), and each
+// The port of a listener that is closed again is free, too, but until the server has bound it, the system may
+// give it to another process. Two Samba servers then even share it (they set SO_REUSEPORT), and each
 // is sent some of the other's connections.
 package freeport
 
@@ -14,8 +14,8 @@ type Port struct {
 	release func()
 }
 
-// Reserve reserves a free port. The system hands it to nobody who asks for any free port; a program that
-// asks for this one, and sets SO_REUSEADDR or SO_REUSEPORT, can listen on it. The caller must call Release
+// Reserve reserves a free port. The system does not give it to a program that asks for any free port; on Linux a
+// program that asks for this one, and sets SO_REUSEADDR, can listen on it. The caller must call Release
 // when that program has ended. Where the system has no such reservations the port is only free now.
 func Reserve() (*Port, error) {
 	number, release, err := reserve()

@@ -21,7 +21,7 @@ func TestReserve(t *testing.T) {
 		}
 		defer l.Close()
 		if l.Addr().String() == p.Addr() {
-			t.Fatalf("%s was given to somebody else", p.Addr())
+			t.Fatalf("%s was given to another listener", p.Addr())
 		}
 	}
 	if nc, err := net.Dial("tcp", p.Addr()); err == nil {

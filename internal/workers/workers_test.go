@@ -132,7 +132,7 @@ func TestLongQueueWakesMore(t *testing.T) {
 				t.Errorf("%d workers are woken for %d jobs, not %d", got, i, want)
 			}
 		}
-		// One takes a job: the others are still on their way, and enough for what is left.
+		// One takes a job and wakes another: the two still on their way are too few for the eleven jobs left.
 		<-all[most-1].wake
 		if j, after := p.next(all[most-1], woken, nil); j == nil || after != busy {
 			t.Fatal("no job", after)
