@@ -221,7 +221,7 @@ func TestGetConnOfUsedConnections(t *testing.T) {
 	})
 }
 
-// TestClientTimeoutWhileDialling: the error of http.Client's Timeout reports one, whoever dials.
+// TestClientTimeoutWhileDialling: the error of http.Client's Timeout reports a timeout, with ConfigureTransport and without it.
 func TestClientTimeoutWhileDialling(t *testing.T) {
 	for name, configure := range map[string]bool{"net/http": false, "ConfigureTransport": true} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestClientTimeoutWhileDialling(t *testing.T) {
 	}
 }
 
-// TestClonesShareConnections: a clone of a configured http.Transport dials by its own TLS settings, but its requests go over
-// the connections of the original, until it is configured itself.
+// TestClonesShareConnections: requests of a clone of a configured http.Transport go over the connections of the original, until
+// the clone is configured itself (TestCloneIsConfigured).
 func TestClonesShareConnections(t *testing.T) {
 	served := make(chan int, 4)
 	url, _ := scripted(t, true, func(i int) *script {

@@ -48,7 +48,7 @@ const (
 	server
 )
 
-// Error is net/http's text.
+// Error is net/http's text, except for codes that RFC 9113 does not define: net/http has "unknown error code 0x…" for them.
 func (e *resetError) Error() string {
 	s := fmt.Sprintf("stream error: stream ID %d; %v", e.id, e.err.Code)
 	if e.cause != nil {

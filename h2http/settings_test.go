@@ -183,7 +183,7 @@ func TestReceiveBuffers(t *testing.T) {
 	}
 }
 
-// sendAll sends as much as the windows permit on a stream that nobody reads, and returns how much.
+// sendAll sends as much as the windows permit on a stream whose handler reads nothing, and returns how much.
 func (p *peer) sendAll(id uint32) (sent int) {
 	for {
 		p.mu.Lock()

@@ -190,7 +190,7 @@ func (h *handle) closeAgain(ctx context.Context, failed error) error {
 			}
 			var err error
 			if t, id, err = h.reconnect(ctx); errors.Is(err, ErrHandleLost) {
-				return nil // the server has closed it
+				return nil // the server has closed it, or does so after its timeout
 			} else if err != nil {
 				return err
 			}

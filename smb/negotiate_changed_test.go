@@ -43,7 +43,7 @@ func (c *attackedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(q)
 }
 
-// setUpAttacked dials a new server of make through the attacker, logs in with NTLM and mounts the share.
+// setUpAttacked dials s through the attacker, logs in with NTLM and mounts the share.
 func setUpAttacked(t *testing.T, pool *tarn.Pool, s *script.Server, change attacker) error {
 	t.Helper()
 	s.Account = &script.Account{User: "user", Password: "password"}

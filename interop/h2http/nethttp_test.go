@@ -35,7 +35,7 @@ var netHTTPLeaveOuts = []leaveOut{
 
 // TestNetHTTP runs net/http's own tests of clients and servers over HTTP/2 with h2http's server, its client, and
 // both in place of net/http's. With TARN_LONG=1 all, and what is left out; otherwise with both, and
-// without the tests that are about elapsed time.
+// without the tests that aboutTime matches.
 func TestNetHTTP(t *testing.T) {
 	if v := version.Lang(runtime.Version()); v != netHTTPVersion {
 		leftout.Skip(t, fmt.Sprintf("the tests are adapted from %s's net/http, and this is %s", netHTTPVersion, v))
@@ -85,7 +85,8 @@ func TestNetHTTP(t *testing.T) {
 	}
 }
 
-// aboutTime matches the names of tests that measure time, or wait for it.
+// aboutTime matches the names of the tests that run with TARN_LONG=1 alone: of those that measure time or wait for it, and of
+// some others.
 var aboutTime = regexp.MustCompile(`Timeout|Deadline|Idle|Flaky|Slow|Race|Delay|Expire|Limit|GC|Crash`)
 
 // failures is what a run prints of the tests that failed, or its end.

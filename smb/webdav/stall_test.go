@@ -72,7 +72,7 @@ func TestStalledPut(t *testing.T) {
 	}
 }
 
-// pause is a reader that takes its time and has no bytes.
+// pause is a reader that waits, and then returns io.EOF.
 type pause time.Duration
 
 func (p pause) Read([]byte) (int, error) {

@@ -8,7 +8,8 @@
 //		LockSystem: webdav.NewMemLS(),
 //	})
 //
-// Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute.
+// Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
+// or has not accepted the rest within a minute of the end of the body: at most smb.Limits.Pipeline bytes.
 package webdav
 
 import (
@@ -77,13 +78,13 @@ type file struct {
 	ctx context.Context // of its request
 }
 
-// stallTimeout is how long the server may take in a row before it accepts more of a PUT.
+// stallTimeout is how long the server may take before it accepts more of a PUT, and all of it once the body has ended.
 const stallTimeout = time.Minute
 
 var errStalled = errors.New("the SMB server accepts no more data")
 
-// ReadFrom is that of smb.File, and fails with os.ErrDeadlineExceeded when the server accepts nothing for
-// stallTimeout. The context of a PUT ends only when its client gives up.
+// ReadFrom is that of smb.File, and fails with os.ErrDeadlineExceeded when the server accepts nothing for stallTimeout, or
+// has not accepted everything stallTimeout after the end of r. The context of a PUT ends only when its client gives up.
 func (f *file) ReadFrom(r io.Reader) (int64, error) {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
