@@ -118,13 +118,14 @@ func (c *Conn) waitOpen(ctx context.Context) error {
 		c.mu.Lock()
 		return nil
 	case <-ctx.Done():
+		why := ctx.Err() // without c.mu, as in waitSent
 		c.mu.Lock()
 		if i := slices.Index(c.send.openers, turn); i >= 0 {
 			c.send.openers = slices.Delete(c.send.openers, i, i+1)
 		} else {
 			c.wakeOpeners() // another Open may use the room
 		}
-		return ctx.Err()
+		return why
 	}
 }
 

@@ -227,19 +227,22 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 	w.active, w.out = true, *o
 	c.list(w)
 	c.kick()
+	c.mu.Unlock()
+	// A context may have a lock of its own, which its owner holds while it calls this connection: it is
+	// asked without c.mu.
 	var cancelled <-chan struct{}
 	if ctx != nil {
 		cancelled = ctx.Done()
 	}
-	c.mu.Unlock()
 	var err error
 	select {
 	case err = <-w.done:
 		c.mu.Lock()
 	case <-cancelled:
+		why := ctx.Err()
 		c.mu.Lock()
 		if w.active {
-			c.endWait(w, ctx.Err())
+			c.endWait(w, why)
 		}
 		err = <-w.done // nil if all was queued meanwhile
 	}
