@@ -31,7 +31,7 @@ var codeNames = [...]string{"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLO
 
 // String returns the name that RFC 9113 gives the code.
 func (c Code) String() string {
-	if int(c) < len(codeNames) {
+	if c < Code(len(codeNames)) {
 		return codeNames[c]
 	}
 	return fmt.Sprintf("code %#x", uint32(c))

@@ -355,14 +355,14 @@ var connectCodes = [...]connectCodeOf{
 }
 
 func connectCode(c codes.Code) string {
-	if int(c) < len(connectCodes) && connectCodes[c].name != "" {
+	if c < codes.Code(len(connectCodes)) && connectCodes[c].name != "" {
 		return connectCodes[c].name
 	}
 	return "unknown"
 }
 
 func connectHTTPStatus(c codes.Code) int {
-	if int(c) < len(connectCodes) && connectCodes[c].httpStatus != 0 {
+	if c < codes.Code(len(connectCodes)) && connectCodes[c].httpStatus != 0 {
 		return connectCodes[c].httpStatus
 	}
 	return http.StatusInternalServerError

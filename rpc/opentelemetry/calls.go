@@ -62,7 +62,7 @@ var codeNames = [...]string{"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "D
 func codeName(err error) string { return nameOf(status.Code(err)) }
 
 func nameOf(c codes.Code) string {
-	if int(c) < len(codeNames) {
+	if c < codes.Code(len(codeNames)) {
 		return codeNames[c]
 	}
 	return fmt.Sprintf("CODE(%d)", c)

@@ -76,7 +76,7 @@ var statusText = [...]string{
 
 // StatusText returns grpc-status for c, without allocating for the named codes.
 func StatusText(c codes.Code) string {
-	if int(c) < len(statusText) {
+	if c < codes.Code(len(statusText)) {
 		return statusText[c]
 	}
 	return strconv.FormatUint(uint64(c), 10)
