@@ -44,7 +44,7 @@ func wrappedWiring(t testing.TB) (net.Conn, net.Conn) {
 	return wrapped{a}, wrapped{b}
 }
 
-func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
+func forEachIdle(t *testing.T, f func(t *testing.T, w wiring)) {
 	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring, "wrapped": wrappedWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
 	}
@@ -53,7 +53,7 @@ func forEachResting(t *testing.T, f func(t *testing.T, w wiring)) {
 // TestBecomesIdle: an idle connection takes calls as before, time and again, and a
 // header list that refers to what came before it was idle.
 func TestBecomesIdle(t *testing.T) {
-	forEachResting(t, func(t *testing.T, w wiring) {
+	forEachIdle(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{})
 		for i := range 20 {
 			k := p.do(t, bytes.Repeat([]byte{byte(i)}, i*1000))
@@ -127,7 +127,7 @@ func TestIdleConnEnds(t *testing.T) {
 		"broken":         func(p *pair) { p.c.NetConn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEachResting(t, func(t *testing.T, w wiring) {
+			forEachIdle(t, func(t *testing.T, w wiring) {
 				p := newPair(t, w, Config{}, Config{})
 				p.do(t, []byte("x"))
 				awaitIdle(p.c, p.s)
@@ -146,7 +146,7 @@ func TestIdleConnEnds(t *testing.T) {
 
 // TestIdleConnPings: PINGs wake a connection, its own and the peer's.
 func TestIdleConnPings(t *testing.T) {
-	forEachResting(t, func(t *testing.T, w wiring) {
+	forEachIdle(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{Policy: PingPolicy{MinTime: -1}})
 		p.do(t, nil)
 		for range 10 {

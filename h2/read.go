@@ -222,6 +222,10 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 			return c.fault(EnhanceYourCalm, "too many broken streams")
 		}
 	} else if few = c.guard.refuse() && few; !few {
+		if c.queued() >= refuseAbove {
+			c.mu.Unlock()
+			return c.fault(EnhanceYourCalm, "the peer does not read")
+		}
 		c.in.hold = true
 	}
 	s := c.streams[id]

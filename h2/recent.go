@@ -50,7 +50,7 @@ func (r *recent) has(id uint32) recentKind {
 // takeRefused reports whether stream id is remembered as refused, and from then on
 // remembers it as reset.
 func (r *recent) takeRefused(id uint32) bool {
-	if r == nil {
+	if r == nil || id&1 == 0 {
 		return false
 	}
 	for i, x := range r.ids {
