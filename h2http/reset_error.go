@@ -48,9 +48,13 @@ const (
 	server
 )
 
-// Error is net/http's text, except for codes that RFC 9113 does not define: net/http has "unknown error code 0x…" for them.
+// Error is net/http's text.
 func (e *resetError) Error() string {
-	s := fmt.Sprintf("stream error: stream ID %d; %v", e.id, e.err.Code)
+	code := e.err.Code.String()
+	if e.err.Code > h2.HTTP11Required {
+		code = fmt.Sprintf("unknown error code %#x", uint32(e.err.Code))
+	}
+	s := fmt.Sprintf("stream error: stream ID %d; %s", e.id, code)
 	if e.cause != nil {
 		s += "; " + e.cause.Error()
 	}

@@ -24,7 +24,7 @@ func resetText(err error) string {
 // TestResetErrorsOfClients: errors of requests that the server resets read as net/http's do, from which connect-go takes
 // their code, and are *h2.StreamError, too.
 func TestResetErrorsOfClients(t *testing.T) {
-	codes := []http2.ErrCode{http2.ErrCodeInternal, http2.ErrCodeCancel, http2.ErrCodeEnhanceYourCalm, http2.ErrCodeHTTP11Required}
+	codes := []http2.ErrCode{http2.ErrCodeInternal, http2.ErrCodeCancel, http2.ErrCodeEnhanceYourCalm, http2.ErrCodeHTTP11Required, 0xbeef, 1<<32 - 1}
 	for _, after := range []string{"request", "header"} {
 		t.Run("after the "+after, func(t *testing.T) {
 			want := make(map[http2.ErrCode]string)

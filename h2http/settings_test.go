@@ -187,6 +187,7 @@ func TestReceiveBuffers(t *testing.T) {
 func (p *peer) sendAll(id uint32) (sent int) {
 	for {
 		p.mu.Lock()
+		before := p.given[id] + p.given[0]
 		n := int(min(p.initial+p.given[id]-int64(sent), 65535+p.given[0]-p.spent, 16<<10))
 		if n > 0 {
 			p.fr.WriteData(id, false, make([]byte, n))
@@ -195,7 +196,6 @@ func (p *peer) sendAll(id uint32) (sent int) {
 		}
 		p.mu.Unlock()
 		if n <= 0 {
-			before := p.room(id)
 			p.ping()
 			if p.room(id) == before {
 				return sent
