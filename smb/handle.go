@@ -176,6 +176,12 @@ func (h *handle) close(ctx context.Context) error {
 // closeAgain closes a file whose CLOSE failed with failed, because the connection was lost or the session had expired.
 // After a loss the server has closed the file, or keeps it open for the client to come back.
 func (h *handle) closeAgain(ctx context.Context, failed error) error {
+	select { // another goroutine may be reopening the file, and must not have it again after the CLOSE
+	case <-h.reopening:
+	case <-ctx.Done():
+		return conn.ContextError(ctx)
+	}
+	defer func() { h.reopening <- struct{}{} }()
 	defer h.m.s.leases.forget(h)
 	return h.m.s.again(ctx, func() error {
 		h.mu.Lock()

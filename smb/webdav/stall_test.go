@@ -25,20 +25,22 @@ func (scriptedLogin) Start(context.Context, string) (smb.SecurityContext, error)
 	return script.Start(), nil
 }
 
-// TestStalledPut puts a file on a server that accepts 1 MiB and then answers only ECHO: the PUT fails after a minute.
-// A client that takes five minutes for its body does not.
+// TestStalledPut puts a file on a server that accepts 1 MiB and then answers only ECHO: the PUT fails after a minute,
+// and one more for each MiB in flight if the body has ended. A client that takes five minutes for its body does not.
 func TestStalledPut(t *testing.T) {
 	for name, c := range map[string]struct {
 		accepts int64 // bytes
 		pause   time.Duration
+		mib     int  // of the body before the pause; one comes after it
 		hide    bool // methods of the body besides Read, so that the handler calls ReadFrom and not Write
 		status  int
 		least   time.Duration
 	}{
-		"the server stalls":               {1 << 20, 0, true, http.StatusMethodNotAllowed, time.Minute},
-		"the server stalls, Write":        {1 << 20, 0, false, http.StatusMethodNotAllowed, time.Minute},
-		"the client is slow":              {1 << 30, 5 * time.Minute, true, http.StatusCreated, 5 * time.Minute},
-		"the client is slow before Write": {1 << 30, 5 * time.Minute, false, http.StatusCreated, 5 * time.Minute},
+		"the server stalls":               {1 << 20, 0, 20, true, http.StatusMethodNotAllowed, time.Minute},
+		"the server stalls at the end":    {1 << 20, 0, 4, true, http.StatusMethodNotAllowed, 6 * time.Minute},
+		"the server stalls, Write":        {1 << 20, 0, 4, false, http.StatusMethodNotAllowed, time.Minute},
+		"the client is slow":              {1 << 30, 5 * time.Minute, 4, true, http.StatusCreated, 5 * time.Minute},
+		"the client is slow before Write": {1 << 30, 5 * time.Minute, 4, false, http.StatusCreated, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,7 +58,7 @@ func TestStalledPut(t *testing.T) {
 					t.Fatal(err)
 				}
 				h := &webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()}
-				body := io.MultiReader(bytes.NewReader(make([]byte, 4<<20)), pause(c.pause), bytes.NewReader(make([]byte, 1<<20)))
+				body := io.MultiReader(bytes.NewReader(make([]byte, c.mib<<20)), pause(c.pause), bytes.NewReader(make([]byte, 1<<20)))
 				if c.hide {
 					body = struct{ io.Reader }{body}
 				}

@@ -9,7 +9,7 @@
 //	})
 //
 // Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
-// or has not accepted the rest within a minute of the end of the body: at most smb.Limits.Pipeline bytes.
+// or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight.
 package webdav
 
 import (
@@ -78,7 +78,8 @@ type file struct {
 	ctx context.Context // of its request
 }
 
-// stallTimeout is how long the server may take before it accepts more of a PUT, and all of it once the body has ended.
+// stallTimeout is how long the server may take before it accepts more of a PUT, and what is in flight when the body has
+// ended. For each MiB that may be in flight then it is a minute more.
 const stallTimeout = time.Minute
 
 var errStalled = errors.New("the SMB server accepts no more data")
@@ -90,7 +91,7 @@ func (f *file) ReadFrom(r io.Reader) (int64, error) {
 	defer cancel(nil)
 	timer := time.AfterFunc(stallTimeout, func() { cancel(errStalled) })
 	defer timer.Stop()
-	n, err := f.File.WithContext(ctx).ReadFrom(&timedSource{r, timer})
+	n, err := f.File.WithContext(ctx).ReadFrom(&timedSource{r: r, timer: timer})
 	if err != nil && context.Cause(ctx) == errStalled {
 		err = &fs.PathError{Op: "write", Path: f.Name(), Err: fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, errStalled)}
 	}
@@ -108,12 +109,19 @@ func (f *file) Write(p []byte) (int, error) {
 type timedSource struct {
 	r     io.Reader
 	timer *time.Timer
+	read  int64
 }
 
 func (s *timedSource) Read(p []byte) (int, error) {
 	s.timer.Stop()
-	defer s.timer.Reset(stallTimeout)
-	return s.r.Read(p)
+	n, err := s.r.Read(p)
+	s.read += int64(n)
+	wait := stallTimeout
+	if err != nil {
+		wait += stallTimeout * time.Duration(min(s.read, smb.DefaultPipeline)>>20)
+	}
+	s.timer.Reset(wait)
+	return n, err
 }
 
 func (f *file) Stat() (fs.FileInfo, error) {

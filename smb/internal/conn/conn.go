@@ -192,7 +192,8 @@ func (c *Conn) Echo(ctx context.Context, recent time.Duration) error {
 
 // silence is the time since the last frame arrived.
 func (c *Conn) silence() time.Duration {
-	return time.Since(c.begun) - time.Duration(c.lastFrame.Load())
+	last := time.Duration(c.lastFrame.Load()) // before the clock: a frame that arrives now must not be newer
+	return time.Since(c.begun) - last
 }
 
 // keepAlive sends an ECHO when no frame has come for the time every, and ends the connection when none comes
