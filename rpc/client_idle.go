@@ -7,11 +7,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// idleness makes a client IDLE in which no call has begun for a while and which has no stream open. Its fields
-// except calls are guarded by ClientConn.mu.
+// idleness makes a client IDLE in which no call has begun and no stream was open for a while. Its fields except
+// calls are guarded by ClientConn.mu.
 type idleness struct {
 	timer *time.Timer
-	seen  uint64
+	seen  uint64        // calls at the last check
+	open  int           // streams at the last check
 	calls atomic.Uint64 // begun so far
 }
 
@@ -41,18 +42,20 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due drops the activity of a client in which no call has begun since the last check and which has no stream
-// open now. cc.mu is held.
+// due drops the activity of a client in which no call has begun since the last check, and which had no stream
+// open then and has none now: a stream that was open then may have ended since. cc.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil
 	}
-	live := 0
+	open := 0
 	for c := range cc.conns {
-		live += max(0, c.h2c.Streams()-int(c.own.Load()))
+		open += max(0, c.h2c.Streams()-int(c.own.Load()))
 	}
-	if calls := i.calls.Load(); calls != i.seen || live > 0 {
-		i.seen = calls
+	calls := i.calls.Load()
+	busy := calls != i.seen || i.open > 0 || open > 0
+	i.seen, i.open = calls, open
+	if busy {
 		i.timer.Reset(d)
 		return nil
 	}

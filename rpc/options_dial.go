@@ -222,8 +222,8 @@ func WithMaxCallAttempts(n int) DialOption {
 	})
 }
 
-// WithIdleTimeout closes the connections of a client in which no call has begun for d, twice that at most, and
-// which has no stream open; the next call connects again. 30 minutes unless set; 0 disables it.
+// WithIdleTimeout closes the connections of a client in which no call has begun and no stream was open for d,
+// or for twice that at most; the next call connects again. 30 minutes unless set; 0 disables it.
 func WithIdleTimeout(d time.Duration) DialOption {
 	return dialOption(func(o *dialOptions) { o.idleTimeout = d })
 }
