@@ -89,7 +89,8 @@ func (f *file) decl(s *ast.ImportSpec) *ast.GenDecl {
 	return nil
 }
 
-// remove removes an import and its line, and its declaration when nothing else stands in it.
+// remove removes an import and its line, its declaration when nothing else stands in it, and the blank line that
+// gofmt would remove then: newLine does not know of that.
 func (f *file) remove(s *ast.ImportSpec) {
 	at, end := f.offset(s.Pos()), f.offset(s.End())
 	if d := f.decl(s); len(d.Specs) == 1 {
@@ -98,6 +99,13 @@ func (f *file) remove(s *ast.ImportSpec) {
 	at = bytes.LastIndexByte(f.src[:at], '\n') + 1
 	if i := bytes.IndexByte(f.src[end:], '\n'); i >= 0 {
 		end += i + 1
+	}
+	before, after := f.src[:at], f.src[end:]
+	switch blank := bytes.HasSuffix(before, []byte("\n\n")); {
+	case (blank || bytes.HasSuffix(before, []byte("(\n"))) && bytes.HasPrefix(after, []byte("\n")):
+		end++
+	case blank && bytes.HasPrefix(after, []byte(")")):
+		at--
 	}
 	f.edits = append(f.edits, edit{at, end, ""})
 }

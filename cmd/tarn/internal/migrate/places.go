@@ -13,7 +13,7 @@ import (
 // place is something that is left to do by hand.
 type place struct {
 	file         string // "" where it is not known
-	line, column int    // in the old file
+	line, column int    // in the old file, unless places says otherwise
 	what         string
 }
 
@@ -25,13 +25,21 @@ func (p place) String() string {
 }
 
 // places returns what is left, each place once: what could not be changed, and errors of the changed packages
-// in other lines.
+// in other lines. Lines are those of the new files if they have been written, otherwise those of the old ones.
 func (p *program) places(pkgs []*packages.Package) []string {
 	at := func(q place) string { return fmt.Sprintf("%s:%d", q.file, q.line) }
-	all := slices.Clone(p.left)
-	known := map[string]bool{}
-	for _, q := range all {
-		known[at(q)] = true
+	known := map[string]bool{} // by the line of the new file
+	var all []place
+	for _, q := range p.left {
+		changed := q
+		if f := p.changed[q.file]; f != nil {
+			changed.line = f.newLine(q.line)
+		}
+		known[at(changed)] = true
+		if p.written {
+			q = changed
+		}
+		all = append(all, q)
 	}
 	for _, pkg := range pkgs {
 		for _, e := range pkg.Errors {
@@ -39,10 +47,14 @@ func (p *program) places(pkgs []*packages.Package) []string {
 			if strings.HasPrefix(e.Msg, "# ") {
 				continue
 			}
-			q := p.position(e)
-			if !known[at(q)] || q.file == "" {
-				all = append(all, q)
+			q := position(e)
+			if known[at(q)] && q.file != "" {
+				continue
 			}
+			if f := p.changed[q.file]; f != nil && !p.written {
+				q.line = f.oldLine(q.line)
+			}
+			all = append(all, q)
 		}
 	}
 	var out []string
@@ -53,9 +65,6 @@ func (p *program) places(pkgs []*packages.Package) []string {
 		return a.line - b.line
 	})
 	for _, q := range all {
-		if f := p.changed[q.file]; f != nil && p.written {
-			q.line = f.newLine(q.line)
-		}
 		if text := q.String(); !slices.Contains(out, text) {
 			out = append(out, text)
 		}
@@ -63,8 +72,8 @@ func (p *program) places(pkgs []*packages.Package) []string {
 	return out
 }
 
-// position is where an error of the changed packages stands in the old file.
-func (p *program) position(e packages.Error) place {
+// position is where an error of a package stands.
+func position(e packages.Error) place {
 	parts := strings.Split(e.Pos, ":")
 	if len(parts) < 3 {
 		return place{what: e.Error()}
@@ -75,11 +84,7 @@ func (p *program) position(e packages.Error) place {
 	if err1 != nil || err2 != nil {
 		return place{what: e.Error()}
 	}
-	q := place{strings.Join(parts[:n-2], ":"), line, column, e.Msg}
-	if f := p.changed[q.file]; f != nil {
-		q.line = f.oldLine(line)
-	}
-	return q
+	return place{strings.Join(parts[:n-2], ":"), line, column, e.Msg}
 }
 
 // newLine is the line of the changed file that a line of the old one became.
@@ -101,11 +106,15 @@ func (f *file) newLine(line int) int {
 	return line + added
 }
 
-// oldLine is the line of the old file that became a line of the changed one.
+// oldLine is the line of the old file that became a line of the changed one: the last of them where lines were
+// removed before it.
 func (f *file) oldLine(line int) int {
 	old := line
 	for old > 1 && f.newLine(old) > line {
 		old--
+	}
+	for f.newLine(old+1) <= line { // newLine grows by one a line behind the file's end
+		old++
 	}
 	return old
 }
