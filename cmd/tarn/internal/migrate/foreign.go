@@ -144,7 +144,8 @@ func (f *file) isInterceptor(sig *types.Signature) bool {
 	return false
 }
 
-// implements reports whether a library's interface prescribes a method.
+// implements reports whether a library's interface prescribes a method of a type or of a pointer to it: a method
+// with a value receiver belongs to both.
 func (f *file) implements(m *types.Func) bool {
 	recv := m.Signature().Recv()
 	if recv == nil {
@@ -157,7 +158,7 @@ func (f *file) implements(m *types.Func) bool {
 				continue
 			}
 			iface, ok := t.Type().Underlying().(*types.Interface)
-			if !ok || !types.Implements(recv.Type(), iface) {
+			if !ok || !types.Implements(recv.Type(), iface) && !types.Implements(types.NewPointer(recv.Type()), iface) {
 				continue
 			}
 			for im := range iface.Methods() {

@@ -2,8 +2,10 @@ package migrate
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,14 @@ func (plugin) Client(cc *grpc.ClientConn) any { library.Use(cc); return cc }
 func (plugin) Server(s *grpc.Server) {}
 
 var _ library.Plugin = plugin{}
+
+type mixed struct{}
+
+func (mixed) Client(cc *grpc.ClientConn) any { return cc }
+
+func (*mixed) Server(s *grpc.Server) {}
+
+var _ library.Plugin = new(mixed)
 
 var invoke = func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 	return nil
@@ -246,8 +256,25 @@ func more() {
 }
 `
 
+// both is a file of which -back removes an import above a line that no longer compiles.
+const both = `package main
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/tarn-go/tarn/rpc"
+)
+
+func both(ctx context.Context, cc *rpc.ClientConn) grpc.ClientConnInterface {
+	cc.TransportStats()
+	return cc
+}
+`
+
 // TestMigrateReports exchanges the options of orca and stats/opentelemetry, which need package
-// rpc/opentelemetry, and back; then it lists what grpc-go does not have, each place once.
+// rpc/opentelemetry, and back; then it lists what grpc-go does not have, each place once and with its line.
 func TestMigrateReports(t *testing.T) {
 	dir := module(t, "rpc/opentelemetry", map[string]string{"main.go": reports})
 	status, out := migrate(t, dir)
@@ -263,10 +290,28 @@ func TestMigrateReports(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
+	p, err := load(t.Context(), ".", []string{"./..."}, toGRPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pairs[1].err = errors.New("it cannot be imported")
+	p.rewrite()
+	if want := "has the counterpart of opentelemetry.ServerOption; it cannot be imported"; len(p.left) != 2 || !strings.HasSuffix(p.left[0].what, want) {
+		t.Errorf("left: %v", p.left)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "more.go"), []byte(additions), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "both.go"), []byte(both), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, out := migrate(t, dir, "-back", "-n"); strings.Count(out, "both.go:12:5: cc.TransportStats undefined") != 1 || strings.Count(out, "both.go:") != 2 {
+		t.Errorf("-n: %s", out)
+	}
 	status, out = migrate(t, dir, "-back")
+	if strings.Count(out, "both.go:10:5: cc.TransportStats undefined") != 1 || strings.Count(out, "both.go:") != 2 {
+		t.Errorf("back: %s\n%s", out, read(t, dir, "both.go"))
+	}
 	if got := read(t, dir, "main.go"); got != reports {
 		t.Errorf("back: %s", got)
 	}
@@ -276,6 +321,35 @@ func TestMigrateReports(t *testing.T) {
 	if want := "more.go:10:21: rpc.Pool has no counterpart in package grpc: remove it\n"; status != cli.Failed ||
 		!strings.Contains(out, want) || strings.Count(out, "more.go:") != 2 {
 		t.Errorf("status %d, %s", status, out)
+	}
+}
+
+// TestLines: lines of a file become lines of the changed one and are found again, where imports are added, moved
+// and removed.
+func TestLines(t *testing.T) {
+	const src = "package a\n\nimport (\n\t\"b\"\n\t\"c\"\n)\n\nvar d = 1\nvar e = 2"
+	line := func(text string, at int) string { return strings.Split(text, "\n")[at-1] }
+	at := func(s string) int { return strings.Index(src, s) }
+	for _, edits := range [][]edit{
+		{},
+		{{at("\t\"b\""), at("\t\"c\""), ""}},
+		{{at("\t\"c\""), at(")"), ""}},
+		{{at("\"c\""), at("\"c\""), "\"x\"\n\t"}},
+		{{9, 9, "\n\nimport \"x\""}, {at("import"), at("var d"), ""}},
+	} {
+		f := &file{src: []byte(src), edits: edits}
+		text := src
+		for _, e := range slices.Backward(edits) {
+			text = text[:e.at] + e.text + text[e.end:]
+		}
+		for _, want := range []string{"package a", "var d = 1", "var e = 2"} {
+			old := 1 + strings.Count(src[:at(want)], "\n")
+			if got := f.newLine(old); line(text, got) != want {
+				t.Errorf("%v: line %d became %d in\n%s", edits, old, got, text)
+			} else if back := f.oldLine(got); back != old {
+				t.Errorf("%v: line %d was %d, not %d, before\n%s", edits, got, old, back, text)
+			}
+		}
 	}
 }
 

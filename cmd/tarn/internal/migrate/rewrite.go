@@ -107,7 +107,7 @@ func (f *file) toTarn(u *use, n *ast.SelectorExpr, path []ast.Node) bool {
 	case isOption(obj) && f.forOthers(path, n):
 	case f.dictated(path):
 	case u.err != nil:
-		f.leave(n, fmt.Sprintf("package %s has the counterpart of %s.%s; %v", u.to, f.base(u.from), name, u.err))
+		f.leave(n, f.notImported(u, name))
 	case u.both[name]:
 		return true
 	case made == "ClientConn" || made == "Server" || isOption(obj):
@@ -134,8 +134,17 @@ func (f *file) toGRPC(u *use, n *ast.SelectorExpr, path []ast.Node) bool {
 		}
 	}
 	u.stay++
-	f.leave(n, advice(f.base(u.from)+"."+n.Sel.Name, f.base(u.to), backward[n.Sel.Name]))
+	if u.err != nil {
+		f.leave(n, f.notImported(u, n.Sel.Name))
+	} else {
+		f.leave(n, advice(f.base(u.from)+"."+n.Sel.Name, f.base(u.to), backward[n.Sel.Name]))
+	}
 	return false
+}
+
+// notImported says why a name stays of which it is not known whether the other package has it.
+func (f *file) notImported(u *use, name string) string {
+	return fmt.Sprintf("package %s has the counterpart of %s.%s; %v", u.to, f.base(u.from), name, u.err)
 }
 
 // call wraps an argument in AsGRPC where a library's function takes a *grpc.ClientConn, and the option of
