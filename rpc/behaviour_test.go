@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -273,16 +272,11 @@ func TestPanicEndsTheCall(t *testing.T) {
 func TestPanicsAreLogged(t *testing.T) {
 	const child = "TARN_PANICS"
 	if os.Getenv(child) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPanicsAreLogged$")
-		cmd.Env = append(os.Environ(), child+"=1", "GRPC_GO_LOG_SEVERITY_LEVEL=error")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		out := runChild(t, t.Name(), child+"=1", "GRPC_GO_LOG_SEVERITY_LEVEL=error")
 		const method = "rpc: the handler of /grpc.testing.TestService/"
 		for _, want := range []string{method + "UnaryCall panicked: over gRPC", method + "UnaryCall panicked: over Connect",
 			method + "FullDuplexCall panicked: in a stream", method + "StreamingOutputCall called runtime.Goexit", "behaviour_test.go:"} {
-			if !strings.Contains(string(out), want) {
+			if !strings.Contains(out, want) {
 				t.Errorf("the log does not contain %q:\n%s", want, out)
 			}
 		}

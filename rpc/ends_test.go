@@ -445,16 +445,16 @@ func TestSendAfterCloseSendUnderAFullSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filler, err := f.calls.FullDuplexCall(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		filling.Add(1)
-		go func() {
-			defer filling.Done()
-			for filler.Send(&pb.StreamingOutputCallRequest{Payload: payload(1 << 20)}) == nil {
+		fill := func(ctx context.Context) {
+			filler, err := f.calls.FullDuplexCall(ctx)
+			for err == nil {
+				err = filler.Send(&pb.StreamingOutputCallRequest{Payload: payload(1 << 20)})
 			}
-		}()
+		}
+		short, end := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer end()
+		fill(short) // until it has waited: the socket is full
+		filling.Go(func() { fill(ctx) })
 		within(t, "the call", func() {
 			st.CloseSend()
 			if err := st.Send(&pb.StreamingOutputCallRequest{}); status.Code(err) != codes.Internal {

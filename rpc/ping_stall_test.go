@@ -87,8 +87,12 @@ var floods = []struct {
 
 func sendPing(fr *http2.Framer) error { return fr.WritePing(false, [8]byte{}) }
 
+// floodBound is the most bytes of buffers that the server may have taken at any time. The answers that fill the
+// socket are 3 MB; 0.2 to 2.8 MB were measured in 588 runs, with -race and without.
+const floodBound = 4 << 20
+
 // TestFloodsIntoAFullSocket sends PINGs and SETTINGS whose acknowledgements cannot leave. The connection ends, the
-// server logs and counts why, and holds little memory when the call's handler has returned.
+// server logs and counts why, and its buffers never exceed floodBound.
 func TestFloodsIntoAFullSocket(t *testing.T) {
 	for _, kind := range []faultnet.Kind{faultnet.TCP, faultnet.TLS, faultnet.Wrapped, faultnet.Memory} {
 		for _, f := range floods {
@@ -98,11 +102,7 @@ func TestFloodsIntoAFullSocket(t *testing.T) {
 					for f.send(d.fr) == nil {
 					}
 				}()
-				most := int64(0)
-				within(t, "the end of the connection", func() {
-					<-d.ended
-					most = d.pool.Stats().InUse
-				})
+				within(t, "the end of the connection", func() { <-d.ended })
 				d.nc.Close()
 				within(t, "Stop", d.server.Stop)
 				st := d.server.TransportStats()
@@ -112,8 +112,8 @@ func TestFloodsIntoAFullSocket(t *testing.T) {
 				if text := d.log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, f.reason) || !strings.Contains(text, "ENHANCE_YOUR_CALM") {
 					t.Errorf("the log is %q", text)
 				}
-				if most > 4<<20 {
-					t.Errorf("%d bytes of buffers in use", most)
+				if most := d.pool.Stats().Peak; most > floodBound {
+					t.Errorf("%d bytes of buffers", most)
 				}
 			})
 		}

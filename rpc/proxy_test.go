@@ -81,13 +81,16 @@ func (p *connectProxy) serve(t *testing.T, nc net.Conn, to string) {
 
 func isProxyChild() bool { return os.Getenv("TARN_PROXY_CHILD") != "" }
 
-// runChild runs one test of this binary with additional environment variables.
-func runChild(t *testing.T, test string, env ...string) {
+// runChild runs one test of this binary with additional environment variables, and returns its output.
+func runChild(t *testing.T, test string, env ...string) string {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v")
 	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: "+test) {
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "PASS: "+test) {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return string(out)
 }
 
 // runProxyChild makes a call through the proxy, which is not used for the names in NO_PROXY, with WithNoProxy,

@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,7 @@ func (o *oneAtATime) enter() func() {
 	if o.busy.Swap(true) {
 		o.together.Add(1)
 	}
+	runtime.Gosched() // so that another call can begin
 	return func() { o.busy.Store(false) }
 }
 
@@ -31,6 +33,9 @@ const watchedPolicy = "rpc_test_watched"
 
 var policyCalls oneAtATime
 
+// lastWatched is the client of the policy that was made last.
+var lastWatched atomic.Pointer[watchedClient]
+
 type watchedBuilder struct{}
 
 func (watchedBuilder) Name() string { return watchedPolicy }
@@ -38,6 +43,7 @@ func (watchedBuilder) Name() string { return watchedPolicy }
 func (watchedBuilder) Build(cc balancer.ClientConn, o balancer.BuildOptions) balancer.Balancer {
 	defer policyCalls.enter()()
 	w := &watchedClient{ClientConn: cc}
+	lastWatched.Store(w)
 	return &watchedBalancer{balancer.Get(roundrobin.Name).Build(w, o)}
 }
 
@@ -99,7 +105,7 @@ func TestCallsOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for i := range 4 {
+	for i := range 7 {
 		wg.Go(func() {
 			for n := range 50 {
 				switch i {
@@ -113,6 +119,8 @@ func TestCallsOneAtATime(t *testing.T) {
 					if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
 						t.Error(err)
 					}
+				default:
+					lastWatched.Load().ResolveNow(resolver.ResolveNowOptions{})
 				}
 			}
 		})
@@ -124,7 +132,7 @@ func TestCallsOneAtATime(t *testing.T) {
 	if n, calls := policyCalls.together.Load(), policyCalls.calls.Load(); n != 0 || calls < 100 {
 		t.Errorf("%d of %d calls of the balancer began while another ran", n, calls)
 	}
-	if n := names.together.Load(); n != 0 {
-		t.Errorf("%d of %d calls of the resolver began while another ran", n, names.calls.Load())
+	if n, calls := names.together.Load(), names.calls.Load(); n != 0 || calls < 50 {
+		t.Errorf("%d of %d calls of the resolver began while another ran", n, calls)
 	}
 }

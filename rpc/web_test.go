@@ -70,16 +70,21 @@ func TestWebJSON(t *testing.T) {
 	}
 }
 
-// TestWebLength reads responses that are shorter and longer than net/http's buffer of 2,048 bytes: each declares its
-// length, so that none needs chunks.
+// TestWebLength reads responses that are shorter and longer than net/http's buffer of 2,048 bytes, 2,047 and 2,051
+// among them: each declares its length, so that none needs chunks.
 func TestWebLength(t *testing.T) {
 	_, url := startWeb(t, &testService{})
-	for _, n := range []int{0, 1, 1400, 1500, 1502, 1505, 2000, 100000} {
+	lengths := map[int]bool{}
+	for _, n := range []int{0, 1, 1518, 1521, 2000, 100000} {
 		body := base64.StdEncoding.EncodeToString(make([]byte, n))
 		res, text := exchange(t, "POST", url+"UnaryCall", `{"payload":{"body":"`+body+`"}}`, "Content-Type", "application/json", "Accept-Encoding", "identity")
 		if res.ContentLength != int64(len(text)) || len(res.TransferEncoding) > 0 || n > 0 && !strings.Contains(text, body) {
 			t.Errorf("a response of %d bytes declares %d, with %v", len(text), res.ContentLength, res.TransferEncoding)
 		}
+		lengths[len(text)] = true
+	}
+	if !lengths[2047] || !lengths[2051] {
+		t.Errorf("the responses' lengths are %v", lengths)
 	}
 }
 

@@ -43,6 +43,9 @@ func main() {
 	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
 	table := flag.Bool("table", false, "the table of docs/h2.md, in Markdown; -turns, -over and -http have no effect on it")
 	flag.Parse()
+	if !slices.ContainsFunc(attacks, func(a attack) bool { return strings.Contains(a.name, *run) }) {
+		fail(fmt.Errorf("no attack's name contains %q", *run))
+	}
 	if *table {
 		ok, err := printTable(os.Stdout, *run)
 		if err != nil {
