@@ -11,13 +11,14 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestMalformedRequests: each is answered by a reset of its stream, and the connection
 // goes on.
 func TestMalformedRequests(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		r, _, _ := rawServer(t, Config{}, nil)
 		id := uint32(1)
 		for name, fields := range map[string][]string{
@@ -38,7 +39,7 @@ func TestMalformedRequests(t *testing.T) {
 			"a pseudo-field behind":   {"x", "a", ":path", "/"},
 			"an unknown pseudo-field": {":x", "a"},
 		} {
-			t.Run(name, func(t onTransport) {
+			t.Run(name, func(t faultnet.OnKind) {
 				r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
 				r.wantReset(id, ProtocolError)
 				r.lives(id + 2)
@@ -51,7 +52,7 @@ func TestMalformedRequests(t *testing.T) {
 			"bytes above 127":       {"x", "\xff\x80"},
 			"no value":              {"x", ""},
 		} {
-			t.Run(name, func(t onTransport) {
+			t.Run(name, func(t faultnet.OnKind) {
 				r.headers(id, More, append(rawRequest[:len(rawRequest):len(rawRequest)], fields...)...)
 				r.fr.WriteData(id, true, []byte("12345"))
 				r.wait("answer", func(s seen) bool { return s.id == id && s.end })
@@ -125,7 +126,7 @@ func TestLongHeaderBlock(t *testing.T) {
 }
 
 func TestManyFields(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		r, _, _ := rawServer(t, Config{Limits: Limits{Fields: 20}}, nil)
 		fields := rawRequest[:len(rawRequest):len(rawRequest)]
 		for range 19 {
@@ -142,7 +143,7 @@ func TestManyFields(t *testing.T) {
 // TestHeaderMemory: the header lists of all streams together are bounded; the lists
 // of released streams are not counted.
 func TestHeaderMemory(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		gate := make(chan struct{})
 		r, s, rec := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{HeaderMemory: 100_000}}, func(s *Stream, k *call) { <-gate })
 		request := append(rawRequest[:len(rawRequest):len(rawRequest)], "x", strings.Repeat("y", 10_000))

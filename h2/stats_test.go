@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -74,7 +75,7 @@ func TestServerReports(t *testing.T) {
 // TestClientReports: what the peer's GOAWAY said is the error of the streams that it
 // may have processed, is logged and counted.
 func TestClientReports(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		for _, streams := range []int{0, 1} {
 			log := new(logBuffer)
 			rec := newRecorder(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -43,14 +44,14 @@ func (c *impatient) Err() error {
 // cancels after its handler has started: a server that reads a request and its reset at once cannot see that
 // there was time between them.
 func TestBrownOut(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		const callers = 64
 		timeouts := int32(1500)
-		if t.transport == overTCP && raceFactor == 1 {
+		if t.Kind == faultnet.TCP && raceFactor == 1 {
 			timeouts = 6000
 		}
 		for _, how := range []string{"deadline", "cancel"} {
-			t.Run(how, func(t onTransport) {
+			t.Run(how, func(t faultnet.OnKind) {
 				var waits [callers]atomic.Pointer[impatient]
 				svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 					time.AfterFunc(5*time.Millisecond, waits[in.Payload.Body[0]].Load().end)

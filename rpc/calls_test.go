@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -19,7 +20,7 @@ import (
 // TestDecodeKeptByAHandler keeps the function with which a handler decodes its request and calls it after the
 // handler has returned, while other calls are handled: it must not decode a request of theirs.
 func TestDecodeKeptByAHandler(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		kept := make(chan func(any) error, 1)
 		during := make(chan error, 1)
 		desc := grpc.ServiceDesc{ServiceName: "test.Keeper", Methods: []grpc.MethodDesc{
@@ -61,7 +62,7 @@ func TestDecodeKeptByAHandler(t *testing.T) {
 
 // Methods that take one message get none or two: INTERNAL.
 func TestRequestCardinality(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		_, addr := startTarn(t, &testService{})
 		req, err := proto.Marshal(&pb.SimpleRequest{})
 		if err != nil {
@@ -81,7 +82,7 @@ func TestRequestCardinality(t *testing.T) {
 				{"two frames", [][]byte{one, one}, "13"},
 				{"one and a half", [][]byte{one, one[:3]}, "13"},
 			} {
-				t.Run(method+"/"+c.name, func(t onTransport) {
+				t.Run(method+"/"+c.name, func(t faultnet.OnKind) {
 					p := rawClient(t, addr)
 					id := p.open(false, ":path", "/grpc.testing.TestService/"+method)
 					for i, part := range c.parts {
@@ -100,7 +101,7 @@ func TestRequestCardinality(t *testing.T) {
 
 // TestSendCompressorIsNegotiated sets a compressor that the client has not offered.
 func TestSendCompressorIsNegotiated(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		type answer struct {
 			supported []string
 			err       error
@@ -148,7 +149,7 @@ func TestSendCompressorIsNegotiated(t *testing.T) {
 
 // TestHeaderListAboveTheServersLimit sends more metadata than the server accepts.
 func TestHeaderListAboveTheServersLimit(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
 		c := pb.NewTestServiceClient(dialTarn(t, addr))
 		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
@@ -20,7 +21,7 @@ import (
 
 // A handler that returns at its call's deadline is too late: the stream has been reset.
 func TestNoStatusAfterTheDeadline(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -471,13 +471,13 @@ func TestSendAfterCloseSendUnderAFullSocket(t *testing.T) {
 // A server ends a call without reading its request and without a reset: SendMsg must not wait for a window
 // that will never open.
 func TestEndWhileSending(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		addr := rawServer(t, func(p *rawPeer, id uint32) {
 			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
 				BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "9")})
 		})
 		c := pb.NewTestServiceClient(dialTarn(t, addr))
-		t.Run("stream", func(t onTransport) {
+		t.Run("stream", func(t faultnet.OnKind) {
 			st, err := c.FullDuplexCall(context.Background())
 			if err != nil {
 				t.Fatal(err)
@@ -493,7 +493,7 @@ func TestEndWhileSending(t *testing.T) {
 			_, err = st.Recv()
 			wantCode(t, err, codes.FailedPrecondition)
 		})
-		t.Run("unary", func(t onTransport) {
+		t.Run("unary", func(t faultnet.OnKind) {
 			within(t, "UnaryCall", func() {
 				_, err := c.UnaryCall(context.Background(), &pb.SimpleRequest{Payload: payload(200_000)})
 				wantCode(t, err, codes.FailedPrecondition)
@@ -505,7 +505,7 @@ func TestEndWhileSending(t *testing.T) {
 // TestServerEnforcesTheDeadlineFirst resets a request that is only partly sent, after its deadline:
 // DEADLINE_EXCEEDED, as for a complete one.
 func TestServerEnforcesTheDeadlineFirst(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		var writing sync.Mutex // both requests may come on one connection
 		addr := rawServer(t, func(p *rawPeer, id uint32) {
 			go func() {
@@ -535,9 +535,9 @@ func (c lateContext) Deadline() (time.Time, bool) { return c.at, true }
 
 // The connection ends after part of a large request: without a retry policy the call is not made again.
 func TestNoTransparentRetryOfSentBytes(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		for _, goAway := range []http2.ErrCode{http2.ErrCodeNo, http2.ErrCodeEnhanceYourCalm} {
-			t.Run(goAway.String(), func(t onTransport) {
+			t.Run(goAway.String(), func(t faultnet.OnKind) {
 				var requests atomic.Int32
 				addr := rawServer(t, func(p *rawPeer, id uint32) {
 					requests.Add(1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
@@ -156,7 +157,7 @@ func prefixed(flag byte, body []byte) []byte {
 }
 
 func TestHostileRequests(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		_, addr := startTarn(t, &testService{})
 		empty := prefixed(0, nil)
 		for _, c := range []struct {
@@ -185,7 +186,7 @@ func TestHostileRequests(t *testing.T) {
 			{"too large", nil, prefixed(0, make([]byte, 1<<23))[:100], map[string]string{"grpc-status": "8"}},
 			{"broken gzip", []string{"grpc-encoding", "gzip"}, prefixed(1, []byte("no gzip at all")), map[string]string{"grpc-status": "13"}},
 		} {
-			t.Run(c.name, func(t onTransport) {
+			t.Run(c.name, func(t faultnet.OnKind) {
 				p := rawClient(t, addr)
 				id := p.open(c.body == nil, c.kv...)
 				if c.body != nil {
@@ -278,7 +279,7 @@ func TestManyHalfMessages(t *testing.T) {
 }
 
 func TestHeaderListLimit(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		_, addr := startTarn(t, &testService{}, rpc.MaxHeaderListSize(4096))
 		p := rawClient(t, addr)
 		id := p.open(false, "x", strings.Repeat("y", 8192))
@@ -306,7 +307,7 @@ func rawServerOf(t testing.TB, f func(p *rawPeer, h *http2.MetaHeadersFrame)) st
 			if err != nil {
 				return
 			}
-			if o, ok := nc.(otherConn); ok {
+			if o, ok := nc.(faultnet.Hidden); ok {
 				nc = o.Conn // for CloseWrite: the other side is under test
 			}
 			go func() {
@@ -331,7 +332,7 @@ func rawServerOf(t testing.TB, f func(p *rawPeer, h *http2.MetaHeadersFrame)) st
 }
 
 func TestHostileResponses(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		good := []string{":status", "200", "content-type", "application/grpc"}
 		headers := func(p *rawPeer, id uint32, end bool, kv ...string) {
 			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(kv...), EndHeaders: true, EndStream: end})
@@ -428,7 +429,7 @@ func TestHostileResponses(t *testing.T) {
 			{"reset protocol", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeProtocol) }, codes.Internal},
 			{"refused for ever", func(p *rawPeer, id uint32) { p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }, codes.Unavailable},
 		} {
-			t.Run(c.name, func(t onTransport) {
+			t.Run(c.name, func(t faultnet.OnKind) {
 				cc := pb.NewTestServiceClient(dialTarn(t, rawServer(t, c.f)))
 				_, err := cc.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
 				wantCode(t, err, c.want)
@@ -439,7 +440,7 @@ func TestHostileResponses(t *testing.T) {
 
 // A server refuses the first stream: the call is made again without the caller noticing.
 func TestRefusedOnce(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		reply, _ := proto.Marshal(&pb.SimpleResponse{})
 		addr := rawServer(t, func(p *rawPeer, id uint32) {
 			if id == 1 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
@@ -172,7 +173,7 @@ func TestOnFinishAndUnknownOptions(t *testing.T) {
 }
 
 func TestSetSendCompressor(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 			if err := rpc.SetSendCompressor(ctx, "nobody"); err == nil {
 				return nil, errors.New("an unknown compressor was accepted")
@@ -231,7 +232,7 @@ func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
 // TestStatsParity makes the same calls with grpc-go and with Tarn on both sides, and compares the calls of
 // stats handlers.
 func TestStatsParity(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		run := func(dial func(e *events, addr string) grpc.ClientConnInterface, start func(e *events) string) (cl, sv []string) {
 			ce, se := &events{done: make(chan struct{}, 10)}, &events{done: make(chan struct{}, 10)}
 			c := pb.NewTestServiceClient(dial(ce, start(se)))

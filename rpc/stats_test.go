@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -182,7 +183,7 @@ var statsCalls = []struct {
 // Tarn's, and compares the calls of stats handlers. A grpc-go client reports headers and trailers on its
 // reading goroutine, at any time: their order is not compared.
 func TestStatsAsInGRPC(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		svc := &statsService{}
 		logs := map[string]*eventLog{"grpc": newEventLog(), "tarn": newEventLog()}
 		_, tarnAddr := startTarn(t, svc, rpc.StatsHandler(logs["tarn"]))
@@ -207,7 +208,7 @@ func TestStatsAsInGRPC(t *testing.T) {
 			t.Errorf("the first call:\n%s\nwant\n%s", strings.Join(first["tarn"], "\n"), strings.Join(first["grpc"], "\n"))
 		}
 		for _, call := range statsCalls {
-			t.Run(call.name, func(t onTransport) {
+			t.Run(call.name, func(t faultnet.OnKind) {
 				ctx := metadata.AppendToOutgoingContext(ctxFor(t), "k", "v")
 				var ends []string
 				for _, name := range []string{"grpc", "tarn"} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
@@ -35,7 +36,7 @@ func (l *logLines) String() string {
 
 // A GOAWAY with a reason ends a connection: calls fail with that reason, and the client counts and logs it.
 func TestGoAwayIsTold(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		addr := rawServer(t, func(p *rawPeer, id uint32) {
 			p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
 			p.nc.(interface{ CloseWrite() error }).CloseWrite() // Close, with bytes unread, would reset the connection and lose the GOAWAY
@@ -61,14 +62,14 @@ func TestGoAwayIsTold(t *testing.T) {
 
 // After a protocol error the server counts and logs why the connection ended.
 func TestAttackIsTold(t *testing.T) {
-	eachTransport(t, func(t onTransport) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		var lines logLines
 		s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))
 		p := rawClient(t, addr)
 		if err := p.fr.WriteData(1, true, nil); err != nil { // on an idle stream
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(io.Discard, p.nc); err != nil && t.transport == overTCP { // TLS may lose its alert, and a wrapped connection may be reset
+		if _, err := io.Copy(io.Discard, p.nc); err != nil && t.Kind == faultnet.TCP { // TLS may lose its alert, and a wrapped connection may be reset
 			t.Fatal(err)
 		}
 		s.Stop()

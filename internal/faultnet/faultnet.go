@@ -9,11 +9,8 @@
 package faultnet
 
 import (
-	"crypto/tls"
 	"net"
 	"testing"
-
-	"github.com/tarn-go/tarn/internal/testcert"
 )
 
 // Kind is a kind of connection.
@@ -74,14 +71,7 @@ func New(t testing.TB, kind Kind) *Link {
 	}
 	l.ToServer, l.ToClient = newFlow(a, b), newFlow(b, a)
 	raw := [2]net.Conn{l.Client, l.Server}
-	switch kind {
-	case Wrapped:
-		l.Client, l.Server = wrapped{l.Client}, wrapped{l.Server}
-	case TLS, MemoryTLS:
-		cert, _ := testcert.New(t)
-		l.Client = tls.Client(l.Client, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-		l.Server = tls.Server(l.Server, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
-	}
+	l.Client, l.Server = kind.Dialer()(l.Client), kind.Acceptor(t)(l.Server)
 	relayed := make(chan struct{}, 2)
 	go func() { l.ToServer.run(); relayed <- struct{}{} }()
 	go func() { l.ToClient.run(); relayed <- struct{}{} }()
@@ -117,9 +107,6 @@ func (l *Link) Break(how Ending) {
 	l.ToServer.end(how)
 	l.ToClient.end(how)
 }
-
-// wrapped hides the type of a connection.
-type wrapped struct{ net.Conn }
 
 // Dialed returns both ends of a TCP connection over loopback. The caller closes them.
 func Dialed(t testing.TB) (dialed, accepted net.Conn) {
