@@ -34,6 +34,6 @@ func unknownKind(p *tarn.Pool) {
 }
 
 func needless(p *tarn.Pool) {
-	b := p.Get(10) //tarn:owned by somebody // want `nothing is reported here that this would allow`
+	b := p.Get(10) //tarn:owned by the caller // want `nothing is reported here that this would allow`
 	b.Free()
 }
