@@ -3,7 +3,7 @@
 set -eu
 if [ -s "$1" ]; then
 	echo
-	echo "LEFT OUT: $(sort -u "$1" | wc -l) tests did not run"
+	echo "LEFT OUT: $(sort -u "$1" | wc -l) tests did not run, or passed only by themselves"
 	sort -u "$1" | sed 's/^/  /'
 fi
 rm -f "$1"

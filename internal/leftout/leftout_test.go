@@ -14,6 +14,7 @@ type fake struct {
 
 func (f *fake) Helper()               {}
 func (f *fake) Name() string          { return "TestFake" }
+func (f *fake) Log(...any)            {}
 func (f *fake) Skip(...any)           { f.skipped = true }
 func (f *fake) Fatal(...any)          { f.failed = true }
 func (f *fake) Fatalf(string, ...any) { f.failed = true }
@@ -32,6 +33,20 @@ func TestMissingProgramIsListed(t *testing.T) {
 	want := "TestFake: no-such-program is not installed (Debian: no-such-package)\n"
 	if err != nil || string(got) != want {
 		t.Errorf("listed %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestNote(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list")
+	t.Setenv("TARN_LEFT_OUT", file)
+	t.Setenv("CI", "true") // where a test that runs may be noted
+	f := &fake{TB: t}
+	Note(f, "passed by itself")
+	if f.skipped || f.failed {
+		t.Errorf("skipped %v, failed %v", f.skipped, f.failed)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "TestFake: passed by itself\n" {
+		t.Errorf("listed %q, %v", got, err)
 	}
 }
 
