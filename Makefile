@@ -24,15 +24,15 @@ CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
 LANES  ?= 2
 
 .PHONY: test
-test: deps ## everything that must be green, in every module; lists the tests that were left out
-	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp); \
+test: deps ## everything that must be green, in every module; lists the tests that were left out, and what failed
+	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) LOGS=$$(mktemp -d); \
 	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
-	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
+	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$LOGS; exit $$status
 
-# A check as part of make test: its lines begin with its name, and its time is noted.
+# A check as part of make test: its lines begin with its name, and its time is noted. The log of one that fails is kept for the end.
 .PHONY: $(CHECKS:%=check-%)
 $(CHECKS:%=check-%): check-%:
-	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /"; status=$$?; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
+	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$LOGS/$*; status=$$?; test $$status = 0 || mv $$LOGS/$* $$LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, a minute of each fuzz target, and an hour of whole conversations
