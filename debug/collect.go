@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/debug/internal/names"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -77,7 +78,7 @@ func (c *Watcher) present() []*watched {
 		}
 		w := known[p]
 		if w == nil {
-			w = &watched{pool: p, name: free(p.Name(), i, taken)}
+			w = &watched{pool: p, name: unused(names.Pool(p.Name(), i), taken)}
 			known[p] = w
 		}
 		list = append(list, w)
@@ -116,20 +117,9 @@ func (c *Watcher) endpoints() []endpoint.State {
 	return list
 }
 
-// free returns the first name for the pool at position i that is not taken, and takes it.
-func free(base string, i int, taken map[string]bool) string {
-	if base == "" {
-		base = fmt.Sprintf("pool %d", i+1)
-	}
-	return unused(base, taken)
-}
-
 // unused returns base, or base with the first number after it that is not taken, and takes it.
 func unused(base string, taken map[string]bool) string {
-	name := base
-	for n := 2; taken[name]; n++ {
-		name = fmt.Sprintf("%s %d", base, n)
-	}
+	name := names.Unused(base, func(name string) bool { return taken[name] })
 	taken[name] = true
 	return name
 }
@@ -158,6 +148,20 @@ func (c *Watcher) Snapshot() *Snapshot {
 	s.Endpoints = c.endpoints()
 	c.last, c.until = s, goodUntil(now, statsAge)
 	return s
+}
+
+// Names returns the names under which the next Snapshot shows pools, servers and clients, without looking at the
+// state of the pools. A name stays as long as what it stands for is in the Source.
+func (c *Watcher) Names() (pools, endpoints []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.present() {
+		pools = append(pools, w.name)
+	}
+	for _, e := range c.endpoints() {
+		endpoints = append(endpoints, e.Name)
+	}
+	return pools, endpoints
 }
 
 // goodUntil says how long to keep what was begun at start and is complete now.

@@ -21,6 +21,17 @@ type Snapshot struct {
 	Endpoints []endpoint.State `json:"endpoints,omitempty"`
 }
 
+// Names returns the names of the pools, and of the servers and clients, in their order.
+func (s *Snapshot) Names() (pools, endpoints []string) {
+	for i := range s.Pools {
+		pools = append(pools, s.Pools[i].Name)
+	}
+	for i := range s.Endpoints {
+		endpoints = append(endpoints, s.Endpoints[i].Name)
+	}
+	return pools, endpoints
+}
+
 // Pool is the state of one pool. Byte counts are bytes of slabs unless said otherwise.
 type Pool struct {
 	Name    string  `json:"name"`

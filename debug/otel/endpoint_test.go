@@ -70,9 +70,11 @@ func TestRegisterOfEndpoints(t *testing.T) {
 	source := debug.NewRegistry()
 	source.AddEndpoints(stub{"x"})
 	m := &floatMeter{}
-	if _, err := RegisterOf(m, source); err != nil {
+	r, err := RegisterOf(m, source)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Unregister()
 	o := floats{values: map[string]float64{}}
 	if err := m.callback(context.Background(), o); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -22,10 +23,26 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
+	"github.com/tarn-go/tarn/debug/internal/names"
 )
 
 // Registration is what Register returned, to be given up with Unregister.
 type Registration = metric.Registration
+
+// space has the names that the Registrations of the process publish.
+var space = sync.OnceValue(func() *names.Space { return new(names.Space) })
+
+// registration frees the names of its reader when it is given up.
+type registration struct {
+	metric.Registration
+	names *names.Publisher
+}
+
+func (r registration) Unregister() error {
+	err := r.Registration.Unregister()
+	r.names.Close()
+	return err
+}
 
 // Option changes what is published.
 type Option func(*reader)
@@ -34,7 +51,8 @@ type Option func(*reader)
 func WithoutClasses() Option { return func(r *reader) { r.ofClasses = nil } }
 
 // Register makes meter observe pools. Their names become the attribute "pool"; a pool without a name is
-// named by its position, and one whose name is taken has a number after it. Nil pools are left out.
+// named by its position, and one whose name is taken, also by a pool of another Registration, has a number
+// after it. Nil pools are left out.
 // Collections take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
 // Errors are the meter's.
 func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
@@ -44,7 +62,7 @@ func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {
 // RegisterOf makes meter observe the pools that source has at each collection, and its servers and clients,
 // whose instruments have the attribute "endpoint".
 func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Registration, error) {
-	r := &reader{watcher: debug.NewWatcher(source), ofClasses: metrics.Classes()}
+	r := &reader{watcher: debug.NewWatcher(source), names: space().Publisher(), ofClasses: metrics.Classes()}
 	for _, o := range options {
 		o(r)
 	}
@@ -77,7 +95,12 @@ func RegisterOf(meter metric.Meter, source debug.Source, options ...Option) (Reg
 		return nil, failed
 	}
 	all = append(all, r.pinned, r.sizes)
-	return meter.RegisterCallback(r.observe, all...)
+	made, err := meter.RegisterCallback(r.observe, all...)
+	if err != nil {
+		return nil, err
+	}
+	r.names.Claim(r.watcher.Names())
+	return registration{made, r.names}, nil
 }
 
 // instrument makes a counter or a gauge.
@@ -120,6 +143,7 @@ type reader struct {
 	endpoints []observedEndpoint
 
 	watcher   *debug.Watcher
+	names     *names.Publisher
 	ofClasses []metrics.ClassMetric
 
 	pool    []observed[tarn.Stats]
@@ -131,20 +155,21 @@ type reader struct {
 // observe is the meter's callback. Classes never asked for are left out.
 func (r *reader) observe(_ context.Context, o metric.Observer) error {
 	snapshot := r.watcher.Snapshot()
-	for _, e := range snapshot.Endpoints {
+	pools, endpoints := r.names.Set(snapshot.Names())
+	for i, e := range snapshot.Endpoints {
 		for _, m := range r.endpoints {
 			for _, p := range m.metric.Values(e) {
-				with := []attribute.KeyValue{attribute.String("endpoint", e.Name)}
-				for i, l := range m.metric.Labels {
-					with = append(with, attribute.String(l, p.Labels[i]))
+				with := []attribute.KeyValue{attribute.String("endpoint", endpoints[i])}
+				for j, l := range m.metric.Labels {
+					with = append(with, attribute.String(l, p.Labels[j]))
 				}
 				o.ObserveFloat64(m.instrument, p.Value, metric.WithAttributes(with...))
 			}
 		}
 	}
-	for _, p := range snapshot.Pools {
+	for i, p := range snapshot.Pools {
 		s := p.Stats()
-		name := attribute.String("pool", p.Name)
+		name := attribute.String("pool", pools[i])
 		for _, m := range r.pool {
 			o.ObserveInt64(m.instrument, int64(m.value(s)), metric.WithAttributes(name))
 		}

@@ -103,3 +103,46 @@ func TestRegister(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A name is published once in the process, until the registration that has it is given up.
+func TestEqualNames(t *testing.T) {
+	pool := func() *tarn.Pool {
+		p, err := tarn.NewPool(tarn.PoolConfig{Name: "equal"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	o := observer{values: map[string]int64{}}
+	register := func(pools ...*tarn.Pool) Registration {
+		m := &meter{}
+		r, err := Register(m, pools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.callback(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := register(pool(), pool())
+	second := register(pool())
+	for _, name := range []string{"equal", "equal 2", "equal 3"} {
+		if _, ok := o.values["tarn.pool.in_use "+name]; !ok {
+			t.Errorf("%s is not published: %v", name, o.values)
+		}
+	}
+	if err := first.Unregister(); err != nil {
+		t.Error(err)
+	}
+	clear(o.values)
+	third := register(pool())
+	if _, ok := o.values["tarn.pool.in_use equal"]; !ok {
+		t.Errorf("the name is not free: %v", o.values)
+	}
+	for _, r := range []Registration{second, third} {
+		if err := r.Unregister(); err != nil {
+			t.Error(err)
+		}
+	}
+}

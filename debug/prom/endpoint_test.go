@@ -22,9 +22,7 @@ func TestCollectorOfEndpoints(t *testing.T) {
 	source := debug.NewRegistry()
 	source.AddEndpoints(stub{"x"}, stub{"y"})
 	registry := prometheus.NewPedanticRegistry() // checks each metric against its description
-	if err := registry.Register(NewOf(source)); err != nil {
-		t.Fatal(err)
-	}
+	register(t, registry, NewOf(source))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -7,20 +7,25 @@
 package prom
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
+	"github.com/tarn-go/tarn/debug/internal/names"
 )
 
-// Collector is a prometheus.Collector of some pools. It is safe for concurrent use. Several Collectors
-// may be in one registry as long as their pools have different names: a scrape of two pools of one name
-// fails. Pools of other Collectors whose names are not known, or that have none, are kept apart by a label of
-// their own ([prometheus.WrapRegistererWith]). A registry cannot unregister a Collector: a pool that is to
-// go is removed from the Collector's [debug.Registry].
+// Collector is a prometheus.Collector of some pools. It is safe for concurrent use. Several Collectors may be in
+// one registry, whatever the names of their pools, servers and clients: a name that an older Collector of the process
+// publishes has a number after it, as it has within one Collector. A pool that is to have the same name in two
+// registries is published by one Collector, which is registered in both. A registry cannot unregister a Collector:
+// a pool that is to go is removed from the Collector's [debug.Registry]. Its name is free after the next scrape, or
+// when the Collector is garbage collected.
 type Collector struct {
 	watcher *debug.Watcher
+	names   *names.Publisher
 	pool    []described[metrics.Metric]
 	classes []described[metrics.ClassMetric]
 	pinned  *prometheus.Desc
@@ -43,6 +48,9 @@ type Option func(*Collector)
 // default classes, up to some 590 series a pool.
 func WithoutClasses() Option { return func(c *Collector) { c.classes = nil } }
 
+// space has the names that the Collectors of the process publish.
+var space = sync.OnceValue(func() *names.Space { return new(names.Space) })
+
 // New returns a Collector of pools. Their names become the label "pool"; a pool without a name is named
 // by its position, and one whose name is taken has a number after it. Nil pools are left out. Scrapes
 // take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
@@ -52,6 +60,7 @@ func New(pools ...*tarn.Pool) *Collector { return NewOf(debug.NewRegistry(pools.
 func NewOf(source debug.Source, options ...Option) *Collector {
 	c := &Collector{
 		watcher: debug.NewWatcher(source),
+		names:   space().Publisher(),
 		pinned:  prometheus.NewDesc(metrics.PinnedName, metrics.PinnedHelp, []string{"pool"}, nil),
 		sizes:   prometheus.NewDesc(metrics.SizesName, metrics.SizesHelp, []string{"pool"}, nil),
 	}
@@ -68,6 +77,7 @@ func NewOf(source debug.Source, options ...Option) *Collector {
 	for _, o := range options {
 		o(c)
 	}
+	c.names.Claim(c.watcher.Names())
 	return c
 }
 
@@ -85,26 +95,27 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector. Classes never asked for are left out.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	snapshot := c.watcher.Snapshot()
-	for _, e := range snapshot.Endpoints {
+	pools, endpoints := c.names.Set(snapshot.Names())
+	for i, e := range snapshot.Endpoints {
 		for _, m := range c.endpoints {
 			for _, p := range m.metric.Values(e) {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, p.Value, append([]string{e.Name}, p.Labels...)...)
+				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, p.Value, append([]string{endpoints[i]}, p.Labels...)...)
 			}
 		}
 	}
-	for _, p := range snapshot.Pools {
-		s := p.Stats()
+	for i, p := range snapshot.Pools {
+		s, name := p.Stats(), pools[i]
 		for _, m := range c.pool {
-			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), p.Name)
+			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), name)
 		}
-		ch <- prometheus.MustNewConstMetric(c.pinned, prometheus.GaugeValue, float64(p.Pinned), p.Name)
+		ch <- prometheus.MustNewConstMetric(c.pinned, prometheus.GaugeValue, float64(p.Pinned), name)
 		if p.Histogram != nil {
 			sizes := metrics.SizesOf(*p.Histogram)
 			buckets := make(map[float64]uint64, len(sizes.Buckets))
 			for _, b := range sizes.Buckets {
 				buckets[float64(b.UpTo)] = b.Count
 			}
-			ch <- prometheus.MustNewConstHistogram(c.sizes, sizes.Count, sizes.Sum, buckets, p.Name)
+			ch <- prometheus.MustNewConstHistogram(c.sizes, sizes.Count, sizes.Sum, buckets, name)
 		}
 		if c.classes == nil {
 			continue
@@ -114,7 +125,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 				continue
 			}
 			for _, m := range c.classes {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(class), p.Name, metrics.Label(class.Size))
+				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(class), name, metrics.Label(class.Size))
 			}
 		}
 	}

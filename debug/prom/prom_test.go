@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,9 +25,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewPedanticRegistry() // checks each metric against its description
-	if err := registry.Register(New(p, nil, quiet)); err != nil {
-		t.Fatal(err)
-	}
+	register(t, registry, New(p, nil, quiet))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -60,12 +59,8 @@ func TestCollector(t *testing.T) {
 func TestCollectorsShareARegistry(t *testing.T) {
 	pools := debug.NewRegistry()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(NewOf(pools, WithoutClasses())); err != nil {
-		t.Fatal(err)
-	}
-	if err := registry.Register(New(newPool(t, "first"))); err != nil {
-		t.Fatal(err)
-	}
+	register(t, registry, NewOf(pools, WithoutClasses()))
+	register(t, registry, New(newPool(t, "first")))
 	pools.Add(newPool(t, "later"))
 	families, err := registry.Gather()
 	if err != nil {
@@ -92,6 +87,15 @@ func TestCollectorsShareARegistry(t *testing.T) {
 	}
 }
 
+// register registers c, and frees its names at the end of the test.
+func register(t *testing.T, registry *prometheus.Registry, c *Collector) {
+	t.Helper()
+	t.Cleanup(c.names.Close)
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newPool(t *testing.T, name string) *tarn.Pool {
 	t.Helper()
 	p, err := tarn.NewPool(tarn.PoolConfig{Name: name})
@@ -102,22 +106,32 @@ func newPool(t *testing.T, name string) *tarn.Pool {
 	return p
 }
 
-// Pools of one name in two collectors are kept apart by a label of the registerer.
+// Pools of one name, of none, and one pool twice, are kept apart in one registry, and servers too.
 func TestCollectorsOfEqualNames(t *testing.T) {
+	source := debug.NewRegistry(newPool(t, "same"), newPool(t, "same"), newPool(t, ""))
+	source.AddEndpoints(stub{"equal"})
+	again := debug.NewRegistry(source.Pools()[1], newPool(t, ""), newPool(t, "same 2"))
+	again.AddEndpoints(stub{"equal"})
 	registry := prometheus.NewPedanticRegistry()
-	for _, part := range []string{"client", "server"} {
-		if err := prometheus.WrapRegistererWith(prometheus.Labels{"part": part}, registry).Register(New(newPool(t, "same"))); err != nil {
+	for _, c := range []*Collector{NewOf(source), NewOf(again), New(newPool(t, ""))} {
+		register(t, registry, c)
+	}
+	for range 2 { // a second scrape finds the same names
+		families, err := registry.Gather()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "tarn_pool_in_use_bytes" && len(f.GetMetric()) == 2 {
-			return
+		names := map[string][]string{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				names[f.GetName()] = append(names[f.GetName()], m.GetLabel()[0].GetValue())
+			}
+		}
+		for family, want := range map[string]int{"tarn_pool_in_use_bytes": 7, "tarn_pool_requested_size_bytes": 7, "tarn_endpoint_connections": 2} {
+			list := slices.Sorted(slices.Values(names[family]))
+			if len(list) != want || len(slices.Compact(list)) != want {
+				t.Errorf("%s: %q, not %d distinct", family, list, want)
+			}
 		}
 	}
-	t.Error("tarn_pool_in_use_bytes is not published for both pools")
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/internal/metrics"
+	"github.com/tarn-go/tarn/debug/internal/names"
 )
 
 // Publish publishes pools under name: an object of objects, pool by pool, with the figures of the
-// debug page's Prometheus text and a sum of each class's. Nil pools are left out; pools need distinct
-// names. Each reading asks each pool for its Stats once. Like expvar.Publish it ends the program if
-// the name is taken.
+// debug page's Prometheus text and a sum of each class's. Nil pools are left out. A pool without a name is
+// named by its position, and one whose name is taken by a pool before it has a number after it. Each reading
+// asks each pool for its Stats once. Like expvar.Publish it ends the program if the name is taken.
 func Publish(name string, pools ...*tarn.Pool) {
 	expvar.Publish(name, Var(pools...))
 }
@@ -24,7 +25,7 @@ func Publish(name string, pools ...*tarn.Pool) {
 func Var(pools ...*tarn.Pool) expvar.Var {
 	return expvar.Func(func() any {
 		all := map[string]map[string]float64{}
-		for _, p := range pools {
+		for i, p := range pools {
 			if p == nil {
 				continue
 			}
@@ -38,7 +39,8 @@ func Var(pools ...*tarn.Pool) expvar.Var {
 					values[m.Name] += m.Value(c)
 				}
 			}
-			all[p.Name()] = values
+			name := names.Unused(names.Pool(p.Name(), i), func(name string) bool { return all[name] != nil })
+			all[name] = values
 		}
 		return all
 	})
