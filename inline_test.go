@@ -17,6 +17,7 @@ func TestInlining(t *testing.T) {
 	}
 	for _, f := range []string{
 		"Buffer.Free", "Buffer.Ref", "Buffer.Unique", "Buffer.Len", "Buffer.IsZero", "(*Pool).Get", "(*Arena).Get",
+		"(*Writer).Write", "(*Writer).WriteString", "(*Writer).WriteByte",
 		"(*Slab).Free", "(*Slab).Stale", "(*Slab).Suspect", "Key.Divisible", "Key.Divide", "sampleHash",
 	} {
 		if !strings.Contains(string(out), "can inline "+f+"\n") {

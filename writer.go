@@ -16,8 +16,8 @@ type Writer struct {
 	from  Allocator
 	first int // size of the first buffer: as large as what was written last time
 	chain Chain
-	open  []byte // the chain's room after its last segment, without what is in there already:
-	added int    // bytes written to it that the chain does not count yet; see count
+	open  []byte // the chain's room, if it continues the last segment; its first bytes may be written already:
+	added int    // bytes that the chain does not count yet; see count
 }
 
 // NewWriter returns a Writer that takes its memory from a; nil means Shared.
@@ -27,62 +27,76 @@ func NewWriter(a Allocator) *Writer { return &Writer{from: a} }
 func (w *Writer) Len() int { return w.chain.bytes + w.added }
 
 // Write appends a copy of p. The error is always nil.
-func (w *Writer) Write(p []byte) (int, error) {
-	if len(p) < len(w.open) { // less: a room that is full belongs to the chain
-		n := copy(w.open, p)
-		w.open = w.open[n:]
+func (w *Writer) Write(p []byte) (n int, _ error) {
+	// It is inlined: the compiler's limit is 80, this costs 79.
+	if n = len(p); copy(w.open[w.added:], p) < n {
+		w.writeBeyond(p)
+	} else {
 		w.added += n
-		return n, nil
 	}
-	n := len(p)
-	w.count()
+	return
+}
+
+// writeBeyond ends a Write of more than the room has space for, which has been filled with the first bytes of p.
+func (w *Writer) writeBeyond(p []byte) {
+	p = p[w.fillOpen():]
 	for len(p) > 0 {
 		p = p[copy(w.next(len(p)), p):]
 	}
 	w.reopen()
-	return n, nil
 }
 
 // WriteString is Write of a string.
-func (w *Writer) WriteString(s string) (int, error) {
-	if len(s) < len(w.open) {
-		n := copy(w.open, s)
-		w.open = w.open[n:]
+func (w *Writer) WriteString(s string) (n int, _ error) {
+	if n = len(s); copy(w.open[w.added:], s) < n {
+		w.writeStringBeyond(s)
+	} else {
 		w.added += n
-		return n, nil
 	}
-	n := len(s)
-	w.count()
+	return
+}
+
+// writeStringBeyond is writeBeyond of a string.
+func (w *Writer) writeStringBeyond(s string) {
+	s = s[w.fillOpen():]
 	for len(s) > 0 {
 		s = s[copy(w.next(len(s)), s):]
 	}
 	w.reopen()
-	return n, nil
 }
 
 // WriteByte appends one byte. The error is always nil.
 func (w *Writer) WriteByte(v byte) error {
-	if len(w.open) > 1 {
-		w.open[0] = v
-		w.open = w.open[1:]
+	if w.added < len(w.open) {
+		w.open[w.added] = v
 		w.added++
-		return nil
+	} else {
+		w.writeByteBeyond(v)
 	}
+	return nil
+}
+
+// writeByteBeyond is WriteByte where the room is full.
+func (w *Writer) writeByteBeyond(v byte) {
 	w.count()
 	w.next(1)[0] = v
 	w.reopen()
-	return nil
+}
+
+// fillOpen adds to the chain what was written to its room, and the rest of the room, which the caller has
+// written since. It returns how many bytes that rest has.
+func (w *Writer) fillOpen() int {
+	rest := len(w.open) - w.added
+	w.added += rest
+	w.count()
+	return rest
 }
 
 // count adds to the chain what was written to its room. Until reopen the chain is as any other.
 func (w *Writer) count() {
 	if w.added > 0 {
-		c := &w.chain
-		tail := c.beforeRoom()
-		c.lengthen(w.added)
-		tail.n += w.added
-		c.room.off += w.added
-		c.room.n -= w.added
+		w.chain.lengthen(w.added)
+		w.chain.fill(w.added)
 		w.added = 0
 	}
 	w.open = nil
@@ -90,7 +104,7 @@ func (w *Writer) count() {
 
 // reopen lets small writes go to the chain's room, if that continues its last segment.
 func (w *Writer) reopen() {
-	if c := &w.chain; c.room.n > 1 && c.beforeRoom() != nil {
+	if c := &w.chain; c.room.n > 0 && c.beforeRoom() != nil {
 		w.open = c.room.Bytes()
 	}
 }
