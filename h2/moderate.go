@@ -19,6 +19,9 @@ const (
 	// slack).
 	minDelay = 20 * time.Microsecond
 	maxDelay = 50 * time.Microsecond
+	// moderateBytes is how many bytes have to arrive during a wait to be announced by the system. Otherwise
+	// each segment wakes the thread that waits for all sockets, although no goroutine waits for it.
+	moderateBytes = 16 << 10
 )
 
 // readDelay is how long a moderated read waits when that many streams are open.
@@ -26,17 +29,23 @@ func readDelay(streams int) time.Duration {
 	return min(max(time.Duration(streams)*streamDelay, minDelay), maxDelay)
 }
 
-// moderate waits before Run reads again, if reads follow each other quickly and bring few
+// moderate waits before Run reads again, if many streams are open and reads follow each other quickly and bring few
 // frames each; see Config.ReadModeration. No received frame waits meanwhile: it is called
 // when all of them have been delivered, and what the callbacks queued has been sent. What
 // goroutines that the callbacks woke have queued is sent here, in one system call.
 func (c *Conn) moderate(streams int) {
+	if streams < moderateFrom {
+		c.in.r.SetBusyLowWater(0)
+		return
+	}
 	now := time.Now()
 	wait := moderated(now.Sub(c.in.paused), c.in.frames)
 	c.in.frames = 0
 	if c.in.paused = now; !wait {
+		c.in.r.SetBusyLowWater(0)
 		return
 	}
+	c.in.r.SetBusyLowWater(moderateBytes)
 	c.mu.Lock()
 	yielded := c.gather()
 	c.kick()

@@ -191,7 +191,7 @@ func (c *Conn) pause() {
 	if c.batch != nil {
 		c.batch.OnBatchEnd()
 	}
-	if streams >= moderateFrom && c.cfg.ReadModeration == Permit {
+	if c.cfg.ReadModeration == Permit {
 		c.moderate(streams)
 	}
 }

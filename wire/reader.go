@@ -49,6 +49,7 @@ type Reader struct {
 	most       int   // what the receive buffer grows to
 	ask        int   // bytes that must come before the caller goes on; 0: any
 	water      int   // how many bytes to wait for when many must come; 0: any
+	busyWater  int   // the low-water mark while no read waits; 0: left as it is
 	low        int   // the socket's low-water mark as set by r; 0: never set
 	err        error // what ended the stream; reported once the buffered bytes are gone
 	onDeadline func() error

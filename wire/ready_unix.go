@@ -68,6 +68,7 @@ func (r *Reader) readable(fd uintptr) bool {
 			r.serr = io.EOF
 		default:
 			r.n = n
+			r.markBusy(fd)
 			if r.dst == nil {
 				r.adapt(n, len(p))
 			}

@@ -19,12 +19,24 @@ func (r *Reader) mark(fd uintptr) bool {
 	if want == max(r.low, 1) {
 		return false
 	}
-	if syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, want) != nil {
-		r.water = 0 // this socket does not support it
+	return r.setMark(fd, want)
+}
+
+// setMark sets the socket's low-water mark, and reports whether it has.
+func (r *Reader) setMark(fd uintptr, n int) bool {
+	if syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, n) != nil {
+		r.water, r.busyWater = 0, 0 // this socket does not support it
 		return false
 	}
-	r.low = want
+	r.low = n
 	return true
+}
+
+// markBusy is called when bytes have been read from fd.
+func (r *Reader) markBusy(fd uintptr) {
+	if r.busyWater > max(r.low, 1) {
+		r.setMark(fd, r.busyWater)
+	}
 }
 
 // unmark sets the socket's low-water mark to 1 again.

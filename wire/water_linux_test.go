@@ -10,21 +10,24 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
+// markOf returns the low-water mark of c's socket in bytes.
+func markOf(t *testing.T, c net.Conn) (n int) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) { n, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestLowWaterIsPutBack reads the socket's mark: it is set during a long read, and 1 again after
 // Release.
 func TestLowWaterIsPutBack(t *testing.T) {
 	a, b := listenPair("tcp", "127.0.0.1:0")(t)
-	mark := func() (n int) {
-		raw, err := b.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw.Control(func(fd uintptr) { n, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	mark := func() int { return markOf(t, b) }
 	r := wire.NewReader(b, tarntest.NewPool(t))
 	r.SetLowWater(100_000)
 	done := make(chan error)
@@ -42,6 +45,44 @@ func TestLowWaterIsPutBack(t *testing.T) {
 	}
 	r.Release()
 	if n := mark(); n != 1 {
+		t.Fatalf("the mark is left at %d", n)
+	}
+}
+
+// TestBusyLowWater reads the socket's mark: it is set from a read on, 1 while a read waits, which one byte ends, and
+// 1 after Release.
+func TestBusyLowWater(t *testing.T) {
+	a, b := listenPair("tcp", "127.0.0.1:0")(t)
+	r := wire.NewReader(b, tarntest.NewPool(t))
+	r.SetBusyLowWater(16 << 10)
+	next := func() {
+		t.Helper()
+		if _, err := r.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Discard(r.Buffered()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		a.Write([]byte{1})
+		next()
+		if n := markOf(t, b); n != 16<<10 {
+			t.Fatalf("the mark is %d after a read", n)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			next()
+		}()
+		for markOf(t, b) != 1 { // or the test runs into its time limit
+			runtime.Gosched()
+		}
+		a.Write([]byte{1})
+		<-done
+	}
+	r.Release()
+	if n := markOf(t, b); n != 1 {
 		t.Fatalf("the mark is left at %d", n)
 	}
 }

@@ -17,6 +17,7 @@ func TestLowWater(t *testing.T) {
 		r := wire.NewReader(b, tarntest.NewPool(t))
 		defer r.Release()
 		r.SetLowWater(256 << 10)
+		r.SetBusyLowWater(16 << 10)
 		r.SetSizes(2<<10, 16<<10)
 		r.SetTrust(len(data))
 		got := make([]byte, len(data))
