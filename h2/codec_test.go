@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,49 @@ func TestEncoderSettles(t *testing.T) {
 	third := e.encode(testRequest, nil)
 	if !bytes.Equal(second, third) || len(third) > 2*len(testRequest.fields) {
 		t.Errorf("%x then %x", second, third)
+	}
+}
+
+// TestEncoderRepeats: a field that comes with every header list is sent by index from the third on, a value that
+// differs from call to call stays a literal and does not fill the table, and short credentials never enter it. A
+// conforming decoder gets the same fields.
+func TestEncoderRepeats(t *testing.T) {
+	var e encoder
+	e.init()
+	d := hpack.NewDecoder(tableSize, nil)
+	params := strings.Repeat("table_name=", 10)
+	size := 0
+	for i := range 1000 {
+		if i == 500 { // as when the connection was idle
+			e.recall = nil
+		}
+		fields := []Field{
+			{Name: "x-params", Value: params},
+			{Name: "x-trace", Value: fmt.Sprintf("%032d", i)},
+			{Name: "authorization", Value: "Basic short"},
+			{Name: "cookie", Value: "a=b"},
+			{Name: "x-two", Value: "first"}, {Name: "x-two", Value: fmt.Sprint("second", i%3)},
+			{Name: "x-long", Value: strings.Repeat("long", maxRepeated)},
+			{Name: "x-secret", Value: "never", Sensitive: true},
+		}
+		block := e.encode(testRequest, fields)
+		if got, want := decodeAll(t, d, block), append(slices.Clone(testRequest.fields), fields...); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if i == 2 {
+			size = e.size
+		}
+		if i > 1 && bytes.Contains(block, []byte("table_name")) && i != 500 && i != 501 {
+			t.Fatalf("what all lists have is sent as a literal the %dth time", i+1)
+		}
+	}
+	if e.size > size+200 {
+		t.Errorf("the table has grown from %d to %d bytes", size, e.size)
+	}
+	for _, x := range e.table {
+		if x.name == "authorization" || x.name == "cookie" || x.name == "x-secret" {
+			t.Errorf("%s is in the table", x.name)
+		}
 	}
 }
 

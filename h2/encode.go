@@ -12,8 +12,9 @@ const (
 
 // encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
 // dynamic table while that has room, and nothing is ever evicted, so that a block
-// once seen is a few index bytes, the same each time. What comes beside a Block is
-// literal, except that its names are indexed. Its tables are short, so they are
+// once seen is a few index bytes, the same each time. A field beside a Block is
+// literal, except that its name is indexed, until it comes twice with nothing else of
+// that name between: then it is indexed, too (see repeats). Its tables are short, so they are
 // searched, which costs an idle connection less memory than maps. Guarded by
 // Conn.mu.
 type encoder struct {
@@ -29,6 +30,7 @@ type recall struct {
 	blocks []blockBytes
 	turn   int    // the one to be replaced next
 	buf    []byte // the block being encoded
+	repeats
 }
 
 type entry struct{ name, value string }
@@ -76,7 +78,7 @@ func (e *encoder) encode(b *Block, fields []Field) []byte {
 		e.block(b)
 	}
 	for i := range fields {
-		e.literal(&fields[i])
+		e.field(&fields[i])
 	}
 	return e.buf
 }
@@ -160,14 +162,41 @@ func (e *encoder) insert(f *Field) {
 	e.size += len(f.Name) + len(f.Value) + entryCost
 }
 
-// literal sends f without touching the table, except that a name seen for the
-// first time is put there with this value while half of the table is free.
-func (e *encoder) literal(f *Field) {
-	i := e.nameIndex(f.Name)
-	if i == 0 && !f.Sensitive && len(f.Value) <= 64 && e.size < e.limit/2 && e.fits(f) {
-		e.insert(f)
+// field sends f by index if the peer's table has it, or as a literal. A literal that repeats the last one of
+// its name is put in the table, as is a name seen for the first time, with this value, while half of the table
+// is free.
+func (e *encoder) field(f *Field) {
+	if f.Sensitive || !mayRepeat(f) {
+		e.literal(f)
 		return
 	}
+	r := e.of(f.Name)
+	if r.entry > 0 && e.table[r.entry-1].name == f.Name && e.table[r.entry-1].value == f.Value {
+		e.buf = appendInt(e.buf, 0x80, 7, e.index(int(r.entry-1)))
+		return
+	}
+	sum := sumOf(f)
+	again := r.sum == sum
+	*r = repeat{sum: sum}
+	switch {
+	case again || len(f.Value) <= maxFirst && e.nameIndex(f.Name) == 0:
+		if i := e.find(f); i >= 0 {
+			e.buf = appendInt(e.buf, 0x80, 7, e.index(i))
+			r.entry = int32(i) + 1
+			return
+		}
+		if e.size < e.limit/2 && e.fits(f) {
+			e.insert(f)
+			r.entry = int32(len(e.table))
+			return
+		}
+	}
+	e.literal(f)
+}
+
+// literal sends f without touching the table.
+func (e *encoder) literal(f *Field) {
+	i := e.nameIndex(f.Name)
 	first := byte(0)
 	if f.Sensitive {
 		first = 0x10
@@ -177,7 +206,7 @@ func (e *encoder) literal(f *Field) {
 		e.buf = appendString(e.buf, f.Name)
 	}
 	e.buf = appendInt(e.buf, 0, 7, uint64(len(f.Value)))
-	e.buf = append(e.buf, f.Value...) // as it is: it will not be seen again
+	e.buf = append(e.buf, f.Value...) // as it is: it may not be seen again
 }
 
 func (e *encoder) nameIndex(name string) uint64 {

@@ -14,6 +14,9 @@ const (
 	maxYields = 4
 	// goodBatch is how many bytes are worth a system call without waiting for more.
 	goodBatch = 16 << 10
+	// fewReplies is how many bytes of replies, such as the answer to a PING, a client's reading goroutine
+	// lets wait for the requests of the callers that it has woken.
+	fewReplies = 64
 	// maxYield is how long it yields: where processors are scarce, each time may take
 	// long.
 	maxYield = 50 * time.Microsecond
@@ -34,6 +37,16 @@ func (c *Conn) gather() (yielded bool) {
 		s.state = notWriting
 	}
 	return true
+}
+
+// kickReplies is kick for what the frames just read made a client queue, such as the answer to a PING, of which
+// grpc-go's servers send one with most batches: it leaves together with the next requests of the callers that
+// have just been woken. c.mu is held, but not throughout.
+func (c *Conn) kickReplies() {
+	if c.queued() > 0 {
+		c.gather()
+	}
+	c.kick() // while a caller gathers, that one sends
 }
 
 // letOthersQueue yields while others queue frames. c.mu is held, and given up

@@ -185,7 +185,11 @@ func (c *Conn) pause() {
 	c.mu.Lock()
 	c.recv.handling = false
 	c.setCurrent(nil)
-	c.kickNow()
+	if c.side == client && c.queued() <= fewReplies {
+		c.kickReplies()
+	} else {
+		c.kickNow()
+	}
 	streams := c.opened
 	c.mu.Unlock()
 	if c.batch != nil {

@@ -236,6 +236,9 @@ func (cs *clientStream) finishLocked(err error) {
 	cs.cleanUp()
 }
 
+// statusFinished ends the attempt of a call that has ended, if that has not ended. It is never changed.
+var statusFinished = status.New(codes.Canceled, "rpc: the call has been finished")
+
 // markOver stores the result and wakes RecvMsg, unless that has been done.
 func (cs *clientStream) markOver(err error) {
 	cs.mu.Lock()
@@ -251,9 +254,9 @@ func (cs *clientStream) markOver(err error) {
 		stop()
 	}
 	if a := cs.current(); a != nil {
-		st := status.Convert(err)
-		if err == nil {
-			st = status.New(codes.Canceled, "rpc: the call has been finished")
+		st := statusFinished
+		if err != nil {
+			st = status.Convert(err)
 		}
 		a.mu.Lock()
 		a.finishWith(st)

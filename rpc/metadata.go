@@ -29,9 +29,11 @@ func checkMetadata(md metadata.MD) error {
 	return nil
 }
 
-// appendMetadata appends the fields of md that are the application's to send.
+// appendMetadata appends the fields of md that are the application's to send, sorted by key: the peer's header
+// decoder recognises a list that comes in the same order each time.
 func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
 	fs = slices.Grow(fs, len(md)) // there is seldom more than one value of a key
+	start := len(fs)
 	for k, vs := range md {
 		k = strings.ToLower(k)
 		if header.Reserved(k) {
@@ -40,6 +42,9 @@ func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
 		for _, v := range vs {
 			fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v)})
 		}
+	}
+	if len(fs)-start > 1 {
+		slices.SortStableFunc(fs[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return fs
 }
