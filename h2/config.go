@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2/internal/poller"
 	"github.com/tarn-go/tarn/wire"
 )
 
@@ -71,7 +72,8 @@ type Config struct {
 	// Limits bounds what a hostile peer may do.
 	Limits Limits
 
-	idleAfter time.Duration // replaces the constant of that name in tests; 0: the constant
+	poller    *poller.Poller // replaces the process's in tests; nil: that
+	idleAfter time.Duration  // replaces the constant of that name in tests; 0: the constant
 }
 
 // Keepalive configures the PINGs that find out whether a silent peer still answers. A
@@ -177,6 +179,9 @@ func (c Config) normal() (Config, error) {
 	def(&c.Limits.Starting, 128)
 	def(&c.Limits.Fields, 512)
 	def(&c.Limits.HeaderMemory, 16<<20)
+	if c.poller == nil {
+		c.poller = poller.Shared()
+	}
 	if c.idleAfter == 0 {
 		c.idleAfter = idleAfter
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tarn-go/tarn/h2/internal/poller"
 )
 
 type side uint8
@@ -36,6 +38,7 @@ type Conn struct {
 	mayIdle     bool        // an idle connection drops what it does not need; see idle.go
 	since       time.Time   // when it began to run
 	prefaceRead bool        // the caller has read the client's preface
+	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
 	quiet       uint8       // deadlines in a row at which streams were open and nothing had come; under mu
 
 	mu           sync.Mutex

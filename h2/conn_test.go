@@ -177,6 +177,7 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	p := &pair{pool: pool, ch: newRecorder(t), sh: newRecorder(t)}
 	p.sh.serve = echo(t, pool)
 	ccfg.Pool, scfg.Pool = pool, pool
+	ccfg.poller, scfg.poller = quickPoller(), quickPoller()
 	if ccfg.idleAfter == 0 { // whenever there is a chance
 		ccfg.idleAfter, scfg.idleAfter = 100*time.Microsecond, 100*time.Microsecond
 	}

@@ -79,6 +79,7 @@ func (c *Conn) limitEnd() {
 	c.send.aborted = true
 	c.send.limit = time.Now().Add(abortTimeout)
 	c.nc.SetDeadline(c.send.limit)
+	c.stopPolling()
 }
 
 // sendLast sends what is queued and then nothing more. Run goes on reading until the

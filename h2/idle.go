@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"slices"
@@ -11,8 +12,8 @@ import (
 )
 
 // An idle connection has no stream open and has received nothing for a while. What
-// only a busy connection needs is dropped then, and a goroutine with the smallest
-// stack waits for the peer.
+// only a busy connection needs is dropped then. A poller of the process waits for the peer (Linux), or a goroutine
+// with the smallest stack.
 
 // idleAfter is how long nothing must have come on a connection without streams
 // before it is idle. A time shorter than that between a client's calls would make
@@ -25,8 +26,8 @@ var errIdle = errors.New("h2: the connection is idle")
 // Start is Run on goroutines of its own: it does not wait, and what Run would
 // return is passed to ended when the connection is over. A started connection on
 // which nothing has come for half a second while no stream was open becomes idle: it
-// drops what only a busy connection needs, and a new goroutine waits for the peer,
-// since a goroutine keeps the stack that it has grown to. That applies to plain TCP
+// drops what only a busy connection needs, and no goroutine waits for the peer, or (not on Linux, and while it ends) a
+// new one, since a goroutine keeps the stack that it has grown to. That applies to plain TCP
 // and Unix connections, TLS over them, and connections for which AllowIdle was called.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
@@ -54,11 +55,53 @@ func (c *Conn) work() {
 	err := c.loop()
 	if err == errIdle {
 		c.in.r.Release()
+		until := c.in.until
 		c.packed, c.in = c.in.dec.table.pack(), nil
-		go c.waitIdle()
+		if !c.pollIdle(until) {
+			go c.waitIdle()
+		}
 		return
 	}
 	c.onEnd(c.teardown(err))
+}
+
+// pollIdle has the process's poller wait until there is input, which takes no goroutine. It reports false where that
+// is not possible, and for a connection that is about to end.
+func (c *Conn) pollIdle(until time.Time) bool {
+	nc := c.nc
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || c.life != alive || !c.send.limit.IsZero() {
+		return false
+	}
+	c.polled, ok = c.cfg.poller.Add(raw, until, (*polled)(c))
+	return ok
+}
+
+// polled is a Conn whose input the poller waits for.
+type polled Conn
+
+// Ready reads the connection again.
+func (p *polled) Ready() { go (*Conn)(p).work() }
+
+// stopPolling has a goroutine wait for input in place of the poller, which notices neither a read deadline nor that
+// the connection is closed. It is called when one of these ends the connection. c.mu is held.
+func (c *Conn) stopPolling() {
+	if c.polled != 0 && c.cfg.poller.Remove(c.polled) {
+		go c.waitIdle()
+	}
+	c.polled = 0
 }
 
 // waitIdle waits until there is input or the connection fails, which the next read
@@ -137,6 +180,7 @@ func (c *Conn) dropIdle() {
 		}
 	}
 	c.nc.SetReadDeadline(wake)
+	c.in.until = wake
 	c.setCurrent(nil)
 	c.streams, c.free, c.nfree = nil, nil, 0
 	c.dropWriter()

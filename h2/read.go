@@ -25,6 +25,7 @@ type reading struct {
 	paused  time.Time // when that was; with ReadModeration
 	hold    bool      // reading is to be held back
 	active  bool      // a frame has come since the last deadline
+	until   time.Time // how long an idle connection waits for input; zero: for ever
 
 	early map[uint32]Priority // of streams that are not open yet; nil: none; lost when the connection becomes idle
 }
@@ -51,6 +52,7 @@ func (c *Conn) loop() error {
 	greeted := c.send.greeted // the connection has been idle
 	if greeted {
 		c.mu.Lock()
+		c.polled = 0
 		c.watch()
 		c.watchPeer(time.Until(c.silentAt()))
 		c.mu.Unlock()

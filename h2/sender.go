@@ -288,6 +288,7 @@ func (c *Conn) writeFailed(err error) {
 		if c.nc.SetReadDeadline(c.send.limit) != nil {
 			c.aside(c.nc.Close)
 		}
+		c.stopPolling()
 	}
 }
 
@@ -314,6 +315,7 @@ func (c *Conn) closeWriting() {
 	if c.err == ErrClosed && !s.aborted {
 		s.limit = time.Now().Add(closeTimeout)
 		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
+		c.stopPolling()
 	}
 	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		// Not Close: the peer's last frames would reset what it has yet to read.
@@ -340,8 +342,9 @@ func (c *Conn) awaitQuiet() {
 }
 
 // aside calls what ends a connection. A plain socket does so at once; others (TLS
-// sends an alert) may wait for the peer, which must not happen under c.mu.
+// sends an alert) may wait for the peer, which must not happen under c.mu. c.mu is held.
 func (c *Conn) aside(end func() error) {
+	c.stopPolling()
 	switch c.nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		end()
