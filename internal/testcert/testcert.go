@@ -24,3 +24,15 @@ func New(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	roots.AddCert(cert.Leaf)
 	return cert, roots
 }
+
+// Files returns a new certificate and its key as PEM files, which are there until the test ends, and the pool of
+// roots that the certificate is verified by.
+func Files(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) {
+	t.Helper()
+	cert, roots := New(t)
+	certFile, keyFile, err := selfsigned.WriteFiles(t.TempDir(), cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certFile, keyFile, roots
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/nginxtest"
+	"github.com/tarn-go/tarn/internal/testcert"
 )
 
 // nginx starts nginx with one server of HTTP/2 and returns its address.
@@ -49,7 +50,7 @@ func nginxBehind(t *testing.T, s security) {
 	os.Chmod(dir, 0o755)
 	options, certificate, base := "http2", "", "http://"
 	if s == overTLS {
-		cert, key := keyPair(t)
+		cert, key, _ := testcert.Files(t)
 		options, certificate, base = "ssl http2", "ssl_certificate "+cert+"; ssl_certificate_key "+key+"; ", "https://"
 	}
 	base += nginxtest.Start(t, options, certificate+`root `+dir+`; location = /hello { return 200 "hello"; } location = /gone { return 410; }`)

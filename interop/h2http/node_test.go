@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tarn-go/tarn/internal/testcert"
 )
 
 // TestNodeServer sends requests to Node.js.
@@ -30,7 +32,7 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 `)
 	url := "http://127.0.0.1:"
 	if s == overTLS {
-		cert, key := keyPair(t)
+		cert, key, _ := testcert.Files(t)
 		cmd.Args = append(cmd.Args, cert, key)
 		url = "https://127.0.0.1:"
 	}

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -94,17 +92,11 @@ func (n *nginx) configuration(addr string, size int, sec security) (string, erro
 		if err != nil {
 			return "", err
 		}
-		key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		certFile, keyFile, err := selfsigned.WriteFiles(n.dir, cert)
 		if err != nil {
 			return "", err
 		}
-		both := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
-		both = append(both, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
-		file := filepath.Join(n.dir, "cert.pem")
-		if err := os.WriteFile(file, both, 0o600); err != nil {
-			return "", err
-		}
-		listen += fmt.Sprintf(" ssl; ssl_certificate %[1]s; ssl_certificate_key %[1]s", file)
+		listen += fmt.Sprintf(" ssl; ssl_certificate %s; ssl_certificate_key %s", certFile, keyFile)
 	}
 	return fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log crit;
 events { worker_connections 512; }

@@ -4,11 +4,7 @@ package smb
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -20,21 +16,8 @@ import (
 func TestServeTLS(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	write(t, s.Dir, map[string]string{"file": "x"})
-	cert, roots := testcert.New(t)
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	said := serveURL(t, "-webdav", "-listen", "127.0.0.1:0", "-tls-cert", file("cert", "CERTIFICATE", cert.Certificate[0]),
-		"-tls-key", file("key", "PRIVATE KEY", key), s.url(""))
+	cert, key, roots := testcert.Files(t)
+	said := serveURL(t, "-webdav", "-listen", "127.0.0.1:0", "-tls-cert", cert, "-tls-key", key, s.url(""))
 	m := regexp.MustCompile(`at https://(127\.0\.0\.1:\d+)/ for user (\w+) with password (\w+)`).FindStringSubmatch(said)
 	if m == nil {
 		t.Fatalf("%q", said)
