@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
-	"github.com/tarn-go/tarn/debug/internal/browser"
+	"github.com/tarn-go/tarn/internal/browser"
 	"github.com/tarn-go/tarn/internal/leftout"
 )
 
@@ -192,11 +192,12 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "a pool with <b>a name</b>"`)
 	for _, scheme := range []string{"light", "dark"} {
 		v.must(v.Scheme(v.ctx, scheme))
-		for name, width := range map[string]int{"phone": 360, "tablet": 768, "desktop": 1280} {
+		for name, width := range map[string]int{"small": 320, "phone": 360, "tablet": 768, "desktop": 1280} {
 			v.must(v.Size(v.ctx, width, 800, 1))
 			v.until(`innerWidth == ` + fmt.Sprint(width) + ` && document.querySelector("#memory svg path")`)
 			v.until(`document.documentElement.scrollWidth <= innerWidth`)
 			v.uncut()
+			v.readable()
 			v.shoot(name + "-" + scheme)
 		}
 	}
@@ -235,6 +236,16 @@ func (v *visitor) uncut() {
 	}
 }
 
+// readable checks that no text is too small.
+func (v *visitor) readable() {
+	v.t.Helper()
+	small, err := v.SmallText(v.ctx, 10.9) // 11, but for rounding
+	v.must(err)
+	for _, text := range small {
+		v.t.Errorf("too small: %s", text)
+	}
+}
+
 // After an outage the lines have a gap instead of a straight line through it.
 func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "cut"}).Pool)
@@ -269,9 +280,8 @@ func (v *visitor) accessible(queries ...string) {
 			v.must(v.Scheme(v.ctx, scheme))
 			v.must(v.Open(v.ctx, v.url+query))
 			v.until(`document.querySelector("h1")`)
-			v.must(v.Eval(v.ctx, string(script)+"; true", nil))
-			var found []string
-			v.must(v.Eval(v.ctx, `axe.run().then(r => r.violations.flatMap(x => x.nodes.map(n => x.id + ": " + n.html.slice(0, 120) + " " + n.failureSummary.split("\n")[1])))`, &found))
+			found, err := v.Violations(v.ctx, string(script))
+			v.must(err)
 			for _, f := range found {
 				v.t.Errorf("%q in %s: %s", query, scheme, f)
 			}

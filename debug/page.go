@@ -32,7 +32,7 @@ type page struct {
 // figures are the still drawings of one recommendation, which change less often than the page.
 type figures struct {
 	of        *Sizing
-	Now, Best plots
+	Now, Best template.HTML
 	Curve     template.HTML
 }
 
@@ -80,9 +80,6 @@ type view struct {
 	Plots  figures
 }
 
-// plots is one drawing at both widths.
-type plots struct{ Wide, Narrow template.HTML }
-
 func (pg *page) render(s *Snapshot, chosen int) ([]byte, error) {
 	p := &s.Pools[chosen]
 	first, err := liveOf(s, p.Name)
@@ -121,16 +118,11 @@ func liveOf(s *Snapshot, pool string) (template.JS, error) {
 
 // draw makes the still figures. Both ladders share one axis, so that their waste can be compared.
 func draw(h sizing.Histogram, s *Sizing) figures {
-	one := func(ladder []int, f plot.Frame, label string) template.HTML {
-		peak := max(plot.Highest(h, h.Classes, f), plot.Highest(h, s.Ladder, f))
-		return template.HTML(plot.Sizes(h, ladder, f, peak, label))
-	}
-	const now, best = "Sizes asked for, with the present classes", "Sizes asked for, with the recommended classes"
 	return figures{
 		of:    s,
-		Now:   plots{one(h.Classes, plot.Wide(), now), one(h.Classes, plot.Narrow(), now)},
-		Best:  plots{one(s.Ladder, plot.Wide(), best), one(s.Ladder, plot.Narrow(), best)},
-		Curve: template.HTML(plot.Curve(s.Curve, s.Knee, plot.Mark{Classes: len(h.Classes), Share: s.Waste}, plot.Frame{Width: 480, Height: 210})),
+		Now:   template.HTML(plot.SizesOnScreens(h, h.Classes, s.Ladder, "Sizes asked for, with the present classes")),
+		Best:  template.HTML(plot.SizesOnScreens(h, s.Ladder, h.Classes, "Sizes asked for, with the recommended classes")),
+		Curve: template.HTML(plot.CurveOnScreens(s.Curve, s.Knee, plot.Mark{Classes: len(h.Classes), Share: s.Waste})),
 	}
 }
 

@@ -19,7 +19,10 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	if len(curve) == 0 {
 		return ""
 	}
-	const padLeft = 34
+	const (
+		padLeft  = 34
+		noteChar = 6.5 // about the width of a character of a note
+	)
 	most := float64(max(curve[len(curve)-1].Classes, now.Classes, 2))
 	share := now.Share
 	for _, p := range curve[min(2, len(curve)-1):] {
@@ -56,7 +59,11 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
 			s.addf(`<g class="knee"><title>beyond %s, %s, another saves little</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
 				classes(p.Classes), Percent(p.Share), x(float64(p.Classes)), y(p.Share))
-			s.text("note", "start", x(float64(p.Classes))+9, y(p.Share)-7, fmt.Sprintf("%s, %s: more save little", classes(p.Classes), Percent(p.Share)))
+			note := fmt.Sprintf("%s, %s", classes(p.Classes), Percent(p.Share))
+			if long := note + ": more save little"; kneeAt+9+noteChar*float64(len(long)) < f.Width {
+				note = long
+			}
+			s.text("note", "start", kneeAt+9, kneeHeight-7, note)
 		}
 	}
 	if now.Classes > 0 {

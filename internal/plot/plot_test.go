@@ -56,7 +56,7 @@ func TestSizes(t *testing.T) {
 		{Sizes: many},
 	} {
 		for _, ladder := range [][]int{nil, {1}, {64, 4096, 65536}, {1 << 30}} {
-			for _, f := range []Frame{Wide(), Narrow()} {
+			for _, f := range []Frame{Wide(), Middle(), Narrow()} {
 				text := Sizes(h, ladder, f, 0, "a label")
 				if !strings.HasPrefix(text, "<svg") || !strings.Contains(text, "<title>") {
 					t.Errorf("no figure: %.100s", text)
@@ -97,11 +97,13 @@ func TestCurve(t *testing.T) {
 	}
 	for _, c := range [][]sizing.Point{curve, curve[:1], {{Classes: 3}}} {
 		for _, now := range []Mark{{}, {1, 0.9}, {300, 0.01}} {
-			text := Curve(c, sizing.Knee(c), now, Frame{480, 210})
-			if !strings.HasPrefix(text, "<svg") {
-				t.Errorf("no figure: %.100s", text)
+			for _, f := range []Frame{{480, 210}, Narrow()} {
+				text := Curve(c, sizing.Knee(c), now, f)
+				if !strings.HasPrefix(text, "<svg") {
+					t.Errorf("no figure: %.100s", text)
+				}
+				wellFormed(t, text)
 			}
-			wellFormed(t, text)
 		}
 	}
 	if got := Curve(nil, 0, Mark{}, Wide()); got != "" {

@@ -11,12 +11,6 @@ import (
 // page shows a narrow frame on a phone rather than a wide one made small.
 type Frame struct{ Width, Height float64 }
 
-// Wide is the frame of the debug page on a large screen.
-func Wide() Frame { return Frame{1040, 190} }
-
-// Narrow is the frame of the debug page on a phone.
-func Narrow() Frame { return Frame{400, 190} }
-
 // margins inside a frame.
 const (
 	top, bottom, left, right = 22, 24, 4, 4
@@ -156,7 +150,7 @@ func drawRungs(s *svg, ladder []int, cols []column, x func(float64) float64) {
 		at := x(v)
 		s.addf(`<path class="foot" d="M%.1f %dl-3 -5h6z"/>`, at, top-3)
 		name := Bytes(v)
-		half := float64(len(name)) * 3
+		half := float64(len(name)) * 3.4
 		if at+half < next-6 && at-half > 0 {
 			anchor, edge := "middle", at-half
 			if at+half > x(cols[len(cols)-1].hi) {

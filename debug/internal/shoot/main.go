@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tarn-go/tarn/debug/internal/browser"
+	"github.com/tarn-go/tarn/internal/browser"
 )
 
 func main() {

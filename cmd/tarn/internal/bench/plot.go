@@ -1,39 +1,26 @@
 package bench
 
-import (
-	"math"
-	"unicode/utf8"
-)
+import "math"
 
-// A plot is a bar chart of one metric of a Case: a bar for each contestant. Its lengths are in units
-// of the SVG's viewBox.
+// A plot is a bar chart of one metric of a Case: a bar for each contestant.
 type plot struct {
-	Label  string
-	Hint   string // which way is better, and whether the scale is logarithmic
-	Width  int
-	Height int
-	X      int // where bars begin
-	Bars   []bar
+	Label string
+	Hint  string // which way is better, and whether the scale is logarithmic
+	Bars  []bar
 }
 
+// bar is one contestant's. Lengths are in percent of the room for bars.
 type bar struct {
 	Name  string
 	Value string
 	Kind  Kind
-	Y     int
 	Len   float64
 	Dots  []float64 // where the single turns lie
 }
 
-const (
-	plotWidth = 520
-	barSpace  = 26
-	charWidth = 7.5
-	valueRoom = 90
-	// logFrom is the ratio of the largest to the smallest value from which a bar on a linear scale
-	// would be too short to see.
-	logFrom = 40
-)
+// logFrom is the ratio of the largest to the smallest value from which a bar on a linear scale would be
+// too short to see.
+const logFrom = 40
 
 // plots returns the plots of c: its ratio metric first.
 func (c *Case) plots() []plot {
@@ -61,14 +48,13 @@ func (c *Case) plot(m Metric, turns func(Row) []float64) (plot, bool) {
 	if turns == nil {
 		turns = func(Row) []float64 { return nil }
 	}
-	x := int(float64(c.nameWidth())*charWidth) + 10
-	p := plot{Label: m.Label, Hint: string(m.Better) + " is better", Width: plotWidth, X: x}
+	p := plot{Label: m.Label, Hint: string(m.Better) + " is better"}
 	var values []float64
 	for _, r := range c.Rows {
 		values = append(values, m.visible(r))
 		values = append(values, turns(r)...)
 	}
-	s := newScale(values, float64(plotWidth-x-valueRoom))
+	s := newScale(values, 100)
 	if s.max == 0 {
 		return plot{}, false
 	}
@@ -77,15 +63,14 @@ func (c *Case) plot(m Metric, turns func(Row) []float64) (plot, bool) {
 	} else {
 		p.Hint += "; linear scale"
 	}
-	for i, r := range c.Rows {
+	for _, r := range c.Rows {
 		v := m.visible(r)
-		b := bar{Name: r.Name, Value: m.Unit.format(v), Kind: r.Kind, Y: i * barSpace, Len: s.at(v)}
+		b := bar{Name: r.Name, Value: m.Unit.format(v), Kind: r.Kind, Len: s.at(v)}
 		for _, t := range turns(r) {
-			b.Dots = append(b.Dots, float64(x)+s.at(t))
+			b.Dots = append(b.Dots, s.at(t))
 		}
 		p.Bars = append(p.Bars, b)
 	}
-	p.Height = len(p.Bars) * barSpace
 	return p, true
 }
 
@@ -128,25 +113,4 @@ func (s scale) at(v float64) float64 {
 	default:
 		return s.length * v / s.max
 	}
-}
-
-// The template places text with these.
-
-// TextY is the baseline of the bar's text.
-func (b bar) TextY() int { return b.Y + 16 }
-
-// DotY is the height at which the turns are drawn.
-func (b bar) DotY() int { return b.Y + 11 }
-
-// BarY is the upper edge of the bar.
-func (b bar) BarY() int { return b.Y + 3 }
-
-// ValueX is where the value is written: behind the bar and all its dots.
-func (p plot) ValueX(b bar) float64 {
-	x := float64(p.X) + b.Len
-	for _, d := range b.Dots {
-		x = max(x, d)
-	}
-	limit := float64(p.Width) - float64(utf8.RuneCountInString(b.Value))*charWidth
-	return min(x+8, limit)
 }

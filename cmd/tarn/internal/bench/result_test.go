@@ -98,8 +98,10 @@ func TestPlotScales(t *testing.T) {
 	}
 	for _, p := range plots {
 		for _, b := range p.Bars {
-			if end := float64(p.X) + b.Len; b.Len <= 0 || end > float64(p.Width) || p.ValueX(b) > float64(p.Width) {
-				t.Errorf("%s of %s ends at %v of %d", p.Label, b.Name, end, p.Width)
+			for _, end := range append([]float64{b.Len}, b.Dots...) {
+				if end <= 0 || end > 100 {
+					t.Errorf("%s of %s ends at %v %%", p.Label, b.Name, end)
+				}
 			}
 		}
 	}

@@ -14,15 +14,14 @@ var reportHTML string
 
 // section is one histogram's part of the report.
 type section struct {
-	Name              string
-	Advice            sizing.Advice
-	Rungs             int
-	Peak              int64
-	Notes             []string
-	NowWide, BestWide template.HTML
-	NowSlim, BestSlim template.HTML
-	Curve             template.HTML
-	Go                string
+	Name      string
+	Advice    sizing.Advice
+	Rungs     int
+	Peak      int64
+	Notes     []string
+	Now, Best template.HTML
+	Curve     template.HTML
+	Go        string
 }
 
 // report writes the results as one page that loads nothing.
@@ -46,16 +45,11 @@ func report(results []result) ([]byte, error) {
 
 func (r result) section() section {
 	a := r.advice
-	draw := func(ladder []int, f plot.Frame, label string) template.HTML {
-		peak := max(plot.Highest(r.h, r.h.Classes, f), plot.Highest(r.h, a.Ladder, f))
-		return template.HTML(plot.Sizes(r.h, ladder, f, peak, label))
-	}
-	const now, best = "Sizes asked for, with the present classes", "Sizes asked for, with the best classes"
 	s := section{
 		Name: r.name, Advice: a, Rungs: len(r.h.Classes), Peak: r.h.Peak, Go: sizing.GoLine(a.Ladder),
-		NowWide: draw(r.h.Classes, plot.Wide(), now), NowSlim: draw(r.h.Classes, plot.Narrow(), now),
-		BestWide: draw(a.Ladder, plot.Wide(), best), BestSlim: draw(a.Ladder, plot.Narrow(), best),
-		Curve: template.HTML(plot.Curve(a.Curve, a.Knee, plot.Mark{Classes: len(r.h.Classes), Share: a.Now.Share()}, plot.Frame{Width: 480, Height: 210})),
+		Now:   template.HTML(plot.SizesOnScreens(r.h, r.h.Classes, a.Ladder, "Sizes asked for, with the present classes")),
+		Best:  template.HTML(plot.SizesOnScreens(r.h, a.Ladder, r.h.Classes, "Sizes asked for, with the best classes")),
+		Curve: template.HTML(plot.CurveOnScreens(a.Curve, a.Knee, plot.Mark{Classes: len(r.h.Classes), Share: a.Now.Share()})),
 	}
 	if r.trace != nil {
 		s.Notes = r.trace.Notes
