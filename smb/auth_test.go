@@ -33,8 +33,14 @@ func TestLogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if name == "unknown user" {
 				d := smb.Dialer{Initiator: n, Pool: newPool(t)}
-				if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) {
+				if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) || !errors.Is(err, smb.ErrGuest) {
 					t.Errorf("accepted as a guest: %v", err)
+				}
+				for _, d := range []smb.Dialer{{RequireSigning: true}, {RequireEncryption: true}} {
+					d.Initiator, d.Pool, d.AllowGuest = n, newPool(t), true
+					if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) || errors.Is(err, smb.ErrGuest) {
+						t.Errorf("a guest where protection is required: %v", err)
+					}
 				}
 			}
 			sess := dial(t, srv, smb.Dialer{Initiator: n, AllowGuest: name == "unknown user"})

@@ -42,7 +42,7 @@ type Dialer struct {
 	Names NameMapping
 	// AllowGuest accepts a session as guest, or as the anonymous user, although the Initiator has
 	// credentials: the server did not check them, and nothing is signed or encrypted. Without it such
-	// a session is refused with ErrSecurity.
+	// a session is refused with ErrGuest. It is refused in any case where RequireSigning or RequireEncryption is set.
 	AllowGuest bool
 	// EntryIDs has the entries of a listing report FileStat.FileID, which is zero otherwise. Samba
 	// needs a third more time for such a listing.

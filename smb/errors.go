@@ -25,6 +25,9 @@ var (
 	// forbids it, or when the server lacks the security that the Dialer requires. The cause is the server, or
 	// an attacker on the path. The connection is closed.
 	ErrSecurity = conn.ErrSecurity
+	// ErrGuest is matched when the server accepted a user with credentials as a guest, or as the anonymous user,
+	// and Dialer.AllowGuest would have allowed that. Such an error matches ErrSecurity too.
+	ErrGuest = conn.ErrGuest
 	// ErrName is matched when a name is not valid. It matches fs.ErrInvalid too.
 	ErrName error = &classError{"smb: invalid name", fs.ErrInvalid}
 	// ErrLocked is matched when the range is locked by another handle.

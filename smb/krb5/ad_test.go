@@ -17,8 +17,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
 
+	"github.com/tarn-go/tarn/internal/rig/addc"
 	"github.com/tarn-go/tarn/smb"
-	"github.com/tarn-go/tarn/smb/internal/addc"
 	"github.com/tarn-go/tarn/smb/krb5"
 	smb2 "github.com/tarn-go/tarn/smb/krb5/gosmb2"
 	"github.com/tarn-go/tarn/tarntest"

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
+	"github.com/tarn-go/tarn/internal/rig/kdc"
 	"github.com/tarn-go/tarn/smb"
 )
 
@@ -93,9 +93,9 @@ func marshalTagged(v any, tag int) ([]byte, error) {
 	return asn1tools.AddASNAppTag(b, tag), nil
 }
 
-func service(t *testing.T, k *kdc) *keytab.Keytab {
+func service(t *testing.T, k *kdc.KDC) *keytab.Keytab {
 	t.Helper()
-	keys, err := keytab.Load(k.addKeytab(t, "cifs/files.tarn.test"))
+	keys, err := keytab.Load(k.AddKeytab(t, "cifs/files.tarn.test"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,27 +115,17 @@ func begin(t *testing.T, cfg Config) (smb.SecurityContext, error) {
 // TestCredentials uses each kind of credential with a KDC: the service's keytab decrypts the client's token,
 // and both sides have one key.
 func TestCredentials(t *testing.T) {
-	k := startKDC(t, "")
+	k := kdc.Start(t)
 	keys := service(t, k)
-	k.addUser(t, "alice")
-	robot := k.addKeytab(t, "robot")
-	kinit := exec.Command("kinit", "alice@"+testRealm)
-	kinit.Env, kinit.Stdin = k.env, bytes.NewBufferString(testPassword+"\n")
-	out, kinitErr := kinit.CombinedOutput()
-
+	k.AddUser(t, "alice")
+	robot := k.AddKeytab(t, "robot")
 	for name, cfg := range map[string]Config{
-		"password": {User: "alice", Password: testPassword},
-		"keytab":   {User: "robot", Realm: testRealm, Keytab: robot},
-		"ccache":   {CCache: "FILE:" + filepath.Join(k.dir, "ccache")},
+		"password": {User: "alice", Password: kdc.Password},
+		"keytab":   {User: "robot", Realm: kdc.Realm, Keytab: robot},
+		"ccache":   {CCache: "FILE:" + k.CCache(t, "alice")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "ccache" && kinitErr != nil {
-				if os.Getenv("CI") == "true" {
-					t.Fatalf("kinit: %v\n%s", kinitErr, out)
-				}
-				leaveOut(t, "no kinit (Debian: krb5-user): "+kinitErr.Error())
-			}
-			cfg.ConfigFile = k.conf
+			cfg.ConfigFile = k.KRB5Conf
 			for _, keyless := range []bool{false, true} {
 				c, err := begin(t, cfg)
 				if err != nil {
@@ -196,10 +186,10 @@ func converse(t *testing.T, c smb.SecurityContext, a *acceptor) {
 }
 
 func TestServerRefused(t *testing.T) {
-	k := startKDC(t, "")
+	k := kdc.Start(t)
 	keys := service(t, k)
-	k.addUser(t, "alice")
-	cfg := Config{User: "alice", Password: testPassword, ConfigFile: k.conf}
+	k.AddUser(t, "alice")
+	cfg := Config{User: "alice", Password: kdc.Password, ConfigFile: k.KRB5Conf}
 	for name, spoil := range map[string]func(*messages.EncAPRepPart){
 		"another clock":       func(p *messages.EncAPRepPart) { p.Cusec++ },
 		"short subkey":        func(p *messages.EncAPRepPart) { p.Subkey.KeyValue = p.Subkey.KeyValue[:5] },
@@ -220,17 +210,17 @@ func TestServerRefused(t *testing.T) {
 }
 
 func TestNoTicket(t *testing.T) {
-	k := startKDC(t, "")
-	k.addUser(t, "alice")
-	_, err := begin(t, Config{User: "alice", Password: "wrong", ConfigFile: k.conf})
+	k := kdc.Start(t)
+	k.AddUser(t, "alice")
+	_, err := begin(t, Config{User: "alice", Password: "wrong", ConfigFile: k.KRB5Conf})
 	if !errors.Is(err, ErrTicket) {
 		t.Errorf("wrong password: %v", err)
 	}
-	_, err = begin(t, Config{User: "alice", Password: testPassword, ConfigFile: k.conf})
+	_, err = begin(t, Config{User: "alice", Password: kdc.Password, ConfigFile: k.KRB5Conf})
 	if !errors.Is(err, ErrTicket) {
 		t.Errorf("unknown service: %v", err)
 	}
-	i, err := New(Config{User: "alice", Password: testPassword, ConfigFile: k.conf})
+	i, err := New(Config{User: "alice", Password: kdc.Password, ConfigFile: k.KRB5Conf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +258,7 @@ func TestBadConfig(t *testing.T) {
 // FuzzReply runs the decoder of the server's token on any input: it returns an error or succeeds.
 func FuzzReply(f *testing.F) {
 	key := types.EncryptionKey{KeyType: 18, KeyValue: make([]byte, 32)}
-	auth, err := types.NewAuthenticator(testRealm, types.NewPrincipalName(1, "alice"))
+	auth, err := types.NewAuthenticator(kdc.Realm, types.NewPrincipalName(1, "alice"))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/kdc"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/tarntest"
@@ -12,11 +13,11 @@ import (
 // TestSamba logs in to a standalone Samba server, which decrypts tickets with a keytab. (It refuses tickets
 // with a PAC, so the KDC issues none.) AES-256 uses more of the session key than everything else.
 func TestSamba(t *testing.T) {
-	k := startKDC(t, "")
-	keytab := k.addKeytab(t, "cifs/127.0.0.1")
-	t.Setenv("KRB5_CONFIG", k.conf)
+	k := kdc.Start(t)
+	keytab := k.AddKeytab(t, "cifs/127.0.0.1")
+	t.Setenv("KRB5_CONFIG", k.KRB5Conf)
 	kerberos := []string{
-		"realm = " + testRealm,
+		"realm = " + kdc.Realm,
 		"kerberos method = dedicated keytab",
 		"dedicated keytab file = " + keytab,
 	}
@@ -31,10 +32,10 @@ func TestSamba(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := rigtest.Start(t, cfg)
 			if !known {
-				k.addUser(t, srv.User)
+				k.AddUser(t, srv.User)
 				known = true
 			}
-			i, err := New(Config{User: srv.User, Realm: testRealm, Password: testPassword, ConfigFile: k.conf})
+			i, err := New(Config{User: srv.User, Realm: kdc.Realm, Password: kdc.Password, ConfigFile: k.KRB5Conf})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,9 @@ var (
 	ErrSecurity = errors.New("smb: security requirement not met")
 )
 
+// ErrGuest is matched, and ErrSecurity too, when the server accepted a user with credentials as a guest.
+var ErrGuest = errors.New("the server accepted the user as a guest, without checking the password; Dialer.AllowGuest allows that")
+
 // ErrNoCredits is returned when a request would have to wait for credits and its caller asked not to, and
 // when the requests of a compound have to be sent one by one because the server does not grant as many
 // credits as they cost, or because the dialect is 2.0.2. Nothing was sent.

@@ -81,18 +81,18 @@ func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Clie
 	sec := &security{sessionID: session}
 	a.SessionID, a.Guest, a.Anonymous = session, r.Flags&proto.SessionGuest != 0, r.Flags&proto.SessionNull != 0
 	key := auth.SessionKey()
-	if len(key) > 0 && (a.Guest || a.Anonymous) && !cfg.AllowGuest {
-		return securityError("the server accepted the user as a guest, without checking the password; Dialer.AllowGuest allows that")
-	}
 	keyed := len(key) > 0 && !a.Guest && !a.Anonymous
+	if !keyed && (cfg.RequireSigning || cfg.RequireEncryption) {
+		return securityError("the server accepted the user as a guest, whose session cannot be protected")
+	}
+	if len(key) > 0 && !keyed && !cfg.AllowGuest {
+		return &connError{ErrSecurity, ErrGuest}
+	}
 	if keyed && !auth.Done() {
 		return securityError("the server ended the authentication early")
 	}
 	if !keyed {
 		a.Anonymous = !a.Guest // some servers do not set the flag
-		if cfg.RequireSigning || cfg.RequireEncryption {
-			return securityError("the server accepted the user as a guest, whose session cannot be protected")
-		}
 		c.sec.Store(sec)
 		return nil
 	}

@@ -257,6 +257,9 @@ func (a *app) prompt(ctx context.Context, in *os.File, text string) (string, err
 
 // explain rewords frequent errors; others are shown as they are.
 func explain(err error) string {
+	if errors.Is(err, client.ErrGuest) {
+		return "the server accepted the user as a guest, without checking the password (-guest allows that)"
+	}
 	var status client.Status
 	if errors.As(err, &status) {
 		if h := hint(status.Error()); h != "" {

@@ -283,19 +283,33 @@ func TestRefusedDial(t *testing.T) {
 
 // A server that does not know the user is refused, unless -guest allows it to let the user in.
 func TestGuest(t *testing.T) {
-	s := startServer(t, rig.Config{Global: []string{"map to guest = bad user", "guest account = nobody"}})
-	url := "smb://stranger@" + s.Addr
-	r := run(t.Context(), "ls", url)
-	if r.status != cli.Failed || !strings.Contains(r.err, "guest") {
-		t.Errorf("%+v", r)
-	}
-	for _, flag := range []string{"-sign", "-encrypt"} { // a guest's session cannot be protected
-		if r := run(t.Context(), "ls", url, "-guest", flag); r.status != cli.Failed {
-			t.Errorf("%s: %+v", flag, r)
+	s := startServer(t, rig.Config{
+		Global: []string{"map to guest = bad user", "guest account = nobody"},
+		Shares: []string{"[public]\n  path = %DIR%\n  guest ok = yes"},
+	})
+	write(t, s.Dir, map[string]string{"file": "for all"})
+	local := filepath.Join(t.TempDir(), "file")
+	url := "smb://stranger@" + s.Addr + "/public"
+	for _, flags := range [][]string{nil, {"-sign"}, {"-encrypt"}, {"-guest", "-sign"}, {"-guest", "-encrypt"}} {
+		why := "whose session cannot be protected"
+		if flags == nil {
+			why = "without checking the password (-guest allows that)"
+		}
+		for _, args := range [][]string{{"ls", url}, {"get", url + "/file", local}} {
+			if r := run(t.Context(), append(args, flags...)...); r.status != cli.Failed || r.out != "" || !strings.Contains(r.err, why) {
+				t.Errorf("%s %v: %+v", args[0], flags, r)
+			}
 		}
 	}
-	if r := must(t, "ls", url, "-guest"); !strings.Contains(r.out, "share\n") {
+	if _, err := os.Lstat(local); err == nil {
+		t.Error("a file of a refused server was written")
+	}
+	if r := must(t, "ls", url, "-guest"); r.out != "file\n" {
 		t.Errorf("%q", r.out)
+	}
+	must(t, "get", "-guest", url+"/file", local)
+	if b, err := os.ReadFile(local); string(b) != "for all" {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 
