@@ -27,12 +27,13 @@ type faultyShare struct {
 	share *smb.Share
 	link  atomic.Pointer[faultnet.Link] // the last that was dialled
 	want  []byte                        // content of the file "big"
+	kind  faultnet.Kind
 }
 
-func newFaultyShare(t *testing.T, protection string) *faultyShare {
-	e := &faultyShare{t: t, ctx: t.Context(), disk: new(memoryDisk), want: bytes.Repeat([]byte("0123456789abcdefghijk"), 3200)}
+func newFaultyShare(t *testing.T, protection string, kind faultnet.Kind) *faultyShare {
+	e := &faultyShare{t: t, ctx: t.Context(), disk: new(memoryDisk), want: bytes.Repeat([]byte("0123456789abcdefghijk"), 3200), kind: kind}
 	e.disk.reset(nil)
-	l := faultnet.Listen(t, faultnet.Memory)
+	l := faultnet.Listen(t, kind)
 	l.Faults(func(link *faultnet.Link) {
 		if before := e.link.Swap(link); before != nil {
 			before.Break(faultnet.RST) // the server may be waiting to write to it
@@ -51,6 +52,9 @@ func newFaultyShare(t *testing.T, protection string) *faultyShare {
 	}()
 	d := smb.Dialer{Initiator: fixedKey{}, Pool: tarntest.NewPool(t), DialFunc: l.Dial}
 	d.Limits.KeepAlive = time.Second
+	if !e.fakeTime() {
+		d.Limits.KeepAlive = -1
+	}
 	d.Limits.MaxRead, d.Limits.MaxWrite = 16<<10, 16<<10 // several requests for a file
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
@@ -58,6 +62,16 @@ func newFaultyShare(t *testing.T, protection string) *faultyShare {
 	must(t, err)
 	t.Cleanup(func() { sess.Close(); l.Close() })
 	return e
+}
+
+// fakeTime reports whether the share is used in a bubble of package synctest, which sockets do not work in.
+func (e *faultyShare) fakeTime() bool { return e.kind != faultnet.TCP }
+
+// settle waits until nothing is on its way any more, where time is fake.
+func (e *faultyShare) settle() {
+	if e.fakeTime() {
+		synctest.Wait()
+	}
 }
 
 // begin brings the disk to its initial state.
@@ -393,10 +407,11 @@ const (
 	endsByRST
 	stallsForGood // until the keep-alive closes the connection
 	stallsLonger  // than the context of the call allows
+	isCancelled   // when the network stalls, which then ends by RST
 )
 
 func (d disturbance) String() string {
-	return [...]string{"FIN", "RST", "stall", "stall beyond the context"}[d]
+	return [...]string{"FIN", "RST", "stall", "stall beyond the context", "stall and cancellation"}[d]
 }
 
 // place is a point in the bytes of a call at which it is disturbed.
@@ -413,11 +428,27 @@ func TestEachCall(t *testing.T) {
 	for i, protection := range kinds() {
 		t.Run(protection, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := newFaultyShare(t, protection)
+				e := newFaultyShare(t, protection, faultnet.Memory)
 				for j, c := range eachCalls() {
 					e.disturb(c, i+j)
 				}
 			})
+		})
+	}
+}
+
+// TestEachCallOverTCP does the same over sockets, where time is not fake: a stall is not left to the keep-alive, but the call
+// is cancelled and then the connection is lost. Each call meets each disturbance in one of the modes.
+func TestEachCallOverTCP(t *testing.T) {
+	for i, protection := range kinds() {
+		t.Run(protection, func(t *testing.T) {
+			e := newFaultyShare(t, protection, faultnet.TCP)
+			for j, c := range eachCalls() {
+				// At the first byte of what comes next, or a few bytes on: more may still be on its way for the
+				// calls before.
+				at := [...]place{{toServer, 1}, {toClient, 1}, {toServer, 40}, {toClient, 40}}[j%4]
+				e.disturbAt(c, [...]disturbance{endsByFIN, endsByRST, isCancelled}[(i+j)%3], at)
+			}
 		})
 	}
 }
@@ -432,7 +463,7 @@ func (e *faultyShare) disturb(c eachCall, turn int) {
 		e.t.Errorf("%s: without a fault: %v", c.name, err)
 		return
 	}
-	synctest.Wait()
+	e.settle()
 	out, in = link.ToServer.Passed()-out, link.ToClient.Passed()-in
 	places := [...]place{{toServer, 1 + out/2}, {toClient, 1}, {toClient, in - in/10}}
 	for how := endsByFIN; how <= stallsLonger; how++ {
@@ -450,7 +481,7 @@ func (e *faultyShare) disturb(c eachCall, turn int) {
 func (e *faultyShare) disturbAt(c eachCall, how disturbance, at place) {
 	e.begin()
 	call := c.make(e)
-	synctest.Wait()
+	e.settle()
 	link := e.link.Load()
 	flow := link.ToServer
 	if at.way == toClient {
@@ -463,6 +494,18 @@ func (e *faultyShare) disturbAt(c eachCall, how disturbance, at place) {
 		flow.CutAfter(n, faultnet.FIN)
 	case endsByRST:
 		flow.CutAfter(n, faultnet.RST)
+	case isCancelled:
+		ctx, end := context.WithCancel(e.t.Context())
+		e.ctx, cancel = ctx, end
+		stalled := flow.StallAfter(n)
+		go func() {
+			select {
+			case <-stalled:
+				end()
+				link.Break(faultnet.RST) // what closes a file waits longer than its context
+			case <-ctx.Done():
+			}
+		}()
 	case stallsLonger:
 		e.ctx, cancel = context.WithTimeout(e.t.Context(), 500*time.Millisecond)
 		fallthrough
@@ -478,11 +521,12 @@ func (e *faultyShare) disturbAt(c eachCall, how disturbance, at place) {
 	switch {
 	case err == nil:
 	case how == stallsLonger && errors.Is(err, context.DeadlineExceeded):
+	case how == isCancelled && (errors.Is(err, context.Canceled) || errors.Is(err, smb.ErrConnLost)): // what it met first
 	case c.repetition == notRepeated && errors.Is(err, smb.ErrConnLost):
 	default:
 		e.t.Errorf("%s: %v", where, err)
 	}
-	if took > 5*time.Second {
+	if took > 5*time.Second && e.fakeTime() {
 		e.t.Errorf("%s: took %v", where, took)
 	}
 	if _, err := e.share.Stat("."); err != nil {

@@ -142,8 +142,9 @@ func (h *handle) grown(n int64) {
 
 // close closes the file on the server.
 func (h *handle) close(ctx context.Context) error {
+	var unreachable error
 	if h.keptByServer() {
-		h.live(ctx) // otherwise the server would keep it open until its own timeout
+		_, _, unreachable = h.live(ctx) // otherwise the server would keep it open until its own timeout
 	}
 	h.mu.Lock()
 	if h.closed {
@@ -151,7 +152,7 @@ func (h *handle) close(ctx context.Context) error {
 		return ErrClosed
 	}
 	h.closed = true
-	t, id, lostErr := h.t, h.id, h.lostErr
+	t, id, lostErr, granted := h.t, h.id, h.lostErr, h.durable.granted
 	h.mu.Unlock()
 	h.ended.Store(true)
 	h.tryDiscard()
@@ -162,6 +163,9 @@ func (h *handle) close(ctx context.Context) error {
 	if !t.Conn().Alive() {
 		if h.isDir {
 			return nil // nothing was lost with it
+		}
+		if granted && unreachable == nil {
+			return h.closeAgain(ctx, t.Conn().Err()) // the connection was lost since this call began
 		}
 		// The server closes the handle by itself, at once or after its timeout.
 		return fmt.Errorf("%w: %w", ErrHandleLost, t.Conn().Err())
