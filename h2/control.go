@@ -32,7 +32,7 @@ func (c *Conn) onWindow(f frame) error {
 		}
 		return nil
 	}
-	s := c.streams[f.id]
+	s := c.stream(f.id)
 	if s == nil {
 		return c.stray(f.id, "WINDOW_UPDATE on an idle stream")
 	}
@@ -77,7 +77,7 @@ func (c *Conn) onReset(f frame) error {
 	}
 	c.counters.resetsRecv.Add(1)
 	c.lock()
-	s := c.streams[f.id]
+	s := c.stream(f.id)
 	if s == nil {
 		defer c.mu.Unlock()
 		if c.recent.takeRefused(f.id) {

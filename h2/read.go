@@ -234,7 +234,7 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		}
 		c.in.hold = true
 	}
-	s := c.streams[id]
+	s := c.stream(id)
 	c.setCurrent(s)
 	if s == nil {
 		c.putReset(id, se.Code)

@@ -72,7 +72,7 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	} else {
 		c.guard.useful()
 	}
-	s := c.streams[f.id]
+	s := c.stream(f.id)
 	if s == nil {
 		c.returnConnWindow()
 		return nil, c.strayData(f)

@@ -207,7 +207,7 @@ func (c *Conn) strip(f frame, p []byte) ([]byte, error) {
 // is what is wrong with the list alone.
 func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 	c.lock()
-	s := c.streams[f.id]
+	s := c.stream(f.id)
 	var err error
 	fresh := false
 	if s == nil {

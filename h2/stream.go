@@ -162,6 +162,18 @@ func (c *Conn) newStream(id uint32) *Stream {
 	return s
 }
 
+// stream returns the open stream with that number; nil: there is none. The frames of a
+// small message follow each other, so that most of them are for the current stream. c.mu is held.
+func (c *Conn) stream(id uint32) *Stream {
+	if s := c.current; s != nil && s.id == id && s.state != closed {
+		return s
+	}
+	if c.side == server && id > c.lastID {
+		return nil // the next to be opened
+	}
+	return c.streams[id]
+}
+
 // setCurrent says that Run is about to call back for s (or for none). c.mu is held.
 func (c *Conn) setCurrent(s *Stream) {
 	if old := c.current; old != s {
