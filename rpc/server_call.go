@@ -38,7 +38,7 @@ type serverCall struct {
 	// Under inbox.mu:
 	over     lifetime.State // with context.Canceled or DeadlineExceeded
 	md       metadata.MD
-	first    received // the request of a unary call
+	first    *received // the request of a unary call: set by handleUnary until it is decoded or the handler has returned
 	dispatch dispatch
 	asked    bool // the call is part of its connection's admission
 	gotOne   bool // a message has been received; under recvMu
@@ -188,8 +188,6 @@ func (c *serverCall) gather() {
 		c.askAdmission()
 		return
 	}
-	c.first = c.only()
-	c.in.Free()
 	if c.ungranted >= grantLarge {
 		c.grant() // the handler may take long
 	}

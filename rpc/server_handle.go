@@ -17,7 +17,7 @@ func (c *serverCall) Conn() *h2.Conn { return c.conn.h2c }
 
 // Handle runs the handler of c to its end. It reports whether the response has been
 // queued and is to be sent by the caller.
-func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
+func (c *serverCall) Handle(w *workers.Worker[*serverCall]) (unsent bool) {
 	c.st.Started()
 	if o := c.conn.srv.opts.observe; o != nil {
 		if c.seen == nil {
@@ -27,7 +27,7 @@ func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	}
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
-		unsent, err = c.handleUnary(m)
+		unsent, err = c.handleUnary(m, request(w))
 	} else {
 		err = c.handleStream(m)
 	}
@@ -41,13 +41,30 @@ func (c *serverCall) Handle(*workers.Worker[*serverCall]) (unsent bool) {
 	return unsent
 }
 
+// request returns the memory for a worker's unary request. It stays with the worker, because a serverCall is
+// garbage after its call, and is smaller without it.
+func request(w *workers.Worker[*serverCall]) *received {
+	r, ok := w.Scratch.(*received)
+	if !ok {
+		r = new(received)
+		w.Scratch = r
+	}
+	return r
+}
+
 // handleUnary runs a unary handler and sends its reply: header, message and status in one write. While
 // further calls of the connection are queued, the reply is left to be sent together with theirs, and unsent
-// is true.
-func (c *serverCall) handleUnary(m *method) (unsent bool, err error) {
-	if c.first.err != nil {
+// is true. It uses first for the request, and refers to it no more when it has returned.
+func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err error) {
+	c.mu.Lock()
+	*first = c.only()
+	c.in.Free()
+	c.first = first
+	c.mu.Unlock()
+	if first.err != nil {
 		// As in grpc-go, interceptors are not called when no request has arrived.
-		err := c.first.status(c.limit, requestCount)
+		err := first.status(c.limit, requestCount)
+		c.dropRequest()
 		c.sendStatus(statusOf(err))
 		return false, err
 	}

@@ -172,8 +172,11 @@ func (s *serverStream) RecvMsg(v any) error {
 // that a handler that keeps it cannot reach another call's request.
 func (c *serverCall) decodeUnary(v any) error {
 	c.mu.Lock()
-	r := c.first
-	c.first = received{err: errDecoded}
+	r := received{err: errDecoded}
+	if first := c.first; first != nil {
+		r = *first
+		*first, c.first = received{}, nil
+	}
 	c.mu.Unlock()
 	if c.lease != nil { // release waits for this
 		c.recvMu.Lock()
@@ -185,8 +188,10 @@ func (c *serverCall) decodeUnary(v any) error {
 // dropRequest makes decodeUnary fail from now on.
 func (c *serverCall) dropRequest() {
 	c.mu.Lock()
-	c.first.msg.Free()
-	c.first = received{err: errDecoded}
+	if first := c.first; first != nil {
+		first.msg.Free()
+		*first, c.first = received{}, nil
+	}
 	c.mu.Unlock()
 }
 

@@ -7,14 +7,17 @@ package lifetime
 type State struct {
 	err    error
 	done   chan struct{} // made by Done
-	afters Funcs
+	afters *Func
 }
 
 // Func is one registration of AfterFunc.
-type Func struct{ f func() }
+type Func struct {
+	f    func()
+	next *Func
+}
 
 // Funcs are what is to run when a context has ended.
-type Funcs []*Func
+type Funcs struct{ first *Func }
 
 // Err returns why the context has ended; nil: it has not.
 func (s *State) Err() error { return s.err }
@@ -34,24 +37,21 @@ func (s *State) Done() <-chan struct{} {
 // returns the argument for Stop. With it a context can be the parent of others without a goroutine for each;
 // see context.AfterFunc.
 func (s *State) AfterFunc(f func()) *Func {
-	a := &Func{f}
+	a := &Func{f: f}
 	if s.err != nil {
 		go f()
 		return a
 	}
-	s.afters = append(s.afters, a)
+	a.next, s.afters = s.afters, a
 	return a
 }
 
 // Stop takes back a registration, and reports whether it has prevented the function
 // from running.
 func (s *State) Stop(a *Func) bool {
-	for i, x := range s.afters {
-		if x == a {
-			last := len(s.afters) - 1
-			s.afters[i] = s.afters[last]
-			s.afters[last] = nil
-			s.afters = s.afters[:last]
+	for p := &s.afters; *p != nil; p = &(*p).next {
+		if *p == a {
+			*p, a.next = a.next, nil
 			return true
 		}
 	}
@@ -62,19 +62,19 @@ func (s *State) Stop(a *Func) bool {
 // unlocked its mutex. Further calls do nothing; first reports whether this is the first.
 func (s *State) End(err error) (run Funcs, first bool) {
 	if s.err != nil {
-		return nil, false
+		return Funcs{}, false
 	}
 	s.err = err
 	if s.done != nil {
 		close(s.done)
 	}
-	run, s.afters = s.afters, nil
+	run.first, s.afters = s.afters, nil
 	return run, true
 }
 
 // Run runs the functions, each on a separate goroutine.
 func (run Funcs) Run() {
-	for _, a := range run {
+	for a := run.first; a != nil; a = a.next {
 		go a.f()
 	}
 }

@@ -11,7 +11,6 @@ import (
 type Entry struct {
 	at    time.Time
 	index int // index in the heap plus one; 0: in none
-	fire  Firer
 }
 
 // Firer is called when its deadline has passed, on a goroutine of the runtime's timers, without a lock of the
@@ -23,10 +22,16 @@ type Firer interface{ DeadlinePassed() }
 // entry is in it.
 type Heap struct {
 	mu    sync.Mutex
-	es    []*Entry
+	es    []item
 	timer *time.Timer
 	armed time.Time // when the timer fires; zero: it is not set
 	fired []Firer
+}
+
+// item is an entry in a heap, and whom to call for it.
+type item struct {
+	e    *Entry
+	fire Firer
 }
 
 // Set sets e's deadline. e must not be in a heap.
@@ -39,8 +44,7 @@ func (e *Entry) At() time.Time { return e.at }
 // must not be in a heap.
 func (h *Heap) Add(e *Entry, f Firer) {
 	h.mu.Lock()
-	e.fire = f
-	h.es = append(h.es, e)
+	h.es = append(h.es, item{e, f})
 	e.index = len(h.es)
 	h.up(len(h.es) - 1)
 	h.arm()
@@ -65,8 +69,8 @@ func (h *Heap) Len() int {
 // Stop removes all entries without calling them.
 func (h *Heap) Stop() {
 	h.mu.Lock()
-	for _, e := range h.es {
-		e.index, e.fire = 0, nil
+	for _, i := range h.es {
+		i.e.index = 0
 	}
 	clear(h.es)
 	h.es = h.es[:0]
@@ -85,13 +89,13 @@ func (h *Heap) remove(e *Entry) {
 	if i != last {
 		h.swap(i, last)
 	}
-	h.es[last] = nil
+	h.es[last] = item{}
 	h.es = h.es[:last]
 	if i != last {
 		h.down(i)
 		h.up(i)
 	}
-	e.index, e.fire = 0, nil
+	e.index = 0
 }
 
 // arm sets the timer for the first entry unless it is set for that or earlier.
@@ -99,7 +103,7 @@ func (h *Heap) arm() {
 	if len(h.es) == 0 {
 		return
 	}
-	at := h.es[0].at
+	at := h.es[0].e.at
 	if !h.armed.IsZero() && !h.armed.After(at) {
 		return
 	}
@@ -117,10 +121,9 @@ func (h *Heap) expire() {
 	h.armed = time.Time{}
 	fired := h.fired[:0]
 	h.fired = nil
-	for len(h.es) > 0 && !h.es[0].at.After(now) {
-		e := h.es[0]
-		fired = append(fired, e.fire)
-		h.remove(e)
+	for len(h.es) > 0 && !h.es[0].e.at.After(now) {
+		fired = append(fired, h.es[0].fire)
+		h.remove(h.es[0].e)
 	}
 	h.arm()
 	h.mu.Unlock()
@@ -138,7 +141,7 @@ func (h *Heap) expire() {
 func (h *Heap) up(i int) {
 	for i > 0 {
 		p := (i - 1) / 2
-		if !h.es[i].at.Before(h.es[p].at) {
+		if !h.es[i].e.at.Before(h.es[p].e.at) {
 			return
 		}
 		h.swap(i, p)
@@ -152,10 +155,10 @@ func (h *Heap) down(i int) {
 		if c >= len(h.es) {
 			return
 		}
-		if c+1 < len(h.es) && h.es[c+1].at.Before(h.es[c].at) {
+		if c+1 < len(h.es) && h.es[c+1].e.at.Before(h.es[c].e.at) {
 			c++
 		}
-		if !h.es[c].at.Before(h.es[i].at) {
+		if !h.es[c].e.at.Before(h.es[i].e.at) {
 			return
 		}
 		h.swap(i, c)
@@ -165,5 +168,5 @@ func (h *Heap) down(i int) {
 
 func (h *Heap) swap(i, j int) {
 	h.es[i], h.es[j] = h.es[j], h.es[i]
-	h.es[i].index, h.es[j].index = i+1, j+1
+	h.es[i].e.index, h.es[j].e.index = i+1, j+1
 }
