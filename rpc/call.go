@@ -97,6 +97,7 @@ func (c *call) methods(ctx context.Context) (*serviceConfig, error) {
 
 // awaitConfig waits for a service config.
 func (cc *ClientConn) awaitConfig(ctx context.Context) error {
+	defer cc.idle.waiting()()
 	cc.mu.Lock()
 	err := cc.activate()
 	resolved := cc.resolved.next()
@@ -217,6 +218,7 @@ func (c *call) wait(d time.Duration) bool {
 	if d <= 0 {
 		return c.ctx.Err() == nil
 	}
+	defer c.cc.idle.waiting()()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -7,13 +7,21 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// idleness makes a client IDLE in which no call has begun and no stream was open for a while. Its fields except
-// calls are guarded by ClientConn.mu.
+// idleness makes a client IDLE in which no call has begun, waited or had a stream for a while. Its fields except
+// calls and waits are guarded by ClientConn.mu.
 type idleness struct {
 	timer *time.Timer
 	seen  uint64        // calls at the last check
-	open  int           // streams at the last check
+	open  int           // streams, and calls that waited, at the last check
 	calls atomic.Uint64 // begun so far
+	waits atomic.Int64  // by calls, for a resolver, a picker, their next attempt
+}
+
+// waiting keeps the client from IDLE until the returned function is called: by a call that has no stream because
+// it waits.
+func (i *idleness) waiting() (over func()) {
+	i.waits.Add(1)
+	return func() { i.waits.Add(-1) }
 }
 
 // start starts the timer of a client that has just left IDLE. cc.mu is held.
@@ -42,13 +50,13 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due drops the activity of a client in which no call has begun since the last check, and which had no stream
-// open then and has none now: a stream that was open then may have ended since. cc.mu is held.
+// due drops the activity of a client in which no call has begun since the last check, and which had neither a
+// stream nor a call that waits then and has none now: what it had then may have ended since. cc.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil
 	}
-	open := 0
+	open := int(i.waits.Load() + cc.maker.Stats().Waiting)
 	for c := range cc.conns {
 		open += max(0, c.h2c.Streams()-int(c.own.Load()))
 	}

@@ -345,6 +345,7 @@ func (hs *hedgedStream) decision() *hedge {
 	hs.mu.Lock()
 	hs.start()
 	hs.mu.Unlock()
+	defer hs.cc.idle.waiting()()
 	<-hs.decided
 	return hs.winner
 }

@@ -103,6 +103,7 @@ func connOf(r *balancer.PickResult) *clientConn {
 }
 
 func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers) (pick, error) {
+	defer cc.idle.waiting()()
 	var last error // the picker's error for a call that waits for another picker
 	for {
 		if seen.picker == nil {
