@@ -2,6 +2,7 @@ package h2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,33 +16,45 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// goroutines is runtime.NumGoroutine, read often enough that all readings can hardly fall in the moment in which
-// the runtime moves the records of ended goroutines between its lists and counts up to 32 of them as running.
-func goroutines() int {
-	n := runtime.NumGoroutine()
-	for range 20 {
-		n = min(n, runtime.NumGoroutine())
-		runtime.Gosched()
+// goroutines counts this package's goroutines and those of its tests in a dump of all stacks. runtime.NumGoroutine
+// counts others, too: timers of pools that earlier tests have left, and up to 32 ended ones while the runtime moves
+// their records between its lists.
+func goroutines() (n int, stacks string) {
+	for buf := make([]byte, 1<<16); ; buf = make([]byte, 2*len(buf)) {
+		if n := runtime.Stack(buf, true); n < len(buf) {
+			stacks = string(buf[:n])
+			break
+		}
 	}
-	return n
+	for g := range strings.SplitSeq(stacks, "\n\n") {
+		if strings.Contains(g, "github.com/tarn-go/tarn/h2.") {
+			n++
+		}
+	}
+	return n, stacks
 }
 
 // bounded runs attack and checks that meanwhile neither goroutines nor the
 // server's memory rise beyond what is stated.
 func bounded(t testing.TB, s *Conn, limit int, memory int64, attack func()) {
 	t.Helper()
-	before := goroutines()
+	before, _ := goroutines()
 	stop, done := make(chan struct{}), make(chan struct{})
-	most, held := 0, int64(0)
+	most, stacks, held := 0, "", int64(0)
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			most = max(most, goroutines()-before)
+			if runtime.NumGoroutine()-before > max(most, limit) {
+				if n, dump := goroutines(); n-before > most {
+					most, stacks = n-before, dump
+				}
+			}
 			s.mu.Lock()
 			held = max(held, int64(s.send.out.Len()))
 			s.mu.Unlock()
@@ -57,7 +70,7 @@ func bounded(t testing.TB, s *Conn, limit int, memory int64, attack func()) {
 	close(stop)
 	<-done
 	if most > limit {
-		t.Errorf("%d goroutines more, %d allowed", most, limit)
+		t.Errorf("%d goroutines more, %d allowed:\n%s", most, limit, stacks)
 	}
 	if held > memory {
 		t.Errorf("%d bytes held, %d allowed", held, memory)
@@ -287,16 +300,18 @@ func (h *deadlineHandler) OnReset(s *Stream, _ error)                { s.Release
 
 // TestContinuationFlood is CVE-2023-45288.
 func TestContinuationFlood(t *testing.T) {
-	for name, n := range map[string]int{"long": 8000, "empty": 0} {
-		t.Run(name, func(t *testing.T) {
-			r, s, _ := rawServer(t, Config{}, nil)
-			bounded(t, s, 5, 1<<20, func() {
-				r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
-				r.flood(100_000, func(int) error { return r.fr.WriteContinuation(1, false, make([]byte, n)) })
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for name, n := range map[string]int{"long": 8000, "empty": 0} {
+			t.Run(name, func(t faultnet.OnKind) {
+				r, s, _ := rawServer(t, Config{}, nil)
+				bounded(t, s, 5, 1<<20, func() {
+					r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
+					r.flood(100_000, func(int) error { return r.fr.WriteContinuation(1, false, make([]byte, n)) })
+				})
+				r.wantEnd(s, EnhanceYourCalm)
 			})
-			r.wantGoAway(EnhanceYourCalm)
-		})
-	}
+		}
+	})
 }
 
 // TestHeaderList: a list beyond the limit costs the stream, not the connection,
@@ -316,117 +331,133 @@ func TestHeaderList(t *testing.T) {
 
 // TestPingFlood: the peer reads nothing, so its answers pile up.
 func TestPingFlood(t *testing.T) {
-	for _, name := range []string{"ping", "settings"} {
-		t.Run(name, func(t *testing.T) {
-			a, b := tcpWiring(t)
-			pool, _ := tarn.NewPool(tarn.PoolConfig{})
-			rec := newRecorder(t)
-			s, err := NewServer(b, rec, Config{Pool: pool, Policy: PingPolicy{MinTime: -1}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := make(chan error, 1)
-			go func() { run <- s.Run() }()
-			defer a.Close()
-			r := newRaw(t, a)
-			a.Write([]byte(Preface))
-			r.fr.WriteSettings()
-			bounded(t, s, 5, 1<<20, func() {
-				r.flood(5_000_000, func(i int) error {
-					if name == "ping" {
-						return r.fr.WritePing(false, [8]byte{1})
-					}
-					return r.fr.WriteSettings()
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for _, name := range []string{"ping", "settings"} {
+			t.Run(name, func(t faultnet.OnKind) {
+				a, b := wireOver(t)
+				pool, _ := tarn.NewPool(tarn.PoolConfig{})
+				rec := newRecorder(t)
+				s, err := NewServer(b, rec, Config{Pool: pool, Policy: PingPolicy{MinTime: -1}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := make(chan error, 1)
+				go func() { run <- s.Run() }()
+				defer a.Close()
+				r := newRaw(t, a)
+				a.Write([]byte(Preface))
+				r.fr.WriteSettings()
+				bounded(t, s, 5, 1<<20, func() {
+					r.flood(5_000_000, func(i int) error {
+						if name == "ping" {
+							return r.fr.WritePing(false, [8]byte{1})
+						}
+						return r.fr.WriteSettings()
+					})
+					err = <-run
 				})
-				err = <-run
+				if !strings.Contains(fmt.Sprint(err), "ENHANCE_YOUR_CALM") {
+					t.Errorf("ended with %v", err)
+				}
 			})
-			if !strings.Contains(fmt.Sprint(err), "ENHANCE_YOUR_CALM") {
-				t.Errorf("ended with %v", err)
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestTooManyPings is gRPC's policing.
 func TestTooManyPings(t *testing.T) {
-	r, _, _ := rawServer(t, Config{Policy: PingPolicy{MinTime: time.Minute}}, nil)
-	r.fr.WritePing(false, [8]byte{1})
-	for range 2 {
-		r.fr.WritePing(false, [8]byte{2})
-	}
-	r.lives(1)    // HEADERS and DATA that are sent clear the strikes
-	for range 4 { // the first is not checked
-		r.fr.WritePing(false, [8]byte{3})
-	}
-	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
-	if g.code != http2.ErrCodeEnhanceYourCalm || g.text != "too_many_pings" {
-		t.Errorf("%+v", g)
-	}
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		r, s, _ := rawServer(t, Config{Policy: PingPolicy{MinTime: time.Minute}}, nil)
+		r.fr.WritePing(false, [8]byte{1})
+		for range 2 {
+			r.fr.WritePing(false, [8]byte{2})
+		}
+		r.lives(1)    // HEADERS and DATA that are sent clear the strikes
+		for range 4 { // the first is not checked
+			r.fr.WritePing(false, [8]byte{3})
+		}
+		r.wantEnd(s, EnhanceYourCalm)
+		<-s.Done()
+		var ce *ConnError
+		if err := s.Err(); !errors.As(err, &ce) || ce.Reason != "too_many_pings" {
+			t.Errorf("ended with %v", err)
+		}
+		told := func(s seen) bool { return s.typ == http2.FrameGoAway && s.text == "too_many_pings" }
+		if t.Kind == faultnet.TCP && r.count(told) != 1 {
+			t.Error("the GOAWAY does not say why")
+		}
+	})
 }
 
 // TestUselessFrames: frames that carry nothing, with nothing useful between.
 func TestUselessFrames(t *testing.T) {
-	for name, send := range map[string]func(r *raw, i int) error{
-		"empty DATA": func(r *raw, i int) error { return r.fr.WriteData(1, false, nil) },
-		"padding":    func(r *raw, i int) error { return r.fr.WriteDataPadded(1, false, nil, make([]byte, 200)) },
-		"PRIORITY": func(r *raw, i int) error {
-			return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
-		},
-		"PRIORITY_UPDATE": func(r *raw, i int) error {
-			return r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(i >> 8), byte(i) | 1, 'i'})
-		},
-		"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
-		"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
-		"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
-			r.request(1, More)
-			bounded(t, s, 5, 1<<20, func() {
-				if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
-					t.Error("the connection survived all of them")
-				}
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for name, send := range map[string]func(r *raw, i int) error{
+			"empty DATA": func(r *raw, i int) error { return r.fr.WriteData(1, false, nil) },
+			"padding":    func(r *raw, i int) error { return r.fr.WriteDataPadded(1, false, nil, make([]byte, 200)) },
+			"PRIORITY": func(r *raw, i int) error {
+				return r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{StreamDep: 0})
+			},
+			"PRIORITY_UPDATE": func(r *raw, i int) error {
+				return r.fr.WriteRawFrame(http2.FrameType(framePriorityUpdate), 0, 0, []byte{0, 0, byte(i >> 8), byte(i) | 1, 'i'})
+			},
+			"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
+			"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
+			"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
+		} {
+			t.Run(name, func(t faultnet.OnKind) {
+				r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
+				r.request(1, More)
+				bounded(t, s, 5, 1<<20, func() {
+					if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
+						t.Error("the connection survived all of them")
+					}
+				})
+				r.wantEnd(s, EnhanceYourCalm)
 			})
-			r.wantGoAway(EnhanceYourCalm)
-		})
-	}
+		}
+	})
 }
 
 // TestWindowOverflow: windows beyond 2^31-1.
 func TestWindowOverflow(t *testing.T) {
-	r, _, _ := rawServer(t, Config{}, nil)
-	r.request(1, More)
-	r.fr.WriteWindowUpdate(1, maxWindow)
-	r.wantReset(1, FlowControlError)
-	r.lives(3)
-	r.fr.WriteWindowUpdate(0, maxWindow)
-	r.wantGoAway(FlowControlError)
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		r, s, _ := rawServer(t, Config{}, nil)
+		r.request(1, More)
+		r.fr.WriteWindowUpdate(1, maxWindow)
+		r.wantReset(1, FlowControlError)
+		r.lives(3)
+		r.fr.WriteWindowUpdate(0, maxWindow)
+		r.wantEnd(s, FlowControlError)
+	})
 }
 
 // TestOverrun: DATA beyond a stream's window costs the stream, beyond the
 // connection's the connection.
 func TestOverrun(t *testing.T) {
-	r, s, rec := rawServer(t, Config{Window: 100_000, MaxWindow: 100_000, ConnWindow: 1 << 20}, nil)
-	rec.hold = true
-	chunk := make([]byte, 16384)
-	r.request(1, More)
-	for range 7 {
-		r.fr.WriteData(1, false, chunk)
-	}
-	r.wantReset(1, FlowControlError)
-	r.lives(3)
-	_ = s
-	huge := make([]byte, 100_001)
-	r.request(5, More)
-	bounded(t, s, 5, 4<<20, func() {
-		r.fr.WriteData(5, false, huge)
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		r, s, rec := rawServer(t, Config{Window: 100_000, MaxWindow: 100_000, ConnWindow: 1 << 20}, nil)
+		rec.hold = true
+		chunk := make([]byte, 16384)
+		r.request(1, More)
+		for range 7 {
+			r.fr.WriteData(1, false, chunk)
+		}
+		r.wantReset(1, FlowControlError)
+		r.lives(3)
+		_ = s
+		huge := make([]byte, 100_001)
+		r.request(5, More)
+		bounded(t, s, 5, 4<<20, func() {
+			r.fr.WriteData(5, false, huge)
+		})
+		r.wantReset(5, FlowControlError)
+		for range 11 {
+			r.fr.WriteData(5, false, huge)
+		}
+		r.fr.WriteData(5, false, make([]byte, 1<<20))
+		r.wantEnd(s, FlowControlError)
 	})
-	r.wantReset(5, FlowControlError)
-	for range 11 {
-		r.fr.WriteData(5, false, huge)
-	}
-	r.fr.WriteData(5, false, make([]byte, 1<<20))
-	r.wantGoAway(FlowControlError)
 }
 
 // TestTinyData is CVE-2026-84304: a heap exhausted by DATA of one byte each. What

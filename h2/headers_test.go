@@ -75,53 +75,55 @@ func (r *raw) sendBlock(id uint32, block []byte, size int) {
 // TestLongHeaderBlock: a block beyond what is gathered costs its stream, and the
 // decoder's table stays in step with the peer's.
 func TestLongHeaderBlock(t *testing.T) {
-	for _, size := range []int{16384, 16384 / 4, 200_000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
-			r.lives(1)
-			bounded(t, s, 5, 1<<20, func() {
-				var fields []string
-				for i := range 40 {
-					fields = append(fields, fmt.Sprint("x-", i), strings.Repeat("€", 800))
-				}
-				r.hbuf.Reset()
-				for i := 0; i < len(rawRequest); i += 2 {
-					r.enc.WriteField(hpack.HeaderField{Name: rawRequest[i], Value: rawRequest[i+1]})
-				}
-				for i := 0; i < len(fields); i += 2 {
-					r.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-				}
-				r.enc.WriteField(hpack.HeaderField{Name: "x-last", Value: "in the table"})
-				if r.hbuf.Len() < 3*8<<10 {
-					t.Fatal(r.hbuf.Len(), "bytes are not long")
-				}
-				r.sendBlock(3, r.hbuf.Bytes(), size)
-				r.wantReset(3, EnhanceYourCalm)
-				// These refer to the table that the long block left.
-				r.headers(5, More, append(rawRequest[:len(rawRequest):len(rawRequest)], "x-last", "in the table")...)
-				r.fr.WriteData(5, true, []byte("x"))
-				r.wait("answer", func(s seen) bool { return s.id == 5 && s.end })
-				r.lives(7)
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for _, size := range []int{16384, 16384 / 4, 200_000} {
+			t.Run(fmt.Sprint(size), func(t faultnet.OnKind) {
+				r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
+				r.lives(1)
+				bounded(t, s, 5, 1<<20, func() {
+					var fields []string
+					for i := range 40 {
+						fields = append(fields, fmt.Sprint("x-", i), strings.Repeat("€", 800))
+					}
+					r.hbuf.Reset()
+					for i := 0; i < len(rawRequest); i += 2 {
+						r.enc.WriteField(hpack.HeaderField{Name: rawRequest[i], Value: rawRequest[i+1]})
+					}
+					for i := 0; i < len(fields); i += 2 {
+						r.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+					}
+					r.enc.WriteField(hpack.HeaderField{Name: "x-last", Value: "in the table"})
+					if r.hbuf.Len() < 3*8<<10 {
+						t.Fatal(r.hbuf.Len(), "bytes are not long")
+					}
+					r.sendBlock(3, r.hbuf.Bytes(), size)
+					r.wantReset(3, EnhanceYourCalm)
+					// These refer to the table that the long block left.
+					r.headers(5, More, append(rawRequest[:len(rawRequest):len(rawRequest)], "x-last", "in the table")...)
+					r.fr.WriteData(5, true, []byte("x"))
+					r.wait("answer", func(s seen) bool { return s.id == 5 && s.end })
+					r.lives(7)
+				})
 			})
+		}
+		t.Run("without end", func(t faultnet.OnKind) {
+			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 10000}}, nil)
+			bounded(t, s, 5, 1<<20, func() {
+				r.hbuf.Reset()
+				for range 1000 {
+					r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 800), Sensitive: true})
+				}
+				r.sendBlock(1, r.hbuf.Bytes(), 16384)
+			})
+			r.wantEnd(s, EnhanceYourCalm)
 		})
-	}
-	t.Run("without end", func(t *testing.T) {
-		r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 10000}}, nil)
-		bounded(t, s, 5, 1<<20, func() {
+		t.Run("one field", func(t faultnet.OnKind) {
+			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
 			r.hbuf.Reset()
-			for range 1000 {
-				r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 800), Sensitive: true})
-			}
+			r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 20_000)})
 			r.sendBlock(1, r.hbuf.Bytes(), 16384)
+			r.wantEnd(s, EnhanceYourCalm)
 		})
-		r.wantGoAway(EnhanceYourCalm)
-	})
-	t.Run("one field", func(t *testing.T) {
-		r, _, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
-		r.hbuf.Reset()
-		r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 20_000)})
-		r.sendBlock(1, r.hbuf.Bytes(), 16384)
-		r.wantGoAway(EnhanceYourCalm)
 	})
 }
 
@@ -216,37 +218,39 @@ func TestTrickledHeaders(t *testing.T) {
 // TestSettingsWalks: changes of the initial window cost by the streams that they
 // touch, and those in one frame count once.
 func TestSettingsWalks(t *testing.T) {
-	gate := make(chan struct{})
-	defer close(gate)
-	r, s, _ := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{Useless: 500}}, func(s *Stream, k *call) { <-gate })
-	for i := range 1000 {
-		r.request(uint32(2*i+1), End)
-	}
-	for s.Streams() < 1000 {
-		runtime.Gosched()
-	}
-	many := make([]http2.Setting, maxSettings)
-	for i := range many {
-		many[i] = http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i)}
-	}
-	r.fr.WriteSettings(many...)
-	r.fr.WritePing(false, [8]byte{1})
-	r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-	s.mu.Lock()
-	for _, st := range s.streams {
-		if st.out != maxSettings-1 {
-			t.Errorf("a window of %d", st.out)
-			break
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		gate := make(chan struct{})
+		defer close(gate)
+		r, s, _ := rawServer(t, Config{MaxStreams: 1000, Limits: Limits{Useless: 500}}, func(s *Stream, k *call) { <-gate })
+		for i := range 1000 {
+			r.request(uint32(2*i+1), End)
 		}
-	}
-	s.mu.Unlock()
-	n := r.flood(1_000_000, func(i int) error {
-		return r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
+		for s.Streams() < 1000 {
+			runtime.Gosched()
+		}
+		many := make([]http2.Setting, maxSettings)
+		for i := range many {
+			many[i] = http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i)}
+		}
+		r.fr.WriteSettings(many...)
+		r.fr.WritePing(false, [8]byte{1})
+		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		s.mu.Lock()
+		for _, st := range s.streams {
+			if st.out != maxSettings-1 {
+				t.Errorf("a window of %d", st.out)
+				break
+			}
+		}
+		s.mu.Unlock()
+		n := r.flood(1_000_000, func(i int) error {
+			return r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
+		})
+		if n == 1_000_000 {
+			t.Error("the connection survived all of them")
+		}
+		r.wantEnd(s, EnhanceYourCalm)
 	})
-	if n == 1_000_000 {
-		t.Error("the connection survived all of them")
-	}
-	r.wantGoAway(EnhanceYourCalm)
 }
 
 func gets(s tarn.Stats) (n uint64) {

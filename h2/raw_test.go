@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -179,6 +181,22 @@ func (r *raw) wantGoAway(code Code) {
 	g, ok := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
 	if ok && Code(g.code) != code {
 		r.t.Errorf("GOAWAY of %v (%q), not %v", g.code, g.text, code)
+	}
+}
+
+// wantEnd checks that s has ended because of what r sent, with code. Over plain TCP the GOAWAY must have come. On other
+// kinds a goroutine sends it, and a loaded machine may keep that from running for longer than an end may take
+// (TestGoAwayArrives has fake time): what counts is why s has ended.
+func (r *raw) wantEnd(s *Conn, code Code) {
+	r.t.Helper()
+	if faultnet.KindOf(r.t) == faultnet.TCP {
+		r.wantGoAway(code)
+		return
+	}
+	<-s.Done()
+	var ce *ConnError
+	if err := s.Err(); !errors.As(err, &ce) || ce.Code != code || ce.Fault != Peer {
+		r.t.Errorf("ended with %v, not for %v", err, code)
 	}
 }
 

@@ -36,40 +36,42 @@ func (l *logBuffer) String() string {
 // TestServerReports: a connection that is ended because of a limit leaves a line and
 // a counter.
 func TestServerReports(t *testing.T) {
-	log := new(logBuffer)
-	rec := newRecorder(t)
-	m, err := Servers(Config{Pool: tarntest.NewPool(t), MaxStreams: 1, Limits: Limits{Resets: 10}, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := wireOver(t)
-	s := m.Make(b, rec)
-	run := make(chan error)
-	go func() { run <- s.Run() }()
-	r := newRaw(t, a)
-	a.Write([]byte(Preface))
-	r.fr.WriteSettings()
-	go r.listen()
-	<-rec.gotSettings
-	r.fr.WriteSettingsAck() // or more streams than permitted would not be the client's fault
-	if n := m.Stats().Conns; n != 1 {
-		t.Errorf("%d connections", n)
-	}
-	r.request(1, More)
-	r.flood(1_000_000, func(i int) error { return r.request(uint32(2*i+3), End) }) // 500 a second are not held against it
-	r.wantGoAway(EnhanceYourCalm)
-	err = <-run
-	var ce *ConnError
-	if !errors.As(err, &ce) || ce.Fault != Peer {
-		t.Fatal(err)
-	}
-	st := m.Stats()
-	if st.Conns != 0 || st.Refused < 10 || st.ResetsSent != st.Refused || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
-		t.Errorf("%+v", st)
-	}
-	if line := log.String(); !strings.Contains(line, ce.Reason) || !strings.Contains(line, "ENHANCE_YOUR_CALM") || !strings.Contains(line, "side=server") {
-		t.Errorf("logged: %q", line)
-	}
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		log := new(logBuffer)
+		rec := newRecorder(t)
+		m, err := Servers(Config{Pool: tarntest.NewPool(t), MaxStreams: 1, Limits: Limits{Resets: 10}, Log: slog.New(slog.NewTextHandler(log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := wireOver(t)
+		s := m.Make(b, rec)
+		run := make(chan error)
+		go func() { run <- s.Run() }()
+		r := newRaw(t, a)
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings()
+		go r.listen()
+		<-rec.gotSettings
+		r.fr.WriteSettingsAck() // or more streams than permitted would not be the client's fault
+		if n := m.Stats().Conns; n != 1 {
+			t.Errorf("%d connections", n)
+		}
+		r.request(1, More)
+		r.flood(1_000_000, func(i int) error { return r.request(uint32(2*i+3), End) }) // 500 a second are not held against it
+		r.wantEnd(s, EnhanceYourCalm)
+		err = <-run
+		var ce *ConnError
+		if !errors.As(err, &ce) || ce.Fault != Peer {
+			t.Fatal(err)
+		}
+		st := m.Stats()
+		if st.Conns != 0 || st.Refused < 10 || st.ResetsSent != st.Refused || st.GoAwaysSent[EnhanceYourCalm] != 1 || st.Ended[ce.Reason] != 1 {
+			t.Errorf("%+v", st)
+		}
+		if line := log.String(); !strings.Contains(line, ce.Reason) || !strings.Contains(line, "ENHANCE_YOUR_CALM") || !strings.Contains(line, "side=server") {
+			t.Errorf("logged: %q", line)
+		}
+	})
 }
 
 // TestClientReports: what the peer's GOAWAY said is the error of the streams that it
