@@ -147,10 +147,12 @@ BenchmarkGetFree/size=32768/peer=syncpool-2  1  10 ns/op
 	if err != nil {
 		t.Fatal(err)
 	}
-	chart := firstChart(r)
-	for want, n := range map[string]int{`class="win"`: 1, `class="loss"`: 1, "6.67×": 1, "0.50×": 1, "not measured": len(firsts()) - 2} {
-		if got := strings.Count(chart, want); got != n {
-			t.Errorf("%q is there %d times, want %d, in\n%s", want, got, n, chart)
+	for _, l := range layouts() {
+		chart := firstChart(r, l)
+		for want, n := range map[string]int{`class="win"`: 1, `class="loss"`: 1, "6.67×": 1, "0.50×": 1, "not measured": len(firsts()) - 2} {
+			if got := strings.Count(chart, want); got != n {
+				t.Errorf("%s: %q is there %d times, want %d, in\n%s", l.file, want, got, n, chart)
+			}
 		}
 	}
 	page := filepath.Join(t.TempDir(), "README.md")
@@ -163,7 +165,9 @@ BenchmarkGetFree/size=32768/peer=syncpool-2  1  10 ns/op
 	if err := run(filepath.Join("..", "results"), page); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(page), chartFile)); err != nil {
-		t.Error(err)
+	for _, l := range layouts() {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(page), l.file)); err != nil {
+			t.Error(err)
+		}
 	}
 }

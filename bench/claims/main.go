@@ -110,7 +110,12 @@ func run(dir, page string) error {
 	if err := os.WriteFile(page, []byte(out), 0o644); err != nil || !strings.Contains(out, chartFile) {
 		return err
 	}
-	return os.WriteFile(filepath.Join(filepath.Dir(page), chartFile), []byte(firstChart(res)), 0o644)
+	for _, l := range layouts() {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(page), l.file), []byte(firstChart(res, l)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fill puts the tables that a page has markers for between its lines "<!-- NAME -->" and
