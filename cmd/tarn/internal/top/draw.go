@@ -137,7 +137,7 @@ func (v *view) bar(p debug.Pool) string {
 func (v *view) traffic(p debug.Pool) string {
 	gets, ok := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Gets })
 	if !ok {
-		return fmt.Sprintf("%s gets, %s hits, %s allocated, %s not kept", plot.Count(float64(p.Gets)), plot.Percent(p.HitRate()), plot.Count(float64(p.Misses)), plot.Count(float64(p.Dropped)))
+		return fmt.Sprintf("%s gets, %s hits, %s allocated, %s given up", plot.Count(float64(p.Gets)), plot.Percent(p.HitRate()), plot.Count(float64(p.Misses)), plot.Count(float64(p.Dropped)))
 	}
 	misses, _ := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Misses })
 	hits := 1.0

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +36,11 @@ func solve(in input, k int) (result, error) {
 		r.h.Peak = in.h.Peak
 	}
 	var err error
-	if r.advice, err = sizing.Recommend(in.h, k); err != nil {
+	r.advice, err = sizing.Recommend(in.h, k)
+	if errors.Is(err, sizing.ErrEmpty) && in.h.Every > 1 {
+		return r, fmt.Errorf("%w; a pool records one get in %d: repeat when the program has worked for a while", err, in.h.Every)
+	}
+	if err != nil {
 		return r, err
 	}
 	if in.trace != nil {

@@ -128,6 +128,7 @@ func TestTuneErrors(t *testing.T) {
 		{[]string{filepath.Join(dir, "none")}, "", cli.Failed, "no such file"},
 		{[]string{"-"}, "", cli.Failed, "malformed"},
 		{[]string{"-"}, `{"sizes":[]}`, cli.Failed, "nothing recorded"},
+		{[]string{"-"}, `{"sizes":[],"every":256}`, cli.Failed, "one get in 256"},
 		{[]string{"-"}, `{"sizes":[{"size":-1,"count":1}]}`, cli.Failed, "malformed"},
 		{[]string{"-"}, "tarn-trace 1\n-0\n", cli.Failed, "line 2"},
 		{[]string{"http://127.0.0.1:1/"}, "", cli.Failed, "127.0.0.1:1"},
