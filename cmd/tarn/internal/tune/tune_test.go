@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -128,7 +129,6 @@ func TestTuneErrors(t *testing.T) {
 		{[]string{filepath.Join(dir, "none")}, "", cli.Failed, "no such file"},
 		{[]string{"-"}, "", cli.Failed, "malformed"},
 		{[]string{"-"}, `{"sizes":[]}`, cli.Failed, "nothing recorded"},
-		{[]string{"-"}, `{"sizes":[],"every":256}`, cli.Failed, "one get in 256"},
 		{[]string{"-"}, `{"sizes":[{"size":-1,"count":1}]}`, cli.Failed, "malformed"},
 		{[]string{"-"}, "tarn-trace 1\n-0\n", cli.Failed, "line 2"},
 		{[]string{"http://127.0.0.1:1/"}, "", cli.Failed, "127.0.0.1:1"},
@@ -141,5 +141,13 @@ func TestTuneErrors(t *testing.T) {
 	}
 	if status, out, _ := tune(t, "", "-h"); status != cli.OK || !strings.Contains(out, "usage: tarn tune") {
 		t.Errorf("-h: %d %s", status, out)
+	}
+}
+
+// The error of a program that has just begun says what to do.
+func TestTuneOfANewProgram(t *testing.T) {
+	_, err := solve(input{h: sizing.Histogram{Every: 256}}, 0)
+	if !errors.Is(err, sizing.ErrEmpty) || !strings.Contains(err.Error(), "one get in 256") {
+		t.Errorf("got %v", err)
 	}
 }
