@@ -2,7 +2,7 @@
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
 #   ./run.sh             everything, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
@@ -48,6 +48,17 @@ measure() {
 [ $# -gt 0 ] || set -- core rpc neutral idle smb files
 for what; do
 	case $what in
+	http) # "tarn bench http", a minute a turn; not among those that run without being named
+		go build -C ../cmd/tarn -o "$bin/tarn" .
+		begin "$results/http.json"
+		turn=1
+		while [ "$turn" -le "${COUNT:-5}" ]; do
+			echo "http: turn $turn of ${COUNT:-5}" >&2
+			"$bin/tarn" bench -json http >>"$results/http.json.new"
+			turn=$((turn + 1))
+		done
+		mv "$results/http.json.new" "$results/http.json"
+		;;
 	core)
 		measure core . '^Benchmark(GetFree|Split|Lookup|Parallel|Small|Writer|Mixed|Adapt|Chaos|Record)$' 100ms "${COUNT:-5}"
 		measure burst . '^BenchmarkBurstAfterGC$' 100x "${COUNT:-5}"
@@ -74,14 +85,14 @@ for what; do
 		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http" >&2
 		exit 2
 		;;
 	esac
 done
 [ -z "${RESULTS:-}" ] || exit 0
 echo
-for page in ../docs/performance.md ../docs/smb.md ../README.md; do
+for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../README.md; do
 	go run ./claims -w "$page"
 done
-echo "docs/performance.md, docs/smb.md and README.md have the new figures." >&2
+echo "docs/performance.md, docs/smb.md, docs/h2http.md and README.md have the new figures." >&2

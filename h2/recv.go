@@ -39,14 +39,21 @@ func (r *receiving) streamWindow() int64 {
 const maxReturn = 1 << 20
 
 // worthReturning reports whether n bytes of a window of that size are to be given
-// back: a quarter of it, or maxReturn.
-func worthReturning(n, size int) bool { return n >= min(size/4, maxReturn) }
+// back: a quarter of it, or maxReturn. Where a round trip is short, half of it: a peer on the same machine
+// sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
+func (r *receiving) worthReturning(n, size int) bool {
+	part := size / 4
+	if r.rtt > 0 && r.rtt <= steadyRTT {
+		part = size / 2
+	}
+	return n >= min(part, maxReturn)
+}
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
-	if !worthReturning(r.returnable, r.size) || r.unread > c.cfg.Unread || c.life >= dead {
+	if !r.worthReturning(r.returnable, r.size) || r.unread > c.cfg.Unread || c.life >= dead {
 		return false
 	}
 	c.putWindow(0, r.returnable)
@@ -104,7 +111,7 @@ func (c *Conn) consumed(s *Stream, n int) bool {
 // returnStreamWindow gives the window of s back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnStreamWindow(s *Stream) bool {
-	if !worthReturning(s.returnable, c.recv.window) || s.peerDone() || c.life >= dead {
+	if !c.recv.worthReturning(s.returnable, c.recv.window) || s.peerDone() || c.life >= dead {
 		return false
 	}
 	c.grow(s)

@@ -1,9 +1,10 @@
-// Command claims computes the figures of the documentation from results/*.txt, and writes the
+// Command claims computes the figures of the documentation from results/*.txt and results/http.json, and writes the
 // tables of docs/performance.md from them, so that every figure there was printed by a benchmark.
 //
 //	go run ./claims                              print the tables
 //	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
 //	go run ./claims -w ../README.md              the same, and draw the chart that it shows
+//	go run ./claims -w ../docs/h2http.md         the same, with the figures of "tarn bench http"
 //	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
 
@@ -83,7 +84,12 @@ func run(dir, page string) error {
 	if err != nil {
 		return err
 	}
+	http, err := readHTTP(filepath.Join(dir, "http.json"))
+	if err != nil {
+		return err
+	}
 	tables := map[string]string{
+		"http":    http.table(),
 		"machine": res.machine(), "losses": lossTable(res),
 		"bars": barTable(res, bars()), "first": firstTable(res), "bars-smb": barTable(res, smbBars()),
 	}
@@ -91,7 +97,7 @@ func run(dir, page string) error {
 		tables[t.name] = t.markdown(res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars", "bars-smb", "losses"} {
+		for _, name := range []string{"machine", "bars", "bars-smb", "losses", "http"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// httpReport is what is read of the output of "tarn bench -json http".
+type httpReport struct {
+	Started  string `json:"started"`
+	Sections []struct {
+		Cases []httpCase `json:"cases"`
+	} `json:"sections"`
+}
+
+// httpCase is one comparison of a run. The first metric is the one that ratios are taken of, and the first row is what the
+// others are compared with.
+type httpCase struct {
+	Title   string `json:"title"`
+	Metrics []struct {
+		Key   string `json:"key"`
+		Label string `json:"label"`
+		Unit  string `json:"unit"`
+	} `json:"metrics"`
+	Rows []struct {
+		Name   string             `json:"name"`
+		Values map[string]float64 `json:"values"`
+	} `json:"rows"`
+}
+
+// httpRuns holds the cases of several runs by title, and the titles in their order.
+type httpRuns struct {
+	started []string
+	titles  []string
+	cases   map[string][]httpCase
+}
+
+// readHTTP reads a file of runs, one JSON value after the other. A missing file holds none.
+func readHTTP(name string) (*httpRuns, error) {
+	h := &httpRuns{cases: make(map[string][]httpCase)}
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var r httpReport
+		if err := d.Decode(&r); err == io.EOF {
+			return h, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		h.started = append(h.started, r.Started)
+		for _, s := range r.Sections {
+			for _, c := range s.Cases {
+				if len(c.Metrics) == 0 || len(c.Rows) == 0 {
+					return nil, fmt.Errorf("%s: %q has no values", name, c.Title)
+				}
+				if h.cases[c.Title] == nil {
+					h.titles = append(h.titles, c.Title)
+				}
+				h.cases[c.Title] = append(h.cases[c.Title], c)
+			}
+		}
+	}
+}
+
+// table lists what each contestant of each case reached, and its ratio to the case's first contestant within each run.
+func (h *httpRuns) table() string {
+	if len(h.started) == 0 {
+		return "Not measured yet.\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d runs: %s.\n\n| work | | median (range) | of the first's |\n|---|---|---:|---:|\n", len(h.started), strings.Join(h.started, ", "))
+	for _, title := range h.titles {
+		cases := h.cases[title]
+		metric := cases[0].Metrics[0]
+		label := title + ", " + metric.Label
+		for i, row := range cases[0].Rows {
+			var values, ratios []float64
+			for _, c := range cases {
+				v, ok := c.value(row.Name)
+				if !ok {
+					continue
+				}
+				values = append(values, v)
+				if first, ok := c.value(cases[0].Rows[0].Name); ok && first > 0 && i > 0 {
+					ratios = append(ratios, v/first)
+				}
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", label, row.Name, medianAndRange(values, metric.Unit), medianAndRange(ratios, ""))
+			label = ""
+		}
+	}
+	return b.String()
+}
+
+// value returns the first metric of the contestant called name.
+func (c *httpCase) value(name string) (float64, bool) {
+	for _, r := range c.Rows {
+		if r.Name == name {
+			v, ok := r.Values[c.Metrics[0].Key]
+			return v, ok
+		}
+	}
+	return 0, false
+}
+
+// medianAndRange writes the median of v and, of more than one, the lowest and the highest; nothing of none. unit is that of
+// the command's metrics, and empty for ratios.
+func medianAndRange(v []float64, unit string) string {
+	if len(v) == 0 {
+		return ""
+	}
+	write := func(v float64) string {
+		switch unit {
+		case "ns":
+			return format(v, "ns/op")
+		case "bytes":
+			return formatBytes(v)
+		case "":
+			return fmt.Sprintf("%.2f", v)
+		}
+		return fmt.Sprintf("%.0f", v)
+	}
+	v = slices.Sorted(slices.Values(v))
+	mid := len(v) / 2
+	m := v[mid]
+	if len(v)%2 == 0 {
+		m = (v[mid-1] + v[mid]) / 2
+	}
+	if len(v) == 1 {
+		return write(m)
+	}
+	return fmt.Sprintf("%s (%s–%s)", write(m), write(v[0]), write(v[len(v)-1]))
+}

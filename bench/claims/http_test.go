@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestHTTPTable reads two runs of "tarn bench -json http", and a case that only one of them has.
+func TestHTTPTable(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "http.json")
+	h, err := readHTTP(name)
+	if err != nil || h.table() != "Not measured yet.\n" {
+		t.Fatalf("a missing file: %v, %q", err, h.table())
+	}
+	const runs = `{"started": "A", "sections": [{"cases": [
+	{"title": "Client", "metrics": [{"key": "cpu", "label": "time", "unit": "ns"}, {"key": "rate"}],
+	 "rows": [{"name": "net/http", "values": {"cpu": 20000, "rate": 1}}, {"name": "tarn", "values": {"cpu": 8000}}]},
+	{"title": "Idle", "metrics": [{"key": "size", "label": "heap", "unit": "bytes"}], "rows": [{"name": "net/http", "values": {"size": 20480}}]}]}]}
+{"started": "B", "sections": [{"cases": [
+	{"title": "Client", "metrics": [{"key": "cpu", "label": "time", "unit": "ns"}],
+	 "rows": [{"name": "net/http", "values": {"cpu": 30000}}, {"name": "tarn", "values": {"cpu": 9000}}]}]}]}`
+	if err := os.WriteFile(name, []byte(runs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = readHTTP(name); err != nil {
+		t.Fatal(err)
+	}
+	const want = `2 runs: A, B.
+
+| work | | median (range) | of the first's |
+|---|---|---:|---:|
+| Client, time | net/http | 25.0 µs (20.0 µs–30.0 µs) |  |
+|  | tarn | 8500 ns (8000 ns–9000 ns) | 0.35 (0.30–0.40) |
+| Idle, heap | net/http | 20.0 KiB |  |
+`
+	if got := h.table(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if err := os.WriteFile(name, []byte(`{"sections": [{"cases": [{"title": "x"}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readHTTP(name); err == nil {
+		t.Error("a case without values was read")
+	}
+}
