@@ -106,31 +106,84 @@ func (b *webBody) whole() received {
 	if b.end != nil {
 		return received{err: b.end}
 	}
-	var c tarn.Chain
-	for size := webRead; ; size = min(2*size, 1<<20) {
+	if b.refs != nil {
+		if r, ok := b.wholeByReference(); ok {
+			return r
+		}
+	}
+	buf := b.pool.Get(webRead)
+	n, err := readFull(b.r, buf.Bytes())
+	switch {
+	case err == nil:
+		return b.wholeFrom(buf)
+	case n == 0:
+		buf.Free()
+		return b.ended(message.Message{}, err)
+	}
+	return b.ended(message.Message{Buf: buf.Narrow(0, n)}, err)
+}
+
+// wholeFrom returns a body that begins with first, of which it takes ownership.
+func (b *webBody) wholeFrom(first tarn.Buffer) received {
+	c := new(tarn.Chain)
+	c.Append(first)
+	for size := 2 * webRead; c.Len() <= b.limit; size = min(2*size, 1<<20) {
 		buf := b.pool.Get(size)
-		n, err := io.ReadFull(b.r, buf.Bytes())
+		n, err := readFull(b.r, buf.Bytes())
 		if n > 0 {
 			c.Append(buf.Narrow(0, n))
 		} else {
 			buf.Free()
 		}
-		switch {
-		case c.Len() > b.limit:
-			n := c.Len()
-			c.Free()
-			b.end = message.ErrTooLarge
-			return received{size: n, err: b.end}
-		case err == nil:
-			continue
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			b.end = io.EOF
-			return received{msg: message.Message{Chain: &c}, kind: b.kind, size: c.Len()}
+		if err != nil {
+			return b.ended(message.Message{Chain: c}, err)
 		}
-		c.Free()
-		b.end = webEnd(err)
-		return received{err: b.end}
 	}
+	return b.ended(message.Message{Chain: c}, nil)
+}
+
+// wholeByReference takes what package h2http received without copying it; false: the body is not h2http's, and
+// nothing has been read.
+func (b *webBody) wholeByReference() (r received, ok bool) {
+	c := new(tarn.Chain)
+	var err error
+	for err == nil && c.Len() <= b.limit {
+		err = b.refs(c)
+	}
+	if errors.Is(err, h2http.ErrNotOurs) {
+		b.refs = nil
+		return received{}, false
+	}
+	return b.ended(message.Message{Chain: c}, err), true
+}
+
+// readFull reads until p is full or r ends. Unlike io.ReadFull it returns r's error: net/http ends a body that was cut
+// off with io.ErrUnexpectedEOF, and one that is complete with io.EOF.
+func readFull(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = r.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
+// ended ends a body of which m has been read, and returns m if it is all of it: err is io.EOF. It takes ownership
+// of m.
+func (b *webBody) ended(m message.Message, err error) received {
+	size := m.Len()
+	switch {
+	case size > b.limit:
+		m.Free()
+		b.end = message.ErrTooLarge
+		return received{size: size, err: b.end}
+	case errors.Is(err, io.EOF):
+		b.end = io.EOF
+		return received{msg: m, kind: b.kind, size: size}
+	}
+	m.Free()
+	b.end = webEnd(err)
+	return received{err: b.end}
 }
 
 // only returns the single message of the body, to be freed by the caller.

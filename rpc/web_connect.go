@@ -29,7 +29,7 @@ const endStreamFlag = 0x02
 // openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
 	c.proto = (*webConnectUnary)(c)
-	c.body = webBody{r: c.r.Body, pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
+	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
 	}
@@ -192,8 +192,8 @@ func (p *webConnectUnary) header(h http.Header) {
 	}
 }
 
-// declaredByHTTP is the length in bytes of a response up to which net/http's HTTP/1.1 server buffers it, and
-// declares its length with less work than by a field.
+// declaredByHTTP is the length in bytes of a response up to which the servers of net/http (HTTP/1.1 and HTTP/2)
+// and h2http buffer it, and declare its length with less work than by a field.
 const declaredByHTTP = 2 << 10
 
 func (p *webConnectUnary) message(m message.Message) (payloadInfo, error) {
@@ -207,7 +207,7 @@ func (p *webConnectUnary) message(m message.Message) (payloadInfo, error) {
 	if kind == message.Compressed {
 		h.Set("Content-Encoding", p.call().outgoing.Name())
 	}
-	if p.call().r.ProtoMajor > 1 || m.Len() > declaredByHTTP {
+	if m.Len() > declaredByHTTP {
 		h.Set("Content-Length", strconv.Itoa(m.Len()))
 	}
 	p.call().addFields("trailer-", p.call().trailer)

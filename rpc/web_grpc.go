@@ -101,6 +101,11 @@ func (c *webCall) writeFramed(w io.Writer, m message.Message) (payloadInfo, erro
 
 // writeMessage takes ownership of m and writes it, piece by piece.
 func writeMessage(w io.Writer, m message.Message) error {
+	if m.Chain == nil && m.Len() <= declaredByHTTP {
+		defer m.Free()
+		_, err := w.Write(m.Buf.Bytes()) // which copies short pieces in any case
+		return err
+	}
 	if rw, ok := w.(http.ResponseWriter); ok && h2http.CanWriteChain(rw) {
 		var c tarn.Chain
 		m.IntoChain(&c)
