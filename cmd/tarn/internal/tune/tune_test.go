@@ -85,7 +85,7 @@ func TestTuneService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h1>one</h1>", "<h1>two</h1>", `<svg class="sizes"`, `<svg class="curve"`, "default-src &#39;none&#39;"} {
+	for _, want := range []string{"<h2>one</h2>", "<h2>two</h2>", `<svg class="sizes"`, `<svg class="curve"`, "default-src &#39;none&#39;"} {
 		if !strings.Contains(string(page), want) && !strings.Contains(string(page), strings.ReplaceAll(want, "&#39;", "'")) {
 			t.Errorf("the report has no %s", want)
 		}
