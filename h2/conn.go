@@ -24,19 +24,17 @@ type Conn struct {
 	cfg      *Config   // shared by the connections of a Maker
 	counters *counters // so are these
 	h        Handler
-	events   ConnHandler          // h, or nil
-	inform   InformationalHandler // h, or nil
-	faults   FaultHandler         // h, or nil
-	limits   LimitHandler         // h, or nil
-	batch    BatchHandler         // h, or nil
-	recycler Recycler             // h, or nil
-	done     chan struct{}        // made by Done; under mu
+	events   ConnHandler   // h, or nil
+	batch    BatchHandler  // h, or nil
+	recycler Recycler      // h, or nil
+	done     chan struct{} // made by Done; under mu
 
 	in          *reading    // Run's own; nil while the connection is idle
 	packed      string      // and then the decoder's table
 	onEnd       func(error) // of Start; nil: Run
 	mayIdle     bool        // an idle connection drops what it does not need; see idle.go
 	since       time.Time   // when it began to run
+	place       int         // in counters.live
 	prefaceRead bool        // the caller has read the client's preface
 	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
 	quiet       uint8       // deadlines in a row at which streams were open and nothing had come; under mu

@@ -217,8 +217,8 @@ func (c *Conn) fault(code Code, reason string) error {
 
 // streamFault resets a stream because of what the peer did on it, and calls OnReset.
 func (c *Conn) streamFault(id uint32, se *StreamError) error {
-	if se.Fault == Peer && c.faults != nil {
-		c.faults.OnStreamFault(se)
+	if h, ok := c.h.(FaultHandler); ok && se.Fault == Peer {
+		h.OnStreamFault(se)
 	}
 	c.lock()
 	few := c.guard.reply()

@@ -226,15 +226,16 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 		return err
 	}
 	if c.side == client && c.in.hdr.Status/100 == 1 { // informational: RFC 9113 section 8.1
-		tell := c.inform != nil && !s.is(released)
+		inform, handled := c.h.(InformationalHandler)
+		tell := handled && !s.is(released)
 		s.informed += c.in.dec.size
-		tooMany := c.inform == nil && s.informed > c.cfg.MaxHeaderList
+		tooMany := !handled && s.informed > c.cfg.MaxHeaderList
 		c.mu.Unlock()
 		if tooMany {
 			return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "informational responses beyond the limit on header lists"}
 		}
 		if tell {
-			c.inform.OnInformational(s, &c.in.hdr)
+			inform.OnInformational(s, &c.in.hdr)
 		}
 		return nil
 	}

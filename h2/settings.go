@@ -34,8 +34,8 @@ func (c *Conn) onSettings(f frame) error {
 	if first && c.events != nil {
 		c.events.OnSettings(c)
 	}
-	if limited && c.limits != nil {
-		c.limits.OnStreamLimit(c)
+	if h, ok := c.h.(LimitHandler); ok && limited {
+		h.OnStreamLimit(c)
 	}
 	_, err = c.in.r.Discard(f.length)
 	return err

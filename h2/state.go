@@ -30,9 +30,7 @@ func (m *Maker) Connections(limit int) (list []ConnState, all int) {
 	n := m.counters
 	n.mu.Lock()
 	conns := make([]*Conn, 0, len(n.live))
-	for c := range n.live {
-		conns = append(conns, c)
-	}
+	conns = append(conns, n.live...)
 	n.mu.Unlock()
 	list = make([]ConnState, len(conns))
 	for i, c := range conns {
@@ -63,16 +61,23 @@ func (c *Conn) state() ConnState {
 func (n *counters) enlist(c *Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.live == nil {
-		n.live = make(map[*Conn]struct{})
-	}
-	n.live[c] = struct{}{}
+	c.place = len(n.live)
+	n.live = append(n.live, c)
 }
 
 func (n *counters) dismiss(c *Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.live, c)
+	last := len(n.live) - 1
+	if c.place > last || n.live[c.place] != c {
+		return
+	}
+	moved := n.live[last]
+	n.live[c.place], n.live[last] = moved, nil
+	moved.place = c.place
+	if n.live = n.live[:last]; last < cap(n.live)/4 {
+		n.live = slices.Clone(n.live)
+	}
 }
 
 // Report fills in what is known of m's connections.

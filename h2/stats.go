@@ -34,7 +34,7 @@ type counters struct {
 	sent     map[Code]uint64
 	received map[Code]uint64
 	ended    map[string]uint64
-	live     map[*Conn]struct{} // that run
+	live     []*Conn // that run; in Conn.place
 }
 
 // Stats returns what was counted so far. It is safe for concurrent use; the figures

@@ -27,7 +27,7 @@ type activity struct {
 	resolver resolver.Resolver // used in names only; nil until built
 	balancer switcher
 
-	subs map[*subConn]struct{} // cc.mu
+	subs set[*subConn] // cc.mu
 }
 
 // activate leaves IDLE. cc.mu is held.
@@ -38,7 +38,7 @@ func (cc *ClientConn) activate() error {
 	if cc.active != nil {
 		return nil
 	}
-	act := &activity{cc: cc, subs: map[*subConn]struct{}{}}
+	act := &activity{cc: cc}
 	act.balancer.init(act)
 	cc.active = act
 	cc.setState(connectivity.Connecting)
@@ -87,7 +87,7 @@ func (act *activity) close() {
 	subs := act.subs
 	act.subs = nil
 	act.cc.mu.Unlock()
-	for s := range subs {
+	for _, s := range subs {
 		s.shutdown()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +73,7 @@ type ClientConn struct {
 	changed  signal    // when state changes
 	resolved signal    // when there is a service config again
 	active   *activity // nil while IDLE
-	conns    map[*clientConn]struct{}
+	conns    set[*clientConn]
 	last     *serviceConfig // the last one applied
 	watchers map[*mirror]struct{}
 	idle     idleness
@@ -89,7 +90,7 @@ func NewClient(target string, opts ...DialOption) (*ClientConn, error) {
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
-	cc := &ClientConn{opts: o, name: target, conns: map[*clientConn]struct{}{}, watchers: map[*mirror]struct{}{}}
+	cc := &ClientConn{opts: o, name: target}
 	cc.picker.Store(newPickers(nil))
 	if err := cc.configure(); err != nil {
 		return nil, err
@@ -257,10 +258,7 @@ func (cc *ClientConn) Close() error {
 	cc.active = nil
 	cc.setState(connectivity.Shutdown)
 	cc.idle.stop()
-	conns := make([]*clientConn, 0, len(cc.conns))
-	for c := range cc.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Clone(cc.conns)
 	cc.mu.Unlock()
 	cc.setPicker(closedPicker{})
 	cc.mu.Lock()
@@ -303,11 +301,7 @@ func (cc *ClientConn) subConns() []*subConn {
 	if cc.active == nil {
 		return nil
 	}
-	out := make([]*subConn, 0, len(cc.active.subs))
-	for s := range cc.active.subs {
-		out = append(out, s)
-	}
-	return out
+	return slices.Clone(cc.active.subs)
 }
 
 // begin counts a goroutine that Close waits for; false after Close.

@@ -21,18 +21,20 @@ import (
 
 // clientConn is one connection of a client: the h2.Handler of its streams.
 type clientConn struct {
-	cc       *ClientConn
-	sub      *subConn
-	h2c      *h2.Conn
-	peer     peer.Peer
-	ctx      context.Context // for statistics
-	settings chan struct{}   // closed when the server's SETTINGS have come; nil once they have
-	gone     chan struct{}   // closed when no more calls can begin
-	once     sync.Once
-	own      atomic.Int32 // streams of the client itself: health checks, load reports
-	placing  placing
-	entity   *entity.Socket // in channelz; nil: not listed
-	every    time.Duration  // interval of pings to a silent server; 0: none
+	cc      *ClientConn
+	sub     *subConn
+	h2c     *h2.Conn
+	peer    peer.Peer
+	ctx     context.Context // for statistics
+	decided chan struct{}   // closed when the server's SETTINGS have come, or gone is set before; nil after connect
+	decide  sync.Once
+	greeted atomic.Bool // the server's SETTINGS have come
+	gone    atomic.Bool // no more calls can begin
+	once    sync.Once
+	own     atomic.Int32 // streams of the client itself: health checks, load reports
+	placing placing
+	entity  *entity.Socket // in channelz; nil: not listed
+	every   time.Duration  // interval of pings to a silent server; 0: none
 }
 
 // connect opens a connection and waits for the server's SETTINGS. The error says what failed: the network,
@@ -43,7 +45,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}
-	c := &clientConn{cc: cc, sub: s, settings: make(chan struct{}), gone: make(chan struct{})}
+	c := &clientConn{cc: cc, sub: s, decided: make(chan struct{})}
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
 	if nc, err = c.handshake(ctx, nc, cc.serverName(addr)); err != nil {
 		return nil, err
@@ -62,18 +64,15 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	}
 	c.h2c.Start(c.ended)
 	select {
-	case <-c.settings:
-	case <-c.gone:
-		select {
-		case <-c.settings: // followed directly by GOAWAY
-		default:
+	case <-c.decided:
+		if !c.greeted.Load() {
 			return nil, fmt.Errorf("transport: the connection ended before the server preface was received: %w", c.cause())
 		}
 	case <-ctx.Done():
 		c.h2c.Close()
 		return nil, fmt.Errorf("transport: failed to receive the server preface in time: %w", ctx.Err())
 	}
-	c.settings = nil
+	c.decided = nil
 	return c, nil
 }
 
@@ -85,14 +84,14 @@ func (cc *ClientConn) enlist(c *clientConn) error {
 	if cc.state == connectivity.Shutdown {
 		return ErrClientConnClosing
 	}
-	cc.conns[c] = struct{}{}
+	cc.conns.add(c)
 	return nil
 }
 
 // dismiss removes c, which has ended.
 func (cc *ClientConn) dismiss(c *clientConn) {
 	cc.mu.Lock()
-	delete(cc.conns, c)
+	cc.conns.remove(c)
 	cc.mu.Unlock()
 }
 
@@ -146,7 +145,8 @@ func (c *clientConn) ended(why error) {
 // leave marks the connection as closed for new calls, for the reason why.
 func (c *clientConn) leave(why error) {
 	c.once.Do(func() {
-		close(c.gone)
+		c.gone.Store(true)
+		c.decide.Do(func() { close(c.decided) })
 		c.sub.lost(c, why)
 	})
 }
@@ -156,7 +156,10 @@ func (c *clientConn) leave(why error) {
 func (c *clientConn) retire(why error) { c.leave(why) }
 
 // OnSettings makes the connection ready.
-func (c *clientConn) OnSettings(*h2.Conn) { close(c.settings) }
+func (c *clientConn) OnSettings(*h2.Conn) {
+	c.greeted.Store(true)
+	c.decide.Do(func() { close(c.decided) })
+}
 
 // OnGoAway ends the connection's use for new calls; running calls continue.
 func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {

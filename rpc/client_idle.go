@@ -12,9 +12,9 @@ import (
 type idleness struct {
 	timer *time.Timer
 	seen  uint64        // calls at the last check
-	open  int           // streams, and calls that waited, at the last check
+	open  bool          // streams, and calls that waited, at the last check
 	calls atomic.Uint64 // begun so far
-	waits atomic.Int64  // by calls, for a resolver, a picker, their next attempt
+	waits atomic.Int32  // by calls, for a resolver, a picker, their next attempt
 }
 
 // waiting keeps the client from IDLE until the returned function is called: by a call that has no stream because
@@ -56,13 +56,13 @@ func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil
 	}
-	open := int(i.waits.Load() + cc.maker.Stats().Waiting)
-	for c := range cc.conns {
+	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting)
+	for _, c := range cc.conns {
 		open += max(0, c.h2c.Streams()-int(c.own.Load()))
 	}
 	calls := i.calls.Load()
-	busy := calls != i.seen || i.open > 0 || open > 0
-	i.seen, i.open = calls, open
+	busy := calls != i.seen || i.open || open > 0
+	i.seen, i.open = calls, open > 0
 	if busy {
 		i.timer.Reset(d)
 		return nil

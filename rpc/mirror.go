@@ -58,6 +58,9 @@ type mirror struct {
 // UpdateClientConnState implements balancer.Balancer. It is called once.
 func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
 	m.cc.mu.Lock()
+	if m.cc.watchers == nil {
+		m.cc.watchers = make(map[*mirror]struct{})
+	}
 	m.cc.watchers[m] = struct{}{}
 	m.show(m.cc.state)
 	m.cc.mu.Unlock()

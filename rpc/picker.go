@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -14,12 +15,32 @@ import (
 
 // pickers holds the balancer's current picker.
 type pickers struct {
-	picker  balancer.Picker // nil while the client is IDLE or resolving
-	changed chan struct{}   // closed when another replaces it
+	picker balancer.Picker // nil while the client is IDLE or resolving
+
+	mu       sync.Mutex
+	replaced bool
+	changed  signal // when another replaces it
 }
 
-func newPickers(p balancer.Picker) *pickers {
-	return &pickers{picker: p, changed: make(chan struct{})}
+func newPickers(p balancer.Picker) *pickers { return &pickers{picker: p} }
+
+// next is closed when another picker replaces p's.
+func (p *pickers) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.changed.next()
+	if p.replaced {
+		p.changed.notify()
+	}
+	return c
+}
+
+// replace closes what next has returned and will return.
+func (p *pickers) replace() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.replaced = true
+	p.changed.notify()
 }
 
 // setPicker makes waiting calls pick again.
@@ -31,7 +52,7 @@ func (cc *ClientConn) setPicker(p balancer.Picker) {
 			return
 		}
 		if cc.picker.CompareAndSwap(old, next) {
-			close(old.changed)
+			old.replace()
 			return
 		}
 	}
@@ -112,7 +133,7 @@ func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo,
 			}
 		}
 		select {
-		case <-seen.changed:
+		case <-seen.next():
 		case <-ctx.Done():
 			return pick{}, waited(ctx, last)
 		}
@@ -235,10 +256,8 @@ func (c *call) pickEnded(info balancer.DoneInfo) {
 
 // usable returns an error when no call can begin on c.
 func (c *clientConn) usable() error {
-	select {
-	case <-c.gone:
+	if c.gone.Load() {
 		return status.Error(codes.Unavailable, fmt.Sprintf("rpc: the connection to %v has ended", c.peer.Addr))
-	default:
-		return nil
 	}
+	return nil
 }

@@ -22,6 +22,7 @@ type route struct {
 	block   *h2.Block // the request's fields, encoded for sending
 	size    int       // of the block's fields, counted as for a limit on header lists
 	replies message.Learned
+	method  string
 }
 
 // fieldsSize is the size of a header list in bytes as RFC 9113 section 6.5.2 counts
@@ -36,24 +37,31 @@ func fieldsSize(fs []h2.Field) int {
 
 // routes stores those of methods called without special options. It is read without a lock.
 type routes struct {
-	mu sync.Mutex
-	m  atomic.Pointer[map[string]*route]
+	mu    sync.Mutex
+	first atomic.Pointer[route]             // of the method called first: a map with one element takes 264 bytes
+	m     atomic.Pointer[map[string]*route] // the others
 }
 
 // maxRoutes bounds the stored methods: a proxy may see any number.
 const maxRoutes = 1024
 
 func (b *routes) get(method string) *route {
+	if r := b.first.Load(); r != nil && r.method == method {
+		return r
+	}
 	if m := b.m.Load(); m != nil {
 		return (*m)[method]
 	}
 	return nil
 }
 
-func (b *routes) put(method string, r *route) {
+func (b *routes) put(r *route) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := map[string]*route{method: r}
+	if b.first.CompareAndSwap(nil, r) {
+		return
+	}
+	next := map[string]*route{r.method: r}
 	if old := b.m.Load(); old != nil {
 		if len(*old) >= maxRoutes {
 			return
@@ -96,9 +104,9 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	if cc.accepts != "" {
 		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: cc.accepts})
 	}
-	r := &route{block: h2.NewBlock(fs...), size: fieldsSize(fs)}
+	r := &route{block: h2.NewBlock(fs...), size: fieldsSize(fs), method: method}
 	if plain {
-		known.put(method, r)
+		known.put(r)
 	}
 	return r
 }

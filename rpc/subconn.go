@@ -29,7 +29,7 @@ type subConn struct {
 	mu       sync.Mutex // taken before cc.mu
 	addrs    []resolver.Address
 	state    connectivity.State
-	stop     context.CancelFunc // ends the attempt to connect, or the health check
+	stop     context.CancelFunc // ends the attempt to connect, or the health check; nil: neither is under way
 	held     *clientConn        // the current connection, healthy or not
 	at       resolver.Address   // the address of held
 	failures int                // failed attempts to connect, in a row
@@ -48,7 +48,7 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 	if act.cc.active != act {
 		return nil, errInactive
 	}
-	act.subs[s] = struct{}{}
+	act.subs.add(s)
 	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
 	return s, nil
 }
@@ -181,20 +181,27 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 	}
 	s.failures = 0
 	s.act.cc.metrics.connected(c.peer.AuthInfo)
-	select {
-	case <-c.gone: // already
+	if c.gone.Load() { // already
 		s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(c.cause()))
 		s.act.resolveNow()
 		s.setState(connectivity.Idle, nil)
 		return
-	default:
 	}
 	s.held, s.at = c, addr
 	if name := s.checkedService(); name != nil && s.opts.HealthCheckEnabled {
 		s.checkHealth(ctx, c, *name)
 		return
 	}
+	s.cancel() // its context takes 450 bytes
 	s.setState(connectivity.Ready, nil)
+}
+
+// cancel ends the attempt to connect, or the health check. s.mu is held.
+func (s *subConn) cancel() {
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
 }
 
 // lost records that no more calls can begin on c, and why. The balancer may connect again.
@@ -206,7 +213,7 @@ func (s *subConn) lost(c *clientConn, why error) {
 	}
 	s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(why))
 	s.held = nil
-	s.stop()
+	s.cancel()
 	s.act.resolveNow()
 	s.setState(connectivity.Idle, nil)
 }
@@ -230,7 +237,7 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 		}
 		s.drop(unknownDisconnect)
 	}
-	s.stop()
+	s.cancel()
 	if len(addrs) == 0 {
 		s.setState(connectivity.Idle, nil)
 		return
@@ -256,9 +263,7 @@ func sameAddress(a, b resolver.Address) bool {
 func (s *subConn) Shutdown() {
 	cc := s.act.cc
 	cc.mu.Lock()
-	if s.act.subs != nil {
-		delete(s.act.subs, s)
-	}
+	s.act.subs.remove(s)
 	cc.mu.Unlock()
 	s.shutdown()
 }
@@ -272,9 +277,7 @@ func (s *subConn) shutdown() {
 	if s.held != nil {
 		s.drop(subchannelShutdown)
 	}
-	if s.stop != nil {
-		s.stop()
-	}
+	s.cancel()
 	s.setState(connectivity.Shutdown, nil)
 	s.entity.Remove()
 }

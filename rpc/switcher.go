@@ -33,8 +33,8 @@ type child struct {
 	builder             balancer.Builder
 	b                   balancer.Balancer
 
-	last balancer.State        // sw.mu
-	subs map[*subConn]struct{} // sw.mu
+	last balancer.State // sw.mu
+	subs set[*subConn]  // sw.mu
 }
 
 func (sw *switcher) init(act *activity) {
@@ -64,7 +64,7 @@ func (sw *switcher) update(p *policy, s resolver.State) error {
 }
 
 func (sw *switcher) switchTo(b balancer.Builder) *child {
-	ch := &child{sw: sw, builder: b, subs: map[*subConn]struct{}{}, last: balancer.State{
+	ch := &child{sw: sw, builder: b, last: balancer.State{
 		ConnectivityState: connectivity.Connecting, Picker: errorPicker{balancer.ErrNoSubConnAvailable}}}
 	sw.mu.Lock()
 	replaced := sw.pending
@@ -102,7 +102,7 @@ func (sw *switcher) exitIdle() {
 	// A balancer without ExitIdle: connect its subConns for it.
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	for s := range ch.subs {
+	for _, s := range ch.subs {
 		s.Connect()
 	}
 }
@@ -134,7 +134,7 @@ func (ch *child) close() {
 	subs := ch.subs
 	ch.subs = nil
 	ch.sw.mu.Unlock()
-	for s := range subs {
+	for _, s := range subs {
 		s.Shutdown()
 	}
 }
@@ -175,7 +175,7 @@ func (ch *child) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOp
 	if err != nil {
 		return nil, err
 	}
-	ch.subs[s] = struct{}{}
+	ch.subs.add(s)
 	return s, nil
 }
 
@@ -207,7 +207,7 @@ func (ch *child) deliver(s *subConn, st balancer.SubConnState) {
 	ch.sw.mu.Lock()
 	serves := ch.serves()
 	if st.ConnectivityState == connectivity.Shutdown {
-		delete(ch.subs, s)
+		ch.subs.remove(s)
 	}
 	ch.sw.mu.Unlock()
 	switch {
