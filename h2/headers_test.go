@@ -250,6 +250,10 @@ func TestSettingsWalks(t *testing.T) {
 			t.Error("the connection survived all of them")
 		}
 		r.wantEnd(s, EnhanceYourCalm)
+		// Each frame counts like 1 + 1000/32 empty ones, so that 16 of them are answered, and 3 more each second.
+		if n := r.count(func(s seen) bool { return s.typ == http2.FrameSettings && s.ack }); n > 100 {
+			t.Errorf("%d changes of 1000 windows each before the end", n)
+		}
 	})
 }
 
