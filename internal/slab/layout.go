@@ -20,3 +20,16 @@ const (
 
 // 32-bit platforms align 64-bit words of an allocation at its beginning only: the state must be there.
 const _ = -uint(unsafe.Offsetof(Slab{}.state))
+
+// On 64-bit platforms Go's allocator gives a slab 192 bytes, three cache lines, so that the first field begins a line: after a
+// collection all slabs of a burst are outside the cache, and each line of one is a miss.
+const (
+	slabSize   = 192
+	slabBelow  = 176 // the allocator's next smaller size
+	lineSize   = 64
+	pointers32 = (8 - unsafe.Sizeof(uintptr(0))) / 4 // 1 on 32-bit platforms, where a slab is smaller
+
+	_ = uint(slabSize - unsafe.Sizeof(Slab{}))
+	_ = uint(unsafe.Sizeof(Slab{}) + pointers32*slabSize - slabBelow - 1)
+	_ = uint(lineSize - unsafe.Offsetof(Slab{}.bump))
+)

@@ -10,31 +10,32 @@ import (
 
 // Slab is a piece of memory and its state word, which counts the references. Its plain fields are
 // written by its one owner: between Get and handing the reference out, or after the last Free, never in
-// between.
+// between. Its first cache line holds all that Get, Bytes and Free of an ordinary buffer and its class's shelf touch but
+// the times of shelving; see layout.go.
 type Slab struct {
-	state    uint64        // see state.go; first, where 32-bit platforms have it aligned; atomic except for internal/publish
-	bump     atomic.Uint64 // of an arena's chunk; see Arena
-	chunkKey Key           // of an arena's chunk: the key before its first reference; see Arena
-	mem      []byte        // its length is its capacity is the size
-	depot    *Depot
+	state    uint64 // see state.go; first, where 32-bit platforms have it aligned; atomic except for internal/publish
 	class    *class // nil when oversize or foreign
-
+	mem      []byte // its length is its capacity is the size
+	depot    *Depot
 	first    uint32  // the generation it was made in
-	retained bool    // its size is reserved from Retain, and it goes back to its class
 	pending  pending // work for the last Free, besides putting it back
+	retained bool    // its size is reserved from Retain, and it goes back to its class
+	shelved  bool    // it is on its class's shelf, since atCycle and atPeriod
 
-	finalized bool   // it is among the old ones of its class, and has a finalizer
-	shelved   bool   // it is on its class's shelf, since:
-	atCycle   uint64 // the garbage collection
-	atPeriod  uint64 // the period of the trim timer
+	bump      atomic.Uint64 // of an arena's chunk; see Arena
+	chunkKey  Key           // of an arena's chunk: the key before its first reference; see Arena
+	atCycle   uint64        // a garbage collection
+	atPeriod  uint64        // a period of the trim timer
+	finalized bool          // it is among the old ones of its class, and has a finalizer
+	foreign   bool          // its memory was wrapped
+	poisoned  bool          // its memory was overwritten at its last Free, and is to be found so
+	charge    int64         // bytes charged to the budget
+	born      uint64        // GC cycle of the recorded Get
+	loan      uint64        // number of its loan, if loans are observed
+	release   func([]byte)  // of foreign memory
+	track     atomic.Pointer[track.Cycle]
 
-	foreign  bool         // its memory was wrapped
-	poisoned bool         // its memory was overwritten at its last Free, and is to be found so
-	charge   int64        // bytes charged to the budget
-	born     uint64       // GC cycle of the recorded Get
-	loan     uint64       // number of its loan, if loans are observed
-	release  func([]byte) // of foreign memory
-	track    atomic.Pointer[track.Cycle]
+	_ [6]uint64 // see layout.go
 }
 
 // pending is the work of the last Free of a slab that is not ordinary.
