@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"time"
 	"weak"
 )
@@ -22,8 +23,10 @@ import (
 const (
 	maxIdleCycles = 3
 	trimPeriod    = 4 * time.Second
-	maxQuiet      = 15   // periods without idle slabs, after which the timer stops
-	maxShelved    = 4096 // slabs that one collection shelves of a class; the sync.Pool drops the rest
+	maxQuiet      = 15       // periods without idle slabs, after which the timer stops
+	apartFrom     = 64 << 10 // bytes of a class from which on the timer gives up what single processors keep to themselves
+	maxTries      = 3        // how often it tries to, as a busy machine does not let all processors run
+	maxShelved    = 4096     // slabs that one collection shelves of a class; the sync.Pool drops the rest
 
 	// limitPressed is the share of the memory limit from which on nothing is kept idle: the collector
 	// begins to work harder near it.
@@ -42,7 +45,8 @@ const (
 )
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
-// that is found by its finalizer if it is not used before the sync.Pool drops it. For two
+// that is found by its finalizer if it is not used before the sync.Pool drops it; a large one is given up by the
+// timer, on that processor, if its class is not used for a period. For two
 // collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
 // does not use those that hold nothing.
 func (c *class) shelve(cycle, period uint64) {
@@ -129,16 +133,21 @@ func (c *class) expire(old func(s *Slab) bool) (bytes int64) {
 	return bytes
 }
 
-// drain gives up all idle slabs.
+// drain gives up all idle slabs, except those that other processors keep to themselves.
 func (c *class) drain() {
+	c.drainPool()
+	c.expire(func(*Slab) bool { return true })
+}
+
+// drainPool gives up the idle slabs that this processor gets out of the sync.Pool.
+func (c *class) drainPool() {
 	for {
 		s, _ := c.idle.Get().(*Slab)
 		if s == nil {
-			break
+			return
 		}
 		s.discard()
 	}
-	c.expire(func(*Slab) bool { return true })
 }
 
 // hasUnshelved reports whether a slab is in use or in the sync.Pool.
@@ -146,6 +155,28 @@ func (c *class) hasUnshelved() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.slabs > len(c.shelf)
+}
+
+// becameUnused reports whether the class has served no Get since the last call, and has idle slabs that are not on the
+// shelf: after shelve, those that other processors keep to themselves. It does so once, and not again before the class has
+// been used. Only the timer calls it.
+func (c *class) becameUnused() bool {
+	b, _, _ := c.count()
+	if b.gets != c.served {
+		c.served, c.unused = b.gets, false
+		return false
+	}
+	if c.unused {
+		return false
+	}
+	c.unused = true
+	return c.hasApart()
+}
+
+// hasApart reports whether there are idle slabs that are not on the shelf.
+func (c *class) hasApart() bool {
+	_, _, idle := c.count()
+	return int(idle) > c.shelved()
 }
 
 // shelved is how many slabs are on the shelf.
@@ -214,10 +245,26 @@ func (d *Depot) scheduleTrim() {
 func (d *Depot) trimPeriodically() {
 	cycle, period := d.cycle.Load(), d.period.Add(1)
 	var given int64
-	idle := 0
-	for _, c := range d.allClasses() {
+	var unused []*class
+	classes := d.allClasses()
+	for _, c := range classes {
 		given += c.expire(func(s *Slab) bool { return s.atPeriod < period })
 		c.shelve(cycle, period)
+		if c.size >= apartFrom && c.becameUnused() {
+			unused = append(unused, c)
+			given += int64(c.size)
+		}
+	}
+	for tries := 0; tries < maxTries && len(unused) > 0; tries++ {
+		onProcessors(func() {
+			for _, c := range unused {
+				c.drainPool()
+			}
+		})
+		unused = slices.DeleteFunc(unused, func(c *class) bool { return !c.hasApart() })
+	}
+	idle := 0
+	for _, c := range classes {
 		c.watch() // drops the references to slabs that were given up
 		idle += c.shelved()
 	}

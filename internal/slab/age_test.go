@@ -2,7 +2,10 @@ package slab
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A slab that the sync.Pool has dropped before it could be shelved is found by its finalizer and can be
@@ -32,5 +35,36 @@ func TestDroppedSlabsAreRecovered(t *testing.T) {
 	s.Free(key)
 	if st := d.Stats(); st.Misses != 1 || st.Hits != 1 {
 		t.Errorf("books: %+v", st)
+	}
+}
+
+// The timer also gives up large slabs that single processors keep to themselves.
+func TestSlabsApartAreTrimmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30, Collect: CollectNever})
+		for left := true; left; { // on a busy machine a processor may be missed
+			onProcessors(func() {
+				s, key := d.Get(1)
+				s.Free(key)
+			})
+			for range maxQuiet {
+				<-time.After(trimPeriod)
+				synctest.Wait()
+			}
+			left = d.Stats().Idle > 0
+			if raceEnabled {
+				t.Log("the race detector drops items of every sync.Pool at random: only that nothing breaks is tested")
+				left = false
+			}
+		}
+		<-time.After(time.Hour) // the timer ends
+	})
+}
+
+func TestOnProcessors(t *testing.T) {
+	var calls atomic.Int32
+	onProcessors(func() { calls.Add(1) })
+	if n := runtime.GOMAXPROCS(0); calls.Load() != int32(n) {
+		t.Errorf("%d calls on %d processors", calls.Load(), n)
 	}
 }

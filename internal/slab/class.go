@@ -30,6 +30,10 @@ type class struct {
 	slabs int                  // how many retained slabs there are
 	past  books                // of retained slabs that are gone
 	shown books                // what Stats returned last: counters never run backwards
+
+	// Used only by the timer; see becameUnused.
+	served uint64
+	unused bool
 }
 
 // books are counts of one class. In use is gets - frees - leaked.
