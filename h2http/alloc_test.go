@@ -128,3 +128,39 @@ func TestAllocations(t *testing.T) {
 		})
 	}
 }
+
+// TestClientAllocations bounds what a GET costs client and server together.
+func TestClientAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const client, server = 4, 3
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 100)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(answer) })}
+	go h2http.Serve(l, srv)
+	defer srv.Close()
+	rt := &h2http.Transport{DisableCompression: true}
+	defer rt.CloseIdleConnections()
+	req, err := http.NewRequest(http.MethodGet, "http://"+l.Addr().String()+"/path", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := make([]byte, 2*len(answer))
+	n := mallocs(func() {
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if n, err := io.ReadFull(resp.Body, content); n != len(answer) || err != io.ErrUnexpectedEOF {
+			t.Fatal(n, err)
+		}
+	})
+	if n > client+server+0.5 {
+		t.Errorf("%.2f allocations a request; at most %v", n, client+server)
+	}
+}
