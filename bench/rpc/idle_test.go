@@ -64,10 +64,10 @@ func BenchmarkIdle(b *testing.B) {
 func idle(b *testing.B, p peer, sec security) {
 	server := startIdleServer(b, p.name, sec.name)
 	defer server.stop(b)
+	clients, tb := make([]client, idleConns), newIdleTB(b)
 	clientBefore, serverBefore := memoryInUse(), server.memory(b)
-	clients := make([]client, idleConns)
 	for i := range clients {
-		clients[i] = p.client(b, server.Addr, sec)
+		clients[i] = p.client(tb, server.Addr, sec)
 		resp, err := clients[i].unary(context.Background(), request(100))
 		if err == nil {
 			err = checkSize(resp, 100)
@@ -80,6 +80,24 @@ func idle(b *testing.B, p peer, sec security) {
 	b.ReportMetric((steady(func() float64 { return server.memory(b) })-serverBefore)/idleConns, "server-B/conn")
 	runtime.KeepAlive(clients)
 }
+
+// idleTB has cleanups in a slice that is made before the memory is measured: package testing takes 470 bytes for each.
+type idleTB struct {
+	testing.TB
+	cleanups []func()
+}
+
+func newIdleTB(b *testing.B) *idleTB {
+	tb := &idleTB{TB: b, cleanups: make([]func(), 0, 2*idleConns)}
+	b.Cleanup(func() {
+		for _, f := range tb.cleanups {
+			f()
+		}
+	})
+	return tb
+}
+
+func (tb *idleTB) Cleanup(f func()) { tb.cleanups = append(tb.cleanups, f) }
 
 // steady reads until the figure has stopped falling, and returns it.
 func steady(read func() float64) float64 {
