@@ -403,6 +403,8 @@ func TestUselessFrames(t *testing.T) {
 			},
 			"unknown":          func(r *raw, i int) error { return r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk")) },
 			"WINDOW_UPDATE":    func(r *raw, i int) error { return r.fr.WriteWindowUpdate(1, 1) },
+			"PING ack":         func(r *raw, i int) error { return r.fr.WritePing(true, [8]byte{1}) },
+			"SETTINGS ack":     func(r *raw, i int) error { return r.fr.WriteSettingsAck() },
 			"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
 		} {
 			t.Run(name, func(t faultnet.OnKind) {

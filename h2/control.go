@@ -137,7 +137,7 @@ func (c *Conn) onPing(f frame) error {
 	defer c.mu.Unlock()
 	if f.has(flagAck) {
 		c.pong(data)
-		return nil
+		return c.useless()
 	}
 	if !c.guard.reply() || !c.guard.empty() {
 		return c.fault(EnhanceYourCalm, "too many PINGs")

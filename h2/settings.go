@@ -51,7 +51,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 				c.recv.rtt = rtt
 			}
 		}
-		return false, nil
+		return false, c.useless()
 	}
 	if !c.guard.reply() || !c.guard.empty() {
 		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
