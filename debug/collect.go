@@ -150,8 +150,8 @@ func (c *Watcher) Snapshot() *Snapshot {
 	return s
 }
 
-// Names returns the names under which the next Snapshot shows pools, servers and clients, without looking at the
-// state of the pools. A name stays as long as what it stands for is in the Source.
+// Names returns the names that a new Snapshot has for pools, servers and clients. It does not ask the pools for their
+// Stats. A name stays as long as what it stands for is in the Source.
 func (c *Watcher) Names() (pools, endpoints []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

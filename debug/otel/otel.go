@@ -52,7 +52,8 @@ func WithoutClasses() Option { return func(r *reader) { r.ofClasses = nil } }
 
 // Register makes meter observe pools. Their names become the attribute "pool"; a pool without a name is
 // named by its position, and one whose name is taken, also by a pool of another Registration, has a number
-// after it. Nil pools are left out.
+// after it: Register runs a garbage collection first then, in case that other Registration is not in use any more.
+// Nil pools are left out.
 // Collections take what [debug.Watcher] has: each pool is asked for its Stats at most twice a second.
 // Errors are the meter's.
 func Register(meter metric.Meter, pools ...*tarn.Pool) (Registration, error) {

@@ -22,7 +22,7 @@ import (
 // publishes has a number after it, as it has within one Collector. A pool that is to have the same name in two
 // registries is published by one Collector, which is registered in both. A registry cannot unregister a Collector:
 // a pool that is to go is removed from the Collector's [debug.Registry]. Its name is free after the next scrape, or
-// when the Collector is garbage collected.
+// when the Collector is garbage collected: a new Collector that finds a name taken runs a garbage collection first.
 type Collector struct {
 	watcher *debug.Watcher
 	names   *names.Publisher

@@ -224,7 +224,8 @@ func nearLimit() bool {
 }
 
 // startTrimming starts the timer, unless it runs. While slabs are idle it goes off every trimPeriod and
-// walks the shelves; it ends when there has been none for maxQuiet periods, and a new slab starts it.
+// walks the shelves; it ends when there has been none for maxQuiet periods, and a new slab starts it. A Free
+// does not: slabs that become idle after the end, without a new one, are given up by tick alone.
 func (d *Depot) startTrimming() {
 	if !d.trimming.Load() && d.trimming.CompareAndSwap(false, true) {
 		d.quiet = 0

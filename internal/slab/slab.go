@@ -10,8 +10,8 @@ import (
 
 // Slab is a piece of memory and its state word, which counts the references. Its plain fields are
 // written by its one owner: between Get and handing the reference out, or after the last Free, never in
-// between. Its first cache line holds all that Get, Bytes and Free of an ordinary buffer and its class's shelf touch but
-// the times of shelving; see layout.go.
+// between. Get, Bytes and Free of an ordinary buffer touch only its first cache line, and so does its class's shelf,
+// except for atCycle and atPeriod; see layout.go.
 type Slab struct {
 	state    uint64 // see state.go; first, where 32-bit platforms have it aligned; atomic except for internal/publish
 	class    *class // nil when oversize or foreign

@@ -21,7 +21,8 @@ var (
 	ErrSecurity = errors.New("smb: security requirement not met")
 )
 
-// ErrGuest is matched, and ErrSecurity too, when the server accepted a user with credentials as a guest.
+// ErrGuest is matched, and ErrSecurity too, when the server accepted a user with credentials as a guest, or as the
+// anonymous user, and AllowGuest would have allowed that.
 var ErrGuest = errors.New("the server accepted the user as a guest, without checking the password; Dialer.AllowGuest allows that")
 
 // ErrNoCredits is returned when a request would have to wait for credits and its caller asked not to, and
