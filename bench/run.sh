@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             everything, about a quarter of an hour on two cores
+#   ./run.sh             everything but http, about a quarter of an hour on two cores
 #   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times

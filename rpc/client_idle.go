@@ -17,8 +17,8 @@ type idleness struct {
 	waits atomic.Int32  // by calls, for a resolver, a picker, their next attempt
 }
 
-// waiting keeps the client from IDLE until the returned function is called: by a call that has no stream because
-// it waits.
+// waiting keeps the client from IDLE until the returned function is called. A call calls it that has no stream
+// because it waits; one that waits for a stream is counted by its connection's h2.Maker.
 func (i *idleness) waiting() (over func()) {
 	i.waits.Add(1)
 	return func() { i.waits.Add(-1) }
@@ -50,8 +50,8 @@ func (i *idleness) check(cc *ClientConn, d time.Duration) {
 	}
 }
 
-// due drops the activity of a client in which no call has begun since the last check, and which had neither a
-// stream nor a call that waits then and has none now: what it had then may have ended since. cc.mu is held.
+// due drops the activity of a client in which no call has begun since the last check, and which has no stream and
+// no call that waits, now as at the last check: what it had then may have ended since. cc.mu is held.
 func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	if i.timer == nil || cc.active == nil {
 		return nil

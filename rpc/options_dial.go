@@ -222,8 +222,9 @@ func WithMaxCallAttempts(n int) DialOption {
 	})
 }
 
-// WithIdleTimeout closes the connections of a client in which no call has begun and no stream was open for d,
-// or for twice that at most; the next call connects again. 30 minutes unless set; 0 disables it.
+// WithIdleTimeout closes the connections of a client in which no call has begun, no stream was open and no call
+// waited for the resolver, a connection, a stream or its next attempt for d, or for twice that at most; the next
+// call connects again. 30 minutes unless set; 0 disables it.
 func WithIdleTimeout(d time.Duration) DialOption {
 	return dialOption(func(o *dialOptions) { o.idleTimeout = d })
 }

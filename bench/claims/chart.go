@@ -28,7 +28,7 @@ type layout struct {
 }
 
 // layouts returns the chart for large windows, with the names left of the bars, and for phones, with the names
-// above them: text has at least 11 pixels in a window of 320.
+// above them: text has at least 11 pixels where the picture is at least 303 wide.
 func layouts() []layout {
 	return []layout{
 		{
