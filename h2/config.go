@@ -36,7 +36,8 @@ type Config struct {
 	// (0.4 µs a stream), with the system's timer slack up to 100 µs, before it reads again,
 	// while reads follow each other within 200 µs and bring less than 64 frames. A peer that
 	// sends each response with a system call of its own is then read, and sent to, with one
-	// system call for many. Linux only.
+	// system call for many. On plain TCP the system then announces what arrives meanwhile only
+	// once it is 16 KiB. Linux only.
 	ReadModeration Permission
 	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
 	// is given back on receipt, so it bounds what is under way; it grows with
@@ -118,7 +119,8 @@ type Limits struct {
 	// connection; it is read more slowly, as with Useless.
 	Replies int
 	// Useless is how many frames in a row that carry nothing (empty DATA, PRIORITY,
-	// SETTINGS, unknown types, PING) are accepted before a useful one; 0: 10000. It is
+	// SETTINGS, PING and the acknowledgements of both, unknown types) are accepted before a
+	// useful one; 0: 10000. It is
 	// also how many streams a peer may have refused although it keeps to MaxStreams as
 	// far as it knows that: handlers of ended streams run on, header lists hold
 	// HeaderMemory, or it has not acknowledged SETTINGS. Beyond that the connection is

@@ -13,7 +13,7 @@ const (
 // encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
 // dynamic table while that has room, and nothing is ever evicted, so that a block
 // once seen is a few index bytes, the same each time. A field beside a Block is
-// literal, except that its name is indexed, until it comes twice with nothing else of
+// literal, except that its name is indexed, until it comes twice with no other value of
 // that name between: then it is indexed, too (see repeats). Its tables are short, so they are
 // searched, which costs an idle connection less memory than maps. Guarded by
 // Conn.mu.

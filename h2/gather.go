@@ -14,8 +14,8 @@ const (
 	maxYields = 4
 	// goodBatch is how many bytes are worth a system call without waiting for more.
 	goodBatch = 16 << 10
-	// fewReplies is how many bytes of replies, such as the answer to a PING, a client's reading goroutine
-	// lets wait for the requests of the callers that it has woken.
+	// fewReplies is up to how many bytes of replies, such as the answer to a PING, wait in a client's reading
+	// goroutine for the requests of the callers that its callbacks have woken.
 	fewReplies = 64
 	// maxYield is how long it yields: where processors are scarce, each time may take
 	// long.
@@ -40,8 +40,9 @@ func (c *Conn) gather() (yielded bool) {
 }
 
 // kickReplies is kick for what the frames just read made a client queue, such as the answer to a PING, of which
-// grpc-go's servers send one with most batches: it leaves together with the next requests of the callers that
-// have just been woken. c.mu is held, but not throughout.
+// grpc-go's servers send one with most batches: it leaves together with the next requests of the callers that the
+// callbacks for these frames have woken. Callers that a BatchHandler wakes come later. c.mu is held, but not
+// throughout.
 func (c *Conn) kickReplies() {
 	if c.queued() > 0 {
 		c.gather()

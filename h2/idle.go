@@ -12,8 +12,8 @@ import (
 )
 
 // An idle connection has no stream open and has received nothing for a while. What
-// only a busy connection needs is dropped then. A poller of the process waits for the peer (Linux), or a goroutine
-// with the smallest stack.
+// only a busy connection needs is dropped then. On Linux the process's poller waits for the peer; elsewhere, and
+// where the poller cannot, a goroutine with the smallest stack does.
 
 // idleAfter is how long nothing must have come on a connection without streams
 // before it is idle. A time shorter than that between a client's calls would make
@@ -26,9 +26,12 @@ var errIdle = errors.New("h2: the connection is idle")
 // Start is Run on goroutines of its own: it does not wait, and what Run would
 // return is passed to ended when the connection is over. A started connection on
 // which nothing has come for half a second while no stream was open becomes idle: it
-// drops what only a busy connection needs, and no goroutine waits for the peer, or (not on Linux, and while it ends) a
-// new one, since a goroutine keeps the stack that it has grown to. That applies to plain TCP
-// and Unix connections, TLS over them, and connections for which AllowIdle was called.
+// drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
+// the stack that it has grown to. On Linux one goroutine of the process then waits for the
+// peers of all idle connections; elsewhere, and while the connection is being ended, a new
+// one waits for this one's. That applies to plain TCP and Unix connections, TLS over them,
+// and connections for which AllowIdle was called. When code other than this package closes
+// the net.Conn of an idle connection, the connection may end up to a second later.
 func (c *Conn) Start(ended func(error)) {
 	c.onEnd = ended
 	if wire.CanAwait(c.nc) {

@@ -35,10 +35,10 @@ func (r *Reader) SetLowWater(n int) {
 // SetBusyLowWater sets how many bytes must have arrived for the system to announce them while no read waits. It is
 // for a caller that reads again soon after each read without being woken: by default each segment that arrives
 // meanwhile wakes the thread that waits for all of the process's sockets, which finds that no goroutine
-// waits for it. A read that finds nothing waits for any byte, except ReadFull and Next of a long message that miss n bytes or
-// more: these wait for n. It takes effect with the next read, on plain TCP on Linux, where it sets the socket's SO_RCVLOWAT,
-// put back to 1 before a read waits for any byte and by Release, which must be called before Await. n = 0 is the default,
-// and takes effect when a read waits for any byte. It panics if n is negative.
+// waits for it. A read that finds nothing waits for any byte, or, where n bytes or more must come (ReadFull, and Next
+// of a long message), for n of them. It takes effect with the next read, on plain TCP on Linux, where it sets the
+// socket's SO_RCVLOWAT, put back to 1 before a read waits for any byte and by Release, which must be called
+// before Await. n = 0 is the default, and takes effect when a read waits. It panics if n is negative.
 func (r *Reader) SetBusyLowWater(n int) {
 	if n < 0 {
 		panic("wire: SetBusyLowWater of a negative length")

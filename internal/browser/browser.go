@@ -31,7 +31,7 @@ func Find() (string, error) {
 }
 
 // Browser is one running Chromium with a separate profile and one page. Its methods are safe for concurrent
-// use.
+// use, except Close, which is called when all others have returned.
 type Browser struct {
 	cmd     *exec.Cmd
 	out     io.WriteCloser
@@ -58,7 +58,8 @@ type message struct {
 }
 
 // Start runs Chromium with its profile in dir, which the caller removes after Close, and opens a page. Events
-// of the page go to onEvent, on one of the browser's goroutines. The browser ends with ctx.
+// of the page go to onEvent, on the goroutine that also reads the results of commands, so that onEvent must not call the
+// Browser. The browser ends with ctx.
 func Start(ctx context.Context, dir string, onEvent func(method string, params json.RawMessage)) (*Browser, error) {
 	path, err := Find()
 	if err != nil {

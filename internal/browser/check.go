@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// smallText lists the texts that are shown in fewer than %g pixels, with the scale of the drawings they are in.
+// smallText lists the texts whose height in pixels, with the scale of the drawing they are in, is below the format's
+// argument.
 const smallText = `[...document.querySelectorAll("body *")].
 	filter(e => [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim()) && e.getClientRects().length).
 	map(e => [parseFloat(getComputedStyle(e).fontSize) * (e.getScreenCTM ? e.getScreenCTM().a : 1), e.textContent.trim().slice(0, 40)]).

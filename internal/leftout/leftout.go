@@ -55,8 +55,8 @@ func Skip(t testing.TB, reason string) {
 	t.Skip("left out: " + reason)
 }
 
-// Note logs a line about a test, and has `make test` print it when all has run: of a test of somebody else's that passed
-// only when it ran by itself.
+// Note logs a line about a test and appends it to the file of Skip, so that `make test` prints it when all has run: for
+// example that a test of net/http's passed only when it ran by itself.
 func Note(t testing.TB, line string) {
 	t.Helper()
 	if err := note(os.Getenv("TARN_LEFT_OUT"), t.Name(), line); err != nil {

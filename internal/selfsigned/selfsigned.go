@@ -35,7 +35,7 @@ func New(names ...string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
 }
 
-// WriteFiles writes cert and its key into dir as PEM files, as programs take them.
+// WriteFiles writes cert and its key into dir as the PEM files cert.pem and key.pem, and returns their paths.
 func WriteFiles(dir string, cert tls.Certificate) (certFile, keyFile string, err error) {
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {

@@ -25,8 +25,8 @@ func New(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	return cert, roots
 }
 
-// Files returns a new certificate and its key as PEM files, which are there until the test ends, and the pool of
-// roots that the certificate is verified by.
+// Files returns the paths of PEM files with a new certificate and its key, which are removed when the test ends, and
+// the pool of roots that the certificate is verified by.
 func Files(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) {
 	t.Helper()
 	cert, roots := New(t)
