@@ -46,7 +46,7 @@ const (
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
 // that is found by its finalizer if it is not used before the sync.Pool drops it; a large one is given up by the
-// timer, on that processor, if its class is not used for a period. For two
+// timer, on that processor, if the process is idle and its class is not used for a period. For two
 // collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
 // does not use those that hold nothing.
 func (c *class) shelve(cycle, period uint64) {
@@ -157,23 +157,19 @@ func (c *class) hasUnshelved() bool {
 	return c.slabs > len(c.shelf)
 }
 
-// becameUnused reports whether the class has served no Get since the last call, and has idle slabs that are not on the
-// shelf: after shelve, those that other processors keep to themselves. It does so once, and not again before the class has
-// been used. Only the timer calls it.
-func (c *class) becameUnused() bool {
+// isUnused reports whether the class has served no Get and no Free since the last call, and was not emptied on all
+// processors since it did. Only the timer calls it, once a period.
+func (c *class) isUnused() bool {
 	b, _, _ := c.count()
-	if b.gets != c.served {
-		c.served, c.unused = b.gets, false
+	if served := b.gets + b.frees; served != c.served {
+		c.served, c.emptied = served, false
 		return false
 	}
-	if c.unused {
-		return false
-	}
-	c.unused = true
-	return c.hasApart()
+	return !c.emptied
 }
 
-// hasApart reports whether there are idle slabs that are not on the shelf.
+// hasApart reports whether there are idle slabs that are not on the shelf: after shelve, those that other processors keep to
+// themselves.
 func (c *class) hasApart() bool {
 	_, _, idle := c.count()
 	return int(idle) > c.shelved()
@@ -245,17 +241,22 @@ func (d *Depot) scheduleTrim() {
 // trimPeriodically gives up what has been idle for a period. It runs one at a time.
 func (d *Depot) trimPeriodically() {
 	cycle, period := d.cycle.Load(), d.period.Add(1)
+	idle := d.process.idle(cycle)
 	var given int64
-	var unused []*class
+	var unused []*class // in which single processors keep slabs to themselves
 	classes := d.allClasses()
 	for _, c := range classes {
 		given += c.expire(func(s *Slab) bool { return s.atPeriod < period })
 		c.shelve(cycle, period)
-		if c.size >= apartFrom && c.becameUnused() {
-			unused = append(unused, c)
-			given += int64(c.size)
+		// In a busy process, the meeting of the processors below would delay others' work.
+		if c.size >= apartFrom && c.isUnused() && idle {
+			c.emptied = true
+			if c.hasApart() {
+				unused = append(unused, c)
+			}
 		}
 	}
+	more := given > 0 || len(unused) > 0
 	for tries := 0; tries < maxTries && len(unused) > 0; tries++ {
 		onProcessors(func() {
 			for _, c := range unused {
@@ -264,15 +265,14 @@ func (d *Depot) trimPeriodically() {
 		})
 		unused = slices.DeleteFunc(unused, func(c *class) bool { return !c.hasApart() })
 	}
-	idle := 0
 	for _, c := range classes {
 		c.watch() // drops the references to slabs that were given up
-		idle += c.shelved()
+		more = more || c.shelved() > 0
 	}
-	if d.config.Collect == CollectWhenIdle {
-		d.process.collect(cycle)
+	if idle && d.config.Collect == CollectWhenIdle {
+		d.process.collect()
 	}
-	if d.quiet++; idle > 0 || given > 0 {
+	if d.quiet++; more {
 		d.quiet = 0
 	}
 	if d.quiet < maxQuiet {
@@ -282,7 +282,7 @@ func (d *Depot) trimPeriodically() {
 	d.trimming.Store(false)
 }
 
-// process is what the timer has measured of the process: whether it is idle, and what a collection would
+// process is what the timer has measured of the process, to tell whether it is idle and what a collection would
 // gain. Only the timer uses it, whose runs do not overlap.
 type process struct {
 	cycle     uint64    // the garbage collection before which the timer went off last
@@ -291,18 +291,23 @@ type process struct {
 	after     time.Time // no collection before
 }
 
-// collect calls debug.FreeOSMemory when the process is idle, i.e. has run no collection and allocated
-// next to nothing in a whole period, and the heap has taken much memory since that was done last. An
-// idle process does not collect for two minutes, and after a collection the runtime keeps the memory until the next
-// ones have shown that it is not needed: so a burst's garbage, the program's as well as what the timer gave up, would
-// stay.
-func (p *process) collect(cycle uint64) {
+// idle reports whether the process has run no collection and allocated next to nothing since the last call, which was
+// a period ago.
+func (p *process) idle(cycle uint64) bool {
 	heap, allocated := heapMemory()
 	idle := cycle == p.cycle && float64(allocated-p.allocated) <= max(idleBytes, idleShare*float64(heap))
 	p.cycle, p.allocated = cycle, allocated
-	worth := float64(heap) >= float64(p.left)+max(collectFrom, collectShare*float64(p.left))
+	return idle
+}
+
+// collect calls debug.FreeOSMemory in an idle process when its heap has taken much memory since that was done last. An
+// idle process does not collect for two minutes, and after a collection the runtime keeps the memory until the next
+// ones have shown that it is not needed: so a burst's garbage, the program's as well as what the timer gave up, would
+// stay.
+func (p *process) collect() {
+	heap, _ := heapMemory()
 	begun := time.Now()
-	if !idle || !worth || begun.Before(p.after) {
+	if float64(heap) < float64(p.left)+max(collectFrom, collectShare*float64(p.left)) || begun.Before(p.after) {
 		return
 	}
 	debug.FreeOSMemory()

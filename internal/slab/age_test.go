@@ -38,27 +38,36 @@ func TestDroppedSlabsAreRecovered(t *testing.T) {
 	}
 }
 
-// The timer also gives up large slabs that single processors keep to themselves.
+// TestSlabsApartAreTrimmed: the timer also gives up large slabs that single processors keep to themselves, in an idle
+// process. On a busy machine a processor may be missed, and a collection puts slabs where only the next one finds them, so
+// that not every round has to succeed. Two thirds to nearly all do, and a fifth when only the timer's own processor is
+// asked.
 func TestSlabsApartAreTrimmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30, Collect: CollectNever})
-		for left := true; left; { // on a busy machine a processor may be missed
+	if raceEnabled {
+		t.Skip("the race detector drops items of every sync.Pool at random")
+	}
+	const rounds = 200
+	trimmed := 0
+	for range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30, Collect: CollectNever})
 			onProcessors(func() {
 				s, key := d.Get(1)
 				s.Free(key)
 			})
-			for range maxQuiet {
+			for range 3 { // in the first period there was use, and a collection may make another one busy
 				<-time.After(trimPeriod)
 				synctest.Wait()
 			}
-			left = d.Stats().Idle > 0
-			if raceEnabled {
-				t.Log("the race detector drops items of every sync.Pool at random: only that nothing breaks is tested")
-				left = false
+			if d.Stats().Idle == 0 {
+				trimmed++
 			}
-		}
-		<-time.After(time.Hour) // the timer ends
-	})
+			<-time.After(time.Hour) // the timer ends
+		})
+	}
+	if trimmed < rounds/2 {
+		t.Errorf("all slabs were given up in %d rounds of %d", trimmed, rounds)
+	}
 }
 
 func TestOnProcessors(t *testing.T) {

@@ -31,9 +31,9 @@ type class struct {
 	past  books                // of retained slabs that are gone
 	shown books                // what Stats returned last: counters never run backwards
 
-	// Used only by the timer; see becameUnused.
-	served uint64
-	unused bool
+	// Used only by the timer; see isUnused.
+	served  uint64
+	emptied bool
 }
 
 // books are counts of one class. In use is gets - frees - leaked.
