@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,5 +61,22 @@ func TestDeadlineBeforeClientTimeout(t *testing.T) {
 		rt.CloseIdleConnections()
 		silent.Close()
 		synctest.Wait()
+	})
+}
+
+// TestCancelAfterPanic: a request with a Cancel channel that panics, in a hook here, leaves no goroutine that waits for
+// the channel.
+func TestCancelAfterPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
+		hooks := &httptrace.ClientTrace{GetConn: func(string) { panic("the hook") }}
+		req, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), hooks), "GET", "http://refused/", nil)
+		req.Cancel = make(chan struct{})
+		defer func() {
+			if v := recover(); v != "the hook" {
+				t.Errorf("recovered from %v", v)
+			}
+		}()
+		(&h2http.Transport{DialContext: refuse}).RoundTrip(req)
 	})
 }

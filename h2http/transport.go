@@ -194,11 +194,17 @@ func (p *clientPool) roundTrip(r *http.Request, g *group, mode dialMode) (*http.
 		return resp, err
 	}
 	copied, end := withCancel(r)
+	began := false
+	defer func() {
+		if !began { // an error, or a panic of the request's body or of a hook, which the caller may recover
+			end()
+		}
+	}()
 	resp, call, err := p.send(copied, g, mode)
 	if err != nil {
-		end()
 		return nil, err
 	}
+	began = true
 	resp.Request = r
 	call.whenOver(end)
 	return resp, nil
