@@ -7,6 +7,6 @@ for log in "$1"/*.failed; do
 	echo
 	echo "FAILED: $(basename "$log" .failed)"
 	lines=$(awk '/--- FAIL|panic:|fatal error:|DATA RACE|: # / { on = 1 } on { print } /: FAIL\t/ { if (!on) print; on = 0 }' "$log" | head -100)
-	if [ -n "$lines" ]; then echo "$lines"; else tail -30 "$log"; fi
+	if [ -n "$lines" ]; then printf '%s\n' "$lines"; else tail -30 "$log"; fi
 done
 rm -rf "$1"

@@ -1,6 +1,7 @@
 package h2http
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/version"
@@ -116,8 +117,12 @@ func (s *netHTTPSuite) again(t *testing.T, swap string, out []byte, err error) {
 	}
 }
 
-// failed is the names of the tests that failed in a run, without those of their parts.
+// failed is the names of the tests that failed in a run, without those of their parts; none of a run that a panic or the
+// time limit ended, in which others did not run.
 func failed(out []byte) (names []string) {
+	if !bytes.HasSuffix(out, []byte("\nFAIL\n")) {
+		return nil
+	}
 	for _, m := range regexp.MustCompile(`(?m)^--- FAIL: (\S+)`).FindAllSubmatch(out, -1) {
 		names = append(names, string(m[1]))
 	}
@@ -179,6 +184,9 @@ FAIL
 	want := "--- FAIL: TestA\n--- FAIL: TestA/h2\n    a_test.go:2: not closed\n    more of it\n"
 	if got := failures([]byte(out)); got != want {
 		t.Errorf("failures:\n%s", got)
+	}
+	if got := failed([]byte(out + "panic: test timed out\n")); got != nil {
+		t.Errorf("failed before a panic: %q", got)
 	}
 	if got := failures([]byte("panic: test timed out\n")); got != "panic: test timed out\n" {
 		t.Errorf("failures of a run that ended in a panic: %q", got)
