@@ -421,6 +421,34 @@ func TestUselessFrames(t *testing.T) {
 	})
 }
 
+// TestUselessFramesWhileWriting has frames that carry nothing come while handlers write, which clears their count from
+// other goroutines: the race detector checks that Run counts them under the lock.
+func TestUselessFramesWhileWriting(t *testing.T) {
+	const frames, writes = 500, 500
+	r, _, _ := rawServer(t, Config{}, func(s *Stream, k *call) {
+		for i := range writes {
+			o := &Out{Data: s.c.cfg.Pool.Copy([]byte("x"))}
+			if i == 0 {
+				o.Block = testResponse
+			}
+			if i == writes-1 {
+				o.Ending = End
+			}
+			if err := s.Write(context.Background(), o); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	r.request(1, End)
+	r.wait("response", func(s seen) bool { return s.id == 1 && s.typ == http2.FrameHeaders })
+	for i := range frames {
+		r.fr.WritePriority(uint32(2*i+3), http2.PriorityParam{})
+		r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk"))
+	}
+	r.wait("the response's end", func(s seen) bool { return s.id == 1 && s.end })
+}
+
 // TestWindowOverflow: windows beyond 2^31-1.
 func TestWindowOverflow(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {

@@ -171,10 +171,13 @@ func (c *Conn) onPriority(f frame) error {
 	if dep == f.id {
 		return &StreamError{Code: ProtocolError, Fault: Peer, Reason: "a stream that depends on itself"}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.useless()
 }
 
-// useless counts a frame that carries nothing.
+// useless counts a frame that carries nothing. c.mu is held: what this side sends, from
+// any goroutine, clears the count.
 func (c *Conn) useless() error {
 	if !c.guard.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")

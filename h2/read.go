@@ -152,7 +152,10 @@ func (c *Conn) dispatch(f frame) error {
 	case frameContinuation:
 		return c.fault(ProtocolError, "CONTINUATION after nothing")
 	}
-	if err := c.useless(); err != nil {
+	c.mu.Lock()
+	err := c.useless()
+	c.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	return c.discard(f.length)
