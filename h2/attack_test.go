@@ -2,6 +2,7 @@ package h2
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -447,6 +448,48 @@ func TestUselessFramesWhileWriting(t *testing.T) {
 		r.fr.WriteRawFrame(0xbe, 0, 0, []byte("junk"))
 	}
 	r.wait("the response's end", func(s seen) bool { return s.id == 1 && s.end })
+}
+
+// TestAskedAcknowledgementsAreNotCounted: acknowledgements of what this side has sent are no useless frames, however
+// many Pings there are in a time, also when they come after the Ping was cancelled. More than that are.
+func TestAskedAcknowledgementsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		cfg := Config{Pool: tarntest.NewPool(t), Limits: Limits{Useless: 2}}
+		toServer(t, a, b, new(neverStarted), cfg, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings() // counts: one is left
+			r.fr.WriteSettingsAck()
+			go r.listen()
+			for i := range 20 {
+				ctx, cancel := context.WithCancel(t.Context())
+				pinged := make(chan error, 1)
+				go func() {
+					_, err := s.Ping(ctx)
+					pinged <- err
+				}()
+				synctest.Wait()
+				if i%2 == 1 {
+					cancel()
+					synctest.Wait()
+				}
+				var data [8]byte
+				binary.BigEndian.PutUint64(data[:], pingFirst+uint64(i))
+				r.fr.WritePing(true, data)
+				if err := <-pinged; i%2 == 0 && err != nil || i%2 == 1 && err != context.Canceled {
+					t.Fatalf("Ping %d: %v", i, err)
+				}
+				cancel()
+			}
+			r.fr.WritePing(true, [8]byte{1})
+			synctest.Wait()
+			if err := s.Err(); err != nil {
+				t.Fatal(err)
+			}
+			r.fr.WritePing(true, [8]byte{1})
+			r.wantGoAway(EnhanceYourCalm)
+		})
+	})
 }
 
 // TestWindowOverflow: windows beyond 2^31-1.

@@ -119,8 +119,8 @@ type Limits struct {
 	// connection; it is read more slowly, as with Useless.
 	Replies int
 	// Useless is how many frames in a row that carry nothing (empty DATA, PRIORITY,
-	// SETTINGS, PING and the acknowledgements of both, unknown types) are accepted before a
-	// useful one; 0: 10000. It is
+	// SETTINGS, PING, acknowledgements of both that were not asked for, unknown types) are
+	// accepted before a useful one; 0: 10000. It is
 	// also how many streams a peer may have refused although it keeps to MaxStreams as
 	// far as it knows that: handlers of ended streams run on, header lists hold
 	// HeaderMemory, or it has not acknowledged SETTINGS. Beyond that the connection is

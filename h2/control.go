@@ -136,7 +136,9 @@ func (c *Conn) onPing(f frame) error {
 	c.lock()
 	defer c.mu.Unlock()
 	if f.has(flagAck) {
-		c.pong(data)
+		if c.pong(data) {
+			return nil
+		}
 		return c.useless()
 	}
 	if !c.guard.reply() || !c.guard.empty() {

@@ -10,9 +10,10 @@ import (
 // pings keeps track of this side's PINGs; guarded by Conn.mu, except received.
 type pings struct {
 	wait     map[uint64]chan struct{} // by payload
-	next     uint64
-	timer    *time.Timer // keepalive's; nil: off
-	sent     time.Time   // when keepalive asked; zero: nothing asked
+	next     uint32                   // Ping's count
+	unacked  uint32                   // PINGs that were queued, keepalive's and GOAWAY's too, and not acknowledged
+	timer    *time.Timer              // keepalive's; nil: off
+	sent     time.Time                // when keepalive asked; zero: nothing asked
 	received atomic.Int64
 }
 
@@ -34,7 +35,7 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	if c.pings.wait == nil {
 		c.pings.wait = make(map[uint64]chan struct{})
 	}
-	key := pingFirst + c.pings.next
+	key := pingFirst + uint64(c.pings.next)
 	c.pings.next++
 	back := make(chan struct{})
 	c.pings.wait[key] = back
@@ -57,17 +58,23 @@ func (c *Conn) Ping(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// pong handles the answer to a PING. c.mu is held.
-func (c *Conn) pong(data [8]byte) {
+// pong handles the answer to a PING and reports whether this side has asked for one. That
+// is counted, not looked up in wait, which has neither keepalive's PINGs nor those whose
+// Ping has been cancelled. c.mu is held.
+func (c *Conn) pong(data [8]byte) (asked bool) {
+	if asked = c.pings.unacked > 0; asked {
+		c.pings.unacked--
+	}
 	if data == goAwayPing {
 		c.goAwayLast()
-		return
+		return asked
 	}
 	key := binary.BigEndian.Uint64(data[:])
 	if back := c.pings.wait[key]; back != nil {
 		delete(c.pings.wait, key)
 		close(back)
 	}
+	return asked
 }
 
 // dropPings ends every Ping that waits for an answer. c.mu is held.

@@ -42,6 +42,9 @@ func (c *Conn) putWindow(id uint32, n int) {
 }
 
 func (c *Conn) putPing(f flags, data [8]byte) {
+	if f&flagAck == 0 {
+		c.pings.unacked++
+	}
 	copy(c.put(frame{typ: framePing, length: 8, flags: f}), data[:])
 }
 

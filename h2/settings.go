@@ -44,14 +44,15 @@ func (c *Conn) onSettings(f frame) error {
 // settings puts p in force and acknowledges it. c.mu is held.
 func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	if f.has(flagAck) {
-		if c.recv.unacked > 0 {
-			c.recv.unacked--
-			c.recv.acknowledged = true
-			if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
-				c.recv.rtt = rtt
-			}
+		if c.recv.unacked == 0 {
+			return false, c.useless()
 		}
-		return false, c.useless()
+		c.recv.unacked--
+		c.recv.acknowledged = true
+		if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
+			c.recv.rtt = rtt
+		}
+		return false, nil
 	}
 	if !c.guard.reply() || !c.guard.empty() {
 		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
