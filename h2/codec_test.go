@@ -96,7 +96,13 @@ func TestEncoderRepeats(t *testing.T) {
 			{Name: "x-secret", Value: "never", Sensitive: true},
 		}
 		block := e.encode(testRequest, fields)
-		if got, want := decodeAll(t, d, block), append(slices.Clone(testRequest.fields), fields...); fmt.Sprint(got) != fmt.Sprint(want) {
+		want := append(slices.Clone(testRequest.fields), fields...)
+		for i := range want {
+			if want[i].Name == "authorization" || want[i].Name == "cookie" {
+				want[i].Sensitive = true // sent as never indexed, being short
+			}
+		}
+		if got := decodeAll(t, d, block); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 		if i == 2 {
@@ -112,6 +118,50 @@ func TestEncoderRepeats(t *testing.T) {
 	for _, x := range e.table {
 		if x.name == "authorization" || x.name == "cookie" || x.name == "x-secret" {
 			t.Errorf("%s is in the table", x.name)
+		}
+	}
+}
+
+// TestEncoderSlowChanges: values that repeat for a while and then never again do not take the room of those that come
+// with every list later, as the dates of responses would, each of which is sent for a second.
+func TestEncoderSlowChanges(t *testing.T) {
+	var e encoder
+	e.init()
+	d := hpack.NewDecoder(tableSize, nil)
+	send := func(f Field) []byte {
+		t.Helper()
+		block := e.encode(nil, []Field{f})
+		if got := decodeAll(t, d, block); len(got) != 1 || got[0] != f {
+			t.Fatalf("got %v, want %v", got, f)
+		}
+		return block
+	}
+	for i := range 100 {
+		for range 2 {
+			send(Field{Name: "date", Value: fmt.Sprintf("Sun, 22 Nov 2026 11:%02d:%02d GMT", i/60, i%60)})
+		}
+	}
+	// Longer than what enters the table when its name is first seen.
+	late := Field{Name: "x-late", Value: strings.Repeat("late", maxFirst/4+1)}
+	send(late)
+	send(late)
+	if block := send(late); len(block) != 1 {
+		t.Errorf("the third time it takes %d bytes, not an index: %x", len(block), block)
+	}
+}
+
+// TestEncoderShortCredentials: short credentials are sent as never indexed, so that an intermediary does not enter them
+// in the table of its own connection either (RFC 7541 section 7.1.3); long ones are not.
+func TestEncoderShortCredentials(t *testing.T) {
+	for _, name := range []string{"authorization", "proxy-authorization", "cookie", "set-cookie"} {
+		for n, want := range map[int]bool{0: true, minCredential - 1: true, minCredential: false, maxRepeated + 1: false} {
+			var e encoder
+			e.init()
+			f := Field{Name: name, Value: strings.Repeat("a", n)}
+			got := decodeAll(t, hpack.NewDecoder(tableSize, nil), e.encode(nil, []Field{f}))
+			if len(got) != 1 || got[0].Value != f.Value || got[0].Sensitive != want {
+				t.Errorf("%s of %d bytes: %+v", name, n, got)
+			}
 		}
 	}
 }

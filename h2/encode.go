@@ -124,7 +124,7 @@ func (e *encoder) indexed(f *Field) {
 		e.literal(f)
 	} else if i, ok := staticField[Field{Name: f.Name, Value: f.Value}]; ok {
 		e.buf = appendInt(e.buf, 0x80, 7, uint64(i))
-	} else if i := e.find(f); i >= 0 {
+	} else if i, _ := e.find(f); i >= 0 {
 		e.buf = appendInt(e.buf, 0x80, 7, e.index(i))
 	} else if e.fits(f) {
 		e.insert(f)
@@ -133,14 +133,18 @@ func (e *encoder) indexed(f *Field) {
 	}
 }
 
-// find returns which entry is f; -1: none.
-func (e *encoder) find(f *Field) int {
+// find returns which entry is f, or -1 and how many have its name.
+func (e *encoder) find(f *Field) (entry, values int) {
 	for i := range e.table {
-		if e.table[i].name == f.Name && e.table[i].value == f.Value {
-			return i
+		if e.table[i].name != f.Name {
+			continue
 		}
+		if e.table[i].value == f.Value {
+			return i, values
+		}
+		values++
 	}
-	return -1
+	return -1, values
 }
 
 func (e *encoder) fits(f *Field) bool {
@@ -164,7 +168,7 @@ func (e *encoder) insert(f *Field) {
 
 // field sends f by index if the peer's table has it, or as a literal. A literal that repeats the last one of
 // its name is put in the table, as is a name seen for the first time, with this value, while half of the table
-// is free.
+// is free and has fewer than maxValues entries of the name.
 func (e *encoder) field(f *Field) {
 	if f.Sensitive || !mayRepeat(f) {
 		e.literal(f)
@@ -180,12 +184,13 @@ func (e *encoder) field(f *Field) {
 	*r = repeat{sum: sum}
 	switch {
 	case again || len(f.Value) <= maxFirst && e.nameIndex(f.Name) == 0:
-		if i := e.find(f); i >= 0 {
+		i, values := e.find(f)
+		if i >= 0 {
 			e.buf = appendInt(e.buf, 0x80, 7, e.index(i))
 			r.entry = int32(i) + 1
 			return
 		}
-		if e.size < e.limit/2 && e.fits(f) {
+		if values < maxValues && e.size < e.limit/2 && e.fits(f) {
 			e.insert(f)
 			r.entry = int32(len(e.table))
 			return
@@ -194,11 +199,11 @@ func (e *encoder) field(f *Field) {
 	e.literal(f)
 }
 
-// literal sends f without touching the table.
+// literal sends f without touching the table, and never indexed where no intermediary may enter it in its own.
 func (e *encoder) literal(f *Field) {
 	i := e.nameIndex(f.Name)
 	first := byte(0)
-	if f.Sensitive {
+	if f.Sensitive || shortCredential(f) {
 		first = 0x10
 	}
 	e.buf = appendInt(e.buf, first, 4, i)

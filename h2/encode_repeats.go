@@ -6,6 +6,10 @@ const (
 	maxFirst      = 64  // bytes of a value that enters the table when its name is first seen
 	maxRepeated   = 512 // bytes of a value that enters it because it repeats
 	minCredential = 20  // bytes of a credential below which it is never entered
+	// maxValues is how many values of one name fields enter. As nothing is evicted, values that repeat for a
+	// while and then never again would fill the table: the date of h2http's responses is another each second,
+	// and 31 of them take the half of the table that fields may take. Four take an eighth of it.
+	maxValues = 4
 )
 
 // repeats records what the last value of each name was, so that values that calls have in common (a table's
@@ -32,15 +36,17 @@ func sumOf(f *Field) uint64 {
 	return maphash.String(repeatSeed, f.Name) ^ 3*maphash.String(repeatSeed, f.Value)
 }
 
-// mayRepeat reports whether f may enter the table. A short credential must not: a peer that can make this
-// side send fields of its choice on the same connection could find it out by trying (RFC 7541 section 7.1.3).
+// mayRepeat reports whether f may enter the table.
 func mayRepeat(f *Field) bool {
-	if len(f.Name) == 0 || len(f.Value) > maxRepeated {
-		return false
-	}
+	return len(f.Name) > 0 && len(f.Value) <= maxRepeated && !shortCredential(f)
+}
+
+// shortCredential reports whether f may enter no table, of this side or of an intermediary: a peer that can
+// have fields of its choice sent on the same connection could find it out by trying (RFC 7541 section 7.1.3).
+func shortCredential(f *Field) bool {
 	switch f.Name {
 	case "authorization", "proxy-authorization", "cookie", "set-cookie":
-		return len(f.Value) >= minCredential
+		return len(f.Value) < minCredential
 	}
-	return true
+	return false
 }
