@@ -99,22 +99,22 @@ func (p *Poller) open() error {
 	}
 	in := &instance{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
 	if in.raw, err = in.file.SyscallConn(); err == nil {
-		err = in.file.SetReadDeadline(time.Now().Add(p.period))
+		err = in.wakeAt(time.Now().Add(p.period))
 	}
 	if err != nil {
 		in.file.Close()
 		return err
 	}
-	in.next = time.Now().Add(p.period)
 	p.instance = in
 	go p.run(in)
 	return nil
 }
 
-// wakeAt sets when the goroutine looks at all connections.
-func (in *instance) wakeAt(t time.Time) {
+// wakeAt sets when the goroutine looks at all connections. The read deadline must not come before next: until then
+// each read would fail at once, and the goroutine would spin.
+func (in *instance) wakeAt(t time.Time) error {
 	in.next = t
-	in.file.SetReadDeadline(t)
+	return in.file.SetReadDeadline(t)
 }
 
 // control adds conn's socket to the instance or removes it. p.mu is held.
