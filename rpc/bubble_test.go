@@ -51,23 +51,31 @@ func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
 func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f func(t *testing.T, c pb.TestServiceClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		lis := newPipes()
 		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
 		pb.RegisterTestServiceServer(s, svc)
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(lis) }()
-		cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
-			rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(lis.dial)}, opts...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			cc.Close()
-			s.Stop()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		}()
-		f(t, pb.NewTestServiceClient(cc))
+		f(t, pb.NewTestServiceClient(dialPiped(t, s, opts...)))
 	})
+}
+
+// dialPiped returns a client of s, which it starts, in a bubble of synctest. Both are closed when the test ends.
+func dialPiped(t *testing.T, s *rpc.Server, opts ...rpc.DialOption) *rpc.ClientConn {
+	t.Helper()
+	lis := newPipes()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	cc, err := rpc.NewClient("passthrough:///svc", append([]rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)),
+		rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithContextDialer(lis.dial)}, opts...)...)
+	t.Cleanup(func() {
+		if err == nil {
+			cc.Close()
+		}
+		s.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cc
 }

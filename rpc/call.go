@@ -37,10 +37,15 @@ type call struct {
 	ended    func()             // of a config selector; or nil
 }
 
-// init decides everything that does not depend on a connection.
+// init decides everything that does not depend on a connection. Whatever it returns, the call has begun, and report ends
+// it.
 func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
-	cc.idle.calls.Add(1)
 	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts, entity: cc.entity}
+	if c.info.only = ownConn(opts); c.info.only == nil {
+		cc.idle.calls.Add(1)
+	} else {
+		c.info.only.own.Add(1)
+	}
 	c.entity.Begin()
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
@@ -239,6 +244,9 @@ func (c *call) report(a *attempt, err error) {
 		c.retry.throttle.succeeded()
 	}
 	c.entity.End(entity.OutcomeOf(err))
+	if c.info.only != nil {
+		c.info.only.own.Add(-1) // its stream has been released
+	}
 	if c.ended != nil {
 		c.ended()
 	}

@@ -30,7 +30,7 @@ type callInfo struct {
 	special      bool           // the request's fixed fields are not the method's usual ones
 	after        bool           // an option asked for the end of the call
 	agent        *agent         // user agent of a library; nil: the client's
-	only         *clientConn    // the connection that the call must use; nil: the one that the balancer picks
+	only         *clientConn    // the connection that the call must use, one of the client itself; nil: the one that the balancer picks
 	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
 	inPlace      func(any)      // messages are sent in place, and this is called for each; nil: they are copied
@@ -87,8 +87,7 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 		ci.after = true
 	case agentOption:
 		ci.agent = o.a
-	case onConn:
-		ci.only = o.c
+	case onConn: // ownConn has found it
 	case grpc.StaticMethodCallOption, *grpc.StaticMethodCallOption, grpc.EmptyCallOption, *grpc.EmptyCallOption, nil:
 	default:
 		return ci.foreign(opt)

@@ -31,7 +31,7 @@ type clientConn struct {
 	greeted atomic.Bool // the server's SETTINGS have come
 	gone    atomic.Bool // no more calls can begin
 	once    sync.Once
-	own     atomic.Int32 // streams of the client itself: health checks, load reports
+	own     atomic.Int32 // running calls of the client itself (health checks, producers), with at most one stream each
 	placing placing
 	entity  *entity.Socket // in channelz; nil: not listed
 	every   time.Duration  // interval of pings to a silent server; 0: none

@@ -7,13 +7,14 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// idleness makes a client IDLE in which no call has begun, waited or had a stream for a while. Its fields except
-// calls and waits are guarded by ClientConn.mu.
+// idleness makes a client IDLE in which no call of the application has begun, waited or had a stream for a while; the
+// client's own calls, such as health checks, do not count. Its fields except calls and waits are guarded by
+// ClientConn.mu.
 type idleness struct {
 	timer *time.Timer
 	seen  uint64        // calls at the last check
 	open  bool          // streams, and calls that waited, at the last check
-	calls atomic.Uint64 // begun so far
+	calls atomic.Uint64 // the application's, begun so far
 	waits atomic.Int32  // by calls, for a resolver, a picker, their next attempt
 }
 
@@ -58,6 +59,7 @@ func (i *idleness) due(cc *ClientConn, d time.Duration) *activity {
 	}
 	open := int(i.waits.Load()) + int(cc.maker.Stats().Waiting)
 	for _, c := range cc.conns {
+		// An own call may have no stream yet or any more, or wait for one.
 		open += max(0, c.h2c.Streams()-int(c.own.Load()))
 	}
 	calls := i.calls.Load()

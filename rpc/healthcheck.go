@@ -114,8 +114,6 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.own.Add(1)
-	defer c.own.Add(-1)
 	st, err := cc.newStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName, []grpc.CallOption{onConn{c: c}})
 	if err != nil {
 		return false, err

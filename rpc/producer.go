@@ -78,12 +78,22 @@ func (o onSubConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 	if err != nil {
 		return nil, err
 	}
-	on.c.own.Add(1) // one less when it ends, which is when the connection is not needed any more
 	return o.s.act.cc.newStream(ctx, desc, method, append(opts[:len(opts):len(opts)], on))
 }
 
-// onConn makes a call use a given connection.
+// onConn makes a call use a given connection. It marks the calls that the client makes itself, for health checks and
+// producers, and is their last option.
 type onConn struct {
 	grpc.EmptyCallOption
 	c *clientConn
+}
+
+// ownConn returns the connection of a call that the client makes itself, by its options; nil: the call is the
+// application's.
+func ownConn(opts []grpc.CallOption) *clientConn {
+	if len(opts) == 0 {
+		return nil
+	}
+	on, _ := opts[len(opts)-1].(onConn)
+	return on.c
 }
