@@ -29,8 +29,7 @@ func checkMetadata(md metadata.MD) error {
 	return nil
 }
 
-// appendMetadata appends the fields of md that are the application's to send, sorted by key: the peer's header
-// decoder recognises a list that comes in the same order each time.
+// appendMetadata appends the fields of md that are the application's to send, sorted by key.
 func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
 	fs = slices.Grow(fs, len(md)) // there is seldom more than one value of a key
 	start := len(fs)
@@ -43,8 +42,14 @@ func appendMetadata(fs []h2.Field, md metadata.MD) []h2.Field {
 			fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v)})
 		}
 	}
-	if len(fs)-start > 1 {
-		slices.SortStableFunc(fs[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
-	}
+	sortFields(fs[start:])
 	return fs
+}
+
+// sortFields sorts fs by name; fields with the same name keep their order. Ranging over a map yields another order
+// each time, and the peer's header decoder recognises only a list that comes in the same one.
+func sortFields(fs []h2.Field) {
+	if len(fs) > 1 {
+		slices.SortStableFunc(fs, func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
+	}
 }

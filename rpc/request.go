@@ -180,6 +180,7 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 		}
 		return fs, err
 	}
+	start := len(fs)
 	for k, v := range token {
 		k = strings.ToLower(k)
 		if header.Reserved(k) {
@@ -190,6 +191,7 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 		}
 		fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v), Sensitive: true})
 	}
+	sortFields(fs[start:])
 	return fs, nil
 }
 
