@@ -109,11 +109,11 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config string
-		late   string // what comes after five timeouts: "resolver", "connection" or "stream"
+		after  string // what comes after five timeouts: "resolver", "connection" or "stream"
 	}{
-		{name: "resolver", late: "resolver"},
-		{name: "connection", late: "connection"},
-		{name: "stream", late: "stream"},
+		{name: "resolver", after: "resolver"},
+		{name: "connection", after: "connection"},
+		{name: "stream", after: "stream"},
 		{name: "retry", config: policy(`"retryPolicy":{"maxAttempts":2,"initialBackoff":"1s","maxBackoff":"1s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}`)},
 		{name: "hedging", config: policy(`"hedgingPolicy":{"maxAttempts":2,"hedgingDelay":"1000s","nonFatalStatusCodes":["UNAVAILABLE"]}`)},
 	} {
@@ -121,7 +121,7 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lis := newPipes()
 				var calls atomic.Int32
-				late := make(chan struct{})
+				proceed := make(chan struct{})
 				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
 				pb.RegisterTestServiceServer(s, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 					if calls.Add(1) == 1 && c.config != "" {
@@ -137,7 +137,7 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 				var dialled, built atomic.Int32
 				r := manual.NewBuilderWithScheme("names")
 				state := resolver.State{Addresses: []resolver.Address{{Addr: "pipe"}}}
-				if c.late != "resolver" {
+				if c.after != "resolver" {
 					r.InitialState(state)
 				}
 				r.BuildCallback = func(resolver.Target, resolver.ClientConn, resolver.BuildOptions) { built.Add(1) }
@@ -146,12 +146,12 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 					rpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 100 * timeout}),
 					rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 						dialled.Add(1)
-						switch c.late {
+						switch c.after {
 						case "connection":
-							<-late
+							<-proceed
 						case "stream":
 							client, server := net.Pipe()
-							go answerOne(server, late)
+							go answerOne(server, proceed)
 							return client, nil
 						}
 						return lis.dial(ctx, addr)
@@ -180,11 +180,11 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 				if st := cc.GetState(); st == connectivity.Idle || built.Load() != 1 || dialled.Load() > 1 {
 					t.Errorf("the client is %v; %d resolvers made, %d connections", st, built.Load(), dialled.Load())
 				}
-				switch c.late {
+				switch c.after {
 				case "resolver":
 					r.UpdateState(state)
 				default:
-					close(late)
+					close(proceed)
 				}
 				if err := <-done; err != nil {
 					t.Error(err)
@@ -202,9 +202,9 @@ func TestWaitingCallsKeepAClient(t *testing.T) {
 	}
 }
 
-// answerOne is a server that permits no stream until late is closed, and then one, which it answers with an
+// answerOne is a server that permits no stream until permit is closed, and then one, which it answers with an
 // empty message.
-func answerOne(nc net.Conn, late chan struct{}) {
+func answerOne(nc net.Conn, permit chan struct{}) {
 	defer nc.Close()
 	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
@@ -212,7 +212,7 @@ func answerOne(nc net.Conn, late chan struct{}) {
 	fr := http2.NewFramer(nc, nc)
 	fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 	go func() {
-		<-late
+		<-permit
 		http2.NewFramer(nc, nil).WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 	}()
 	for {
