@@ -8,11 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // httpReport is what is read of the output of "tarn bench -json http".
 type httpReport struct {
-	Started  string `json:"started"`
+	Started  time.Time `json:"started"`
 	Sections []struct {
 		Cases []httpCase `json:"cases"`
 	} `json:"sections"`
@@ -35,7 +36,7 @@ type httpCase struct {
 
 // httpRuns holds the cases of several runs by title, and the titles in their order.
 type httpRuns struct {
-	started []string
+	started []string // to the minute, UTC
 	titles  []string
 	cases   map[string][]httpCase
 }
@@ -58,7 +59,7 @@ func readHTTP(name string) (*httpRuns, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		h.started = append(h.started, r.Started)
+		h.started = append(h.started, r.Started.UTC().Format("2006-01-02 15:04"))
 		for _, s := range r.Sections {
 			for _, c := range s.Cases {
 				if len(c.Metrics) == 0 || len(c.Rows) == 0 {
@@ -79,7 +80,7 @@ func (h *httpRuns) table() string {
 		return "Not measured yet.\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs: %s.\n\n| work | | median (range) | of the first's |\n|---|---|---:|---:|\n", len(h.started), strings.Join(h.started, ", "))
+	fmt.Fprintf(&b, "%d runs, begun at (UTC) %s.\n\n| work | | median (range) | of the first's |\n|---|---|---:|---:|\n", len(h.started), strings.Join(h.started, ", "))
 	for _, title := range h.titles {
 		cases := h.cases[title]
 		metric := cases[0].Metrics[0]
@@ -131,14 +132,8 @@ func medianAndRange(v []float64, unit string) string {
 		}
 		return fmt.Sprintf("%.0f", v)
 	}
-	v = slices.Sorted(slices.Values(v))
-	mid := len(v) / 2
-	m := v[mid]
-	if len(v)%2 == 0 {
-		m = (v[mid-1] + v[mid]) / 2
-	}
 	if len(v) == 1 {
-		return write(m)
+		return write(v[0])
 	}
-	return fmt.Sprintf("%s (%s–%s)", write(m), write(v[0]), write(v[len(v)-1]))
+	return fmt.Sprintf("%s (%s–%s)", write(middle(v)), write(slices.Min(v)), write(slices.Max(v)))
 }

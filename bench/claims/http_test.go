@@ -13,11 +13,11 @@ func TestHTTPTable(t *testing.T) {
 	if err != nil || h.table() != "Not measured yet.\n" {
 		t.Fatalf("a missing file: %v, %q", err, h.table())
 	}
-	const runs = `{"started": "A", "sections": [{"cases": [
+	const runs = `{"started": "2026-11-02T07:08:09.123456789Z", "sections": [{"cases": [
 	{"title": "Client", "metrics": [{"key": "cpu", "label": "time", "unit": "ns"}, {"key": "rate"}],
 	 "rows": [{"name": "net/http", "values": {"cpu": 20000, "rate": 1}}, {"name": "tarn", "values": {"cpu": 8000}}]},
 	{"title": "Idle", "metrics": [{"key": "size", "label": "heap", "unit": "bytes"}], "rows": [{"name": "net/http", "values": {"size": 20480}}]}]}]}
-{"started": "B", "sections": [{"cases": [
+{"started": "2026-11-02T10:30:00+02:00", "sections": [{"cases": [
 	{"title": "Client", "metrics": [{"key": "cpu", "label": "time", "unit": "ns"}],
 	 "rows": [{"name": "net/http", "values": {"cpu": 30000}}, {"name": "tarn", "values": {"cpu": 9000}}]}]}]}`
 	if err := os.WriteFile(name, []byte(runs), 0o600); err != nil {
@@ -26,7 +26,7 @@ func TestHTTPTable(t *testing.T) {
 	if h, err = readHTTP(name); err != nil {
 		t.Fatal(err)
 	}
-	const want = `2 runs: A, B.
+	const want = `2 runs, begun at (UTC) 2026-11-02 07:08, 2026-11-02 08:30.
 
 | work | | median (range) | of the first's |
 |---|---|---:|---:|
