@@ -23,6 +23,8 @@ const (
 	idleConns = 500
 	// idleTime is how long they have been idle when they are measured.
 	idleTime = 2 * time.Second
+	// idleLeast is the least memory that can be told from what the rest of the process gains or loses meanwhile.
+	idleLeast = 1 << 10
 )
 
 // idleConns measures the memory of connections that have served one request. The clients are in the
@@ -31,7 +33,7 @@ const (
 func (s *session) idleConns(ctx context.Context) (Case, error) {
 	c := Case{
 		Title:   fmt.Sprintf("Idle HTTP/2 connections, %d of them", idleConns),
-		Note:    "Heap and stacks of the server, after one request on each connection and two seconds of rest.",
+		Note:    "Heap and stacks of the server, after one request on each connection and two seconds of rest; 1 KiB may be less.",
 		Metrics: []Metric{{"mem", "memory/conn", Bytes, Lower}},
 	}
 	bare, err := idleMemory(ctx, acceptOnly, never)
@@ -57,7 +59,7 @@ func (s *session) idleConns(ctx context.Context) (Case, error) {
 		if err != nil {
 			return c, fmt.Errorf("idle connections: %s: %w", x.name, err)
 		}
-		n = max(n-bare, 1)
+		n = max(n-bare, idleLeast)
 		c.Rows = append(c.Rows, Row{Name: x.name, Kind: x.kind, Turns: []float64{n}, Values: map[string]float64{"mem": n}})
 	}
 	c.compare()
