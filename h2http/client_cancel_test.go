@@ -71,6 +71,7 @@ func TestCancelAfterPanic(t *testing.T) {
 		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
 		hooks := &httptrace.ClientTrace{GetConn: func(string) { panic("the hook") }}
 		req, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), hooks), "GET", "http://refused/", nil)
+		//lint:ignore SA1019 http.Client sets it
 		req.Cancel = make(chan struct{})
 		defer func() {
 			if v := recover(); v != "the hook" {

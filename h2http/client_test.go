@@ -176,7 +176,9 @@ func TestClientHello(t *testing.T) {
 				t.Errorf("%q, %v; want %q", b, err, want)
 			}
 		}
-		if n := o.conns.len(); n != 1 {
+		// net/http delivers a new connection to its request before it can be found by others: a quick response's
+		// successor dials another.
+		if n := o.conns.len(); n != 1 && s.own {
 			t.Errorf("%d connections", n)
 		}
 	})
