@@ -6,7 +6,12 @@
 // is sent some of the other's connections.
 package freeport
 
-import "strconv"
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+)
 
 // Port is a port that belongs to the caller until Release.
 type Port struct {
@@ -33,3 +38,21 @@ func (p *Port) Addr() string { return "127.0.0.1:" + strconv.Itoa(p.number) }
 
 // Release ends the reservation. It must be called once.
 func (p *Port) Release() { p.release() }
+
+// Await waits until a server listens at addr, for those that do not say in another way that they are ready. It
+// fails with the last attempt's error when ctx ends.
+func Await(ctx context.Context, addr string) error {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

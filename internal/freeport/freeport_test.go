@@ -1,6 +1,7 @@
 package freeport_test
 
 import (
+	"context"
 	"net"
 	"testing"
 
@@ -51,5 +52,26 @@ func TestReserve(t *testing.T) {
 			t.Error(err)
 		}
 		l.Close()
+	}
+}
+
+func TestAwait(t *testing.T) {
+	p, err := freeport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := freeport.Await(ended, p.Addr()); err == nil {
+		t.Error("somebody listens at a reserved port")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := freeport.Await(t.Context(), l.Addr().String()); err != nil {
+		t.Error(err)
 	}
 }

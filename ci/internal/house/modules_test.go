@@ -175,7 +175,7 @@ var imports = map[string][]string{
 	"internal/plot":           {"sizing"},
 	"internal/nginxtest":      {"internal/freeport", "internal/leftout"},
 	"internal/rig":            {"internal/freeport", "smb"},
-	"internal/rig/addc":       {"internal/freeport", "internal/leftout"},
+	"internal/rig/addc":       {"internal/freeport", "internal/leftout", "internal/rig/kdc"},
 	"internal/rig/kdc":        {"internal/freeport", "internal/leftout"},
 	"internal/rig/rigtest":    {"smb", "tarntest"},
 	"internal/testcert":       {"internal/selfsigned"},

@@ -26,6 +26,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/rig/kdc"
 )
 
 // Names of the domain.
@@ -145,17 +146,7 @@ func (d *Domain) provision(ctx context.Context, cfg Config) error {
 		return err
 	}
 	d.KRB5Conf = d.path("krb5.conf")
-	return os.WriteFile(d.KRB5Conf, fmt.Appendf(nil, `[libdefaults]
-  default_realm = %[1]s
-  dns_lookup_kdc = false
-  dns_lookup_realm = false
-  rdns = false
-  udp_preference_limit = 1
-[realms]
-  %[1]s = {
-    kdc = 127.0.0.1:%[2]d
-  }
-`, Realm, d.kdc), 0o644)
+	return os.WriteFile(d.KRB5Conf, []byte(kdc.ClientConf(Realm, d.kdc)), 0o644)
 }
 
 func (d *Domain) configuration(cfg Config, ports [3]int) string {
@@ -225,28 +216,11 @@ func (d *Domain) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, addr := range []string{d.Addr, net.JoinHostPort("127.0.0.1", strconv.Itoa(d.kdc))} {
-		if err := await(ctx, addr); err != nil {
+		if err := freeport.Await(ctx, addr); err != nil {
 			return fmt.Errorf("the domain controller does not answer: %w\n%s", err, d.log())
 		}
 	}
 	return nil
-}
-
-// await polls a port: samba does not signal in any other way that it is ready.
-func await(ctx context.Context, addr string) error {
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			return c.Close()
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // Stop kills the domain controller. Its files stay until the test ends.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,17 +43,7 @@ func Start(t testing.TB) *KDC {
 		t.Fatal(err)
 	}
 	t.Cleanup(port.Release)
-	write(t, k.KRB5Conf, fmt.Sprintf(`[libdefaults]
-  default_realm = %[1]s
-  dns_lookup_kdc = false
-  dns_lookup_realm = false
-  rdns = false
-  udp_preference_limit = 1
-[realms]
-  %[1]s = {
-    kdc = 127.0.0.1:%[2]d
-  }
-`, Realm, port.Number()))
+	write(t, k.KRB5Conf, ClientConf(Realm, port.Number()))
 	profile := filepath.Join(k.dir, "kdc.conf")
 	write(t, profile, fmt.Sprintf(`[kdcdefaults]
   kdc_listen = 127.0.0.1:%[2]d
@@ -88,8 +77,27 @@ func Start(t testing.TB) *KDC {
 			t.Logf("KDC: %s%s", out.Bytes(), log)
 		}
 	})
-	await(t, fmt.Sprintf("127.0.0.1:%d", port.Number()))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := freeport.Await(ctx, port.Addr()); err != nil {
+		t.Fatalf("the KDC does not listen: %v", err)
+	}
 	return k
+}
+
+// ClientConf is a krb5.conf for clients of a realm whose KDC listens on a port of 127.0.0.1: by TCP, and without DNS.
+func ClientConf(realm string, port int) string {
+	return fmt.Sprintf(`[libdefaults]
+  default_realm = %[1]s
+  dns_lookup_kdc = false
+  dns_lookup_realm = false
+  rdns = false
+  udp_preference_limit = 1
+[realms]
+  %[1]s = {
+    kdc = 127.0.0.1:%[2]d
+  }
+`, realm, port)
 }
 
 func write(t testing.TB, path, text string) {
@@ -138,25 +146,4 @@ func (k *KDC) CCache(t testing.TB, user string) string {
 	path := filepath.Join(t.TempDir(), "ccache")
 	k.run(t, Password+"\n", "kinit", "-c", "FILE:"+path, user+"@"+Realm)
 	return path
-}
-
-// await polls a port: the KDC does not signal in any other way that it is ready.
-func await(t testing.TB, addr string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var d net.Dialer
-		if c, err := d.DialContext(ctx, "tcp", addr); err == nil {
-			c.Close()
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("nothing listens at %s", addr)
-		}
-	}
 }
