@@ -17,7 +17,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/browser"
-	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/browser/browsertest"
 )
 
 var shots = flag.String("shots", "", "write screenshots of the page into this directory")
@@ -45,21 +45,13 @@ func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
 // visitSource is visit for a set that may have servers and clients.
 func visitSource(t *testing.T, source Source) *visitor {
 	t.Helper()
-	if _, err := browser.Find(); errors.Is(err, browser.ErrMissing) {
-		leftout.Skip(t, "chromium is not installed (Debian: chromium)")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	server := httptest.NewServer(HandlerOf(source))
 	t.Cleanup(server.Close)
 	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/", server: server}
-	b, err := browser.Start(ctx, t.TempDir(), v.event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	v.Browser = b
-	v.must(b.Size(ctx, 1280, 900, 1))
+	v.Browser = browsertest.Start(ctx, t, v.event)
+	v.must(v.Size(ctx, 1280, 900, 1))
 	return v
 }
 
@@ -259,9 +251,6 @@ func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 	v.content()
 }
 
-// axe is where ci/deps.sh puts the accessibility checker.
-const axe = "../bin/npm/node_modules/axe-core/axe.min.js"
-
 func TestBrowserAccessibility(t *testing.T) {
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "two"}).Pool)
 	v.accessible("", "?pool=one")
@@ -270,17 +259,13 @@ func TestBrowserAccessibility(t *testing.T) {
 // accessible runs axe-core on pages, in both colour schemes.
 func (v *visitor) accessible(queries ...string) {
 	v.t.Helper()
-	script, err := os.ReadFile(axe)
-	if errors.Is(err, os.ErrNotExist) {
-		leftout.Skip(v.t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
-	}
-	v.must(err)
+	axe := browsertest.Axe(v.t, "..")
 	for _, query := range queries {
 		for _, scheme := range []string{"light", "dark"} {
 			v.must(v.Scheme(v.ctx, scheme))
 			v.must(v.Open(v.ctx, v.url+query))
 			v.until(`document.querySelector("h1")`)
-			found, err := v.Violations(v.ctx, string(script))
+			found, err := v.Violations(v.ctx, axe)
 			v.must(err)
 			for _, f := range found {
 				v.t.Errorf("%q in %s: %s", query, scheme, f)

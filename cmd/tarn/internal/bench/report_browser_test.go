@@ -2,29 +2,16 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/tarn-go/tarn/internal/browser"
-	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/browser/browsertest"
 )
-
-// axe is where ci/deps.sh puts the accessibility checker.
-const axe = "../../../../bin/npm/node_modules/axe-core/axe.min.js"
 
 // The report can be read in the smallest window of a phone, and axe-core finds nothing in it.
 func TestReportInABrowser(t *testing.T) {
-	if _, err := browser.Find(); errors.Is(err, browser.ErrMissing) {
-		leftout.Skip(t, "chromium is not installed (Debian: chromium)")
-	}
-	script, err := os.ReadFile(axe)
-	if errors.Is(err, os.ErrNotExist) {
-		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
-	}
-	must(t, err)
 	ns := func(title string, tarn, peer float64) Case {
 		c := Case{
 			Title: title, Metrics: []Metric{{"ns", "time of a call", Nanoseconds, Lower}, {"ops", "calls a second", Count, Higher}},
@@ -47,14 +34,11 @@ func TestReportInABrowser(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	b, err := browser.Start(ctx, t.TempDir(), nil)
-	must(t, err)
-	defer b.Close()
+	b := browsertest.Start(ctx, t, nil)
+	axe := browsertest.Axe(t, "../../../..")
 	for _, width := range []int{320, 768} {
 		must(t, b.Size(ctx, width, 900, 1))
 		must(t, b.Open(ctx, "file://"+name))
-		var complete bool
-		must(t, b.Eval(ctx, `new Promise(done => document.readyState == "complete" ? done(true) : addEventListener("load", () => done(true)))`, &complete))
 		small, err := b.SmallText(ctx, 10.9) // 11, but for rounding
 		must(t, err)
 		for _, text := range small {
@@ -68,7 +52,7 @@ func TestReportInABrowser(t *testing.T) {
 	}
 	for _, scheme := range []string{"light", "dark"} {
 		must(t, b.Scheme(ctx, scheme))
-		found, err := b.Violations(ctx, string(script))
+		found, err := b.Violations(ctx, axe)
 		must(t, err)
 		for _, f := range found {
 			t.Errorf("in %s: %s", scheme, f)
