@@ -35,11 +35,12 @@ func checkedBackend(t testing.TB) (*backend, *health.Server) {
 // SubConns' states.
 const checkingBase = "rpc_test_checking"
 
-type firstReady struct{}
+// firstReady builds the picker of a balancer that uses one ready SubConn.
+type firstReady func(sc balancer.SubConn) balancer.Picker
 
-func (firstReady) Build(info base.PickerBuildInfo) balancer.Picker {
+func (f firstReady) Build(info base.PickerBuildInfo) balancer.Picker {
 	for sc := range info.ReadySCs {
-		return fixedPick{sc}
+		return f(sc)
 	}
 	return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 }
@@ -51,7 +52,7 @@ func (p fixedPick) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 var _ = func() bool {
-	balancer.Register(base.NewBalancerBuilder(checkingBase, firstReady{}, base.Config{HealthCheck: true}))
+	balancer.Register(base.NewBalancerBuilder(checkingBase, firstReady(func(sc balancer.SubConn) balancer.Picker { return fixedPick{sc} }), base.Config{HealthCheck: true}))
 	return true
 }()
 

@@ -22,15 +22,6 @@ import (
 // producing is a balancer that gives its SubConn to the calls whose context asks for it.
 const producing = "rpc_test_producing"
 
-type producingBuilder struct{}
-
-func (producingBuilder) Build(info base.PickerBuildInfo) balancer.Picker {
-	for sc := range info.ReadySCs {
-		return producingPick{sc}
-	}
-	return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
-}
-
 type producingPick struct{ sc balancer.SubConn }
 
 // builderKey is of the balancer.ProducerBuilder in a call's context.
@@ -44,7 +35,7 @@ func (p producingPick) Pick(info balancer.PickInfo) (balancer.PickResult, error)
 }
 
 var _ = func() bool {
-	balancer.Register(base.NewBalancerBuilder(producing, producingBuilder{}, base.Config{}))
+	balancer.Register(base.NewBalancerBuilder(producing, firstReady(func(sc balancer.SubConn) balancer.Picker { return producingPick{sc} }), base.Config{}))
 	return true
 }()
 
