@@ -24,7 +24,7 @@ CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
 LANES  ?= 2
 
 .PHONY: test
-test: deps ## everything that must be green, in every module; lists the tests that were left out, and what failed
+test: deps gotestsum ## everything that must be green, in every module; lists the tests that were left out, that passed at a later run, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) LOGS=$$(mktemp -d); \
 	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
 	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$LOGS; exit $$status
@@ -83,19 +83,29 @@ cross: ## compile every published package for the other platforms; a part of tes
 
 # The tests below are run with -vet=off, because the targets vet and ports cover every module; but for the files that only
 # tarn_safe builds.
+#
+# A test that fails runs again by itself, twice at most, and make test lists it at its end: two lanes of servers and peers on two
+# cores starve each other for moments. A data race, a panic, a leak at a package's end, or more than five failures count at once.
+GOTEST = $(CURDIR)/$(BIN)/gotestsum --format pkgname --format-icons text --hide-summary skipped --rerun-fails=2 --rerun-fails-max-failures=5 \
+	--rerun-fails-run-root-test --rerun-fails-abort-on-data-race $${LOGS:+--rerun-fails-report=$$(mktemp -p $$LOGS again.XXXX)}
+
+.PHONY: gotestsum
+gotestsum:
+	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) build -o $(abspath $(BIN))/gotestsum gotest.tools/gotestsum
+
 .PHONY: units
-units: ## unit tests of the published modules
-	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GO) test -vet=off ./...) || exit 1; done
+units: gotestsum ## unit tests of the published modules
+	@for m in $(PUBLISHED); do echo "test $$m"; (cd $$m && GOWORK=off $(GOTEST) --packages ./... -- -vet=off) || exit 1; done
 
 .PHONY: oldest
-oldest: ## the core's tests with the oldest Go that go.mod admits
+oldest: gotestsum ## the core's tests with the oldest Go that go.mod admits
 	@GOTOOLCHAIN=$(OLDEST) $(GO) version > /dev/null 2>&1 || { echo "$(OLDEST) cannot be had here"; test -z "$(CI)"; exit; }; \
-	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GO) test -vet=off $(CORE)
+	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off
 
 .PHONY: tags
-tags: ## the core without unsafe, and on 32 bits
-	GOWORK=off $(GO) test -tags tarn_safe $(CORE)
-	GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GO) test -vet=off $(CORE)
+tags: gotestsum ## the core without unsafe, and on 32 bits
+	@GOWORK=off $(GOTEST) --packages "$(CORE)" -- -tags tarn_safe
+	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off
 
 # Packages whose code runs on one goroutine, or in processes that are built without the detector: the analyser, its planted
 # mistakes, its command, the migration, and the rules of the repository. The target units tests them.
@@ -105,13 +115,13 @@ SEQUENTIAL := $(addprefix github.com/tarn-go/tarn/,vet vet/internal/mutate vet/c
 export GORACE ?= atexit_sleep_ms=100
 # One package at a time: tests that start servers share two cores badly. In the workspace, so that rpc is tested with the newest grpc that any module asks for, too.
 .PHONY: race
-race: ## unit tests under the race detector
+race: gotestsum ## unit tests under the race detector
 	@for m in $(PUBLISHED); do echo "race $$m"; \
-	(cd $$m && $(GO) test -vet=off -race -p 1 $$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %))) || exit 1; done
+	(cd $$m && $(GOTEST) --packages "$$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %) | tr '\n' ' ')" -- -vet=off -race -p 1) || exit 1; done
 
 .PHONY: peers
-peers: ## interop with other implementations, benchmarks once
-	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GO) test -vet=off ./...) || exit 1; done
+peers: gotestsum ## interop with other implementations, benchmarks once
+	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GOTEST) --packages ./... -- -vet=off) || exit 1; done
 
 .PHONY: bench
 bench: ## the core beside its peers, printed by benchstat

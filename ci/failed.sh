@@ -1,12 +1,18 @@
 #!/bin/sh
-# Prints again, from the folder with the logs of make test's failed checks, what failed: up to 100 lines of each,
-# so that the log's end tells why. Removes the folder.
+# Prints, from the folder with the logs of make test, the tests that passed at a later run only, and again what failed: up to
+# 100 lines of each check, so that the log's end tells why. Removes the folder.
 set -eu
+again=$(cat "$1"/again.* 2>/dev/null | sort -u)
+if [ -n "$again" ]; then
+	echo
+	echo "RAN AGAIN: these failed beside others and were run by themselves"
+	echo "$again" | sed 's/^/  /'
+fi
 for log in "$1"/*.failed; do
 	[ -e "$log" ] || continue
 	echo
 	echo "FAILED: $(basename "$log" .failed)"
-	lines=$(awk '/--- FAIL|panic:|fatal error:|DATA RACE|: # / { on = 1 } on { print } /: FAIL\t/ { if (!on) print; on = 0 }' "$log" | head -100)
+	lines=$(awk '/=== (Failed|Errors)$/ { on = 1 } /: DONE / { on = 0 } on { print }' "$log" | head -100)
 	if [ -n "$lines" ]; then printf '%s\n' "$lines"; else tail -30 "$log"; fi
 done
 rm -rf "$1"
