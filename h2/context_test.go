@@ -31,6 +31,7 @@ func (a asking) Err() error {
 func TestContextsAreAskedWithoutLocks(t *testing.T) {
 	p := newPair(t, jitterWiring(faultnet.Memory), Config{}, Config{MaxStreams: 1})
 	p.sh.hold = true // gives no window back
+	p.do(t, nil)     // before the response came the server's settings, which admit one stream
 	within := func(what string, f func(context.Context) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(context.Background())
