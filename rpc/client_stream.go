@@ -19,8 +19,9 @@ import (
 // has answered one.
 type clientStream struct {
 	call
-	desc *grpc.StreamDesc
-	stop func() bool // ends the watch on the context; nil without one
+	desc   *grpc.StreamDesc
+	hedged bool        // an attempt of a hedgedStream, which reports the call's end
+	stop   func() bool // ends the watch on the context; nil without one
 
 	// sendMu is held while anything is sent, and while one attempt replaces
 	// another.

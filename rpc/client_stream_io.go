@@ -279,5 +279,7 @@ func (cs *clientStream) cleanUp() {
 		}
 	}
 	cs.attemptEnded(a, cs.result)
-	cs.report(a, cs.result)
+	if !cs.hedged {
+		cs.report(a, cs.result)
+	}
 }

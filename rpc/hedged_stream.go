@@ -155,10 +155,10 @@ func (hs *hedgedStream) due(turn int) {
 
 // launch begins an attempt. hs.mu is held.
 func (hs *hedgedStream) launch() {
-	h := &hedge{cs: &clientStream{call: hs.call, desc: hs.desc}, drained: make(chan struct{})}
+	h := &hedge{cs: &clientStream{call: hs.call, desc: hs.desc, hedged: true}, drained: make(chan struct{})}
 	c := &h.cs.call
 	c.ctx, h.cancel = context.WithCancel(hs.ctx)
-	c.tagged, c.cancel, c.opts, c.info.after, c.entity, c.ended = c.ctx, nil, nil, false, nil, nil
+	c.tagged = c.ctx
 	c.retry = retrying{attempts: len(hs.hedges)} // becomes grpc-previous-rpc-attempts
 	hs.hedges = append(hs.hedges, h)
 	hs.live++

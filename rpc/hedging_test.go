@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -273,6 +275,42 @@ func TestHedgingPolicyChecked(t *testing.T) {
 			t.Errorf("with WithDisableRetry: attempts at %v, %v", l.times(), err)
 		}
 	})
+}
+
+// TestHedgedCallEndsOnce: the end of a hedged call is reported to default options and to the debug page once, and that of
+// its attempts is not, also if no attempt had a connection.
+func TestHedgedCallEndsOnce(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts []rpc.DialOption
+		code codes.Code
+	}{
+		{"answered", nil, codes.OK},
+		{"without a connection", []rpc.DialOption{rpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			return nil, errors.New("no route")
+		})}, codes.Unavailable},
+	} {
+		for _, kind := range []string{"unary", "stream"} {
+			t.Run(c.name+"/"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+					pb.RegisterTestServiceServer(s, newHedgeLog(never, after(time.Second, codes.OK)))
+					var ends []error
+					opts := append(hedging(`{"maxAttempts":3,"nonFatalStatusCodes":["UNAVAILABLE"]}`), rpc.WithObserveCalls(),
+						rpc.WithDefaultCallOptions(grpc.OnFinish(func(err error) { ends = append(ends, err) })))
+					cc := dialPiped(t, s, append(opts, c.opts...)...)
+					wantCode(t, hedgedCall(t.Context(), pb.NewTestServiceClient(cc), kind), c.code)
+					synctest.Wait()
+					if len(ends) != 1 || status.Code(ends[0]) != c.code {
+						t.Errorf("OnFinish was called with %v", ends)
+					}
+					if e := cc.Endpoint(); e.Calls != 1 || e.Active != 0 || e.Done != 1 {
+						t.Errorf("of 1 call %d began, %d are active, %d have ended", e.Calls, e.Active, e.Done)
+					}
+				})
+			})
+		}
+	}
 }
 
 // Attempts go through the balancer one by one, and each pick's Done and each attempt's statistics are
