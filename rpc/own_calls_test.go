@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,12 +40,57 @@ var _ = func() bool {
 	return true
 }()
 
-// connOfProducer is the builder of a producer that does nothing; it keeps what the producer makes its calls on.
-type connOfProducer struct{ cc grpc.ClientConnInterface }
+// connOfProducer is the builder of a producer that does nothing; it keeps what the producer makes its calls on, and
+// counts how often it is stopped.
+type connOfProducer struct {
+	cc    grpc.ClientConnInterface
+	stops atomic.Int32
+}
 
 func (p *connOfProducer) Build(cc any) (balancer.Producer, func()) {
 	p.cc = cc.(grpc.ClientConnInterface)
-	return nil, func() {}
+	return nil, func() { p.stops.Add(1) }
+}
+
+// TestProducersStop: a producer that its balancer has not released is stopped, once, when the client becomes IDLE or
+// is closed, as grpc-go stops it.
+func TestProducersStop(t *testing.T) {
+	const timeout = 30 * time.Second
+	for _, c := range []struct {
+		name string
+		end  func(*rpc.ClientConn) error
+	}{
+		{"idle", func(cc *rpc.ClientConn) error {
+			<-time.After(2*timeout + time.Second)
+			synctest.Wait()
+			if got := cc.GetState(); got != connectivity.Idle {
+				return fmt.Errorf("the client is %v", got)
+			}
+			return nil
+		}},
+		{"closed", (*rpc.ClientConn).Close},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+				pb.RegisterTestServiceServer(s, &testService{})
+				cc := dialPiped(t, s, rpc.WithIdleTimeout(timeout), rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+producing+`":{}}]}`))
+				b := &connOfProducer{}
+				if _, err := pb.NewTestServiceClient(cc).EmptyCall(context.WithValue(t.Context(), builderKey{}, b), &pb.Empty{}); err != nil {
+					t.Fatal(err)
+				}
+				if n := b.stops.Load(); n != 0 {
+					t.Fatalf("the producer of a READY connection was stopped %d times", n)
+				}
+				if err := c.end(cc); err != nil {
+					t.Fatal(err)
+				}
+				if n := b.stops.Load(); n != 1 {
+					t.Errorf("the producer was stopped %d times, want 1", n)
+				}
+			})
+		})
+	}
 }
 
 // TestProducerStreamsAndIdle: streams of a balancer's producer, which opens one after the other as ORCA's does, count

@@ -21,6 +21,12 @@ type producer struct {
 
 func (p *producer) end() { p.ended.Do(p.stop) }
 
+func endAll(producers map[balancer.ProducerBuilder]*producer) {
+	for _, p := range producers {
+		p.end()
+	}
+}
+
 // GetOrBuildProducer implements balancer.SubConn. The builder is given a
 // grpc.ClientConnInterface whose calls go over this subConn.
 func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {

@@ -78,13 +78,12 @@ func (s *subConn) setState(state connectivity.State, err error) {
 	s.health.end()
 	s.health = nil
 	producers := s.producers
-	s.producers = nil
-	s.act.policy.run(func() {
-		for _, p := range producers {
-			p.end()
-		}
+	if s.act.policy.run(func() {
+		endAll(producers)
 		s.child.deliver(s, balancer.SubConnState{ConnectivityState: state, ConnectionError: err})
-	})
+	}) {
+		s.producers = nil // otherwise shutdown, which follows, ends them
+	}
 }
 
 // Connect implements balancer.SubConn. It does nothing unless the subConn is IDLE.
@@ -269,17 +268,27 @@ func (s *subConn) Shutdown() {
 }
 
 func (s *subConn) shutdown() {
+	// The balancer's queue, in which other changes end producers, may have been closed. They are ended without the lock,
+	// because their builders' functions may use the subConn.
+	endAll(s.shutDown())
+}
+
+// shutDown makes the state Shutdown and returns the producers to be ended.
+func (s *subConn) shutDown() map[balancer.ProducerBuilder]*producer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == connectivity.Shutdown {
-		return
+		return nil
 	}
+	producers := s.producers
+	s.producers = nil
 	if s.held != nil {
 		s.drop(subchannelShutdown)
 	}
 	s.cancel()
 	s.setState(connectivity.Shutdown, nil)
 	s.entity.Remove()
+	return producers
 }
 
 func (s *subConn) resetBackoff() {
