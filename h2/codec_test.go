@@ -168,7 +168,7 @@ func TestEncoderShortCredentials(t *testing.T) {
 
 // TestDecoderRemembers: with blocks of x/net's encoder and of this package's, the
 // remembered result equals the decoded one, and what differs from call to call
-// comes as More.
+// comes as Extra.
 func TestDecoderRemembers(t *testing.T) {
 	var e encoder
 	e.init()
@@ -193,7 +193,7 @@ func TestDecoderRemembers(t *testing.T) {
 		}
 		switch {
 		case i == 1:
-			if memo = h.Memo; memo == nil || len(h.More) != 1 {
+			if memo = h.Memo; memo == nil || len(h.Extra) != 1 {
 				t.Fatalf("nothing remembered: %+v", h)
 			}
 			*memo = "kept"
@@ -239,14 +239,14 @@ func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 				remembered++
 			}
 			*h.Memo = true
-			if len(h.More) != 1 {
-				t.Fatalf("%v behind what is remembered", h.More)
+			if len(h.Extra) != 1 {
+				t.Fatalf("%v behind what is remembered", h.Extra)
 			}
 		}
 		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":scheme", Value: h.Scheme},
 			{Name: ":path", Value: h.Path}, {Name: ":authority", Value: h.Authority}}, h.Fields...)
-		if fmt.Sprint(append(got, h.More...)) != fmt.Sprint(want) {
-			t.Fatalf("got %v, want %v", append(got, h.More...), want)
+		if fmt.Sprint(append(got, h.Extra...)) != fmt.Sprint(want) {
+			t.Fatalf("got %v, want %v", append(got, h.Extra...), want)
 		}
 	}
 	if remembered < calls*9/10 {
@@ -300,7 +300,7 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 		if bad := d.decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
-		got := append([]Field{{Name: ":status", Value: fmt.Sprint(h.Status)}}, append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...)...)
+		got := append([]Field{{Name: ":status", Value: fmt.Sprint(h.Status)}}, append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...)...)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("response %d: got %v, want %v", i, got, want)
 		}
@@ -319,7 +319,7 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 		if bad := d.decode(block, &h); bad != nil {
 			t.Fatal(bad)
 		}
-		if got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...); fmt.Sprint(got) != fmt.Sprint(want[1:]) {
+		if got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...); fmt.Sprint(got) != fmt.Sprint(want[1:]) {
 			t.Fatalf("entry %d: got %v, want %v", i, got, want[1:])
 		}
 	}
@@ -337,7 +337,7 @@ func TestDecoderRemembersEnteredLiterals(t *testing.T) {
 
 // TestDecoderRemembersLiterals: nghttp2 sends :path as a literal each time. What calls
 // have in common is remembered nevertheless, also when calls of several methods
-// alternate, and what differs comes as More, also where a fixed field follows it.
+// alternate, and what differs comes as Extra, also where a fixed field follows it.
 func TestDecoderRemembersLiterals(t *testing.T) {
 	var buf bytes.Buffer
 	enc := hpack.NewEncoder(&buf)
@@ -359,14 +359,14 @@ func TestDecoderRemembersLiterals(t *testing.T) {
 		if bad := d.decode(buf.Bytes(), &h); bad != nil {
 			t.Fatal(bad)
 		}
-		if h.Path != path || len(h.Fields)+len(h.More) != 4 {
+		if h.Path != path || len(h.Fields)+len(h.Extra) != 4 {
 			t.Fatalf("%+v", h)
 		}
 		if i < 9 { // until the table no longer changes and each method has come twice since
 			continue
 		}
 		want := []Field{{Name: "content-length", Value: fmt.Sprint(i)}, {Name: "authorization", Value: "secret", Sensitive: true}}
-		if h.Memo == nil || fmt.Sprint(h.More) != fmt.Sprint(want) {
+		if h.Memo == nil || fmt.Sprint(h.Extra) != fmt.Sprint(want) {
 			t.Fatalf("call %d: %+v", i, h)
 		}
 		if m := memos[path]; m != nil && m != h.Memo {
@@ -396,7 +396,7 @@ func TestDecoderRemembersAll(t *testing.T) {
 			if bad := d.decode(buf.Bytes(), &h); bad != nil {
 				t.Fatal(bad)
 			}
-			if i >= 2 && (h.Memo == nil || len(h.More) > 0 || len(h.Fields) != 2) {
+			if i >= 2 && (h.Memo == nil || len(h.Extra) > 0 || len(h.Fields) != 2) {
 				t.Fatalf("block %d: %+v", i, h)
 			}
 		}
@@ -455,7 +455,7 @@ func TestDecoderAgainstPlain(t *testing.T) {
 			t.Fatal(bad)
 		}
 		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":path", Value: h.Path}}, h.Fields...)
-		got = append(got, h.More...)
+		got = append(got, h.Extra...)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}

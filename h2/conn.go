@@ -54,7 +54,7 @@ type Conn struct {
 	enc          encoder
 	send         sender
 	recv         receiving
-	guard        guard
+	limiter      limiter
 	pings        pings
 
 	starting       startGate

@@ -60,10 +60,10 @@ func (r *recorder) OnHeaders(s *Stream, h *Header, e Ending) {
 		s.Value = k
 	}
 	k.mu.Lock()
-	all := append(append([]Field(nil), h.Fields...), h.More...)
+	all := append(append([]Field(nil), h.Fields...), h.Extra...)
 	if k.header.Method == "" && k.header.Status == 0 {
 		k.header = *h
-		k.header.More = nil
+		k.header.Extra = nil
 		k.fields = all
 	} else {
 		k.trailer = all

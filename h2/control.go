@@ -20,7 +20,7 @@ func (c *Conn) onWindow(f frame) error {
 	}
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.guard.empty() {
+	if !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	if f.id == 0 {
@@ -83,12 +83,12 @@ func (c *Conn) onReset(f frame) error {
 		if c.recent.takeRefused(f.id) {
 			return nil // it crossed the refusal, which has been counted
 		}
-		if !c.guard.empty() {
+		if !c.limiter.empty() {
 			return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 		}
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
-	if c.side == server && s.wasteful() && !c.guard.gaveUp() {
+	if c.side == server && s.wasteful() && !c.limiter.gaveUp() {
 		c.in.hold = true
 	}
 	c.setCurrent(s)
@@ -141,11 +141,11 @@ func (c *Conn) onPing(f frame) error {
 		}
 		return c.useless()
 	}
-	if !c.guard.reply() || !c.guard.empty() {
+	if !c.limiter.reply() || !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many PINGs")
 	}
 	c.putPing(flagAck, data)
-	if c.side == server && !c.guard.pinged(time.Now(), c.held, c.cfg.Policy) {
+	if c.side == server && !c.limiter.pinged(time.Now(), c.held, c.cfg.Policy) {
 		return c.fault(EnhanceYourCalm, "too_many_pings")
 	}
 	return nil
@@ -181,7 +181,7 @@ func (c *Conn) onPriority(f frame) error {
 // useless counts a frame that carries nothing. c.mu is held: what this side sends, from
 // any goroutine, clears the count.
 func (c *Conn) useless() error {
-	if !c.guard.empty() {
+	if !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	return nil

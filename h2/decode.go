@@ -43,7 +43,7 @@ type decoder struct {
 	size          int
 	regular       bool    // a regular field has been seen
 	fields        []Field // scratch
-	more          []Field // scratch
+	extra         []Field // scratch
 	into          *[]Field
 	nfields       int // of them all
 	seen          pseudo
@@ -69,7 +69,7 @@ type remembered struct {
 	key     string
 	n       int     // fields
 	enters  []entry // of these, what is entered in the table
-	h       Header  // without More
+	h       Header  // without Extra
 	memo    any
 	size    int
 	seen    pseudo
@@ -104,7 +104,7 @@ func (d *decoder) init(limit int, packed string) {
 // decode decodes block into h. The result is nil if the list is well-formed.
 func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
-	d.fields, d.more = d.fields[:0], d.more[:0]
+	d.fields, d.extra = d.fields[:0], d.extra[:0]
 	defer d.tidy()
 	d.scanRun(block)
 	i := d.longest()
@@ -131,7 +131,7 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	if len(rest) == 0 {
 		return nil
 	}
-	d.inside, d.into = true, &d.more
+	d.inside, d.into = true, &d.extra
 	return d.finish(rest)
 }
 
@@ -257,7 +257,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 	}
 	enters, kept := d.table.last(int(d.table.added - added))
 	if run > 0 && run < len(block) {
-		d.into = &d.more
+		d.into = &d.extra
 	}
 	k := remembered{h: *d.h, n: n, size: d.size, seen: d.seen, regular: d.regular}
 	bad := d.finish(block[run:])
@@ -294,7 +294,7 @@ func (d *decoder) finish(tail []byte) *badHeader {
 	if reason := d.parse(tail); reason != "" {
 		return &badHeader{conn: true, reason: reason}
 	}
-	d.h.More = d.more
+	d.h.Extra = d.extra
 	if d.bad != (badHeader{}) {
 		bad := d.bad
 		return &bad
@@ -308,7 +308,7 @@ func (d *decoder) finish(tail []byte) *badHeader {
 func (d *decoder) startLong(h *Header) {
 	*h = Header{}
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
-	d.fields, d.more = d.fields[:0], d.more[:0]
+	d.fields, d.extra = d.fields[:0], d.extra[:0]
 	d.size, d.seen, d.regular = 0, 0, false
 	d.into = &d.fields
 }
@@ -344,8 +344,8 @@ func (d *decoder) tidy() {
 	if cap(d.fields) > 256 {
 		d.fields = nil
 	}
-	if cap(d.more) > 256 {
-		d.more = nil
+	if cap(d.extra) > 256 {
+		d.extra = nil
 	}
 	if cap(d.key) > maxKeptKey {
 		d.key = nil

@@ -49,7 +49,7 @@ func TestDecoderAgainstPlainEntering(t *testing.T) {
 			if bad != nil {
 				break // the connection has ended
 			}
-			got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...)
+			got := append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...)
 			list := want[1:]
 			if len(got) != len(list) {
 				t.Fatalf("%x: got %v, want %v", block, got, list)

@@ -69,7 +69,7 @@ func (h *fuzzHandler) OnHeaders(s *Stream, hd *Header, e Ending) {
 	if !k.headers && s.Conn().side == server && (hd.Method == "" || hd.Method != "CONNECT" && (hd.Path == "" || hd.Scheme == "")) {
 		h.t.Errorf("delivered without pseudo-fields: %+v", hd)
 	}
-	for _, f := range append(append([]Field(nil), hd.Fields...), hd.More...) {
+	for _, f := range append(append([]Field(nil), hd.Fields...), hd.Extra...) {
 		if checkField(f.Name, f.Value, blanksRefused) != "" || f.Name[0] == ':' {
 			h.t.Errorf("delivered %+v", f)
 		}
@@ -275,7 +275,7 @@ func FuzzHeaders(f *testing.F) {
 				continue
 			}
 			regular := 0
-			got := append(append([]Field(nil), h.Fields...), h.More...)
+			got := append(append([]Field(nil), h.Fields...), h.Extra...)
 			for _, w := range want {
 				if w.IsPseudo() {
 					continue

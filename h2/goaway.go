@@ -141,7 +141,7 @@ func (c *Conn) onGoAway(f frame) error {
 		return err
 	}
 	c.lock()
-	if !c.guard.empty() {
+	if !c.limiter.empty() {
 		c.mu.Unlock()
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}

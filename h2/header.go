@@ -19,12 +19,12 @@ type Header struct {
 	// Fields are the regular fields in order. They are shared with equal header
 	// lists: they may be kept, and must not be changed.
 	Fields []Field
-	// More are regular fields that follow Fields, apart because they differ from
+	// Extra are regular fields that follow Fields, apart because they differ from
 	// call to call. The slice is valid during the callback only.
-	More []Field
+	Extra []Field
 
 	// Memo is a place where the handler may keep what it derived from all but
-	// More: the connection hands the same Memo out with each later header list
+	// Extra: the connection hands the same Memo out with each later header list
 	// that has the same pseudo-fields and Fields. It is nil when this list is not
 	// remembered. Use it within callbacks only.
 	Memo *any
@@ -37,9 +37,9 @@ func (h *Header) Get(name string) (value string, ok bool) {
 			return h.Fields[i].Value, true
 		}
 	}
-	for i := range h.More {
-		if h.More[i].Name == name {
-			return h.More[i].Value, true
+	for i := range h.Extra {
+		if h.Extra[i].Name == name {
+			return h.Extra[i].Value, true
 		}
 	}
 	return "", false

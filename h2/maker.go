@@ -45,7 +45,7 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c.enc.init()
 	c.send.init()
 	c.recv.init(c.cfg)
-	c.guard.init(&c.cfg.Limits)
+	c.limiter.init(&c.cfg.Limits)
 	c.greet()
 	return c
 }

@@ -161,7 +161,7 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	}
 	c.lock()
 	defer c.mu.Unlock()
-	if !c.guard.empty() {
+	if !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
 	if s := c.streams[id]; s != nil {

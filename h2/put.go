@@ -9,7 +9,7 @@ import (
 // putHeaders queues a header list as HEADERS and, where it is longer than the
 // peer's frames, CONTINUATION. c.mu is held.
 func (c *Conn) putHeaders(s *Stream, b *Block, fields []Field, e Ending) {
-	c.guard.wrote()
+	c.limiter.wrote()
 	p := c.enc.encode(b, fields)
 	f := frame{typ: frameHeaders, id: s.id}
 	if e == End {

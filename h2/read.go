@@ -114,7 +114,7 @@ func (c *Conn) loop() error {
 func (c *Conn) holdBack() error {
 	c.in.hold = false
 	c.mu.Lock()
-	ok, first := c.guard.held(time.Now()), c.guard.holds == 1
+	ok, first := c.limiter.held(time.Now()), c.limiter.holds == 1
 	c.mu.Unlock()
 	if !ok {
 		return c.fault(EnhanceYourCalm, "too many resets")
@@ -224,13 +224,13 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		h.OnStreamFault(se)
 	}
 	c.lock()
-	few := c.guard.reply()
+	few := c.limiter.reply()
 	if se.Fault == Peer {
-		if few = c.guard.broke() && few; !few {
+		if few = c.limiter.broke() && few; !few {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "too many broken streams")
 		}
-	} else if few = c.guard.refuse() && few; !few {
+	} else if few = c.limiter.refuse() && few; !few {
 		if c.queued() >= refuseAbove {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "the peer does not read")

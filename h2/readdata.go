@@ -34,8 +34,8 @@ func (c *Conn) onData(f frame) error {
 		n -= pad
 	}
 	e := More
-	whole := c.in.r.Buffered() >= n && pad == 0
-	if whole {
+	complete := c.in.r.Buffered() >= n && pad == 0
+	if complete {
 		e = f.ending()
 	}
 	s, err := c.acceptData(f, n, e)
@@ -45,7 +45,7 @@ func (c *Conn) onData(f frame) error {
 		}
 		return err
 	}
-	if whole {
+	if complete {
 		return c.deliverBuffered(s, f, n)
 	}
 	if err := c.deliverPieces(s, f, n); err != nil {
@@ -66,11 +66,11 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	c.recv.conn -= f.length
 	c.recv.returnable += f.length
 	if n == 0 && !f.has(flagEndStream) {
-		if !c.guard.empty() {
+		if !c.limiter.empty() {
 			return nil, c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 		}
 	} else {
-		c.guard.useful()
+		c.limiter.useful()
 	}
 	s := c.stream(f.id)
 	if s == nil {

@@ -268,7 +268,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")
 	}
 	if c.life >= draining { // beyond the last id that GOAWAY named
-		if !c.guard.refuse() {
+		if !c.limiter.refuse() {
 			c.in.hold = true
 		}
 		return nil, nil
@@ -291,7 +291,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	if c.queued() >= refuseAbove {
 		return nil, &StreamError{Code: RefusedStream, Fault: Peer, Reason: "the peer does not read"}
 	}
-	c.guard.useful()
+	c.limiter.useful()
 	s := c.newStream(f.id)
 	if updated {
 		s.priority, s.updated = early, true
@@ -374,7 +374,7 @@ type framing struct {
 
 // messageFields looks for the fields that may not differ or be repeated.
 func messageFields(h *Header) (m framing) {
-	for _, fields := range [2][]Field{h.Fields, h.More} {
+	for _, fields := range [2][]Field{h.Fields, h.Extra} {
 		for i := range fields {
 			switch f := &fields[i]; f.Name {
 			case "host":

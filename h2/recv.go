@@ -42,11 +42,11 @@ const maxReturn = 1 << 20
 // back: a quarter of it, or maxReturn. Where a round trip is short, half of it: a peer on the same machine
 // sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
 func (r *receiving) worthReturning(n, size int) bool {
-	part := size / 4
+	share := size / 4
 	if r.rtt > 0 && r.rtt <= steadyRTT {
-		part = size / 2
+		share = size / 2
 	}
-	return n >= min(part, maxReturn)
+	return n >= min(share, maxReturn)
 }
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports
@@ -145,10 +145,10 @@ func (c *Conn) grow(s *Stream) {
 	if !fast || r.unacked > 0 {
 		return
 	}
-	more := next - r.window
+	added := next - r.window
 	r.window = next
 	for _, t := range c.streams {
-		t.in += int64(more)
+		t.in += int64(added)
 	}
 	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(r.window))
 	r.unacked++

@@ -261,7 +261,7 @@ func (c *Conn) nextBatch() *wire.Batch {
 	}
 	b := s.out
 	s.out, s.spare = s.spare, nil
-	c.guard.replies = 0
+	c.limiter.replies = 0
 	c.wakeOpeners() // there is room again
 	return b
 }

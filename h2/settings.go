@@ -54,7 +54,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		}
 		return false, nil
 	}
-	if !c.guard.reply() || !c.guard.empty() {
+	if !c.limiter.reply() || !c.limiter.empty() {
 		return false, c.fault(EnhanceYourCalm, "too many SETTINGS")
 	}
 	first = !c.send.greeted
@@ -89,7 +89,7 @@ func (c *Conn) setStreamWindows(window int64) error {
 	if d == 0 {
 		return nil
 	}
-	if !c.guard.walked(len(c.streams)) {
+	if !c.limiter.walked(len(c.streams)) {
 		return c.fault(EnhanceYourCalm, "too many changes of INITIAL_WINDOW_SIZE")
 	}
 	c.send.window = window

@@ -127,7 +127,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	}
 	s.state = t.to
 	if t.do&inOrder != 0 {
-		c.guard.finished()
+		c.limiter.finished()
 	}
 	if t.to != closed {
 		return false

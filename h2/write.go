@@ -198,7 +198,7 @@ func (c *Conn) putTail(s *Stream, o *Out) {
 func (c *Conn) putData(s *Stream, o *Out, n int, e Ending) {
 	s.out -= int64(n)
 	c.send.conn -= int64(n)
-	c.guard.wrote()
+	c.limiter.wrote()
 	b := c.outgoing()
 	for {
 		m := min(n, c.send.maxFrame)

@@ -44,7 +44,7 @@ type call struct {
 	done        direction // what is finished
 	released    bool
 	got         *responseShape // of the response; nil: none yet
-	more        []h2.Field     // of the response
+	extra       []h2.Field     // of the response
 	complete    bool           // the response has no content
 	err         error          // why the call failed before the header
 	unprocessed bool           // and the peer has not processed it
@@ -301,8 +301,8 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		}
 	}
 	x.got = responseShapeOf(h)
-	if len(h.More) > 0 {
-		x.more = slices.Clone(h.More)
+	if len(h.Extra) > 0 {
+		x.extra = slices.Clone(h.Extra)
 	}
 	x.complete = e == h2.End
 	if h.Status > 299 && x.done&sending == 0 && x.request.Body != nil && x.request.Body != http.NoBody {
@@ -335,7 +335,7 @@ func (x *call) goOn() {
 
 func (x *call) onTrailers(h *h2.Header) {
 	t := make(http.Header)
-	for _, fields := range [][]h2.Field{h.Fields, h.More} {
+	for _, fields := range [][]h2.Field{h.Fields, h.Extra} {
 		for _, f := range fields {
 			key := canonicalName(f.Name)
 			t[key] = append(t[key], f.Value)
@@ -374,7 +374,7 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 	x.firstByte()
 	if x.trace != nil && x.trace.Got1xxResponse != nil {
 		m := make(textproto.MIMEHeader)
-		for _, fields := range [][]h2.Field{h.Fields, h.More} {
+		for _, fields := range [][]h2.Field{h.Fields, h.Extra} {
 			for _, f := range fields {
 				m.Add(canonicalName(f.Name), f.Value)
 			}
@@ -399,7 +399,7 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 
 func informationalSize(h *h2.Header) int {
 	n := perField
-	for _, fields := range [][]h2.Field{h.Fields, h.More} {
+	for _, fields := range [][]h2.Field{h.Fields, h.Extra} {
 		for _, f := range fields {
 			n += len(f.Name) + len(f.Value) + perField
 		}

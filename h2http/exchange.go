@@ -55,7 +55,7 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 	shape := shapeOf(h)
 	x := &exchange{conn: c, stream: s, handler: c.handler}
 	var header http.Header
-	header, x.traits = shape.header(h.More, x.values[:0])
+	header, x.traits = shape.header(h.Extra, x.values[:0])
 	if x.traits.bad != "" && !h.Truncated {
 		countError(c.engine.srv.HTTP2, streamError(h2.ProtocolError))
 		s.Reset(h2.ProtocolError)
@@ -168,7 +168,7 @@ func (x *exchange) bodyClosed() {}
 func (x *exchange) onTrailers(h *h2.Header) {
 	if x.request.Trailer != nil {
 		t := make(http.Header)
-		for _, f := range append(h.Fields[:len(h.Fields):len(h.Fields)], h.More...) {
+		for _, f := range append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...) {
 			key := canonicalName(f.Name)
 			t[key] = append(t[key], f.Value)
 		}

@@ -38,7 +38,7 @@ type traits struct {
 	bad      string // why the request is malformed; "": it is not
 }
 
-// shapeOf returns the shape of h without h.More.
+// shapeOf returns the shape of h without h.Extra.
 func shapeOf(h *h2.Header) *shape {
 	if h.Memo != nil {
 		if s, ok := (*h.Memo).(*shape); ok {
@@ -147,11 +147,11 @@ func (s *shape) add(key, value string) {
 	s.groups = append(s.groups, headerValues{key, []string{value}})
 }
 
-// header makes the request's Header out of s and more, and returns what both say
+// header makes the request's Header out of s and extra, and returns what both say
 // about the request. values is where values go as long as they fit; it is empty.
-func (s *shape) header(more []h2.Field, values []string) (http.Header, traits) {
-	h := make(http.Header, len(s.groups)+len(more))
-	if n := s.values + len(more); n > cap(values) {
+func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) {
+	h := make(http.Header, len(s.groups)+len(extra))
+	if n := s.values + len(extra); n > cap(values) {
 		values = make([]string, 0, n)
 	}
 	for i := range s.groups {
@@ -161,7 +161,7 @@ func (s *shape) header(more []h2.Field, values []string) (http.Header, traits) {
 		h[g.key] = values[start:len(values):len(values)]
 	}
 	t := s.traits
-	for _, f := range more {
+	for _, f := range extra {
 		if !t.take(f) {
 			continue
 		}

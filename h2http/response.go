@@ -61,9 +61,9 @@ func appendTrailers(keys []string, v string) []string {
 
 // header makes a response's Header, and returns the keys of its trailers. values is
 // where values go as long as they fit; it is empty.
-func (s *responseShape) header(more []h2.Field, values []string) (http.Header, []string) {
-	h := make(http.Header, len(s.groups)+len(more))
-	if n := s.values + len(more); n > cap(values) {
+func (s *responseShape) header(extra []h2.Field, values []string) (http.Header, []string) {
+	h := make(http.Header, len(s.groups)+len(extra))
+	if n := s.values + len(extra); n > cap(values) {
 		values = make([]string, 0, n)
 	}
 	for i := range s.groups {
@@ -73,7 +73,7 @@ func (s *responseShape) header(more []h2.Field, values []string) (http.Header, [
 		h[g.key] = values[start:len(values):len(values)]
 	}
 	trailers := s.trailers
-	for _, f := range more {
+	for _, f := range extra {
 		if f.Name == "trailer" {
 			trailers = appendTrailers(trailers, f.Value)
 			continue
@@ -93,7 +93,7 @@ func (s *responseShape) header(more []h2.Field, values []string) (http.Header, [
 // respond makes the http.Response, whose header has come.
 func (x *call) respond() *http.Response {
 	r := &x.response
-	header, trailers := x.got.header(x.more, x.values[:0])
+	header, trailers := x.got.header(x.extra, x.values[:0])
 	*r = http.Response{
 		Status:        x.got.text,
 		StatusCode:    x.got.status,

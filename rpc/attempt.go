@@ -28,15 +28,15 @@ type attempt struct {
 	fields []h2.Field // space for the request's fields
 
 	// Under inbox.mu:
-	header     *responseShape
-	more       []h2.Field // the fields of header
-	headerLen  int        // in bytes, as sent
-	toldHeader bool       // the stats handlers have been called for it
-	trailer    *responseShape
-	moreTrail  []h2.Field
-	trailerLen int
-	status     *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
-	seen       progress       // how far the server got, when status is not the server's
+	header       *responseShape
+	headerExtra  []h2.Field // the fields of header
+	headerLen    int        // in bytes, as sent
+	toldHeader   bool       // the stats handlers have been called for it
+	trailer      *responseShape
+	trailerExtra []h2.Field
+	trailerLen   int
+	status       *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	seen         progress       // how far the server got, when status is not the server's
 
 	// writing and ended are set in opposite order by two goroutines: the one that writes and the one that
 	// receives the server's end. So at least one of them sees the other's.
@@ -64,7 +64,7 @@ func (p *attempts) put(a *attempt) {
 	a.in.Free()
 	a.source, a.ungranted, a.taken = nil, 0, 0
 	a.end, a.closed, a.placed = nil, false, false
-	a.header, a.more, a.trailer, a.moreTrail, a.toldHeader = nil, nil, nil, nil, false
+	a.header, a.headerExtra, a.trailer, a.trailerExtra, a.toldHeader = nil, nil, nil, nil, false
 	a.status, a.seen = nil, maybeProcessed
 	a.writing.Store(false)
 	a.ended.Store(false)
@@ -84,10 +84,10 @@ const maxKeptFields = 64
 // gotHeaders processes the response's header or trailer, received on s.
 func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	sh := responseShapeOf(h)
-	more := append([]h2.Field(nil), h.More...)
+	extra := append([]h2.Field(nil), h.Extra...)
 	bad := sh.bad
 	if bad == nil {
-		bad = malformed(more)
+		bad = malformed(extra)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,13 +98,13 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	case bad != nil:
 		a.finishWith(bad)
 	case h.Status == 0: // trailers
-		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
-		a.finishWith(sh.status(more, endTrailers))
+		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
+		a.finishWith(sh.status(extra, endTrailers))
 	case e == h2.End: // a response that consists of it alone
-		a.trailer, a.moreTrail, a.trailerLen = sh, more, h.Length
-		a.finishWith(sh.status(more, onlyTrailers))
+		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
+		a.finishWith(sh.status(extra, onlyTrailers))
 	default:
-		a.header, a.more, a.headerLen = sh, more, h.Length
+		a.header, a.headerExtra, a.headerLen = sh, extra, h.Length
 		if st := sh.notGRPC(); st != nil {
 			a.finishWith(st)
 			return
@@ -283,17 +283,17 @@ func (a *attempt) endedWell() bool {
 // headerMD is the response header as the application sees it.
 func (a *attempt) headerMD() metadata.MD {
 	a.mu.Lock()
-	sh, more := a.header, a.more
+	sh, extra := a.header, a.headerExtra
 	a.mu.Unlock()
-	return sh.metadataOf(more)
+	return sh.metadataOf(extra)
 }
 
 // trailerMD is the trailer as the application sees it.
 func (a *attempt) trailerMD() metadata.MD {
 	a.mu.Lock()
-	sh, more := a.trailer, a.moreTrail
+	sh, extra := a.trailer, a.trailerExtra
 	a.mu.Unlock()
-	return sh.metadataOf(more)
+	return sh.metadataOf(extra)
 }
 
 // server is the peer of the attempt's connection; nil: there was none.

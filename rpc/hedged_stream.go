@@ -28,7 +28,7 @@ type hedgedStream struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	more    sync.Cond // with mu: the log has grown or was closed, or the call has committed
+	changed sync.Cond // with mu: the log has grown or was closed, or the call has committed
 	log     []logged
 	logLen  int
 	closed  bool // the caller has half-closed
@@ -77,7 +77,7 @@ func invokeHedged(c call, req, reply any) error {
 func newHedgedStream(c call, desc *grpc.StreamDesc) *hedgedStream {
 	hs := &hedgedStream{call: c, desc: desc, policy: *c.retry.hedging, decided: make(chan struct{})}
 	hs.policy.MaxAttempts = min(hs.policy.MaxAttempts, max(1, c.retry.maxAttempts))
-	hs.more.L = &hs.mu
+	hs.changed.L = &hs.mu
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.ctx.Done() != nil {
@@ -201,7 +201,7 @@ const (
 func (hs *hedgedStream) sendNext(h *hedge, w waiting) bool {
 	hs.mu.Lock()
 	for w == waitForMore && hs.winner == nil && h.sent == len(hs.log) && !hs.closed {
-		hs.more.Wait()
+		hs.changed.Wait()
 	}
 	switch {
 	case hs.winner != nil && hs.winner != h:
@@ -326,7 +326,7 @@ func (hs *hedgedStream) commit(h *hedge) {
 		hs.freeLog()
 	}
 	close(hs.decided)
-	hs.more.Broadcast()
+	hs.changed.Broadcast()
 }
 
 // furthest is the attempt that has sent most of the log; among equals the earliest.
@@ -402,7 +402,7 @@ func (hs *hedgedStream) keep(e logged) {
 	if full {
 		hs.commit(hs.furthest())
 	}
-	hs.more.Broadcast()
+	hs.changed.Broadcast()
 }
 
 // CloseSend ends the sequence of requests. It returns nil.
@@ -414,7 +414,7 @@ func (hs *hedgedStream) CloseSend() error {
 	}
 	hs.closed = true
 	hs.start()
-	hs.more.Broadcast()
+	hs.changed.Broadcast()
 	w := hs.winner
 	hs.mu.Unlock()
 	if w == nil {
@@ -483,7 +483,7 @@ func (hs *hedgedStream) finish(err error) {
 				hs.winner = hs.hedges[n-1]
 			}
 			close(hs.decided)
-			hs.more.Broadcast()
+			hs.changed.Broadcast()
 		}
 		w, stop := hs.winner, hs.stop
 		hs.mu.Unlock()

@@ -25,7 +25,7 @@ type responseShape struct {
 
 func responseShapeOf(h *h2.Header) *responseShape {
 	memo := h.Memo
-	if varies(h.More) {
+	if varies(h.Extra) {
 		memo = nil
 	}
 	if memo != nil {
@@ -34,11 +34,11 @@ func responseShapeOf(h *h2.Header) *responseShape {
 		}
 	}
 	sh := &responseShape{httpStatus: h.Status, fields: h.Fields}
-	if ct, ok := find("content-type", h.Fields, h.More); ok {
+	if ct, ok := find("content-type", h.Fields, h.Extra); ok {
 		sh.contentType = ct
 		_, sh.grpc = header.Subtype(ct)
 	}
-	if enc, _ := find("grpc-encoding", h.Fields, h.More); !identity(enc) {
+	if enc, _ := find("grpc-encoding", h.Fields, h.Extra); !identity(enc) {
 		sh.encoding = enc
 	}
 	st, ok := find("grpc-status", h.Fields, nil)
@@ -52,9 +52,9 @@ func responseShapeOf(h *h2.Header) *responseShape {
 
 // varies reports whether fields that belong to a shape came among those that differ from call to call: then
 // it must not be cached.
-func varies(more []h2.Field) bool {
-	for i := range more {
-		switch more[i].Name {
+func varies(extra []h2.Field) bool {
+	for i := range extra {
+		switch extra[i].Name {
 		case "content-type", "grpc-encoding":
 			return true
 		}
@@ -95,11 +95,11 @@ const (
 )
 
 // status returns the status; nil is OK.
-func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
+func (sh *responseShape) status(extra []h2.Field, e ending) *status.Status {
 	if sh.ok && (e == endTrailers || sh.httpStatus == 200) {
 		return nil
 	}
-	text, ok := find("grpc-status", sh.fields, more)
+	text, ok := find("grpc-status", sh.fields, extra)
 	if e == onlyTrailers && (!ok || !sh.grpc) {
 		if st := sh.notGRPC(); st != nil {
 			return st
@@ -112,12 +112,12 @@ func (sh *responseShape) status(more []h2.Field, e ending) *status.Status {
 	if !ok {
 		return status.Newf(codes.Internal, "transport: malformed grpc-status %q", text)
 	}
-	msg, _ := find("grpc-message", sh.fields, more)
+	msg, _ := find("grpc-message", sh.fields, extra)
 	st := status.New(code, header.DecodeMessage(msg))
 	if code == codes.OK {
 		return nil
 	}
-	if d, ok := find(detailsKey, sh.fields, more); ok {
+	if d, ok := find(detailsKey, sh.fields, extra); ok {
 		return withDetails(st, d)
 	}
 	return st
@@ -156,12 +156,12 @@ func malformed(lists ...[]h2.Field) *status.Status {
 
 // metadataOf collects the metadata for the application from a header or trailer. A response with binary
 // values that are not base64 has failed, and they are left out here.
-func (sh *responseShape) metadataOf(more []h2.Field) metadata.MD {
+func (sh *responseShape) metadataOf(extra []h2.Field) metadata.MD {
 	if sh == nil {
 		return nil
 	}
-	md := make(metadata.MD, len(sh.fields)+len(more))
-	for _, fs := range [...][]h2.Field{sh.fields, more} {
+	md := make(metadata.MD, len(sh.fields)+len(extra))
+	for _, fs := range [...][]h2.Field{sh.fields, extra} {
 		for i := range fs {
 			if err := addMetadata(md, fs[i].Name, fs[i].Value); err != nil {
 				continue

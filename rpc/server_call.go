@@ -25,7 +25,7 @@ type serverCall struct {
 	conn  *serverConn
 	st    *h2.Stream
 	shape *shape
-	more  []h2.Field      // the call's own metadata
+	extra []h2.Field      // the call's own metadata
 	user  context.Context // the handler's context: the call itself, or one made by stats handlers
 	seen  *observed       // for statistics and the debug page; nil without
 
@@ -72,7 +72,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		c.refuse(s, sh.subtype, sh.refuse)
 		return
 	}
-	more, timeout, has, err := sh.callFields(h.More)
+	extra, timeout, has, err := sh.callFields(h.Extra)
 	if err != nil {
 		c.refuse(s, sh.subtype, &refusal{httpStatus: httpBadRequest, st: status.New(codes.Internal, err.Error())})
 		return
@@ -81,13 +81,13 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: status.FromContextError(context.DeadlineExceeded)})
 		return
 	}
-	call := &serverCall{conn: c, st: s, shape: sh, more: more}
+	call := &serverCall{conn: c, st: s, shape: sh, extra: extra}
 	if sh.method != nil && sh.method.lends {
 		call.lease = new(message.Lease)
 	}
-	if hasBinary(more) {
+	if hasBinary(extra) {
 		var no *refusal
-		if call.md, no = sh.checkedMetadata(more); no != nil {
+		if call.md, no = sh.checkedMetadata(extra); no != nil {
 			c.refuse(s, sh.subtype, no)
 			return
 		}
@@ -133,7 +133,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 
 // shapeOf returns the cached shape of a header list, or makes it.
 func (c *serverConn) shapeOf(h *h2.Header) *shape {
-	if h.Memo == nil || varies(h.More) {
+	if h.Memo == nil || varies(h.Extra) {
 		return c.srv.newShape(h)
 	}
 	sh, ok := (*h.Memo).(*shape)

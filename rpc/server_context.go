@@ -52,14 +52,14 @@ func (c *serverCall) Value(key any) any {
 // incoming is the request's metadata; it is shared and must not be changed, which package metadata ensures by
 // copying.
 func (c *serverCall) incoming() metadata.MD {
-	if len(c.more) == 0 {
+	if len(c.extra) == 0 {
 		return c.shape.md
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.md == nil {
 		// Binary values were checked when the call began.
-		c.md, _ = c.shape.metadata(c.more)
+		c.md, _ = c.shape.metadata(c.extra)
 	}
 	return c.md
 }

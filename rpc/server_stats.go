@@ -26,7 +26,7 @@ func (c *serverCall) statsBegin(h *h2.Header) {
 // statsUnregistered tells of a request for a method that no service has. As in grpc-go it neither begins
 // nor ends.
 func (c *serverConn) statsUnregistered(sh *shape, h *h2.Header) {
-	call := &serverCall{conn: c, shape: sh, more: h.More}
+	call := &serverCall{conn: c, shape: sh, extra: h.Extra}
 	call.user = call
 	call.statsInHeader(h)
 	call.statsOutTrailer()
@@ -34,7 +34,7 @@ func (c *serverConn) statsUnregistered(sh *shape, h *h2.Header) {
 
 func (c *serverCall) statsInHeader(h *h2.Header) {
 	wire := 0
-	for _, fs := range [...][]h2.Field{h.Fields, h.More} {
+	for _, fs := range [...][]h2.Field{h.Fields, h.Extra} {
 		for i := range fs {
 			wire += len(fs[i].Name) + len(fs[i].Value)
 		}

@@ -83,8 +83,8 @@ func (s *Server) newShape(h *h2.Header) *shape {
 }
 
 // checkedMetadata is metadata with the error converted to its refusal.
-func (sh *shape) checkedMetadata(more []h2.Field) (metadata.MD, *refusal) {
-	md, err := sh.metadata(more)
+func (sh *shape) checkedMetadata(extra []h2.Field) (metadata.MD, *refusal) {
+	md, err := sh.metadata(extra)
 	if err != nil {
 		return nil, &refusal{httpStatus: httpBadRequest, st: status.New(codes.Internal, err.Error())}
 	}
@@ -138,12 +138,12 @@ func (sh *shape) names(f *h2.Field) bool { return sh.authority == "" && f.Name =
 
 // metadata builds the map for the handler: the shared fields and the call's own. The error names a key of the
 // peer's whose value is not base64.
-func (sh *shape) metadata(more []h2.Field) (metadata.MD, error) {
-	md := make(metadata.MD, len(sh.fields)+len(more)+1)
+func (sh *shape) metadata(extra []h2.Field) (metadata.MD, error) {
+	md := make(metadata.MD, len(sh.fields)+len(extra)+1)
 	if sh.authority != "" {
 		md[":authority"] = []string{sh.authority}
 	}
-	for _, fs := range [...][]h2.Field{sh.fields, more} {
+	for _, fs := range [...][]h2.Field{sh.fields, extra} {
 		for i := range fs {
 			if sh.names(&fs[i]) {
 				md[":authority"] = []string{fs[i].Value}
@@ -171,23 +171,23 @@ func addMetadata(md metadata.MD, key, value string) error {
 
 // callFields splits the fields that differ from call to call: the timeout is parsed, the others are kept for
 // the metadata.
-func (sh *shape) callFields(more []h2.Field) (keep []h2.Field, timeout time.Duration, has bool, err error) {
+func (sh *shape) callFields(extra []h2.Field) (keep []h2.Field, timeout time.Duration, has bool, err error) {
 	text, n := "", 0
 	if len(sh.timeout) > 0 {
 		text, has = sh.timeout[len(sh.timeout)-1], true
 	}
-	for i := range more {
-		if more[i].Name == "grpc-timeout" {
-			text, has = more[i].Value, true
-		} else if header.ReceivedAsMetadata(more[i].Name) || sh.names(&more[i]) {
+	for i := range extra {
+		if extra[i].Name == "grpc-timeout" {
+			text, has = extra[i].Value, true
+		} else if header.ReceivedAsMetadata(extra[i].Name) || sh.names(&extra[i]) {
 			n++
 		}
 	}
 	if n > 0 {
 		keep = make([]h2.Field, 0, n)
-		for i := range more {
-			if header.ReceivedAsMetadata(more[i].Name) || sh.names(&more[i]) {
-				keep = append(keep, more[i])
+		for i := range extra {
+			if header.ReceivedAsMetadata(extra[i].Name) || sh.names(&extra[i]) {
+				keep = append(keep, extra[i])
 			}
 		}
 	}

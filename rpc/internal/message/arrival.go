@@ -183,13 +183,13 @@ func (a *arrival) put(p []byte) int {
 // take returns the message, which has arrived completely, to be freed by the caller. It takes ownership of a.
 func (a *arrival) take() Message {
 	a.look(nil) // ends the levels that end here
-	rest := a.buf.Narrow(0, a.kept)
+	skeleton := a.buf.Narrow(0, a.kept)
 	a.buf, a.mem = tarn.Buffer{}, nil
 	if len(a.views) == 0 {
 		a.recycle()
-		return Message{Buf: rest}
+		return Message{Buf: skeleton}
 	}
-	return Message{Buf: rest, parts: a}
+	return Message{Buf: skeleton, parts: a}
 }
 
 func (a *arrival) free() {
@@ -204,26 +204,26 @@ func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
 		return false, nil
 	}
 	data := m.Buf.Bytes()
-	return true, a.splitter.unmarshal(a.appendRest(data[:0], data), v) // appending never overtakes reading
+	return true, a.splitter.unmarshal(a.appendSkeleton(data[:0], data), v) // appending never overtakes reading
 }
 
-// chain takes ownership of a and of rest, the remaining part of the message, and returns all of it, to be
+// chain takes ownership of a and of the skeleton, and returns all of it, to be
 // freed by the caller.
-func (a *arrival) chain(rest tarn.Buffer) *tarn.Chain {
+func (a *arrival) chain(skeleton tarn.Buffer) *tarn.Chain {
 	c := new(tarn.Chain)
 	at := 0
 	for i := range a.views {
 		v := &a.views[i]
 		if v.place > at {
-			c.Append(rest.Slice(at, v.place))
+			c.Append(skeleton.Slice(at, v.place))
 			at = v.place
 		}
 		c.Append(a.pool.Wrap(v.mem, nil))
 	}
-	if rest.Len() > at {
-		c.Append(rest.Slice(at, rest.Len()))
+	if skeleton.Len() > at {
+		c.Append(skeleton.Slice(at, skeleton.Len()))
 	}
-	rest.Free()
+	skeleton.Free()
 	a.recycle()
 	return c
 }

@@ -23,13 +23,13 @@ type Assembler struct {
 	// the protocol: the end of a stream. None in gRPC.
 	Ends Kind
 
-	one  tarn.Buffer
-	more *pieces // nil until there is more than one piece, or a large message
+	one    tarn.Buffer
+	pieces *pieces // nil until there is more than one piece, or a large message
 }
 
 // pieces is the part of an Assembler for more than one piece. When it is empty it is reused by others.
 type pieces struct {
-	rest    tarn.Chain
+	data    tarn.Chain
 	large   *arrival // a large message that is being received; nil: none
 	kind    Kind     // of it
 	grants  *Allowance
@@ -38,12 +38,12 @@ type pieces struct {
 
 var spare = sync.Pool{New: func() any { return new(pieces) }}
 
-// several returns a.more, and makes it if needed.
+// several returns a.pieces, and makes it if needed.
 func (a *Assembler) several() *pieces {
-	if a.more == nil {
-		a.more = spare.Get().(*pieces)
+	if a.pieces == nil {
+		a.pieces = spare.Get().(*pieces)
 	}
-	return a.more
+	return a.pieces
 }
 
 // Append takes ownership of b.
@@ -60,15 +60,15 @@ func (a *Assembler) Append(b tarn.Buffer) {
 		return
 	}
 	a.spill()
-	a.more.rest.Append(b)
+	a.pieces.data.Append(b)
 }
 
 // large returns the large message that is being received; nil: none.
 func (a *Assembler) large() *arrival {
-	if a.more == nil {
+	if a.pieces == nil {
 		return nil
 	}
-	return a.more.large
+	return a.pieces.large
 }
 
 // shrinkBelow is the fraction of a slab that a piece must use for the slab to be kept: one in shrinkBelow.
@@ -106,7 +106,7 @@ func (a *Assembler) Memory() int {
 func (a *Assembler) spill() {
 	m := a.several()
 	if a.one.Len() > 0 {
-		m.rest.Prepend(a.one)
+		m.data.Prepend(a.one)
 		a.one = tarn.Buffer{}
 	}
 }
@@ -114,8 +114,8 @@ func (a *Assembler) spill() {
 // held is the received data that does not belong to a large message.
 func (a *Assembler) held() int {
 	n := a.one.Len()
-	if a.more != nil {
-		n += a.more.rest.Len()
+	if a.pieces != nil {
+		n += a.pieces.data.Len()
 	}
 	return n
 }
@@ -153,7 +153,7 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 	}
 	a.spill()
 	var views [PrefixLen][]byte
-	vs, err := a.more.rest.Peek(PrefixLen, views[:0])
+	vs, err := a.pieces.data.Peek(PrefixLen, views[:0])
 	if err != nil {
 		return p, false
 	}
@@ -187,7 +187,7 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 		return nil
 	}
 	a.spill()
-	m := a.more
+	m := a.pieces
 	m.kind, m.grants = Kind(p[0]), grants
 	if m.kind != Plain || size < planFrom {
 		plan = nil
@@ -197,36 +197,36 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 		trust, m.granted = size, size
 	}
 	m.large = newArrival(pool, plan, size, trust)
-	if _, err := m.rest.Discard(PrefixLen); err != nil {
+	if _, err := m.data.Discard(PrefixLen); err != nil {
 		return nil // impossible: the prefix was just read
 	}
 	var array [4][]byte // more than one is rare
-	views, err := m.rest.Peek(have, array[:0])
+	views, err := m.data.Peek(have, array[:0])
 	if err != nil {
 		return nil // impossible: it holds that much
 	}
 	for _, v := range views {
 		m.large.put(v)
 	}
-	m.rest.Free()
+	m.data.Free()
 	return m.large.space()
 }
 
 // Landed reports that the first n bytes of Land's memory are filled.
-func (a *Assembler) Landed(n int) { a.more.large.arrived(n) }
+func (a *Assembler) Landed(n int) { a.pieces.large.arrived(n) }
 
 // Next removes the message at the front, to be freed by the caller; ok is false while it is incomplete. A length
 // above limit is refused as soon as the prefix has arrived, with ErrTooLarge; an undefined flag with ErrFlag.
 // size is the length in the prefix, also with an error.
 func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, err error) {
 	if l := a.large(); l != nil {
-		kind = a.more.kind
+		kind = a.pieces.kind
 		if l.left() > 0 {
 			return m, kind, l.size, false, nil
 		}
-		a.more.endLarge()
+		a.pieces.endLarge()
 		size = l.size
-		a.more.grants.earn(size)
+		a.pieces.grants.earn(size)
 		m = l.take()
 		a.recycle()
 		return m, kind, size, true, nil
@@ -268,15 +268,15 @@ const joinBelow = 4 << 10
 
 // cut removes size bytes behind the prefix from the chain.
 func (a *Assembler) cut(size int) (m Message, err error) {
-	rest := &a.more.rest
-	if _, err = rest.Discard(PrefixLen); err != nil {
+	data := &a.pieces.data
+	if _, err = data.Discard(PrefixLen); err != nil {
 		return m, err
 	}
 	if size < joinBelow {
-		m.Buf, err = rest.Next(size)
+		m.Buf, err = data.Next(size)
 		return m, err
 	}
-	c, err := rest.Cut(size)
+	c, err := data.Cut(size)
 	if err != nil {
 		return m, err
 	}
@@ -287,10 +287,10 @@ func (a *Assembler) cut(size int) (m Message, err error) {
 func (a *Assembler) Free() {
 	a.one.Free()
 	a.one = tarn.Buffer{}
-	if a.more != nil {
-		a.more.rest.Free()
-		if l := a.more.large; l != nil {
-			a.more.endLarge()
+	if a.pieces != nil {
+		a.pieces.data.Free()
+		if l := a.pieces.large; l != nil {
+			a.pieces.endLarge()
 			l.free()
 		}
 		a.recycle()
@@ -304,12 +304,12 @@ func (m *pieces) endLarge() {
 	m.granted = 0
 }
 
-// recycle makes a.more available for reuse if it is empty.
+// recycle makes a.pieces available for reuse if it is empty.
 func (a *Assembler) recycle() {
-	m := a.more
-	if m.large == nil && m.rest.Len() == 0 {
-		a.more = nil
-		m.rest.Free() // memory kept for more
+	m := a.pieces
+	if m.large == nil && m.data.Len() == 0 {
+		a.pieces = nil
+		m.data.Free() // memory kept for more
 		*m = pieces{}
 		spare.Put(m)
 	}

@@ -45,9 +45,9 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 		defer m.Free()
 		return Proto{}.Unmarshal(&m, v)
 	}
-	rest := pool.Get(s.restLen(b))
-	err := s.unmarshal(s.appendRest(rest.Bytes()[:0], b), v)
-	rest.Free()
+	skeleton := pool.Get(s.skeletonLen(b))
+	err := s.unmarshal(s.appendSkeleton(skeleton.Bytes()[:0], b), v)
+	skeleton.Free()
 	l.held = append(l.held, m)
 	return err
 }

@@ -132,7 +132,7 @@ func (f *planned) longValue(v protoreflect.Value, depth int) bool {
 // message appends the fields of r, whose type has the plan p: first those without long content, marshalled
 // together, then the others one by one. False: it cannot be marshalled.
 func (w *splice) message(r protoreflect.Message, p *Plan, depth int) bool {
-	if !w.rest(r, p, depth) {
+	if !w.shortFields(r, p, depth) {
 		return false
 	}
 	if p == nil {
@@ -160,10 +160,10 @@ func (w *splice) message(r protoreflect.Message, p *Plan, depth int) bool {
 	return true
 }
 
-// rest appends the fields of r without long content. Range would do what the loop over all fields does, but
+// shortFields appends the fields of r without long content. Range would do what the loop over all fields does, but
 // allocates.
-func (w *splice) rest(r protoreflect.Message, p *Plan, depth int) bool {
-	var rest short
+func (w *splice) shortFields(r protoreflect.Message, p *Plan, depth int) bool {
+	var s short
 	md := r.Descriptor()
 	fields := md.Fields()
 	for i := range fields.Len() {
@@ -176,19 +176,19 @@ func (w *splice) rest(r protoreflect.Message, p *Plan, depth int) bool {
 				continue
 			}
 		}
-		rest.set(r, fd, r.Get(fd))
+		s.set(r, fd, r.Get(fd))
 	}
 	if md.ExtensionRanges().Len() > 0 {
-		rest.extensions(r)
+		s.extensions(r)
 	}
 	if unknown := r.GetUnknown(); len(unknown) > 0 {
-		rest.like(r).SetUnknown(unknown)
+		s.like(r).SetUnknown(unknown)
 	}
-	if rest.m == nil {
+	if s.m == nil {
 		return true
 	}
 	var err error
-	w.own, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.own, rest.m.Interface())
+	w.own, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.own, s.m.Interface())
 	return err == nil
 }
 

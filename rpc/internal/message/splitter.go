@@ -15,11 +15,11 @@ import (
 const LongField = 1 << 10
 
 // splitter parses the encoding of a message of a known type, as it arrives or as a whole, and finds its long
-// bytes fields. The parser gets the rest: the message with each of them empty. So presence, oneofs and the
+// bytes fields. The parser gets the skeleton: the message with each of them empty. So presence, oneofs and the
 // order of lists are the parser's, and the content is set afterwards.
 type splitter struct {
 	off     int  // bytes of the message that have been parsed
-	apart   int  // of these, bytes of long fields that are not part of the rest
+	apart   int  // of these, bytes of long fields that are not part of the skeleton
 	skip    int  // following bytes that are skipped
 	plain   bool // stop searching: the message must be parsed as one piece
 	levels  []level
@@ -64,12 +64,12 @@ type step struct {
 type view struct {
 	step
 	mem        []byte // its content
-	place      int    // offset in the rest, before prefixes are changed
+	place      int    // offset in the skeleton, before prefixes are changed
 	first, end int    // of steps
 	dropped    bool   // another value of the field came later
 }
 
-// length is a length prefix in the rest that changes because views are left out.
+// length is a length prefix in the skeleton that changes because views are left out.
 type length struct {
 	from, to int // where it is
 	n        int // its value
@@ -89,7 +89,7 @@ func (s *splitter) begin(plan *Plan, size int) {
 	s.levels = append(s.levels, level{plan: plan, end: size, length: -1})
 }
 
-// look parses p, the next bytes of the message. It returns how many of them belong to the rest and, if long >
+// look parses p, the next bytes of the message. It returns how many of them belong to the skeleton and, if long >
 // 0, that a long field of that many bytes follows them; fewer than all without a long field means that it
 // needs more bytes to continue.
 func (s *splitter) look(p []byte) (n, long int) {
@@ -295,23 +295,23 @@ func (l *length) shrinks() int {
 	return l.to - l.from - protowire.SizeVarint(uint64(l.n-l.less))
 }
 
-// received reports that the content of the last view is in mem and not part of the rest.
+// received reports that the content of the last view is in mem and not part of the skeleton.
 func (s *splitter) received(mem []byte) {
 	s.views[len(s.views)-1].mem = mem
 	s.off += len(mem)
 	s.apart += len(mem)
 }
 
-// left reports that the content of the last view, of n bytes, is part of the rest, and is left out when that
+// left reports that the content of the last view, of n bytes, is part of the skeleton, and is left out when that
 // is parsed.
 func (s *splitter) left(n int) {
 	s.lengths[len(s.lengths)-1].gap = n
 	s.off += n
 }
 
-// appendRest appends the message with each view empty; data is the rest as received. dst may be the start of
+// appendSkeleton appends the message with each view empty; data is the skeleton as received. dst may be the start of
 // data.
-func (s *splitter) appendRest(dst, data []byte) []byte {
+func (s *splitter) appendSkeleton(dst, data []byte) []byte {
 	at := 0
 	for _, l := range s.lengths {
 		dst = append(dst, data[at:l.from]...)
@@ -321,8 +321,8 @@ func (s *splitter) appendRest(dst, data []byte) []byte {
 	return append(dst, data[at:]...)
 }
 
-// restLen is the length of what appendRest appends.
-func (s *splitter) restLen(data []byte) int {
+// skeletonLen is the length of what appendSkeleton appends.
+func (s *splitter) skeletonLen(data []byte) int {
 	n := len(data)
 	for i := range s.lengths {
 		n -= s.lengths[i].shrinks() + s.lengths[i].gap
@@ -330,7 +330,7 @@ func (s *splitter) restLen(data []byte) int {
 	return n
 }
 
-// unmarshal fills v from parsed, the rest, and the views.
+// unmarshal fills v from parsed, the skeleton, and the views.
 func (s *splitter) unmarshal(parsed []byte, v proto.Message) error {
 	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(parsed, v); err != nil {
 		return err

@@ -2,10 +2,10 @@ package h2
 
 import "time"
 
-// guard counts the work that a peer causes without use. It is guarded by Conn.mu, or
+// limiter counts the work that a peer causes without use. Conn.mu protects it, or it is
 // Run's own where only Run calls. Its methods report whether the peer is within its
 // limits.
-type guard struct {
+type limiter struct {
 	lim     *Limits
 	replies int    // provoked and not yet taken for writing
 	broken  bucket // streams that this side reset because of what the peer did
@@ -28,32 +28,32 @@ const (
 	streamsPerFrame = 32
 )
 
-func (g *guard) init(lim *Limits) {
-	g.lim = lim
-	g.broken.level, g.givenUp.level, g.refused.level, g.waste.level = lim.Resets, lim.Resets, lim.Useless, lim.Useless
+func (l *limiter) init(lim *Limits) {
+	l.lim = lim
+	l.broken.level, l.givenUp.level, l.refused.level, l.waste.level = lim.Resets, lim.Resets, lim.Useless, lim.Useless
 }
 
 // reply is called before a frame is queued that answers one of the peer's.
-func (g *guard) reply() bool {
-	g.replies++
-	return g.replies <= g.lim.Replies
+func (l *limiter) reply() bool {
+	l.replies++
+	return l.replies <= l.lim.Replies
 }
 
 // broke is called for each stream that the peer has broken.
-func (g *guard) broke() bool { return g.broken.take(g.lim.Resets, brokenRate) }
+func (l *limiter) broke() bool { return l.broken.take(l.lim.Resets, brokenRate) }
 
 // gaveUp is called for each stream that the peer resets before its handler has started.
 // Beyond the limit the connection is not ended but read more slowly. An attacker resets
 // as fast as it can; but when this side gets no processor time, the requests of a client
 // that gives calls up, and their resets, are read all at once later and look the same.
-func (g *guard) gaveUp() bool {
-	return g.givenUp.take(g.lim.Resets, givenUpRate)
+func (l *limiter) gaveUp() bool {
+	return l.givenUp.take(l.lim.Resets, givenUpRate)
 }
 
 // refuse is called for each stream that this side does not serve although the peer has
 // kept to the limits that it knows: handlers of earlier streams still run, say. Beyond
 // the limit the connection is read more slowly, too.
-func (g *guard) refuse() bool { return g.refused.take(g.lim.Useless, givenUpRate) }
+func (l *limiter) refuse() bool { return l.refused.take(l.lim.Useless, givenUpRate) }
 
 const (
 	// holdTime is how long reading is held back each time, which givenUpRate makes
@@ -67,29 +67,29 @@ const (
 )
 
 // held is called each time before reading is held back.
-func (g *guard) held(now time.Time) bool {
-	if now.Sub(g.heldAt) > holdsOver {
-		g.holds = 0
+func (l *limiter) held(now time.Time) bool {
+	if now.Sub(l.heldAt) > holdsOver {
+		l.holds = 0
 	}
-	g.heldAt = now
-	g.holds++
-	return g.holds <= holdsPerReset*g.lim.Resets
+	l.heldAt = now
+	l.holds++
+	return l.holds <= holdsPerReset*l.lim.Resets
 }
 
 // finished is called for each stream that ended in order.
-func (g *guard) finished() {
-	g.broken.level = min(g.broken.level+1, g.lim.Resets)
-	g.givenUp.level = min(g.givenUp.level+1, g.lim.Resets)
+func (l *limiter) finished() {
+	l.broken.level = min(l.broken.level+1, l.lim.Resets)
+	l.givenUp.level = min(l.givenUp.level+1, l.lim.Resets)
 }
 
 // empty is called for each frame that carries nothing.
-func (g *guard) empty() bool { return g.waste.take(g.lim.Useless, wasteRate) }
+func (l *limiter) empty() bool { return l.waste.take(l.lim.Useless, wasteRate) }
 
 // walked is called before a frame makes this side go through n streams, which counts
 // like so many frames that carry nothing.
-func (g *guard) walked(n int) bool {
+func (l *limiter) walked(n int) bool {
 	for range n / streamsPerFrame {
-		if !g.empty() {
+		if !l.empty() {
 			return false
 		}
 	}
@@ -98,34 +98,34 @@ func (g *guard) walked(n int) bool {
 
 // useful is called for a frame that carries something: empty frames before it do not
 // count any more.
-func (g *guard) useful() { g.waste.level = g.lim.Useless }
+func (l *limiter) useful() { l.waste.level = l.lim.Useless }
 
 // wrote is called when this side sends HEADERS or DATA: empty frames and early PINGs
 // before do not count any more.
-func (g *guard) wrote() {
-	g.waste.level = g.lim.Useless
-	g.forgive = true
+func (l *limiter) wrote() {
+	l.waste.level = l.lim.Useless
+	l.forgive = true
 }
 
 // pinged is called for each PING (gRPC's keepalive enforcement).
-func (g *guard) pinged(now time.Time, streams int, p PingPolicy) bool {
+func (l *limiter) pinged(now time.Time, streams int, p PingPolicy) bool {
 	if p.MinTime < 0 {
 		return true
 	}
-	if g.forgive {
-		g.ping, g.forgive, g.strikes = now, false, 0
+	if l.forgive {
+		l.ping, l.forgive, l.strikes = now, false, 0
 		return true
 	}
 	gap := p.MinTime
 	if streams == 0 && p.WithoutCall == Deny {
 		gap = max(gap, 2*time.Hour)
 	}
-	early := !g.ping.IsZero() && now.Sub(g.ping) < gap
-	g.ping = now
+	early := !l.ping.IsZero() && now.Sub(l.ping) < gap
+	l.ping = now
 	if early {
-		g.strikes++
+		l.strikes++
 	}
-	return g.strikes <= 2
+	return l.strikes <= 2
 }
 
 // bucket is a token bucket that reads the clock only when it is empty.
