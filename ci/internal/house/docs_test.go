@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -355,4 +357,70 @@ func TestReadmeProgram(t *testing.T) {
 	if shown == nil || !strings.HasSuffix(string(program), "\n"+string(shown[1])) {
 		t.Error("the README's first program is not that of examples/page")
 	}
+}
+
+// verbs of package fmt, which stand for what differs between panics of one text.
+var verb = regexp.MustCompile(`%[a-z]`)
+
+// TestPanicsAreExplained: docs/troubleshooting.md has the text of every panic of the published packages.
+func TestPanicsAreExplained(t *testing.T) {
+	page, err := os.ReadFile("docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := regexp.MustCompile(`^(examples|ci)/|^(internal|smb/internal)/(browser|floor|rig|script)/`)
+	checked := 0
+	sources(t, func(path string, src []byte) {
+		if strings.HasSuffix(path, "_test.go") || own.MatchString(filepath.ToSlash(path)) {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, src, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.Ident); !ok || f.Name != "panic" {
+				return true
+			}
+			text := panicText(call.Args[0])
+			if text == "" {
+				return true // an error, or what another panic has
+			}
+			checked++
+			if !strings.Contains(string(page), text) {
+				t.Errorf("%s: docs/troubleshooting.md does not say what to do about the panic %q", path, text)
+			}
+			return true
+		})
+	})
+	if checked < 45 {
+		t.Errorf("%d panics found", checked)
+	}
+}
+
+// panicText is the text of a panic's argument, with … for what differs; "" if it is no text.
+func panicText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		if err != nil {
+			return ""
+		}
+		return verb.ReplaceAllString(text, "…")
+	case *ast.BinaryExpr:
+		left, right := panicText(e.X), panicText(e.Y)
+		if left == "" && right == "" {
+			return ""
+		}
+		return cmp.Or(left, "…") + cmp.Or(right, "…")
+	case *ast.CallExpr:
+		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" {
+			return panicText(e.Args[0])
+		}
+	}
+	return ""
 }
