@@ -189,15 +189,27 @@ func TestHoldIsHidden(t *testing.T) {
 	}
 }
 
+// TestIdleTimeout: a connection ends with a GOAWAY when it has been idle for IdleTimeout after a request. On a busy machine
+// the timeout may pass before the first request comes: then it is tried with a longer one.
 func TestIdleTimeout(t *testing.T) {
 	each(t, func(t *testing.T, s stack) {
-		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
-			srv.IdleTimeout = 100 * time.Millisecond
-		})
-		p := r.dialPeer(t)
-		p.request(1, end, "GET", "/")
-		p.transcript(1)
-		p.until("GOAWAY", func() bool { return p.goAway != nil })
+		for d := 100 * time.Millisecond; ; d *= 4 {
+			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}), func(srv *http.Server) {
+				srv.IdleTimeout = d
+				srv.ErrorLog = log.New(io.Discard, "", 0)
+			})
+			p, err := r.connect(t)
+			if err == nil {
+				p.request(1, end, "GET", "/")
+				if p.ends(1) {
+					p.until("GOAWAY", func() bool { return p.goAway != nil })
+					return
+				}
+			}
+			if d > 10*time.Second {
+				t.Fatalf("no request was answered within %v: %v", d, err)
+			}
+		}
 	})
 }
 

@@ -241,8 +241,11 @@ var lifeSemantics = []semantics{
 	}},
 	{name: "ErrAbortHandler", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }},
 	{name: "read deadline", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		b := make([]byte, len("part"))
+		_, err := io.ReadFull(r.Body, b) // before the deadline, which is for what never comes
+		n.add("%q %v", b, err)
 		n.add("%v", http.NewResponseController(w).SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-		b, err := io.ReadAll(r.Body)
+		b, err = io.ReadAll(r.Body)
 		n.add("%q %t", b, errors.Is(err, os.ErrDeadlineExceeded))
 	}, client: func(p *peer) {
 		p.request(1, more, "POST", "/")
@@ -261,7 +264,7 @@ var lifeSemantics = []semantics{
 		p.request(1, more, "POST", "/")
 		p.data(1, end, "hello")
 	}},
-	{name: "ReadTimeout", server: func(s *http.Server) { s.ReadTimeout = 400 * time.Millisecond }, handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+	{name: "ReadTimeout", timeout: func(s *http.Server, d time.Duration) { s.ReadTimeout = d }, inTime: "\nHEADERS ", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		n.add("%t", errors.Is(err, os.ErrDeadlineExceeded))
 	}, client: func(p *peer) { p.request(1, more, "POST", "/") }},

@@ -48,9 +48,19 @@ type record struct {
 // dialPeer connects to r and exchanges SETTINGS.
 func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 	t.Helper()
-	nc, err := net.Dial("tcp", r.addr)
+	p, err := r.connect(t, settings...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return p
+}
+
+// connect is dialPeer for a server that may end the connection at any time.
+func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
+	t.Helper()
+	nc, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		return nil, err
 	}
 	if strings.HasPrefix(r.url, "https:") {
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -63,10 +73,10 @@ func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 	p.enc = hpack.NewEncoder(&p.out)
 	io.WriteString(nc, http2.ClientPreface)
 	if err := p.fr.WriteSettings(settings...); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go p.listen()
-	return p
+	return p, nil
 }
 
 func (p *peer) listen() {
@@ -183,6 +193,17 @@ func (p *peer) transcript(id uint32) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.streams[id].events, "\n")
+}
+
+// ends waits until the stream or the connection has ended, and reports whether the stream has.
+func (p *peer) ends(id uint32) (ended bool) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("end of stream %d or of the connection", id), func() bool {
+		s := p.streams[id]
+		ended = s != nil && s.ended
+		return ended || p.err != nil
+	})
+	return ended
 }
 
 // wait waits until n events have come on the stream.
