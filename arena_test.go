@@ -1,6 +1,7 @@
 package tarn_test
 
 import (
+	"bytes"
 	"sync"
 	"testing"
 
@@ -57,6 +58,40 @@ func TestArenaEdges(t *testing.T) {
 		a.Get(10).Free()
 		a.Free()
 		a.Free()
+	}
+}
+
+// What is too long to be cut is the pool's in every respect.
+func TestArenaTakesLongBuffersFromThePool(t *testing.T) {
+	for name, config := range map[string]tarn.PoolConfig{
+		"plain":      {},
+		"budget":     {Budget: 1 << 30},
+		"cleared":    {Zero: tarn.ZeroOnGet},
+		"tracked":    {Check: tarn.CheckAll},
+		"unretained": {Retain: tarn.RetainNothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config.Classes = []int{16 << 10, 64 << 10}
+			p := newPool(t, config)
+			a := tarn.NewArena(p, 64<<10)
+			for i, n := range []int{16 << 10, 16 << 10, 64 << 10, 64<<10 + 1} {
+				b := a.Get(n)
+				st := p.Stats()
+				if b.Len() != n || !b.Unique() || st.InUseBuffers != 1 || st.Gets != uint64(i+1) {
+					t.Errorf("%d bytes: length %d, unique %v, %d of %d buffers in use", n, b.Len(), b.Unique(), st.InUseBuffers, st.Gets)
+				}
+				if config.Zero == tarn.ZeroOnGet && !bytes.Equal(b.Bytes(), make([]byte, n)) {
+					t.Errorf("%d bytes are not cleared", n)
+				}
+				for j := range n {
+					b.Bytes()[j] = 'x'
+				}
+				b.Free()
+			}
+			if st := p.Stats(); st.InUse != 0 || st.Leaked != 0 {
+				t.Errorf("at the end %d bytes are in use and %d buffers leaked", st.InUse, st.Leaked)
+			}
+		})
 	}
 }
 

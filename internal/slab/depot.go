@@ -161,12 +161,21 @@ func (d *Depot) Get(n int) (*Slab, Key) {
 			return d.hand(d.makeSlab(c), n)
 		}
 	}
+	if key, ok := d.lend(s); ok {
+		return s, key
+	}
+	return d.hand(s, n)
+}
+
+// lend hands an idle slab, which the caller owns, out if there is nothing to do for it but that. Otherwise it reports
+// false, and hand does the rest.
+func (d *Depot) lend(s *Slab) (Key, bool) {
 	st := atomic.LoadUint64(&s.state)
 	if sampleHash(generation(st)) <= d.watch {
-		return d.hand(s, n)
+		return 0, false
 	}
 	publish.Store(&s.state, st|ordinary+getWeight) // this goroutine alone owns the slab, and nothing is pending
-	return s, Key(st + getWeight)
+	return Key(st + getWeight), true
 }
 
 // getBeyond is Get of a length that no class holds.
