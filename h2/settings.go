@@ -129,6 +129,10 @@ func (c *Conn) setting(id settingID, v uint32) error {
 			return c.fault(ProtocolError, "ENABLE_CONNECT_PROTOCOL of an impossible value")
 		}
 		c.send.extendedConnect = v == 1
+	case setNoPriorities:
+		if v > 1 {
+			return c.fault(ProtocolError, "NO_RFC7540_PRIORITIES of an impossible value")
+		}
 	case setMaxFrame:
 		if v < minMaxFrame || v > maxMaxFrame {
 			return c.fault(ProtocolError, "MAX_FRAME_SIZE of an impossible value")
