@@ -36,7 +36,7 @@ func (s *shop) Endpoint() endpoint.State {
 	s.failed += rate / 6 * bad * dt
 	s.seconds += (rate*0.0008 + rate/6*slow) * dt
 
-	active := int64(rate / 6 * slow)
+	active := 1 + int64(rate/6*slow)
 	cart, orders, failed := uint64(s.cart), uint64(s.orders), uint64(s.failed)
 	return endpoint.State{
 		Kind: "gRPC server", Name: "127.0.0.1:50051",

@@ -87,12 +87,14 @@ func receive(p *tarn.Pool, n int) tarn.Buffer { return p.Get(n) }
 func cache(p *tarn.Pool) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	kept := make([]tarn.Buffer, 400)
-	for i := range kept {
-		kept[i] = admit(p, 20<<10+rng.IntN(8<<10))
-	}
-	for range time.Tick(300 * time.Millisecond) {
-		i := rng.IntN(len(kept))
-		kept[i].Free()
+	tick := time.NewTicker(300 * time.Millisecond)
+	for n := 0; ; n++ {
+		i := n
+		if n >= len(kept) {
+			<-tick.C
+			i = rng.IntN(len(kept))
+			kept[i].Free()
+		}
 		kept[i] = admit(p, 20<<10+rng.IntN(8<<10))
 	}
 }

@@ -1,9 +1,9 @@
 // Command shoot takes the screenshots of the manual from a running debug page, such as the demo's:
 //
 //	go run ./debug/internal/demo &
-//	go run ./debug/internal/shoot -url http://127.0.0.1:8080/debug/tarn/ -dir docs/images
+//	go run ./debug/internal/shoot -url "http://127.0.0.1:8080/debug/tarn/?pool=storage" -dir docs/images
 //
-// and, for the page of calls, with -url http://127.0.0.1:8080/debug/tarn/?view=calls -prefix debug-calls-.
+// and, for the page of calls, with -url "http://127.0.0.1:8080/debug/tarn/?view=calls" -prefix debug-calls-.
 //
 // It watches for a while first, so that the live charts have something to show.
 package main
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	url := flag.String("url", "http://127.0.0.1:8080/debug/tarn/", "the page")
+	url := flag.String("url", "http://127.0.0.1:8080/debug/tarn/?pool=storage", "the page")
 	dir := flag.String("dir", "docs/images", "where pictures go")
 	prefix := flag.String("prefix", "debug-", "what their names begin with")
 	watch := flag.Duration("watch", 100*time.Second, "how long to watch first")
