@@ -53,58 +53,58 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 		closing.Flags = proto.ClosePostQuery
 		steps = steps[:n-1]
 	}
-	parts := make([]conn.Part, 0, 6)
-	parts = append(parts, conn.Part{Call: t.Call(proto.CommandCreate), Request: create})
+	compound := make([]conn.Compounded, 0, 6)
+	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandCreate), Request: create})
 	for i := range steps {
-		parts = append(parts, t.part(&steps[i], proto.RelatedFileID()))
+		compound = append(compound, t.compounded(&steps[i], proto.RelatedFileID()))
 	}
-	parts = append(parts, conn.Part{Call: t.Call(proto.CommandClose), Request: &closing})
-	err := t.Compound(ctx, parts)
+	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandClose), Request: &closing})
+	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
 		return t.chainSingly(ctx, create, &closing, use, steps)
 	}
 	if err != nil {
 		return err
 	}
-	return useReplies(parts, use)
+	return useReplies(compound, use)
 }
 
 // closeStep, as the last step of a chain, makes its CLOSE return the file's attributes.
 func closeStep() step { return step{cmd: proto.CommandClose} }
 
-func (t *tree) part(st *step, id proto.FileID) conn.Part {
+func (t *tree) compounded(st *step, id proto.FileID) conn.Compounded {
 	cl := t.Call(st.cmd)
 	cl.Expect, cl.Payload = st.expect, st.payload
-	return conn.Part{Call: cl, Request: st.request(id), Also: st.also}
+	return conn.Compounded{Call: cl, Request: st.request(id), Also: st.also}
 }
 
-func useReplies(parts []conn.Part, use func(calls []*conn.Call) error) error {
-	defer conn.ReleaseAll(parts)
+func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) error {
+	defer conn.ReleaseAll(compound)
 	if use == nil {
 		return nil
 	}
-	calls := make([]*conn.Call, len(parts))
-	for i := range parts {
-		calls[i] = parts[i].Call
+	calls := make([]*conn.Call, len(compound))
+	for i := range compound {
+		calls[i] = compound[i].Call
 	}
 	return use(calls)
 }
 
 // chainSingly is chain with a round trip for each request.
 func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, closing *proto.CloseRequest, use func(calls []*conn.Call) error, steps []step) error {
-	var done []conn.Part
+	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
 	cl.Undo = t.closeOpened
 	if err := t.RoundTrip(ctx, cl, create); err != nil {
 		return err
 	}
-	done = append(done, conn.Part{Call: cl})
+	done = append(done, conn.Compounded{Call: cl})
 	r, err := proto.DecodeCreateResponse(cl.Message())
 	if err != nil {
 		return cl.Malformed(err)
 	}
 	for i := range steps {
-		p := t.part(&steps[i], r.FileID)
+		p := t.compounded(&steps[i], r.FileID)
 		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
 		}
@@ -115,7 +115,7 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, clo
 	defer cancel()
 	last := t.Call(proto.CommandClose)
 	if cerr := t.RoundTrip(ctx, last, closing); cerr == nil {
-		done = append(done, conn.Part{Call: last})
+		done = append(done, conn.Compounded{Call: last})
 	} else if err == nil {
 		err = cerr
 	}

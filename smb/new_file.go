@@ -39,10 +39,10 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 	}
 	create := openRequest(remote, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	create.Access |= proto.AccessWriteAttributes
-	var more []step
+	var further []step
 	if !mtime.IsZero() {
-		more = append(more, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
+		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
 	defer t.m.s.streams.changed(t.m, remote)
-	return t.writeSmall(ctx, create, data, more...)
+	return t.writeSmall(ctx, create, data, further...)
 }

@@ -187,8 +187,8 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame.
-func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, more ...step) error {
-	steps := make([]step, 0, 1+len(more))
+func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) error {
+	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
 			cmd: proto.CommandWrite, payload: data,
@@ -197,7 +197,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 			},
 		})
 	}
-	steps = append(steps, more...)
+	steps = append(steps, further...)
 	return t.chain(ctx, create, func(calls []*conn.Call) error {
 		if len(data) == 0 {
 			return nil
@@ -264,13 +264,13 @@ func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []by
 	dir, _ := split(there)
 	_, base := split(remote)
 	to := proto.RenameInfo{Name: join(dir, base), Replace: true}
-	var more []step
+	var further []step
 	if !mtime.IsZero() {
-		more = append(more, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
+		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
-	more = append(more, setStep(proto.ClassRename, to.Append(nil)))
+	further = append(further, setStep(proto.ClassRename, to.Append(nil)))
 	defer t.m.s.streams.changed(t.m, to.Name)
-	return t.writeSmall(ctx, create, data, more...)
+	return t.writeSmall(ctx, create, data, further...)
 }
 
 func (s *Share) writeTemporary(beside string, data []byte, perm fs.FileMode, mtime time.Time) error {

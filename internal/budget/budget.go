@@ -37,7 +37,7 @@ type Budget struct {
 	waiting   []*waiter
 }
 
-// waiter is one Acquire in the queue. ready is closed when its bytes have been debited.
+// waiter is one Acquire in the queue. ready is closed when its bytes have been charged.
 type waiter struct {
 	n     int64
 	ready chan struct{}
@@ -52,8 +52,8 @@ type crossing struct {
 // New returns a Budget with nothing in use.
 func New(c Config) *Budget { return &Budget{config: c} }
 
-// Debit takes n bytes without waiting, beyond the budget if need be.
-func (b *Budget) Debit(n int64) {
+// Charge takes n bytes without waiting, beyond the budget if need be.
+func (b *Budget) Charge(n int64) {
 	b.mu.Lock()
 	defer b.unlock()
 	if b.config.Max > 0 && b.inUse+n > b.config.Max {
@@ -62,15 +62,15 @@ func (b *Budget) Debit(n int64) {
 	b.move(n)
 }
 
-// Credit gives n bytes back and serves the queue.
-func (b *Budget) Credit(n int64) {
+// Refund gives n bytes back and serves the queue.
+func (b *Budget) Refund(n int64) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.move(-n)
 	b.serve()
 }
 
-// serve debits for the waiters at the head of the queue whose bytes are free now.
+// serve charges for the waiters at the head of the queue whose bytes are free now.
 func (b *Budget) serve() {
 	for len(b.waiting) > 0 && b.inUse+b.waiting[0].n <= b.config.Max {
 		w := b.waiting[0]
@@ -141,7 +141,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 		if b.leave(w) {
 			return context.Cause(ctx)
 		}
-		return nil // its bytes were debited first
+		return nil // its bytes were charged first
 	}
 }
 
@@ -158,7 +158,7 @@ func (b *Budget) leave(w *waiter) bool {
 	return true
 }
 
-// Pressure returns how many Debits went beyond Max, and how many Acquires wait now.
+// Pressure returns how many Charges went beyond Max, and how many Acquires wait now.
 func (b *Budget) Pressure() (over uint64, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

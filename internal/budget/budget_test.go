@@ -12,33 +12,33 @@ func TestCrossingsAreReportedInOrder(t *testing.T) {
 	var reported []Crossing
 	b = New(Config{High: 10, Low: 5, Crossed: func(mark Crossing, _ int64) {
 		if mark == AboveHigh && len(reported) == 0 {
-			credited := make(chan struct{})
+			refunded := make(chan struct{})
 			go func() {
-				b.Credit(10) // falls below Low while AboveHigh is being reported
-				close(credited)
+				b.Refund(10) // falls below Low while AboveHigh is being reported
+				close(refunded)
 			}()
-			<-credited
+			<-refunded
 		}
 		reported = append(reported, mark)
 	}})
-	b.Debit(10)
+	b.Charge(10)
 	if want := []Crossing{AboveHigh, BelowLow}; !slices.Equal(reported, want) {
 		t.Errorf("reported %v, want %v", reported, want)
 	}
 }
 
-// Crossed may itself debit and credit.
+// Crossed may itself charge and refund.
 func TestCrossedMayUseTheBudget(t *testing.T) {
 	var b *Budget
 	var reported []Crossing
 	b = New(Config{High: 10, Low: 5, Crossed: func(mark Crossing, _ int64) {
 		reported = append(reported, mark)
 		if len(reported) == 1 {
-			b.Credit(8)
-			b.Debit(20)
+			b.Refund(8)
+			b.Charge(20)
 		}
 	}})
-	b.Debit(10)
+	b.Charge(10)
 	if want := []Crossing{AboveHigh, BelowLow, AboveHigh}; !slices.Equal(reported, want) {
 		t.Errorf("reported %v, want %v", reported, want)
 	}
@@ -58,9 +58,9 @@ func TestCrossedMayPanic(t *testing.T) {
 				t.Error("the panic did not reach the caller")
 			}
 		}()
-		b.Debit(10)
+		b.Charge(10)
 	}()
-	b.Credit(10)
+	b.Refund(10)
 	if calls != 2 {
 		t.Errorf("%d calls, want 2", calls)
 	}

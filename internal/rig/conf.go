@@ -8,11 +8,11 @@ import (
 // configuration is the server's smb.conf.
 func (s *Server) configuration() string {
 	d := s.root
-	lines := func(more []string) string {
-		if len(more) == 0 {
+	lines := func(further []string) string {
+		if len(further) == 0 {
 			return ""
 		}
-		return "  " + strings.Join(more, "\n  ") + "\n"
+		return "  " + strings.Join(further, "\n  ") + "\n"
 	}
 	return fmt.Sprintf(`[global]
   workgroup = WORKGROUP

@@ -256,7 +256,7 @@ func (d *Depot) trimPeriodically() {
 			}
 		}
 	}
-	more := given > 0 || len(unused) > 0
+	again := given > 0 || len(unused) > 0
 	for tries := 0; tries < maxTries && len(unused) > 0; tries++ {
 		onProcessors(func() {
 			for _, c := range unused {
@@ -267,12 +267,12 @@ func (d *Depot) trimPeriodically() {
 	}
 	for _, c := range classes {
 		c.watch() // drops the references to slabs that were given up
-		more = more || c.shelved() > 0
+		again = again || c.shelved() > 0
 	}
 	if idle && d.config.Collect == CollectWhenIdle {
 		d.process.collect()
 	}
-	if d.quiet++; more {
+	if d.quiet++; again {
 		d.quiet = 0
 	}
 	if d.quiet < maxQuiet {

@@ -190,7 +190,7 @@ func (d *Depot) getBeyond(n int) (*Slab, Key) {
 	}
 }
 
-// GetCharged is Get of n ≥ 1 bytes whose charge has been debited from the budget already.
+// GetCharged is Get of n ≥ 1 bytes that the budget has been charged already.
 func (d *Depot) GetCharged(n int, charge int64) (*Slab, Key) {
 	s := d.take(n)
 	s.charge = charge

@@ -57,7 +57,7 @@ func (d *Depot) FaultAt(addr uintptr) (Fault, bool) {
 // the slab was tracked. All leaks are counted.
 func (d *Depot) leaked(s *Slab) {
 	if s.charge != 0 {
-		d.config.Budget.Credit(s.charge)
+		d.config.Budget.Refund(s.charge)
 	}
 	if s.pending&pendingUntrack == 0 {
 		return

@@ -51,7 +51,7 @@ func (d *Depot) prepare(s *Slab, st uint64, n int) {
 		s.pending |= pendingLifetime
 	}
 	if d.config.Budget != nil && s.charge == 0 {
-		d.config.Budget.Debit(int64(len(s.mem)))
+		d.config.Budget.Charge(int64(len(s.mem)))
 		s.charge = int64(len(s.mem))
 	}
 	if s.charge != 0 {

@@ -43,7 +43,7 @@ type pending uint16
 
 const (
 	pendingLifetime pending = 1 << iota // record its lifetime
-	pendingCharge                       // credit its bytes to the budget
+	pendingCharge                       // refund its bytes to the budget
 	pendingZero                         // clear it
 	pendingPoison                       // overwrite it
 	pendingUntrack                      // end the tracking of its references
@@ -144,7 +144,7 @@ func (s *Slab) finish() {
 		s.releaseForeign()
 	}
 	if todo&pendingCharge != 0 {
-		d.config.Budget.Credit(s.charge)
+		d.config.Budget.Refund(s.charge)
 		s.charge = 0
 	}
 	if todo&pendingDiscard != 0 {

@@ -82,7 +82,7 @@ func (k Key) Divisible() bool { return uint64(k)&special == 0 && uint64(k)&count
 
 // Divide gives one of the weight of a Divisible key to a further reference. The lighter one, meant to
 // be freed first, is predicted.
-func (k Key) Divide() (light, rest Key) { return k | Key(predicted), k - 1 }
+func (k Key) Divide() (light, remaining Key) { return k | Key(predicted), k - 1 }
 
 // spent reports whether a key of the state's generation is certainly of a reference that was freed: a
 // heavy one of more weight than is left, or a predicted one that expects a sum above the present

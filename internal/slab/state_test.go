@@ -128,7 +128,7 @@ func TestWrappedGenerationIsChargedOnce(t *testing.T) {
 		s.Free(math.MaxUint32<<genShift | key&Key(genStep-1))
 	}
 	if over, _ := b.Pressure(); over != 0 {
-		t.Errorf("%d debits beyond the budget", over)
+		t.Errorf("%d charges beyond the budget", over)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -103,21 +103,21 @@ func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (fr
 	return f, nil
 }
 
-// Part is one message of a compound.
-type Part struct {
+// Compounded is one request of a compound.
+type Compounded struct {
 	Call    *Call
 	Request Request
 	Also    proto.Status // a status accepted besides success
 }
 
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each with its own signature.
-func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
-	prot := parts[0].Call.protection
+func (c *Conn) encodeCompound(sec *security, compound []Compounded) (frame, error) {
+	prot := compound[0].Call.protection
 	size := directtcp.HeaderLen
 	if prot == sealed {
 		size += crypt.Overhead + crypt.Spare
 	}
-	for _, p := range parts {
+	for _, p := range compound {
 		size += (proto.HeaderSize + p.Request.Size() + len(p.Call.Payload) + 7) &^ 7
 	}
 	f := frame{buf: c.pool.Get(size)}
@@ -125,12 +125,12 @@ func (c *Conn) encodeCompound(sec *security, parts []Part) (frame, error) {
 	if prot == sealed {
 		b = b[:directtcp.HeaderLen+crypt.Overhead]
 	}
-	for i, p := range parts {
+	for i, p := range compound {
 		start := len(b)
 		h := c.header(p.Call)
 		b = p.Request.Append(h.Append(b))
 		b = append(b, p.Call.Payload...)
-		if i < len(parts)-1 {
+		if i < len(compound)-1 {
 			b = proto.PadCompound(b, start)
 		}
 		if prot == signed {

@@ -150,23 +150,23 @@ func (c *Conn) sendCancel(mid, async uint64, prot protection) {
 
 // startCompound sends several related requests as one frame. On error the calls are released, at once or
 // later.
-func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection) error {
+func (c *Conn) startCompound(ctx context.Context, compound []Compounded, least protection) error {
 	want, expect := 0, 0
-	for _, p := range parts {
+	for _, p := range compound {
 		p.Call.charge = c.charged(max(len(p.Call.Payload), p.Call.Expect))
 		want += p.Call.charge
 		expect += p.Call.Expect + replyRoom
 	}
-	mid, err := c.credits.acquireAll(ctx, parts[0].Call, want)
+	mid, err := c.credits.acquireAll(ctx, compound[0].Call, want)
 	if err != nil {
-		for _, p := range parts {
+		for _, p := range compound {
 			p.Call.Release()
 		}
 		return err
 	}
 	c.raiseFrameLimit(expect)
 	var sec *security
-	for i, p := range parts {
+	for i, p := range compound {
 		p.Call.mid = mid
 		mid += uint64(p.Call.charge)
 		sec = c.protect(p.Call, least)
@@ -174,38 +174,38 @@ func (c *Conn) startCompound(ctx context.Context, parts []Part, least protection
 			p.Call.flags |= proto.FlagRelated
 		}
 	}
-	f, err := c.encodeCompound(sec, parts)
-	for i := 0; err == nil && i < len(parts); i++ {
-		if err = c.ring.add(parts[i].Call); err != nil {
-			parts = parts[i:] // the earlier ones were ended by fail
+	f, err := c.encodeCompound(sec, compound)
+	for i := 0; err == nil && i < len(compound); i++ {
+		if err = c.ring.add(compound[i].Call); err != nil {
+			compound = compound[i:] // the earlier ones were ended by fail
 			f.free()
 		}
 	}
 	if err != nil {
-		for _, p := range parts {
+		for _, p := range compound {
 			p.Call.Release()
 		}
 		c.fail(classified(err))
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
-		// Sent nevertheless: it is short, and its parts belong together.
+		// Sent nevertheless: it is short, and its requests belong together.
 		c.work.run(func() { c.writeDetached(f) })
-		return c.abandonAll(ctx, parts, err)
+		return c.abandonAll(ctx, compound, err)
 	}
 	if err := c.write(ctx, f); err != nil {
 		if !errors.As(err, new(*contextError)) {
 			c.fail(classified(err))
 			err = c.Err()
 		}
-		return c.abandonAll(ctx, parts, err)
+		return c.abandonAll(ctx, compound, err)
 	}
 	return nil
 }
 
-// abandonAll gives up every part of a compound and returns err.
-func (c *Conn) abandonAll(ctx context.Context, parts []Part, err error) error {
-	for _, p := range parts {
+// abandonAll gives up every request of a compound and returns err.
+func (c *Conn) abandonAll(ctx context.Context, compound []Compounded, err error) error {
+	for _, p := range compound {
 		if p.Call.abandon(ctx) == nil {
 			<-p.Call.done
 			p.Call.Release()

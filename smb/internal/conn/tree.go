@@ -89,12 +89,12 @@ func (t *Tree) Do(ctx context.Context, cl *Call, req Request) error {
 // them together, it fails with ErrNoCredits and nothing was sent. It does so on 2.0.2, too: of the servers
 // that support nothing newer, impacket's signs the replies of a compound before it sets their NextCommand, so
 // that only the last signature is right.
-func (t *Tree) Compound(ctx context.Context, parts []Part) error {
+func (t *Tree) Compound(ctx context.Context, compound []Compounded) error {
 	if t.c.agreed.Dialect == proto.Dialect202 {
-		ReleaseAll(parts)
+		ReleaseAll(compound)
 		return ErrNoCredits
 	}
-	return t.c.compound(ctx, parts, t.protection)
+	return t.c.compound(ctx, compound, t.protection)
 }
 
 // Malformed ends the connection because a decoder refused a reply, and returns the error for the caller.

@@ -120,37 +120,37 @@ func (cl *Call) checkStatus(expected []proto.Status) error {
 }
 
 // compound is Tree.Compound for requests with at least the protection least.
-func (c *Conn) compound(ctx context.Context, parts []Part, least protection) error {
+func (c *Conn) compound(ctx context.Context, compound []Compounded, least protection) error {
 	for {
-		if err := c.startCompound(ctx, parts, least); err != nil {
+		if err := c.startCompound(ctx, compound, least); err != nil {
 			return err
 		}
-		err := finishAll(ctx, parts)
-		if err == nil && parts[0].Call.expired() {
+		err := finishAll(ctx, compound)
+		if err == nil && compound[0].Call.expired() {
 			// The related requests were refused as well: none had an effect.
-			if err = parts[0].Call.renew(ctx); err == nil {
-				for _, p := range parts {
+			if err = compound[0].Call.renew(ctx); err == nil {
+				for _, p := range compound {
 					p.Call.rewind()
 				}
 				continue
 			}
 		}
 		if err == nil {
-			err = refusedOf(parts)
+			err = refusedOf(compound)
 		}
 		if err != nil {
-			ReleaseAll(parts)
+			ReleaseAll(compound)
 		}
 		return err
 	}
 }
 
 // finishAll waits for all replies of a compound. On error the calls without a reply are released.
-func finishAll(ctx context.Context, parts []Part) error {
+func finishAll(ctx context.Context, compound []Compounded) error {
 	var failed error
-	for i, p := range parts {
+	for i, p := range compound {
 		if err := p.Call.finish(ctx); err != nil {
-			parts[i].Call = nil
+			compound[i].Call = nil
 			if failed == nil {
 				failed = err
 			}
@@ -160,8 +160,8 @@ func finishAll(ctx context.Context, parts []Part) error {
 }
 
 // refusedOf is the first refusal among the replies of a compound.
-func refusedOf(parts []Part) error {
-	for _, p := range parts {
+func refusedOf(compound []Compounded) error {
+	for _, p := range compound {
 		if p.Also != 0 && p.Call.Status == p.Also {
 			continue
 		}
@@ -182,8 +182,8 @@ func (c *Conn) do(ctx context.Context, cl *Call, req Request, least protection) 
 }
 
 // ReleaseAll releases the calls of a compound.
-func ReleaseAll(parts []Part) {
-	for _, p := range parts {
+func ReleaseAll(compound []Compounded) {
+	for _, p := range compound {
 		if p.Call != nil {
 			p.Call.Release()
 		}

@@ -34,13 +34,13 @@ type gmacState struct {
 	nonce   [12]byte
 	counter [blockSize]byte
 	tag     [blockSize]byte
-	part    [blockSize]byte // a block that straddles pieces
+	block   [blockSize]byte // a block that straddles pieces
 	scratch [gmacGather]byte
 
 	mask  element // E(nonce‖1), which the library adds to every hash
 	acc   element // hash of the blocks so far, times H
 	blank bool    // no blocks so far
-	n     int     // of part
+	n     int     // of block
 }
 
 func newGMAC(key []byte) (*gmacSummer, error) {
@@ -105,8 +105,8 @@ func (s *gmacSummer) sumPieces(st *gmacState, head []byte, rest [][]byte, total 
 		s.write(st, p)
 	}
 	if st.n > 0 {
-		clear(st.part[st.n:])
-		s.blocks(st, st.part[:])
+		clear(st.block[st.n:])
+		s.blocks(st, st.block[:])
 	}
 	st.acc.add(s.length(total)).add(st.mask).store(st.tag[:])
 	return st.tag
@@ -119,17 +119,17 @@ func (s *gmacSummer) length(n int) element {
 
 func (s *gmacSummer) write(st *gmacState, p []byte) {
 	if st.n > 0 {
-		c := copy(st.part[st.n:], p)
+		c := copy(st.block[st.n:], p)
 		p = p[c:]
 		if st.n += c; st.n < blockSize {
 			return
 		}
-		s.blocks(st, st.part[:])
+		s.blocks(st, st.block[:])
 		st.n = 0
 	}
 	whole := len(p) &^ (blockSize - 1)
 	s.blocks(st, p[:whole])
-	st.n = copy(st.part[:], p[whole:])
+	st.n = copy(st.block[:], p[whole:])
 }
 
 // blocks adds p, a multiple of 16 bytes.

@@ -59,7 +59,7 @@ func (a *app) another(ctx context.Context, l location) (*client.Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.more = append(a.more, s)
+	a.lanes = append(a.lanes, s)
 	share, err := s.Mount(ctx, l.share)
 	if err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func runServe(ctx context.Context, a *app, args []string) error {
 func (a *app) serve(ctx context.Context, l net.Listener, p spot, login *login, madeUp string) error {
 	o := &a.opts.serving
 	server := &http.Server{
-		Handler:           login.guard(o.handler(p)),
+		Handler:           login.require(o.handler(p)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -211,8 +211,8 @@ func readLogin(file string) (l *login, madeUp string, err error) {
 	return newLogin(user, password), "", nil
 }
 
-// guard asks for the login (RFC 7617).
-func (l *login) guard(next http.Handler) http.Handler {
+// require asks for the login (RFC 7617).
+func (l *login) require(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, ok := r.BasicAuth()
 		u, p := sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))
