@@ -212,8 +212,8 @@ func (a *Adapter) take() (fresh Histogram, enough bool) {
 	}
 	sizes := slices.Clone(fresh.Sizes)
 	for _, s := range a.lately.Sizes {
-		if s.Count /= 2; s.Count > 0 {
-			sizes = append(sizes, s)
+		if n := s.Count / 2; n > 0 {
+			sizes = append(sizes, newSizeCount(s.Size, n, requestedOf(s, n)))
 		}
 	}
 	a.lately = Histogram{Every: now.Every, Sizes: merged(sizes)}

@@ -14,7 +14,7 @@ import (
 	"github.com/tarn-go/tarn"
 )
 
-// ledger is a pool that only records, exactly.
+// ledger is a pool that only records. As in a pool's buckets, the requests of a size ask for fewer bytes than its edge.
 type ledger struct {
 	mu      sync.Mutex
 	sizes   map[int]uint64
@@ -32,7 +32,7 @@ func (l *ledger) Histogram() tarn.Histogram {
 	defer l.mu.Unlock()
 	h := Histogram{Every: 1, Classes: l.classes}
 	for size, count := range l.sizes {
-		h.Sizes = append(h.Sizes, SizeCount{Size: size, Count: count})
+		h.Sizes = append(h.Sizes, SizeCount{Size: size, Count: count, Bytes: count * uint64(size-1)})
 	}
 	return h
 }
@@ -94,6 +94,24 @@ func TestAdapterHysteresis(t *testing.T) {
 	}
 	if a.Moves() != 0 {
 		t.Error("moved for no gain")
+	}
+}
+
+// TestAdapterForgetsSizes: a size that is not asked for any more fades, with its bytes, and does not keep the pool
+// from moving.
+func TestAdapterForgetsSizes(t *testing.T) {
+	l := newLedger(1024, 2048, 4096)
+	a := mustAdapt(t, l, AdapterConfig{})
+	l.ask(3001, 4001)
+	for look := range 5 {
+		l.ask(1100, 200000)
+		_, moved := a.look()
+		if err := Check(a.lately); err != nil {
+			t.Fatalf("look %d: what was recorded lately: %v", look, err)
+		}
+		if want := look == 3; moved != want {
+			t.Fatalf("look %d: moved %v", look, moved)
+		}
 	}
 }
 
