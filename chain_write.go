@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	maxVector = 256 // views in one vectored write; the kernel takes 1024, and the deadline is looked at between
-	keptViews = 64  // a longer vector is not kept
-	coalesce  = 16 << 10
+	maxVector = 256      // views in one vectored write; the kernel takes 1024, and the deadline is looked at between
+	keptViews = 64       // a longer vector is not kept
+	coalesce  = 16 << 10 // bytes: shorter segments are written together; one TLS record
 )
 
 // vector is the views for one vectored write. It is empty in between, so that it pins nothing.

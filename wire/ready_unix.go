@@ -31,7 +31,8 @@ func rawConn(c net.Conn) syscall.RawConn {
 	return raw
 }
 
-// await reads once, waiting until there is something.
+// await reads once, waiting until there is something. step is the method readable, kept as a func value so that
+// passing it allocates nothing.
 func (r *Reader) await() (int, error) {
 	r.n, r.serr = 0, nil
 	if err := r.raw.Read(r.step); err != nil {
@@ -41,7 +42,7 @@ func (r *Reader) await() (int, error) {
 }
 
 // readable is called with the descriptor each time it may be readable. While it
-// is not, the receive buffer is returned to the pool, unless it holds bytes.
+// is not, the receive buffer is returned to the pool, unless it holds bytes. True ends the wait.
 func (r *Reader) readable(fd uintptr) bool {
 	p := r.dst
 	if p == nil {

@@ -77,11 +77,13 @@ func (h *clientMetrics) attributes(ctx context.Context, c *clientCall) []attribu
 	return kv
 }
 
+// begin returns the context of a call, in which TagRPC finds it for each of its attempts.
 func (h *clientMetrics) begin(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) (context.Context, *clientCall) {
 	c := &clientCall{method: staticMethod(method, opts), target: cc.CanonicalTarget()}
 	return context.WithValue(ctx, h.call, c), c
 }
 
+// unary and stream are interceptors: they record calls, retries and all.
 func (h *clientMetrics) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, c := h.begin(ctx, cc, method, opts)
 	begun := time.Now()
