@@ -17,6 +17,8 @@ const (
 	// fewReplies is up to how many bytes of replies, such as the answer to a PING, wait in a client's reading
 	// goroutine for the requests of the callers that its callbacks have woken.
 	fewReplies = 64
+	// yieldFrames is how many frames a client's reading goroutine delivers without a pause before it yields.
+	yieldFrames = 32
 	// maxYield is how long it yields: where processors are scarce, each time may take
 	// long.
 	maxYield = 50 * time.Microsecond
@@ -48,6 +50,17 @@ func (c *Conn) kickReplies() {
 		c.gather()
 	}
 	c.kick() // while a caller gathers, that one sends
+}
+
+// yieldToCallers is called between two frames. It lets the callers that a client's callbacks have woken run when
+// many frames were read together: their next requests leave, and the server handles them, while the rest of the
+// frames are delivered. Otherwise all callers would wait for the last of the frames, then the server for all
+// requests: with both ends in one process p99 was 1.3 to 1.4 times as long. Callers that a BatchHandler wakes come later.
+func (c *Conn) yieldToCallers() {
+	if c.in.run >= yieldFrames && c.side == client && c.batch == nil {
+		c.in.run = 0
+		runtime.Gosched()
+	}
 }
 
 // letOthersQueue yields while others queue frames. c.mu is held, and given up

@@ -22,6 +22,7 @@ type reading struct {
 	lander  Lander    // the Handler, or nil
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
+	run     int       // frames since Run last waited or yielded
 	paused  time.Time // when that was; with ReadModeration
 	hold    bool      // reading is to be held back
 	active  bool      // a frame has come since the last deadline
@@ -79,6 +80,7 @@ func (c *Conn) loop() error {
 				return err
 			}
 		}
+		c.yieldToCallers()
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {
@@ -86,6 +88,7 @@ func (c *Conn) loop() error {
 		}
 		c.in.between, c.in.active = false, true
 		c.in.frames++
+		c.in.run++
 		f := parseFrame(p)
 		if first && (f.typ != frameSettings || f.has(flagAck)) {
 			return c.fault(ProtocolError, "the first frame is not SETTINGS")
@@ -183,6 +186,7 @@ func (c *Conn) discard(n int) error {
 // pause is called before Run waits for the network: it sends what the frames
 // just read made this side queue.
 func (c *Conn) pause() {
+	c.in.run = 0
 	if !c.in.busy {
 		return
 	}

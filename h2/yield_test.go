@@ -1,0 +1,82 @@
+package h2
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// waking is a client's Handler that wakes one goroutine with the first DATA of a stream, and counts the DATA that
+// it delivers before that goroutine has run.
+type waking struct {
+	*recorder
+	woken, ran chan struct{}
+	before     int
+	all        chan struct{} // closed by the last DATA
+}
+
+func (h *waking) OnData(s *Stream, b tarn.Buffer, e Ending) {
+	b.Free()
+	select {
+	case <-h.ran:
+	default:
+		if h.before == 0 {
+			close(h.woken)
+		}
+		h.before++
+	}
+	if e == End {
+		close(h.all)
+	}
+}
+
+// TestYieldToCallers sends many frames in one write, with one processor: a goroutine that the first of them wakes
+// runs before the last is delivered.
+func TestYieldToCallers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const frames = 8 * yieldFrames
+	a, b := tcpWiring(t)
+	h := &waking{recorder: newRecorder(t), woken: make(chan struct{}), ran: make(chan struct{}), all: make(chan struct{})}
+	c, err := NewClient(a, h, Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); c.Run() }()
+	defer func() { b.Close(); <-run }()
+	go func() { <-h.woken; close(h.ran) }()
+	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	h.answer(b, frames)
+	<-h.all
+	if h.before > frames/2 {
+		t.Errorf("%d of %d frames were delivered before a goroutine that the first woke ran", h.before, frames)
+	}
+}
+
+// answer sends SETTINGS and a response of that many DATA frames in one write.
+func (h *waking) answer(nc net.Conn, frames int) {
+	var out pieces
+	r := newRaw(h.t, nc)
+	r.fr = http2.NewFramer(&out, nc)
+	r.fr.WriteSettings()
+	r.headers(1, More, ":status", "200")
+	for i := range frames {
+		r.fr.WriteData(1, i == frames-1, []byte{1})
+	}
+	nc.Write(out)
+}
+
+// pieces is what several Writes have written.
+type pieces []byte
+
+func (p *pieces) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }
