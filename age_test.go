@@ -16,17 +16,16 @@ func cycle(t *testing.T, p *tarn.Pool) {
 	t.Helper()
 	before := p.Stats().Cycles
 	runtime.GC()
-	for range 1_000_000 {
-		if p.Stats().Cycles > before {
-			return
+	for begun := time.Now(); p.Stats().Cycles == before; runtime.Gosched() { // a finalizer counts, whenever it may run
+		if time.Since(begun) > time.Minute {
+			t.Fatal("the pool does not count collections")
 		}
-		runtime.Gosched()
 	}
-	t.Fatal("the pool does not count collections")
 }
 
-// apart is how many idle slabs another processor cannot get: each processor keeps one for itself.
-var apart = uint64(runtime.GOMAXPROCS(0))
+// apart is how many idle slabs of a class a processor cannot get, at most: a sync.Pool keeps one for each processor alone,
+// and one of before the last collection.
+func apart() uint64 { return uint64(max(1, 2*(runtime.GOMAXPROCS(0)-1))) }
 
 // burst takes n buffers of 32 KiB and gives them back, and returns how many were allocated.
 func burst(p *tarn.Pool, n int) (misses uint64) {
@@ -54,14 +53,14 @@ func TestBurstsWithinThreeCollectionsAllocateNothing(t *testing.T) {
 		for range cycles {
 			cycle(t, p)
 		}
-		if misses := burst(p, n); misses > apart && !raceEnabled {
+		if misses := burst(p, n); misses > apart() && !raceEnabled {
 			t.Errorf("after %d collections %d of %d buffers are allocated", cycles, misses, n)
 		}
 	}
 	for range 4 {
 		cycle(t, p)
 	}
-	if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled {
+	if st := p.Stats(); uint64(st.Idle) > apart()*32<<10 && !raceEnabled {
 		t.Errorf("%d bytes idle after four collections", st.Idle)
 	}
 }
@@ -77,13 +76,13 @@ func TestIdleMemoryIsTrimmedByTheClock(t *testing.T) {
 		}
 		<-time.After(9 * time.Second)
 		synctest.Wait()
-		if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled || st.InUse == 0 {
+		if st := p.Stats(); uint64(st.Idle) > apart()*32<<10 && !raceEnabled || st.InUse == 0 {
 			t.Errorf("after nine seconds %d bytes are idle and %d in use", st.Idle, st.InUse)
 		}
 		held.Free()
 		<-time.After(9 * time.Second)
 		synctest.Wait()
-		if st := p.Stats(); uint64(st.Idle) > apart<<20 && !raceEnabled || st.Leaked != 0 {
+		if st := p.Stats(); uint64(st.Idle) > apart()<<20 && !raceEnabled || st.Leaked != 0 {
 			t.Errorf("at the end %d bytes are idle", st.Idle)
 		}
 		<-time.After(time.Hour) // the timer ends
@@ -98,7 +97,7 @@ func TestBusySlabsAreNotTrimmed(t *testing.T) {
 		<-time.After(time.Second / 2) // never at the moment in which the timer goes off
 		for range 60 {
 			<-time.After(time.Second)
-			if misses := burst(p, 16); misses > apart && !raceEnabled {
+			if misses := burst(p, 16); misses > apart() && !raceEnabled {
 				t.Fatalf("%d of 16 buffers were given up between two bursts", misses)
 			}
 		}
@@ -114,7 +113,7 @@ func TestMemoryLimitEmptiesThePool(t *testing.T) {
 	for range 6 { // what a sync.Pool has dropped meanwhile is found by its finalizers
 		cycle(t, p)
 	}
-	if st := p.Stats(); uint64(st.Idle) > apart*32<<10 && !raceEnabled {
+	if st := p.Stats(); uint64(st.Idle) > apart()*32<<10 && !raceEnabled {
 		t.Errorf("%d bytes idle beyond the memory limit", st.Idle)
 	}
 }
