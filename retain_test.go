@@ -3,7 +3,6 @@ package tarn_test
 import (
 	"math/rand/v2"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -125,7 +124,7 @@ func TestOversizedBuffersAreNotKept(t *testing.T) {
 // TestTrim frees and trims on one processor: what another one keeps for itself stays.
 func TestTrim(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what a collection takes out of a sync.Pool is idle until its finalizer has run
+	collectNothing(t)
 	p := newPool(t, tarn.PoolConfig{})
 	p.Get(100).Free()
 	p.Get(100_000).Free()
