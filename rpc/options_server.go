@@ -59,6 +59,7 @@ type serverOptions struct {
 	lendOf         []string
 	callLog        *CallLog          // nil: none
 	channelz       *ChannelzRegistry // nil: not listed
+	health         []interface{ Shutdown() }
 }
 
 func defaultServerOptions() serverOptions {

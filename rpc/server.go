@@ -273,6 +273,7 @@ func (s *Server) serveConn(nc net.Conn) {
 // Stop closes all listeners and connections at once and cancels running calls. It returns when the
 // connections have ended, and the handlers too if [WaitForHandlers] was set.
 func (s *Server) Stop() {
+	s.stopHealth()
 	s.mu.Lock()
 	s.stopping = stopped
 	s.closeListeners()
@@ -297,6 +298,7 @@ func (s *Server) Stop() {
 // GracefulStop closes all listeners, sends GOAWAY to clients, and returns when every running call has ended.
 // Stop, called meanwhile, ends them at once.
 func (s *Server) GracefulStop() {
+	s.stopHealth()
 	s.mu.Lock()
 	s.stopping = max(s.stopping, draining)
 	s.closeListeners()
