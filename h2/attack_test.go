@@ -80,23 +80,21 @@ func bounded(t testing.TB, s *Conn, limit int, memory int64, attack func()) {
 
 // TestRapidReset is CVE-2023-44487: streams opened and reset at once.
 func TestRapidReset(t *testing.T) {
-	gate := make(chan struct{})
-	r, s, rec := rawServer(t, Config{MaxStreams: 50, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { <-gate })
-	defer close(gate)
-	bounded(t, s, 60, 1<<20, func() {
-		sent := r.flood(1_000_000, func(i int) error {
-			id := uint32(2*i + 1)
-			if err := r.request(id, End); err != nil {
-				return err
-			}
-			return r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-		})
-		if sent == 1_000_000 {
-			t.Error("all resets were taken")
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		gate := make(chan struct{})
+		resets := 10
+		if t.Kind != faultnet.TCP {
+			resets = 1 // a shorter form
 		}
+		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: Limits{Resets: resets}}, func(s *Stream, k *call) { <-gate })
+		defer close(gate)
+		bounded(t, s, 60, 1<<20, func() {
+			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteRSTStream(id, http2.ErrCodeCancel) }) == 1_000_000 {
+				t.Error("all resets were taken")
+			}
+		})
+		r.wantEnd(s, EnhanceYourCalm)
 	})
-	r.wantGoAway(EnhanceYourCalm)
-	_ = rec
 }
 
 // TestHandlersBounded: handlers that go on running after their streams were reset
@@ -121,22 +119,21 @@ func TestHandlersBounded(t *testing.T) {
 
 // TestMadeYouReset is CVE-2025-8671: the peer makes the server reset its streams.
 func TestMadeYouReset(t *testing.T) {
-	gate := make(chan struct{})
-	r, s, _ := rawServer(t, Config{MaxStreams: 50}, func(s *Stream, k *call) { <-gate })
-	defer close(gate)
-	bounded(t, s, 60, 1<<20, func() {
-		sent := r.flood(1_000_000, func(i int) error {
-			id := uint32(2*i + 1)
-			if err := r.request(id, End); err != nil {
-				return err
-			}
-			return r.fr.WriteWindowUpdate(id, 0)
-		})
-		if sent == 1_000_000 {
-			t.Error("the connection survived all broken streams")
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		gate := make(chan struct{})
+		var lim Limits
+		if t.Kind != faultnet.TCP {
+			lim.Resets = 10 // a shorter form
 		}
+		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: lim}, func(s *Stream, k *call) { <-gate })
+		defer close(gate)
+		bounded(t, s, 60, 1<<20, func() {
+			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteWindowUpdate(id, 0) }) == 1_000_000 {
+				t.Error("the connection survived all broken streams")
+			}
+		})
+		r.wantEnd(s, EnhanceYourCalm)
 	})
-	r.wantGoAway(EnhanceYourCalm)
 }
 
 // TestRefusedReset is the rapid reset of streams that are refused, since handlers of
@@ -536,8 +533,17 @@ func TestOverrun(t *testing.T) {
 // TestTinyData is CVE-2026-84304: a heap exhausted by DATA of one byte each. What
 // the windows permit is held in a Chain, whose memory bound this test relies on.
 func TestTinyData(t *testing.T) {
-	const window = 128 << 10
-	a, b := tcpWiring(t)
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		window := 128 << 10
+		if t.Kind != faultnet.TCP {
+			window /= 4 // a shorter form
+		}
+		tinyData(t, window)
+	})
+}
+
+func tinyData(t faultnet.OnKind, window int) {
+	a, b := wireOver(t)
 	pool, err := tarn.NewPool(tarn.PoolConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -596,8 +602,10 @@ func (h *hoarder) OnReset(s *Stream, _ error) { h.data.Free(); s.Release() }
 
 // TestDeafPeer: a peer that sends requests and never reads cannot make the server
 // queue more than its bound, nor hold more than was requested.
-func TestDeafPeer(t *testing.T) {
-	a, b := tcpWiring(t)
+func TestDeafPeer(t *testing.T) { faultnet.EachSocket(t, deafPeer) }
+
+func deafPeer(t faultnet.OnKind) {
+	a, b := wireOver(t)
 	pool, _ := tarn.NewPool(tarn.PoolConfig{})
 	rec := newRecorder(t)
 	body := make([]byte, 256<<10)

@@ -210,11 +210,16 @@ func (r *raw) wantReset(id uint32, code Code) {
 
 // headers sends a request or response; fields alternate names and values.
 func (r *raw) headers(id uint32, e Ending, fields ...string) error {
+	return r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: r.block(fields...), EndHeaders: true, EndStream: e == End})
+}
+
+// block encodes fields; it is valid until the next call.
+func (r *raw) block(fields ...string) []byte {
 	r.hbuf.Reset()
 	for i := 0; i < len(fields); i += 2 {
 		r.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
-	return r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: r.hbuf.Bytes(), EndHeaders: true, EndStream: e == End})
+	return r.hbuf.Bytes()
 }
 
 var rawRequest = []string{":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "x", "content-type", "application/grpc"}
@@ -227,6 +232,24 @@ func (r *raw) lives(id uint32) {
 	r.request(id, More)
 	r.fr.WriteData(id, true, []byte("alive"))
 	r.wait("answer", func(s seen) bool { return s.id == id && s.typ == http2.FrameHeaders && s.end })
+}
+
+// floodRequests sends n requests, each followed by the frame that then writes, a hundred of them in a piece, so that the
+// other side finds many at once however little of the processor this one has. It returns as flood does.
+func (r *raw) floodRequests(n int, then func(fr *http2.Framer, id uint32)) int {
+	const together = 100
+	var out bytes.Buffer
+	fr := http2.NewFramer(&out, nil)
+	fr.AllowIllegalWrites = true
+	return together * r.flood(n/together, func(i int) error {
+		for j := range together {
+			id := uint32(2*(i*together+j) + 1)
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: r.block(rawRequest...), EndHeaders: true, EndStream: true})
+			then(fr, id)
+		}
+		_, err := out.WriteTo(r.nc)
+		return err
+	})
 }
 
 // flood calls send until it fails or n times, and returns how often it succeeded. The peer is expected to
