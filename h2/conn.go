@@ -37,7 +37,7 @@ type Conn struct {
 	place       int         // in counters.live
 	prefaceRead bool        // the caller has read the client's preface
 	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
-	quiet       uint8       // deadlines in a row at which streams were open and nothing had come; under mu
+	quiet       uint8       // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu           sync.Mutex
 	streams      map[uint32]*Stream

@@ -148,11 +148,13 @@ func (c *Conn) onDeadline() error {
 		return os.ErrDeadlineExceeded
 	}
 	in := c.in
-	if in.between && !in.active && in.r.Buffered() == 0 && c.canIdle() {
+	// Priorities of streams that the peer has yet to open are kept, for which an idle connection has no place.
+	early := len(in.early) > 0
+	if in.between && !in.active && !early && in.r.Buffered() == 0 && c.canIdle() {
 		c.dropIdle()
 		return errIdle
 	}
-	if in.active || c.held == 0 {
+	if in.active || c.held == 0 && !early {
 		c.quiet = 0
 	} else {
 		c.quiet = min(c.quiet+1, maxQuiet)

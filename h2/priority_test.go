@@ -3,10 +3,15 @@ package h2
 import (
 	"context"
 	"encoding/binary"
+	"io"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 func TestParsePriority(t *testing.T) {
@@ -38,7 +43,12 @@ func TestParsePriority(t *testing.T) {
 // above does.
 func priorityRaw(t *testing.T, cfg Config) (*raw, *Conn, chan Priority) {
 	got := make(chan Priority, 8)
-	r, c, _ := rawServer(t, cfg, func(s *Stream, k *call) {
+	r, c, _ := rawServer(t, cfg, tellPriority(got))
+	return r, c, got
+}
+
+func tellPriority(got chan<- Priority) func(*Stream, *call) {
+	return func(s *Stream, k *call) {
 		for _, f := range k.fields {
 			if f.Name == "priority" {
 				s.SetInitialPriority(ParsePriority(f.Value))
@@ -48,8 +58,7 @@ func priorityRaw(t *testing.T, cfg Config) (*raw, *Conn, chan Priority) {
 		got <- s.priority
 		s.c.mu.Unlock()
 		s.Write(context.Background(), &Out{Block: testResponse, Ending: End})
-	})
-	return r, c, got
+	}
 }
 
 // priorityUpdate sends PRIORITY_UPDATE.
@@ -133,6 +142,48 @@ func TestPriorityUpdateOfIdleStreams(t *testing.T) {
 	r.priorityUpdate(19, "u=2")
 	r.priorityUpdate(21, "u=2") // the third idle one: RFC 9218 section 7.1
 	r.wantGoAway(ProtocolError)
+}
+
+// TestEarlyPriorityKeepsBusy: a connection that has the priority of a stream that the peer has yet to open does not
+// become idle, which would lose it, and seldom checks whether it may. Once the stream has ended it becomes idle.
+func TestEarlyPriorityKeepsBusy(t *testing.T) {
+	got := make(chan Priority, 1)
+	a, b := tcpWiring(t)
+	rec := newRecorder(t)
+	rec.serve = tellPriority(got)
+	s, err := NewServer(b, rec, Config{Pool: tarntest.NewPool(t), idleAfter: 100 * time.Microsecond, poller: quickPoller()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	s.Start(func(error) { close(ended) })
+	t.Cleanup(func() {
+		s.Close()
+		a.Close()
+		<-ended
+		rec.calls.Wait()
+	})
+	r := newRaw(t, a)
+	io.WriteString(a, Preface)
+	r.fr.WriteSettings()
+	r.fr.WriteSettingsAck()
+	go r.listen()
+	r.priorityUpdate(1, "u=0")
+	r.fr.WritePing(false, [8]byte{1})
+	r.wait("answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+	for quiet := uint8(0); quiet < 2; runtime.Gosched() {
+		s.mu.Lock()
+		quiet = s.quiet
+		s.mu.Unlock()
+		if s.isIdle() {
+			t.Fatal("the connection became idle")
+		}
+	}
+	r.headers(1, End, append(slices.Clone(rawRequest), "priority", "u=4")...)
+	if p := <-got; p != (Priority{Urgency: 0}) {
+		t.Errorf("the stream has priority %v", p)
+	}
+	awaitIdle(s)
 }
 
 func TestPriorityUpdateBroken(t *testing.T) {
