@@ -204,7 +204,7 @@ func TestRefusedBeforeTheLimitIsKnown(t *testing.T) {
 }
 
 // TestRequestsAfterGoAwayHeldBack: streams beyond the last of a GOAWAY are ignored, and read no faster
-// than others that nothing comes of.
+// than frames that carry nothing.
 func TestRequestsAfterGoAwayHeldBack(t *testing.T) {
 	const burst = 100
 	heldServerOf(t, neverEnded{}, Limits{Useless: burst}, func(t *testing.T, s *Conn, r *raw) {

@@ -67,8 +67,8 @@ func newFaultyShare(t *testing.T, protection string, kind faultnet.Kind) *faulty
 // fakeTime reports whether the share is used in a bubble of package synctest, which sockets do not work in.
 func (e *faultyShare) fakeTime() bool { return e.kind != faultnet.TCP }
 
-// settle waits until nothing is on its way any more, where time is fake.
-func (e *faultyShare) settle() {
+// wait returns when no bytes are in transit any more, where time is fake.
+func (e *faultyShare) wait() {
 	if e.fakeTime() {
 		synctest.Wait()
 	}
@@ -463,7 +463,7 @@ func (e *faultyShare) disturb(c eachCall, turn int) {
 		e.t.Errorf("%s: without a fault: %v", c.name, err)
 		return
 	}
-	e.settle()
+	e.wait()
 	out, in = link.ToServer.Passed()-out, link.ToClient.Passed()-in
 	places := [...]place{{toServer, 1 + out/2}, {toClient, 1}, {toClient, in - in/10}}
 	for how := endsByFIN; how <= stallsLonger; how++ {
@@ -481,7 +481,7 @@ func (e *faultyShare) disturb(c eachCall, turn int) {
 func (e *faultyShare) disturbAt(c eachCall, how disturbance, at place) {
 	e.begin()
 	call := c.make(e)
-	e.settle()
+	e.wait()
 	link := e.link.Load()
 	flow := link.ToServer
 	if at.way == toClient {

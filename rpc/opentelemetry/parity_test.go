@@ -213,7 +213,7 @@ func (s *stack) run(t *testing.T) {
 	_, err = c.FullDuplexCall(gone)
 	must(codes.Canceled, err)
 
-	// The server's side of a method that nobody has. A stock ClientConn may see the answer before it has
+	// The server's side of a method that no service has. A stock ClientConn may see the answer before it has
 	// sent the request, and then takes the attempt for a success, so that it is not observed.
 	other, err := grpc.NewClient("passthrough:///"+s.listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(codes.OK, err)

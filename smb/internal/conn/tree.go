@@ -17,8 +17,8 @@ type Tree struct {
 // Connect connects the share \\host\share (TREE_CONNECT).
 func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	cl := c.newCall(proto.CommandTreeConnect, 0)
-	// With 3.1.1 it is signed on every session that has a key (3.2.4.2.4): this proves that nobody changed
-	// NEGOTIATE and SESSION_SETUP.
+	// With 3.1.1 it is signed on every session that has a key (3.2.4.2.4): this proves that
+	// NEGOTIATE and SESSION_SETUP were not changed in transit.
 	cl.force = c.agreed.Dialect >= proto.Dialect311
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
