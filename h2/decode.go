@@ -33,7 +33,7 @@ type decoder struct {
 	blanks    blanks // around field values
 	known     [rememberedBlocks]*remembered
 	nknow     int
-	turn      int
+	next      int                  // of known, to be replaced next
 	missed    [missedBlocks][]byte // keys of blocks that began with nothing remembered
 	oldest    int                  // of these
 
@@ -283,8 +283,8 @@ func (d *decoder) remember(k *remembered) *any {
 		d.known[d.nknow] = k
 		d.nknow++
 	} else {
-		d.known[d.turn] = k
-		d.turn = (d.turn + 1) % len(d.known)
+		d.known[d.next] = k
+		d.next = (d.next + 1) % len(d.known)
 	}
 	return &k.memo
 }

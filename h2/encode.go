@@ -28,7 +28,7 @@ type encoder struct {
 // recall is what an encoder can do without.
 type recall struct {
 	blocks []blockBytes
-	turn   int    // the one to be replaced next
+	next   int    // the one to be replaced next
 	buf    []byte // the block being encoded
 	repeats
 }
@@ -113,8 +113,8 @@ func (e *encoder) block(b *Block) {
 		at = len(e.blocks)
 		e.blocks = append(e.blocks, blockBytes{})
 	} else if at < 0 {
-		at = e.turn
-		e.turn = (e.turn + 1) % maxBlocks
+		at = e.next
+		e.next = (e.next + 1) % maxBlocks
 	}
 	e.blocks[at] = blockBytes{b, append([]byte(nil), e.buf[start:]...), before}
 }

@@ -40,7 +40,7 @@ type hedgedStream struct {
 	last    *hedge      // the attempt that ended last
 	frozen  bool        // no further attempt is begun
 	timer   *time.Timer // of the next attempt
-	turn    int         // number of the valid timer
+	timerID int         // of the valid timer
 	winner  *hedge      // what the call has committed to; set before decided is closed
 	decided chan struct{}
 }
@@ -127,13 +127,13 @@ func (hs *hedgedStream) after(d time.Duration) {
 	if hs.frozen || len(hs.hedges) >= hs.policy.MaxAttempts {
 		return
 	}
-	turn := hs.turn
-	hs.timer = time.AfterFunc(d, func() { hs.due(turn) })
+	id := hs.timerID
+	hs.timer = time.AfterFunc(d, func() { hs.due(id) })
 }
 
 // stopTimer cancels a timer that is set. hs.mu is held.
 func (hs *hedgedStream) stopTimer() {
-	hs.turn++
+	hs.timerID++
 	if hs.timer != nil {
 		hs.timer.Stop()
 		hs.timer = nil
@@ -141,11 +141,11 @@ func (hs *hedgedStream) stopTimer() {
 }
 
 // due is called when the timer of an attempt fires.
-func (hs *hedgedStream) due(turn int) {
+func (hs *hedgedStream) due(id int) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	switch {
-	case hs.winner != nil || hs.over || turn != hs.turn:
+	case hs.winner != nil || hs.over || id != hs.timerID:
 	case hs.mayLaunch():
 		hs.next()
 	case hs.live == 0:

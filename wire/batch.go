@@ -16,7 +16,7 @@ type Batch struct {
 	pool  *tarn.Pool
 	below int           // pieces shorter than this are copied
 	vec   [][]byte      // what is to be sent, except mem[start:pos]
-	own   []tarn.Buffer // freed when the batch is sent or dropped
+	held  []tarn.Buffer // freed when the batch is sent or dropped
 	head  int           // vec[:head] is sent
 	tail  tarn.Buffer   // the coalescing buffer
 	mem   []byte        // tail.Bytes()
@@ -70,7 +70,7 @@ func (b *Batch) Append(buf tarn.Buffer) {
 	b.seal()
 	b.vec = append(b.vec, buf.Bytes())
 	buf = buf.Narrow(0, buf.Len()) // with checks on, use of the caller's value is found from here on
-	b.own = append(b.own, buf)
+	b.held = append(b.held, buf)
 	b.size += buf.Len()
 }
 
@@ -109,7 +109,7 @@ func (b *Batch) grow(n int) {
 	b.seal()
 	next := firstTail
 	if b.mem != nil {
-		b.own = append(b.own, b.tail)
+		b.held = append(b.held, b.tail)
 		next = min(2*len(b.mem), maxTail)
 	}
 	if b.pool == nil {
@@ -152,19 +152,19 @@ func (b *Batch) advance(n int) {
 // Clear drops what was not sent, frees what the batch owns and clears its vector
 // caches, so that nothing stays pinned.
 func (b *Batch) Clear() {
-	for _, buf := range b.own {
+	for _, buf := range b.held {
 		buf.Free()
 	}
 	b.tail.Free()
-	clear(b.own)
+	clear(b.held)
 	clear(b.vec)
 	if cap(b.vec) > keepVec {
 		b.vec = nil
 	}
-	if cap(b.own) > keepVec {
-		b.own = nil
+	if cap(b.held) > keepVec {
+		b.held = nil
 	}
-	b.vec, b.own = b.vec[:0], b.own[:0]
+	b.vec, b.held = b.vec[:0], b.held[:0]
 	b.tail, b.mem = tarn.Buffer{}, nil
 	b.head, b.start, b.pos, b.size = 0, 0, 0, 0
 }

@@ -15,12 +15,12 @@ type Poller struct {
 	period time.Duration
 	epoch  time.Time // from which entry.due counts
 
-	mu       sync.Mutex
-	instance *instance // nil: there are no connections
-	blocks   []*block
-	free     uint32 // one more than the index of a free entry; 0: none
-	turn     uint32 // how often Add was called
-	count    int
+	mu         sync.Mutex
+	instance   *instance // nil: there are no connections
+	blocks     []*block
+	free       uint32 // one more than the index of a free entry; 0: none
+	generation uint32 // how often Add was called
+	count      int
 }
 
 // instance is an epoll instance.
@@ -33,11 +33,11 @@ type instance struct {
 
 // entry is one connection. It does not move.
 type entry struct {
-	conn   syscall.RawConn // nil: the entry is free
-	waiter Waiter
-	due    time.Duration // 0: never
-	turn   uint32        // of Poller.turn, so that an old Key is known
-	next   uint32        // like Poller.free
+	conn       syscall.RawConn // nil: the entry is free
+	waiter     Waiter
+	due        time.Duration // 0: never
+	generation uint32        // of Poller.generation, so that an old Key is known
+	next       uint32        // like Poller.free
 }
 
 // block is how many entries are made at a time.
@@ -141,10 +141,10 @@ func (p *Poller) take() (*entry, Key) {
 	i := p.free - 1
 	e := p.entry(i)
 	p.free = e.next
-	p.turn++
-	e.turn = p.turn
+	p.generation++
+	e.generation = p.generation
 	p.count++
-	return e, Key(e.turn)<<32 | Key(i)
+	return e, Key(e.generation)<<32 | Key(i)
 }
 
 func (p *Poller) entry(i uint32) *entry {
@@ -169,7 +169,7 @@ func (p *Poller) remove(k Key) Waiter {
 		return nil
 	}
 	e := p.entry(i)
-	if e.conn == nil || e.turn != uint32(k>>32) {
+	if e.conn == nil || e.generation != uint32(k>>32) {
 		return nil
 	}
 	w := e.waiter
@@ -237,7 +237,7 @@ func (p *Poller) scan(ready []Waiter, now time.Time) []Waiter {
 			}
 			due := e.due != 0 && e.due <= since
 			if due || e.conn.Control(nothing) != nil {
-				ready = append(ready, p.remove(Key(e.turn)<<32|Key(b*len(block)+i)))
+				ready = append(ready, p.remove(Key(e.generation)<<32|Key(b*len(block)+i)))
 			} else if at := p.epoch.Add(e.due); e.due != 0 && at.Before(next) {
 				next = at
 			}

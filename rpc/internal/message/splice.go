@@ -52,7 +52,7 @@ func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 	}
 	r := m.ProtoReflect()
 	var w splice
-	w.own, w.pieces = w.own0[:0], w.pieces0[:0]
+	w.skeleton, w.pieces = w.skeleton0[:0], w.pieces0[:0]
 	if !w.message(r, planOf(r.Descriptor()), 0) || len(w.pieces) == 0 {
 		m, err := s.Proto.Marshal(a, v)
 		return m, nil, err
@@ -69,14 +69,14 @@ func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 	return w.assemble(a, release), w.pieces, nil
 }
 
-// splice collects the encoding of a message: its own bytes, and long fields between them.
+// splice collects the encoding of a message: its skeleton, which is all but the content of long fields, and those fields.
 type splice struct {
-	own    []byte
-	pieces []piece
+	skeleton []byte
+	pieces   []piece
 
 	// Initial arrays of these lists, so that most messages allocate no others.
-	own0    [128]byte
-	pieces0 [2]piece
+	skeleton0 [128]byte
+	pieces0   [2]piece
 }
 
 // holds counts the pieces of a message that are still referenced.
@@ -92,9 +92,9 @@ func (h *holds) release([]byte) {
 	}
 }
 
-// piece is a long field at an offset of own.
+// piece is a long field at an offset of the skeleton.
 type piece struct {
-	at   int // in own
+	at   int // in the skeleton
 	data []byte
 }
 
@@ -188,7 +188,7 @@ func (w *splice) shortFields(r protoreflect.Message, p *Plan, depth int) bool {
 		return true
 	}
 	var err error
-	w.own, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.own, s.m.Interface())
+	w.skeleton, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.skeleton, s.m.Interface())
 	return err == nil
 }
 
@@ -221,58 +221,58 @@ func (s *short) extensions(r protoreflect.Message) {
 
 // value appends one field with its tag.
 func (w *splice) value(f *planned, v protoreflect.Value, depth int) bool {
-	w.own = protowire.AppendTag(w.own, f.number, protowire.BytesType)
+	w.skeleton = protowire.AppendTag(w.skeleton, f.number, protowire.BytesType)
 	if f.inner == nil {
 		data := v.Bytes()
-		w.own = protowire.AppendVarint(w.own, uint64(len(data)))
+		w.skeleton = protowire.AppendVarint(w.skeleton, uint64(len(data)))
 		if len(data) < SpliceFrom {
-			w.own = append(w.own, data...)
+			w.skeleton = append(w.skeleton, data...)
 		} else {
-			w.pieces = append(w.pieces, piece{len(w.own), data})
+			w.pieces = append(w.pieces, piece{len(w.skeleton), data})
 		}
 		return true
 	}
-	own, pieces := len(w.own), len(w.pieces)
+	start, pieces := len(w.skeleton), len(w.pieces)
 	if !w.message(v.Message(), f.inner, depth+1) {
 		return false
 	}
 	// The length precedes the bytes that it counts, which are moved behind it.
-	n := len(w.own) - own
+	n := len(w.skeleton) - start
 	for _, p := range w.pieces[pieces:] {
 		n += len(p.data)
 	}
 	prefix := protowire.SizeVarint(uint64(n))
-	end := len(w.own)
-	w.own = slices.Grow(w.own, prefix)[:end+prefix]
-	copy(w.own[own+prefix:], w.own[own:end])
-	binary.PutUvarint(w.own[own:], uint64(n))
+	end := len(w.skeleton)
+	w.skeleton = slices.Grow(w.skeleton, prefix)[:end+prefix]
+	copy(w.skeleton[start+prefix:], w.skeleton[start:end])
+	binary.PutUvarint(w.skeleton[start:], uint64(n))
 	for i := range w.pieces[pieces:] {
 		w.pieces[pieces+i].at += prefix
 	}
 	return true
 }
 
-// assemble makes the Message: its own bytes in pooled memory, divided where the long fields belong. release
+// assemble makes the Message: its skeleton in pooled memory, divided where the long fields belong. release
 // is called for their memory when the last reference is gone; it may be nil.
 func (w *splice) assemble(pool *tarn.Pool, release func([]byte)) Message {
 	c := new(tarn.Chain)
-	own := pool.Get(Headroom+len(w.own)).Narrow(Headroom, Headroom+len(w.own))
-	copy(own.Bytes(), w.own)
+	skeleton := pool.Get(Headroom+len(w.skeleton)).Narrow(Headroom, Headroom+len(w.skeleton))
+	copy(skeleton.Bytes(), w.skeleton)
 	at := 0
 	for _, p := range w.pieces {
 		switch n := p.at - at; n {
 		case 0:
-		case own.Len(): // its slab has no other reference: there is space for the prefix
-			c.Append(own)
-			own = tarn.Buffer{}
+		case skeleton.Len(): // its slab has no other reference: there is space for the prefix
+			c.Append(skeleton)
+			skeleton = tarn.Buffer{}
 		default:
 			var head tarn.Buffer
-			head, own = own.Split(n)
+			head, skeleton = skeleton.Split(n)
 			c.Append(head)
 		}
 		c.Append(pool.Wrap(p.data, release))
 		at = p.at
 	}
-	c.Append(own)
+	c.Append(skeleton)
 	return Message{Chain: c}
 }
