@@ -126,7 +126,8 @@ func (p *Pool) SetClasses(sizes []int) error {
 	return nil
 }
 
-// Trim gives all idle memory up to the garbage collector now.
+// Trim gives idle memory up to the garbage collector now: all that the processor on which it runs can get. Of each size
+// class, every other processor keeps up to two slabs to itself, until garbage collections find them.
 func (p *Pool) Trim() { p.depot.Trim() }
 
 // Refuse counts a slice that was to be put into the pool and did not come from it, and reports it.
