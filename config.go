@@ -39,8 +39,9 @@ const (
 	// collection for four seconds, on a goroutine of its own. It does so when the heap's memory has grown
 	// by a quarter, and by 4 MiB at least, since it did so last, and for a hundredth of the time at most:
 	// a process with gigabytes of live memory, which takes a second to collect, waits for a hundred
-	// seconds at least. The timer behind it runs while the pool has idle slabs, and for a minute after; the
-	// next slab that is made starts it again.
+	// seconds at least. Two collections come before it where single processors keep idle slabs of 64 KiB or
+	// more to themselves, which the pool gives up then. The timer behind it runs while the pool has idle
+	// slabs, and for a minute after; the next slab that is made starts it again.
 	CollectWhenIdle CollectPolicy = iota
 	// CollectNever leaves collections to the runtime.
 	CollectNever

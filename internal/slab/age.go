@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"sync/atomic"
 	"time"
 	"weak"
 )
@@ -24,8 +25,7 @@ const (
 	maxIdleCycles = 3
 	trimPeriod    = 4 * time.Second
 	maxQuiet      = 15       // periods without idle slabs, after which the timer stops
-	apartFrom     = 64 << 10 // bytes of a class from which on the timer gives up what single processors keep to themselves
-	maxTries      = 3        // how often it tries to, as a busy machine does not let all processors run
+	apartFrom     = 64 << 10 // bytes of a class for whose slabs an idle process empties the sync.Pools
 	maxShelved    = 4096     // slabs that one collection shelves of a class; the sync.Pool drops the rest
 
 	// limitPressed is the share of the memory limit from which on nothing is kept idle: the collector
@@ -45,9 +45,8 @@ const (
 )
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
-// that is found by its finalizer if it is not used before the sync.Pool drops it; a large one is given up by the
-// timer, on that processor, if the process is idle and its class is not used for a period. For two
-// collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
+// that is found by its finalizer if it is not used before the sync.Pool drops it, which an idle process has
+// it do; see collect. For two collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
 // does not use those that hold nothing.
 func (c *class) shelve(cycle, period uint64) {
 	if !c.hasUnshelved() {
@@ -135,19 +134,14 @@ func (c *class) expire(old func(s *Slab) bool) (bytes int64) {
 
 // drain gives up all idle slabs, except those that other processors keep to themselves.
 func (c *class) drain() {
-	c.drainPool()
-	c.expire(func(*Slab) bool { return true })
-}
-
-// drainPool gives up the idle slabs that this processor gets out of the sync.Pool.
-func (c *class) drainPool() {
 	for {
 		s, _ := c.idle.Get().(*Slab)
 		if s == nil {
-			return
+			break
 		}
 		s.discard()
 	}
+	c.expire(func(*Slab) bool { return true })
 }
 
 // hasUnshelved reports whether a slab is in use or in the sync.Pool.
@@ -157,20 +151,12 @@ func (c *class) hasUnshelved() bool {
 	return c.slabs > len(c.shelf)
 }
 
-// isUnused reports whether the class has served no Get and no Free since the last call, and was not emptied on all
-// processors since it did. Only the timer calls it, once a period.
-func (c *class) isUnused() bool {
-	b, _, _ := c.count()
-	if served := b.gets + b.frees; served != c.served {
-		c.served, c.emptied = served, false
+// hasApart reports whether there are large idle slabs that are not on the shelf: after shelve, those that other
+// processors keep to themselves.
+func (c *class) hasApart() bool {
+	if c.size < apartFrom {
 		return false
 	}
-	return !c.emptied
-}
-
-// hasApart reports whether there are idle slabs that are not on the shelf: after shelve, those that other processors keep to
-// themselves.
-func (c *class) hasApart() bool {
 	_, _, idle := c.count()
 	return int(idle) > c.shelved()
 }
@@ -242,35 +228,16 @@ func (d *Depot) scheduleTrim() {
 func (d *Depot) trimPeriodically() {
 	cycle, period := d.cycle.Load(), d.period.Add(1)
 	idle := d.process.idle(cycle)
-	var given int64
-	var unused []*class // in which single processors keep slabs to themselves
+	again := false
 	classes := d.allClasses()
 	for _, c := range classes {
-		given += c.expire(func(s *Slab) bool { return s.atPeriod < period })
+		given := c.expire(func(s *Slab) bool { return s.atPeriod < period })
 		c.shelve(cycle, period)
-		// In a busy process, the meeting of the processors below would delay others' work.
-		if c.size >= apartFrom && c.isUnused() && idle {
-			c.emptied = true
-			if c.hasApart() {
-				unused = append(unused, c)
-			}
-		}
-	}
-	again := given > 0 || len(unused) > 0
-	for tries := 0; tries < maxTries && len(unused) > 0; tries++ {
-		onProcessors(func() {
-			for _, c := range unused {
-				c.drainPool()
-			}
-		})
-		unused = slices.DeleteFunc(unused, func(c *class) bool { return !c.hasApart() })
-	}
-	for _, c := range classes {
 		c.watch() // drops the references to slabs that were given up
-		again = again || c.shelved() > 0
+		again = again || given > 0 || c.shelved() > 0
 	}
-	if idle && d.config.Collect == CollectWhenIdle {
-		d.process.collect()
+	if idle && d.config.Collect == CollectWhenIdle && d.process.hasGrown() {
+		d.collect(slices.DeleteFunc(classes, func(c *class) bool { return !c.hasApart() }))
 	}
 	if d.quiet++; again {
 		d.quiet = 0
@@ -300,19 +267,56 @@ func (p *process) idle(cycle uint64) bool {
 	return idle
 }
 
-// collect calls debug.FreeOSMemory in an idle process when its heap has taken much memory since that was done last. An
-// idle process does not collect for two minutes, and after a collection the runtime keeps the memory until the next
-// ones have shown that it is not needed: so a burst's garbage, the program's as well as what the timer gave up, would
-// stay.
-func (p *process) collect() {
+// hasGrown reports whether the heap has taken so much memory since the last collection when idle that another one is
+// worth its time.
+func (p *process) hasGrown() bool {
 	heap, _ := heapMemory()
-	begun := time.Now()
-	if float64(heap) < float64(p.left)+max(collectFrom, collectShare*float64(p.left)) || begun.Before(p.after) {
-		return
-	}
-	debug.FreeOSMemory()
+	return float64(heap) >= float64(p.left)+max(collectFrom, collectShare*float64(p.left)) && !time.Now().Before(p.after)
+}
+
+// collected notes that a collection when idle, begun then, has ended.
+func (p *process) collected(begun time.Time) {
 	p.left, p.allocated = heapMemory()
 	p.after = time.Now().Add(collectPause * time.Since(begun))
+}
+
+// collect calls debug.FreeOSMemory in an idle process. An idle process does not collect for two minutes, and after a
+// collection the runtime keeps the memory until the next ones have shown that it is not needed: so a burst's garbage,
+// the program's as well as what the timer gave up, would stay.
+//
+// A sync.Pool refers to what single processors keep to themselves until the second collection. If there are classes with
+// such slabs, apart, two collections come before, and the finalizers of the slabs that these find give them up; tick
+// shelves those that it gets out of the sync.Pool meanwhile.
+func (d *Depot) collect(apart []*class) {
+	begun := time.Now()
+	if len(apart) > 0 {
+		d.emptying.Store(true)
+		for range 2 {
+			collectAndFinalize()
+		}
+		for _, c := range apart {
+			c.drain()
+			c.watch()
+		}
+		d.emptying.Store(false)
+	}
+	debug.FreeOSMemory()
+	d.process.collected(begun)
+}
+
+// maxYields is how often collectAndFinalize lets other goroutines run: it does not wait for ever for finalizers that a
+// program's own one blocks.
+const maxYields = 1 << 16
+
+// collectAndFinalize runs a garbage collection and waits until finalizers run for what it found. It does so
+// without a channel, which would belong to the bubble of a test with testing/synctest, unlike the finalizers.
+func collectAndFinalize() {
+	var finalized atomic.Bool
+	runtime.SetFinalizer(&sentinel{}, func(*sentinel) { finalized.Store(true) })
+	runtime.GC()
+	for i := 0; i < maxYields && !finalized.Load(); i++ {
+		runtime.Gosched()
+	}
 }
 
 // heapMemory returns the bytes of memory that the heap has from the system and has not given back, garbage

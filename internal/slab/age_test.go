@@ -2,7 +2,7 @@ package slab
 
 import (
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,42 +38,55 @@ func TestDroppedSlabsAreRecovered(t *testing.T) {
 	}
 }
 
-// TestSlabsApartAreTrimmed: the timer also gives up large slabs that single processors keep to themselves, in an idle
-// process. On a busy machine a processor may be missed, and a collection puts slabs where only the next one finds them, so
-// that not every round has to succeed. Two thirds to nearly all do, and a fifth when only the timer's own processor is
-// asked.
-func TestSlabsApartAreTrimmed(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector drops items of every sync.Pool at random")
+// What single processors keep to themselves is given up, and its memory returned, when the process is idle.
+func TestCollectGivesUpSlabsApart(t *testing.T) {
+	d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30})
+	d.trimming.Store(true) // so that no timer is started: the test does what it does
+	c := d.classes[apartFrom]
+	s, key := d.Get(1)
+	s.Free(key)
+	for c.idle.Get() != nil { // no Get and no shelving reaches it, as if another processor kept it to itself
 	}
-	const rounds = 200
-	trimmed := 0
-	for range rounds {
-		synctest.Test(t, func(t *testing.T) {
-			d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30, Collect: CollectNever})
-			onProcessors(func() {
-				s, key := d.Get(1)
-				s.Free(key)
-			})
-			for range 3 { // in the first period there was use, and a collection may make another one busy
-				<-time.After(trimPeriod)
-				synctest.Wait()
-			}
-			if d.Stats().Idle == 0 {
-				trimmed++
-			}
-			<-time.After(time.Hour) // the timer ends
-		})
+	s = nil
+	c.watch()
+	if !c.hasApart() {
+		t.Fatal("the slab is not apart")
 	}
-	if trimmed < rounds/2 {
-		t.Errorf("all slabs were given up in %d rounds of %d", trimmed, rounds)
+	d.collect([]*class{c})
+	if st := d.Stats(); st.Idle != 0 || st.Gets != 1 || st.Frees != 1 || st.Dropped != 1 || c.leaked.Load() != 0 {
+		t.Errorf("books: %+v", st)
+	}
+	if c.hasApart() || d.emptying.Load() {
+		t.Error("slabs are still apart, or still given up")
 	}
 }
 
-func TestOnProcessors(t *testing.T) {
-	var calls atomic.Int32
-	onProcessors(func() { calls.Add(1) })
-	if n := runtime.GOMAXPROCS(0); calls.Load() != int32(n) {
-		t.Errorf("%d calls on %d processors", calls.Load(), n)
-	}
+// The timer of an idle process leaves no large slab, whichever processors keep one.
+func TestIdleProcessKeepsNoLargeSlab(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := testDepot(t, Config{Classes: []int{1 << 20}, Retain: 1 << 30})
+		var wg sync.WaitGroup
+		for range 32 {
+			wg.Go(func() {
+				s, key := d.Get(1)
+				runtime.Gosched()
+				s.Free(key)
+			})
+		}
+		wg.Wait()
+		more := make([]byte, 16<<20) // garbage that makes a collection worth its time
+		more[0] = 1
+		const periods = 12 // collections of other tests' pools may make some of them busy
+		for range periods {
+			<-time.After(trimPeriod)
+			synctest.Wait()
+			if d.Stats().Idle == 0 {
+				break
+			}
+		}
+		if idle := d.Stats().Idle; idle != 0 {
+			t.Errorf("%d bytes are idle after %d periods", idle, periods)
+		}
+		<-time.After(time.Hour) // the timer ends
+	})
 }

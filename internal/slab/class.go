@@ -30,10 +30,6 @@ type class struct {
 	slabs int                  // how many retained slabs there are
 	past  books                // of retained slabs that are gone
 	shown books                // what Stats returned last: counters never run backwards
-
-	// Used only by the timer; see isUnused.
-	served  uint64
-	emptied bool
 }
 
 // books are counts of one class. In use is gets - frees - leaked.

@@ -81,6 +81,7 @@ type Depot struct {
 	cycle    atomic.Uint64 // garbage collections seen
 	period   atomic.Uint64 // periods of the trim timer
 	trimming atomic.Bool   // the timer runs
+	emptying atomic.Bool   // what a sync.Pool drops is given up; see collect
 
 	// Used only by the timer, whose runs do not overlap.
 	process process

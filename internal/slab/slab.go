@@ -91,10 +91,10 @@ func (s *Slab) cycles(state uint64) uint64 {
 }
 
 // collected runs when the garbage collector found the slab unreachable: dropped by the sync.Pool, and
-// then it is shelved for a while, or leaked.
+// then it is shelved for a while unless the depot gives it up, or leaked.
 func (s *Slab) collected() {
 	st := atomic.LoadUint64(&s.state)
-	if s.retained && count(st) == 0 {
+	if s.retained && count(st) == 0 && !s.depot.emptying.Load() {
 		s.class.recover(s)
 		return
 	}
