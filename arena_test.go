@@ -74,6 +74,7 @@ func TestArenaTakesLongBuffersFromThePool(t *testing.T) {
 			config.Classes = []int{16 << 10, 64 << 10}
 			p := newPool(t, config)
 			a := tarn.NewArena(p, 64<<10)
+			defer a.Free()
 			for i, n := range []int{16 << 10, 16 << 10, 64 << 10, 64<<10 + 1} {
 				b := a.Get(n)
 				st := p.Stats()
