@@ -47,11 +47,11 @@ func TestCollectGivesUpSlabsApart(t *testing.T) {
 	s.Free(key)
 	for c.idle.Get() != nil { // no Get and no shelving reaches it, as if another processor kept it to itself
 	}
-	s = nil
 	c.watch()
 	if !c.hasApart() {
 		t.Fatal("the slab is not apart")
 	}
+	runtime.KeepAlive(s)
 	d.collect([]*class{c})
 	if st := d.Stats(); st.Idle != 0 || st.Gets != 1 || st.Frees != 1 || st.Dropped != 1 || c.leaked.Load() != 0 {
 		t.Errorf("books: %+v", st)
@@ -74,10 +74,12 @@ func TestIdleProcessKeepsNoLargeSlab(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		more := make([]byte, 16<<20) // garbage that makes a collection worth its time
-		more[0] = 1
 		const periods = 12 // collections of other tests' pools may make some of them busy
-		for range periods {
+		for i := range periods {
+			if i%4 == 0 {
+				garbage := make([]byte, 16<<20) // makes a collection worth its time
+				garbage[0] = 1
+			}
 			<-time.After(trimPeriod)
 			synctest.Wait()
 			if d.Stats().Idle == 0 {
