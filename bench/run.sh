@@ -18,10 +18,15 @@ mkdir -p "$results"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 
-# begin FILE: the turns of earlier runs, if they are to stay
+# begin FILE: the turns of earlier runs, if they are to stay; kept is how many there are, so that the order of the contestants, which
+# changes with each turn, goes on changing
 begin() {
+	kept=0
 	: >"$1.new"
-	if [ -n "${ADD:-}" ] && [ -e "$1" ]; then cat "$1" >"$1.new"; fi
+	if [ -n "${ADD:-}" ] && [ -e "$1" ]; then
+		cat "$1" >"$1.new"
+		kept=$(awk 'match($0, /, [0-9]+ turns/) { n += substr($0, RSTART + 2) } END { print n + 0 }' "$1")
+	fi
 }
 
 # measure NAME PACKAGE PATTERN BENCHTIME COUNT
@@ -36,7 +41,7 @@ measure() {
 	turn=1
 	while [ "$turn" -le "$5" ]; do
 		echo "$1: turn $turn of $5" >&2
-		(cd "$2" && TARN_TURN=$turn "$bin/$1" -test.run '^$' -test.bench "$3" -test.benchtime "$4" -test.timeout 20m) >>"$out.new"
+		(cd "$2" && TARN_TURN=$((turn + kept)) "$bin/$1" -test.run '^$' -test.bench "$3" -test.benchtime "$4" -test.timeout 20m) >>"$out.new"
 		turn=$((turn + 1))
 	done
 	mv "$out.new" "$out"
