@@ -1,15 +1,16 @@
 // Command web measures the processor time of a server for a call of connect-go's client, without compression:
-// connect-go's handler on net/http and Tarn's ServeHTTP on package h2http, each in a separate process.
+// connect-go's handler on net/http, Tarn's ServeHTTP on package h2http, Tarn's Serve, and, as the least that any
+// handler costs, one on h2http that only reads, converts and writes. Each has a separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
 // It prints processor time (user and system) a call, the median of the turns, which alternate between the
-// servers, and their ratio with its range; for JSON over HTTP/1.1, which both serve by net/http, also what a
-// handler costs there that does nothing but read, convert and write. Linux only: it reads /proc.
+// servers, and their ratio with its range. Over HTTP/1.1 all of them serve by net/http. Linux only: it reads /proc.
 package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -36,9 +39,10 @@ const (
 
 func main() {
 	log.SetFlags(0)
-	server := flag.String("server", "", "serve as connect-go or tarn, until standard input ends")
+	server := flag.String("server", "", "serve as connect-go, tarn, serve or floor, until standard input ends")
 	calls := flag.Int("calls", 20000, "calls a turn")
 	turns := flag.Int("turns", 7, "turns of each server")
+	only := flag.String("only", "", "measure the kinds of calls whose name contains this, such as gRPC or JSON")
 	compress := flag.Bool("gzip", false, "accept gzip, as connect-go's client does by default: connect-go's handler then compresses each response, and the others do not")
 	flag.Parse()
 	accept := nothing
@@ -49,7 +53,7 @@ func main() {
 	if *server != "" {
 		err = serve(*server)
 	} else {
-		err = measure(*calls, *turns, accept)
+		err = measure(*only, *calls, *turns, accept)
 	}
 	if err != nil {
 		log.Fatal("web: ", err)
@@ -71,7 +75,7 @@ func serve(name string) error {
 	both.SetHTTP1(true)
 	both.SetUnencryptedHTTP2(true)
 	srv := &http.Server{Protocols: both}
-	run := srv.Serve
+	run, stop := srv.Serve, func() { srv.Close() }
 	switch name {
 	case "connect-go":
 		mux := http.NewServeMux()
@@ -79,43 +83,68 @@ func serve(name string) error {
 			return connect.NewResponse(&pb.SimpleResponse{Payload: r.Msg.Payload}), nil
 		}))
 		srv.Handler = mux
-	case "tarn":
+	case "tarn", "serve":
 		s := rpc.NewServer()
 		pb.RegisterTestServiceServer(s, echo{})
 		srv.Handler = s
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
+		if name == "serve" {
+			run, stop = s.Serve, s.Stop
+		}
 	case "floor":
 		srv.Handler = http.HandlerFunc(floor)
+		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}
-	l, err := child.Listen(func() { srv.Close() })
+	l, err := child.Listen(stop)
 	if err != nil {
 		return err
 	}
-	if err := run(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := run(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// floor answers a JSON call with the least work on net/http: it reads the body, converts by protojson both
-// ways, and writes once, without protocol, deadline, limit, metadata or interceptor.
+// floor answers a call with the least work that a handler can do: it reads the body, decodes, encodes and writes
+// once, without protocol, deadline, limit, metadata or interceptor.
 func floor(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
-	var in pb.SimpleRequest
 	if err == nil {
-		err = protojson.Unmarshal(text, &in)
-	}
-	if err == nil {
-		text, err = protojson.Marshal(&pb.SimpleResponse{Payload: in.Payload})
+		w.Header()["Content-Type"] = r.Header["Content-Type"]
+		switch r.Header.Get("Content-Type") {
+		case "application/json":
+			text, err = answer(text, protojson.Unmarshal, protojson.Marshal)
+		case "application/proto":
+			text, err = answer(text, proto.Unmarshal, proto.Marshal)
+		default: // gRPC, of which every request has a prefix
+			w.Header()[http.TrailerPrefix+"Grpc-Status"] = []string{"0"}
+			text, err = answer(text[prefix:], proto.Unmarshal, framed)
+		}
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text) // the client may have closed the connection
+}
+
+func answer(text []byte, decode func([]byte, proto.Message) error, encode func(proto.Message) ([]byte, error)) ([]byte, error) {
+	var in pb.SimpleRequest
+	if err := decode(text, &in); err != nil {
+		return nil, err
+	}
+	return encode(&pb.SimpleResponse{Payload: in.Payload})
+}
+
+// prefix is the length in bytes of a gRPC message's prefix.
+const prefix = 5
+
+func framed(m proto.Message) ([]byte, error) {
+	text, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, prefix, 128), m)
+	binary.BigEndian.PutUint32(text[1:], uint32(len(text)-prefix))
+	return text, err
 }
 
 // process is a server that runs.
@@ -158,42 +187,46 @@ const (
 	gzip             // connect-go's default
 )
 
-func measure(calls, turns int, accept accepted) error {
-	var servers []*process
-	for _, name := range []string{"connect-go", "tarn", "floor"} {
-		p, err := start(name)
+// servers are the processes, connect-go's first, and what a row of the table names each.
+var servers = [...]struct{ name, title string }{
+	{"connect-go", "connect-go on net/http"},
+	{"tarn", "ServeHTTP on h2http"},
+	{"serve", "rpc.Server.Serve"},
+	{"floor", "a bare handler on h2http"},
+}
+
+func measure(only string, calls, turns int, accept accepted) error {
+	var ps [len(servers)]*process
+	for i, s := range servers {
+		p, err := start(s.name)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		servers = append(servers, p)
+		ps[i] = p
 	}
-	fmt.Printf("%-28s %14s %14s %22s %8s\n", "100 B unary, µs a call", "connect-go", "tarn", "tarn / connect-go", "target")
+	fmt.Printf("%-28s %-26s %12s %22s %8s\n", "100 B unary", "server", "µs a call", "/ connect-go's", "target")
 	for _, s := range shapes {
-		took := make([][]float64, len(servers))
-		var ratios []float64
+		if !strings.Contains(s.name, only) {
+			continue
+		}
+		var took, ratios [len(servers)][]float64
 		for turn := range turns + 1 {
-			for i, p := range servers {
-				if s.http2 && p.name == "floor" {
-					continue
-				}
+			for i, p := range ps {
 				us, err := s.turn(p, calls, accept)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
 				}
 				if turn > 0 { // the first warms up
 					took[i] = append(took[i], us)
+					ratios[i] = append(ratios[i], us/took[0][turn-1])
 				}
 			}
-			if turn > 0 {
-				ratios = append(ratios, took[1][turn-1]/took[0][turn-1])
-			}
 		}
-		slices.Sort(ratios)
-		fmt.Printf("%-28s %14.1f %14.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, median(took[0]), median(took[1]),
-			median(ratios), ratios[0], ratios[len(ratios)-1], s.limit)
-		if !s.http2 {
-			fmt.Printf("%-28s %14.1f %14.1f %8.2f\n", "a bare handler on net/http", median(took[0]), median(took[2]), median(took[2])/median(took[0]))
+		for i, server := range servers {
+			slices.Sort(ratios[i])
+			fmt.Printf("%-28s %-26s %12.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, server.title, median(took[i]),
+				median(ratios[i]), ratios[i][0], ratios[i][turns-1], s.limit)
 		}
 	}
 	return nil
