@@ -1,0 +1,248 @@
+package h2
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// TestRapidReset is CVE-2023-44487: streams opened and reset at once.
+func TestRapidReset(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		gate := make(chan struct{})
+		resets := 10
+		if t.Kind != faultnet.TCP {
+			resets = 1 // a shorter form
+		}
+		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: Limits{Resets: resets}}, func(s *Stream, k *call) { <-gate })
+		defer close(gate)
+		bounded(t, s, 60, 1<<20, func() {
+			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteRSTStream(id, http2.ErrCodeCancel) }) == 1_000_000 {
+				t.Error("all resets were taken")
+			}
+		})
+		r.wantEnd(s, EnhanceYourCalm)
+	})
+}
+
+// TestHandlersBounded: handlers that go on running after their streams were reset
+// still count against the limit on streams.
+func TestHandlersBounded(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 10}, func(s *Stream, k *call) { <-gate })
+	bounded(t, s, 16, 1<<20, func() {
+		for i := range 100 {
+			r.request(uint32(2*i+1), End)
+			if i < 50 {
+				r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+			}
+		}
+		r.wantReset(199, RefusedStream)
+	})
+	if n := r.count(func(s seen) bool { return s.typ == http2.FrameRSTStream && s.code == http2.ErrCodeRefusedStream }); n != 90 {
+		t.Errorf("%d streams refused, not 90", n)
+	}
+	close(gate)
+}
+
+// TestMadeYouReset is CVE-2025-8671: the peer makes the server reset its streams.
+func TestMadeYouReset(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		gate := make(chan struct{})
+		var lim Limits
+		if t.Kind != faultnet.TCP {
+			lim.Resets = 10 // a shorter form
+		}
+		r, s, _ := rawServer(t, Config{MaxStreams: 50, Limits: lim}, func(s *Stream, k *call) { <-gate })
+		defer close(gate)
+		bounded(t, s, 60, 1<<20, func() {
+			if r.floodRequests(1_000_000, func(fr *http2.Framer, id uint32) { fr.WriteWindowUpdate(id, 0) }) == 1_000_000 {
+				t.Error("the connection survived all broken streams")
+			}
+		})
+		r.wantEnd(s, EnhanceYourCalm)
+	})
+}
+
+// TestRefusedReset is the rapid reset of streams that are refused, since handlers of
+// earlier ones take all the room. TestRefusedResetHeldBack shows when the connection ends.
+func TestRefusedReset(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, _ := rawServer(t, Config{MaxStreams: 10, Limits: Limits{Resets: 10, Useless: 100}}, func(s *Stream, k *call) { s.Started(); <-gate })
+	defer close(gate)
+	bounded(t, s, 16, 1<<20, func() {
+		r.flood(100_000, func(i int) error {
+			id := uint32(2*i + 1)
+			if err := r.request(id, End); err != nil {
+				return err
+			}
+			return r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		})
+	})
+}
+
+// TestRefusedUnread: refusals that the peer does not read are bounded, however slowly it
+// makes the requests.
+func TestRefusedUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		lim := Limits{Resets: 1 << 20, Useless: 10, Replies: 1 << 20} // not ended for another reason
+		toServer(t, a, b, neverEnded{}, Config{Pool: tarntest.NewPool(t), MaxStreams: 1, Limits: lim}, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings()
+			const refusal = 13 // bytes of a RST_STREAM
+			most := 2*refuseAbove/refusal + 1
+			sent := 0
+			for ; sent < most && r.request(uint32(2*sent+1), End) == nil; sent++ {
+			}
+			if sent == most {
+				t.Errorf("%d refusals wait", sent)
+			}
+			<-s.Done()
+			if err := s.Err(); err == nil || !strings.Contains(err.Error(), "does not read") {
+				t.Errorf("the connection ended with %v", err)
+			}
+		})
+	})
+}
+
+// TestBrownOut: calls that time out while the server is slow do not cost the
+// connection, however many: their handlers were started, or they were answered
+// meanwhile.
+func TestBrownOut(t *testing.T) {
+	for name, serve := range map[string]func(s *Stream, k *call){
+		"started":  func(s *Stream, k *call) { s.Started(); <-k.reset },
+		"answered": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, rec := rawServer(t, Config{Limits: Limits{Resets: 10}}, serve)
+			for i := range 1000 {
+				id := uint32(2*i + 1)
+				r.request(id, End)
+				if serve == nil {
+					r.wait("answer", func(s seen) bool { return s.id == id && s.end })
+				} else {
+					s.awaitStarted()
+				}
+				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+				for s.Streams() > 0 {
+					runtime.Gosched()
+				}
+			}
+			rec.mu.Lock()
+			rec.serve = echo(t, s.cfg.Pool)
+			rec.mu.Unlock()
+			r.lives(2001)
+		})
+	}
+}
+
+// TestRefusedWithinRights: a peer that keeps to the limit, while handlers of streams
+// that it has reset still run, is refused and keeps its connection.
+func TestRefusedWithinRights(t *testing.T) {
+	gate := make(chan struct{})
+	r, s, rec := rawServer(t, Config{MaxStreams: 1, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
+	r.request(1, End)
+	s.awaitStarted()
+	r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+	for i := 1; i <= 1000; i++ {
+		r.request(uint32(2*i+1), End)
+		r.wantReset(uint32(2*i+1), RefusedStream)
+	}
+	rec.mu.Lock()
+	rec.serve = echo(t, s.cfg.Pool)
+	rec.mu.Unlock()
+	close(gate)
+	for s.Streams() > 0 {
+		runtime.Gosched()
+	}
+	r.lives(2003)
+}
+
+// awaitStarted waits until there is a stream and every one is started.
+func (c *Conn) awaitStarted() {
+	for {
+		c.mu.Lock()
+		n := 0
+		for _, s := range c.streams {
+			if s.start.Load() == started {
+				n++
+			}
+		}
+		all := n > 0 && n == len(c.streams)
+		c.mu.Unlock()
+		if all {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestResetAfterDeadline: the reset of a stream whose own deadline has passed is not
+// counted, though its handler was never started; before the deadline it is.
+func TestResetAfterDeadline(t *testing.T) {
+	for _, past := range []bool{true, false} {
+		a, b := tcpWiring(t)
+		h := &deadlineHandler{at: time.Now().Add(time.Hour)}
+		if past {
+			h.at = time.Now().Add(-time.Millisecond)
+		}
+		s, err := NewServer(b, h, Config{Pool: tarntest.NewPool(t), Limits: Limits{Resets: 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Run()
+		r := newRaw(t, a)
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings()
+		go r.listen()
+		resets := 100
+		if !past {
+			resets = 1_000_000 // until the connection ends: 5,000 a second are free
+		}
+		r.flood(resets, func(i int) error {
+			if err := r.request(uint32(2*i+1), End); err != nil {
+				return err
+			}
+			return r.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		})
+		if past {
+			r.fr.WritePing(false, [8]byte{1})
+			r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		} else {
+			r.wantGoAway(EnhanceYourCalm)
+		}
+		a.Close()
+		<-s.Done()
+	}
+}
+
+// deadlineHandler releases each stream when it is reset.
+type deadlineHandler struct{ at time.Time }
+
+func (h *deadlineHandler) OnHeaders(s *Stream, _ *Header, _ Ending) { s.SetDeadline(h.at) }
+
+func (h *deadlineHandler) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+
+func (h *deadlineHandler) OnReset(s *Stream, _ error) { s.Release() }
+
+// TestResetOfEvenStream: a RST_STREAM on a stream that only a server could have opened is an
+// error, also beside one that was reset.
+func TestResetOfEvenStream(t *testing.T) {
+	r, _, _ := rawServer(t, Config{}, nil)
+	r.headers(1, End, append(slices.Clone(rawRequest), "Bad", "x")...)
+	r.wantReset(1, ProtocolError)
+	r.fr.WriteRSTStream(2, http2.ErrCodeCancel)
+	r.wantGoAway(ProtocolError)
+}
