@@ -3,6 +3,8 @@ package h2
 import (
 	"context"
 	"slices"
+
+	"github.com/tarn-go/tarn"
 )
 
 const (
@@ -17,7 +19,9 @@ const (
 // While the peer permits no further stream, or its windows keep the DATA back,
 // Open waits until ctx is done; with a nil ctx it returns ErrStreamLimit, or
 // ErrWouldBlock without having opened anything. With o.NoWait it returns ErrStreamLimit,
-// too, where it would wait for a stream. It takes ownership of what o holds.
+// too, where it would wait for a stream. With o.LeaveData it sends the header alone where the DATA would
+// wait, and leaves o.Data to the caller, for Write; otherwise o.Data is empty afterwards. Apart from that it
+// takes ownership of what o holds.
 //
 // Other errors: what ended the connection, *GoAwayError when the peer takes no
 // more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. The peer has seen
@@ -76,6 +80,15 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	o.Opened = true
 	if ctx == nil {
 		c.putOut(s, o)
+		return s, nil
+	}
+	if left := o.left(); o.LeaveData && left > 0 {
+		if !c.fits(s, left) {
+			c.putHeaders(s, o.Block, o.Fields, More)
+			return s, nil
+		}
+		c.putOut(s, o)
+		o.Data = tarn.Buffer{}
 		return s, nil
 	}
 	if err := c.write(ctx, s, o); err != nil {

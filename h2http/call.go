@@ -117,6 +117,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 	ending := first.Ending
 	first.NoWait = x.noWait
 	s, err := x.conn.h2.Open(ctx, x, &first.Out)
+	kept := first.Data // by the windows: a response may come before there is room for it
 	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open
@@ -139,10 +140,13 @@ func (x *call) roundTrip() (*http.Response, error) {
 		x.conn.group.remove(x.conn)
 		x.conn.h2.Shutdown()
 	}
-	if ending == h2.End {
+	switch {
+	case !kept.IsZero():
+		go x.sendKept(kept)
+	case ending == h2.End:
 		x.wrote(nil)
 		x.finished(sending)
-	} else {
+	default:
 		go x.send()
 	}
 	return x.await(ctx)

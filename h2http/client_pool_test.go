@@ -28,6 +28,7 @@ type script struct {
 	settings []http2.Setting
 	request  func(s *script, id uint32)
 	end      func(s *script, id uint32)
+	reset    func(id uint32)
 }
 
 func (s *script) serve(fr *http2.Framer) {
@@ -53,6 +54,10 @@ func (s *script) serve(fr *http2.Framer) {
 			}
 			if f.StreamEnded() && s.end != nil {
 				s.end(s, f.StreamID)
+			}
+		case *http2.RSTStreamFrame:
+			if s.reset != nil {
+				s.reset(f.StreamID)
 			}
 		case *http2.DataFrame:
 			if f.StreamEnded() && s.end != nil {

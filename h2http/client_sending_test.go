@@ -206,3 +206,54 @@ func TestBodyThatPanics(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("the body") }
+
+// TestResponseBeforeShortBody has the response come while the server's window keeps a short body back, which has been read
+// already: the caller gets it at once, and the body is sent when there is room unless the response says that it is not wanted.
+func TestResponseBeforeShortBody(t *testing.T) {
+	const content = "longer than the window"
+	eachClient(t, func(t *testing.T, s clientStack) {
+		ended := make(chan uint32, 4)
+		reset := make(chan uint32, 4)
+		url := rawOrigin(t, s.tls, func(_ int, _ io.ReadWriteCloser, fr *http2.Framer) {
+			conn := &script{settings: []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 10}}}
+			conn.request = func(s *script, id uint32) {
+				if id == 3 {
+					s.answer(id, "413")
+					return
+				}
+				s.answer(id, "200")
+				s.do(func() { fr.WriteWindowUpdate(id, 1<<16) })
+			}
+			conn.end = func(_ *script, id uint32) { ended <- id }
+			conn.reset = func(id uint32) { reset <- id }
+			conn.serve(fr)
+		})
+		rt := s.make(t, new(clientSetup))
+		send := func(method, body string) int {
+			t.Helper()
+			req, _ := http.NewRequest(method, url, strings.NewReader(body))
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp.StatusCode
+		}
+		send("GET", "") // the client has the server's settings then
+		if id := <-ended; id != 1 {
+			t.Fatalf("stream %d ended", id)
+		}
+		if status := send("POST", content); status != 413 {
+			t.Errorf("status %d", status)
+		}
+		if id := <-reset; id != 3 {
+			t.Errorf("stream %d was reset", id)
+		}
+		if status := send("POST", content); status != 200 {
+			t.Errorf("status %d", status)
+		}
+		if id := <-ended; id != 5 {
+			t.Errorf("stream %d ended", id)
+		}
+	})
+}

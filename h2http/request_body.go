@@ -22,7 +22,8 @@ type requestBody struct {
 	once    sync.Once   // closes the body
 
 	mu     sync.Mutex
-	done   chan struct{} // made by sent
+	halt   context.CancelFunc // ends sendKept; nil: it does not run
+	done   chan struct{}      // made by sent
 	isSent bool
 }
 
@@ -59,6 +60,22 @@ func (b *requestBody) sent() <-chan struct{} {
 func (b *requestBody) refuse(r *http.Request) {
 	b.refused.Store(true)
 	go b.close(r) // it may wait for its reader
+	b.mu.Lock()
+	halt := b.halt
+	b.mu.Unlock()
+	if halt != nil {
+		halt()
+	}
+}
+
+// haltBy has refuse call halt, which may be at once.
+func (b *requestBody) haltBy(halt context.CancelFunc) {
+	b.mu.Lock()
+	b.halt = halt
+	b.mu.Unlock()
+	if b.refused.Load() {
+		halt()
+	}
 }
 
 func (b *requestBody) end() {
@@ -146,6 +163,19 @@ func (x *call) send() {
 		x.mu.Unlock()
 		x.onReset(err)
 	}
+	x.finished(sending)
+}
+
+// sendKept sends a body that inline has read and that Open has left, on a goroutine of its own. It takes ownership of b.
+func (x *call) sendKept(b tarn.Buffer) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	x.sending.haltBy(cancel)
+	err := x.stream.Write(ctx, &h2.Out{Data: b, Ending: h2.End})
+	if err != nil {
+		err = errStopped
+	}
+	x.wrote(err)
 	x.finished(sending)
 }
 

@@ -46,7 +46,7 @@ func (x *call) prepare(out *firstOut) error {
 			return err
 		}
 		if ok {
-			out.Data, out.Ending = buf, h2.End
+			out.Data, out.Ending, out.LeaveData = buf, h2.End, true
 			return nil
 		}
 		if x.expects() {
