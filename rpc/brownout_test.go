@@ -58,7 +58,8 @@ func TestBrownOut(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}}
-				_, addr := startTarn(t, svc)
+				// With the lowest limit two resets that counted would be enough for reading to be held back, and the connection to end.
+				_, addr := startTarn(t, svc, rpc.MaxResets(1))
 				var dials atomic.Int32
 				cc := dialTarn(t, addr, rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 					dials.Add(1)
