@@ -86,7 +86,7 @@ cross: ## compile every published package for the other platforms; a part of tes
 #
 # A test that fails runs again by itself, twice at most, and make test lists it at its end: two lanes of servers and peers on two
 # cores starve each other for moments. A data race, a panic, a leak at a package's end, or more than five failures count at once.
-GOTEST = $(CURDIR)/$(BIN)/gotestsum --format pkgname --format-icons text --hide-summary skipped --rerun-fails=2 --rerun-fails-max-failures=5 \
+GOTEST = $(CURDIR)/$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg --format-icons text --hide-summary skipped --rerun-fails=2 --rerun-fails-max-failures=5 \
 	--rerun-fails-run-root-test --rerun-fails-abort-on-data-race $${LOGS:+--rerun-fails-report=$$(mktemp -p $$LOGS again.XXXX)}
 
 .PHONY: gotestsum

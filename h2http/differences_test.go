@@ -2,6 +2,7 @@ package h2http_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
@@ -137,6 +139,48 @@ func TestNoContentIsNoBody(t *testing.T) {
 			t.Errorf("Body is http.NoBody: %v", got)
 		}
 	})
+}
+
+// TestConnectionFieldsInAResponse: net/http takes a response with fields that belong to a connection of HTTP/1.1; here it is
+// malformed (RFC 9113 section 8.2.2), and only its stream ends.
+func TestConnectionFieldsInAResponse(t *testing.T) {
+	for _, s := range clientStacks {
+		t.Run(s.name, func(t *testing.T) {
+			var asked atomic.Bool
+			url, conns := scripted(t, s.tls, func(int) *script {
+				return &script{end: func(s *script, id uint32) {
+					if asked.Swap(true) {
+						s.answer(id, "200")
+						return
+					}
+					var b bytes.Buffer
+					enc := hpack.NewEncoder(&b)
+					enc.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+					enc.WriteField(hpack.HeaderField{Name: "connection", Value: "keep-alive"})
+					s.do(func() {
+						s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: true})
+					})
+				}}
+			})
+			rt := s.make(t, new(clientSetup))
+			req, _ := http.NewRequest("GET", url, nil)
+			resp, err := rt.RoundTrip(req)
+			var se *h2.StreamError
+			switch {
+			case s.own && (!errors.As(err, &se) || se.Code != h2.ProtocolError):
+				t.Errorf("a response with a connection's field: %v", err)
+			case !s.own && err != nil:
+				t.Errorf("net/http does not do what is noted as different: %v", err)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+			mustRoundTrip(t, rt, req)
+			if n := conns.Load(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+		})
+	}
 }
 
 // TestProtocolErrorFromTheServer: net/http sends the request again, although it may have been processed.

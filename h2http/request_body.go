@@ -286,6 +286,9 @@ func (x *call) sendChain(b *body) error {
 // sendEnd ends the request, with its trailers.
 func (x *call) sendEnd() error {
 	trailers := appendHeader(nil, x.request.Trailer)
+	if err := x.fits(trailers); err != nil {
+		return err
+	}
 	if x.stream.Write(nil, &h2.Out{Trailers: trailers, Ending: h2.End}) != nil {
 		return errStopped
 	}

@@ -28,6 +28,9 @@ func (x *call) prepare(out *firstOut) error {
 	if err != nil {
 		return err
 	}
+	if err := x.fits(fields); err != nil {
+		return err
+	}
 	if f := x.trace; f != nil && f.WroteHeaderField != nil {
 		for _, field := range fields {
 			f.WroteHeaderField(field.Name, []string{field.Value})
@@ -60,6 +63,23 @@ func (x *call) prepare(out *firstOut) error {
 	}
 	if len(r.Trailer) == 0 {
 		out.Ending = h2.End
+	}
+	return nil
+}
+
+// fits says whether the server takes a header list, or trailers, of this length (RFC 9113 section 6.5.2); like net/http,
+// without content-length, and before the server's SETTINGS have come any does.
+func (x *call) fits(fields []h2.Field) error {
+	limit := x.conn.h2.PeerHeaderList()
+	if limit == 0 {
+		return nil
+	}
+	size := 0
+	for i := range fields {
+		size += len(fields[i].Name) + len(fields[i].Value) + 32
+	}
+	if size > limit {
+		return fmt.Errorf("h2http: the request's header list has %d bytes, and the server takes %d", size, limit)
 	}
 	return nil
 }
