@@ -35,7 +35,7 @@ func getFreeRecord(b *testing.B, size int, record tarn.RecordPolicy) {
 
 // BenchmarkAdaptation replays a recorded program on size classes of powers of two: unchanged, and with an
 // adapter that examines the histogram a hundred times a second, far more often than in a program. It also
-// reports which part of the bytes in use at the end was wasted.
+// reports the share that the classes in force at the end waste, over all gets that the pool recorded.
 func BenchmarkAdaptation(b *testing.B) {
 	for _, name := range []string{"proxy", "grpc", "files", "smb"} {
 		b.Run("trace="+name, func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSplitWhenIdle records the lengths of the requests for calls of 1 MiB: a call that finds nothing in flight is split in
-// two where that keeps both sides busy, and one that finds another request in flight is not (issue 10, defect 18).
+// two where that keeps both sides busy, and one that finds another request in flight is not.
 func TestSplitWhenIdle(t *testing.T) {
 	const call = 1 << 20
 	halves, unequal, whole := []int{512 << 10, 512 << 10}, []int{704 << 10, 320 << 10}, []int{call}
@@ -36,7 +36,7 @@ func TestSplitWhenIdle(t *testing.T) {
 			s := protections()[c.protection]
 			sizes := make(chan int, 10) // of READ and WRITE
 			arrived := make(chan struct{})
-			var hold atomic.Bool // the next READ is answered before the next ECHO
+			var hold atomic.Bool // the next READ is held, and answered when an ECHO comes
 			var held script.Message
 			s.Hook = func(conn *script.Conn, m *script.Message) bool {
 				switch m.Command {

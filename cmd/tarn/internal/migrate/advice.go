@@ -34,7 +34,7 @@ var backward = map[string]string{
 	"WithBinaryLog":         "set GRPC_BINARY_LOG_FILTER, and binarylog.SetSink",
 	"BinaryLog":             "set GRPC_BINARY_LOG_FILTER, and binarylog.SetSink",
 	"NewCallLog":            "set GRPC_BINARY_LOG_FILTER, and binarylog.SetSink",
-	"HealthServer":          "call the health server's Shutdown before the server's GracefulStop",
+	"HealthServer":          "call the health server's Shutdown before the server's Stop and GracefulStop",
 	"PanicHandler":          "recover in an interceptor: a panic ends a process of grpc-go",
 	"WithAcceptCompressors": "remove it: grpc-go names all that are registered",
 	"AcceptCompressors":     "remove it: grpc-go names all that are registered",

@@ -77,7 +77,7 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 	}
 }
 
-// size is the terminal's, or 80×24 where it does not say, or says what nothing can be drawn in.
+// size returns the terminal's size, or 80×24 where it is unknown or too small to draw in.
 func size(out *os.File) (width, height int) {
 	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width < 20 || height < 5 {
