@@ -253,6 +253,8 @@ func (a *Adapter) move(present []int) (Move, error) {
 	}
 	was, errWas := Measure(a.lately, present)
 	is, errIs := Measure(a.lately, to)
-	err = errors.Join(errWas, errIs, a.pool.SetClasses(to))
-	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, err
+	if err := errors.Join(errWas, errIs); err != nil {
+		return Move{}, err // the pool keeps its classes
+	}
+	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, a.pool.SetClasses(to)
 }

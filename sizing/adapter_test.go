@@ -103,7 +103,9 @@ func TestAdapterForgetsSizes(t *testing.T) {
 	l := newLedger(1024, 2048, 4096)
 	a := mustAdapt(t, l, AdapterConfig{})
 	l.ask(3001, 4001)
-	for look := range 5 {
+	const looks = 14 // 4001 halves to nothing in 12
+	last := 0        // the last look that found the size
+	for look := range looks {
 		l.ask(1100, 200000)
 		_, moved := a.look()
 		if err := Check(a.lately); err != nil {
@@ -112,6 +114,17 @@ func TestAdapterForgetsSizes(t *testing.T) {
 		if want := look == 3; moved != want {
 			t.Fatalf("look %d: moved %v", look, moved)
 		}
+		for _, s := range a.lately.Sizes {
+			if s.Size != 3001 {
+				continue
+			}
+			if last = look; s.Bytes != s.Count*3000 {
+				t.Errorf("look %d: %d gets have %d bytes", look, s.Count, s.Bytes)
+			}
+		}
+	}
+	if last < 8 || last == looks-1 {
+		t.Errorf("the size was last found at look %d", last)
 	}
 }
 

@@ -234,7 +234,8 @@ func measure(only string, calls, turns int, accept accepted) error {
 
 func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // turn makes calls and returns the server's processor time for each, in microseconds.
