@@ -24,15 +24,15 @@ CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
 LANES  ?= 2
 
 .PHONY: test
-test: deps gotestsum ## everything that must be green, in every module; lists the tests that were left out, that passed at a later run, and what failed
-	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) LOGS=$$(mktemp -d); \
+test: deps gotestsum ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
+	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
 	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
-	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$LOGS; exit $$status
+	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
 
 # A check as part of make test: its lines begin with its name, and its time is noted. The log of one that fails is kept for the end.
 .PHONY: $(CHECKS:%=check-%)
 $(CHECKS:%=check-%): check-%:
-	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$LOGS/$*; status=$$?; test $$status = 0 || mv $$LOGS/$* $$LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
+	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, a minute of each fuzz target, and an hour of whole conversations
@@ -85,9 +85,10 @@ cross: ## compile every published package for the other platforms; a part of tes
 # tarn_safe builds.
 #
 # A test that fails runs again by itself, twice at most, and make test lists it at its end: two lanes of servers and peers on two
-# cores starve each other for moments. A data race, a panic, a leak at a package's end, or more than five failures count at once.
-GOTEST = $(CURDIR)/$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg --format-icons text --hide-summary skipped --rerun-fails=2 --rerun-fails-max-failures=5 \
-	--rerun-fails-run-root-test --rerun-fails-abort-on-data-race $${LOGS:+--rerun-fails-report=$$(mktemp -p $$LOGS again.XXXX)}
+# cores starve each other for moments. A data race, a panic, more than five failures, and a test binary that failed by itself
+# (ci/gotest.sh) count at once.
+GOTEST = $(CURDIR)/ci/gotest.sh --format pkgname --format-hide-empty-pkg --format-icons text --hide-summary skipped --rerun-fails=2 \
+	--rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race $${TARN_LOGS:+--rerun-fails-report=$$(mktemp -p $$TARN_LOGS again.XXXX)}
 
 .PHONY: gotestsum
 gotestsum:

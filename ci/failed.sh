@@ -1,11 +1,11 @@
 #!/bin/sh
-# Prints, from the folder with the logs of make test, the tests that passed at a later run only, and again what failed: up to
-# 100 lines of each check, so that the log's end tells why. Removes the folder.
+# Prints, from the folder with the logs of make test, the tests that ran again, whether or not they passed then, and what failed:
+# up to 100 lines of each check, so that the log's end says why. Removes the folder.
 set -eu
 again=$(cat "$1"/again.* 2>/dev/null | sort -u)
 if [ -n "$again" ]; then
 	echo
-	echo "RAN AGAIN: these failed beside others and were run by themselves"
+	echo "RAN AGAIN: these tests failed among others and were run by themselves"
 	echo "$again" | sed 's/^/  /'
 fi
 for log in "$1"/*.failed; do

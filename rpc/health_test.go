@@ -14,7 +14,7 @@ import (
 )
 
 // TestHealthFollowsStop: with HealthServer, a Watch over a connection of the stopping server, and a Check by way of
-// another server, say NOT_SERVING; GracefulStop ends when the watching client has.
+// another server, say NOT_SERVING; GracefulStop waits for the watch, and Stop ends both.
 func TestHealthFollowsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := health.NewServer()
@@ -62,9 +62,8 @@ func TestHealthCheckedClientLeavesGracefulStop(t *testing.T) {
 		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.HealthServer(h))
 		healthpb.RegisterHealthServer(s, h)
 		cc := dialPiped(t, s, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}`))
-		for cc.Connect(); cc.GetState() != connectivity.Ready; {
-			cc.WaitForStateChange(t.Context(), cc.GetState())
-		}
+		cc.Connect()
+		waitState(t, cc, connectivity.Ready)
 		s.GracefulStop()
 	})
 }

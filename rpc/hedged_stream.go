@@ -375,6 +375,9 @@ func (hs *hedgedStream) SendMsg(v any) error {
 	hs.mu.Unlock()
 	if w == nil {
 		m.Free()
+		if !hs.desc.ClientStreams {
+			return nil // RecvMsg, which follows, returns the error, as with a clientStream
+		}
 		return io.EOF
 	}
 	<-w.drained
@@ -472,7 +475,7 @@ func (hs *hedgedStream) RecvMsg(v any) error {
 }
 
 // finish ends the call, unless it has ended, and returns when every attempt has freed its memory and the
-// call's options have been told the result.
+// call's options have the result.
 func (hs *hedgedStream) finish(err error) {
 	hs.once.Do(func() {
 		hs.mu.Lock()

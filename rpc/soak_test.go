@@ -161,9 +161,6 @@ func soak(t *testing.T, long time.Duration, call caller) {
 		}
 	}
 	t.Log("outcomes:" + sum.String())
-	if outcomes[codes.OK].Load() == 0 {
-		t.Error("no call succeeded")
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -59,7 +59,8 @@ func (c *call) tellEnd(x *webExchange, err error) {
 	if err == nil {
 		c.retry.throttle.succeeded()
 	}
-	if !c.info.after && !c.cc.info.after {
+	// A call that has failed without an exchange may not have read its options.
+	if x != nil && !c.info.after && !c.cc.info.after {
 		return
 	}
 	var t outcome
