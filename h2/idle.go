@@ -11,7 +11,7 @@ import (
 	"github.com/tarn-go/tarn/wire"
 )
 
-// An idle connection has no stream open and has received nothing for a while. What
+// An idle connection has no stream open, keeps no priority of a later one, and has received nothing for a while. What
 // only a busy connection needs is dropped then. On Linux the process's poller waits for the peer; elsewhere, and
 // where the poller cannot, a goroutine with the smallest stack does.
 
@@ -25,7 +25,8 @@ var errIdle = errors.New("h2: the connection is idle")
 
 // Start is Run on goroutines of its own: it does not wait, and what Run would
 // return is passed to ended when the connection is over. A started connection on
-// which nothing has come for half a second while no stream was open becomes idle: it
+// which nothing has come for half a second while no stream was open becomes idle, unless
+// its peer has sent the priority of a stream that it has yet to open: it
 // drops what only a busy connection needs, and its goroutine ends, since a goroutine keeps
 // the stack that it has grown to. On Linux one goroutine of the process then waits for the
 // peers of all idle connections; elsewhere, and while the connection is being ended, a new

@@ -19,9 +19,9 @@ const (
 // While the peer permits no further stream, or its windows keep the DATA back,
 // Open waits until ctx is done; with a nil ctx it returns ErrStreamLimit, or
 // ErrWouldBlock without having opened anything. With o.NoWait it returns ErrStreamLimit,
-// too, where it would wait for a stream. With o.LeaveData it sends the header alone where the DATA would
-// wait, and leaves o.Data to the caller, for Write; otherwise o.Data is empty afterwards. Apart from that it
-// takes ownership of what o holds.
+// too, where it would wait for a stream. With o.LeaveData and a ctx it sends the header alone where the DATA would
+// wait, and leaves o.Data to the caller, for Write; if the DATA was sent, and with an error, o.Data is empty
+// afterwards. Apart from that it takes ownership of what o holds.
 //
 // Other errors: what ended the connection, *GoAwayError when the peer takes no
 // more streams, ErrClosed after Shutdown or Close, ErrNoStreamIDs. The peer has seen

@@ -22,13 +22,13 @@ type reading struct {
 	lander  Lander    // the Handler, or nil
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
-	run     int       // frames since Run last waited or yielded
+	run     int       // frames since Run last waited between two frames, or yielded
 	paused  time.Time // when that was; with ReadModeration
 	hold    bool      // reading is to be held back
 	active  bool      // a frame has come since the last deadline
 	until   time.Time // how long an idle connection waits for input; zero: for ever
 
-	early map[uint32]Priority // of streams that are not open yet; nil: none; lost when the connection becomes idle
+	early map[uint32]Priority // of streams that are not open yet; nil: none; while there are any, the connection does not become idle
 }
 
 // makeReader makes what only Run needs.

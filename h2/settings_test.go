@@ -8,7 +8,7 @@ import (
 )
 
 // TestSettingsOfImpossibleValues: values that a specification prohibits are errors of the connection (RFC 9113 section 6.5.2,
-// RFC 8441 section 3, RFC 9218 section 2.1), the last value that it permits is none.
+// RFC 8441 section 3, RFC 9218 section 2.1), and the last permitted value is no error.
 func TestSettingsOfImpossibleValues(t *testing.T) {
 	type side string
 	const both, ofClients, ofServers side = "", "client's", "server's"

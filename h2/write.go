@@ -19,7 +19,7 @@ type Out struct {
 	Trailers     []Field
 	Ending       Ending // END_STREAM on the last frame; trailers imply it
 	NoWait       bool   // Open does not wait while the peer permits no further stream
-	LeaveData    bool   // Open does not wait for windows: DATA that would wait stays in Data, the caller's; not with Rest or trailers
+	LeaveData    bool   // Open with a context does not wait to send DATA: what would wait stays in Data, the caller's; not with Rest or trailers
 	Opened       bool   // set by Open when the stream exists, also if Open then fails
 }
 

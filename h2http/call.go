@@ -117,7 +117,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 	ending := first.Ending
 	first.NoWait = x.noWait
 	s, err := x.conn.h2.Open(ctx, x, &first.Out)
-	kept := first.Data // by the windows: a response may come before there is room for it
+	kept := first.Data // what would have waited; sendKept sends it, as the response may come before there is room for it
 	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open

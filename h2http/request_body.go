@@ -22,7 +22,7 @@ type requestBody struct {
 	once    sync.Once   // closes the body
 
 	mu     sync.Mutex
-	halt   context.CancelFunc // ends sendKept; nil: it does not run
+	halt   context.CancelFunc // ends sendKept; nil: that has not begun
 	done   chan struct{}      // made by sent
 	isSent bool
 }

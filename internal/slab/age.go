@@ -45,9 +45,9 @@ const (
 )
 
 // shelve takes the idle slabs out of the sync.Pool, except one that another processor keeps to itself:
-// that is found by its finalizer if it is not used before the sync.Pool drops it, which an idle process has
-// it do; see collect. For two collections after its use the runtime refers to a sync.Pool, and so to the depot; therefore this
-// does not use those that hold nothing.
+// that is found by its finalizer if it is not used before the sync.Pool drops it, at the second collection; an
+// idle process runs both (see collect). For two collections after its use the runtime refers to a sync.Pool, and
+// so to the depot; therefore this does not use those that hold nothing.
 func (c *class) shelve(cycle, period uint64) {
 	if !c.hasUnshelved() {
 		return

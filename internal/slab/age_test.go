@@ -38,7 +38,7 @@ func TestDroppedSlabsAreRecovered(t *testing.T) {
 	}
 }
 
-// What single processors keep to themselves is given up, and its memory returned, when the process is idle.
+// collect gives up an idle slab that no Get and no shelving reaches. That the memory is returned is not tested here.
 func TestCollectGivesUpSlabsApart(t *testing.T) {
 	d := testDepot(t, Config{Classes: []int{apartFrom}, Retain: 1 << 30})
 	d.trimming.Store(true) // so that no timer is started: the test does what it does
