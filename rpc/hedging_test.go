@@ -313,6 +313,27 @@ func TestHedgedCallEndsOnce(t *testing.T) {
 	}
 }
 
+// TestHedgedCallEndsBeforeItsRequest: SendMsg of a hedged call with one request that has ended leaves the error to RecvMsg, as
+// it does without hedging: io.EOF from it would be the result that a generated stub returns.
+func TestHedgedCallEndsBeforeItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		pb.RegisterTestServiceServer(s, newHedgeLog(never))
+		cc := dialPiped(t, s, hedging(hedgeThree)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		st, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TestService_StreamingOutputCall_FullMethodName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		if err := st.SendMsg(&pb.StreamingOutputCallRequest{}); err != nil {
+			t.Errorf("SendMsg: %v", err)
+		}
+		wantCode(t, st.RecvMsg(new(pb.StreamingOutputCallResponse)), codes.Canceled)
+	})
+}
+
 // Attempts go through the balancer one by one, and each pick's Done and each attempt's statistics are
 // reported once.
 func TestHedgingReachesOthers(t *testing.T) {

@@ -254,3 +254,25 @@ func TestWebClientAsGRPC(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWebClientFinishOfEndedCalls: OnFinish of a call whose context had ended before it began is called, once, although the
+// call's options were not read.
+func TestWebClientFinishOfEndedCalls(t *testing.T) {
+	for _, p := range []rpc.Protocol{rpc.Connect, rpc.GRPCWeb} {
+		t.Run(p.String(), func(t *testing.T) {
+			_, url := startWeb(t, &testService{})
+			cc := dialTarn(t, url, rpc.WithProtocol(p))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			var ends []error
+			finish := grpc.OnFinish(func(err error) { ends = append(ends, err) })
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{}, finish)
+			wantCode(t, err, codes.Canceled)
+			_, err = cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TestService_StreamingOutputCall_FullMethodName, finish)
+			wantCode(t, err, codes.Canceled)
+			if len(ends) != 2 || status.Code(ends[0]) != codes.Canceled || status.Code(ends[1]) != codes.Canceled {
+				t.Errorf("OnFinish was called with %v", ends)
+			}
+		})
+	}
+}
