@@ -55,9 +55,10 @@ func (c *Conn) kickReplies() {
 // yieldToCallers is called between two frames. It lets the callers that a client's callbacks have woken run when
 // many frames were read together: their next requests leave, and the server handles them, while the rest of the
 // frames are delivered. Otherwise all callers would wait for the last of the frames, then the server for all
-// requests: with both ends in one process p99 was 1.2 to 1.3 times as long. Callers that a BatchHandler wakes come later.
+// requests: with both ends in one process p99 was 1.2 to 1.3 times as long. While no header of a further frame is
+// buffered it does not yield, since Run pauses next and sends what is queued then. Callers that a BatchHandler wakes come later.
 func (c *Conn) yieldToCallers() {
-	if c.in.run >= yieldFrames && c.side == client && c.batch == nil {
+	if c.in.run >= yieldFrames && c.side == client && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
 		c.in.run = 0
 		runtime.Gosched()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/tarntest"
+	"github.com/tarn-go/tarn/wire"
 )
 
 // waking is a client's Handler that wakes one goroutine with the first DATA of a stream, and counts the DATA that
@@ -80,3 +81,25 @@ func (h *waking) answer(nc net.Conn, frames int) {
 type pieces []byte
 
 func (p *pieces) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }
+
+// TestYieldOnlyBeforeAFrame: yieldToCallers does not yield while no frame's header is buffered. Run then pauses, which
+// sends what is queued, and waits for the network or begins a new run of frames.
+func TestYieldOnlyBeforeAFrame(t *testing.T) {
+	a, b := tcpWiring(t)
+	r := wire.NewReader(a, tarntest.NewPool(t))
+	defer r.Release()
+	c := &Conn{side: client, in: &reading{r: r, run: yieldFrames}}
+	for _, buffered := range []int{0, frameHeaderLen - 1} {
+		b.Write(make([]byte, buffered))
+		r.Peek(buffered)
+		if c.yieldToCallers(); c.in.run != yieldFrames {
+			t.Errorf("with %d bytes buffered it yields", buffered)
+		}
+		r.Discard(buffered)
+	}
+	b.Write(make([]byte, frameHeaderLen))
+	r.Peek(frameHeaderLen)
+	if c.yieldToCallers(); c.in.run != 0 {
+		t.Error("with a frame's header buffered it does not yield")
+	}
+}
