@@ -14,11 +14,12 @@ import (
 func TestHeaderListOfTheServer(t *testing.T) {
 	for _, s := range clientStacks {
 		t.Run(s.name, func(t *testing.T) {
-			var requests atomic.Int32
+			var requests, resets atomic.Int32
 			url, conns := scripted(t, s.tls, func(int) *script {
 				return &script{
 					settings: []http2.Setting{{ID: http2.SettingMaxHeaderListSize, Val: 2000}},
 					request:  func(*script, uint32) { requests.Add(1) },
+					reset:    func(uint32) { resets.Add(1) },
 					end:      ok,
 				}
 			})
@@ -40,7 +41,10 @@ func TestHeaderListOfTheServer(t *testing.T) {
 				resp.Body.Close()
 				t.Error("trailers above the limit were sent")
 			}
-			mustRoundTrip(t, rt, short)
+			mustRoundTrip(t, rt, short) // the server reads it after the RST_STREAM
+			if n := resets.Load(); n != 1 {
+				t.Errorf("%d streams were reset, not that of the trailers alone", n)
+			}
 			if n := conns.Load(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
