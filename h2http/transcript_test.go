@@ -166,10 +166,17 @@ func (s *record) headers(dec *hpack.Decoder, block []byte) {
 	s.events = append(s.events, "HEADERS "+strings.Join(list, " "))
 }
 
-// until waits until done is true of what came; it fails the test after a while.
+// untilLimit is how long until waits.
+const untilLimit = 20 * time.Second
+
+// lastTry ends the tests that try longer and longer timeouts of a server, each four times the one before: a try with more
+// than this is the last. Its timeout is then at most 16 s, which passes before until gives up.
+const lastTry = untilLimit / 5
+
+// until waits until done is true of what came; it fails the test after untilLimit.
 func (p *peer) until(what string, done func() bool) {
 	p.t.Helper()
-	timer := time.AfterFunc(20*time.Second, func() {
+	timer := time.AfterFunc(untilLimit, func() {
 		p.mu.Lock()
 		p.err = fmt.Errorf("waited too long")
 		p.changed.Broadcast()
