@@ -40,8 +40,9 @@ const (
 	// by a quarter, and by 4 MiB at least, since it did so last, and for a hundredth of the time at most:
 	// a process with gigabytes of live memory, which takes a second to collect, waits for a hundred
 	// seconds at least. Two collections come before it where single processors keep idle slabs of 64 KiB or
-	// more to themselves, which the pool gives up then. The timer behind it runs while the pool has idle
-	// slabs, and for a minute after; the next slab that is made starts it again.
+	// more to themselves, of a size that was neither taken nor freed for four seconds: the pool gives these
+	// up then. The timer behind it runs while the pool has idle slabs, and for a minute after; the next slab
+	// that is made starts it again.
 	CollectWhenIdle CollectPolicy = iota
 	// CollectNever leaves collections to the runtime.
 	CollectNever

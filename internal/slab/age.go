@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
-	"sync/atomic"
 	"time"
 	"weak"
 )
@@ -25,7 +24,7 @@ const (
 	maxIdleCycles = 3
 	trimPeriod    = 4 * time.Second
 	maxQuiet      = 15       // periods without idle slabs, after which the timer stops
-	apartFrom     = 64 << 10 // bytes of a class for whose slabs an idle process empties the sync.Pools
+	apartFrom     = 64 << 10 // bytes of a class from which on an idle process empties its sync.Pool if it is unused
 	maxShelved    = 4096     // slabs that one collection shelves of a class; the sync.Pool drops the rest
 
 	// limitPressed is the share of the memory limit from which on nothing is kept idle: the collector
@@ -48,13 +47,13 @@ const (
 // that is found by its finalizer if it is not used before the sync.Pool drops it, at the second collection; an
 // idle process runs both (see collect). For two collections after its use the runtime refers to a sync.Pool, and
 // so to the depot; therefore this does not use those that hold nothing.
-func (c *class) shelve(cycle, period uint64) {
+func (c *class) shelve(age, period uint64) {
 	if !c.hasUnshelved() {
 		return
 	}
 	const batch = 16
 	for range maxShelved / batch {
-		if c.shelveBatch(batch, cycle, period) < batch {
+		if c.shelveBatch(batch, age, period) < batch {
 			return
 		}
 	}
@@ -62,7 +61,7 @@ func (c *class) shelve(cycle, period uint64) {
 
 // shelveBatch shelves up to most slabs and returns how many. A Get that finds the sync.Pool empty
 // meanwhile waits for the lock, and then finds them on the shelf.
-func (c *class) shelveBatch(most int, cycle, period uint64) int {
+func (c *class) shelveBatch(most int, age, period uint64) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n := range most {
@@ -70,15 +69,15 @@ func (c *class) shelveBatch(most int, cycle, period uint64) int {
 		if s == nil {
 			return n
 		}
-		c.put(s, cycle, period)
+		c.put(s, age, period)
 	}
 	return most
 }
 
 // put shelves an idle slab that the caller owns, with the lock held. period is the first to begin from
 // now on.
-func (c *class) put(s *Slab, cycle, period uint64) {
-	s.shelved, s.atCycle, s.atPeriod = true, cycle, period
+func (c *class) put(s *Slab, age, period uint64) {
+	s.shelved, s.atAge, s.atPeriod = true, age, period
 	c.shelf = append(c.shelf, s)
 }
 
@@ -106,7 +105,7 @@ func (c *class) recover(s *Slab) {
 	s.finalized = false
 	c.gone++
 	c.young = append(c.young, s)
-	c.put(s, d.cycle.Load(), d.period.Load()+1)
+	c.put(s, d.age.Load(), d.period.Load()+1)
 }
 
 // expire gives up the slabs on the shelf, longest idle first, as long as they are old, and returns
@@ -151,12 +150,37 @@ func (c *class) hasUnshelved() bool {
 	return c.slabs > len(c.shelf)
 }
 
-// hasApart reports whether there are large idle slabs that are not on the shelf: after shelve, those that other
+// isUnused reports whether the class has served no Get and no Free since the last call. Only the timer calls it, once a
+// period.
+func (c *class) isUnused() bool {
+	b, _, _ := c.count()
+	served := b.gets + b.frees
+	unused := served == c.served
+	c.served = served
+	return unused
+}
+
+// awaitsFinalizers reports whether the collector has found retained slabs unreachable whose finalizers have not run yet.
+func (c *class) awaitsFinalizers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := 0
+	for _, s := range c.young {
+		if s.retained {
+			found++
+		}
+	}
+	for _, w := range c.old {
+		if s := w.Value(); s != nil && s.retained {
+			found++
+		}
+	}
+	return found < c.slabs
+}
+
+// hasApart reports whether there are idle slabs that are not on the shelf: after shelve, those that other
 // processors keep to themselves.
 func (c *class) hasApart() bool {
-	if c.size < apartFrom {
-		return false
-	}
 	_, _, idle := c.count()
 	return int(idle) > c.shelved()
 }
@@ -182,16 +206,26 @@ func (s *sentinel) tick() {
 		return
 	}
 	runtime.SetFinalizer(s, (*sentinel).tick)
-	cycle, cycles := d.cycle.Load()+1, uint64(maxIdleCycles)
+	cycle, age, cycles := d.cycle.Load()+1, d.nextAge(), uint64(maxIdleCycles)
 	defer d.cycle.Store(cycle) // last: a goroutine that sees the new number sees the work of this cycle done
 	if nearLimit() {
 		cycles = 0
 	}
 	for _, c := range d.allClasses() {
-		c.shelve(cycle, d.period.Load()+1)
-		c.expire(func(s *Slab) bool { return s.atCycle+cycles <= cycle })
+		c.shelve(age, d.period.Load()+1)
+		c.expire(func(s *Slab) bool { return s.atAge+cycles <= age })
 		c.watch()
 	}
+}
+
+// nextAge counts a garbage collection for the shelves, unless it is one of collect's: these follow each other at once, and
+// would give up what a class in use has on its shelf.
+func (d *Depot) nextAge() uint64 {
+	if d.uncounted.Load() > 0 {
+		d.uncounted.Add(-1)
+		return d.age.Load()
+	}
+	return d.age.Add(1)
 }
 
 // nearLimit reports whether the process uses most of the memory that GOMEMLIMIT allows.
@@ -229,15 +263,18 @@ func (d *Depot) trimPeriodically() {
 	cycle, period := d.cycle.Load(), d.period.Add(1)
 	idle := d.process.idle(cycle)
 	again := false
-	classes := d.allClasses()
-	for _, c := range classes {
+	var apart []*class // unused, with slabs that single processors keep to themselves
+	for _, c := range d.allClasses() {
 		given := c.expire(func(s *Slab) bool { return s.atPeriod < period })
-		c.shelve(cycle, period)
+		c.shelve(d.age.Load(), period)
 		c.watch() // drops the references to slabs that were given up
+		if c.size >= apartFrom && c.isUnused() && c.hasApart() {
+			apart = append(apart, c)
+		}
 		again = again || given > 0 || c.shelved() > 0
 	}
 	if idle && d.config.Collect == CollectWhenIdle && d.process.hasGrown() {
-		d.collect(slices.DeleteFunc(classes, func(c *class) bool { return !c.hasApart() }))
+		d.collect(apart)
 	}
 	if d.quiet++; again {
 		d.quiet = 0
@@ -284,38 +321,62 @@ func (p *process) collected(begun time.Time) {
 // collection the runtime keeps the memory until the next ones have shown that it is not needed: so a burst's garbage,
 // the program's as well as what the timer gave up, would stay.
 //
-// A sync.Pool refers to what single processors keep to themselves until the second collection. If there are classes with
-// such slabs, apart, two collections come before, and the finalizers of the slabs that these find give them up; tick
-// shelves those that it gets out of the sync.Pool meanwhile.
+// A sync.Pool refers to what single processors keep to themselves until the second collection. If there are unused
+// classes with such slabs, apart, two collections come before, and the finalizers of the slabs that these find give them
+// up; tick shelves those that it gets out of the sync.Pool meanwhile. The collections empty the sync.Pools of all other
+// classes too, whose slabs go to the shelf: so a class in use makes none again.
 func (d *Depot) collect(apart []*class) {
 	begun := time.Now()
+	d.uncounted.Store(1)
 	if len(apart) > 0 {
-		d.emptying.Store(true)
-		for range 2 {
-			collectAndFinalize()
-		}
-		for _, c := range apart {
-			c.drain()
-			c.watch()
-		}
-		d.emptying.Store(false)
+		d.uncounted.Store(1 + collectionsApart)
+		d.empty(apart)
 	}
 	debug.FreeOSMemory()
 	d.process.collected(begun)
 }
 
-// maxYields is how often collectAndFinalize lets other goroutines run: it does not wait for ever for finalizers that a
-// program's own one blocks.
-const maxYields = 1 << 16
+// collectionsApart is how many garbage collections a sync.Pool takes to drop what no Get reaches; see empty.
+const collectionsApart = 2
 
-// collectAndFinalize runs a garbage collection and waits until finalizers run for what it found. It does so
-// without a channel, which would belong to the bubble of a test with testing/synctest, unlike the finalizers.
-func collectAndFinalize() {
-	var finalized atomic.Bool
-	runtime.SetFinalizer(&sentinel{}, func(*sentinel) { finalized.Store(true) })
+// empty gives up the idle slabs of classes, those too that single processors keep to themselves. After the first
+// collection it waits for tick, which saves the slabs of other classes from being dropped by the second.
+func (d *Depot) empty(classes []*class) {
+	for _, c := range classes {
+		c.emptying.Store(true)
+		defer c.emptying.Store(false)
+	}
+	cycle := d.cycle.Load()
 	runtime.GC()
-	for i := 0; i < maxYields && !finalized.Load(); i++ {
-		runtime.Gosched()
+	awaitFinalizers(func() bool { return d.cycle.Load() > cycle && !anyAwaits(classes) })
+	runtime.GC()
+	awaitFinalizers(func() bool { return !anyAwaits(classes) })
+	for _, c := range classes {
+		c.drain()
+		c.watch()
+	}
+}
+
+// anyAwaits reports whether one of classes awaits finalizers: a collection frees no slab before its finalizer has
+// run, and finalizers run in no order.
+func anyAwaits(classes []*class) bool {
+	return slices.ContainsFunc(classes, (*class).awaitsFinalizers)
+}
+
+// awaitFinalizers asks maxAsks times, as it does not wait for ever for finalizers that a program's own one blocks, and
+// lets other goroutines run yields times in between, as to ask takes a visit to each slab.
+const (
+	maxAsks = 1 << 12
+	yields  = 1 << 6
+)
+
+// awaitFinalizers waits until done returns true. It does so without a channel, which would belong to the bubble of a
+// test with testing/synctest, unlike the finalizers.
+func awaitFinalizers(done func() bool) {
+	for asks := 0; asks < maxAsks && !done(); asks++ {
+		for range yields {
+			runtime.Gosched()
+		}
 	}
 }
 

@@ -81,7 +81,9 @@ type Depot struct {
 	cycle    atomic.Uint64 // garbage collections seen
 	period   atomic.Uint64 // periods of the trim timer
 	trimming atomic.Bool   // the timer runs
-	emptying atomic.Bool   // what a sync.Pool drops is given up; see collect
+	age      atomic.Uint64 // garbage collections that count for the shelves; see nextAge
+
+	uncounted atomic.Int64 // garbage collections to come that do not
 
 	// Used only by the timer, whose runs do not overlap.
 	process process
