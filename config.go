@@ -37,7 +37,8 @@ type CollectPolicy int
 const (
 	// CollectWhenIdle calls debug.FreeOSMemory when the process has allocated next to nothing and run no
 	// collection for four seconds, on a goroutine of its own. It does so when the heap's memory has grown
-	// by a quarter, and by 4 MiB at least, since it did so last, and for a hundredth of the time at most:
+	// by a quarter, and by 4 MiB at least, since it did so last, where what the pool has given up counts as
+	// growth, and for a hundredth of the time at most:
 	// a process with gigabytes of live memory, which takes a second to collect, waits for a hundred
 	// seconds at least. Two collections come before it where single processors keep idle slabs of 64 KiB or
 	// more to themselves, of a size that was neither taken nor freed for four seconds: the pool gives these

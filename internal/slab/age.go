@@ -266,6 +266,7 @@ func (d *Depot) trimPeriodically() {
 	var apart []*class // unused, with slabs that single processors keep to themselves
 	for _, c := range d.allClasses() {
 		given := c.expire(func(s *Slab) bool { return s.atPeriod < period })
+		d.process.gaveUp(given)
 		c.shelve(d.age.Load(), period)
 		c.watch() // drops the references to slabs that were given up
 		if c.size >= apartFrom && c.isUnused() && c.hasApart() {
@@ -291,7 +292,7 @@ func (d *Depot) trimPeriodically() {
 type process struct {
 	cycle     uint64    // the garbage collection before which the timer went off last
 	allocated uint64    // the bytes that the process had allocated until then
-	left      uint64    // the heap's memory after the last collection when idle; 0: there was none
+	left      uint64    // the heap's memory after the last collection when idle, less what the pool gave up since; 0: there was none
 	after     time.Time // no collection before
 }
 
@@ -304,11 +305,17 @@ func (p *process) idle(cycle uint64) bool {
 	return idle
 }
 
-// hasGrown reports whether the heap has taken so much memory since the last collection when idle that another one is
-// worth its time.
+// hasGrown reports whether the heap has taken, or the pool given up, so much memory since the last collection when idle
+// that another one is worth its time.
 func (p *process) hasGrown() bool {
 	heap, _ := heapMemory()
 	return float64(heap) >= float64(p.left)+max(collectFrom, collectShare*float64(p.left)) && !time.Now().Before(p.after)
+}
+
+// gaveUp notes that so many bytes that the last collection when idle left are garbage now. A process whose pool is used
+// without allocations has collected already when that use ends, and its heap does not grow then.
+func (p *process) gaveUp(bytes int64) {
+	p.left -= min(p.left, uint64(bytes))
 }
 
 // collected notes that a collection when idle, begun then, has ended.

@@ -243,3 +243,37 @@ func TestAwaitsFinalizers(t *testing.T) {
 		t.Errorf("%d slabs on the shelf, want 4", c.shelved())
 	}
 }
+
+// A process that was idle but for its slabs in use has collected already. It collects again when the pool has given these
+// up, though the heap did not grow.
+func TestIdleProcessCollectsWhatThePoolGaveUp(t *testing.T) {
+	collectByHand(t)
+	synctest.Test(t, func(t *testing.T) {
+		const size, slabs = apartFrom / 2, 512
+		d := testDepot(t, Config{Classes: []int{size}, Retain: 1 << 30})
+		var free []func()
+		for range slabs {
+			s, key := d.Get(size)
+			free = append(free, func() { s.Free(key) })
+		}
+		collects := func() bool { // in one of the next periods; that after a collection counts as busy
+			cycle := d.Cycle()
+			for range 4 {
+				<-time.After(trimPeriod)
+				synctest.Wait()
+			}
+			return runFinalizers(func() bool { return d.Cycle() > cycle })
+		}
+		if !collects() {
+			t.Fatal("no collection: the process is not idle")
+		}
+		for _, f := range free {
+			f()
+		}
+		free = nil
+		if !collects() {
+			t.Errorf("no collection after the pool gave %d slabs up", d.classes[size].dropped.Load())
+		}
+		<-time.After(time.Hour) // the timer ends
+	})
+}
