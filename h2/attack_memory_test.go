@@ -31,39 +31,32 @@ func tinyData(t faultnet.OnKind, window int) {
 		t.Fatal(err)
 	}
 	h := &hoarder{got: make(chan int, 1), want: window}
-	s, err := NewServer(b, h, Config{Pool: pool, Window: window, MaxWindow: window})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := make(chan struct{})
-	go func() { defer close(run); s.Run() }()
-	r := newRaw(t, a)
-	a.Write([]byte(Preface))
-	r.fr.WriteSettings()
-	go r.listen()
-	r.request(1, More)
-	one := make([]byte, 10)
-	putFrame(one, frame{typ: frameData, length: 1, id: 1})
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	burst := make([]byte, 0, 1<<16)
-	for range 1 << 16 / 10 {
-		burst = append(burst, one...)
-	}
-	for sent := 0; sent < window; sent += len(burst) / 10 {
-		a.Write(burst[:min(len(burst), (window-sent)*10)])
-	}
-	<-h.got
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	if bound := int64(12 * window); grown > bound {
-		t.Errorf("%d bytes of DATA hold %d bytes of heap, %d allowed", window, grown, bound)
-	}
-	t.Logf("%d bytes of one-byte DATA hold %d of heap, %d of the pool's", window, grown, pool.Stats().InUse)
-	a.Close()
-	<-run
+	toServer(t.T, a, b, h, Config{Pool: pool, Window: window, MaxWindow: window}, func(t *testing.T, _ *Maker, _ *Conn, r *raw) {
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings()
+		go r.listen()
+		r.request(1, More)
+		one := make([]byte, 10)
+		putFrame(one, frame{typ: frameData, length: 1, id: 1})
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		burst := make([]byte, 0, 1<<16)
+		for range 1 << 16 / 10 {
+			burst = append(burst, one...)
+		}
+		for sent := 0; sent < window; sent += len(burst) / 10 {
+			a.Write(burst[:min(len(burst), (window-sent)*10)])
+		}
+		<-h.got
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+		if bound := int64(12 * window); grown > bound {
+			t.Errorf("%d bytes of DATA hold %d bytes of heap, %d allowed", window, grown, bound)
+		}
+		t.Logf("%d bytes of one-byte DATA hold %d of heap, %d of the pool's", window, grown, pool.Stats().InUse)
+	})
 }
 
 // hoarder keeps all DATA and consumes none.
@@ -100,36 +93,29 @@ func deafPeer(t faultnet.OnKind) {
 			}
 		}
 	}
-	s, err := NewServer(b, rec, Config{Pool: pool, MaxStreams: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := make(chan struct{})
-	go func() { defer close(run); s.Run() }()
-	r := newRaw(t, a)
-	a.Write([]byte(Preface))
-	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
-	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
-	// Bytes in the queue, in the batch that is being sent, and one body for each Write that waits.
-	bounded(t, s, 16, 2*(batchLimit+minFill)+10*int64(len(body))+1<<20, func() {
-		for i := range 10 {
-			r.request(uint32(2*i+1), End)
-		}
-		full := func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return !s.send.ready.empty() && s.send.state == sending
-		}
-		for end := time.Now().Add(20 * time.Second); !full(); {
-			if time.Now().After(end) {
-				t.Error("the queue never filled")
-				break
+	toServer(t.T, a, b, rec, Config{Pool: pool, MaxStreams: 10}, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+		a.Write([]byte(Preface))
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+		r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+		// Bytes in the queue, in the batch that is being sent, and one body for each Write that waits.
+		bounded(t, s, 16, 2*(batchLimit+minFill)+10*int64(len(body))+1<<20, func() {
+			for i := range 10 {
+				r.request(uint32(2*i+1), End)
 			}
-			runtime.Gosched()
-		}
+			full := func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return !s.send.ready.empty() && s.send.state == sending
+			}
+			for end := time.Now().Add(20 * time.Second); !full(); {
+				if time.Now().After(end) {
+					t.Error("the queue never filled")
+					break
+				}
+				runtime.Gosched()
+			}
+		})
 	})
-	a.Close()
-	<-run
 	rec.calls.Wait()
 }
 

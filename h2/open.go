@@ -3,8 +3,6 @@ package h2
 import (
 	"context"
 	"slices"
-
-	"github.com/tarn-go/tarn"
 )
 
 const (
@@ -88,7 +86,6 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 			return s, nil
 		}
 		c.putOut(s, o)
-		o.Data = tarn.Buffer{}
 		return s, nil
 	}
 	if err := c.write(ctx, s, o); err != nil {

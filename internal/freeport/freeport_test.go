@@ -64,7 +64,7 @@ func TestAwait(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := freeport.Await(ended, p.Addr()); err == nil {
-		t.Error("somebody listens at a reserved port")
+		t.Error("Await found a listener at a reserved port")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
