@@ -26,8 +26,9 @@ import (
 type agent struct {
 	mu      sync.Mutex
 	index   int
-	at      []string      // host:port
-	changed chan struct{} // closed by set
+	at      []string        // host:port
+	changed chan struct{}   // closed by set
+	ended   <-chan struct{} // closed at the test's end
 }
 
 func (a *agent) set(at ...string) {
@@ -56,6 +57,8 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-changed:
 		case <-r.Context().Done():
+			return
+		case <-a.ended: // the resolver may ask once more while it is closed, and the server waits for that request
 			return
 		}
 		index, at, changed = a.get()
@@ -86,7 +89,7 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestConsul(t *testing.T) {
 	one := serve(t, func(s grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(s, health.NewServer()) })
 	two := serve(t, func(s grpc.ServiceRegistrar) { healthpb.RegisterHealthServer(s, health.NewServer()) })
-	a := &agent{changed: make(chan struct{})}
+	a := &agent{changed: make(chan struct{}), ended: t.Context().Done()}
 	a.set(one)
 	api := httptest.NewServer(a)
 	t.Cleanup(api.Close)
