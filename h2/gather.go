@@ -17,8 +17,10 @@ const (
 	// fewReplies is up to how many bytes of replies, such as the answer to a PING, wait in a client's reading
 	// goroutine for the requests of the callers that its callbacks have woken.
 	fewReplies = 64
-	// yieldFrames is how many frames a client's reading goroutine delivers without a pause before it yields.
-	yieldFrames = 32
+	// clientYield and serverYield are how many frames the reading goroutine delivers without a pause before it
+	// yields. A request is two frames and a response three, and a server's workers are fewer than a client's callers:
+	// servers that yielded more often took more processor time (docs/performance.md).
+	clientYield, serverYield = 32, 64
 	// maxYield is how long it yields: where processors are scarce, each time may take
 	// long.
 	maxYield = 50 * time.Microsecond
@@ -52,13 +54,18 @@ func (c *Conn) kickReplies() {
 	c.kick() // while a caller gathers, that one sends
 }
 
-// yieldToCallers is called between two frames. It lets the callers that a client's callbacks have woken run when
-// many frames were read together: their next requests leave, and the server handles them, while the rest of the
-// frames are delivered. Otherwise all callers would wait for the last of the frames, then the server for all
-// requests: with both ends in one process p99 was 1.2 to 1.3 times as long. While no header of a further frame is
-// buffered it does not yield, since Run pauses next and sends what is queued then. Callers that a BatchHandler wakes come later.
-func (c *Conn) yieldToCallers() {
-	if c.in.run >= yieldFrames && c.side == client && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
+// yieldToWoken is called between two frames. It lets the goroutines that callbacks have woken run when many frames
+// were read together: a client's callers send their next requests and a server's handlers their responses, and the other end
+// works on these, while the rest of the frames are delivered. Otherwise all callers would wait for the last of the
+// frames, then the server for all requests: with both ends in one process p99 was 1.2 to 1.3 times as long. While no
+// header of a further frame is buffered it does not yield, since Run pauses next and sends what is queued then.
+// Goroutines that a BatchHandler wakes come later.
+func (c *Conn) yieldToWoken() {
+	after := clientYield
+	if c.side == server {
+		after = serverYield
+	}
+	if c.in.run >= after && c.batch == nil && c.in.r.Buffered() >= frameHeaderLen {
 		c.in.run = 0
 		runtime.Gosched()
 	}

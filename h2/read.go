@@ -80,7 +80,7 @@ func (c *Conn) loop() error {
 				return err
 			}
 		}
-		c.yieldToCallers()
+		c.yieldToWoken()
 		c.in.between = true
 		p, err := c.peek(frameHeaderLen)
 		if err != nil {

@@ -37,11 +37,11 @@ func (h *waking) OnData(s *Stream, b tarn.Buffer, e Ending) {
 	}
 }
 
-// TestYieldToCallers sends many frames in one write, with one processor: a goroutine that the first of them wakes
+// TestYieldToWoken sends many frames in one write, with one processor: a goroutine that the first of them wakes
 // runs before the last is delivered.
-func TestYieldToCallers(t *testing.T) {
+func TestYieldToWoken(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const frames = 8 * yieldFrames
+	const frames = 8 * clientYield
 	a, b := tcpWiring(t)
 	h := &waking{recorder: newRecorder(t), woken: make(chan struct{}), ran: make(chan struct{}), all: make(chan struct{})}
 	c, err := NewClient(a, h, Config{Pool: tarntest.NewPool(t)})
@@ -82,24 +82,35 @@ type pieces []byte
 
 func (p *pieces) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }
 
-// TestYieldOnlyBeforeAFrame: yieldToCallers does not yield while no frame's header is buffered. Run then pauses, which
+// TestYieldOnlyBeforeAFrame: yieldToWoken does not yield while no frame's header is buffered. Run then pauses, which
 // sends what is queued, and waits for the network or begins a new run of frames.
 func TestYieldOnlyBeforeAFrame(t *testing.T) {
-	a, b := tcpWiring(t)
-	r := wire.NewReader(a, tarntest.NewPool(t))
-	defer r.Release()
-	c := &Conn{side: client, in: &reading{r: r, run: yieldFrames}}
-	for _, buffered := range []int{0, frameHeaderLen - 1} {
-		b.Write(make([]byte, buffered))
-		r.Peek(buffered)
-		if c.yieldToCallers(); c.in.run != yieldFrames {
-			t.Errorf("with %d bytes buffered it yields", buffered)
+	for _, of := range []struct {
+		name  string
+		side  side
+		after int
+	}{{"client", client, clientYield}, {"server", server, serverYield}} {
+		a, b := tcpWiring(t)
+		r := wire.NewReader(a, tarntest.NewPool(t))
+		defer r.Release()
+		c := &Conn{side: of.side, in: &reading{r: r, run: of.after}}
+		for _, buffered := range []int{0, frameHeaderLen - 1} {
+			b.Write(make([]byte, buffered))
+			r.Peek(buffered)
+			if c.yieldToWoken(); c.in.run != of.after {
+				t.Errorf("%s: with %d bytes buffered it yields", of.name, buffered)
+			}
+			r.Discard(buffered)
 		}
-		r.Discard(buffered)
-	}
-	b.Write(make([]byte, frameHeaderLen))
-	r.Peek(frameHeaderLen)
-	if c.yieldToCallers(); c.in.run != 0 {
-		t.Error("with a frame's header buffered it does not yield")
+		b.Write(make([]byte, frameHeaderLen))
+		r.Peek(frameHeaderLen)
+		c.in.run--
+		if c.yieldToWoken(); c.in.run != of.after-1 {
+			t.Errorf("%s: it yields after %d frames", of.name, of.after-1)
+		}
+		c.in.run++
+		if c.yieldToWoken(); c.in.run != 0 {
+			t.Errorf("%s: with a frame's header buffered it does not yield after %d frames", of.name, of.after)
+		}
 	}
 }
