@@ -214,7 +214,7 @@ func advise(h sizing.Histogram) *Sizing {
 	}
 	return &Sizing{
 		Waste: a.Now.Share(), BestWaste: a.Best.Share(),
-		Ladder: a.Ladder, Keep: a.Keep, Knee: a.Knee, Saved: a.Saved,
+		Ladder: a.Ladder, Keep: a.Keep, Verdict: a.Verdict(), Knee: a.Knee, Saved: a.Saved,
 		Oversize: a.Now.Oversize, Gets: a.Now.Gets, Curve: a.Curve, Go: sizing.GoLine(a.Ladder),
 	}
 }

@@ -88,6 +88,7 @@ type Sizing struct {
 	BestWaste   float64        `json:"best_waste"` // of the ladder recommended
 	Ladder      []int          `json:"ladder"`     // recommended
 	Keep        bool           `json:"keep"`       // the ladder in force is as good
+	Verdict     string         `json:"verdict"`    // which of the two to take, in a sentence
 	Knee        int            `json:"knee"`
 	Saved       int64          `json:"saved_bytes"` // at the recorded peak, estimated
 	Oversize    uint64         `json:"oversize"`    // gets above the ladder in force

@@ -30,6 +30,9 @@ type AdapterConfig struct {
 	Confirm int
 	// OnMove, if not nil, is called after each move, on the adapter's goroutine.
 	OnMove func(Move)
+	// OnError, if not nil, is called with the error of each look that failed, on the adapter's goroutine.
+	// The pool keeps its classes, and the next look tries again. See also [Adapter.Err].
+	OnError func(error)
 }
 
 // Move is one change of a pool's ladder.
@@ -59,6 +62,7 @@ type Adapter struct {
 	quiet   int       // looks in a row that found none
 	hurried int       // how often the pause was doubled
 	moves   int
+	err     error // of the last look
 	stopped bool
 
 	cancel context.CancelFunc
@@ -87,6 +91,10 @@ const (
 // [Adapter.Static] or the end of ctx, on one goroutine. An error matches ErrOptions and says that the
 // configuration is invalid. Two adapters on one pool would work against each other: start one.
 func Adapt(ctx context.Context, p *tarn.Pool, c AdapterConfig) (*Adapter, error) {
+	return startAdapter(ctx, p, c)
+}
+
+func startAdapter(ctx context.Context, p ladderPool, c AdapterConfig) (*Adapter, error) {
 	a, err := newAdapter(p, c)
 	if err != nil {
 		return nil, err
@@ -131,14 +139,18 @@ func (a *Adapter) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if m, moved := a.look(); moved && a.config.OnMove != nil {
+		m, moved, err := a.look()
+		if moved && a.config.OnMove != nil {
 			a.config.OnMove(m)
+		}
+		if err != nil && a.config.OnError != nil {
+			a.config.OnError(err)
 		}
 	}
 }
 
-// Stop ends the adapter and leaves the ladder as it is. It waits for a look under way, so OnMove must
-// not call it. It may be called more than once, and from any goroutine.
+// Stop ends the adapter and leaves the ladder as it is. It waits for a look under way, so OnMove and OnError
+// must not call it. It may be called more than once, and from any goroutine.
 func (a *Adapter) Stop() {
 	a.mu.Lock()
 	a.stopped = true
@@ -161,45 +173,64 @@ func (a *Adapter) Moves() int {
 	return a.moves
 }
 
+// Err is the error of the last look at enough gets, nil if it had none: the best ladder could not be computed,
+// or the pool did not take it.
+func (a *Adapter) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
 // look reads the requests recorded since the last look and changes the classes if that pays.
-func (a *Adapter) look() (Move, bool) {
+func (a *Adapter) look() (m Move, moved bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {
-		return Move{}, false
+		return Move{}, false, nil
 	}
 	past := a.lately
 	fresh, enough := a.take()
 	if !enough {
-		return Move{}, false
+		return Move{}, false, nil
 	}
+	defer func() { a.err = err }()
+	if err := Check(fresh); err != nil {
+		return Move{}, false, fmt.Errorf("sizing: an adapter's look: %w", err)
+	}
+	a.fade(fresh)
 	if a.pause > 0 {
 		a.pause--
 	}
 	present := a.pool.Classes()
-	if !a.gains(present, past, fresh) {
+	gains, err := a.gains(present, past, fresh)
+	if err != nil {
+		a.streak = 0
+		return Move{}, false, fmt.Errorf("sizing: an adapter's look: %w", err)
+	}
+	if !gains {
 		a.streak = 0
 		if a.quiet++; a.quiet >= steady*firstPause<<a.hurried && a.hurried > 0 {
 			a.hurried, a.quiet = a.hurried-1, 0
 		}
-		return Move{}, false
+		return Move{}, false, nil
 	}
 	a.quiet = 0
 	if a.streak++; a.streak < a.config.Confirm || a.pause > 0 {
-		return Move{}, false
+		return Move{}, false, nil
 	}
-	m, err := a.move(present)
+	m, err = a.move(present)
 	if err != nil {
-		return Move{}, false
+		return Move{}, false, fmt.Errorf("sizing: an adapter's move: %w", err)
 	}
 	a.streak, a.moves = 0, a.moves+1
 	a.pause = firstPause << a.hurried
 	a.hurried = min(a.hurried+1, maxHurried)
 	m.Pause = a.pause
-	return m, true
+	return m, true, nil
 }
 
-// take adds what is new, which it returns, to what was recorded lately, of which the rest fades by half.
+// take returns what was recorded since the last look, and whether that is enough to be looked at; otherwise it
+// counts at the next.
 func (a *Adapter) take() (fresh Histogram, enough bool) {
 	now := a.pool.Histogram()
 	fresh = Since(now, a.last)
@@ -210,31 +241,38 @@ func (a *Adapter) take() (fresh Histogram, enough bool) {
 	if gets < a.config.MinGets {
 		return fresh, false
 	}
+	a.last = now
+	return fresh, true
+}
+
+// fade adds what is new to what was recorded lately, of which the rest fades by half.
+func (a *Adapter) fade(fresh Histogram) {
 	sizes := slices.Clone(fresh.Sizes)
 	for _, s := range a.lately.Sizes {
 		if n := s.Count / 2; n > 0 {
 			sizes = append(sizes, newSizeCount(s.Size, n, requestedOf(s, n)))
 		}
 	}
-	a.lately = Histogram{Every: now.Every, Sizes: merged(sizes)}
-	a.last = now
-	return fresh, true
+	a.lately = Histogram{Every: fresh.Every, Sizes: merged(sizes)}
 }
 
 // gains reports whether the best ladder for the past would have wasted enough less than the present one
 // over what came since. Both are samples; a ladder judged by the sample it was fitted to would seem to
 // gain where there is only noise.
-func (a *Adapter) gains(present []int, past, fresh Histogram) bool {
+func (a *Adapter) gains(present []int, past, fresh Histogram) (bool, error) {
 	to, err := a.best(past)
-	if err != nil || slices.Equal(to, present) {
-		return false // nothing recorded yet, or only sizes above the largest class: there is nothing to improve
+	if errors.Is(err, ErrEmpty) || slices.Equal(to, present) {
+		return false, nil // nothing recorded yet, or only sizes above the largest class: there is nothing to improve
+	}
+	if err != nil {
+		return false, err
 	}
 	was, errWas := Measure(fresh, present)
 	is, errIs := Measure(fresh, to)
-	if errWas != nil || errIs != nil || is.Oversize > was.Oversize {
-		return false
+	if err := errors.Join(errWas, errIs); err != nil {
+		return false, err
 	}
-	return was.Share()-is.Share() >= a.config.Gain
+	return is.Oversize <= was.Oversize && was.Share()-is.Share() >= a.config.Gain, nil
 }
 
 // best is the best ladder for h. The largest class of the static ladder stays a class, so that nothing
@@ -256,5 +294,8 @@ func (a *Adapter) move(present []int) (Move, error) {
 	if err := errors.Join(errWas, errIs); err != nil {
 		return Move{}, err // the pool keeps its classes
 	}
-	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, a.pool.SetClasses(to)
+	if err := a.pool.SetClasses(to); err != nil {
+		return Move{}, err
+	}
+	return Move{From: present, To: to, Was: was.Share(), Is: is.Share()}, nil
 }

@@ -19,6 +19,8 @@ type ledger struct {
 	mu      sync.Mutex
 	sizes   map[int]uint64
 	classes []int
+	refused error       // what SetClasses returns
+	wrong   []SizeCount // recorded besides sizes
 }
 
 func (l *ledger) ask(size int, count uint64) {
@@ -31,6 +33,7 @@ func (l *ledger) Histogram() tarn.Histogram {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := Histogram{Every: 1, Classes: l.classes}
+	h.Sizes = slices.Clone(l.wrong)
 	for size, count := range l.sizes {
 		h.Sizes = append(h.Sizes, SizeCount{Size: size, Count: count, Bytes: count * uint64(size-1)})
 	}
@@ -46,6 +49,9 @@ func (l *ledger) Classes() []int {
 func (l *ledger) SetClasses(c []int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.refused != nil {
+		return l.refused
+	}
 	l.classes = slices.Clone(c)
 	return nil
 }
@@ -67,7 +73,7 @@ func TestAdapterHysteresis(t *testing.T) {
 	a := mustAdapt(t, l, AdapterConfig{})
 	for look := range 5 {
 		l.ask(1100, 200000)
-		_, moved := a.look()
+		_, moved, _ := a.look()
 		if want := look == 3; moved != want {
 			t.Fatalf("look %d: moved %v", look, moved)
 		}
@@ -107,7 +113,7 @@ func TestAdapterForgetsSizes(t *testing.T) {
 	last := 0        // the last look that found the size
 	for look := range looks {
 		l.ask(1100, 200000)
-		_, moved := a.look()
+		_, moved, _ := a.look()
 		if err := Check(a.lately); err != nil {
 			t.Fatalf("look %d: what was recorded lately: %v", look, err)
 		}
@@ -126,6 +132,48 @@ func TestAdapterForgetsSizes(t *testing.T) {
 	if last < 8 || last == looks-1 {
 		t.Errorf("the size was last found at look %d", last)
 	}
+}
+
+// TestAdapterErrors: an error of the calculation and one of the pool are seen, by the hook and by the method, and
+// are gone when a look succeeds.
+func TestAdapterErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(1024, 2048, 4096)
+		var seen []error
+		a, err := startAdapter(t.Context(), l, AdapterConfig{Every: time.Second, Confirm: 1, OnError: func(err error) { seen = append(seen, err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := func() {
+			l.ask(1100, 200000)
+			<-time.After(time.Second)
+			synctest.Wait()
+		}
+		check := func(when string, want error, calls int) {
+			t.Helper()
+			if err := a.Err(); !errors.Is(err, want) || len(seen) != calls || calls > 0 && want != nil && !errors.Is(seen[calls-1], want) {
+				t.Errorf("%s: Err is %v, and the hook saw %v; want %v", when, err, seen, want)
+			}
+		}
+		look()
+		check("a look that has nothing to compare with", nil, 0)
+		errRefused := errors.New("refused")
+		l.refused = errRefused
+		look()
+		check("a pool that refuses the move", errRefused, 1)
+		l.wrong = []SizeCount{{Size: -1, Count: 10}}
+		look()
+		check("a histogram that is malformed", ErrMalformed, 2)
+		l.refused = nil
+		for range 2 {
+			look()
+		}
+		check("looks that succeed", nil, 2)
+		if a.Moves() != 1 {
+			t.Errorf("%d moves, want the one that was refused", a.Moves())
+		}
+		a.Stop()
+	})
 }
 
 // TestAdapterIgnoresNoise: where all sizes are alike, a small sample fits some ladder well by chance,

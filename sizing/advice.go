@@ -55,6 +55,35 @@ func Recommend(h Histogram, k int) (Advice, error) {
 	return a, nil
 }
 
+// Verdict says in one sentence which ladder to take. It compares by one measure, the waste over what was
+// recorded, unless one of the ladders pools requests that are above the largest class of the other: then
+// that one is better. [Advice.Saved] and the result of a replay may differ from it.
+func (a Advice) Verdict() string {
+	const keep = "Keep the classes in force: "
+	switch {
+	case a.Now.Slab == 0:
+		return "Take the classes proposed: none in force serves what was recorded."
+	case a.Keep && little(a.Now.Waste(), a.Now.Requested):
+		return keep + "they waste little, at most a twentieth of what is asked for."
+	case a.Keep:
+		return keep + "no others waste less."
+	case a.Best.Oversize < a.Now.Oversize:
+		return "Take the classes proposed: they pool requests that are above the largest class in force."
+	case a.Better():
+		return "Take the classes proposed: they waste less."
+	case a.Best.Waste() == a.Now.Waste():
+		return "Either: the classes proposed waste as much as those in force."
+	default:
+		return keep + "those proposed waste more. Take them only if you want fewer classes."
+	}
+}
+
+// Better reports whether the ladder proposed is better than the one in force: it pools more requests, or as
+// many with less waste.
+func (a Advice) Better() bool {
+	return !a.Keep && (a.Best.Oversize < a.Now.Oversize || a.Best.Waste() < a.Now.Waste())
+}
+
 // keep reports whether the ladder in force is to stay.
 func keep(a Advice, k, present int) bool {
 	switch {

@@ -56,3 +56,30 @@ func TestRecommendOversize(t *testing.T) {
 		t.Errorf("no ladder in force: %+v, %v", a, err)
 	}
 }
+
+func TestVerdict(t *testing.T) {
+	sizes := counts(1100, 1000, 3000, 500, 9000, 500)
+	for _, tc := range []struct {
+		name    string
+		classes []int
+		k       int
+		want    string
+		better  bool
+	}{
+		{"less waste", []int{2048, 4096, 16384}, 3, "Take the classes proposed: they waste less.", true},
+		{"more requests pooled, and more waste", []int{1152, 3008}, 1, "Take the classes proposed: they pool requests that are above the largest class in force.", true},
+		{"no classes", nil, 0, "Take the classes proposed: none in force serves what was recorded.", true},
+		{"no class is large enough", []int{64}, 0, "Take the classes proposed: none in force serves what was recorded.", true},
+		{"little waste", []int{1152, 3008, 9088}, 0, "Keep the classes in force: they waste little, at most a twentieth of what is asked for.", false},
+		{"the best", []int{3008, 9024}, 2, "Keep the classes in force: no others waste less.", false},
+		{"fewer classes", []int{2048, 4096, 9088}, 1, "Keep the classes in force: those proposed waste more. Take them only if you want fewer classes.", false},
+	} {
+		a, err := Recommend(Histogram{Sizes: sizes, Classes: tc.classes}, tc.k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Verdict(); got != tc.want || a.Better() != tc.better {
+			t.Errorf("%s: %q, better %v, with %+v", tc.name, got, a.Better(), a)
+		}
+	}
+}

@@ -18,6 +18,8 @@ type section struct {
 	Advice    sizing.Advice
 	Rungs     int
 	Peak      int64
+	Saved     int64
+	Replayed  string
 	Notes     []string
 	Now, Best template.HTML
 	Curve     template.HTML
@@ -46,9 +48,9 @@ func report(results []result) ([]byte, error) {
 func (r result) section() section {
 	a := r.advice
 	s := section{
-		Name: r.name, Advice: a, Rungs: len(r.h.Classes), Peak: r.h.Peak, Go: sizing.GoLine(a.Ladder),
+		Name: r.name, Advice: a, Rungs: len(r.h.Classes), Peak: r.h.Peak, Saved: r.saved(), Replayed: r.replayed(), Go: sizing.GoLine(a.Ladder),
 		Now:   template.HTML(plot.SizesOnScreens(r.h, r.h.Classes, a.Ladder, "Sizes asked for, with the present classes")),
-		Best:  template.HTML(plot.SizesOnScreens(r.h, a.Ladder, r.h.Classes, "Sizes asked for, with the best classes")),
+		Best:  template.HTML(plot.SizesOnScreens(r.h, a.Ladder, r.h.Classes, "Sizes asked for, with the classes proposed")),
 		Curve: template.HTML(plot.CurveOnScreens(a.Curve, a.Knee, plot.Mark{Classes: len(r.h.Classes), Share: a.Now.Share()})),
 	}
 	if r.trace != nil {

@@ -15,10 +15,8 @@ import (
 // result is the analysis of one histogram.
 type result struct {
 	input
-	advice sizing.Advice
-	// peaks are the most bytes out at a time with the present ladder and with the best, and hits their
-	// rates; known for traces alone.
-	before, after sizing.Outcome
+	advice        sizing.Advice
+	before, after sizing.Outcome // of a trace: replayed with the ladder in force, and with the one proposed
 }
 
 // solve finds the best size classes, k of them. A histogram that names no classes is compared with the default ones.
@@ -47,7 +45,6 @@ func solve(in input, k int) (result, error) {
 		if r.after, err = replay(in, r.advice.Ladder); err != nil {
 			return r, err
 		}
-		r.advice.Saved = r.before.PeakInUse - r.after.PeakInUse
 	}
 	return r, nil
 }
@@ -66,28 +63,24 @@ func (r result) print(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	line(&b, "now", len(r.h.Classes), a.Now.Share(), a.Now)
+	if !a.Keep {
+		line(&b, r.proposed(), len(a.Ladder), a.Best.Share(), a.Best)
+	}
+	fmt.Fprintf(&b, "  %s", a.Verdict())
 	if a.Keep {
-		b.WriteString("  best  the same: it wastes little; -k N asks for N classes\n")
-	} else {
-		name := "best"
-		if a.Best.Waste() > a.Now.Waste() {
-			name = fmt.Sprintf("k=%d", len(a.Ladder)) // the best of so many classes, and worse than what is there
-		}
-		line(&b, name, len(a.Ladder), a.Best.Share(), a.Best)
-		if a.Best.Waste() > a.Now.Waste() {
-			b.WriteString("  it wastes more than the present classes: keep those, unless fewer classes are what you want\n")
-		}
-		if a.Saved > 0 {
-			fmt.Fprintf(&b, "  saves %s at the recorded peak\n", plot.Bytes(float64(a.Saved)))
-		}
+		b.WriteString(" -k N asks for the best N.")
+	}
+	b.WriteString("\n")
+	if s := r.saved(); s > 0 {
+		fmt.Fprintf(&b, "  That is about %s less at the recorded peak.\n", plot.Bytes(float64(s)))
 	}
 	for _, p := range a.Curve {
 		if p.Classes == a.Knee {
-			fmt.Fprintf(&b, "  beyond %d classes (waste %s) another saves little\n", p.Classes, plot.Percent(p.Share))
+			fmt.Fprintf(&b, "  Beyond %d classes (waste %s) another saves little.\n", p.Classes, plot.Percent(p.Share))
 		}
 	}
-	if r.trace != nil {
-		fmt.Fprintf(&b, "  replayed: hits %s now, %s with the others\n", plot.Percent(r.before.HitRate()), plot.Percent(r.after.HitRate()))
+	if text := r.replayed(); text != "" {
+		fmt.Fprintf(&b, "  %s\n", text)
 	}
 	if !a.Keep {
 		fmt.Fprintf(&b, "\n%s\n", sizing.GoLine(a.Ladder))
@@ -95,6 +88,38 @@ func (r result) print(w io.Writer) error {
 	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// proposed is what the line of the ladder proposed begins with: the number of classes asked for, where more
+// or fewer would waste less.
+func (r result) proposed() string {
+	if r.advice.Better() {
+		return "best"
+	}
+	return fmt.Sprintf("k=%d", len(r.advice.Ladder))
+}
+
+// saved is how much less the ladder proposed holds at the recorded peak, estimated from the waste. A trace is
+// replayed instead.
+func (r result) saved() int64 {
+	if r.trace != nil || !r.advice.Better() {
+		return 0
+	}
+	return r.advice.Saved
+}
+
+// replayed says what a trace's replays found. They measure something else than waste, and may prefer the
+// other ladder.
+func (r result) replayed() string {
+	if r.trace == nil {
+		return ""
+	}
+	before, after := r.before, r.after
+	if r.advice.Keep {
+		return fmt.Sprintf("Replayed: at most %s in use at a time, hits %s.", plot.Bytes(float64(before.PeakInUse)), plot.Percent(before.HitRate()))
+	}
+	return fmt.Sprintf("Replayed, which the advice above does not count: at most %s in use at a time now, %s with those proposed; hits %s now, %s with those proposed.",
+		plot.Bytes(float64(before.PeakInUse)), plot.Bytes(float64(after.PeakInUse)), plot.Percent(before.HitRate()), plot.Percent(after.HitRate()))
 }
 
 func line(b *strings.Builder, what string, classes int, share float64, u sizing.Usage) {
