@@ -22,7 +22,7 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{ipc, m, with}
+	t := &tree{Tree: ipc, m: m, with: with}
 	defer t.Disconnect(ctx)
 	own := `\` + with.host + `\` + m.name
 	r, rest, err := t.refer(ctx, own)

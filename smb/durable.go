@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -19,11 +20,19 @@ type durability struct {
 	request proto.CreateRequest
 }
 
-// makeDurable adds the create contexts that request a durable handle, where the dialect has them.
+// maxUndurable is how many files in a row a server opens without a durable handle, although it grants the lease that
+// such a handle needs, before none is requested any more on that connection. Samba does that for every file of a share
+// unless its options permit durable handles, and for single files that are no regular ones.
+const maxUndurable = 3
+
+// makeDurable adds the create contexts that request a durable handle, where the dialect has them and the server has not
+// refused them so far. A lease or oplock is requested for the sake of the durable handle alone: without one it would only
+// have to be given up, in a round trip of its own, when the file is opened again.
 func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability
 	cfg := &t.m.s.cfg
-	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || snapshotOf(ctx) != 0 {
+	if cfg.NoDurable || cfg.NoReconnect || t.Conn().Terms().Dialect < proto.Dialect300 || t.Kind() != proto.ShareDisk || snapshotOf(ctx) != 0 ||
+		t.undurable.Load() >= maxUndurable {
 		return d, nil
 	}
 	if _, err := rand.Read(d.create[:]); err != nil {
@@ -49,7 +58,14 @@ func (h *handle) grant(d durability) {
 	d.granted = h.grants.Durable == proto.DurableRequestV2
 	h.mu.Lock()
 	h.durable = d
+	t := h.t
 	h.mu.Unlock()
+	switch {
+	case d.granted:
+		t.undurable.Store(0)
+	case h.durableRefused(d):
+		t.undurable.Add(1)
+	}
 	switch h.oplock {
 	case proto.OplockNone:
 		h.m.s.leases.dismiss(d.lease)
@@ -57,6 +73,15 @@ func (h *handle) grant(d durability) {
 	default:
 		h.m.s.leases.keep(h)
 	}
+}
+
+// durableRefused reports whether the server granted what a durable handle of a file needs, but no durable handle. Directories and
+// streams do not count: a server may refuse it for those alone.
+func (h *handle) durableRefused(d durability) bool {
+	if d.request.Contexts.Durable.Kind != proto.DurableRequestV2 || h.isDir || strings.Contains(h.remote, ":") {
+		return false
+	}
+	return h.oplock == proto.OplockBatch || h.oplock == proto.OplockLease && h.grants.Lease.State&proto.LeaseHandle != 0
 }
 
 // again runs op on the file. When the connection is lost, it runs op again on the connection that replaces

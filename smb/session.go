@@ -344,7 +344,7 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &tree{connected, m, with}
+	t = &tree{Tree: connected, m: m, with: with}
 	m.mu.Lock()
 	m.t = t
 	m.mu.Unlock()
