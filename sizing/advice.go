@@ -7,7 +7,7 @@ type Advice struct {
 	Best   Usage   // the ladder proposed
 	Ladder []int   // the ladder proposed, rising; the ladder in force where that is as good
 	Keep   bool    // the ladder in force is good: it wastes little, or another would not waste less
-	Knee   int     // the number of classes beyond which another saves little
+	Knee   int     // the number of classes beyond which returns diminish; see [Knee]
 	Curve  []Point // least waste for each number of classes
 	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
 }

@@ -1,6 +1,6 @@
 // Package sizing proposes size classes. From a histogram of requested sizes it computes the k classes
 // that waste the fewest bytes, exactly; it computes the waste of the best 1, 2, 3, … classes, and the number beyond
-// which another class saves little (the knee of that curve); it replays a recorded trace against any
+// which returns diminish (the knee of that curve); it replays a recorded trace against any
 // classes and retention bound; and, where a program asks for it, it changes a pool's classes while the program runs.
 //
 // A ladder is a pool's size classes in ascending order.

@@ -125,7 +125,7 @@ func Curve(h Histogram, k int) ([]Point, error) {
 	return p.Curve(), nil
 }
 
-// Knee returns the number of classes beyond which another one buys little: the point of the curve of
+// Knee returns the number of classes beyond which returns diminish: the point of the curve of
 // shares farthest below the straight line between its ends (the "kneedle" rule for a falling convex curve;
 // Satopää et al., Finding a "Kneedle" in a Haystack, 2011). A curve of two points or fewer has its knee
 // at an end; an empty one at 0.

@@ -57,10 +57,10 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	for _, p := range curve {
 		if p.Classes == knee {
 			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
-			s.addf(`<g class="knee"><title>beyond %s, %s, another saves little</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
+			s.addf(`<g class="knee"><title>diminishing returns beyond %s, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
 				classes(p.Classes), Percent(p.Share), x(float64(p.Classes)), y(p.Share))
 			note := fmt.Sprintf("%s, %s", classes(p.Classes), Percent(p.Share))
-			if long := note + ": more save little"; kneeAt+9+noteChar*float64(len(long)) < f.Width {
+			if long := note + ": diminishing returns"; kneeAt+9+noteChar*float64(len(long)) < f.Width {
 				note = long
 			}
 			s.text("note", "start", kneeAt+9, kneeHeight-7, note)

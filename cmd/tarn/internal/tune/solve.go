@@ -76,7 +76,7 @@ func (r result) print(w io.Writer) error {
 	}
 	for _, p := range a.Curve {
 		if p.Classes == a.Knee {
-			fmt.Fprintf(&b, "  Beyond %d classes (waste %s) another saves little.\n", p.Classes, plot.Percent(p.Share))
+			fmt.Fprintf(&b, "  Returns diminish beyond %d classes (waste %s).\n", p.Classes, plot.Percent(p.Share))
 		}
 	}
 	if text := r.replayed(); text != "" {
