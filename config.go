@@ -139,8 +139,8 @@ type PoolConfig struct {
 	// Wrapped memory is left out.
 	Observe func(Loan)
 	// Report is called with what has no caller to panic in: leaks, writes after free, refused foreign
-	// memory. It may be called from any goroutine. Nil prints a line to standard error for the first
-	// of a kind, then the second, the fourth, the eighth.
+	// memory. It may be called from any goroutine. Nil prints to standard error: the first of a
+	// kind and place with its stacks, then a line for the second, the fourth, the eighth.
 	Report func(Misuse)
 }
 

@@ -15,10 +15,13 @@ type Stack []uintptr
 // module is the path that all packages of Tarn's modules begin with.
 const module = "github.com/tarn-go/tarn"
 
-// String lists the frames as a panic does, from the first one outside the core of Tarn.
+// String lists the frames as a panic does, from the first one outside the core of Tarn to the goroutine's function.
 func (s Stack) String() string {
 	var out strings.Builder
 	for f, more := range s.frames {
+		if out.Len() > 0 && (f.Function == "runtime.main" || f.Function == "runtime.goexit") {
+			break // what calls main.main and a goroutine's function says nothing
+		}
 		if out.Len() > 0 || !more || !coreFrame(f) {
 			fmt.Fprintf(&out, "\t%s\n\t\t%s:%d\n", f.Function, f.File, f.Line)
 		}

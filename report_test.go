@@ -1,0 +1,72 @@
+package tarn
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func leakHere() Misuse  { return leakOfCaller() }
+func leakThere() Misuse { return leakOfCaller() }
+
+func leakOfCaller() Misuse {
+	stack := make(Stack, 8)
+	return Misuse{Kind: Leak, Size: 4096, Pool: "frames", Acquired: stack[:runtime.Callers(2, stack)]}
+}
+
+// Without PoolConfig.Report a leak that checks tracked names the line that took the reference: the first of a place
+// with its stack, then one line for the second, the fourth and so on of that place.
+func TestReportsNameThePlace(t *testing.T) {
+	var r reporter
+	var out strings.Builder
+	for range 5 {
+		r.print(&out, leakHere())
+	}
+	r.print(&out, leakThere())
+	text := out.String()
+	for want, times := range map[string]int{
+		"tarn: leak: ":                          4,
+		"acquired at:\n":                        2,
+		".leakHere\n\t\t":                       1,
+		".leakThere\n\t\t":                      1,
+		"acquired at tarn.leakHere report_test": 2,
+		"(2 of these so far)\n":                 1,
+		"(4 of these so far)\n":                 1,
+	} {
+		if n := strings.Count(text, want); n != times {
+			t.Errorf("%q is %d times in what was printed, not %d:\n%s", want, n, times, text)
+		}
+	}
+	if strings.Contains(text, "runtime.goexit") {
+		t.Errorf("the runtime's own frames are printed:\n%s", text)
+	}
+}
+
+// Misuse that checks did not track is counted by its kind.
+func TestReportsWithoutStacks(t *testing.T) {
+	var r reporter
+	var out strings.Builder
+	for i := range 5 {
+		r.print(&out, Misuse{Kind: ForeignFree, Op: "Put", Size: 100 + i})
+	}
+	if n := strings.Count(out.String(), "\n"); n != 3 || !strings.Contains(out.String(), "(4 of these so far)") {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
+
+// The places that are told apart are bounded.
+func TestReportsOfManyPlacesAreBounded(t *testing.T) {
+	var r reporter
+	var out strings.Builder
+	var pcs [1]uintptr
+	runtime.Callers(1, pcs[:])
+	for i := range 10 * maxPlaces {
+		r.print(&out, Misuse{Kind: WriteAfterFree, Acquired: Stack{pcs[0] + uintptr(i)}, Freed: Stack{pcs[0]}})
+	}
+	if len(r.places) > maxPlaces {
+		t.Errorf("%d places are kept", len(r.places))
+	}
+	if n := strings.Count(out.String(), "tarn: write after free"); n > maxPlaces+16 {
+		t.Errorf("%d reports were printed", n)
+	}
+}
