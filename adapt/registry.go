@@ -37,7 +37,7 @@ type shard[V any] struct {
 	mu    sync.Mutex
 	slots []slot[V] // a power of two of them, at most half full; linear probing
 	used  int
-	_     [24]byte // keeps the next shard's lock off this cache line
+	_     [24]byte // keeps the next shard's lock off this cache line; TestShardsFillACacheLine
 }
 
 type slot[V any] struct {

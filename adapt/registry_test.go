@@ -2,6 +2,7 @@ package adapt
 
 import (
 	"math/rand"
+	"reflect"
 	"sync"
 	"testing"
 )
@@ -108,5 +109,13 @@ func TestFirstByte(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { firstByte(b) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// On 64-bit platforms a shard takes a cache line, so that the locks of two shards share none.
+func TestShardsFillACacheLine(t *testing.T) {
+	const line = 64
+	if size := reflect.TypeFor[shard[*byte]]().Size(); reflect.TypeFor[uintptr]().Size() == 8 && size != line {
+		t.Errorf("a shard takes %d bytes, want %d", size, line)
 	}
 }

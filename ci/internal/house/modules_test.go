@@ -56,7 +56,7 @@ func TestImportCosts(t *testing.T) {
 }
 
 // moduleCosts are, for each module beside the root, the modules besides Tarn's own whose packages are built into
-// a program that imports all of its packages.
+// an otherwise empty program that imports all of its packages.
 var moduleCosts = map[string]string{
 	"rpc": "golang.org/x/net golang.org/x/sys golang.org/x/text google.golang.org/genproto/googleapis/rpc google.golang.org/grpc google.golang.org/protobuf",
 	"smb/krb5": "github.com/cloudsoda/sddl github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 " +
@@ -78,9 +78,10 @@ var moduleCosts = map[string]string{
 func TestModuleCosts(t *testing.T) {
 	for dir, want := range moduleCosts {
 		t.Run(dir, func(t *testing.T) {
-			built := lines(t, dir, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./...")
+			program := programOf(t, dir)
+			built := lines(t, program, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".", "tool")
 			built = slices.DeleteFunc(built, func(m string) bool {
-				return m == "github.com/tarn-go/tarn" || strings.HasPrefix(m, "github.com/tarn-go/tarn/")
+				return m == "program" || m == "github.com/tarn-go/tarn" || strings.HasPrefix(m, "github.com/tarn-go/tarn/")
 			})
 			slices.Sort(built)
 			if got := strings.Join(slices.Compact(built), " "); got != want {
@@ -121,6 +122,45 @@ func emptyProgram(t *testing.T, path string, replaced map[string]string) string 
 	}
 	lines(t, dir, "go", "mod", "tidy")
 	return dir
+}
+
+// programOf writes a module that imports the packages of the module in dir and has its commands as tools, with the
+// versions and the folders that its go.mod names.
+func programOf(t *testing.T, dir string) string {
+	t.Helper()
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, needs, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
+	needs = regexp.MustCompile(`=> (\.\S+)`).ReplaceAllStringFunc(needs, func(r string) string {
+		return "=> " + filepath.Join(root, strings.TrimPrefix(r, "=> "))
+	})
+	needs = "module program\n" + needs + "\nrequire " + name + " v0.0.0\nreplace " + name + " => " + root + "\n"
+	main := "package main\n\n"
+	for _, line := range outputLines(t, dir, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "./...") {
+		switch kind, path, _ := strings.Cut(line, " "); {
+		case kind == "main":
+			needs += "tool " + path + "\n"
+		case !strings.Contains(path, "/internal/"):
+			main += "import _ \"" + path + "\"\n"
+		}
+	}
+	program := t.TempDir()
+	for name, text := range map[string]string{"go.mod": needs, "go.sum": string(sum), "main.go": main + "\nfunc main() {}\n"} {
+		if err := os.WriteFile(filepath.Join(program, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return program
 }
 
 // lines runs a command of the go tool in dir, outside any workspace, and returns the words it prints.
