@@ -59,7 +59,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	if cancelOf(r) != nil {
 		r, end = withCancel(r)
 	}
-	if err := c.take(r.Context()); err != nil {
+	if err := c.await(r.Context()); err != nil {
 		end()
 		closeBody(r)
 		return nil, err
@@ -86,8 +86,8 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// take takes a stream for a request.
-func (c *singleConn) take(ctx context.Context) error {
+// await waits until a stream is free and takes it for a request.
+func (c *singleConn) await(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		if c.reserved > 0 {

@@ -58,7 +58,7 @@ func newShape(h *h2.Header) *shape {
 		s.add(":protocol", h.Protocol) // as net/http passes it on
 	}
 	for _, f := range h.Fields {
-		if s.take(f) {
+		if s.note(f) {
 			s.add(canonicalName(f.Name), f.Value)
 		}
 	}
@@ -88,9 +88,9 @@ func (s *shape) target(h *h2.Header) {
 	s.url, s.uri = *u, h.Path
 }
 
-// take notes what f says about the request and reports whether f belongs in its
+// note records what f says about the request and reports whether f belongs in its
 // Header, too.
-func (t *traits) take(f h2.Field) bool {
+func (t *traits) note(f h2.Field) bool {
 	switch f.Name {
 	case "host":
 		if t.host == "" {
@@ -162,7 +162,7 @@ func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) 
 	}
 	t := s.traits
 	for _, f := range extra {
-		if !t.take(f) {
+		if !t.note(f) {
 			continue
 		}
 		key := canonicalName(f.Name)

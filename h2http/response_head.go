@@ -43,8 +43,8 @@ func statusField(status int) h2.Field {
 	return h2.Field{Name: ":status", Value: strconv.Itoa(status)}
 }
 
-// take takes the status and the header of w.
-func (d *responseHead) take(w *responseWriter, status int) {
+// fill copies the status and the header of w.
+func (d *responseHead) fill(w *responseWriter, status int) {
 	d.status, d.length = status, -1
 	fields := w.scratch.fields[:0]
 	h := w.header

@@ -99,7 +99,7 @@ func (w *responseWriter) WriteHeader(status int) {
 		w.inform(status)
 		return
 	}
-	w.head.take(w, status)
+	w.head.fill(w, status)
 }
 
 // Write writes content.
@@ -142,7 +142,7 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 func (w *responseWriter) admit(n int) error {
 	w.inUse("Write")
 	if w.head.status == 0 {
-		w.head.take(w, http.StatusOK)
+		w.head.fill(w, http.StatusOK)
 	}
 	if !bodyAllowed(w.head.status) {
 		return http.ErrBodyNotAllowed
@@ -226,7 +226,7 @@ func (w *responseWriter) Flush() { w.FlushError() }
 func (w *responseWriter) FlushError() error {
 	w.inUse("Flush")
 	if w.head.status == 0 {
-		w.head.take(w, http.StatusOK)
+		w.head.fill(w, http.StatusOK)
 	}
 	if w.n > 0 || !w.sent.Load() {
 		return w.chunk(nil, h2.More)
@@ -312,7 +312,7 @@ func (w *responseWriter) drop() {
 // response, and reports true.
 func (w *responseWriter) finish() (unsent bool) {
 	if w.head.status == 0 {
-		w.head.take(w, http.StatusOK)
+		w.head.fill(w, http.StatusOK)
 	}
 	d := atOnce
 	if w.x.conn.engine.workers.Next() == w.x.conn.h2 {

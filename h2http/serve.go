@@ -140,7 +140,7 @@ func (a *acceptor) accept() {
 		a.mu.Lock()
 		a.asked[nc] = struct{}{}
 		a.mu.Unlock()
-		go a.tell(nc)
+		go a.route(nc)
 	}
 }
 
@@ -154,10 +154,10 @@ func (a *acceptor) pass(nc net.Conn, err error) bool {
 	}
 }
 
-// tell finds out which protocol nc uses and has it served.
-func (a *acceptor) tell(nc net.Conn) {
+// route finds out which protocol nc uses and has it served.
+func (a *acceptor) route(nc net.Conn) {
 	if a.tls != nil {
-		a.tellTLS(nc)
+		a.routeTLS(nc)
 		return
 	}
 	if !a.http2 {
@@ -182,7 +182,7 @@ func (a *acceptor) tell(nc net.Conn) {
 	a.mine(nc, conn, nil, p)
 }
 
-func (a *acceptor) tellTLS(nc net.Conn) {
+func (a *acceptor) routeTLS(nc net.Conn) {
 	srv := a.engine.srv
 	c := tls.Server(nc, a.tls)
 	a.limit(nc, handshakeTimeout(srv))

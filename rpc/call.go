@@ -258,7 +258,7 @@ func (c *call) report(a *attempt, err error) {
 	if a != nil {
 		t = a
 	}
-	c.tellOptions(t, err)
+	c.reportToOptions(t, err)
 }
 
 // outcome is what call options report: the last attempt of a call.
@@ -268,16 +268,16 @@ type outcome interface {
 	server() *peer.Peer // nil: no server was reached
 }
 
-// tellOptions reports the call's end to its options; t is nil when no attempt was made.
-func (c *call) tellOptions(t outcome, err error) {
+// reportToOptions reports the call's end to its options; t is nil when no attempt was made.
+func (c *call) reportToOptions(t outcome, err error) {
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
 		for _, o := range opts {
-			tellOption(o, t, err)
+			reportTo(o, t, err)
 		}
 	}
 }
 
-func tellOption(o grpc.CallOption, t outcome, err error) {
+func reportTo(o grpc.CallOption, t outcome, err error) {
 	switch o := o.(type) {
 	case grpc.HeaderCallOption:
 		if t != nil {

@@ -21,7 +21,7 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 	var c call
 	if err := c.init(w.cc, ctx, method, opts); err != nil {
 		w.cc.notSent(opts, req)
-		c.tellEnd(nil, err)
+		c.reportEnd(nil, err)
 		return err
 	}
 	for failures := 0; ; {
@@ -39,7 +39,7 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 			}
 		}
 		if !again {
-			c.tellEnd(x, err)
+			c.reportEnd(x, err)
 			return err
 		}
 	}
@@ -50,8 +50,8 @@ func (x *webExchange) mayWait(err error) bool {
 	return x.call.info.waitForReady && x.unreached && x.call.ctx.Err() == nil
 }
 
-// tellEnd is report for calls of a webClient.
-func (c *call) tellEnd(x *webExchange, err error) {
+// reportEnd is report for calls of a webClient.
+func (c *call) reportEnd(x *webExchange, err error) {
 	c.seen.end(err)
 	if c.cancel != nil {
 		c.cancel()
@@ -67,7 +67,7 @@ func (c *call) tellEnd(x *webExchange, err error) {
 	if x != nil {
 		t = x
 	}
-	c.tellOptions(t, err)
+	c.reportToOptions(t, err)
 }
 
 // unary makes one attempt.

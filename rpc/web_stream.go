@@ -50,7 +50,7 @@ func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method
 	err := cs.init(w.cc, ctx, method, opts)
 	if err != nil {
 		w.cc.wg.Done()
-		cs.tellEnd(nil, err)
+		cs.reportEnd(nil, err)
 		return nil, err
 	}
 	cs.retry.count()
@@ -338,7 +338,7 @@ func (cs *webClientStream) finish(err error) {
 	if cs.statsOn() {
 		x.statsEnd(err)
 	}
-	cs.tellEnd(x, err)
+	cs.reportEnd(x, err)
 	cs.recvMu.Unlock()
 	cs.cc.wg.Done()
 }

@@ -189,7 +189,7 @@ func (a *Adapter) look() (m Move, moved bool, err error) {
 		return Move{}, false, nil
 	}
 	past := a.lately
-	fresh, enough := a.take()
+	fresh, enough := a.recorded()
 	if !enough {
 		return Move{}, false, nil
 	}
@@ -229,9 +229,9 @@ func (a *Adapter) look() (m Move, moved bool, err error) {
 	return m, true, nil
 }
 
-// take returns what was recorded since the last look, and whether that is enough to be looked at; otherwise it
+// recorded returns what was recorded since the last look, and whether that is enough to be looked at; otherwise it
 // counts at the next.
-func (a *Adapter) take() (fresh Histogram, enough bool) {
+func (a *Adapter) recorded() (fresh Histogram, enough bool) {
 	now := a.pool.Histogram()
 	fresh = Since(now, a.last)
 	gets := uint64(0)

@@ -30,12 +30,12 @@ func (p *Plan) solve(k int) {
 	env := envelope{lines: make([]line, 0, m+1)}
 	for l := 1; l <= k; l++ {
 		p.from[l] = make([]int32, m+1)
-		env.reset()
+		env.clear()
 		next[0] = infinite
 		for j := 1; j <= m; j++ {
 			if p.problem.forced[j-1] {
 				// A ladder that skips j-1 is not allowed from here on.
-				env.reset()
+				env.clear()
 			}
 			if prev[j-1] < infinite {
 				env.add(line{from: int32(j - 1), fall: p.problem.count[j-1], at0: prev[j-1] + p.problem.bytes[j-1]})
@@ -69,7 +69,7 @@ type envelope struct {
 	head  int // lines before it are never lowest again
 }
 
-func (e *envelope) reset() {
+func (e *envelope) clear() {
 	e.lines, e.head = e.lines[:0], 0
 }
 

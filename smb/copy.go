@@ -133,7 +133,7 @@ func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error)
 		err = s.rename(beside, proto.RenameInfo{Name: dst, Replace: true})
 	}
 	if err != nil {
-		s.discard(beside)
+		s.removeUnfinished(beside)
 	}
 	return n, err
 }

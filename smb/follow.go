@@ -182,7 +182,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		return err
 	})
 	if made {
-		s.discard(newname) // the file that could not be made a link
+		s.removeUnfinished(newname) // the file that could not be made a link
 	}
 	if hasStatus(err, proto.StatusNotAReparsePoint) { // Samba answers with this status when it has no reparse points
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)

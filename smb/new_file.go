@@ -26,7 +26,7 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {
 		var refused *ResponseError
 		if !errors.As(err, &refused) || refused.Command != proto.CommandCreate.String() {
-			s.discard(name)
+			s.removeUnfinished(name)
 		}
 	}
 	return pathError("write", name, err)

@@ -241,14 +241,14 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 		})
 	}
 	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for this
-		s.discard(beside)
+		s.removeUnfinished(beside)
 	}
 	return err
 }
 
-// discard removes a file that could not be finished, even if the share's context has ended or the connection
+// removeUnfinished removes a file that could not be finished, even if the share's context has ended or the connection
 // was lost. The server has Limits.CloseTimeout to answer.
-func (s *Share) discard(name string) {
+func (s *Share) removeUnfinished(name string) {
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
 	s.WithContext(ctx).delete(name)

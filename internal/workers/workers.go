@@ -91,7 +91,7 @@ func (p *Pool[J]) Run(j J) {
 	}
 	p.last = j
 	p.queued++
-	w := p.summon()
+	w := p.enlist()
 	p.mu.Unlock()
 	p.start(w)
 }
@@ -100,9 +100,9 @@ func (p *Pool[J]) Run(j J) {
 // handler whose own connection that is may leave its response queued.
 func (p *Pool[J]) Next() *h2.Conn { return p.front.Load() }
 
-// summon returns a worker for the caller to start, or nil if enough are coming already. mu
+// enlist returns a worker for the caller to start, or nil if enough are coming already. mu
 // is held.
-func (p *Pool[J]) summon() *Worker[J] {
+func (p *Pool[J]) enlist() *Worker[J] {
 	if p.coming > 0 && p.coming*perWorker >= p.queued {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (p *Pool[J]) summon() *Worker[J] {
 	return w
 }
 
-// start wakes w, which summon has returned, or begins its goroutine.
+// start wakes w, which enlist has returned, or begins its goroutine.
 func (p *Pool[J]) start(w *Worker[J]) {
 	switch {
 	case w == nil:
@@ -180,7 +180,7 @@ func (p *Pool[J]) next(w *Worker[J], from state, unsent *h2.Conn) (J, state) {
 			if p.first != none || p.unsent != nil {
 				// The handler may block: another worker takes what is left, and if that
 				// is nothing, sends what is unsent.
-				other = p.summon()
+				other = p.enlist()
 			}
 		case flush == [2]*h2.Conn{}:
 			if after = end; p.park(w) {

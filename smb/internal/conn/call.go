@@ -92,8 +92,8 @@ type Call struct {
 	next  *Call // in the free list
 }
 
-// reset prepares a slot for its next use and drops its references to memory.
-func (cl *Call) reset() {
+// clear prepares a slot for its next use and drops its references to memory.
+func (cl *Call) clear() {
 	cl.reply.Free()
 	*cl = Call{c: cl.c, done: cl.done, wait: cl.wait}
 }

@@ -37,7 +37,7 @@ func (r *ring) acquire(c *Conn) *Call {
 
 // release recycles a slot that is not registered. The caller must own it.
 func (r *ring) release(cl *Call) {
-	cl.reset()
+	cl.clear()
 	r.mu.Lock()
 	cl.next = r.free
 	r.free = cl

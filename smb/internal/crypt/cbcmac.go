@@ -22,8 +22,8 @@ func (m *cbcMAC) init(b cipher.Block) {
 	m.mode = cipher.NewCBCEncrypter(b, m.chain[:])
 }
 
-// reset starts a new message.
-func (m *cbcMAC) reset() { m.fresh = true }
+// start begins a new message.
+func (m *cbcMAC) start() { m.fresh = true }
 
 // write adds p, whose length is a multiple of 16.
 func (m *cbcMAC) write(p []byte) {

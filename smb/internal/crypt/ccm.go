@@ -120,7 +120,7 @@ func grow(dst []byte, n int) (ret, out []byte) {
 
 // authenticate leaves the unmasked tag of plaintext in st.tag (RFC 3610 2.2).
 func (c *ccm) authenticate(st *ccmState, nonce, plaintext, aad []byte) {
-	st.mac.reset()
+	st.mac.start()
 	c.counterBlock(st, nonce, uint64(len(plaintext)))
 	st.counter[0] |= byte(c.tag-2) / 2 << 3
 	if len(aad) > 0 {

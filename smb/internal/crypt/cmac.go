@@ -47,7 +47,7 @@ func double(k *[blockSize]byte) {
 
 func (s *cmacSummer) sum(head []byte, rest [][]byte) mac {
 	st := s.states.Get().(*cmacState)
-	st.cbc.reset()
+	st.cbc.start()
 	st.n = 0
 	st.write(head)
 	for _, p := range rest {

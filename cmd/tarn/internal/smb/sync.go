@@ -42,7 +42,7 @@ func runSync(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	if a.opts.dryRun {
-		return a.rehearse(&p)
+		return a.printPlan(&p)
 	}
 	if !a.opts.delete {
 		return a.carryOut(ctx, &p)
@@ -55,11 +55,11 @@ func runSync(ctx context.Context, a *app, args []string) error {
 		}
 		return err
 	}
-	return a.clear(ctx, &p)
+	return a.removeExtra(ctx, &p)
 }
 
-// rehearse prints what would be done.
-func (a *app) rehearse(p *plan) error {
+// printPlan prints what would be done.
+func (a *app) printPlan(p *plan) error {
 	for _, j := range p.jobs {
 		if !j.present {
 			a.event(event{Action: "copy", Source: j.from.label(j.fromName), Target: j.to.label(j.toName), Bytes: j.size})
@@ -78,8 +78,8 @@ func sortExtra(list []extra) {
 	slices.SortFunc(list, func(a, b extra) int { return strings.Compare(a.name, b.name) })
 }
 
-// clear removes what is extra.
-func (a *app) clear(ctx context.Context, p *plan) error {
+// removeExtra removes what is extra.
+func (a *app) removeExtra(ctx context.Context, p *plan) error {
 	t := trouble{app: a}
 	sortExtra(p.extra)
 	for _, e := range p.extra {

@@ -74,13 +74,13 @@ func (a *app) each(ctx context.Context, p *plan, action string, do func(ctx cont
 				switch {
 				case err == nil:
 					m.file()
-					a.tell(action, j, nil)
+					a.reportFile(action, j, nil)
 				case inner.Err() != nil: // reported where it ended
 				case lost(err):
 					giveUp(err)
 				default:
 					bad.Store(true)
-					a.tell(action, j, err)
+					a.reportFile(action, j, err)
 				}
 			}
 		})
@@ -107,8 +107,8 @@ feed:
 	return nil
 }
 
-// tell reports one file; err, if not nil, is why it was not copied.
-func (a *app) tell(action string, j *job, err error) {
+// reportFile reports one file; err, if not nil, is why it was not copied.
+func (a *app) reportFile(action string, j *job, err error) {
 	e := event{Action: action, Source: j.from.label(j.fromName), Target: j.to.label(j.toName), Bytes: j.size}
 	switch {
 	case err != nil:
@@ -329,7 +329,7 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 		}
 		count(start)
 	}
-	n, err := a.pour(ctx, out, in, count)
+	n, err := a.copyRest(ctx, out, in, count)
 	if err == nil && start+n != j.size {
 		err = errChanged
 	}
@@ -339,9 +339,9 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 	return err
 }
 
-// pour copies the rest of in to out. The side on a server drives the copy, because it keeps many
+// copyRest copies the rest of in to out. The side on a server drives the copy, because it keeps many
 // requests in flight. Between servers that is the writing side, and the other reads ahead.
-func (a *app) pour(ctx context.Context, out sink, in source, count func(int64)) (int64, error) {
+func (a *app) copyRest(ctx context.Context, out sink, in source, count func(int64)) (int64, error) {
 	tick := counter{ctx: ctx, count: count}
 	if _, ok := out.(*client.File); ok {
 		return out.ReadFrom(readCounter{in, tick})
