@@ -38,22 +38,26 @@ func (r *receiving) streamWindow() int64 {
 // WINDOW_UPDATE.
 const maxReturn = 1 << 20
 
-// worthReturning reports whether n bytes of a window of that size are to be given
-// back: a quarter of it, or maxReturn. Where a round trip is short, half of it: a peer on the same machine
-// sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
-func (r *receiving) worthReturning(n, size int) bool {
-	share := size / 4
+// returnFrom returns how many bytes of a stream's window are worth a WINDOW_UPDATE: a quarter of it. Where a round
+// trip is short, half of it: a peer on the same machine sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
+func (r *receiving) returnFrom() int {
 	if r.rtt > 0 && r.rtt <= steadyRTT {
-		share = size / 2
+		return min(r.window/2, maxReturn)
 	}
-	return n >= min(share, maxReturn)
+	return min(r.window/4, maxReturn)
 }
+
+// returnConnFrom returns the same for the connection's window: a quarter of it on every connection. Many streams
+// share that window and use all of it at once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call,
+// HEADERS without the DATA that had to wait, and took a tenth more processor time. A long stream is not woken more
+// often: once its window has grown, the connection's is at least twice as large.
+func (r *receiving) returnConnFrom() int { return min(r.size/4, maxReturn) }
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnConnWindow() bool {
 	r := &c.recv
-	if !r.worthReturning(r.returnable, r.size) || r.unread > c.cfg.Unread || c.life >= dead {
+	if r.returnable < r.returnConnFrom() || r.unread > c.cfg.Unread || c.life >= dead {
 		return false
 	}
 	c.putWindow(0, r.returnable)
@@ -111,7 +115,7 @@ func (c *Conn) consumed(s *Stream, n int) bool {
 // returnStreamWindow gives the window of s back once much of it can be, and reports
 // whether it has. c.mu is held.
 func (c *Conn) returnStreamWindow(s *Stream) bool {
-	if !c.recv.worthReturning(s.returnable, c.recv.window) || s.peerDone() || c.life >= dead {
+	if s.returnable < c.recv.returnFrom() || s.peerDone() || c.life >= dead {
 		return false
 	}
 	c.grow(s)
