@@ -1,0 +1,80 @@
+package smb_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// referralAnswer is the output of FSCTL_DFS_GET_REFERRALS for the link path, with one target (MS-DFSC 2.2.4).
+func referralAnswer(path, target string, lifetime time.Duration) []byte {
+	names := proto.AppendUTF16(nil, path+"\x00"+path+"\x00"+target+"\x00")
+	const entry = 34 // length of one of version 4, before its names
+	length := 2 * (len(path) + 1)
+	b := le.AppendUint16(nil, uint16(2*len(path)))
+	b = append(b, 1, 0, 2, 0, 0, 0)
+	b = append(b, 4, 0, entry, 0, 0, 0, 4, 0)
+	b = le.AppendUint32(b, uint32(lifetime/time.Second))
+	for _, at := range []int{entry, entry + length, entry + 2*length} {
+		b = le.AppendUint16(b, uint16(at))
+	}
+	return append(append(b, make([]byte, 16)...), names...)
+}
+
+// TestReferralLifetime opens a file behind a DFS link again and again: the server is asked for the referral once in its lifetime.
+func TestReferralLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lifetime = 300 * time.Second
+		var asked atomic.Int32
+		s := &script.Server{}
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch {
+			case m.Command == proto.CommandCreate && script.NameOf(m) == `link\file`:
+				c.Refuse(m, proto.StatusPathNotCovered)
+				return true
+			case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+				asked.Add(1)
+				c.Reply(m, 0, ioctlAnswer(referralAnswer(`\scripted\share\link`, `\scripted\share\target`, lifetime)), script.AsAsked)
+				return true
+			}
+			return false
+		}
+		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: s.Dial, Limits: smb.Limits{KeepAlive: -1}}
+		session, err := d.Dial(context.Background(), "scripted")
+		must(t, err)
+		defer session.Close()
+		share, err := session.Mount(context.Background(), "share")
+		must(t, err)
+		open := func(want int32) {
+			t.Helper()
+			f, err := share.Open("link/file")
+			must(t, err)
+			must(t, f.Close())
+			if got := asked.Load(); got != want {
+				t.Errorf("%d requests for the referral, want %d", got, want)
+			}
+		}
+		open(1)
+		open(1)
+		<-time.After(lifetime - time.Second)
+		open(1)
+		<-time.After(2 * time.Second)
+		open(2)
+		open(2)
+	})
+}
+
+// ioctlAnswer is the body of a reply to an IOCTL.
+func ioctlAnswer(output []byte) []byte {
+	b := make([]byte, 48)
+	b[0] = 49
+	le.PutUint32(b[32:], proto.HeaderSize+48)
+	le.PutUint32(b[36:], uint32(len(output)))
+	return append(b, output...)
+}
