@@ -38,6 +38,9 @@ func BenchmarkFiles(b *testing.B) {
 			{"create-write-4K", func(m mount, i int) error {
 				return m.write(fmt.Sprintf("small/new-%d", i%100), data)
 			}},
+			{"write-file-4K", func(m mount, i int) error {
+				return m.writeFile(fmt.Sprintf("small/new-%d", i%100), data)
+			}},
 			{"stat", func(m mount, i int) error { return m.stat(fmt.Sprintf("small/%05d", i%100)) }},
 			{"list-5000", func(m mount, _ int) error {
 				n, err := m.list("list")

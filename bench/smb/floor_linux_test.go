@@ -148,6 +148,11 @@ func (c *idleClient) pipelined(b *testing.B, frame []byte, depth int) {
 func (c *idleClient) send(frame []byte) {
 	le.PutUint64(frame[atMessageID:], c.mid)
 	c.mid += uint64(le.Uint16(frame[atCharge:]))
+	c.sendFrame(frame)
+}
+
+// sendFrame sends a frame as it is.
+func (c *idleClient) sendFrame(frame []byte) {
 	for len(frame) > 0 {
 		n, err := syscall.Write(c.fd, frame)
 		if err == syscall.EINTR {
@@ -214,11 +219,33 @@ type recorder struct {
 	written []byte
 	stopped chan struct{} // closed when reading has failed
 	once    sync.Once
+	holding int           // frames to keep without sending them, of one Write each; zero: everything is sent
+	held    int           // frames kept so
+	first   chan struct{} // closed when two frames are held
+	full    chan struct{} // closed when holding frames are held
+}
+
+// hold has the recorder keep what is written from now on, n frames and whatever follows, instead of sending it.
+func (r *recorder) hold(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written, r.holding = nil, n
+	r.first, r.full = make(chan struct{}), make(chan struct{})
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	r.written = append(r.written, b...)
+	if r.holding > 0 {
+		defer r.mu.Unlock()
+		if r.held++; r.held == 2 {
+			close(r.first)
+		}
+		if r.held == r.holding {
+			close(r.full)
+		}
+		return len(b), nil
+	}
 	r.mu.Unlock()
 	return r.Conn.Write(b)
 }

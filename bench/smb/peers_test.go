@@ -30,11 +30,12 @@ type mount struct {
 	open func(name string) (file, error)
 	stat func(name string) error
 	// read opens the file, reads it to its end with io.ReadAll and closes it; write makes or empties it,
-	// writes data and closes it, as programs do with an os.File.
-	read  func(name string) ([]byte, error)
-	write func(name string, data []byte) error
-	list  func(name string) (entries int, err error)
-	close func()
+	// writes data and closes it, as programs do with an os.File. writeFile does the same by the client's WriteFile.
+	read      func(name string) ([]byte, error)
+	write     func(name string, data []byte) error
+	writeFile func(name string, data []byte) error
+	list      func(name string) (entries int, err error)
+	close     func()
 }
 
 // slurp reads all of a file that was opened, and closes it.
@@ -91,12 +92,13 @@ func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount 
 	}
 	m = m.WithContext(context.Background())
 	return mount{
-		open:  func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
-		stat:  func(name string) error { _, err := m.Stat(name); return err },
-		read:  func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
-		write: func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
-		list:  func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
-		close: func() { s.Close() },
+		open:      func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
+		stat:      func(name string) error { _, err := m.Stat(name); return err },
+		read:      func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
+		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
+		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
+		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
+		close:     func() { s.Close() },
 	}
 }
 
@@ -114,11 +116,12 @@ func mountGoSMB2(b testing.TB, conn net.Conn, user, password, share string) moun
 		b.Fatalf("go-smb2: %v", err)
 	}
 	return mount{
-		open:  func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
-		stat:  func(name string) error { _, err := m.Stat(name); return err },
-		read:  func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
-		write: func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
-		list:  func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
-		close: func() { conn.Close() },
+		open:      func(name string) (file, error) { return m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) },
+		stat:      func(name string) error { _, err := m.Stat(name); return err },
+		read:      func(name string) ([]byte, error) { f, err := m.Open(name); return slurp(f, err) },
+		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
+		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
+		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
+		close:     func() { conn.Close() },
 	}
 }

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/smb"
+)
+
+// sealedBatch is how many requests of 1 MiB are encrypted at a time. A server grants credits for at least twice as many.
+const sealedBatch = 128
+
+// BenchmarkSealedFloor is BenchmarkFloor with encryption: the requests were encrypted beforehand, and the replies are not decrypted.
+// Each batch has a connection of its own, which is not part of the time.
+func BenchmarkSealedFloor(b *testing.B) {
+	srv := rigtest.Start(b, rig.Config{Mode: rig.Encrypted})
+	fill(b, srv)
+	buf := make([]byte, 1<<20)
+	for _, op := range []string{"read", "write"} {
+		b.Run(fmt.Sprintf("op=%s/size=1024K/depth=8", op), func(b *testing.B) {
+			b.SetBytes(1 << 20)
+			b.ResetTimer()
+			for left := b.N; left > 0; left -= sealedBatch {
+				b.StopTimer()
+				n := min(left, sealedBatch)
+				c := &sealedClient{}
+				c.prepare(b, srv, op, buf, n)
+				b.StartTimer()
+				c.replay(8)
+				b.StopTimer()
+				must(b, syscall.Close(c.fd))
+			}
+		})
+	}
+}
+
+// sealedClient has encrypted requests and the connection that they are for.
+type sealedClient struct {
+	idleClient
+	requests [][]byte
+	shortest int // length of the shortest frame that is a final reply; interim ones are shorter
+}
+
+// prepare has package smb log in and make n requests of 1 MiB, which are kept instead of sent.
+func (c *sealedClient) prepare(b *testing.B, srv *rig.Server, op string, buf []byte, n int) {
+	c.b = b
+	nc, err := net.Dial("tcp", srv.Addr)
+	must(b, err)
+	defer nc.Close()
+	rec := &recorder{Conn: nc, stopped: make(chan struct{})}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Host: "bench", NoReconnect: true}
+	session, err := d.NewSession(b.Context(), rec)
+	must(b, err)
+	share, err := session.Mount(b.Context(), srv.Share)
+	must(b, err)
+	f, err := share.WithContext(context.Background()).OpenFile("file", os.O_RDWR, 0)
+	must(b, err)
+	_, err = f.ReadAt(make([]byte, 8<<20), 0) // the server grants credits, and keeps its memory
+	must(b, err)
+	use := f.ReadAt
+	c.shortest = 1 << 18
+	if op == "write" {
+		use, c.shortest = f.WriteAt, 130
+	}
+	rec.hold(n + 1)
+	var calls sync.WaitGroup
+	call := func(i int) { calls.Go(func() { use(buf, int64(i)<<20%fileBytes) }) } // until the connection ends
+	call(0)
+	<-rec.first // nothing else is in flight, so that it is sent as two requests
+	for i := 1; i < n; i++ {
+		call(i)
+	}
+	<-rec.full
+	nc.SetReadDeadline(time.Unix(1, 0))
+	<-rec.stopped
+	calls.Wait()
+	c.requests = rec.take()[:n+1] // CANCELs and CLOSEs may follow
+	file, err := nc.(*net.TCPConn).File()
+	must(b, err)
+	defer file.Close()
+	c.fd, err = syscall.Dup(int(file.Fd()))
+	must(b, err)
+	must(b, syscall.SetNonblock(c.fd, false))
+}
+
+// replay sends the requests, depth of them in flight, and waits for the replies.
+func (c *sealedClient) replay(depth int) {
+	room, sent := make(chan struct{}, depth), make(chan struct{})
+	go func() {
+		defer close(sent)
+		for _, frame := range c.requests {
+			room <- struct{}{}
+			c.sendFrame(frame)
+		}
+	}()
+	for range c.requests {
+		for n := 0; n < c.shortest; {
+			c.recv(c.reply[:4])
+			n = int(binary.BigEndian.Uint32(c.reply[:]))
+			c.discard(n)
+		}
+		<-room
+	}
+	<-sent
+}
