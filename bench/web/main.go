@@ -1,6 +1,7 @@
 // Command web measures the processor time of a server for a call of connect-go's client, without compression:
 // connect-go's handler on net/http, Tarn's ServeHTTP on package h2http, Tarn's Serve, and, as the least that any
-// handler costs, one on h2http that only reads, converts and writes. Each has a separate process.
+// handler costs, one on h2http that only reads, converts and writes, and two servers on package h2 with responses made
+// before (see canned). Each has a separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
@@ -39,7 +40,7 @@ const (
 
 func main() {
 	log.SetFlags(0)
-	server := flag.String("server", "", "serve as connect-go, tarn, serve or floor, until standard input ends")
+	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, canned or canned-go, until standard input ends")
 	calls := flag.Int("calls", 20000, "calls a turn")
 	turns := flag.Int("turns", 7, "turns of each server")
 	only := flag.String("only", "", "measure the kinds of calls whose name contains this, such as gRPC or JSON")
@@ -91,6 +92,14 @@ func serve(name string) error {
 		if name == "serve" {
 			run, stop = s.Serve, s.Stop
 		}
+	case "canned", "canned-go":
+		from := onReader
+		if name == "canned-go" {
+			from = onGoroutine
+		}
+		stopped := make(chan struct{})
+		stop = func() { close(stopped) }
+		run = func(l net.Listener) error { return serveCanned(l, from, stopped) }
 	case "floor":
 		srv.Handler = http.HandlerFunc(floor)
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
@@ -188,11 +197,16 @@ const (
 )
 
 // servers are the processes, connect-go's first, and what a row of the table names each.
-var servers = [...]struct{ name, title string }{
-	{"connect-go", "connect-go on net/http"},
-	{"tarn", "ServeHTTP on h2http"},
-	{"serve", "rpc.Server.Serve"},
-	{"floor", "a bare handler on h2http"},
+var servers = [...]struct {
+	name, title string
+	http2       bool // and nothing else
+}{
+	{name: "connect-go", title: "connect-go on net/http"},
+	{name: "tarn", title: "ServeHTTP on h2http"},
+	{name: "serve", title: "rpc.Server.Serve"},
+	{name: "floor", title: "a bare handler on h2http"},
+	{name: "canned-go", title: "canned, own goroutine", http2: true},
+	{name: "canned", title: "canned", http2: true},
 }
 
 func measure(only string, calls, turns int, accept accepted) error {
@@ -213,6 +227,9 @@ func measure(only string, calls, turns int, accept accepted) error {
 		var took, ratios [len(servers)][]float64
 		for turn := range turns + 1 {
 			for i, p := range ps {
+				if servers[i].http2 && !s.http2 {
+					continue
+				}
 				us, err := s.turn(p, calls, accept)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
@@ -224,6 +241,9 @@ func measure(only string, calls, turns int, accept accepted) error {
 			}
 		}
 		for i, server := range servers {
+			if len(ratios[i]) == 0 {
+				continue
+			}
 			slices.Sort(ratios[i])
 			fmt.Printf("%-28s %-26s %12.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, server.title, median(took[i]),
 				median(ratios[i]), ratios[i][0], ratios[i][turns-1], s.limit)
