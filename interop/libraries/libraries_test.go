@@ -26,8 +26,14 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// TestMain is also the plugin's process.
+// TestMain is also the plugin's process, and that of the benchmarks' server.
 func TestMain(m *testing.M) {
+	if os.Getenv(serverEnv) != "" {
+		if err := serveBenchmarks(); err != nil {
+			panic(err)
+		}
+		return
+	}
 	if os.Getenv(handshake.MagicCookieKey) == handshake.MagicCookieValue {
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: handshake, GRPCServer: plugin.DefaultGRPCServer,
 			Plugins: plugin.PluginSet{"health": healthPlugin{}}})
