@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -356,61 +357,84 @@ func TestAttackLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestMalformedRequests sends what RFC 9113 sections 8.1 to 8.3 calls malformed: the
-// stream is reset, the handler is not called, and the connection stays open.
+// malformedRequests are what RFC 9113 sections 8.1 to 8.3 calls malformed.
+var malformedRequests = []struct {
+	name    string
+	fields  []string
+	netHTTP string // what net/http does; "": it resets the stream with PROTOCOL_ERROR and calls no handler, too
+}{
+	{"no method", []string{":scheme", "http", ":path", "/", ":authority", "example.com"}, ""},
+	{"no scheme", []string{":method", "GET", ":path", "/", ":authority", "example.com"}, ""},
+	{"no path", []string{":method", "GET", ":scheme", "http", ":authority", "example.com"}, ""},
+	{"empty path", []string{":method", "GET", ":scheme", "http", ":path", "", ":authority", "example.com"}, ""},
+	{"method twice", []string{":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/"}, ""},
+	{"path twice", []string{":method", "GET", ":scheme", "http", ":path", "/", ":path", "/"}, ""},
+	{"pseudo-field after others", []string{":method", "GET", ":scheme", "http", "a", "b", ":path", "/"}, ""},
+	{"unknown pseudo-field", requestFields(":x", "y"), ""},
+	{"response's pseudo-field", requestFields(":status", "200"), ""},
+	{"upper case", requestFields("Upper", "x"), ""},
+	{"connection", requestFields("connection", "close"), "400"},
+	{"keep-alive", requestFields("keep-alive", "5"), "400"},
+	{"proxy-connection", requestFields("proxy-connection", "x"), "400"},
+	{"transfer-encoding", requestFields("transfer-encoding", "chunked"), "400"},
+	{"upgrade", requestFields("upgrade", "h2c"), "400"},
+	{"te", requestFields("te", "gzip"), "400"},
+	{"newline in a value", requestFields("a", "b\nc"), ""},
+	{"NUL in a value", requestFields("a", "b\x00c"), ""},
+	{"blank in a name", requestFields("a b", "c"), ""},
+	{"empty name", requestFields("", "c"), ""},
+	{"host that differs", requestFields("host", "other.example"), "handler: 200"},
+	{"content-length that differs", requestFields("content-length", "0", "content-length", "1"), "handler: 200"},
+	{"content-length of no number", requestFields("content-length", "x"), "handler: 200"},
+	{"content-length without DATA", requestFields("content-length", "5"), "handler: 200"},
+	{"CONNECT with a path", []string{":method", "CONNECT", ":path", "/", ":authority", "example.com"}, ""},
+	{"blank before a value", requestFields("a", " b"), "handler: 200"},
+	{"blank after a value", requestFields("a", "b "), "handler: 200"},
+	{"extended CONNECT, not wanted", []string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "example.com"}, ""},
+}
+
+// requestFields is the header list of a request with further fields.
+func requestFields(extra ...string) []string {
+	return append([]string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "example.com"}, extra...)
+}
+
+// TestMalformedRequests sends malformed requests: with each way of serving the stream is reset, the handler is not called, and
+// the connection stays open. What net/http does is compared with the table.
 func TestMalformedRequests(t *testing.T) {
-	request := func(extra ...string) []string {
-		return append([]string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "example.com"}, extra...)
-	}
-	for name, fields := range map[string][]string{
-		"no method":                    {":scheme", "http", ":path", "/", ":authority", "example.com"},
-		"no scheme":                    {":method", "GET", ":path", "/", ":authority", "example.com"},
-		"no path":                      {":method", "GET", ":scheme", "http", ":authority", "example.com"},
-		"empty path":                   {":method", "GET", ":scheme", "http", ":path", "", ":authority", "example.com"},
-		"method twice":                 {":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/"},
-		"path twice":                   {":method", "GET", ":scheme", "http", ":path", "/", ":path", "/"},
-		"pseudo-field after others":    {":method", "GET", ":scheme", "http", "a", "b", ":path", "/"},
-		"unknown pseudo-field":         request(":x", "y"),
-		"response's pseudo-field":      request(":status", "200"),
-		"upper case":                   request("Upper", "x"),
-		"connection":                   request("connection", "close"),
-		"keep-alive":                   request("keep-alive", "5"),
-		"proxy-connection":             request("proxy-connection", "x"),
-		"transfer-encoding":            request("transfer-encoding", "chunked"),
-		"upgrade":                      request("upgrade", "h2c"),
-		"te":                           request("te", "gzip"),
-		"newline in a value":           request("a", "b\nc"),
-		"NUL in a value":               request("a", "b\x00c"),
-		"blank in a name":              request("a b", "c"),
-		"empty name":                   request("", "c"),
-		"host that differs":            request("host", "other.example"),
-		"content-length that differs":  request("content-length", "0", "content-length", "1"),
-		"content-length of no number":  request("content-length", "x"),
-		"content-length without DATA":  request("content-length", "5"),
-		"CONNECT with a path":          {":method", "CONNECT", ":path", "/", ":authority", "example.com"},
-		"blank before a value":         request("a", " b"),
-		"blank after a value":          request("a", "b "),
-		"extended CONNECT, not wanted": {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "example.com"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			called := make(chan struct{}, 1)
-			r := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/alive" {
-					called <- struct{}{}
+	const reset = "RST_STREAM PROTOCOL_ERROR"
+	each(t, func(t *testing.T, s stack) {
+		for _, c := range malformedRequests {
+			t.Run(c.name, func(t *testing.T) {
+				called := make(chan struct{}, 1)
+				r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/alive" {
+						called <- struct{}{}
+					}
+				}))
+				p := r.dialPeer(t)
+				p.headers(1, end, c.fields...)
+				got := "connection ended"
+				if p.ends(1) {
+					got = p.transcript(1)
+					if header, ok := strings.CutPrefix(got, "HEADERS :status="); ok {
+						got = header[:3]
+					}
+					p.request(3, end, "GET", "/alive")
+					p.transcript(3)
 				}
-			}))
-			p := r.dialPeer(t)
-			p.headers(1, end, fields...)
-			if got := p.transcript(1); got != "RST_STREAM PROTOCOL_ERROR" {
-				t.Errorf("%s", got)
-			}
-			p.request(3, end, "GET", "/alive")
-			p.transcript(3)
-			select {
-			case <-called:
-				t.Error("the handler was called")
-			default:
-			}
-		})
-	}
+				select {
+				case <-called:
+					got = "handler: " + got
+				default:
+				}
+				want := reset
+				if !s.own && c.netHTTP != "" {
+					want = c.netHTTP
+				}
+				if got != want {
+					t.Errorf("%s; want %s", got, want)
+				}
+			})
+		}
+	})
 }

@@ -179,9 +179,6 @@ func (b *body) taken(n int) {
 // Read reads what has been received, and waits if nothing has.
 func (b *body) Read(p []byte) (int, error) {
 	b.begin()
-	if len(p) == 0 {
-		return 0, nil
-	}
 	if err := b.wait(); err != nil {
 		return 0, err
 	}

@@ -295,6 +295,11 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			g.mu.Unlock()
 			return nil, false, noConnError{}
 		}
+		if err := context.Cause(ctx); err != nil {
+			g.mu.Unlock()
+			ask()
+			return nil, false, err
+		}
 		d := g.dial
 		if d == nil {
 			d = &dial{done: make(chan struct{})}
@@ -311,7 +316,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			}
 			made = d.conn
 		case <-ctx.Done():
-			return nil, false, ctx.Err()
+			return nil, false, context.Cause(ctx) // as http.Transport, and from here on its HTTP/2 returns ctx.Err()
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func (c *clientSemantics) run(t *testing.T, s clientStack) string {
 }
 
 func TestClientSemantics(t *testing.T) {
-	for _, c := range clientFacts {
+	for _, c := range slices.Concat(clientFacts, clientFieldFacts) {
 		t.Run(c.name, func(t *testing.T) {
 			want := make(map[bool]string) // by tls
 			for _, s := range clientStacks {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -130,7 +131,7 @@ func startOrigin(t testing.TB, overTLS bool, h http.Handler, with ...func(*http.
 		t.Fatal(err)
 	}
 	o := new(origin)
-	srv := &http.Server{Handler: h, Protocols: protocols(overTLS)}
+	srv := &http.Server{Handler: h, Protocols: protocols(overTLS), ErrorLog: log.New(io.Discard, "", 0)}
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		o.conns.note(c, http.StateNew)
 		return ctx

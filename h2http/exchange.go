@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
 )
@@ -164,12 +166,18 @@ func (x *exchange) beforeRead() {
 func (x *exchange) bodyClosed() {}
 
 // onTrailers takes the request's trailers, of which net/http passes on those that
-// were declared.
-func (x *exchange) onTrailers(h *h2.Header) {
+// were declared. Like net/http it resets the stream when one of them may not be a trailer (RFC 9110 section 6.5.1).
+func (x *exchange) onTrailers(s *h2.Stream, h *h2.Header) {
 	if x.request.Trailer != nil {
 		t := make(http.Header)
 		for _, f := range append(h.Fields[:len(h.Fields):len(h.Fields)], h.Extra...) {
 			key := canonicalName(f.Name)
+			if !httpguts.ValidTrailerHeader(key) {
+				countError(x.conn.engine.srv.HTTP2, streamError(h2.ProtocolError))
+				x.handle.Reset(h2.ProtocolError) // before the handler, which may end the stream, notices
+				x.fail(resetOf(server, s.ID(), &h2.StreamError{Code: h2.ProtocolError, Fault: h2.Peer}))
+				return
+			}
 			t[key] = append(t[key], f.Value)
 		}
 		x.body.mu.Lock()

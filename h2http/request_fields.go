@@ -160,7 +160,7 @@ func (x *call) fields(fields []h2.Field) ([]h2.Field, error) {
 	if v := r.Header[":protocol"]; len(v) > 0 {
 		protocol = v[0]
 	}
-	fields = append(fields, h2.Field{Name: ":method", Value: method}, h2.Field{Name: ":authority", Value: host})
+	fields = append(fields, h2.Field{Name: ":authority", Value: host}, h2.Field{Name: ":method", Value: method})
 	switch {
 	case protocol != "" && method != http.MethodConnect:
 		return nil, errors.New("h2http: :protocol in a request that is not CONNECT")

@@ -54,8 +54,9 @@ type responseWriter struct {
 	failed   error // what sending has failed with; nil: it has not
 	closed   bool  // the handler has returned
 
-	mu   sync.Mutex  // one Write on the stream at a time
-	sent atomic.Bool // the header has been sent
+	mu        sync.Mutex  // one Write on the stream at a time
+	sent      atomic.Bool // the header has been sent
+	continued bool        // 100 Continue has been sent; mu
 }
 
 var (
@@ -336,20 +337,21 @@ func (w *responseWriter) close() {
 func (w *responseWriter) inform(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.continued = w.continued || status == http.StatusContinue
 	fields := append(w.scratch.fields[:0], statusField(status))
 	fields = appendHeader(fields, w.header)
 	w.scratch.fields = fields
 	w.x.stream.Write(nil, &h2.Out{Fields: fields}) // an error shows on the next write
 }
 
-// sendContinue sends 100 Continue unless the response has begun.
+// sendContinue sends 100 Continue unless the handler has sent it or the response has begun.
 func (w *responseWriter) sendContinue() {
 	if w.sent.Load() {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.sent.Load() && !w.closed {
+	if !w.sent.Load() && !w.closed && !w.continued {
 		w.x.stream.Write(nil, &h2.Out{Block: continueBlock})
 	}
 }

@@ -93,7 +93,11 @@ func (c *semantics) runOnce(t *testing.T, s stack, timeout time.Duration) string
 	}
 	wire := p.transcript(1)
 	if !strings.Contains(c.name, "no handler") {
-		<-n.done
+		select {
+		case <-n.done:
+		case <-time.After(untilLimit / 5):
+			t.Fatalf("the handler has not returned, or was not called:\n%s", clip(wire))
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,7 +124,7 @@ func (l *lockedBuffer) String() string {
 
 // TestSemantics compares each way of serving with net/http's HTTP/2. What is logged is not compared.
 func TestSemantics(t *testing.T) {
-	for _, c := range slices.Concat(responseSemantics, requestSemantics, lifeSemantics) {
+	for _, c := range slices.Concat(responseSemantics, requestSemantics, fieldSemantics, lifeSemantics, endSemantics) {
 		t.Run(c.name, func(t *testing.T) {
 			var want string
 			for i, s := range stacks {

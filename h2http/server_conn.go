@@ -44,7 +44,7 @@ var (
 // OnHeaders starts an exchange, or ends its request.
 func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	if x, ok := s.Value.(*exchange); ok {
-		x.onTrailers(h)
+		x.onTrailers(s, h)
 		return
 	}
 	if c.refused { // a request that has come before the connection's end

@@ -82,6 +82,7 @@ func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
 func (p *peer) listen() {
 	dec := hpack.NewDecoder(4096, nil)
 	var block []byte
+	last := false // the header list ends the stream
 	for {
 		f, err := p.fr.ReadFrame()
 		p.mu.Lock()
@@ -98,15 +99,16 @@ func (p *peer) listen() {
 		}
 		switch f := f.(type) {
 		case *http2.HeadersFrame:
-			block = append(block[:0], f.HeaderBlockFragment()...)
+			block, last = append(block[:0], f.HeaderBlockFragment()...), f.StreamEnded()
 			if f.HeadersEnded() {
 				s.headers(dec, block)
+				s.ended = s.ended || last
 			}
-			s.ended = s.ended || f.StreamEnded()
 		case *http2.ContinuationFrame:
 			block = append(block, f.HeaderBlockFragment()...)
 			if f.HeadersEnded() {
 				s.headers(dec, block)
+				s.ended = s.ended || last
 			}
 		case *http2.DataFrame:
 			if n := len(f.Data()); n > 0 {
