@@ -167,9 +167,18 @@ type pair struct {
 
 type wiring func(t testing.TB) (a, b net.Conn)
 
-func pipeWiring(testing.TB) (net.Conn, net.Conn) { return bufferedPipe() }
+// pipeWiring is in memory, but for the network that faultnet.Variable names.
+func pipeWiring(t testing.TB) (net.Conn, net.Conn) {
+	if faultnet.Chosen() {
+		return faultnet.Joined(t)
+	}
+	return bufferedPipe()
+}
 
-func tcpWiring(t testing.TB) (net.Conn, net.Conn) { return faultnet.Dialed(t) }
+// memoryWiring is in memory always, for bubbles of synctest.
+func memoryWiring(testing.TB) (net.Conn, net.Conn) { return bufferedPipe() }
+
+func tcpWiring(t testing.TB) (net.Conn, net.Conn) { return faultnet.Joined(t) }
 
 func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn/h2/internal/poller"
+	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
 // quickPoller is the process's poller, except that it soon notices connections that other code has closed.
@@ -51,6 +52,7 @@ func wrappedWiring(t testing.TB) (net.Conn, net.Conn) {
 }
 
 func forEachIdle(t *testing.T, f func(t *testing.T, w wiring)) {
+	faultnet.NeedsTCP(t, "the poller finds idle sockets alone")
 	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring, "wrapped": wrappedWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
 	}
@@ -73,6 +75,7 @@ func TestBecomesIdle(t *testing.T) {
 
 // TestIdleTakesNoGoroutine: on Linux one goroutine waits for all idle connections, elsewhere each has one.
 func TestIdleTakesNoGoroutine(t *testing.T) {
+	faultnet.NeedsTCP(t, "goroutines are counted, the relay's among them")
 	const n = 10
 	before := runtime.NumGoroutine()
 	var all []*Conn

@@ -248,7 +248,7 @@ func TestKeepalive(t *testing.T) {
 func TestKeepaliveAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := Keepalive{Time: 10 * time.Second, Timeout: time.Second, WithoutCall: Permit}
-		p := newPair(t, pipeWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutCall: Permit}})
+		p := newPair(t, memoryWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutCall: Permit}})
 		<-time.After(time.Hour)
 		p.do(t, []byte("still there"))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -33,6 +34,7 @@ func uncheckedService(t *testing.T) pb.TestServiceClient {
 // TestUnaryAllocations bounds the allocations of a unary call. Under the race detector sync.Pool drops
 // objects at random, so the limit is looser.
 func TestUnaryAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	c := uncheckedService(t)
 	req := &pb.SimpleRequest{Payload: payload(100)}
 	ctx := context.Background()
@@ -58,6 +60,7 @@ func TestUnaryAllocations(t *testing.T) {
 // A call of 1 MiB, whose bytes field is received and sent without a copy, may allocate little more than a
 // short one.
 func TestLargeUnaryAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	c := uncheckedService(t)
 	req := &pb.SimpleRequest{ResponseSize: 1 << 20, Payload: payload(1 << 20)}
 	call := func() {

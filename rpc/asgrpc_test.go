@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,6 +29,7 @@ func stockConns(t *testing.T, cc *rpc.ClientConn, opts ...grpc.DialOption) map[s
 
 // Calls of a stock ClientConn are the client's, with options and outputs.
 func TestAsGRPC(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay has addresses of its own")
 	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		grpc.SetHeader(ctx, metadata.Pairs("h", "1"))
 		grpc.SetTrailer(ctx, metadata.Pairs("t", "2"))

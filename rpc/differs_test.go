@@ -88,6 +88,7 @@ func (w *writes) Write(p []byte) (int, error) {
 // A call without client streaming sends its header together with the request and the end of its side, in one
 // Write.
 func TestHeaderLeavesWithTheRequest(t *testing.T) {
+	faultnet.NeedsTCP(t, "the writes on a socket are counted")
 	var nc *writes
 	_, addr := startTarn(t, &testService{})
 	cc := dialTarn(t, addr, rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -198,6 +199,7 @@ var _ = func() bool {
 
 // TestProxy runs itself in another process: the environment's proxies are read once.
 func TestProxy(t *testing.T) {
+	faultnet.NeedsTCP(t, "the client itself dials the proxy")
 	if isProxyChild() {
 		runProxyChild(t)
 		return

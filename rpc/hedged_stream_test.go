@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,6 +38,7 @@ func TestHedgingCommitsWhenFull(t *testing.T) {
 
 // Messages are sent while attempts are running, and after the call has committed.
 func TestHedgedStream(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay has addresses of its own")
 	var heads [3]chan struct{} // closed when an attempt is to send its header
 	for i := range heads {
 		heads[i] = make(chan struct{})

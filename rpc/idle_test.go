@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/credentials"
@@ -18,6 +19,7 @@ import (
 // Connections that have made a call become idle on both sides, with TLS and without, each without a goroutine of its
 // own (on Linux; elsewhere with one), and then serve another call.
 func TestConnsBecomeIdle(t *testing.T) {
+	faultnet.NeedsTCP(t, "goroutines are counted, the relay's among them")
 	cert, roots := testcert.New(t)
 	for name, creds := range map[string][2]credentials.TransportCredentials{
 		"plain": {insecure.NewCredentials(), insecure.NewCredentials()},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -138,6 +139,7 @@ func TestBufconnHealthAndReflection(t *testing.T) {
 }
 
 func TestUnixSocket(t *testing.T) {
+	faultnet.NeedsTCP(t, "a Unix socket")
 	path := t.TempDir() + "/s"
 	lis, err := net.Listen("unix", path)
 	if err != nil {

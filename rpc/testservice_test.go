@@ -148,7 +148,7 @@ func startGRPC(t testing.TB, svc pb.TestServiceServer, opts ...grpc.ServerOption
 func dialTarn(t testing.TB, addr string, opts ...rpc.DialOption) *rpc.ClientConn {
 	t.Helper()
 	first := []rpc.DialOption{rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials())}
-	if faultnet.KindOf(t) != faultnet.TCP {
+	if faultnet.Chosen() || faultnet.KindOf(t) != faultnet.TCP {
 		first = append(first, rpc.WithContextDialer(dialOver(t)))
 	}
 	cc, err := rpc.NewClient(addr, append(first, opts...)...)
@@ -162,7 +162,7 @@ func dialTarn(t testing.TB, addr string, opts ...rpc.DialOption) *rpc.ClientConn
 func dialGRPC(t testing.TB, addr string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	first := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
-	if faultnet.KindOf(t) != faultnet.TCP {
+	if faultnet.Chosen() || faultnet.KindOf(t) != faultnet.TCP {
 		first = append(first, grpc.WithContextDialer(dialOver(t)))
 	}
 	cc, err := grpc.NewClient(addr, append(first, opts...)...)

@@ -22,20 +22,17 @@ func (l *acceptor) Accept() (net.Conn, error) {
 	return l.accepted(nc), nil
 }
 
-// listenOver listens for connections of t's kind (faultnet.KindOf).
+// listenOver listens for connections of t's kind, or on the network that faultnet.Variable names.
 func listenOver(t testing.TB) net.Listener {
 	t.Helper()
-	return &acceptor{listenTCP(t), faultnet.KindOf(t).Acceptor(t)}
+	if k, ok := t.(faultnet.OnKind); ok {
+		return &acceptor{listenTCP(t), k.Kind.Acceptor(t)}
+	}
+	return faultnet.ListenThrough(t, listenTCP(t))
 }
 
-// dialOver makes a connection of t's kind.
+// dialOver makes a connection of t's kind, or on the network that faultnet.Variable names.
 func dialOver(t testing.TB) func(context.Context, string) (net.Conn, error) {
-	dialed := faultnet.KindOf(t).Dialer()
-	return func(ctx context.Context, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		return dialed(nc), nil
-	}
+	dial := faultnet.DialThrough(t)
+	return func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, "tcp", addr) }
 }

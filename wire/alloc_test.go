@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/wire"
 )
 
 // TestAllocs asserts that neither side allocates in steady state.
 func TestAllocs(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Log("allocations are not counted under the race detector")
 		return
@@ -78,6 +80,7 @@ func TestAllocs(t *testing.T) {
 // TestAppendChainAllocs: a chain of many segments is moved one by one, with no
 // list of them made.
 func TestAppendChainAllocs(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Log("allocations are not counted under the race detector")
 		return

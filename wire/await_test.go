@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 	"github.com/tarn-go/tarn/wire"
 )
@@ -32,6 +33,7 @@ func forEachAwaited(t *testing.T, f func(t *testing.T, a, b net.Conn)) {
 // TestAwait: it returns when something has come or the connection has ended, and
 // takes nothing.
 func TestAwait(t *testing.T) {
+	faultnet.NeedsTCP(t, "for sockets alone")
 	forEachAwaited(t, func(t *testing.T, a, b net.Conn) {
 		r := wire.NewReader(b, tarntest.NewPool(t))
 		defer r.Release()
@@ -61,6 +63,7 @@ func TestAwait(t *testing.T) {
 
 // TestAwaitIsCut: by a deadline and by Close.
 func TestAwaitIsCut(t *testing.T) {
+	faultnet.NeedsTCP(t, "for sockets alone")
 	forEachAwaited(t, func(t *testing.T, a, b net.Conn) {
 		b.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if err := wire.Await(b); !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 	"github.com/tarn-go/tarn/wire"
 )
@@ -56,6 +57,9 @@ func listenPair(network, addr string) func(t testing.TB) (net.Conn, net.Conn) {
 type wrapped struct{ net.Conn }
 
 func pairs() []connPair {
+	if faultnet.Chosen() {
+		return []connPair{{os.Getenv(faultnet.Variable), joined}}
+	}
 	tcp := listenPair("tcp", "127.0.0.1:0")
 	return []connPair{
 		{"tcp", tcp},
@@ -251,6 +255,7 @@ func TestReaderIsAnIOReader(t *testing.T) {
 
 // TestWaitingHoldsNothing: on plain sockets a Reader that waits holds no buffer.
 func TestWaitingHoldsNothing(t *testing.T) {
+	faultnet.NeedsTCP(t, "for sockets alone")
 	for _, p := range pairs()[:2] {
 		t.Run(p.name, func(t *testing.T) {
 			a, b := p.make(t)

@@ -69,12 +69,18 @@ func New(t testing.TB, kind Kind) *Link {
 		l.Client, a = tcpPair(t)
 		l.Server, b = tcpPair(t)
 	}
-	l.ToServer, l.ToClient = newFlow(a, b), newFlow(b, a)
 	raw := [2]net.Conn{l.Client, l.Server}
 	l.Client, l.Server = kind.Dialer()(l.Client), kind.Acceptor(t)(l.Server)
+	l.ToServer, l.ToClient = relay(t, a, b, raw[:]...)
+	return l
+}
+
+// relay passes on between a and b until both have ended or the test has, which also closes users.
+func relay(t testing.TB, a, b end, users ...net.Conn) (fromA, fromB *Flow) {
+	fromA, fromB = newFlow(a, b), newFlow(b, a)
 	relayed := make(chan struct{}, 2)
-	go func() { l.ToServer.run(); relayed <- struct{}{} }()
-	go func() { l.ToClient.run(); relayed <- struct{}{} }()
+	go func() { fromA.run(); relayed <- struct{}{} }()
+	go func() { fromB.run(); relayed <- struct{}{} }()
 	done := make(chan struct{})
 	go func() { // a test that makes many links keeps no sockets of those that have ended
 		defer close(done)
@@ -84,16 +90,16 @@ func New(t testing.TB, kind Kind) *Link {
 		b.Close()
 	}()
 	t.Cleanup(func() {
-		l.ToServer.stop()
-		l.ToClient.stop()
-		for _, c := range raw {
+		fromA.stop()
+		fromB.stop()
+		for _, c := range users {
 			c.Close()
 		}
 		a.Close()
 		b.Close()
 		<-done
 	})
-	return l
+	return fromA, fromB
 }
 
 // Stall stops both directions.

@@ -193,3 +193,39 @@ func TestStallAfter(t *testing.T) {
 		}
 	})
 }
+
+// TestThrough: one end of a TCP connection is on each network that Variable names, and both ends see the other's bytes.
+func TestThrough(t *testing.T) {
+	for _, name := range []string{"", "tcp", "tls", "wrapped", "memory", "pipe", "trickle", "jitter"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(Variable, name)
+			near, far := Dialed(t)
+			defer far.Close()
+			c := Through(t, near)
+			defer c.Close()
+			if (c == near) != (name == "") {
+				t.Errorf("%T", c)
+			}
+			wrote := make(chan error, 2)
+			for _, nc := range []net.Conn{c, far} {
+				go func() {
+					_, err := nc.Write(payload)
+					wrote <- err
+				}()
+			}
+			got := make([]byte, len(payload))
+			for _, nc := range []net.Conn{far, c} {
+				if _, err := io.ReadFull(nc, got); err != nil || !bytes.Equal(got, payload) {
+					t.Error(err)
+				}
+			}
+			if err := errors.Join(<-wrote, <-wrote); err != nil {
+				t.Error(err)
+			}
+			c.Close()
+			if n, err := far.Read(got); n != 0 || err != io.EOF {
+				t.Errorf("after Close: %d, %v", n, err)
+			}
+		})
+	}
+}

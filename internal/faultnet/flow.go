@@ -31,6 +31,7 @@ type Flow struct {
 	stallAt int64  // stalls after that many
 	reached chan struct{}
 	rnd     *rand.Rand // of Jitter; nil without it
+	trickle int        // how many bytes of each read are passed on one by one
 }
 
 func newFlow(src, dst end) *Flow {
@@ -61,6 +62,9 @@ func (f *Flow) Chunk(n int) { f.set(func() { f.chunk = n }) }
 // Jitter makes the flow deliver pieces of random length and yield to other goroutines a random number of
 // times between them, from a seed.
 func (f *Flow) Jitter(seed uint64) { f.set(func() { f.rnd = rand.New(rand.NewPCG(seed, 0)) }) }
+
+// Trickle has the first n bytes of what is read at once delivered one by one, and the rest together.
+func (f *Flow) Trickle(n int) { f.set(func() { f.trickle = n }) }
 
 // CutAfter ends both directions when n bytes in all have passed in this one.
 func (f *Flow) CutAfter(n int64, how Ending) {
@@ -105,15 +109,18 @@ func (f *Flow) end(how Ending) {
 	}
 }
 
-// next waits until something may pass and returns how many of n bytes, and how often to
-// yield to other goroutines before.
-func (f *Flow) next(n int) (m, yields int, ok bool) {
+// next waits until something may pass and returns how many of n bytes, the rest of a read of which passed have been
+// passed on, and how often to yield to other goroutines before.
+func (f *Flow) next(n, passed int) (m, yields int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.stalled && !f.stopped && !f.ended {
 		f.cond.Wait()
 	}
 	m = min(n, f.chunk)
+	if passed < f.trickle {
+		m = 1
+	}
 	if f.rnd != nil {
 		m, yields = 1+f.rnd.IntN(m), f.rnd.IntN(8)
 	}
@@ -126,7 +133,7 @@ func (f *Flow) run() {
 	for {
 		n, err := f.src.Read(buf)
 		for p := buf[:n]; len(p) > 0; {
-			m, yields, ok := f.next(len(p))
+			m, yields, ok := f.next(len(p), n-len(p))
 			if !ok {
 				break
 			}
