@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             everything but http, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http
+#   ./run.sh             everything but http and attack, about a quarter of an hour on two cores
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
@@ -64,6 +64,21 @@ for what; do
 		done
 		mv "$results/http.json.new" "$results/http.json"
 		;;
+	attack) # "go run ./attack -results", 10 minutes a turn; not among those that run without being named
+		go build -o "$bin/attack" ./attack
+		turn=1
+		begin "$results/attack.txt"
+		while [ "$turn" -le "${COUNT:-5}" ]; do
+			echo "attack: turn $turn of ${COUNT:-5}" >&2
+			{
+				echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
+				echo "# -bench 'Attack', 1 turns"
+				"$bin/attack" -results
+			} >>"$results/attack.txt.new"
+			turn=$((turn + 1))
+		done
+		mv "$results/attack.txt.new" "$results/attack.txt"
+		;;
 	core)
 		measure core . '^Benchmark(GetFree|Split|Lookup|Parallel|Small|Writer|Mixed|Adapt|Chaos|Record)$' 100ms "${COUNT:-5}"
 		measure burst . '^BenchmarkBurstAfterGC$' 100x "${COUNT:-5}"
@@ -90,14 +105,14 @@ for what; do
 		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack" >&2
 		exit 2
 		;;
 	esac
 done
 [ -z "${RESULTS:-}" ] || exit 0
 echo
-for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../README.md; do
+for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../README.md; do
 	go run ./claims -w "$page"
 done
-echo "docs/performance.md, docs/smb.md, docs/h2http.md and README.md have the new figures." >&2
+echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md and README.md have the new figures." >&2

@@ -2,11 +2,11 @@
 // after the other, and prints the memory and processor time that each takes:
 //
 //	go run ./attack                   all attacks
-//	go run ./attack -run one-byte     those whose name contains it
+//	go run ./attack -run one-byte     those whose name matches it, a regular expression
 //	go run ./attack -turns 3          the median of three turns
 //	go run ./attack -over tls         over TLS; wrapped: over connections whose type no server recognises
 //	go run ./attack -http             on h2http's server and on net/http's
-//	go run ./attack -table            the table of docs/h2.md: all of these, a turn each
+//	go run ./attack -results          all of these, in lines of which ./claims makes the tables of docs/h2.md
 //
 // Each server runs in a separate process with its default options. Its memory is the peak of its resident set
 // (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
@@ -22,9 +22,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tarn-go/tarn/bench/internal/child"
@@ -37,22 +37,23 @@ func main() {
 		}
 		return
 	}
-	run := flag.String("run", "", "only attacks whose name contains this")
-	turns := flag.Int("turns", 1, "turns over both servers; medians are printed")
+	run := flag.String("run", "", "only attacks whose name matches this `regexp`")
+	turns := flag.Int("turns", 1, "turns over all servers; medians are printed")
 	over := flag.String("over", string(plain), "the kind of connections: plain, tls or wrapped")
 	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
-	table := flag.Bool("table", false, "the table of docs/h2.md, in Markdown; -turns, -over and -http have no effect on it")
+	results := flag.Bool("results", false, "print the lines of results/attack.txt; -over and -http have no effect on it")
 	flag.Parse()
-	if !slices.ContainsFunc(attacks, func(a attack) bool { return strings.Contains(a.name, *run) }) {
-		fail(fmt.Errorf("no attack's name contains %q", *run))
+	pattern, err := regexp.Compile(*run)
+	if err != nil {
+		fail(err)
 	}
-	if *table {
-		ok, err := printTable(os.Stdout, *run)
-		if err != nil {
+	mounted := slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return !pattern.MatchString(a.name) })
+	if len(mounted) == 0 {
+		fail(fmt.Errorf("no attack's name matches %q", *run))
+	}
+	if *results {
+		if err := printResults(os.Stdout, mounted, *turns); err != nil {
 			fail(err)
-		}
-		if !ok {
-			os.Exit(1)
 		}
 		return
 	}
@@ -60,7 +61,7 @@ func main() {
 	if *onHTTP {
 		pair = httpServers
 	}
-	ok, err := compare(*run, *turns, pair, kind(*over))
+	ok, err := compare(mounted, *turns, pair, kind(*over))
 	if err != nil {
 		fail(err)
 	}
@@ -88,8 +89,8 @@ var (
 // takes reports whether an attack can be mounted on s.
 func (s servers) takes(a attack) bool { return !a.grpc || s == rpcServers }
 
-// compare runs the attacks and prints a line each. ok is false when one did not pass.
-func compare(pattern string, turns int, on servers, k kind) (ok bool, err error) {
+// compare mounts the attacks and prints a line each. ok is false when one did not pass.
+func compare(mounted []attack, turns int, on servers, k kind) (ok bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return false, err
@@ -97,8 +98,8 @@ func compare(pattern string, turns int, on servers, k kind) (ok bool, err error)
 	fmt.Printf("# %s, %s beside %s, %s, %d processors, %s\n", k, on.tarn, on.peer, runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
 	fmt.Printf("%-42s %17s %17s %6s %11s %17s %15s %15s  %s\n", "attack", "peak MB tarn/peer", "cpu ms tarn/peer", "ratio", "conns t/p", "steps t/p", "calls tarn/peer", "failed t/p", "verdict")
 	ok = true
-	for _, a := range attacks {
-		if !strings.Contains(a.name, pattern) || !on.takes(a) {
+	for _, a := range mounted {
+		if !on.takes(a) {
 			continue
 		}
 		var tarn, peer []cost

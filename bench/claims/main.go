@@ -4,6 +4,7 @@
 //	go run ./claims                              print the tables
 //	go run ./claims -w ../docs/performance.md    put them into the page, between its markers
 //	go run ./claims -w ../README.md              the same, and draw the chart that it shows
+//	go run ./claims -w ../docs/h2.md             the same, with what attacks cost
 //	go run ./claims -w ../docs/h2http.md         the same, with the figures of "tarn bench http"
 //	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
@@ -91,13 +92,14 @@ func run(dir, page string) error {
 	tables := map[string]string{
 		"http":    http.table(),
 		"machine": res.machine(), "losses": lossTable(res),
+		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
 		"bars": barTable(res, bars()), "first": firstTable(res), "bars-smb": barTable(res, smbBars()),
 	}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars", "bars-smb", "losses", "http"} {
+		for _, name := range []string{"machine", "bars", "bars-smb", "losses", "http", "attacks", "attack-memory", "attack-time"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

@@ -14,6 +14,7 @@ import (
 // results are what benchmarks printed: every value, by benchmark (without its peer), peer and unit.
 type results struct {
 	values map[key][]float64
+	order  []string // the benchmarks without their peers, as they came first
 	cpu    string
 	runs   []string // when and with what each file was made
 }
@@ -80,12 +81,16 @@ func (r *results) add(line string) error {
 			rest = append(rest, part)
 		}
 	}
+	bench := strings.Join(rest, "/")
+	if !slices.Contains(r.order, bench) {
+		r.order = append(r.order, bench)
+	}
 	for i := 2; i+1 < len(fields); i += 2 {
 		v, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
 			return fmt.Errorf("%q: %w", line, err)
 		}
-		k := key{strings.Join(rest, "/"), peer, fields[i+1]}
+		k := key{bench, peer, fields[i+1]}
 		r.values[k] = append(r.values[k], v)
 	}
 	return nil
