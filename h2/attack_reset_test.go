@@ -246,3 +246,28 @@ func TestResetOfEvenStream(t *testing.T) {
 	r.fr.WriteRSTStream(2, http2.ErrCodeCancel)
 	r.wantGoAway(ProtocolError)
 }
+
+// TestDataOfManyResetStreams: a client may send DATA for any number of streams before it knows that the server has reset them, as
+// Node's does when calls with short deadlines queue up in it. That is no fault of its, and the connection goes on.
+func TestDataOfManyResetStreams(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		const streams = 3 * recentMax
+		r, s, rec := rawServer(t, Config{}, nil)
+		rec.early.Store(true)
+		for i := range streams {
+			r.request(uint32(2*i+1), More)
+			if i%100 == 99 {
+				r.wait("RST_STREAM", func(s seen) bool { return s.typ == http2.FrameRSTStream && s.id == uint32(2*i+1) })
+			}
+		}
+		r.wait("RST_STREAM", func(s seen) bool { return s.typ == http2.FrameRSTStream && s.id == 2*streams-1 })
+		rec.early.Store(false)
+		for i := range streams {
+			r.fr.WriteData(uint32(2*i+1), true, []byte("late"))
+		}
+		r.lives(2*streams + 1)
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}

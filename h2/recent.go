@@ -8,6 +8,7 @@ const recentMax = 1024
 type recent struct {
 	ids  []uint32 // stream numbers are odd: one less is a stream that was refused
 	next int
+	last uint32 // the highest stream that went, 0: none
 }
 
 // recentKind is why a stream is remembered.
@@ -17,6 +18,7 @@ const (
 	notRecent     recentKind = iota
 	resetStream              // this side reset it, having served it
 	refusedStream            // it was never served
+	perhapsReset             // that it was reset may have gone
 )
 
 func (r *recent) add(id uint32, kind recentKind) {
@@ -27,11 +29,12 @@ func (r *recent) add(id uint32, kind recentKind) {
 		r.ids = append(r.ids, id)
 		return
 	}
+	r.last = max(r.last, r.ids[r.next]|1)
 	r.ids[r.next] = id
 	r.next = (r.next + 1) % recentMax
 }
 
-// has returns why stream id is remembered.
+// has returns why stream id, which is not open, is remembered.
 func (r *recent) has(id uint32) recentKind {
 	if r == nil {
 		return notRecent
@@ -43,6 +46,9 @@ func (r *recent) has(id uint32) recentKind {
 		case id - 1:
 			return refusedStream
 		}
+	}
+	if id <= r.last {
+		return perhapsReset
 	}
 	return notRecent
 }
