@@ -322,6 +322,45 @@ func (d *decoder) decodeLong(p []byte) (rest []byte, bad *badHeader) {
 	return p[n:], nil
 }
 
+// skipField begins to skip the literal that p begins with, of which p is only a part, and at least minGathered bytes. skip is how many
+// bytes of its name or value are still to come, and placeholder is what they are followed by as if they had been empty.
+func (d *decoder) skipField(p []byte) (placeholder []byte, skip int, bad *badHeader) {
+	d.bad = badHeader{tooLong: true}
+	bits := uint(4)
+	switch b := p[0]; {
+	case b&0xc0 == 0x40: // it is entered in the table, which becomes empty as it is longer (RFC 7541 section 4.4)
+		bits = 6
+	case b&0xe0 != 0: // no literal
+		return nil, 0, &badHeader{conn: true, reason: badIndex}
+	}
+	index, i := scanInt(p, 0, bits)
+	if _, ok := d.table.at(index); i < 0 || index > 0 && !ok {
+		return nil, 0, &badHeader{conn: true, reason: badIndex}
+	}
+	if bits == 6 {
+		d.table.clear()
+	}
+	placeholder = []byte{0}
+	if index > 0 {
+		placeholder = append(placeholder, 0)
+	}
+	for len(placeholder) < 3 && i < len(p) {
+		n, from := scanInt(p, i, 7)
+		if from < 0 {
+			break
+		}
+		placeholder = append(placeholder, 0)
+		if left := uint64(len(p) - from); n > left {
+			return placeholder, int(min(n-left, math.MaxInt)), nil
+		}
+		i = from + int(n)
+	}
+	if len(p)-i >= maxInt { // what is incomplete is a length
+		return nil, 0, &badHeader{conn: true, reason: badString}
+	}
+	return append(placeholder, p[i:]...), 0, nil
+}
+
 // endLong ends the block, of which p is left.
 func (d *decoder) endLong(p []byte) *badHeader {
 	defer d.tidy()

@@ -1,9 +1,11 @@
 package h2
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,14 +119,92 @@ func TestLongHeaderBlock(t *testing.T) {
 			})
 			r.wantEnd(s, EnhanceYourCalm)
 		})
-		t.Run("one field", func(t faultnet.OnKind) {
-			r, s, _ := rawServer(t, Config{MaxHeaderList: 8 << 10}, nil)
-			r.hbuf.Reset()
-			r.enc.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("€", 20_000)})
-			r.sendBlock(1, r.hbuf.Bytes(), 16384)
-			r.wantEnd(s, EnhanceYourCalm)
-		})
 	})
+}
+
+// TestLongHeaderField: a field longer than what is gathered costs its stream alone, too, and the table stays in step, which a
+// longer entry empties. What is longer than a block may be, or cannot be decoded, costs the connection.
+func TestLongHeaderField(t *testing.T) {
+	n, v := strings.Repeat("n", 100_000), strings.Repeat("v", 100_000)
+	coded := hpack.AppendHuffmanString(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, 62_500), strings.Repeat("&", 62_500))
+	cfg := Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 1 << 30}}
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for name, field := range map[string][]byte{
+			"a value":                           longField(0x00, "x", v),
+			"a value with an indexed name":      longString([]byte{0x0f, 0x10}, v),
+			"a value that is to be entered":     longField(0x40, "x", v),
+			"a sensitive value":                 longField(0x10, "x", v),
+			"a name":                            longField(0x00, n, "x"),
+			"a name that is to be entered":      longField(0x40, n, "x"),
+			"a name and a value":                longField(0x40, n[:50_000], v[:50_000]),
+			"a name and a value, long together": longField(0x40, n[:16_000], v[:16_000]),
+			"Huffman-coded":                     coded,
+		} {
+			t.Run(name, func(t faultnet.OnKind) {
+				for _, size := range []int{16384, 1013, 255} {
+					got := make(chan []Field, 1)
+					r, s, _ := rawServer(t, cfg, func(s *Stream, k *call) {
+						got <- slices.Clone(k.fields)
+						echo(t, s.c.cfg.Pool)(s, k)
+					})
+					take := func() []Field {
+						select {
+						case f := <-got:
+							return f
+						case <-s.Done():
+							t.Fatal(s.Err())
+							return nil
+						}
+					}
+					r.request(1, End)
+					take()
+					bounded(t, s, 5, 1<<20, func() {
+						r.sendBlock(3, append(append(bytes.Clone(r.block(rawRequest...)), field...), enteredField("x-last", "entered")...), size)
+						r.wantReset(3, EnhanceYourCalm)
+					})
+					// The last entry, and the one before, which is gone if the long field was to be entered.
+					request := []byte{0x83, 0x86, 0x04, 2, '/', 'x', 0x01, 1, 'x', 0xbe}
+					r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 5, BlockFragment: request, EndHeaders: true, EndStream: true})
+					if f := take(); len(f) != 1 || f[0] != (Field{Name: "x-last", Value: "entered"}) {
+						t.Errorf("in frames of %d bytes: %v where the table's last entry was meant", size, f)
+					}
+					request[len(request)-1] = 0xbf
+					r.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 7, BlockFragment: request, EndHeaders: true, EndStream: true})
+					if field[0]&0x40 != 0 {
+						r.wantEnd(s, CompressionError)
+					} else if f := take(); len(f) != 1 || f[0] != (Field{Name: "content-type", Value: "application/grpc"}) {
+						t.Errorf("in frames of %d bytes: %v where the entry before it was meant", size, f)
+					}
+				}
+			})
+		}
+		for name, bad := range map[string]struct {
+			block []byte
+			code  Code
+		}{
+			"longer than a block":     {longField(0x00, "x", strings.Repeat("v", 1<<20)), EnhanceYourCalm},
+			"cut off":                 {longField(0x00, "x", v)[:90_000], CompressionError},
+			"a name without a value":  {longField(0x00, n, "")[:len(n)+5], CompressionError},
+			"a name beyond the table": {longString([]byte{0x0f, 0xff, 0x01}, v), CompressionError},
+			"a length without end":    {append([]byte{0x00}, bytes.Repeat([]byte{0xff}, 100_000)...), CompressionError},
+			"an index without end":    {bytes.Repeat([]byte{0xff}, 100_000), CompressionError},
+		} {
+			t.Run(name, func(t faultnet.OnKind) {
+				r, s, _ := rawServer(t, cfg, nil)
+				r.sendBlock(1, bad.block, 16384)
+				r.wantEnd(s, bad.code)
+			})
+		}
+	})
+}
+
+// longField is a literal with a new name, not Huffman-coded; first says of which kind.
+func longField(first byte, name, value string) []byte {
+	return longString(longString([]byte{first}, name), value)
+}
+
+func longString(b []byte, s string) []byte {
+	return append(appendInt(b, 0x00, 7, uint64(len(s))), s...)
 }
 
 func TestManyFields(t *testing.T) {

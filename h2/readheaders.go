@@ -29,6 +29,10 @@ const peekBlock = 32 << 10
 // before the connection, not the stream alone, is ended.
 const longFactor = 8
 
+// minGathered is how many bytes of a header block are gathered at least: as a byte of a string stands for at least 8/30 of one, a field
+// that is longer is longer than the table, too.
+const minGathered = 16 << 10
+
 const lateHeaders = "a header list took longer than HeaderTimeout"
 
 var errLateHeaders = &ConnError{Code: EnhanceYourCalm, Fault: Peer, Reason: lateHeaders}
@@ -53,7 +57,7 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 		_, err = c.in.r.Discard(f.length)
 		return bad, err
 	}
-	b := blockReader{limit: 2*c.cfg.MaxHeaderList + 1<<10}
+	b := blockReader{limit: max(2*c.cfg.MaxHeaderList+1<<10, minGathered)}
 	defer func() {
 		if cap(c.in.frag) > keepBlock {
 			c.in.frag = nil
@@ -92,9 +96,12 @@ func (c *Conn) readBlock(f frame) (bad *badHeader, err error) {
 			return nil, err
 		}
 	}
-	if b.long {
+	switch {
+	case b.skip > 0:
+		bad = &badHeader{conn: true, reason: badString}
+	case b.long:
 		bad = c.in.dec.endLong(c.in.frag)
-	} else {
+	default:
 		bad = c.in.dec.decode(c.in.frag, &c.in.hdr)
 	}
 	c.in.hdr.Length = b.total
@@ -107,6 +114,7 @@ type blockReader struct {
 	limit int  // how many bytes are gathered
 	long  bool // it is longer than that, and decoded part by part
 	total int  // bytes so far
+	skip  int  // of a field that is longer than limit, so many bytes are to be dropped
 }
 
 // readFragment takes the next n bytes of a header block as they arrive.
@@ -121,6 +129,14 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 			}
 		}
 		m := min(n, c.in.r.Buffered(), peekBlock)
+		if b.skip > 0 {
+			m = min(m, b.skip)
+			if _, err := c.in.r.Discard(m); err != nil {
+				return err
+			}
+			n, b.skip = n-m, b.skip-m
+			continue
+		}
 		p, err := c.in.r.Peek(m)
 		if err != nil {
 			return unexpected(err)
@@ -142,7 +158,9 @@ func (c *Conn) readFragment(b *blockReader, n int) error {
 			return c.fault(CompressionError, bad.reason)
 		}
 		if len(rest) > b.limit {
-			return c.fault(EnhanceYourCalm, "a header field beyond the limit")
+			if rest, b.skip, bad = c.in.dec.skipField(rest); bad != nil {
+				return c.fault(CompressionError, bad.reason)
+			}
 		}
 		c.in.frag = c.in.frag[:copy(c.in.frag, rest)]
 	}

@@ -1,5 +1,8 @@
 package h2
 
+// maxInt is the length in bytes of the longest integer that scanInt reads.
+const maxInt = 6
+
 // scanInt reads the integer at p[i] with a prefix of n bits and returns where it
 // ends; -1 if it does not, or exceeds 35 bits.
 func scanInt(p []byte, i int, n uint) (v uint64, end int) {

@@ -74,6 +74,11 @@ func (t *table) resize(limit int) {
 	t.evict()
 }
 
+// clear puts all entries out, as one does that is longer than the table may be.
+func (t *table) clear() {
+	t.entries, t.array, t.size = nil, nil, 0
+}
+
 func (t *table) evict() {
 	n := 0
 	for t.size > t.limit {
