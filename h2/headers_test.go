@@ -125,7 +125,7 @@ func TestLongHeaderBlock(t *testing.T) {
 // TestLongHeaderField: a field longer than what is gathered costs its stream alone, too, and the table stays in step, which a
 // longer entry empties. What is longer than a block may be, or cannot be decoded, costs the connection.
 func TestLongHeaderField(t *testing.T) {
-	n, v := strings.Repeat("n", 100_000), strings.Repeat("v", 100_000)
+	n, v := strings.Repeat("n", 40_000), strings.Repeat("v", 40_000)
 	coded := hpack.AppendHuffmanString(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, 62_500), strings.Repeat("&", 62_500))
 	cfg := Config{MaxHeaderList: 8 << 10, Limits: Limits{Continuations: 1 << 30}}
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
@@ -136,12 +136,12 @@ func TestLongHeaderField(t *testing.T) {
 			"a sensitive value":                 longField(0x10, "x", v),
 			"a name":                            longField(0x00, n, "x"),
 			"a name that is to be entered":      longField(0x40, n, "x"),
-			"a name and a value":                longField(0x40, n[:50_000], v[:50_000]),
+			"a name and a value":                longField(0x40, n[:20_000], v[:20_000]),
 			"a name and a value, long together": longField(0x40, n[:16_000], v[:16_000]),
 			"Huffman-coded":                     coded,
 		} {
 			t.Run(name, func(t faultnet.OnKind) {
-				for _, size := range []int{16384, 1013, 255} {
+				for _, size := range []int{16384, 1013} {
 					got := make(chan []Field, 1)
 					r, s, _ := rawServer(t, cfg, func(s *Stream, k *call) {
 						got <- slices.Clone(k.fields)
@@ -183,7 +183,7 @@ func TestLongHeaderField(t *testing.T) {
 			code  Code
 		}{
 			"longer than a block":     {longField(0x00, "x", strings.Repeat("v", 1<<20)), EnhanceYourCalm},
-			"cut off":                 {longField(0x00, "x", v)[:90_000], CompressionError},
+			"cut off":                 {longField(0x00, "x", v)[:30_000], CompressionError},
 			"a name without a value":  {longField(0x00, n, "")[:len(n)+5], CompressionError},
 			"a name beyond the table": {longString([]byte{0x0f, 0xff, 0x01}, v), CompressionError},
 			"a length without end":    {append([]byte{0x00}, bytes.Repeat([]byte{0xff}, 100_000)...), CompressionError},
