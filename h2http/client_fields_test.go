@@ -288,7 +288,6 @@ var clientFieldFacts = []clientSemantics{
 		want:    "canceled=false deadline=false ours=true"},
 	{name: "trace of the dial", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {}, do: func(n *notes, rt http.RoundTripper, url string) {
 		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
-			GetConn:          func(addr string) { n.add("GetConn %s", addr) },
 			ConnectStart:     func(network, addr string) { n.add("ConnectStart %s %s", network, addr) },
 			ConnectDone:      func(network, addr string, err error) { n.add("ConnectDone %s %s %v", network, addr, err) },
 			WroteHeaderField: func(key string, values []string) { n.add("WroteHeaderField %s %q", key, values) },
