@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // TestAttacks runs a tenth of each attack on rpc's server over plain connections, and a hundredth over
 // TLS, over wrapped connections and on h2http's server; TARN_LONG=1 runs all of each everywhere. No healthy call
-// fails, and where the server needs more than 64 MB the peer's server needs more. A process's peak depends on when
+// fails, and where the server needs more than 64 MiB the peer's server needs more. A process's peak depends on when
 // the garbage collector runs, so the bounds are wider by half than the command's.
 func TestAttacks(t *testing.T) {
 	if err := child.Readable(); err != nil {

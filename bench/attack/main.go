@@ -14,7 +14,7 @@
 // attacked one.
 //
 // An attack passes when no healthy call failed on Tarn's server and its peak is at most the
-// other's or 64 MB. The
+// other's or 64 MiB. The
 // exit status is 1 when one did not.
 package main
 

@@ -75,9 +75,9 @@ func attackVerdict(r *results) string {
 	}
 	b := fmt.Sprintf("Of %d turns, on Tarn's servers: %.0f healthy calls, of which %.0f failed; ", turns, calls, failed)
 	if len(lost) == 0 {
-		return b + "no median above the memory of grpc-go's server or 64 MB.\n"
+		return b + "no median above the memory of grpc-go's server or 64 MiB.\n"
 	}
-	return b + "above the memory of grpc-go's server and 64 MB: " + strings.Join(lost, ", ") + ".\n"
+	return b + "above the memory of grpc-go's server and 64 MiB: " + strings.Join(lost, ", ") + ".\n"
 }
 
 // attacks are the names of the attacks in their order.

@@ -87,7 +87,7 @@ BenchmarkAttack/rapid_reset,_500_a_second/peer=rpc 1 68.0 peak-MB 120 cpu-ms 10 
 		attackTable(r, "peak-MB"): "|\n| rapid reset, 500 a second | 30 | 68 (20–68) | – | – | – | – |\n| flood | – | 20 | – | – | – | – |\n",
 		attackTable(r, "cpu-ms"):  "|\n| rapid reset, 500 a second | 1000 | 100 (100–120) | – | – | – | – |\n| flood | – | 90 | – | – | – | – |\n",
 		attackVerdict(r): "Of 3 turns, on Tarn's servers: 40 healthy calls, of which 1 failed; " +
-			"above the memory of grpc-go's server and 64 MB: rapid reset, 500 a second on rpc (68 MB).\n",
+			"above the memory of grpc-go's server and 64 MiB: rapid reset, 500 a second on rpc (68 MB).\n",
 	} {
 		if !strings.HasSuffix(got, want) {
 			t.Errorf("got\n%s\nwant at its end\n%s", got, want)
