@@ -316,7 +316,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			}
 			made = d.conn
 		case <-ctx.Done():
-			return nil, false, context.Cause(ctx) // as http.Transport, and from here on its HTTP/2 returns ctx.Err()
+			return nil, false, context.Cause(ctx) // as http.Transport does while it dials; once there is a connection its HTTP/2 returns ctx.Err()
 		}
 	}
 }

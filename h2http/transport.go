@@ -82,8 +82,9 @@ func (t *Transport) init() {
 }
 
 // RoundTrip sends a request and returns its response; see http.RoundTripper. An error
-// is that of the request, of its context, of dialling, by errors.As *h2.StreamError, *h2.ConnError or
-// *h2.GoAwayError, or the network's.
+// is that of the request, of its context (its cause, while there is no connection), of
+// dialling, by errors.As *h2.StreamError, *h2.ConnError or *h2.GoAwayError, or the
+// network's.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.init()
 	if t.err != nil {
@@ -159,7 +160,7 @@ type dialMode uint8
 
 const (
 	dialing    dialMode = iota
-	notDialing          // errNoConn is returned
+	notDialing          // noConnError is returned
 )
 
 // noConnError asks http.Transport to dial.

@@ -6,7 +6,7 @@ type Advice struct {
 	Now    Usage   // the ladder in force, Histogram.Classes; zero where the histogram names none
 	Best   Usage   // the ladder proposed
 	Ladder []int   // the ladder proposed, rising; the ladder in force where that is as good
-	Keep   bool    // the ladder in force is good: it wastes little, or another would not waste less
+	Keep   bool    // the ladder in force is good: it wastes little, or the one compared with it does not waste less
 	Knee   int     // the number of classes beyond which returns diminish; see [Knee]
 	Curve  []Point // least waste for each number of classes
 	Saved  int64   // bytes saved at the recorded peak, estimated; 0 where no peak was recorded
@@ -66,7 +66,7 @@ func (a Advice) Verdict() string {
 	case a.Keep && little(a.Now.Waste(), a.Now.Requested):
 		return keep + "they waste little, at most a twentieth of what is asked for."
 	case a.Keep:
-		return keep + "no others waste less."
+		return keep + "the classes they were compared with waste no less."
 	case a.Best.Oversize < a.Now.Oversize:
 		return "Take the classes proposed: they pool requests that are above the largest class in force."
 	case a.Better():

@@ -71,7 +71,7 @@ func TestVerdict(t *testing.T) {
 		{"no classes", nil, 0, "Take the classes proposed: none in force serves what was recorded.", true},
 		{"no class is large enough", []int{64}, 0, "Take the classes proposed: none in force serves what was recorded.", true},
 		{"little waste", []int{1152, 3008, 9088}, 0, "Keep the classes in force: they waste little, at most a twentieth of what is asked for.", false},
-		{"the best", []int{3008, 9024}, 2, "Keep the classes in force: no others waste less.", false},
+		{"the best", []int{3008, 9024}, 2, "Keep the classes in force: the classes they were compared with waste no less.", false},
 		{"fewer classes", []int{2048, 4096, 9088}, 1, "Keep the classes in force: those proposed waste more. Take them only if you want fewer classes.", false},
 	} {
 		a, err := Recommend(Histogram{Sizes: sizes, Classes: tc.classes}, tc.k)

@@ -21,12 +21,12 @@ type durability struct {
 }
 
 // maxUndurable is how many files in a row a server opens without a durable handle, although it grants the lease that
-// such a handle needs, before none is requested any more on that connection. Samba does that for every file of a share
+// such a handle needs, before none is requested any more for that mounted share on that connection. Samba does that for every file of a share
 // unless its options permit durable handles, and for single files that are no regular ones.
 const maxUndurable = 3
 
 // makeDurable adds the create contexts that request a durable handle, where the dialect has them and the server has not
-// refused them so far. A lease or oplock is requested for the sake of the durable handle alone: without one it would only
+// refused them maxUndurable times in a row. A lease or oplock is requested for the sake of the durable handle alone: without one it would only
 // have to be given up, in a round trip of its own, when the file is opened again.
 func (t *tree) makeDurable(ctx context.Context, req *proto.CreateRequest) (durability, error) {
 	var d durability

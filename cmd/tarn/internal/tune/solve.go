@@ -90,8 +90,8 @@ func (r result) print(w io.Writer) error {
 	return err
 }
 
-// proposed is what the line of the ladder proposed begins with: the number of classes asked for, where more
-// or fewer would waste less.
+// proposed is what the line of the ladder proposed begins with: the number of its classes, unless it is better
+// than the ladder in force.
 func (r result) proposed() string {
 	if r.advice.Better() {
 		return "best"
