@@ -248,7 +248,7 @@ func TestResetOfEvenStream(t *testing.T) {
 }
 
 // TestDataOfManyResetStreams: a client may send DATA for any number of streams before it knows that the server has reset them, as
-// Node's does when calls with short deadlines queue up in it. That is no fault of its, and the connection goes on.
+// Node's does when calls with short deadlines queue up in it. That is not its fault, and the connection continues.
 func TestDataOfManyResetStreams(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		const streams = 3 * recentMax

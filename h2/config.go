@@ -127,8 +127,8 @@ type Limits struct {
 	// read more slowly, as with Resets.
 	Useless int
 	// Continuations is how many CONTINUATION frames a header list may take
-	// (CVE-2023-45288); 0: 32. Its compressed length is bounded by twice
-	// MaxHeaderList in any case.
+	// (CVE-2023-45288); 0: 32. Its compressed length may be at most sixteen times
+	// MaxHeaderList and 8 KiB, or 128 KiB if that is more, in any case.
 	Continuations int
 	// Fields is how many fields a header list may have, pseudo-fields not counted;
 	// 0: 512. A longer one is treated like one beyond MaxHeaderList.

@@ -322,13 +322,14 @@ func (d *decoder) decodeLong(p []byte) (rest []byte, bad *badHeader) {
 	return p[n:], nil
 }
 
-// skipField begins to skip the literal that p begins with, of which p is only a part, and at least minGathered bytes. skip is how many
-// bytes of its name or value are still to come, and placeholder is what they are followed by as if they had been empty.
+// skipField begins to skip the literal that p begins with. p is only a part of it, of at least minGathered bytes. skip is how many bytes
+// of the name or value in which p ends are still to come: the caller drops them. placeholder stands for p and these bytes: a literal that
+// is not entered in the table, with an empty name and an empty value as far as they have come. What follows is decoded behind it.
 func (d *decoder) skipField(p []byte) (placeholder []byte, skip int, bad *badHeader) {
 	d.bad = badHeader{tooLong: true}
 	bits := uint(4)
 	switch b := p[0]; {
-	case b&0xc0 == 0x40: // it is entered in the table, which becomes empty as it is longer (RFC 7541 section 4.4)
+	case b&0xc0 == 0x40: // entered in the table, which is then empty since the entry is larger (RFC 7541 section 4.4)
 		bits = 6
 	case b&0xe0 != 0: // no literal
 		return nil, 0, &badHeader{conn: true, reason: badIndex}

@@ -21,8 +21,8 @@ const (
 	// yields. A request is two frames and a response three, and a server's workers are fewer than a client's callers:
 	// servers that yielded more often took more processor time (docs/performance.md).
 	clientYield, serverYield = 32, 64
-	// maxYield is how long it yields: where processors are scarce, each time may take
-	// long.
+	// maxYield is how long the goroutine that is to write yields in all: where processors are scarce, each time may
+	// take long.
 	maxYield = 50 * time.Microsecond
 )
 

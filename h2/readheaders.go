@@ -29,8 +29,9 @@ const peekBlock = 32 << 10
 // before the connection, not the stream alone, is ended.
 const longFactor = 8
 
-// minGathered is how many bytes of a header block are gathered at least: as a byte of a string stands for at least 8/30 of one, a field
-// that is longer is longer than the table, too.
+// minGathered is how many bytes of a header block are gathered at least. The longest Huffman code has 30 bits, so n bytes of a string
+// decode to at least 8n/30: a field of which more are gathered is larger than the table (tableSize), and skipField need not decode it to
+// know that entering it empties the table.
 const minGathered = 16 << 10
 
 const lateHeaders = "a header list took longer than HeaderTimeout"
@@ -114,7 +115,7 @@ type blockReader struct {
 	limit int  // how many bytes are gathered
 	long  bool // it is longer than that, and decoded part by part
 	total int  // bytes so far
-	skip  int  // of a field that is longer than limit, so many bytes are to be dropped
+	skip  int  // how many bytes of a field that is longer than limit are still to be dropped
 }
 
 // readFragment takes the next n bytes of a header block as they arrive.

@@ -8,7 +8,7 @@ const recentMax = 1024
 type recent struct {
 	ids  []uint32 // stream numbers are odd: one less is a stream that was refused
 	next int
-	last uint32 // the highest stream that went, 0: none
+	last uint32 // the highest stream that is remembered no longer; 0: none
 }
 
 // recentKind is why a stream is remembered.
@@ -18,7 +18,7 @@ const (
 	notRecent     recentKind = iota
 	resetStream              // this side reset it, having served it
 	refusedStream            // it was never served
-	perhapsReset             // that it was reset may have gone
+	perhapsReset             // no later than one that is remembered no longer, so this side may have reset it
 )
 
 func (r *recent) add(id uint32, kind recentKind) {

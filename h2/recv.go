@@ -49,8 +49,9 @@ func (r *receiving) returnFrom() int {
 
 // returnConnFrom returns the same for the connection's window: a quarter of it on every connection. Many streams
 // share that window and use all of it at once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call,
-// HEADERS without the DATA that had to wait, and took a tenth more processor time. A long stream is not woken more
-// often: once its window has grown, the connection's is at least twice as large.
+// HEADERS without the DATA that had to wait, and took a tenth more processor time. A peer that sends one long
+// stream gets no more of these WINDOW_UPDATEs than of the stream's: once the stream's window has grown, the connection's is at least twice
+// as large.
 func (r *receiving) returnConnFrom() int { return min(r.size/4, maxReturn) }
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports

@@ -74,7 +74,7 @@ func (t *table) resize(limit int) {
 	t.evict()
 }
 
-// clear puts all entries out, as one does that is longer than the table may be.
+// clear evicts all entries, as adding one that is larger than the table does (RFC 7541 section 4.4).
 func (t *table) clear() {
 	t.entries, t.array, t.size = nil, nil, 0
 }

@@ -120,7 +120,7 @@ func DialThrough(t testing.TB) func(ctx context.Context, network, addr string) (
 	}
 }
 
-// ListenThrough returns l with its connections on the network of t.
+// ListenThrough returns l with its connections on the network that [Variable] names, for tests that do not choose one.
 func ListenThrough(t testing.TB, l net.Listener) net.Listener { return throughListener{l, t} }
 
 type throughListener struct {
@@ -136,7 +136,7 @@ func (l throughListener) Accept() (net.Conn, error) {
 	return Through(l.t, nc), nil
 }
 
-// NeedsTCP leaves the test out when [Variable] names a network, for a reason why it says nothing there. It is listed as
+// NeedsTCP leaves the test out when [Variable] names a network; reason says why it cannot run there. It is listed as
 // leftout's are, and may be left out where CI=true, because it runs without Variable.
 func NeedsTCP(t testing.TB, reason string) {
 	t.Helper()
