@@ -203,6 +203,17 @@ var clientFieldFacts = []clientSemantics{
 		cancel(errOurs)
 		caused(n, rt, url, ctx)
 	}},
+	{name: "no hook of a context that has ended", handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		caused(n, rt, url, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(addr string) { n.add("GetConn %s", addr) }}))
+	}},
+	{name: "context detached from one that has ended", handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		req, _ := http.NewRequestWithContext(detached{ctx}, "GET", url, nil)
+		send(n, rt, req)
+	}},
 	{name: "cause of a context while dialling", setup: func(s *clientSetup) {
 		s.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select { // the dial may go on when its request has ended
@@ -288,6 +299,7 @@ var clientFieldFacts = []clientSemantics{
 		want:    "canceled=false deadline=false ours=true"},
 	{name: "trace of the dial", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {}, do: func(n *notes, rt http.RoundTripper, url string) {
 		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+			GetConn:          func(addr string) { n.add("GetConn %s", addr) },
 			ConnectStart:     func(network, addr string) { n.add("ConnectStart %s %s", network, addr) },
 			ConnectDone:      func(network, addr string, err error) { n.add("ConnectDone %s %s %v", network, addr, err) },
 			WroteHeaderField: func(key string, values []string) { n.add("WroteHeaderField %s %q", key, values) },
@@ -319,6 +331,13 @@ var clientFieldFacts = []clientSemantics{
 		n.add("%v", list)
 	}},
 }
+
+// detached has the values of a context, and does not end with it. Its values tell package context's Cause of the other's end.
+type detached struct{ context.Context }
+
+func (detached) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (detached) Done() <-chan struct{}       { return nil }
+func (detached) Err() error                  { return nil }
 
 // noBody makes a request whose response has no content.
 func noBody(n *notes, rt http.RoundTripper, method, url string) {

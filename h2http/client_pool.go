@@ -292,13 +292,19 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			continue
 		}
 		if mode == notDialing || g.pool.dial == nil {
+			g.checkEmpty()
 			g.mu.Unlock()
 			return nil, false, noConnError{}
 		}
-		if err := context.Cause(ctx); err != nil {
+		if ctx.Err() != nil { // before GetConn, as http.Transport; Cause alone may be that of a parent from which ctx is detached
+			g.checkEmpty()
+			g.mu.Unlock()
+			return nil, false, context.Cause(ctx)
+		}
+		if !asked { // before the dial, whose goroutine calls hooks of its own; another connection may be there afterwards
 			g.mu.Unlock()
 			ask()
-			return nil, false, err
+			continue
 		}
 		d := g.dial
 		if d == nil {
@@ -308,7 +314,6 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			go g.connect(context.WithoutCancel(ctx), d)
 		}
 		g.mu.Unlock()
-		ask()
 		select {
 		case <-d.done:
 			if d.err != nil {
