@@ -15,6 +15,7 @@ import (
 // result is the analysis of one histogram.
 type result struct {
 	input
+	asked         int // the number of classes asked for; 0: none
 	advice        sizing.Advice
 	before, after sizing.Outcome // of a trace: replayed with the ladder in force, and with the one proposed
 }
@@ -24,7 +25,7 @@ func solve(in input, k int) (result, error) {
 	if len(in.h.Classes) == 0 {
 		in.h.Classes = tarn.DefaultClasses()
 	}
-	r := result{input: in}
+	r := result{input: in, asked: k}
 	if in.trace != nil {
 		var err error
 		if r.before, err = replay(in, in.h.Classes); err != nil {
@@ -67,7 +68,7 @@ func (r result) print(w io.Writer) error {
 		line(&b, r.proposed(), len(a.Ladder), a.Best.Share(), a.Best)
 	}
 	fmt.Fprintf(&b, "  %s", a.Verdict())
-	if a.Keep {
+	if a.Keep && r.asked == 0 {
 		b.WriteString(" -k N asks for the best N.")
 	}
 	b.WriteString("\n")
@@ -99,13 +100,13 @@ func (r result) proposed() string {
 	return fmt.Sprintf("k=%d", len(r.advice.Ladder))
 }
 
-// saved is how much less the ladder proposed holds at the recorded peak, estimated from the waste. A trace is
-// replayed instead.
+// saved is how much less the ladder proposed holds at the recorded peak, estimated from the waste. It is 0 where that ladder
+// is better because it pools more requests, and wastes more. A trace is replayed instead.
 func (r result) saved() int64 {
 	if r.trace != nil || !r.advice.Better() {
 		return 0
 	}
-	return r.advice.Saved
+	return max(r.advice.Saved, 0)
 }
 
 // replayed says what a trace's replays found. They measure something else than waste, and may prefer the

@@ -105,6 +105,50 @@ func TestTuneVerdict(t *testing.T) {
 	}
 }
 
+// The classes proposed may be better because they pool more requests while they waste more. Nothing is saved then: neither
+// the text nor the report says so, and the report does not show the larger waste as good.
+func TestTuneOfClassesThatPoolMore(t *testing.T) {
+	data, err := json.Marshal(sizing.Histogram{
+		Name: "sample", Every: 1, Peak: 10 << 20, Classes: []int{1152, 3008},
+		Sizes: []sizing.SizeCount{{Size: 1100, Count: 1000}, {Size: 3000, Count: 500}, {Size: 9000, Count: 500}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join(t.TempDir(), "report.html")
+	status, out, errs := tune(t, string(data), "-", "-k", "1", "-o", report)
+	page, err := os.ReadFile(report)
+	if status != cli.OK || err != nil {
+		t.Fatal(status, errs, err)
+	}
+	for where, text := range map[string]string{"text": out, "report": string(page)} {
+		if !strings.Contains(text, "Take the classes proposed: they pool requests that are above the largest class in force.") {
+			t.Errorf("the %s has another verdict:\n%s", where, out)
+		}
+		if strings.Contains(text, "at the recorded peak") {
+			t.Errorf("the %s says what is saved:\n%s", where, out)
+		}
+	}
+	if strings.Contains(string(page), `<b class="good">`) {
+		t.Error("the report shows a larger waste as good")
+	}
+}
+
+// Only where no number of classes was asked for is there a hint to ask for one.
+func TestTuneHint(t *testing.T) {
+	const h = `{"classes":[3008,9024],"sizes":[{"size":1100,"count":1000},{"size":3000,"count":500},{"size":9000,"count":500}]}`
+	const hint = "-k N asks for the best N."
+	status, out, errs := tune(t, h, "-", "-k", "2")
+	if status != cli.OK || !strings.Contains(out, "Keep the classes in force: ") || strings.Contains(out, hint) {
+		t.Errorf("-k 2: %d %s%s", status, out, errs)
+	}
+	const little = `{"classes":[1152,3008,9024],"sizes":[{"size":1100,"count":1000},{"size":3000,"count":500},{"size":9000,"count":500}]}`
+	status, out, errs = tune(t, little, "-")
+	if status != cli.OK || !strings.Contains(out, "Keep the classes in force: ") || !strings.Contains(out, hint) {
+		t.Errorf("without -k: %d %s%s", status, out, errs)
+	}
+}
+
 func TestTuneService(t *testing.T) {
 	one, two := servicePool(t, "one"), servicePool(t, "two")
 	server := httptest.NewServer(debug.Handler(one, two))
