@@ -7,12 +7,20 @@ import (
 
 // This file is how values print and log: by their sizes, never by the bytes that they hold.
 
+// number is n with the noun that it counts, which is a regular one.
+func number[N int | int32 | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // String says how many bytes b shows of how large a slab. It works on a Buffer that was freed, too.
 func (b Buffer) String() string {
 	if b.slab == nil {
 		return "no Buffer"
 	}
-	return fmt.Sprintf("Buffer of %d bytes in a slab of %d", b.n, b.slab.Size())
+	return fmt.Sprintf("Buffer of %s in a slab of %d", number(b.n, "byte"), b.slab.Size())
 }
 
 // LogValue logs b by its length and the size of its slab, in bytes.
@@ -22,7 +30,7 @@ func (b Buffer) LogValue() slog.Value {
 
 // String says how many bytes c holds in how many segments.
 func (c Chain) String() string {
-	return fmt.Sprintf("Chain of %d bytes in %d segments", c.bytes, c.n)
+	return fmt.Sprintf("Chain of %s in %s", number(c.bytes, "byte"), number(c.n, "segment"))
 }
 
 // LogValue logs c by its length in bytes and its segments.
@@ -32,8 +40,8 @@ func (c Chain) LogValue() slog.Value {
 
 // String is the snapshot on one line, without the classes.
 func (st Stats) String() string {
-	return fmt.Sprintf("pool %q: %d buffers (%d bytes) in use, %d bytes idle, %d gets (%.1f %% hits), %d leaked",
-		st.Name, st.InUseBuffers, st.InUse, st.Idle, st.Gets, 100*float64(st.Hits)/float64(max(st.Gets, 1)), st.Leaked)
+	return fmt.Sprintf("pool %q: %s (%s) in use, %s idle, %s (%.1f %% hits), %d leaked",
+		st.Name, number(st.InUseBuffers, "buffer"), number(st.InUse, "byte"), number(st.Idle, "byte"), number(st.Gets, "get"), 100*float64(st.Hits)/float64(max(st.Gets, 1)), st.Leaked)
 }
 
 // LogValue logs the snapshot without the classes.

@@ -28,7 +28,7 @@ func TestFormats(t *testing.T) {
 	for _, want := range []string{
 		"buffer.len=6 buffer.pinned=64", "chain.len=6 chain.segments=1", "stats.pool=printed", "stats.in_use=64", `mark="above high"`,
 		"pool.pool=printed pool.in_use=64", `zero="no Pool"`, "0 leaked no Pool",
-		"Buffer of 6 bytes in a slab of 64", "no Buffer", "Chain of 6 bytes in 1 segments", `pool "printed": 1 buffers (64 bytes) in use`,
+		"Buffer of 6 bytes in a slab of 64", "no Buffer", `Chain of 6 bytes in 1 segment pool "printed": 1 buffer (64 bytes) in use, 0 bytes idle, 1 get (`,
 		"below low", "watermark 9", "never", "on get", "on free", "zero policy 9", "on off", "record policy 9", "when idle never", "collect policy 9",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -49,6 +49,27 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// One of a kind is in the singular, any other number is not.
+func TestFormatsOfOne(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Name: "p", Check: tarn.CheckOff})
+	if got, want := p.Stats().String(), `pool "p": 0 buffers (0 bytes) in use, 0 bytes idle, 0 gets (0.0 % hits), 0 leaked`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	b := p.Copy([]byte{1})
+	if got, want := b.String(), "Buffer of 1 byte in a slab of 64"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var c tarn.Chain
+	if got, want := c.String(), "Chain of 0 bytes in 0 segments"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	c.Append(b)
+	if got, want := c.String(), "Chain of 1 byte in 1 segment"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	c.Free()
+}
+
 // Marks, policies and levels are words in JSON logs, too, and a Chain logs the same by value.
 func TestFormatsInJSONLogs(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff})
@@ -65,7 +86,7 @@ func TestFormatsInJSONLogs(t *testing.T) {
 			t.Errorf("lacks %s: %s", want, out.String())
 		}
 	}
-	if got := fmt.Sprint(c); got != "Chain of 6 bytes in 1 segments" {
+	if got := fmt.Sprint(c); got != "Chain of 6 bytes in 1 segment" {
 		t.Errorf("a Chain prints %q by value", got)
 	}
 }
