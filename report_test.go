@@ -1,6 +1,7 @@
 package tarn
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -54,19 +55,30 @@ func TestReportsWithoutStacks(t *testing.T) {
 	}
 }
 
-// The places that are told apart are bounded.
+// The places that are told apart are bounded. The misuses of a place beyond them are counted by their kind alone:
+// the first is still printed with its stack, the lines after it name no place, because others are counted there, too.
 func TestReportsOfManyPlacesAreBounded(t *testing.T) {
-	var r reporter
+	r := reporter{places: make(map[place]uint64)}
+	for i := range maxPlaces {
+		r.places[place{kind: Leak, acquired: fmt.Sprintf("invented.Get file.go:%d", i)}] = 1
+	}
 	var out strings.Builder
-	var pcs [1]uintptr
-	runtime.Callers(1, pcs[:])
-	for i := range 10 * maxPlaces {
-		r.print(&out, Misuse{Kind: WriteAfterFree, Acquired: Stack{pcs[0] + uintptr(i)}, Freed: Stack{pcs[0]}})
+	for range 5 {
+		r.print(&out, leakHere())
 	}
-	if len(r.places) > maxPlaces {
-		t.Errorf("%d places are kept", len(r.places))
+	if len(r.places) != maxPlaces {
+		t.Errorf("%d places are kept, not %d", len(r.places), maxPlaces)
 	}
-	if n := strings.Count(out.String(), "tarn: write after free"); n > maxPlaces+16 {
-		t.Errorf("%d reports were printed", n)
+	text := out.String()
+	for want, times := range map[string]int{
+		"tarn: leak: ":              3,
+		".leakHere\n\t\t":           1,
+		"acquired at tarn.leakHere": 0,
+		"(2 of these so far)\n":     1,
+		"(4 of these so far)\n":     1,
+	} {
+		if n := strings.Count(text, want); n != times {
+			t.Errorf("%q is %d times in what was printed, not %d:\n%s", want, n, times, text)
+		}
 	}
 }
