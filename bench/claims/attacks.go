@@ -16,6 +16,19 @@ func attackColumns() []struct{ peer, title string } {
 // attackMemory is the peak of the resident set in MB that passes even where grpc-go's server needs less.
 const attackMemory = 64 << 20 / 1e6
 
+// attackName is the name of an attack from that of its benchmark, where "_" stands for a space. Between two capitals it is
+// part of the protocol's name for a frame, as in RST_STREAM.
+func attackName(bench string) string {
+	capital := func(c byte) bool { return 'A' <= c && c <= 'Z' }
+	name := []byte(strings.TrimPrefix(bench, "Attack/"))
+	for i, c := range name {
+		if c == '_' && (i == 0 || i == len(name)-1 || !capital(name[i-1]) || !capital(name[i+1])) {
+			name[i] = ' '
+		}
+	}
+	return string(name)
+}
+
 // attackTable lists a unit of all attacks in the order in which they were mounted: medians, and where they differ the lowest and
 // the highest.
 func attackTable(r *results, unit string) string {
@@ -30,7 +43,7 @@ func attackTable(r *results, unit string) string {
 	}
 	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---:|", len(attackColumns())))
 	for _, a := range attacks {
-		fmt.Fprintf(&b, "| %s |", strings.ReplaceAll(strings.TrimPrefix(a, "Attack/"), "_", " "))
+		fmt.Fprintf(&b, "| %s |", attackName(a))
 		for _, c := range attackColumns() {
 			m, ok := r.median(a, c.peer, unit)
 			if !ok {
@@ -69,7 +82,7 @@ func attackVerdict(r *results) string {
 				failed += v
 			}
 			if m, ok := r.median(a, c.peer, "peak-MB"); ok && m > bound {
-				lost = append(lost, fmt.Sprintf("%s on %s (%.0f MB)", strings.ReplaceAll(strings.TrimPrefix(a, "Attack/"), "_", " "), c.title, m))
+				lost = append(lost, fmt.Sprintf("%s on %s (%.0f MB)", attackName(a), c.title, m))
 			}
 		}
 	}
