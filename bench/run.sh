@@ -17,6 +17,7 @@ results=${RESULTS:-results}
 mkdir -p "$results"
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
+status=0 # 1 when an attack did not pass
 
 # begin FILE: the turns of earlier runs, if they are to stay; kept is how many there are, so that the order of the contestants, which
 # changes with each turn, goes on changing
@@ -73,8 +74,13 @@ for what; do
 			{
 				echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
 				echo "# -bench 'Attack', 1 turns"
-				"$bin/attack" -results
 			} >>"$results/attack.txt.new"
+			# A turn in which an attack does not pass is a result, which is kept; one that could not be measured is none.
+			"$bin/attack" -results >"$bin/attack.turn" || {
+				grep -q '^# FAIL' "$bin/attack.turn"
+				status=1
+			}
+			cat "$bin/attack.turn" >>"$results/attack.txt.new"
 			turn=$((turn + 1))
 		done
 		mv "$results/attack.txt.new" "$results/attack.txt"
@@ -110,9 +116,10 @@ for what; do
 		;;
 	esac
 done
-[ -z "${RESULTS:-}" ] || exit 0
+[ -z "${RESULTS:-}" ] || exit "$status"
 echo
 for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../README.md; do
 	go run ./claims -w "$page"
 done
 echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md and README.md have the new figures." >&2
+exit "$status"
