@@ -95,7 +95,7 @@ func (c *semantics) runOnce(t *testing.T, s stack, timeout time.Duration) string
 	if !strings.Contains(c.name, "no handler") {
 		select {
 		case <-n.done:
-		case <-time.After(untilLimit / 5):
+		case <-time.After(untilLimit):
 			t.Fatalf("the handler has not returned, or was not called:\n%s", clip(wire))
 		}
 	}
