@@ -187,8 +187,10 @@ func TestBrowserPhoneAndDark(t *testing.T) {
 		for name, width := range map[string]int{"small": 320, "phone": 360, "tablet": 768, "desktop": 1280} {
 			v.must(v.Size(v.ctx, width, 800, 1))
 			v.until(`innerWidth == ` + fmt.Sprint(width) + ` && document.querySelector("#memory svg path")`)
+			v.until(`Math.abs(document.querySelector("#memory svg").viewBox.baseVal.width - document.getElementById("memory").clientWidth) < 2`) // drawn for this width
 			v.until(`document.documentElement.scrollWidth <= innerWidth`)
 			v.uncut()
+			v.unwrapped()
 			v.readable()
 			v.shoot(name + "-" + scheme)
 		}
@@ -235,6 +237,42 @@ func (v *visitor) readable() {
 	v.must(err)
 	for _, text := range small {
 		v.t.Errorf("too small: %s", text)
+	}
+}
+
+// whole checks that the names in tables break between words only. Those of methods and statuses are words written together.
+func (v *visitor) whole() {
+	v.t.Helper()
+	var broken []string
+	v.must(v.Eval(v.ctx, `[...document.querySelectorAll("th.fn, td.why")].flatMap(cell => {
+		const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+		for (let text; text = texts.nextNode();) {
+			for (const word of text.data.matchAll(/\w+/g)) {
+				const range = document.createRange();
+				range.setStart(text, word.index);
+				range.setEnd(text, word.index + word[0].length);
+				if (new Set([...range.getClientRects()].map(r => Math.round(r.top))).size > 1) found.push(word[0]);
+			}
+		}
+		return found;
+	})`, &broken))
+	for _, word := range broken {
+		v.t.Errorf("broken within itself: %s", word)
+	}
+}
+
+// unwrapped checks that each line that is to be pasted is one line, in a box that scrolls where it must.
+func (v *visitor) unwrapped() {
+	v.t.Helper()
+	var lines, shown int
+	v.must(v.Eval(v.ctx, `document.querySelector("#ladder").textContent.split("\n").length`, &lines))
+	v.must(v.Eval(v.ctx, `(() => {
+		const range = document.createRange();
+		range.selectNodeContents(document.querySelector("#ladder code"));
+		return new Set([...range.getClientRects()].filter(r => r.width > 0).map(r => Math.round(r.top))).size;
+	})()`, &shown))
+	if shown != lines {
+		v.t.Errorf("the %d lines to paste are shown as %d", lines, shown)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"html/template"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/internal/plot"
@@ -114,6 +116,21 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
+// breakable is name as HTML in which a line may break between the words of it and nowhere else: before "/" and a capital
+// after a small letter, behind "." and "_".
+func breakable(name string) template.HTML {
+	var out strings.Builder
+	from, last := 0, rune(0)
+	for i, r := range name {
+		if i > 0 && (r == '/' || last == '.' || last == '_' || unicode.IsUpper(r) && unicode.IsLower(last)) {
+			out.WriteString(template.HTMLEscapeString(name[from:i]) + "<wbr>")
+			from = i
+		}
+		last = r
+	}
+	return template.HTML(out.String() + template.HTMLEscapeString(name[from:]))
+}
+
 // callFunctions are what the template of calls uses.
 func callFunctions() template.FuncMap {
 	return template.FuncMap{
@@ -132,6 +149,7 @@ func callFunctions() template.FuncMap {
 			slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(b.Count, a.Count) })
 			return list
 		},
-		"window": func(n any) string { return plot.Bytes(max(float(n), 0)) },
+		"breakable": breakable,
+		"window":    func(n any) string { return plot.Bytes(max(float(n), 0)) },
 	}
 }

@@ -78,13 +78,13 @@ func TestCallsPage(t *testing.T) {
 		return w.Code, w.Body.String()
 	}
 	code, page := get("?view=calls")
-	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.Orders/&lt;Place&gt;", "800 Unavailable", "10.0.0.7:41034", "26 h", "1 min", "draining",
+	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.<wbr>Orders<wbr>/&lt;Place&gt;", "800 Unavailable", "15 Deadline<wbr>Exceeded", "10.0.0.7:41034", "26 h", "1 min", "draining",
 		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if code != 200 || strings.Index(page, "/shop.Events/Watch") > strings.Index(page, "/shop.Cart/Get") {
+	if code != 200 || strings.Index(page, `data-method="/shop.Events/Watch"`) > strings.Index(page, `data-method="/shop.Cart/Get"`) {
 		t.Errorf("%d; the slowest method is not first", code)
 	}
 	if code, page := get("?view=calls&endpoint=gRPC+client+dns:///orders:443"); code != 200 || !strings.Contains(page, "rpc.WithObserveCalls()") || !strings.Contains(page, "There is no HTTP/2 connection") {
@@ -136,11 +136,14 @@ func TestBrowserCalls(t *testing.T) {
 	v.until(`document.querySelectorAll("tr[data-method]").length == 3 && /\d/.test(document.querySelector("tr[data-method] .rate").textContent)`)
 	for _, scheme := range []string{"light", "dark"} {
 		v.must(v.Scheme(v.ctx, scheme))
-		for name, width := range map[string]int{"phone": 360, "tablet": 768, "desktop": 1280} {
+		for name, width := range map[string]int{"small": 320, "phone": 360, "tablet": 768, "desktop": 1280} {
 			v.must(v.Size(v.ctx, width, 800, 1))
 			v.until(`innerWidth == ` + strconv.Itoa(width) + ` && document.querySelector("#calls svg path")`)
 			v.until(`document.documentElement.scrollWidth <= innerWidth`)
-			v.uncut()
+			if width >= 360 { // below, the methods scroll rather than break within a word
+				v.uncut()
+			}
+			v.whole()
 			v.shoot("calls-" + name + "-" + scheme)
 		}
 	}

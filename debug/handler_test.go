@@ -270,6 +270,52 @@ func TestPinnedUnseen(t *testing.T) {
 	}
 }
 
+// TestTroubleIsOnlyWhatIsWrong: a healthy pool gives slabs up, which the page tells with the idle ones and not as trouble.
+func TestTroubleIsOnlyWhatIsWrong(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "p", Retain: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handler(pool)
+	if text := body(t, get(t, h, "/?pool=p")); strings.Contains(text, "given up so far") {
+		t.Error("slabs of a new pool are given up")
+	}
+	pool.Get(100).Free()
+	if n := pool.Stats().Dropped; n != 1 {
+		t.Fatalf("%d slabs were given up", n)
+	}
+	text := body(t, get(t, Handler(pool), "/?pool=p"))
+	_, after, _ := strings.Cut(text, `id="trouble"`)
+	card, _, _ := strings.Cut(after, "</div>")
+	if got := regexp.MustCompile(`<b>(\w+)</b> [a-z ]+</li>`).FindAllStringSubmatch(card, -1); len(got) != 4 || strings.Contains(card, "<b>1</b>") {
+		t.Errorf("the trouble of a healthy pool: %q in %s", got, card)
+	}
+	if !strings.Contains(text, "1 slab given up so far") {
+		t.Error("the page does not say how many slabs were given up")
+	}
+}
+
+// TestLargerWasteIsNotGood: the classes recommended may pool more and waste more; their waste is not shown as good then.
+func TestLargerWasteIsNotGood(t *testing.T) {
+	const good = `<b class="good">`
+	for _, tc := range []struct {
+		best float64
+		good bool
+	}{{0.05, true}, {0.6, false}} {
+		s := NewWatcher(NewRegistry(busyPool(t, tarn.PoolConfig{Name: "p"}).Pool)).Snapshot()
+		changed := *s.Pools[0].Sizing
+		changed.Keep, changed.Waste, changed.BestWaste = false, 0.2, tc.best
+		s.Pools[0].Sizing = &changed
+		text, err := newPage().render(s, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "The classes below waste") || strings.Contains(string(text), good) != tc.good {
+			t.Errorf("20%% now, %.0f%% recommended: shown as good: %v", 100*tc.best, !tc.good)
+		}
+	}
+}
+
 // TestCache: many requests at once get one snapshot made for all of them.
 func TestCache(t *testing.T) {
 	pool := busyPool(t, tarn.PoolConfig{})
