@@ -221,7 +221,7 @@ func TestResetAfterDeadline(t *testing.T) {
 			r.fr.WritePing(false, [8]byte{1})
 			r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
 		} else {
-			r.wantGoAway(EnhanceYourCalm)
+			r.wantEnd(s, EnhanceYourCalm)
 		}
 		a.Close()
 		<-s.Done()
@@ -247,21 +247,26 @@ func TestResetOfEvenStream(t *testing.T) {
 	r.wantGoAway(ProtocolError)
 }
 
+// resetEarly makes the server reset the first n streams, on each of which a client still sends.
+func (r *raw) resetEarly(rec *recorder, n int) {
+	r.t.Helper()
+	rec.early.Store(true)
+	for i := range n {
+		r.request(uint32(2*i+1), More)
+		if i%100 == 99 || i == n-1 { // no more than that are open at a time
+			r.wait("RST_STREAM", func(s seen) bool { return s.typ == http2.FrameRSTStream && s.id == uint32(2*i+1) })
+		}
+	}
+	rec.early.Store(false)
+}
+
 // TestDataOfManyResetStreams: a client may send DATA for any number of streams before it knows that the server has reset them, as
 // Node's does when calls with short deadlines queue up in it. That is not its fault, and the connection continues.
 func TestDataOfManyResetStreams(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		const streams = 3 * recentMax
 		r, s, rec := rawServer(t, Config{}, nil)
-		rec.early.Store(true)
-		for i := range streams {
-			r.request(uint32(2*i+1), More)
-			if i%100 == 99 {
-				r.wait("RST_STREAM", func(s seen) bool { return s.typ == http2.FrameRSTStream && s.id == uint32(2*i+1) })
-			}
-		}
-		r.wait("RST_STREAM", func(s seen) bool { return s.typ == http2.FrameRSTStream && s.id == 2*streams-1 })
-		rec.early.Store(false)
+		r.resetEarly(rec, streams)
 		for i := range streams {
 			r.fr.WriteData(uint32(2*i+1), true, []byte("late"))
 		}
@@ -270,4 +275,88 @@ func TestDataOfManyResetStreams(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDataOfResetStreamsBetweenCalls: DATA of streams that the server has reset does not count together with what came before the
+// client's last new stream, so that the number of such frames is not bounded for a client that makes calls.
+func TestDataOfResetStreamsBetweenCalls(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		const streams, useless = 2 * recentMax, 10
+		r, s, rec := rawServer(t, Config{Limits: Limits{Useless: useless}}, nil)
+		r.resetEarly(rec, streams)
+		for i := range streams {
+			r.fr.WriteData(uint32(2*i+1), true, []byte("late"))
+			if i%(useless/2) == 0 {
+				r.lives(2*streams + 1 + uint32(2*i))
+			}
+		}
+		r.lives(4*streams + 1)
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSmallDataOfAResetStream: a client that sends small messages may have sent a window of them before it learns that the handler
+// has ended the call, many more frames than Limits.Useless. That is not its fault.
+func TestSmallDataOfAResetStream(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		r, s, rec := rawServer(t, Config{Limits: Limits{Useless: 100}}, nil)
+		r.resetEarly(rec, 1)
+		for range 1000 {
+			r.fr.WriteData(1, false, make([]byte, 5))
+		}
+		r.lives(3)
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDataFloodOfResetStreams: DATA of a stream that was reset so long ago that it is not remembered, and DATA without bytes of any
+// stream that was reset, is bounded as other frames for closed streams are.
+func TestDataFloodOfResetStreams(t *testing.T) {
+	const streams = recentMax + 100
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		for name, c := range map[string]struct {
+			id   uint32
+			data []byte
+		}{
+			"forgotten, one byte":        {1, []byte{1}},
+			"forgotten, empty, the end":  {1, nil},
+			"remembered, empty, the end": {2*streams - 1, nil},
+		} {
+			t.Run(name, func(t faultnet.OnKind) {
+				r, s, rec := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
+				r.resetEarly(rec, streams)
+				if r.flood(1_000_000, func(int) error { return r.fr.WriteData(c.id, c.data == nil, c.data) }) == 1_000_000 {
+					t.Error("the connection survived all of them")
+				}
+				r.wantEnd(s, EnhanceYourCalm)
+			})
+		}
+	})
+}
+
+// TestHeadersOfForgottenStream: HEADERS for a stream that was reset so long ago that it is not remembered may be trailers that were
+// under way (RFC 9113 section 5.1). They are decoded for the table, ignored and counted. For a stream that no reset one comes after,
+// they are the connection's error.
+func TestHeadersOfForgottenStream(t *testing.T) {
+	const streams = recentMax + 100
+	r, s, rec := rawServer(t, Config{Limits: Limits{Useless: 100}}, nil)
+	r.resetEarly(rec, streams)
+	r.headers(1, End, "x-late", "entered")
+	r.headers(2*streams+1, More, append(slices.Clone(rawRequest), "x-late", "entered")...)
+	r.fr.WriteData(2*streams+1, true, []byte("x"))
+	r.wait("answer", func(s seen) bool { return s.id == 2*streams+1 && s.end })
+	for range 200 {
+		r.headers(1, End, "x-late", "entered")
+	}
+	r.wantEnd(s, EnhanceYourCalm)
+
+	r, s, rec = rawServer(t, Config{}, nil)
+	r.resetEarly(rec, streams)
+	r.lives(2*streams + 1)
+	r.headers(2*streams+1, End, "x-late", "entered")
+	r.wantEnd(s, StreamClosed)
 }

@@ -31,7 +31,7 @@ func linkPair(t *testing.T, k faultnet.Kind, ccfg, scfg Config) (*pair, *faultne
 }
 
 // within fails the test when done is not closed soon: a hang, by any measure.
-func within(t *testing.T, what string, done <-chan struct{}) bool {
+func within(t testing.TB, what string, done <-chan struct{}) bool {
 	t.Helper()
 	select {
 	case <-done:

@@ -188,7 +188,9 @@ func (r *raw) wantGoAway(code Code) {
 // makes the kernel drop it (TestGoAwayArrives has fake time). A GOAWAY that has come must have the code.
 func (r *raw) wantEnd(s *Conn, code Code) {
 	r.t.Helper()
-	<-s.Done()
+	if !within(r.t, "the connection's end", s.Done()) {
+		return
+	}
 	var ce *ConnError
 	if err := s.Err(); !errors.As(err, &ce) || ce.Code != code || ce.Fault != Peer {
 		r.t.Errorf("ended with %v, not for %v", err, code)

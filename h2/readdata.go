@@ -65,17 +65,17 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	}
 	c.recv.conn -= f.length
 	c.recv.returnable += f.length
-	if n == 0 && !f.has(flagEndStream) {
-		if !c.limiter.empty() {
-			return nil, c.fault(EnhanceYourCalm, "too many frames that carry nothing")
-		}
-	} else {
-		c.limiter.useful()
-	}
 	s := c.stream(f.id)
 	if s == nil {
 		c.returnConnWindow()
-		return nil, c.strayData(f)
+		return nil, c.strayData(f, n)
+	}
+	if n == 0 && !f.has(flagEndStream) {
+		if err := c.useless(); err != nil {
+			return nil, err
+		}
+	} else {
+		c.limiter.useful()
 	}
 	c.setCurrent(s)
 	var err error
@@ -113,8 +113,8 @@ func (c *Conn) acceptData(f frame, n int, e Ending) (*Stream, error) {
 	return s, nil
 }
 
-// strayData says what is wrong with DATA on a stream that is not open. c.mu is held.
-func (c *Conn) strayData(f frame) error {
+// strayData says what is wrong with DATA on a stream that is not open, with n bytes of payload. c.mu is held.
+func (c *Conn) strayData(f frame, n int) error {
 	idle := f.id > c.lastID
 	if c.side == client {
 		idle = f.id >= c.nextID
@@ -122,10 +122,12 @@ func (c *Conn) strayData(f frame) error {
 	switch {
 	case f.id&1 == 0 || idle && c.life < draining:
 		return c.fault(ProtocolError, "DATA on an idle stream")
-	case c.side == client || c.recent.has(f.id) != notRecent || c.life >= draining:
-		return c.useless()
+	case c.side == server && !c.recent.has(f.id) && c.life < draining:
+		return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}
+	case n > 0 && !c.recent.forgot(f.id):
+		return nil // not counted: the peer may have sent a window of small messages before it learned that the stream was reset
 	}
-	return &StreamError{Code: StreamClosed, Fault: Peer, Reason: "DATA on a closed stream"}
+	return c.useless()
 }
 
 // deliverBuffered delivers a frame that is buffered entirely.

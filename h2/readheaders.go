@@ -281,7 +281,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		if c.side == client && f.id >= c.nextID {
 			return nil, c.fault(ProtocolError, "HEADERS on an idle stream")
 		}
-		if c.side == client || c.recent.has(f.id) != notRecent {
+		if c.side == client || c.recent.has(f.id) {
 			return nil, c.useless()
 		}
 		return nil, c.fault(StreamClosed, "HEADERS on a closed stream")

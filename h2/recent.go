@@ -15,10 +15,8 @@ type recent struct {
 type recentKind uint8
 
 const (
-	notRecent     recentKind = iota
-	resetStream              // this side reset it, having served it
-	refusedStream            // it was never served
-	perhapsReset             // no later than one that is remembered no longer, so this side may have reset it
+	resetStream   recentKind = iota // this side reset it, having served it
+	refusedStream                   // it was never served
 )
 
 func (r *recent) add(id uint32, kind recentKind) {
@@ -34,24 +32,24 @@ func (r *recent) add(id uint32, kind recentKind) {
 	r.next = (r.next + 1) % recentMax
 }
 
-// has returns why stream id, which is not open, is remembered.
-func (r *recent) has(id uint32) recentKind {
+// has reports whether this side reset stream id, which is not open, or may have done so.
+func (r *recent) has(id uint32) bool {
 	if r == nil {
-		return notRecent
+		return false
+	}
+	if r.forgot(id) { // first, so that nothing is searched for streams that anyone can name
+		return true
 	}
 	for _, x := range r.ids {
-		switch x {
-		case id:
-			return resetStream
-		case id - 1:
-			return refusedStream
+		if x == id || x == id-1 {
+			return true
 		}
 	}
-	if id <= r.last {
-		return perhapsReset
-	}
-	return notRecent
+	return false
 }
+
+// forgot reports whether stream id is no later than one that is remembered no longer, so that this side may have reset it.
+func (r *recent) forgot(id uint32) bool { return r != nil && id <= r.last }
 
 // takeRefused reports whether stream id is remembered as refused, and from then on
 // remembers it as reset.
