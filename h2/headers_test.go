@@ -198,6 +198,96 @@ func TestLongHeaderField(t *testing.T) {
 	})
 }
 
+// TestLongFieldThatFitsTheTable: a field whose code is much longer than what MaxHeaderList permits, and that fits the table decoded,
+// is entered in it. The longest Huffman code, that of a line break, has 30 bits. One that does not fit empties the table.
+func TestLongFieldThatFitsTheTable(t *testing.T) {
+	const fits = tableSize - entryCost - len("x")
+	for _, c := range []struct {
+		name   string
+		length int // of the value, decoded
+		known  []byte
+		beyond byte
+	}{
+		{"the longest that fits", fits, []byte{0xbe}, 0xbf},
+		{"the shortest that does not", fits + 1, nil, 0xbe},
+		{"longer than what is gathered", minGathered, nil, 0xbe},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			coded := (30*c.length + 7) / 8
+			field := hpack.AppendHuffmanString(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, uint64(coded)), strings.Repeat("\n", c.length))
+			if n := len(field) - len(appendInt([]byte{0x40, 1, 'x'}, 0x80, 7, uint64(coded))); n != coded {
+				t.Fatalf("coded in %d bytes, not %d", n, coded)
+			}
+			for _, block := range [][]byte{
+				append(bytes.Clone(field), longField(0x00, "x", strings.Repeat("v", minGathered))...),
+				append(longField(0x00, "x", strings.Repeat("v", minGathered)), field...),
+			} {
+				r, s, _ := rawServer(t, Config{MaxHeaderList: 1, Limits: Limits{Continuations: 1 << 30}}, nil)
+				r.sendBlock(1, enteredField("x-first", "1"), 16384)
+				r.wantReset(1, EnhanceYourCalm)
+				r.sendBlock(3, block, 1013)
+				r.wantReset(3, EnhanceYourCalm)
+				if c.known != nil {
+					r.sendBlock(5, c.known, 16384)
+					r.wantReset(5, EnhanceYourCalm)
+				}
+				r.sendBlock(7, []byte{c.beyond}, 16384)
+				r.wantEnd(s, CompressionError)
+			}
+		})
+	}
+}
+
+// TestSkipFieldAnywhere: wherever what has come of a literal ends, what follows it is decoded, and the table is what it is to be.
+func TestSkipFieldAnywhere(t *testing.T) {
+	n, v := strings.Repeat("n", 300), strings.Repeat("v", 300)
+	for name, c := range map[string]struct {
+		field []byte
+		index int // bytes of the first byte and the index, which have always come
+	}{
+		"not entered":              {longField(0x00, n, v), 1},
+		"sensitive":                {longField(0x10, n, v), 1},
+		"entered":                  {longField(0x40, n, v), 1},
+		"with an indexed name":     {longString([]byte{0x0f, 0x10}, v), 2},
+		"the name of an entry":     {longString([]byte{0x0f, 0x2f}, v), 2},
+		"entered, an indexed name": {longString([]byte{0x7e}, v), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for cut := c.index; cut < len(c.field); cut++ {
+				var d decoder
+				d.init(1<<20, "")
+				var h Header
+				if bad := d.decode(enteredField("x-before", "1"), &h); bad != nil {
+					t.Fatal(bad)
+				}
+				d.startLong(&h)
+				rest, bad := d.decodeLong(c.field[:cut])
+				if bad != nil || len(rest) != cut {
+					t.Fatalf("cut at %d: %d bytes are left, %+v", cut, len(rest), bad)
+				}
+				part, skip, bad := d.skipField(rest)
+				if bad != nil || skip > len(c.field)-cut {
+					t.Fatalf("cut at %d: %d bytes to be skipped, %+v", cut, skip, bad)
+				}
+				part = append(append(part, c.field[cut+skip:]...), enteredField("x-after", "2")...)
+				if bad := d.endLong(part); bad == nil || bad.conn || !bad.tooLong {
+					t.Fatalf("cut at %d: %+v", cut, bad)
+				}
+				want := []entry{{"x-before", "1"}, {"x-after", "2"}}
+				if c.field[0]&0x40 != 0 { // taken to be longer than the table
+					want = want[1:]
+				}
+				if !slices.Equal(d.table.entries, want) {
+					t.Fatalf("cut at %d: the table has %v, not %v", cut, d.table.entries, want)
+				}
+				if bad := d.decode([]byte{0xbe}, &h); bad != nil || len(h.Fields)+len(h.Extra) != 1 {
+					t.Fatalf("cut at %d: then %+v, %+v", cut, h, bad)
+				}
+			}
+		})
+	}
+}
+
 // longField is a literal with a new name, not Huffman-coded; first says of which kind.
 func longField(first byte, name, value string) []byte {
 	return longString(longString([]byte{first}, name), value)
