@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/wire"
 )
 
 // BenchmarkSwitchOver is what CopyBelow was chosen by: a header and a payload sent
 // by copy and by reference.
 func BenchmarkSwitchOver(b *testing.B) {
+	faultnet.NeedsTCP(b, "for sockets alone")
 	for _, p := range pairs()[:2] {
 		for _, n := range []int{512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10} {
 			for _, below := range []int{1, 1 << 30} {
