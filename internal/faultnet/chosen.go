@@ -108,6 +108,8 @@ func Through(t testing.TB, nc net.Conn) net.Conn {
 // DialThrough dials as net.Dialer does, a connection of t's kind, which for tests that do not choose one is that of
 // [Variable].
 func DialThrough(t testing.TB) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	t.Helper()
+	checkChosen(t)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err != nil {
@@ -120,20 +122,36 @@ func DialThrough(t testing.TB) func(ctx context.Context, network, addr string) (
 	}
 }
 
-// ListenThrough returns l with its connections on the network that [Variable] names, for tests that do not choose one.
-func ListenThrough(t testing.TB, l net.Listener) net.Listener { return throughListener{l, t} }
-
-type throughListener struct {
-	net.Listener
-	t testing.TB
+// ListenThrough returns l with its connections of t's kind, which for tests that do not choose one is that of [Variable].
+func ListenThrough(t testing.TB, l net.Listener) net.Listener {
+	t.Helper()
+	checkChosen(t)
+	if k, ok := t.(OnKind); ok {
+		return &throughListener{l, k.Kind.Acceptor(t)}
+	}
+	return &throughListener{l, func(nc net.Conn) net.Conn { return Through(t, nc) }}
 }
 
-func (l throughListener) Accept() (net.Conn, error) {
+// checkChosen fails the test when Variable names no network. It is called on the test's goroutine, since the goroutine that dials or
+// accepts may not call FailNow.
+func checkChosen(t testing.TB) {
+	t.Helper()
+	chosen(t)
+}
+
+// throughListener is a Listener whose connections go through accepted. A pointer to it is used, since servers have listeners as keys
+// of maps, which a struct with a function cannot be.
+type throughListener struct {
+	net.Listener
+	accepted func(net.Conn) net.Conn
+}
+
+func (l *throughListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return Through(l.t, nc), nil
+	return l.accepted(nc), nil
 }
 
 // NeedsTCP leaves the test out when [Variable] names a network; reason says why it cannot run there. It is listed as

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -228,4 +230,90 @@ func TestThrough(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing is a test that notes that it has failed on the goroutine that calls Fatalf, and ends that goroutine.
+type failing struct {
+	testing.TB
+	failed bool
+}
+
+func (t *failing) Fatalf(string, ...any) {
+	t.failed = true
+	runtime.Goexit()
+}
+
+// TestUnknownNetwork: what makes connections later, on other goroutines, fails at once when Variable names no network, on the
+// goroutine of the test.
+func TestUnknownNetwork(t *testing.T) {
+	t.Setenv(Variable, "tpc")
+	for name, f := range map[string]func(t testing.TB){
+		"DialThrough":   func(t testing.TB) { DialThrough(t) },
+		"ListenThrough": func(t testing.TB) { ListenThrough(t, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ft := &failing{TB: t}
+			done := make(chan struct{})
+			go func() { defer close(done); f(ft) }()
+			if <-done; !ft.failed {
+				t.Error("it did not fail")
+			}
+		})
+	}
+}
+
+// TestListenThroughOfAKind: the kind of a test that chooses one is that of both ends, whatever Variable names.
+func TestListenThroughOfAKind(t *testing.T) {
+	t.Setenv(Variable, "trickle")
+	EachSocket(t, func(t OnKind) {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := ListenThrough(t, tcp)
+		defer l.Close()
+		_ = map[net.Listener]bool{l: true} // as servers keep it
+		read := make(chan error, 1)
+		go func() {
+			nc, err := l.Accept()
+			if err != nil {
+				read <- err
+				return
+			}
+			defer nc.Close()
+			switch nc.(type) {
+			case *net.TCPConn:
+				if t.Kind != TCP {
+					err = fmt.Errorf("%T", nc)
+				}
+			case *tls.Conn:
+				if t.Kind != TLS {
+					err = fmt.Errorf("%T", nc)
+				}
+			case Hidden:
+				if t.Kind != Wrapped {
+					err = fmt.Errorf("%T", nc)
+				}
+			default:
+				err = fmt.Errorf("%T", nc)
+			}
+			got := make([]byte, len(payload))
+			_, rerr := io.ReadFull(nc, got)
+			if rerr == nil && !bytes.Equal(got, payload) {
+				rerr = errors.New("other bytes came")
+			}
+			read <- errors.Join(err, rerr)
+		}()
+		nc, err := DialThrough(t)(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if _, err := nc.Write(payload); err != nil {
+			t.Error(err)
+		}
+		if err := <-read; err != nil {
+			t.Error(err)
+		}
+	})
 }
