@@ -16,7 +16,7 @@
 //
 // What net/http documents for handlers and clients holds here. Settings are those of
 // [http.Server], [http.Transport] and [http.HTTP2Config]; one that this package does not
-// support is refused with an error, except CountError of clients, which is never called.
+// support is refused with an error.
 // docs/h2http.md lists the differences.
 //
 // # Memory
