@@ -75,7 +75,7 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 	case conf.MaxEncoderHeaderTableSize != 0 && conf.MaxEncoderHeaderTableSize < tableSize:
 		return out, fmt.Errorf("h2http: HTTP2Config.MaxEncoderHeaderTableSize is %d; the table takes %d", conf.MaxEncoderHeaderTableSize, tableSize)
 	case conf.WriteByteTimeout != 0:
-		return out, errors.New("h2http: HTTP2Config.WriteByteTimeout is not supported; SendPingTimeout ends a connection that takes nothing")
+		return out, errors.New("h2http: HTTP2Config.WriteByteTimeout is not supported; SendPingTimeout ends a connection whose peer sends nothing")
 	}
 	if conf.MaxReadFrameSize >= minFrame && conf.MaxReadFrameSize <= maxFrame {
 		out.MaxFrameSize = conf.MaxReadFrameSize
