@@ -122,3 +122,40 @@ func TestEndLeavesNoWorkers(t *testing.T) {
 		})
 	}
 }
+
+// late is a listener that returns one connection after Close.
+type late struct {
+	*pipes
+	conn chan net.Conn
+}
+
+func (l late) Accept() (net.Conn, error) {
+	<-l.closed
+	if nc, ok := <-l.conn; ok {
+		return nc, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// TestConnectionAcceptedWhileClosing: a connection that the listener returns when the server has been closed is closed.
+func TestConnectionAcceptedWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		l := late{newPipes(), make(chan net.Conn, 1)}
+		srv := &http.Server{Handler: http.NotFoundHandler()}
+		served := make(chan error)
+		go func() { served <- h2http.Serve(l, srv) }()
+		synctest.Wait()
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-served; err != http.ErrServerClosed {
+			t.Errorf("Serve returned %v", err)
+		}
+		l.conn <- b
+		close(l.conn)
+		if _, err := a.Read(make([]byte, 1)); err == nil {
+			t.Error("the connection is open")
+		}
+	})
+}

@@ -137,11 +137,23 @@ func (a *acceptor) accept() {
 			}
 			continue
 		}
-		a.mu.Lock()
-		a.asked[nc] = struct{}{}
-		a.mu.Unlock()
+		if !a.enter(nc) {
+			nc.Close()
+			return
+		}
 		go a.route(nc)
 	}
+}
+
+// enter enters nc among the connections whose protocol is not known yet; false: Close, which has closed those, may not have seen it.
+func (a *acceptor) enter(nc net.Conn) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.isClosed() {
+		return false
+	}
+	a.asked[nc] = struct{}{}
+	return true
 }
 
 // pass hands net/http a connection or an error; false: it does not accept any more.
