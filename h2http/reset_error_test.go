@@ -86,3 +86,29 @@ func TestResetErrorsOfServers(t *testing.T) {
 		}
 	})
 }
+
+// TestWriteThatIsReset: a Write that ends with its stream reports no more than the stream's window let through.
+func TestWriteThatIsReset(t *testing.T) {
+	for _, s := range stacks {
+		if !s.own {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			wrote := make(chan int, 1)
+			p := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.(http.Flusher).Flush()
+				n, err := io.WriteString(w, text(1<<20))
+				if err == nil {
+					n = -1
+				}
+				wrote <- n
+			})).dialPeer(t)
+			p.request(1, end, "GET", "/")
+			p.wait(1, 2) // the header, and content
+			p.reset(1, http2.ErrCodeCancel)
+			if n := <-wrote; n < 0 || n > 65535 {
+				t.Errorf("Write of 1 MiB into a window of 65,535 bytes returned %d", n)
+			}
+		})
+	}
+}

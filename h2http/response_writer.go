@@ -116,7 +116,7 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 	total := len(p)
 	if w.n+len(p) > gatherSize {
 		c := &w.scratch.chain
-		for done := 0; done < total; {
+		for done, sent := 0, 0; done < total; {
 			m := min(total-done, pieceSize)
 			b := w.x.conn.engine.pool.Get(m)
 			copy(b.Bytes(), p[done:done+m])
@@ -125,8 +125,9 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 				continue
 			}
 			if err := w.chunk(c, h2.More); err != nil {
-				return done - m, err
+				return sent, err
 			}
+			sent = done
 		}
 		return total, nil
 	}
