@@ -136,3 +136,38 @@ func TestCopyOfAResponseByReference(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
+
+// TestReceivedBodyOfAnotherLength: a body that was received here and is sent on as that of a request fails where it is not as long as
+// the request's ContentLength, as any other.
+func TestReceivedBodyOfAnotherLength(t *testing.T) {
+	for _, s := range stacks {
+		if !s.own {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == "GET" {
+					w.Write(make([]byte, 5000))
+				}
+				io.Copy(io.Discard, r.Body)
+			}))
+			rt := &h2http.Transport{TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+			t.Cleanup(rt.CloseIdleConnections)
+			for _, length := range []int64{4999, 5000, 5001} {
+				got, err := (&http.Client{Transport: rt}).Get(r.url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req, _ := http.NewRequest("POST", r.url, got.Body)
+				req.ContentLength = length
+				resp, err := rt.RoundTrip(req)
+				if err == nil {
+					resp.Body.Close()
+				}
+				if length == 5000 && err != nil || length != 5000 && (err == nil || !strings.Contains(err.Error(), "ContentLength")) { // not the server's reset
+					t.Errorf("with ContentLength %d for 5000 bytes: %v", length, err)
+				}
+			}
+		})
+	}
+}

@@ -271,11 +271,19 @@ func (x *call) sendBody() error {
 func (x *call) sendChain(b *body) error {
 	var c tarn.Chain
 	defer func() { c.Free() }()
+	left := contentLength(x.request)
+	declared := left > 0
 	for {
 		if err := b.next(&c); err == io.EOF {
+			if declared && left > 0 {
+				return errBodyTooShort
+			}
 			return nil
 		} else if err != nil {
 			return err
+		}
+		if left -= int64(c.Len()); declared && left < 0 {
+			return errBodyTooLong
 		}
 		if x.stream.Write(nil, &h2.Out{Rest: &c}) != nil {
 			return errStopped
