@@ -89,6 +89,11 @@ func Creds(c credentials.TransportCredentials) ServerOption {
 	return serverOption(func(o *serverOptions) { o.creds = c })
 }
 
+// plaintext reports whether connections are not encrypted: their first bytes say which protocol they use.
+func (o *serverOptions) plaintext() bool {
+	return o.creds == nil || o.creds.Info().SecurityProtocol == "insecure"
+}
+
 // MaxRecvMsgSize is the largest length of a received message in bytes, checked before and after
 // decompression; 4 MiB unless set. A larger one ends its call with RESOURCE_EXHAUSTED.
 func MaxRecvMsgSize(n int) ServerOption {

@@ -232,7 +232,7 @@ func (s *Server) admit(nc net.Conn) bool {
 // serveConn sets up one connection. When the connection has ended it calls loops.Done.
 func (s *Server) serveConn(nc net.Conn) {
 	conn, greeting, err := nc, h2http.HTTP2, error(nil)
-	if s.opts.creds == nil {
+	if s.opts.plaintext() {
 		conn, greeting, err = sniff(nc, s.opts.connTimeout)
 	}
 	if err == nil && greeting == h2http.HTTP1 {
@@ -302,7 +302,7 @@ func (s *Server) GracefulStop() {
 	s.mu.Lock()
 	s.stopping = max(s.stopping, draining)
 	s.closeListeners()
-	if s.opts.creds == nil { // they have not sent a byte
+	if s.opts.plaintext() { // they have not sent a byte
 		for nc := range s.raw {
 			nc.Close()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
@@ -47,20 +48,24 @@ func clients(t *testing.T) map[int]*http.Client {
 	return list
 }
 
-// The port on which Serve serves gRPC serves Connect, too, over HTTP/1.1 and HTTP/2.
+// The port on which Serve serves gRPC serves Connect, too, over HTTP/1.1 and HTTP/2, also with credentials that do not encrypt.
 func TestServeSpeaksFourProtocols(t *testing.T) {
-	_, addr := startTarn(t, &testService{})
-	for major, client := range clients(t) {
-		for range 3 {
-			res, text := post(t, client, "http://"+addr)
-			if res.StatusCode != 200 || res.ProtoMajor != major || !strings.Contains(text, "aGVsbG8=") {
-				t.Errorf("HTTP/%d: %d %s %s", major, res.StatusCode, res.Proto, text)
+	for name, opts := range map[string][]rpc.ServerOption{"no credentials": nil, "insecure": {rpc.Creds(insecure.NewCredentials())}} {
+		t.Run(name, func(t *testing.T) {
+			_, addr := startTarn(t, &testService{}, opts...)
+			for major, client := range clients(t) {
+				for range 3 {
+					res, text := post(t, client, "http://"+addr)
+					if res.StatusCode != 200 || res.ProtoMajor != major || !strings.Contains(text, "aGVsbG8=") {
+						t.Errorf("HTTP/%d: %d %s %s", major, res.StatusCode, res.Proto, text)
+					}
+				}
 			}
-		}
-	}
-	out, err := pb.NewTestServiceClient(dialTarn(t, addr)).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)})
-	if err != nil || len(out.Payload.Body) != 10 {
-		t.Errorf("gRPC: %v", err)
+			out, err := pb.NewTestServiceClient(dialTarn(t, addr)).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)})
+			if err != nil || len(out.Payload.Body) != 10 {
+				t.Errorf("gRPC: %v", err)
+			}
+		})
 	}
 }
 
