@@ -22,6 +22,16 @@ func forgotten(p *peer) {
 	p.mu.Unlock()
 }
 
+// disconnects begins stream 1 and closes the connection when something has come on it.
+func disconnects(p *peer) {
+	p.request(1, more, "POST", "/")
+	p.wait(1, 1)
+	p.nc.Close()
+	p.mu.Lock()
+	p.streams[1].ended = true
+	p.mu.Unlock()
+}
+
 // endSemantics is about how handlers and streams end.
 var endSemantics = []semantics{
 	{name: "Goexit", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { runtime.Goexit() }},
@@ -42,27 +52,13 @@ var endSemantics = []semantics{
 		n.add("%v %v", r.Context().Err(), context.Cause(r.Context()))
 		_, err := r.Body.Read(make([]byte, 1))
 		n.add("%t", err != nil && err != io.EOF)
-	}, client: func(p *peer) {
-		p.request(1, more, "POST", "/")
-		p.wait(1, 1)
-		p.nc.Close()
-		p.mu.Lock()
-		p.streams[1].ended = true
-		p.mu.Unlock()
-	}},
+	}, client: disconnects},
 	{name: "connection ends while reading", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		_, err := io.ReadAll(r.Body)
 		n.add("%t", err != nil)
 		<-r.Context().Done()
-	}, client: func(p *peer) {
-		p.request(1, more, "POST", "/")
-		p.wait(1, 1)
-		p.nc.Close()
-		p.mu.Lock()
-		p.streams[1].ended = true
-		p.mu.Unlock()
-	}},
+	}, client: disconnects},
 	{name: "connection ends while writing", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		_, err := io.Copy(w, strings.NewReader(text(1<<20)))
