@@ -147,6 +147,19 @@ func BenchmarkSplit(b *testing.B) {
 				p.Put(buf)
 			}
 		}},
+		{"added", func(b *testing.B) { // a split with a count, changed once by each Free, and no generation
+			p := sync.Pool{New: func() any { return newCounted(size) }}
+			for range b.N {
+				c := p.Get().(*counted)
+				head, tail := c.mem[:size/2], c.mem[size/2:]
+				sink += len(head) - len(tail)
+				for range 2 {
+					if c.word.Add(1)&1 == 0 {
+						p.Put(c)
+					}
+				}
+			}
+		}},
 		{"counted", func(b *testing.B) { // a split with a count and a generation, and nothing else
 			p := sync.Pool{New: func() any { return newCounted(size) }}
 			for range b.N {

@@ -92,11 +92,12 @@ for what; do
 	rpc)
 		measure unary ./rpc '^BenchmarkUnary$' 150ms "${COUNT:-3}"
 		measure stream ./rpc '^BenchmarkStream$' 100ms "${COUNT:-3}"
+		measure floor ./rpc '^BenchmarkFloor$/^tls=off$/^size=(100|16384|1048576)$/^callers=(8|64)$' 150ms "${COUNT:-3}"
 		;;
 	neutral)
 		go build -o "$bin/neutral" ./neutral
 		begin "$results/neutral.txt"
-		"$bin/neutral" -count "${COUNT:-5}" -others >>"$results/neutral.txt.new"
+		"$bin/neutral" -count "${COUNT:-5}" -others -floor >>"$results/neutral.txt.new"
 		mv "$results/neutral.txt.new" "$results/neutral.txt"
 		for kind in client burst; do
 			begin "$results/neutral-$kind.txt"

@@ -163,7 +163,12 @@ func (c bar) spread(r *results, unit string) string {
 
 // bounds are the lowest and the highest ratio of a turn's value to that of the peer's turn next to it.
 func (c bar) bounds(r *results, unit string) (low, high float64) {
-	ours, theirs := r.values[key{c.bench, "tarn", unit}], r.values[key{c.bench, c.peer, unit}]
+	return c.boundsOf(r, key{c.bench, "tarn", unit})
+}
+
+// boundsOf is bounds for another contestant than Tarn, or another benchmark.
+func (c bar) boundsOf(r *results, own key) (low, high float64) {
+	ours, theirs := r.values[own], r.values[key{c.bench, c.peer, own.unit}]
 	for i := range min(len(ours), len(theirs)) {
 		if ours[i] <= 0 || theirs[i] <= 0 {
 			continue

@@ -123,6 +123,29 @@ BenchmarkUnary/tls=off/size=2/peer=grpc-2  1  300 calls/s
 	}
 }
 
+// TestFloors puts what a program reaches that does less beside what Tarn does, and does not list it as ahead of Tarn.
+func TestFloors(t *testing.T) {
+	r, err := read(t, `BenchmarkSplit/peer=tarn-2         100  20 ns/op
+BenchmarkSplit/peer=tarn-2         100  25 ns/op
+BenchmarkSplit/peer=added-2        100  15 ns/op
+BenchmarkSplit/peer=added-2        100  16 ns/op
+BenchmarkSplit/peer=grpc-nozero-2  100  60 ns/op
+BenchmarkSplit/peer=grpc-nozero-2  100  64 ns/op
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := floorTable(r)
+	for _, want := range []string{"| Split, against a pool that does not zero | ≥ 4.5× | 4.00× (4.00–4.00) | 2.76× (2.56–3.00) |", "not measured | not measured"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if lost := lossTable(r); strings.Contains(lost, "added") {
+		t.Errorf("a floor is ahead of Tarn:\n%s", lost)
+	}
+}
+
 func TestBadResults(t *testing.T) {
 	for _, line := range []string{"BenchmarkX 1\n", "BenchmarkX 1 fast ns/op\n"} {
 		if _, err := read(t, line); err == nil {

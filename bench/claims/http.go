@@ -104,6 +104,47 @@ func (h *httpRuns) table() string {
 	return b.String()
 }
 
+// firsts are the rows of the README's table about net/http: what they are called there, the case, and whom Tarn is compared with.
+func (h *httpRuns) firsts() [][3]string {
+	return [][3]string{
+		{"server, 100 B: processor time a request", "HTTP/2 server, responses of 100 B, 32 streams on each of 4 connections", "net/http"},
+		{"the same, beside nginx", "HTTP/2 server, responses of 100 B, 32 streams on each of 4 connections", "nginx"},
+		{"server, a file of 1 MiB: processor time a request", "HTTP/2 server, responses of 1 MiB from a file, 32 streams on each of 4 connections", "net/http"},
+		{"client, 100 B: processor time a request", "HTTP/2 client, responses of 100 B, 128 callers", "net/http"},
+		{"upload of 64 MiB at 10 ms round trip: bytes a second, beside net/http's HTTP/2", "Upload of 64 MiB in one request, round trip 10ms", "net/http, HTTP/2"},
+	}
+}
+
+// first is the README's table.
+func (h *httpRuns) first() string {
+	var b strings.Builder
+	b.WriteString("| what | Tarn | the other | of it (range over the runs) |\n|---|---:|---:|---:|\n")
+	for _, row := range h.firsts() {
+		what, title, peer := row[0], row[1], row[2]
+		if peer == "net/http" {
+			what += ", beside net/http's HTTP/2"
+		}
+		var own, theirs, ratios []float64
+		unit := ""
+		for _, c := range h.cases[title] {
+			v, ok := c.value("tarn")
+			w, okPeer := c.value(peer)
+			if !ok || !okPeer || w <= 0 {
+				continue
+			}
+			unit = c.Metrics[0].Unit
+			own, theirs, ratios = append(own, v), append(theirs, w), append(ratios, v/w)
+		}
+		if len(own) == 0 {
+			fmt.Fprintf(&b, "| %s | not measured | | |\n", what)
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", what, medianAndRange([]float64{middle(own)}, unit),
+			medianAndRange([]float64{middle(theirs)}, unit), medianAndRange(ratios, ""))
+	}
+	return b.String()
+}
+
 // value returns the first metric of the contestant called name.
 func (c *httpCase) value(name string) (float64, bool) {
 	for _, r := range c.Rows {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -42,5 +43,28 @@ func TestHTTPTable(t *testing.T) {
 	}
 	if _, err := readHTTP(name); err == nil {
 		t.Error("a case without values was read")
+	}
+}
+
+// TestHTTPFirst compares with the contestant that a row of the README's table names.
+func TestHTTPFirst(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "http.json")
+	const run = `{"sections": [{"cases": [{"title": "HTTP/2 client, responses of 100 B, 128 callers", "metrics": [{"key": "cpu", "unit": "ns"}],
+	 "rows": [{"name": "net/http", "values": {"cpu": 20000}}, {"name": "tarn", "values": {"cpu": 8000}}]}]}]}`
+	if err := os.WriteFile(name, []byte(run), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readHTTP(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.first()
+	for _, want := range []string{
+		"| client, 100 B: processor time a request, beside net/http's HTTP/2 | 8000 ns | 20.0 µs | 0.40 |\n",
+		"| the same, beside nginx | not measured | | |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }

@@ -2,12 +2,17 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // margin is the ratio from which a peer's better value is listed as a loss: a lower one would
 // list differences between runs of the same code as well.
 const margin = 1.1
+
+// noPeers are what the names of contestants begin with that nobody would use instead of Tarn: itself, its adapters, and
+// programs that show what the least is that a pool or a server must do.
+var noPeers = []string{"tarn", "adapt", "floor", "added", "counted"}
 
 // lossTable lists every case of the page's tables in which a peer has a better value than Tarn, so that no
 // such case is left out.
@@ -33,7 +38,7 @@ func (t valueTable) aheadOf(r *results, bench string, own float64) []string {
 	var ahead []string
 	for _, p := range t.peers {
 		v, ok := r.median(bench, p, t.unit)
-		if !ok || strings.HasPrefix(p, "tarn") || strings.HasPrefix(p, "adapt") {
+		if !ok || slices.ContainsFunc(noPeers, func(prefix string) bool { return strings.HasPrefix(p, prefix) }) {
 			continue
 		}
 		times := own / v // lower is better

@@ -90,16 +90,16 @@ func run(dir, page string) error {
 		return err
 	}
 	tables := map[string]string{
-		"http":    http.table(),
+		"http": http.table(), "http-first": http.first(),
 		"machine": res.machine(), "losses": lossTable(res),
 		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
-		"bars": barTable(res, bars()), "first": firstTable(res), "bars-smb": barTable(res, smbBars()),
+		"bars": barTable(res, bars()), "first": firstTable(res), "floors": floorTable(res), "bars-smb": barTable(res, smbBars()),
 	}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars", "bars-smb", "losses", "http", "attacks", "attack-memory", "attack-time"} {
+		for _, name := range []string{"machine", "bars", "bars-smb", "floors", "losses", "http", "attacks", "attack-memory", "attack-time"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

@@ -20,7 +20,7 @@ func valueTables() []valueTable {
 	smb := []string{"tarn", "go-smb2", "smbclient"}
 	return []valueTable{
 		{"getfree", "ns/op", "GetFree/", core},
-		{"split", "ns/op", "Split", []string{"tarn", "syncpool", "grpc-nozero", "grpc"}},
+		{"split", "ns/op", "Split", []string{"tarn", "syncpool", "added", "counted", "grpc-nozero", "grpc"}},
 		{"parallel", "ns/op", "Parallel/", core},
 		{"mixed", "ns/op", "Mixed/trace=", core},
 		{"burst", "ns/op", "BurstAfterGC/", core},
@@ -29,7 +29,7 @@ func valueTables() []valueTable {
 		{"writer", "ns/op", "Writer/", []string{"tarn", "bytebufferpool", "make", "grpc-nozero", "grpc"}},
 		{"adapt", "ns/op", "Adapt", []string{"tarn", "syncpool", "adapt-grpc", "adapt-httputil", "adapt-arrow", "grpc"}},
 		{"record", "ns/op", "Record/", []string{"on", "off"}},
-		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp"}},
+		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp", "floor", "floor-kept"}},
 		{"client", "cpu-ns/op", "Client/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"burst-memory", "after/base", "Burst/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"unary", "calls/s", "Unary/tls=off/", rpc},

@@ -18,7 +18,7 @@ import (
 // BenchmarkFloor is BenchmarkUnary without gRPC and HTTP/2: the same messages between as many callers and one server over one
 // connection, each after eight bytes with its length and the number of its caller. There are no header lists, windows, frames,
 // deadlines or cancellation, and the server calls the handler where it reads. From floorRaw bytes on there is no protobuf
-// either: the payload is sent without a copy and received in the same buffer each time; with messages=copied each side copies it to
+// either: the payload is sent without a copy and received in the same buffer each time; as peer=floor-copied each side copies it to
 // new memory, as Unmarshal does. The figures bound what a ratio of a gRPC runtime to another can be.
 func BenchmarkFloor(b *testing.B) {
 	for _, size := range sizes {
@@ -27,7 +27,7 @@ func BenchmarkFloor(b *testing.B) {
 				if m == copied && size < floorRaw {
 					continue // protobuf copies
 				}
-				b.Run(fmt.Sprintf("tls=off/size=%d/callers=%d/messages=%v", size, n, m), func(b *testing.B) {
+				b.Run(fmt.Sprintf("tls=off/size=%d/callers=%d/peer=%s", size, n, floorPeer(m).name), func(b *testing.B) {
 					drive(b, start(b, floorPeer(m), security{name: "off"}), n, size, func(_ context.Context, c client) (caller, error) {
 						return c.(*floorClient).caller(size), nil
 					})
@@ -69,7 +69,7 @@ func (m floorMessages) take(p []byte) []byte {
 
 func floorPeer(m floorMessages) peer {
 	return peer{
-		name:  "floor",
+		name:  [...]string{reused: "floor", copied: "floor-copied"}[m],
 		serve: func(tb testing.TB, l net.Listener, _ security) { serveFloor(tb, l, m) },
 		client: func(tb testing.TB, addr string, _ security) client {
 			return dialFloor(tb, addr, m)
