@@ -29,6 +29,9 @@ func compare(before, now *results) (slow []string, compared int) {
 			}
 			continue
 		}
+		if k.unit == "ns/op" && now.hasBetter(k.bench) {
+			continue
+		}
 		for _, peer := range now.peersOf(k.bench, k.unit) {
 			was, is := before.ratios(k.bench, peer, k.unit), now.ratios(k.bench, peer, k.unit)
 			if len(was) == 0 || len(is) == 0 {
@@ -36,7 +39,7 @@ func compare(before, now *results) (slow []string, compared int) {
 			}
 			compared++
 			if middle(is) > slower*middle(was) && slices.Min(is) > slices.Max(was) {
-				slow = append(slow, fmt.Sprintf("%s: %.2f of %s's %s, before %.2f", k.bench, middle(is), peer, k.unit, middle(was)))
+				slow = append(slow, fmt.Sprintf("%s: %.3g of %s's %s, before %.3g", k.bench, middle(is), peer, k.unit, middle(was)))
 			}
 		}
 	}
@@ -44,11 +47,39 @@ func compare(before, now *results) (slow []string, compared int) {
 	return slow, compared
 }
 
+// hasBetter reports whether a benchmark prints a better measure of its cost than the elapsed time of an operation: a rate, which is
+// the same time again, a processor time, which other programs disturb less, or memory, for which the time does not matter.
+func (r *results) hasBetter(bench string) bool {
+	for k := range r.values {
+		if k.bench == bench && (strings.HasSuffix(k.unit, "/s") || strings.HasSuffix(k.unit, "cpu-ns/op") || strings.HasSuffix(k.unit, "B/conn")) {
+			return true
+		}
+	}
+	return false
+}
+
+// doubts are the reasons to distrust a comparison, a line each.
+func doubts(before, now *results) []string {
+	var out []string
+	if before.cpu != now.cpu {
+		out = append(out, fmt.Sprintf("before on %s, now on %s: ratios differ between processors, too", before.cpu, now.cpu))
+	}
+	for k, v := range now.values {
+		if k.peer == "tarn" && len(v) < enough {
+			return append(out, fmt.Sprintf("fewer than %d turns of %s now: a slow moment counts as much as a slow program", enough, k.bench))
+		}
+	}
+	return out
+}
+
+// enough is how many turns are needed to tell a slow moment from a slow program.
+const enough = 3
+
 // peersOf returns who else was measured in a benchmark.
 func (r *results) peersOf(bench, unit string) []string {
 	var peers []string
 	for k := range r.values {
-		if k.bench == bench && k.unit == unit && k.peer != "" && !strings.HasPrefix(k.peer, "tarn") {
+		if k.bench == bench && k.unit == unit && k.peer != "" && !isNoPeer(k.peer) {
 			peers = append(peers, k.peer)
 		}
 	}

@@ -10,9 +10,13 @@ import (
 // list differences between runs of the same code as well.
 const margin = 1.1
 
-// noPeers are what the names of contestants begin with that nobody would use instead of Tarn: itself, its adapters, and
-// programs that show what the least is that a pool or a server must do.
-var noPeers = []string{"tarn", "adapt", "floor", "added", "counted"}
+// isNoPeer reports whether a contestant is one that nobody would use instead of Tarn: itself, one of its adapters, or a
+// program that shows what the least is that a pool or a server must do.
+func isNoPeer(name string) bool {
+	return slices.ContainsFunc([]string{"tarn", "adapt", "floor", "added", "counted"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
 
 // lossTable lists every case of the page's tables in which a peer has a better value than Tarn, so that no
 // such case is left out.
@@ -38,7 +42,7 @@ func (t valueTable) aheadOf(r *results, bench string, own float64) []string {
 	var ahead []string
 	for _, p := range t.peers {
 		v, ok := r.median(bench, p, t.unit)
-		if !ok || slices.ContainsFunc(noPeers, func(prefix string) bool { return strings.HasPrefix(p, prefix) }) {
+		if !ok || isNoPeer(p) {
 			continue
 		}
 		times := own / v // lower is better

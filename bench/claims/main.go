@@ -54,6 +54,9 @@ func check(before, now string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, line := range doubts(old, res) {
+		fmt.Println("doubtful:", line)
+	}
 	slow, compared := compare(old, res)
 	for _, line := range slow {
 		fmt.Println("slower:", line)
