@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/cputime"
 )
 
 // quickServer answers in the callback, from the reading goroutine.
@@ -166,7 +167,7 @@ func benchTarn(b *testing.B, w wiring, h Handler, size, callers int) {
 	b.ReportAllocs()
 	b.SetBytes(int64(2 * size))
 	b.ResetTimer()
-	before := processorTime()
+	before := cputime.Used()
 	var wg sync.WaitGroup
 	for i := range callers {
 		n := b.N / callers
@@ -189,7 +190,7 @@ func benchTarn(b *testing.B, w wiring, h Handler, size, callers int) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64((cputime.Used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
 func benchXNet(b *testing.B, size, callers int) {
@@ -218,7 +219,7 @@ func benchXNet(b *testing.B, size, callers int) {
 	b.ReportAllocs()
 	b.SetBytes(int64(2 * size))
 	b.ResetTimer()
-	before := processorTime()
+	before := cputime.Used()
 	var wg sync.WaitGroup
 	for i := range callers {
 		n := b.N / callers
@@ -243,5 +244,5 @@ func benchXNet(b *testing.B, size, callers int) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64((cputime.Used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }

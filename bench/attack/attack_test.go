@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/internal/leftout"
 )
 

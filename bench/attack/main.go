@@ -27,7 +27,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 )
 
 func main() {

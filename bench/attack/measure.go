@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"path"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/internal/selfsigned"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"

@@ -12,14 +12,13 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/cputime"
 )
 
 const (
@@ -108,7 +107,7 @@ func start(b *testing.B, opts []connect.ClientOption) []*stack {
 func (s *stack) turn(b *testing.B) (used, mallocs float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processorTime()
+	start := cputime.Used()
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)
 	for range callers {
@@ -122,7 +121,7 @@ func (s *stack) turn(b *testing.B) (used, mallocs float64) {
 		})
 	}
 	wg.Wait()
-	used = float64((processorTime() - start).Nanoseconds()) / 1000 / perTurn
+	used = float64((cputime.Used() - start).Nanoseconds()) / 1000 / perTurn
 	runtime.ReadMemStats(&after)
 	select {
 	case err := <-errs:
@@ -138,13 +137,4 @@ func (s *stack) call() error {
 		err = fmt.Errorf("%d bytes came back", len(resp.Msg.GetPayload().GetBody()))
 	}
 	return err
-}
-
-// processorTime returns the processor time that this process has used, in user and system mode.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 )
 
 // floorServer answers every request with a response of the same length that it has made before: it reads frames and

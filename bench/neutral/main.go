@@ -25,7 +25,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 )
 
 func main() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"

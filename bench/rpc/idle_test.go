@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tarn-go/tarn/bench/internal/child"
+	"github.com/tarn-go/tarn/internal/child"
 )
 
 // idleConns is how many connections BenchmarkIdle opens.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
@@ -62,14 +63,14 @@ func BenchmarkFiles(b *testing.B) {
 						b.Fatal(err)
 					}
 					b.ReportAllocs()
-					begun, i := cpu(b), 0
+					begun, i := cputime.Used(), 0
 					for b.Loop() {
 						if err := op.run(m, i); err != nil {
 							b.Fatal(err)
 						}
 						i++
 					}
-					b.ReportMetric(float64(cpu(b)-begun)/float64(b.N), "cpu-ns/op")
+					b.ReportMetric(float64(cputime.Used()-begun)/float64(b.N), "cpu-ns/op")
 				})
 			}
 		}

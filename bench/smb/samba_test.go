@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 )
@@ -117,7 +118,7 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 	}
 	b.SetBytes(int64(s.size))
 	b.ReportAllocs()
-	begun := cpu(b)
+	begun := cputime.Used()
 	b.ResetTimer()
 	var next atomic.Int64
 	for i, run := range runs {

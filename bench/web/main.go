@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/tarn-go/tarn/bench/internal/child"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/rpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/encoding/protojson"

@@ -1,15 +1,11 @@
 package bigtable
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,16 +17,18 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/child"
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// child makes this test's binary an emulator.
-const child = "TARN_BIGTABLE_EMULATOR"
+// emulatorEnv makes this test's binary an emulator.
+const emulatorEnv = "TARN_BIGTABLE_EMULATOR"
 
 // TestMain is also the emulator's process, which ends with its standard input.
 func TestMain(m *testing.M) {
-	if os.Getenv(child) == "" {
+	if os.Getenv(emulatorEnv) == "" {
 		os.Exit(m.Run())
 	}
 	s, err := bttest.NewServer("127.0.0.1:0")
@@ -41,33 +39,24 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it or ends
 }
 
-// elsewhere starts an emulator in a separate process.
-func elsewhere(b *testing.B) string {
+// emulatorProcess starts an emulator in a process of its own and returns its address.
+func emulatorProcess(b *testing.B) string {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), child+"=1")
-	in, err := cmd.StdinPipe()
+	cmd, err := child.Self()
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	cmd.Env = append(os.Environ(), emulatorEnv+"=1")
+	p, err := child.Start(cmd)
 	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
+		if err := p.Close(); err != nil {
 			b.Error(err)
 		}
 	})
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	return strings.TrimSpace(addr)
+	return p.Addr
 }
 
 // emulator is a Bigtable in this process, served by grpc-go.
@@ -207,11 +196,11 @@ func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
 		name string
 		dial func(testing.TB, string) *grpc.ClientConn
 	}{{"grpc-go", stock}, {"tarn", shared}, {"floor", least}} {
-		tbl := table(b, c.dial(b, elsewhere(b)))
+		tbl := table(b, c.dial(b, emulatorProcess(b)))
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(4)
-			before := processorTime(b)
+			before := cputime.Used()
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
 					if err := read(context.Background(), tbl); err != nil {
@@ -220,16 +209,7 @@ func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
 					}
 				}
 			})
-			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+			b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
-}
-
-// processorTime is the processor time that this process has used.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

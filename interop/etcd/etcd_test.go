@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/rpc"
@@ -295,7 +295,7 @@ func BenchmarkPutGet(b *testing.B) {
 			b.SetParallelism(8)
 			value := strings.Repeat("v", 100)
 			var n atomic.Int64
-			before := processorTime(b)
+			before := cputime.Used()
 			b.RunParallel(func(p *testing.PB) {
 				key := fmt.Sprintf("bench/%d", n.Add(1))
 				for p.Next() {
@@ -309,22 +309,13 @@ func BenchmarkPutGet(b *testing.B) {
 					}
 				}
 			})
-			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+			b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
 	run("grpc-go", c.client(b))
 	over, _ := c.over(b, tarn.Shared())
 	run("tarn", over)
 	run("floor", c.least(b))
-}
-
-// processorTime is the processor time that this process has used.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // TestGateway serves JSON over HTTP with grpc-gateway's generated handlers for etcd, whose
@@ -387,7 +378,7 @@ func BenchmarkGateway(b *testing.B) {
 		b.Run(compared.name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(8)
-			before := processorTime(b)
+			before := cputime.Used()
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
 					w := httptest.NewRecorder()
@@ -398,7 +389,7 @@ func BenchmarkGateway(b *testing.B) {
 					}
 				}
 			})
-			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+			b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
 }

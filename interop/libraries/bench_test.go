@@ -1,17 +1,12 @@
 package libraries
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	daprpb "github.com/dapr/dapr/pkg/proto/runtime/v1"
 	"github.com/dapr/go-sdk/client"
@@ -24,6 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/tarn-go/tarn/internal/child"
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/rpc"
 )
 
@@ -39,50 +36,36 @@ func (dropped) Export(context.Context, *collector.ExportTraceServiceRequest) (*c
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// serveBenchmarks is a server on grpc-go that prints its address and serves until its standard input ends.
+// serveBenchmarks serves those on grpc-go, in the process that server starts.
 func serveBenchmarks() error {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	s := grpc.NewServer()
 	collector.RegisterTraceServiceServer(s, dropped{})
 	daprpb.RegisterDaprServer(s, &sidecar{state: map[string][]byte{"k": make([]byte, 100)}})
-	fmt.Println(lis.Addr())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it or ends
-		s.Stop()
-	}()
+	lis, err := child.Listen(s.Stop)
+	if err != nil {
+		return err
+	}
 	return s.Serve(lis)
 }
 
-// elsewhere starts that server in a separate process and returns its address.
-func elsewhere(b *testing.B) string {
+// server starts that server in a process of its own and returns its address.
+func server(b *testing.B) string {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd, err := child.Self()
+	if err != nil {
+		b.Fatal(err)
+	}
 	cmd.Env = append(os.Environ(), serverEnv+"=1")
-	in, err := cmd.StdinPipe()
+	p, err := child.Start(cmd)
 	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
+		if err := p.Close(); err != nil {
 			b.Error(err)
 		}
 	})
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	return strings.TrimSpace(addr)
+	return p.Addr
 }
 
 // compared is one of the connections that a benchmark compares.
@@ -94,7 +77,7 @@ type compared struct {
 // conns are the stock ClientConn and that of AsGRPC.
 func conns(b *testing.B) []compared {
 	b.Helper()
-	addr := elsewhere(b)
+	addr := server(b)
 	stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		b.Fatal(err)
@@ -114,7 +97,7 @@ func measure(b *testing.B, name string, call func(context.Context) error) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetParallelism(8)
-		before := processorTime(b)
+		before := cputime.Used()
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
 				if err := call(context.Background()); err != nil {
@@ -123,7 +106,7 @@ func measure(b *testing.B, name string, call func(context.Context) error) {
 				}
 			}
 		})
-		b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+		b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 	})
 }
 
@@ -191,13 +174,4 @@ func BenchmarkPlugin(b *testing.B) {
 			return err
 		})
 	}
-}
-
-// processorTime is the processor time that this process has used.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

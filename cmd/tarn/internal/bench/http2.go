@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/internal/selfsigned"
 )
 
@@ -35,7 +36,7 @@ type http2Load struct {
 
 // runHTTP2 measures servers with h2load, if it is installed, and clients.
 func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
-	if processorTime() == 0 {
+	if cputime.Used() == 0 {
 		return nil, nil // the processor time of a process cannot be read on this system
 	}
 	// Idle connections are measured first: after a load the runtime starts goroutines with larger stacks.
@@ -157,7 +158,7 @@ func (s *session) http2Servers(ctx context.Context, w http2Work) (Case, error) {
 			return Case{}, err
 		}
 		defer srv.Close()
-		add(c.name, c.kind, srv.url+"/"+path, processorTime)
+		add(c.name, c.kind, srv.url+"/"+path, cputime.Used)
 	}
 	note := "Processor time of the server's process; h2load is the client."
 	if h2load == "" {
@@ -337,9 +338,9 @@ func (s *session) http2Clients(ctx context.Context, size, n int) (Case, error) {
 		rt   http.RoundTripper
 	}{{"net/http", Peer, netHTTP}, {"tarn", Tarn, own}} {
 		loads = append(loads, http2Load{c.name, c.kind, func(ctx context.Context, n int) (time.Duration, error) {
-			before := processorTime()
+			before := cputime.Used()
 			err := requests(ctx, c.rt, url, size, n)
-			return processorTime() - before, err
+			return cputime.Used() - before, err
 		}})
 	}
 	c, err := s.runHTTP2Loads(ctx, fmt.Sprintf("HTTP/2 client, responses of %s, %d callers", sizeName(size), http2Conns*http2Streams), n, loads)

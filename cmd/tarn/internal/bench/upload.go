@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/cputime"
 )
 
 // uploadSize is the length of an upload in bytes.
@@ -68,7 +69,7 @@ func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) 
 	for round := range s.loadRounds + 1 {
 		for i, u := range all {
 			s.progress.step("%s: %s (%d of %d)", title, u.name, round, s.loadRounds)
-			start, before := time.Now(), processorTime()
+			start, before := time.Now(), cputime.Used()
 			if err := u.send(ctx); err != nil {
 				return c, fmt.Errorf("upload: %s: %w", u.name, err)
 			}
@@ -76,7 +77,7 @@ func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) 
 				continue // warming up
 			}
 			rates[i] = append(rates[i], uploadSize/time.Since(start).Seconds())
-			used[i] = append(used[i], float64(processorTime()-before))
+			used[i] = append(used[i], float64(cputime.Used()-before))
 		}
 	}
 	for i, u := range all {
