@@ -148,16 +148,16 @@ func TestBudgetIsNeverExceededByAcquire(t *testing.T) {
 }
 
 func TestWatermarks(t *testing.T) {
-	var told []tarn.Watermark
+	var marks []tarn.Watermark
 	p := newPool(t, tarn.PoolConfig{
 		Classes: []int{1024}, HighWater: 3072, LowWater: 1024,
-		OnWatermark: func(w tarn.Watermark, inUse int64) { told = append(told, w) },
+		OnWatermark: func(w tarn.Watermark, inUse int64) { marks = append(marks, w) },
 	})
 	var held []tarn.Buffer
 	step := func(want ...tarn.Watermark) {
 		t.Helper()
-		if len(told) != len(want) {
-			t.Fatalf("OnWatermark was called with %v, want %v", told, want)
+		if len(marks) != len(want) {
+			t.Fatalf("OnWatermark was called with %v, want %v", marks, want)
 		}
 	}
 	for range 2 {

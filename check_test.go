@@ -254,23 +254,23 @@ func isFault(v any) bool {
 }
 
 func TestGuardIsBoundedAndSaysWhenItIsOff(t *testing.T) {
-	var told []tarn.Misuse
+	var reported []tarn.Misuse
 	p := newPool(t, tarn.PoolConfig{
 		Classes: []int{64 << 10}, Check: tarn.CheckGuard, GuardBytes: 256 << 10,
-		Report: func(m tarn.Misuse) { told = append(told, m) },
+		Report: func(m tarn.Misuse) { reported = append(reported, m) },
 	})
 	for range 100 { // quarantine makes room for what comes
 		p.Get(1000).Free()
 	}
-	if guard.Supported && len(told) != 0 {
-		t.Errorf("reported %v", &told[0])
+	if guard.Supported && len(reported) != 0 {
+		t.Errorf("reported %v", &reported[0])
 	}
 	var held []tarn.Buffer
 	for range 10 {
 		held = append(held, p.Get(1000))
 	}
-	if len(told) != 1 || told[0].Kind != tarn.Unguarded || !strings.Contains(told[0].Error(), "ordinary memory") {
-		t.Errorf("beyond its bytes the guard reported %v", told)
+	if len(reported) != 1 || reported[0].Kind != tarn.Unguarded || !strings.Contains(reported[0].Error(), "ordinary memory") {
+		t.Errorf("beyond its bytes the guard reported %v", reported)
 	}
 	for _, b := range held {
 		b.Free()

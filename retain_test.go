@@ -141,18 +141,18 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 	for _, level := range []tarn.CheckLevel{tarn.CheckOff, tarn.CheckAll, tarn.CheckGuard} {
 		t.Run(level.String(), func(t *testing.T) {
 			var mu sync.Mutex
-			var told []tarn.Misuse
+			var reported []tarn.Misuse
 			p := newPool(t, tarn.PoolConfig{Check: level, Report: func(m tarn.Misuse) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, m)
+				reported = append(reported, m)
 			}})
 			forget(p)
 			want := 3 * int(min(level/tarn.CheckAll, 1))
 			collect(t, "three leaks counted and reported", func() bool { // one after the other
 				mu.Lock()
 				defer mu.Unlock()
-				return p.Stats().Leaked == 3 && len(told) >= want
+				return p.Stats().Leaked == 3 && len(reported) >= want
 			})
 			st := p.Stats()
 			if st.InUseBuffers != 0 || st.Frees != 0 {
@@ -160,10 +160,10 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(told) != want {
-				t.Fatalf("%d leaks reported, want %d", len(told), want)
+			if len(reported) != want {
+				t.Fatalf("%d leaks reported, want %d", len(reported), want)
 			}
-			for _, m := range told {
+			for _, m := range reported {
 				if m.Kind != tarn.Leak || len(m.Acquired) == 0 {
 					t.Errorf("reported %v", &m)
 				}
@@ -231,10 +231,10 @@ func TestStats(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
-	var told []tarn.Misuse
-	p := newPool(t, tarn.PoolConfig{Report: func(m tarn.Misuse) { told = append(told, m) }})
+	var reported []tarn.Misuse
+	p := newPool(t, tarn.PoolConfig{Report: func(m tarn.Misuse) { reported = append(reported, m) }})
 	p.Refuse(make([]byte, 10))
-	if st := p.Stats(); st.Refused != 1 || len(told) != 1 || told[0].Kind != tarn.ForeignFree || told[0].Error() == "" {
-		t.Errorf("refused %d, reported %v", st.Refused, told)
+	if st := p.Stats(); st.Refused != 1 || len(reported) != 1 || reported[0].Kind != tarn.ForeignFree || reported[0].Error() == "" {
+		t.Errorf("refused %d, reported %v", st.Refused, reported)
 	}
 }

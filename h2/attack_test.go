@@ -160,8 +160,8 @@ func TestTooManyPings(t *testing.T) {
 		if err := s.Err(); !errors.As(err, &ce) || ce.Reason != "too_many_pings" {
 			t.Errorf("ended with %v", err)
 		}
-		told := func(s seen) bool { return s.typ == http2.FrameGoAway && s.text == "too_many_pings" }
-		if t.Kind == faultnet.TCP && r.count(told) != 1 {
+		saysWhy := func(s seen) bool { return s.typ == http2.FrameGoAway && s.text == "too_many_pings" }
+		if t.Kind == faultnet.TCP && r.count(saysWhy) != 1 {
 			t.Error("the GOAWAY does not say why")
 		}
 	})

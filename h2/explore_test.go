@@ -62,15 +62,15 @@ type explorer struct {
 
 // exploredCall is a stream of the model.
 type exploredCall struct {
-	s       *Stream
-	id      uint32
-	cancel  context.CancelFunc
-	writing bool
-	dead    bool // reset, released or failed
-	ended   bool
-	sent    int // bytes that Writes that returned nil have passed
-	begun   int // and those of all
-	told    int // calls of OnReset
+	s        *Stream
+	id       uint32
+	cancel   context.CancelFunc
+	writing  bool
+	dead     bool // reset, released or failed
+	ended    bool
+	sent     int // bytes that Writes that returned nil have passed
+	begun    int // and those of all
+	onResets int // calls of OnReset
 }
 
 func newExplorer(t *testing.T, seed uint64) *explorer {
@@ -259,8 +259,8 @@ func (x *explorer) finish() {
 	x.c.Close()
 	<-x.run
 	for _, k := range x.calls {
-		if k.told > 1 {
-			x.t.Errorf("stream %d got %d callbacks for its end", k.id, k.told)
+		if k.onResets > 1 {
+			x.t.Errorf("stream %d got %d callbacks for its end", k.id, k.onResets)
 		}
 	}
 	<-time.After(time.Minute) // the bubble's clock: timers go off
@@ -271,7 +271,7 @@ type exploredHandler explorer
 
 func (x *exploredHandler) OnHeaders(*Stream, *Header, Ending)        {}
 func (x *exploredHandler) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
-func (x *exploredHandler) OnReset(s *Stream, _ error)                { s.Value.(*exploredCall).told++ }
+func (x *exploredHandler) OnReset(s *Stream, _ error)                { s.Value.(*exploredCall).onResets++ }
 
 // framePeer parses what the client sends and checks it.
 type framePeer struct {

@@ -141,11 +141,11 @@ func TestStreamsToldOfBreak(t *testing.T) {
 			t.Run(fmt.Sprint([]string{"FIN", "RST"}[how]), func(t *testing.T) {
 				const streams = 20
 				l := faultnet.New(t, k)
-				told := newResetHandler()
+				handler := newResetHandler()
 				pool := tarntest.NewPool(t)
 				cfg := big
 				cfg.Pool = pool
-				c, err := NewClient(l.Client, told, cfg)
+				c, err := NewClient(l.Client, handler, cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -228,13 +228,13 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 		h.OnStreamFault(se)
 	}
 	c.lock()
-	few := c.limiter.reply()
+	within := c.limiter.reply()
 	if se.Fault == Peer {
-		if few = c.limiter.broke() && few; !few {
+		if within = c.limiter.broke() && within; !within {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "too many broken streams")
 		}
-	} else if few = c.limiter.refuse() && few; !few {
+	} else if within = c.limiter.refuse() && within; !within {
 		if c.queued() >= refuseAbove {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "the peer does not read")

@@ -88,11 +88,11 @@ func (c *Conn) awaitSent() {
 	}
 	quiet := s.quiet
 	c.mu.Unlock()
-	late := time.NewTimer(abortTimeout)
-	defer late.Stop()
+	timer := time.NewTimer(abortTimeout)
+	defer timer.Stop()
 	select {
 	case <-quiet:
-	case <-late.C:
+	case <-timer.C:
 	}
 }
 
@@ -110,11 +110,11 @@ func (c *Conn) closeSocket() {
 		defer close(closed)
 		c.nc.Close()
 	}()
-	late := time.NewTimer(abortTimeout)
-	defer late.Stop()
+	timer := time.NewTimer(abortTimeout)
+	defer timer.Stop()
 	select {
 	case <-closed:
-	case <-late.C:
+	case <-timer.C:
 		if nc, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
 			nc.NetConn().Close()
 			<-closed

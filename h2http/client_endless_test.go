@@ -52,10 +52,10 @@ func TestInformationalResponsesAreBounded(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					told := 0
+					called := 0
 					if traced {
 						req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-							Got1xxResponse: func(int, textproto.MIMEHeader) error { told++; return nil },
+							Got1xxResponse: func(int, textproto.MIMEHeader) error { called++; return nil },
 						}))
 					}
 					resp, err := rt.RoundTrip(req)
@@ -65,8 +65,8 @@ func TestInformationalResponsesAreBounded(t *testing.T) {
 					if want := n*1000 < limit || traced; (err == nil) != want {
 						t.Errorf("%d of 1 KB, traced %v: %v", n, traced, err)
 					}
-					if traced && told != n {
-						t.Errorf("the trace was called for %d of %d", told, n)
+					if traced && called != n {
+						t.Errorf("the trace was called for %d of %d", called, n)
 					}
 				}
 			}

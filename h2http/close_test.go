@@ -123,13 +123,13 @@ func TestEndLeavesNoWorkers(t *testing.T) {
 	}
 }
 
-// late is a listener that returns one connection after Close.
-type late struct {
+// lateListener is a listener that returns one connection after Close.
+type lateListener struct {
 	*pipes
 	conn chan net.Conn
 }
 
-func (l late) Accept() (net.Conn, error) {
+func (l lateListener) Accept() (net.Conn, error) {
 	<-l.closed
 	if nc, ok := <-l.conn; ok {
 		return nc, nil
@@ -141,7 +141,7 @@ func (l late) Accept() (net.Conn, error) {
 func TestConnectionAcceptedWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		l := late{newPipes(), make(chan net.Conn, 1)}
+		l := lateListener{newPipes(), make(chan net.Conn, 1)}
 		srv := &http.Server{Handler: http.NotFoundHandler()}
 		served := make(chan error)
 		go func() { served <- h2http.Serve(l, srv) }()

@@ -38,11 +38,11 @@ func (c *counted) count(name string) {
 // until waits until each of want is a prefix of a name that was counted, and returns all of them.
 func (c *counted) until(t *testing.T, want []string) []string {
 	t.Helper()
-	late := false
+	timedOut := false
 	timer := time.AfterFunc(20*time.Second, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		late = true
+		timedOut = true
 		c.changed.Broadcast()
 	})
 	defer timer.Stop()
@@ -52,7 +52,7 @@ func (c *counted) until(t *testing.T, want []string) []string {
 		return !slices.ContainsFunc(c.names, func(n string) bool { return strings.HasPrefix(n, w) })
 	}
 	for slices.ContainsFunc(want, missing) {
-		if late {
+		if timedOut {
 			t.Fatalf("counted %q, not %q", c.names, want)
 		}
 		c.changed.Wait()

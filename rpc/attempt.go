@@ -28,15 +28,15 @@ type attempt struct {
 	fields []h2.Field // space for the request's fields
 
 	// Under inbox.mu:
-	header       *responseShape
-	headerExtra  []h2.Field // the fields of header
-	headerLen    int        // in bytes, as sent
-	toldHeader   bool       // the stats handlers have been called for it
-	trailer      *responseShape
-	trailerExtra []h2.Field
-	trailerLen   int
-	status       *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
-	seen         progress       // how far the server got, when status is not the server's
+	header         *responseShape
+	headerExtra    []h2.Field // the fields of header
+	headerLen      int        // in bytes, as sent
+	headerReported bool       // the stats handlers have been called for it
+	trailer        *responseShape
+	trailerExtra   []h2.Field
+	trailerLen     int
+	status         *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	seen           progress       // how far the server got, when status is not the server's
 
 	// writing and ended are set in opposite order by two goroutines: the one that writes and the one that
 	// receives the server's end. So at least one of them sees the other's.
@@ -64,7 +64,7 @@ func (p *attempts) put(a *attempt) {
 	a.in.Free()
 	a.source, a.ungranted, a.taken = nil, 0, 0
 	a.end, a.closed, a.placed = nil, false, false
-	a.header, a.headerExtra, a.trailer, a.trailerExtra, a.toldHeader = nil, nil, nil, nil, false
+	a.header, a.headerExtra, a.trailer, a.trailerExtra, a.headerReported = nil, nil, nil, nil, false
 	a.status, a.seen = nil, maybeProcessed
 	a.writing.Store(false)
 	a.ended.Store(false)

@@ -63,10 +63,10 @@ func (c *call) statsOutPayload(v any, info payloadInfo) {
 // statsInHeader reports the response's header, if one has come, once.
 func (c *call) statsInHeader(a *attempt) {
 	a.mu.Lock()
-	sh, n, told := a.header, a.headerLen, a.toldHeader
-	a.toldHeader = sh != nil
+	sh, n, reported := a.header, a.headerLen, a.headerReported
+	a.headerReported = sh != nil
 	a.mu.Unlock()
-	if sh == nil || told {
+	if sh == nil || reported {
 		return
 	}
 	md := a.headerMD()

@@ -255,12 +255,12 @@ func (hs *hedgedStream) watch(h *hedge) {
 	}
 	hs.mu.Unlock()
 	if !won {
-		h.lose()
+		h.release()
 	}
 }
 
-// lose releases an attempt to which the call has not committed.
-func (h *hedge) lose() {
+// release gives back an attempt to which the call has not committed.
+func (h *hedge) release() {
 	h.cancel()
 	h.cs.finish(errNotCommitted)
 }
@@ -495,7 +495,7 @@ func (hs *hedgedStream) finish(err error) {
 		}
 		for _, h := range hs.hedges { // does not change any more
 			if h != w {
-				h.lose()
+				h.release()
 				continue
 			}
 			h.cs.finish(err)

@@ -64,7 +64,7 @@ func (ci *callInfo) sender(v any) message.Codec {
 	if _, ok := ci.codec.(message.Proto); ok {
 		return message.Spliced{Released: done}
 	}
-	return message.Told{Codec: ci.codec, Done: done}
+	return message.DoneCodec{Codec: ci.codec, Done: done}
 }
 
 // encodeOnce is encodeMessage for the first attempt of a unary call that sends in place, and a further

@@ -222,8 +222,8 @@ func TestKeepaliveUnderAFullSocketForReal(t *testing.T) {
 	}
 }
 
-// run makes calls, has f happen, and checks how they end. After patience what has not ended is cut.
-func (k *keeping) run(t *testing.T, kind faultnet.Kind, f fault, m makers, patience time.Duration) {
+// run makes calls, has f happen, and checks how they end. What has not ended after limit is cut.
+func (k *keeping) run(t *testing.T, kind faultnet.Kind, f fault, m makers, limit time.Duration) {
 	s := newStalledCalls(kind)
 	c := newCouple(t, kind, m, s.service(), k.s)
 	s.faulted() // a call that an early end of the connection takes has a time, too
@@ -244,7 +244,7 @@ func (k *keeping) run(t *testing.T, kind faultnet.Kind, f fault, m makers, patie
 	}
 	all := make(chan struct{})
 	go func() { ended.Wait(); close(all) }()
-	cut := time.NewTimer(patience)
+	cut := time.NewTimer(limit)
 	defer cut.Stop()
 	select {
 	case <-all:

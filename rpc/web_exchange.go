@@ -35,11 +35,11 @@ type webExchange struct {
 
 	unreached bool // no connection could be made
 
-	res      *http.Response // nil until there is one
-	body     webBody
-	incoming encoding.Compressor // of the response's messages; nil: none
-	header   metadata.MD
-	told     bool // the statistics handlers have been called for the header
+	res            *http.Response // nil until there is one
+	body           webBody
+	incoming       encoding.Compressor // of the response's messages; nil: none
+	header         metadata.MD
+	headerReported bool // the statistics handlers have been called for the header
 
 	ended   bool           // status and trailer are set
 	status  *status.Status // nil: OK
@@ -428,10 +428,10 @@ func (x *webExchange) server() *peer.Peer {
 
 // statsInHeader reports the response's header, if there is one, once.
 func (x *webExchange) statsInHeader() {
-	if x.told || x.header == nil {
+	if x.headerReported || x.header == nil {
 		return
 	}
-	x.told = true
+	x.headerReported = true
 	comp, n := "", 0
 	if x.incoming != nil {
 		comp = x.incoming.Name()

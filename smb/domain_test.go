@@ -140,7 +140,7 @@ func TestDialDomainAgain(t *testing.T) {
 			} {
 				dir, err := share.Open(".")
 				must(t, err)
-				p.lose(step.reachable)
+				p.closeConns(step.reachable)
 				if _, err := share.Stat("file"); err != nil {
 					t.Fatalf("%+v: %v", step, err)
 				}
@@ -156,7 +156,7 @@ func TestDialDomainAgain(t *testing.T) {
 				}
 				dir.Close()
 			}
-			p.lose("")
+			p.closeConns("")
 			if _, err := share.Stat("file"); !errors.Is(err, smb.ErrConnLost) {
 				t.Errorf("no controller: %v", err)
 			}
@@ -201,8 +201,8 @@ func (p *puppets) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return nc, err
 }
 
-// lose closes all connections. Afterwards only the named hosts can be reached.
-func (p *puppets) lose(reachable string) {
+// closeConns closes all connections. Afterwards only the named hosts can be reached.
+func (p *puppets) closeConns(reachable string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, nc := range p.conns {

@@ -63,9 +63,9 @@ func (t *Tally) end(how Outcome) {
 }
 
 // Last is when the last one began; zero before the first.
-func (t *Tally) Last() time.Time { return moment(&t.last) }
+func (t *Tally) Last() time.Time { return loadTime(&t.last) }
 
-func moment(ns *atomic.Int64) time.Time {
+func loadTime(ns *atomic.Int64) time.Time {
 	if n := ns.Load(); n != 0 {
 		return time.Unix(0, n)
 	}
@@ -469,10 +469,10 @@ func (s *Socket) MessageReceived() {
 }
 
 // LastSent is when the last message was sent; zero before the first.
-func (s *Socket) LastSent() time.Time { return moment(&s.lastSent) }
+func (s *Socket) LastSent() time.Time { return loadTime(&s.lastSent) }
 
 // LastReceived is when the last message was received; zero before the first.
-func (s *Socket) LastReceived() time.Time { return moment(&s.lastRecv) }
+func (s *Socket) LastReceived() time.Time { return loadTime(&s.lastRecv) }
 
 // Channels lists at most n clients from an identifier on, and reports whether these are the last.
 func (r *Registry) Channels(from int64, n int) ([]*Channel, bool) {

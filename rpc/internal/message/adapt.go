@@ -100,14 +100,14 @@ func copied(a *tarn.Pool, n int, fill func([]byte)) Message {
 	return Message{Buf: b}
 }
 
-// Told is a codec that copies what it marshals, and calls Done.
-type Told struct {
+// DoneCodec is a codec that copies what it marshals, and calls Done.
+type DoneCodec struct {
 	Codec
 	Done func()
 }
 
 // Marshal is the codec's; it calls Done before it returns.
-func (t Told) Marshal(a *tarn.Pool, v any) (Message, error) {
+func (t DoneCodec) Marshal(a *tarn.Pool, v any) (Message, error) {
 	defer t.Done()
 	return t.Codec.Marshal(a, v)
 }
