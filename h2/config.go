@@ -67,8 +67,9 @@ type Config struct {
 	Policy PingPolicy
 	// Log, if not nil, receives a record for each connection that ends because the peer
 	// broke the protocol or a limit, did not answer, or sent GOAWAY with an error code, at
-	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. See also
-	// [Maker.Stats].
+	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. There is
+	// another, at slog.LevelWarn, when a connection begins to be read more slowly because of
+	// Limits.Resets or Limits.Useless. See also [Maker.Stats].
 	Log *slog.Logger
 	// Limits bounds what a hostile peer may do.
 	Limits Limits

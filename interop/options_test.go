@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,6 +40,47 @@ func TestOptionParity(t *testing.T) {
 	}
 }
 
+// TestOptionsHaveEffects: each option of rpc is in a test, and those without an effect are the ones that the page on
+// migration lists and that say so themselves.
+func TestOptionsHaveEffects(t *testing.T) {
+	var tests strings.Builder
+	for _, dir := range []string{"../rpc", "../rpc/channelz", "."} {
+		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d tests in %s, %v", len(files), dir, err)
+		}
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(src)
+		}
+	}
+	page, err := os.ReadFile("../docs/migrate-grpc.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listed, found := strings.Cut(string(page), "These options are accepted and have no effect")
+	listed, _, ended := strings.Cut(listed, "\n\n")
+	if !found || !ended {
+		t.Fatal("the page has no list of options without effect")
+	}
+	ours := optionsIn(t, "../rpc")
+	without := optionsSaying(t, "../rpc", "has no effect:")
+	if len(ours["DialOption"]) < 40 || len(ours["ServerOption"]) < 35 || len(without) < 5 {
+		t.Fatalf("%d and %d options, %d without effect", len(ours["DialOption"]), len(ours["ServerOption"]), len(without))
+	}
+	for _, name := range slices.Concat(ours["DialOption"], ours["ServerOption"]) {
+		if !regexp.MustCompile(`\b` + name + `\(`).MatchString(tests.String()) {
+			t.Errorf("no test sets rpc.%s", name)
+		}
+		if in := strings.Contains(listed, "`"+name+"`"); in != slices.Contains(without, name) {
+			t.Errorf("rpc.%s is listed as without effect: %v; its comment says so: %v", name, in, !in)
+		}
+	}
+}
+
 func moduleDir(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path).Output()
@@ -52,6 +95,28 @@ func moduleDir(t *testing.T, path string) string {
 func optionsIn(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
+	eachOption(t, dir, func(fn *ast.FuncDecl, option string) {
+		if !strings.Contains(fn.Doc.Text(), "Deprecated:") {
+			out[option] = append(out[option], fn.Name.Name)
+		}
+	})
+	return out
+}
+
+// optionsSaying lists those whose comment contains a text.
+func optionsSaying(t *testing.T, dir, text string) (out []string) {
+	t.Helper()
+	eachOption(t, dir, func(fn *ast.FuncDecl, _ string) {
+		if strings.Contains(fn.Doc.Text(), text) {
+			out = append(out, fn.Name.Name)
+		}
+	})
+	return out
+}
+
+// eachOption calls f for the exported functions of a package with one result, and the name of its type.
+func eachOption(t *testing.T, dir string, f func(fn *ast.FuncDecl, option string)) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,22 +129,18 @@ func optionsIn(t *testing.T, dir string) map[string][]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range f.Decls {
+		for _, d := range parsed.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Recv != nil || !fn.Name.IsExported() || fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
 				continue
 			}
-			if strings.Contains(fn.Doc.Text(), "Deprecated:") {
-				continue
-			}
 			if id, ok := fn.Type.Results.List[0].Type.(*ast.Ident); ok {
-				out[id.Name] = append(out[id.Name], fn.Name.Name)
+				f(fn, id.Name)
 			}
 		}
 	}
-	return out
 }

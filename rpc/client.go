@@ -104,6 +104,9 @@ func (cc *ClientConn) configure() (err error) {
 	if err = o.useBundle(); err != nil {
 		return err
 	}
+	if err = checkPolicies(o.retry, o.hedging); err != nil {
+		return fmt.Errorf("%w: caller set %w", ErrServiceConfig, err)
+	}
 	if o.protocol != GRPC {
 		return cc.configureWeb()
 	}
@@ -126,9 +129,6 @@ func (cc *ClientConn) configure() (err error) {
 		}
 	}
 	if cc.authority, err = authorityOf(cc.target, cc.builder, o); err != nil {
-		return err
-	}
-	if err = o.checkPolicies(); err != nil {
 		return err
 	}
 	if cc.fallback, err = parseServiceConfig(o.serviceConfig, strict); err != nil {
@@ -180,7 +180,7 @@ func (cc *ClientConn) intercept() (err error) {
 func (o *dialOptions) h2() h2.Config {
 	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxHeaderList: o.maxHeaderList, Window: o.window, ConnWindow: o.connWindow}
 	if o.fixedWindow {
-		cfg.MaxWindow = cfg.Window
+		fixWindow(&cfg)
 	}
 	if o.keepalive.Time > 0 {
 		cfg.Keepalive = h2.Keepalive{Time: max(o.keepalive.Time, minKeepalive), Timeout: o.keepalive.Timeout}

@@ -33,7 +33,8 @@ type CallConfig struct {
 	Context context.Context
 	// Timeout, above 0, bounds the call, like the service config's.
 	Timeout time.Duration
-	// Retry or Hedging replaces the service config's. At most one is set.
+	// Retry or Hedging replaces the service config's. At most one is set: with both, or with one that is
+	// incomplete or out of range, the call ends with INTERNAL.
 	Retry   *RetryPolicy
 	Hedging *HedgingPolicy
 	// Ended, if it is not nil, is called once, when the call has ended.
@@ -71,6 +72,9 @@ func (c *call) selectConfig(cfg *serviceConfig) (*methodConfig, error) {
 		return nil, selectorError(err)
 	}
 	c.ended = r.Ended
+	if err := checkPolicies(r.Retry, r.Hedging); err != nil {
+		return nil, status.Errorf(codes.Internal, "config selector returned an invalid config: %v", err)
+	}
 	if r.Context != nil {
 		c.ctx = r.Context
 	}

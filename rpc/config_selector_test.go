@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,20 +56,42 @@ func (r *routes) SelectConfig(i rpc.CallInfo) (rpc.CallConfig, error) {
 		return rpc.CallConfig{}, status.Error(codes.NotFound, "no route")
 	}
 	r.live.Add(1)
-	return rpc.CallConfig{Context: context.WithValue(i.Context, clusterKey{}, to[0]), Timeout: 5 * time.Second,
-		Retry: &rpc.RetryPolicy{MaxAttempts: 2, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
-			BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}},
-		Ended: func() { r.live.Add(-1) }}, nil
+	out := rpc.CallConfig{Context: context.WithValue(i.Context, clusterKey{}, to[0]), Timeout: 5 * time.Second,
+		Ended: func() { r.live.Add(-1) }}
+	retry := rpc.RetryPolicy{MaxAttempts: 2, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+		BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}}
+	switch policy := append(md["policy"], "retry")[0]; policy {
+	case "hedging":
+		out.Hedging = &rpc.HedgingPolicy{MaxAttempts: 2}
+	case "both":
+		out.Retry, out.Hedging = &retry, &rpc.HedgingPolicy{MaxAttempts: 2}
+	case "hedging of one attempt":
+		out.Hedging = &rpc.HedgingPolicy{MaxAttempts: 1}
+	case "retry without codes":
+		out.Retry, retry.RetryableStatusCodes = &retry, nil
+	default:
+		out.Retry = &retry
+	}
+	return out, nil
 }
 
-// A resolver's selector decides on each call: the context that pickers get, the timeout, the retry policy,
-// errors; and its Ended is called at the end.
+// A resolver's selector decides on each call: the context that pickers get, the timeout, the retry or hedging
+// policy, errors; and its Ended is called at the end. A call for which it returns an invalid policy fails.
 func TestConfigSelector(t *testing.T) {
 	balancer.Register(base.NewBalancerBuilder("by_cluster_test", byCluster{}, base.Config{}))
 	var tries atomic.Int64
+	attempts := make(chan struct{})
 	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		if _, ok := ctx.Deadline(); !ok {
-			return nil, status.Error(codes.Internal, "no deadline")
+		if at, ok := ctx.Deadline(); !ok || time.Until(at) > 5*time.Second { // the test's own is 20 s
+			return nil, status.Error(codes.Internal, "the deadline is not the selector's")
+		}
+		if in.FillOauthScope { // answers when two attempts have come
+			select {
+			case attempts <- struct{}{}:
+			case <-attempts:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		}
 		if in.FillUsername && tries.Add(1) == 1 {
 			return nil, status.Error(codes.Aborted, "again")
@@ -96,6 +119,18 @@ func TestConfigSelector(t *testing.T) {
 	}
 	if _, err := c.UnaryCall(to(three), &pb.SimpleRequest{FillUsername: true}); err != nil || tries.Load() != 2 {
 		t.Errorf("after %d tries: %v", tries.Load(), err)
+	}
+	with := func(policy string) context.Context {
+		return metadata.AppendToOutgoingContext(to(three), "policy", policy)
+	}
+	if _, err := c.UnaryCall(with("hedging"), &pb.SimpleRequest{FillOauthScope: true}); err != nil {
+		t.Errorf("a hedged call: %v", err)
+	}
+	for _, bad := range []string{"both", "hedging of one attempt", "retry without codes"} {
+		_, err := c.UnaryCall(with(bad), &pb.SimpleRequest{})
+		if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "config selector") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 	s, err := c.FullDuplexCall(to(three))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -38,17 +39,34 @@ func TestNoStatusAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// A client offers the registered compressors, each once, among those that the page lists and those of
-// AcceptCompressors.
+// Both ends offer the registered compressors, each once, among those that the page lists and those of
+// AcceptCompressors. It runs itself in another process, in which all that the page lists are registered.
 func TestAcceptedCompressors(t *testing.T) {
-	encoding.RegisterCompressor(named{encoding.GetCompressor("gzip")})
+	const child = "TARN_COMPRESSORS_CHILD"
+	usual := "gzip"
+	if os.Getenv(child) != "" {
+		usual = "gzip,zstd,snappy,s2,deflate,lz4,br"
+		for name := range strings.SplitSeq(usual, ",") {
+			encoding.RegisterCompressor(named{encoding.GetCompressor("gzip"), name})
+		}
+	} else {
+		runChild(t, "TestAcceptedCompressors", child+"=1")
+	}
+	encoding.RegisterCompressor(named{encoding.GetCompressor("gzip"), "differs"})
+	further := []string{"gzip", "differs", "nobody"}
 	for _, c := range []struct {
-		opts []rpc.DialOption
-		want string
+		opts   []rpc.DialOption
+		server []rpc.ServerOption
+		want   string
 	}{
-		{nil, "gzip"},
-		{[]rpc.DialOption{rpc.WithAcceptCompressors("gzip", "differs", "nobody")}, "gzip,differs"},
+		{nil, nil, usual},
+		{[]rpc.DialOption{rpc.WithAcceptCompressors(further...)}, []rpc.ServerOption{rpc.AcceptCompressors(further...)}, usual + ",differs"},
 	} {
+		_, at := startTarn(t, &testService{}, c.server...)
+		p := rawClient(t, at)
+		if got := p.answer(p.open(true, "grpc-encoding", "nobody"))["grpc-accept-encoding"]; got != c.want {
+			t.Errorf("the server accepts %q, not %q", got, c.want)
+		}
 		offered := make(chan string, 1)
 		addr := rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) {
 			for _, f := range h.Fields {
@@ -67,9 +85,12 @@ func TestAcceptedCompressors(t *testing.T) {
 }
 
 // named is a compressor under another name.
-type named struct{ encoding.Compressor }
+type named struct {
+	encoding.Compressor
+	name string
+}
 
-func (named) Name() string { return "differs" }
+func (n named) Name() string { return n.name }
 
 // writes is a connection that records the argument of each Write.
 type writes struct {

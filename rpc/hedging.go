@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,20 +45,17 @@ func WithHedgingPolicy(p HedgingPolicy) DialOption {
 	return dialOption(func(o *dialOptions) { o.hedging = &p })
 }
 
-// checkPolicies refuses policies that contradict each other or are out of range.
-func (o *dialOptions) checkPolicies() error {
-	if o.retry != nil && o.hedging != nil {
-		return fmt.Errorf("%w: caller set both a retry and a hedging policy", ErrServiceConfig)
-	}
-	if o.retry != nil {
-		if err := o.retry.check(); err != nil {
-			return fmt.Errorf("%w: %w", ErrServiceConfig, err)
-		}
-	}
-	if o.hedging != nil {
-		if err := o.hedging.check(); err != nil {
-			return fmt.Errorf("%w: %w", ErrServiceConfig, err)
-		}
+var errBothPolicies = errors.New("a retry and a hedging policy")
+
+// checkPolicies refuses policies that contradict each other or are out of range. nil is none.
+func checkPolicies(retry *RetryPolicy, hedging *HedgingPolicy) error {
+	switch {
+	case retry != nil && hedging != nil:
+		return errBothPolicies
+	case retry != nil:
+		return retry.check()
+	case hedging != nil:
+		return hedging.check()
 	}
 	return nil
 }

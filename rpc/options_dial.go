@@ -147,13 +147,17 @@ func WithInitialConnWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.connWindow = largeWindow(n) })
 }
 
-// WithStaticStreamWindowSize sets the receive window of a stream, which then does not grow.
+// WithStaticStreamWindowSize sets the receive window of a stream in bytes, and lets neither this window nor
+// the connection's grow. Values below 64 KiB leave it at 256 KiB.
 func WithStaticStreamWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.window, o.fixedWindow = largeWindow(n), true })
 }
 
-// WithStaticConnWindowSize sets the receive window of a connection.
-func WithStaticConnWindowSize(n int32) DialOption { return WithInitialConnWindowSize(n) }
+// WithStaticConnWindowSize sets the receive window of a connection in bytes, and lets neither this window
+// nor those of streams grow. Values below 64 KiB leave it at 1 MiB.
+func WithStaticConnWindowSize(n int32) DialOption {
+	return dialOption(func(o *dialOptions) { o.connWindow, o.fixedWindow = largeWindow(n), true })
+}
 
 // WithMaxHeaderListSize bounds the header list of a response in bytes, counted as in HTTP/2; 64 KiB unless
 // set.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -116,8 +117,11 @@ func MaxSendMsgSize(n int) ServerOption {
 }
 
 // MaxConcurrentStreams bounds the running calls of one connection, running handlers included; 4096 unless set
-// (grpc-go: no limit).
+// (grpc-go: no limit). 0 is no limit, as in grpc-go.
 func MaxConcurrentStreams(n uint32) ServerOption {
+	if n == 0 {
+		n = math.MaxInt32
+	}
 	return serverOption(func(o *serverOptions) { o.maxStreams = int(min(n, math.MaxInt32)) })
 }
 
@@ -148,13 +152,17 @@ func InitialConnWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.connWindow = largeWindow(n) })
 }
 
-// StaticStreamWindowSize sets the receive window of a stream, which then does not grow.
+// StaticStreamWindowSize sets the receive window of a stream in bytes, and lets neither this window nor the
+// connection's grow. Values below 64 KiB leave it at 256 KiB.
 func StaticStreamWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.window, o.fixedWindow = largeWindow(n), true })
 }
 
-// StaticConnWindowSize sets the receive window of a connection.
-func StaticConnWindowSize(n int32) ServerOption { return InitialConnWindowSize(n) }
+// StaticConnWindowSize sets the receive window of a connection in bytes, and lets neither this window nor
+// those of streams grow. Values below 64 KiB leave it at 1 MiB.
+func StaticConnWindowSize(n int32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.connWindow, o.fixedWindow = largeWindow(n), true })
+}
 
 // smallestWindow is HTTP/2's initial window (RFC 9113, section 6.9.2); grpc-go
 // ignores smaller settings too.
@@ -165,6 +173,17 @@ func largeWindow(n int32) int {
 		return 0
 	}
 	return int(n)
+}
+
+// staticWindow is the window of a stream in bytes if only the connection's is set: package h2's default.
+const staticWindow = 256 << 10
+
+// fixWindow keeps the windows of a connection from growing. Its own grows with those of its streams.
+func fixWindow(cfg *h2.Config) {
+	if cfg.Window == 0 {
+		cfg.Window = staticWindow
+	}
+	cfg.MaxWindow = cfg.Window
 }
 
 // KeepaliveParams sets when idle and old connections are closed and when the
@@ -264,7 +283,7 @@ func PanicHandler(f PanicFunc) ServerOption {
 }
 
 // AcceptCompressors names further compressors to offer in grpc-accept-encoding beside the usual ones (gzip,
-// zstd, snappy, deflate), each while it is registered with package encoding: grpc-go's registry can look up a
+// zstd, snappy, s2, deflate, lz4, br), each while it is registered with package encoding: grpc-go's registry can look up a
 // name but not list its names.
 func AcceptCompressors(names ...string) ServerOption {
 	return serverOption(func(o *serverOptions) { o.acceptEncoding = append(o.acceptEncoding, names...) })

@@ -61,7 +61,7 @@ var ErrProtocol = errors.New("rpc: an option does not go with the client's proto
 // to [WithRoundTripper]. A bidirectional stream needs HTTP/2 and fails with UNIMPLEMENTED over HTTP/1.1.
 // Keepalive and window sizes apply to HTTP/2. The JSON codec, grpc.CallContentSubtype("json"), need not be
 // registered. grpc.CallAuthority fails the call. Statistics handlers are called for calls and not for
-// connections.
+// connections; [ClientConn.TransportStats] counts nothing, and [WithLogger] is refused.
 func WithProtocol(p Protocol) DialOption { return dialOption(func(o *dialOptions) { o.protocol = p }) }
 
 // WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then makes the
@@ -152,6 +152,7 @@ func (o *dialOptions) refuseNames() error {
 		{o.fixedWindow, "a static window size"},
 		{o.hedging != nil || cfg.hedges(), "a hedging policy"},
 		{o.channelz != nil, "WithChannelz"},
+		{o.log != nil, "WithLogger"},
 		{cfg.Balancers != nil || cfg.Balancer != nil, "a load balancing policy in WithDefaultServiceConfig"},
 		{cfg.Health != nil, "healthCheckConfig in WithDefaultServiceConfig"},
 		{o.httpGet && o.protocol != Connect, "WithHTTPGet"},

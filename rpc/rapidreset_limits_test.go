@@ -3,7 +3,9 @@ package rpc_test
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,8 +21,8 @@ import (
 
 // TestRapidResetAtDefaultLimits mounts rapid resets on a server with default limits, in fake time: of calls whose
 // handlers run on, so that further calls are refused, and of calls whose handlers never start, since their requests are
-// incomplete. The connection is read slowly and ends after 20 seconds, the handlers are bounded, and the calls on another
-// connection succeed. With the race detector the limits are lower.
+// incomplete. The connection is read slowly, which is logged, and ends after 20 seconds, the handlers are bounded, and the
+// calls on another connection succeed. With the race detector the limits are lower.
 func TestRapidResetAtDefaultLimits(t *testing.T) {
 	for name, complete := range map[string][]byte{"handlers run on": prefixed(0, nil), "handlers never start": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +37,8 @@ func TestRapidResetAtDefaultLimits(t *testing.T) {
 					<-release
 					return &pb.SimpleResponse{}, nil
 				}}
-				opts := []rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true)}
+				var lines logLines
+				opts := []rpc.ServerOption{rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil)))}
 				lasts, burst, streams := 20*time.Second, 10_000, 4096
 				if raceFactor > 1 {
 					lasts, streams = 2*time.Second, 100
@@ -88,6 +91,9 @@ func TestRapidResetAtDefaultLimits(t *testing.T) {
 				}
 				if n := int(most.Load()); n > streams {
 					t.Errorf("%d handlers ran at once, %d are allowed", n, streams)
+				}
+				if text := lines.String(); !strings.Contains(text, "level=WARN msg=\"h2: connection is read more slowly\"") {
+					t.Errorf("the log is %q", text)
 				}
 				t.Logf("%d healthy calls, %d handlers at once", calls, most.Load())
 			})

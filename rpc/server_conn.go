@@ -95,7 +95,7 @@ func (o *serverOptions) h2() h2.Config {
 	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxStreams: o.maxStreams, MaxHeaderList: o.maxHeaderList,
 		Window: o.window, ConnWindow: o.connWindow, Limits: h2.Limits{Resets: o.maxResets}}
 	if o.fixedWindow {
-		cfg.MaxWindow = cfg.Window
+		fixWindow(&cfg)
 	}
 	cfg.Keepalive = h2.Keepalive{Time: o.keepalive.Time, Timeout: o.keepalive.Timeout, WithoutCall: h2.Permit}
 	if cfg.Keepalive.Time == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,8 @@ func TestWebClientRefusals(t *testing.T) {
 		{"health checks", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.GRPCWeb), insecureCreds(), rpc.WithDefaultServiceConfig(`{"healthCheckConfig":{"serviceName":""}}`)}, rpc.ErrProtocol},
 		{"hedging", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithHedgingPolicy(rpc.HedgingPolicy{MaxAttempts: 2})}, rpc.ErrProtocol},
 		{"hedging of a method", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":2}}]}`)}, rpc.ErrProtocol},
+		{"an incomplete retry policy", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 2})}, rpc.ErrServiceConfig},
+		{"a logger", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithLogger(slog.Default())}, rpc.ErrProtocol},
 		{"channelz", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithChannelz(new(rpc.ChannelzRegistry))}, rpc.ErrProtocol},
 		{"static windows", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.GRPCWeb), insecureCreds(), rpc.WithStaticStreamWindowSize(1 << 20)}, rpc.ErrProtocol},
 		{"GET in gRPC-Web", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.GRPCWeb), insecureCreds(), rpc.WithHTTPGet()}, rpc.ErrProtocol},
