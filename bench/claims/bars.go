@@ -37,6 +37,9 @@ func bars() []bar {
 	neutral := func(what string, size int, peer string, first, aim float64) bar {
 		return bar{what, fmt.Sprintf("Neutral/size=%d", size), "cpu-ns/op", peer, first, aim, timesFaster}
 	}
+	slowest := func(what string, size int) bar {
+		return bar{what, call(size, 64), "p99-ns", "grpc", 0.5, none, timesTheirs}
+	}
 	return []bar{
 		{"Get and Free of 32 KiB, against a bare `sync.Pool`", "GetFree/size=32768", "", "syncpool", 1.35, 1.2, timesTheirs},
 		{"burst of 64 × 32 KiB after one collection, against mcache", "BurstAfterGC/cycles=1", "", "mcache", 1.2, 1, timesTheirs},
@@ -59,6 +62,11 @@ func bars() []bar {
 		{"the same, allocations a call, both ends", call(100, 64), "allocs/op", "", 8, 6, atMost},
 		{"16 KiB, 8 callers, against grpc-go", call(16<<10, 8), "calls/s", "grpc", 2.2, 3, timesMore},
 		{"1 MiB, 8 callers, against grpc-go", call(1<<20, 8), "calls/s", "grpc", 2.2, 3, timesMore},
+		slowest("99 in 100 of 64 callers' calls are answered within, 100 B, against grpc-go", 100),
+		slowest("the same, 1 KiB", 1<<10),
+		slowest("16 KiB", 16<<10),
+		slowest("64 KiB", 64<<10),
+		slowest("1 MiB", 1<<20),
 		{"messages on open streams, 100 B, 64 callers, against grpc-go", "Stream/tls=off/size=100/callers=64", "calls/s", "grpc", 2, 3, timesMore},
 		{"an idle connection's memory, client, against grpc-go", "Idle/tls=off", "client-B/conn", "grpc", 0.2, 0.1, timesTheirs},
 		{"the same, server", "Idle/tls=off", "server-B/conn", "grpc", 0.2, 0.1, timesTheirs},
@@ -225,7 +233,7 @@ func (c bar) value(v float64) string {
 
 func format(v float64, unit string) string {
 	switch {
-	case unit == "cpu-ns/op":
+	case unit == "cpu-ns/op", unit == "p99-ns":
 		return format(v, "ns/op")
 	case unit == "ns/op" && v >= 1e6:
 		return fmt.Sprintf("%.2f ms", v/1e6)

@@ -85,12 +85,7 @@ func (t valueTable) label(bench string) string {
 	return strings.ReplaceAll(label, "/", ", ")
 }
 
-func (t valueTable) format(v float64) string {
-	if t.unit == "p99-ns" {
-		return format(v, "ns/op")
-	}
-	return format(v, t.unit)
-}
+func (t valueTable) format(v float64) string { return format(v, t.unit) }
 
 // benches returns the benchmarks of t, ordered by the numbers in their names.
 func (r *results) benches(t valueTable) []string {
