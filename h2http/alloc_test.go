@@ -15,6 +15,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
 // rawGetter sends the same GET again and again and allocates nothing.
@@ -89,6 +90,7 @@ func mallocs(f func()) float64 {
 
 // TestAllocations bounds what a GET without content costs the server.
 func TestAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -131,6 +133,7 @@ func TestAllocations(t *testing.T) {
 
 // TestClientAllocations bounds what a GET costs client and server together.
 func TestClientAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

@@ -239,7 +239,7 @@ func TestAttackSlowHeader(t *testing.T) {
 				srv.ReadHeaderTimeout = 300 * time.Millisecond
 				srv.ErrorLog = log.New(io.Discard, "", 0)
 			})
-			nc, err := net.Dial("tcp", r.addr)
+			nc, err := dialTCP(t, r.addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestAttackSlowHeaderList(t *testing.T) {
 					srv.ReadHeaderTimeout = 200 * time.Millisecond
 					srv.ErrorLog = log.New(io.Discard, "", 0)
 				})
-				nc, err := net.Dial("tcp", r.addr)
+				nc, err := dialTCP(t, r.addr)
 				if err != nil {
 					t.Fatal(err)
 				}

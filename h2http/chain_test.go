@@ -37,7 +37,7 @@ func TestChains(t *testing.T) {
 					}
 				}
 			}))
-			rt := &h2http.Transport{TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+			rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
 			t.Cleanup(rt.CloseIdleConnections)
 			want := bytes.Repeat([]byte("0123456789abcdef"), 40000)
 			resp, err := (&http.Client{Transport: rt}).Post(r.url, "", bytes.NewReader(want))
@@ -113,7 +113,7 @@ func TestChainsOfOthers(t *testing.T) {
 func TestCopyOfAResponseByReference(t *testing.T) {
 	want := text(300000)
 	back := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, want) }))
-	rt := &h2http.Transport{Config: h2http.Config{Pool: drainedPool(t)}}
+	rt := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: drainedPool(t)}}
 	t.Cleanup(rt.CloseIdleConnections)
 	front := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, _ := http.NewRequestWithContext(r.Context(), "GET", back.url, nil)
@@ -151,7 +151,7 @@ func TestReceivedBodyOfAnotherLength(t *testing.T) {
 				}
 				io.Copy(io.Discard, r.Body)
 			}))
-			rt := &h2http.Transport{TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+			rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
 			t.Cleanup(rt.CloseIdleConnections)
 			for _, length := range []int64{4999, 5000, 5001} {
 				got, err := (&http.Client{Transport: rt}).Get(r.url)

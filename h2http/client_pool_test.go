@@ -292,7 +292,7 @@ func TestStreamLimitIsWaitedFor(t *testing.T) {
 			go func() { <-held; s.answer(id, "200") }()
 		}}
 	})
-	rt := &h2http.Transport{MaxConnsPerHost: 1, Config: h2http.Config{Pool: drainedPool(t)}}
+	rt := &h2http.Transport{DialContext: dialer(t), MaxConnsPerHost: 1, Config: h2http.Config{Pool: drainedPool(t)}}
 	t.Cleanup(rt.CloseIdleConnections)
 	req, _ := http.NewRequest("GET", url, nil)
 	mustRoundTrip(t, rt, req)
@@ -339,8 +339,9 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 		}
 	})
 	rt := &h2http.Transport{
-		HTTP2:  &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 20 * time.Millisecond},
-		Config: h2http.Config{Pool: drainedPool(t)},
+		DialContext: dialer(t),
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 20 * time.Millisecond},
+		Config:      h2http.Config{Pool: drainedPool(t)},
 	}
 	t.Cleanup(rt.CloseIdleConnections)
 	req, _ := http.NewRequest("GET", url, nil)
@@ -358,7 +359,7 @@ func TestIdleConnTimeout(t *testing.T) {
 		(&script{end: ok}).serve(fr)
 		close(closed)
 	})
-	rt := &h2http.Transport{IdleConnTimeout: 50 * time.Millisecond, Config: h2http.Config{Pool: drainedPool(t)}}
+	rt := &h2http.Transport{DialContext: dialer(t), IdleConnTimeout: 50 * time.Millisecond, Config: h2http.Config{Pool: drainedPool(t)}}
 	req, _ := http.NewRequest("GET", url, nil)
 	mustRoundTrip(t, rt, req)
 	<-closed
@@ -476,7 +477,7 @@ func TestConnectionsThatFailAtOnce(t *testing.T) {
 // settings of its own.
 func TestCloneIsConfigured(t *testing.T) {
 	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	conf := &h2http.Config{Pool: drainedPool(t)}
 	if err := h2http.ConfigureTransport(tr, conf); err != nil {
 		t.Fatal(err)
@@ -507,7 +508,7 @@ func TestCloneIsConfigured(t *testing.T) {
 // TestSettingsAfterConfigureTransport: an http.Transport's settings count as they are at its first request.
 func TestSettingsAfterConfigureTransport(t *testing.T) {
 	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -31,12 +32,20 @@ type clientStack struct {
 // clientSetup is what tests change about a client.
 type clientSetup struct {
 	tr   http.Transport // its settings
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial faultnet.DialFunc
+}
+
+// dialer is dial, or what dials by default, on the network that faultnet.Variable names.
+func (s *clientSetup) dialer(t testing.TB) faultnet.DialFunc {
+	if s.dial != nil {
+		return dialThrough(t, s.dial)
+	}
+	return dialer(t)
 }
 
 func netHTTPTransport(t testing.TB, s *clientSetup, overTLS bool) *http.Transport {
 	tr := s.tr.Clone()
-	tr.DialContext = s.dial
+	tr.DialContext = s.dialer(t)
 	tr.Protocols = new(http.Protocols)
 	tr.Protocols.SetHTTP2(overTLS)
 	tr.Protocols.SetUnencryptedHTTP2(!overTLS)
@@ -47,7 +56,7 @@ func netHTTPTransport(t testing.TB, s *clientSetup, overTLS bool) *http.Transpor
 
 func ownTransport(t testing.TB, s *clientSetup) http.RoundTripper {
 	tr := &h2http.Transport{
-		DialContext:            s.dial,
+		DialContext:            s.dialer(t),
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true},
 		IdleConnTimeout:        s.tr.IdleConnTimeout,
 		ResponseHeaderTimeout:  s.tr.ResponseHeaderTimeout,
@@ -126,10 +135,7 @@ func (c *connCount) len() int {
 
 func startOrigin(t testing.TB, overTLS bool, h http.Handler, with ...func(*http.Server)) *origin {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	o := new(origin)
 	srv := &http.Server{Handler: h, Protocols: protocols(overTLS), ErrorLog: log.New(io.Discard, "", 0)}
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {

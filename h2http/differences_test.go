@@ -24,6 +24,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
 // logLines is an ErrorLog whose lines are sent to a channel.
@@ -82,7 +83,7 @@ func TestPanicIsLogged(t *testing.T) {
 		p.request(3, end, "GET", "/")
 		p.transcript(3)
 		line := <-lines
-		for _, want := range []string{"panic serving 127.0.0.1:", ": reason\n", "TestPanicIsLogged"} {
+		for _, want := range []string{"panic serving " + faultnet.PeerAddress(t), ": reason\n", "TestPanicIsLogged"} {
 			if !strings.Contains(line, want) {
 				t.Errorf("the log lacks %q: %s", want, clip(line))
 			}
@@ -98,13 +99,13 @@ func TestFailedHandshakeIsLogged(t *testing.T) {
 		}
 		logger, lines := logLines()
 		r := s.start(t, http.NotFoundHandler(), func(srv *http.Server) { srv.ErrorLog = logger })
-		nc, err := net.Dial("tcp", r.addr)
+		nc, err := dialTCP(t, r.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer nc.Close()
 		io.WriteString(nc, "not a TLS record")
-		if line := <-lines; !strings.Contains(line, "TLS handshake error from 127.0.0.1:") {
+		if line := <-lines; !strings.Contains(line, "TLS handshake error from "+faultnet.PeerAddress(t)) {
 			t.Errorf("logged: %s", line)
 		}
 	})
@@ -305,7 +306,7 @@ func TestClonesShareConnections(t *testing.T) {
 			s.answer(id, "200")
 		}}
 	})
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,10 +325,7 @@ func TestClonesShareConnections(t *testing.T) {
 // TestProxy sends requests through an HTTP/1.1 proxy (CONNECT), which http.Transport dials.
 func TestProxy(t *testing.T) {
 	origin, _ := scripted(t, true, func(int) *script { return &script{end: ok} })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	var tunnels atomic.Int32
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -362,6 +360,7 @@ func TestProxy(t *testing.T) {
 		}
 	})
 	tr := &http.Transport{
+		DialContext:     dialer(t),
 		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()}),
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}

@@ -3,11 +3,11 @@ package h2http_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -21,17 +21,14 @@ func TestEndpoint(t *testing.T) {
 	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: pool}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	served := make(chan error, 1)
 	go func() { served <- h2http.Serve(l, srv) }()
 	defer func() {
 		srv.Close()
 		<-served
 	}()
-	tr := &h2http.Transport{Config: h2http.Config{Pool: pool}}
+	tr := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: pool}}
 	defer tr.CloseIdleConnections()
 	res, err := (&http.Client{Transport: tr}).Get("http://" + l.Addr().String())
 	if err != nil {
@@ -43,7 +40,7 @@ func TestEndpoint(t *testing.T) {
 	if server.Conns != 1 || len(server.Connections) != 1 || server.Connections[0].RecvWindow <= 0 {
 		t.Errorf("%+v", server)
 	}
-	if client.Kind != "HTTP client" || client.Conns != 1 || client.Connections[0].Peer != l.Addr().String() {
+	if client.Kind != "HTTP client" || client.Conns != 1 || client.Connections[0].Peer != l.Addr().String() && !faultnet.Omits(t, "the relay has addresses of its own") {
 		t.Errorf("%+v", client)
 	}
 }

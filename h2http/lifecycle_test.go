@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -182,7 +183,7 @@ func TestHoldIsHidden(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(seen) != 1 || seen[p.nc.LocalAddr().String()] == 0 {
+			if len(seen) != 1 || seen[p.nc.LocalAddr().String()] == 0 && !faultnet.Omits(t, "the relay has addresses of its own") {
 				t.Errorf("hooks were called for %v", seen)
 			}
 		})
@@ -227,7 +228,7 @@ func TestConnectionCloseEndsTheConnection(t *testing.T) {
 func TestHTTP1OnTheSamePort(t *testing.T) {
 	each(t, func(t *testing.T, s stack) {
 		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
-		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols), DialContext: dialer(t)}
 		tr.Protocols.SetHTTP1(true)
 		defer tr.CloseIdleConnections()
 		for range 2 {
@@ -253,7 +254,7 @@ func TestFirstBytesInPieces(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 			t.Run("HTTP/1.1", func(t *testing.T) {
-				nc, err := net.Dial("tcp", r.addr)
+				nc, err := dialTCP(t, r.addr)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -270,7 +271,7 @@ func TestFirstBytesInPieces(t *testing.T) {
 				}
 			})
 			t.Run("HTTP/2", func(t *testing.T) {
-				nc, err := net.Dial("tcp", r.addr)
+				nc, err := dialTCP(t, r.addr)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -299,11 +300,11 @@ func TestUnixSocket(t *testing.T) {
 	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
 		t.Fatal(err)
 	}
-	go h2http.Serve(l, srv)
+	go h2http.Serve(throughNetwork(t, l), srv)
 	rt := &h2http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		DialContext: dialThrough(t, func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
-		},
+		}),
 		Config: h2http.Config{Pool: drainedPool(t)},
 	}
 	t.Cleanup(func() {
@@ -357,13 +358,10 @@ func TestListenerOfTLSConfig(t *testing.T) {
 	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", srv.TLSConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := tls.NewListener(listenTCP(t), srv.TLSConfig)
 	go srv.Serve(l)
 	defer srv.Shutdown(context.Background())
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DialContext: dialer(t)}
 	defer tr.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: tr}).Get("https://" + l.Addr().String())
 	if err != nil {

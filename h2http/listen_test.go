@@ -11,10 +11,7 @@ import (
 // listen listens on a free port; over TLS it offers "h2".
 func listen(t testing.TB, overTLS bool) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	if !overTLS {
 		return l
 	}

@@ -20,12 +20,13 @@ import (
 func TestHTTPTest(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
 	srv.EnableHTTP2 = true
+	srv.Listener = throughNetwork(t, srv.Listener)
 	if err := h2http.ConfigureServer(srv.Config, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
 		t.Fatal(err)
 	}
 	srv.StartTLS()
 	defer srv.Close()
-	own := &http.Transport{TLSClientConfig: srv.Client().Transport.(*http.Transport).TLSClientConfig}
+	own := &http.Transport{DialContext: dialer(t), TLSClientConfig: srv.Client().Transport.(*http.Transport).TLSClientConfig}
 	if err := h2http.ConfigureTransport(own, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestReverseProxy(t *testing.T) {
 			w.Header().Set("Sum", fmt.Sprint(n))
 		}))
 		target, _ := url.Parse(back.url)
-		rt := &h2http.Transport{TLSClientConfig: back.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+		rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: back.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
 		t.Cleanup(rt.CloseIdleConnections)
 		front := s.start(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: rt})
 		for _, n := range []int{0, 1, 5000, 300000} {
@@ -97,7 +98,7 @@ func TestWebSocketTunnel(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			rt := &h2http.Transport{TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+			rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
 			t.Cleanup(rt.CloseIdleConnections)
 			pr, pw := io.Pipe()
 			req, _ := http.NewRequest(http.MethodConnect, r.url+"/chat", pr)
@@ -129,7 +130,7 @@ func TestWebSocketTunnel(t *testing.T) {
 // TestExtendedConnectDenied is a server that does not offer it.
 func TestExtendedConnectDenied(t *testing.T) {
 	r := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("the handler was called") }))
-	rt := &h2http.Transport{Config: h2http.Config{Pool: drainedPool(t)}}
+	rt := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: drainedPool(t)}}
 	t.Cleanup(rt.CloseIdleConnections)
 	req, _ := http.NewRequestWithContext(context.Background(), http.MethodConnect, r.url+"/chat", nil)
 	req.Header.Set(":protocol", "websocket")

@@ -61,13 +61,10 @@ func (s stack) start(t testing.TB, h http.Handler, with ...func(*http.Server)) *
 // startLimited is start with limits, where own is set.
 func (s stack) startLimited(t testing.TB, h http.Handler, limits h2.Limits, with ...func(*http.Server)) *rig {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	r := &rig{srv: &http.Server{Handler: h, Protocols: protocols(s.tls)}, addr: l.Addr().String(), done: make(chan error, 1)}
 	r.url = "http://" + r.addr
-	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr := &http.Transport{Protocols: new(http.Protocols), DialContext: dialer(t)}
 	tr.Protocols.SetUnencryptedHTTP2(!s.tls)
 	tr.Protocols.SetHTTP2(s.tls)
 	if s.tls {

@@ -14,10 +14,7 @@ import (
 // TestCloseWhileAConnectionBegins: a connection that is between its acceptance and its registration when the
 // server is closed is closed, too.
 func TestCloseWhileAConnectionBegins(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	begun, closed := make(chan struct{}), make(chan struct{})
 	ended := make(chan struct{})
 	var first sync.Once
@@ -34,7 +31,7 @@ func TestCloseWhileAConnectionBegins(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- h2http.Serve(l, srv) }()
-	tr := &h2http.Transport{Config: h2http.Config{Pool: drainedPool(t)}}
+	tr := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: drainedPool(t)}}
 	defer tr.CloseIdleConnections()
 	get := func() error {
 		req, err := http.NewRequest("GET", "http://"+l.Addr().String(), nil)

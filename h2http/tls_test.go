@@ -168,27 +168,24 @@ var (
 	}
 	tlsClients = map[string]func(t *testing.T, c *tls.Config) http.RoundTripper{
 		"net/http": func(t *testing.T, c *tls.Config) http.RoundTripper {
-			return &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true}
+			return &http.Transport{DialContext: dialer(t), TLSClientConfig: c, ForceAttemptHTTP2: true}
 		},
 		"ConfigureTransport": func(t *testing.T, c *tls.Config) http.RoundTripper {
-			tr := &http.Transport{TLSClientConfig: c}
+			tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: c}
 			if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 				t.Fatal(err)
 			}
 			return tr
 		},
 		"Transport": func(t *testing.T, c *tls.Config) http.RoundTripper {
-			return &h2http.Transport{TLSClientConfig: c, Config: h2http.Config{Pool: drainedPool(t)}}
+			return &h2http.Transport{DialContext: dialer(t), TLSClientConfig: c, Config: h2http.Config{Pool: drainedPool(t)}}
 		},
 	}
 )
 
 // run returns what is seen of two requests by the handler and the caller.
 func (c *tlsCase) run(t *testing.T, k *tlsKeys, server, client string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenTCP(t)
 	srv := &http.Server{ErrorLog: log.New(io.Discard, "", 0), TLSConfig: &tls.Config{Certificates: []tls.Certificate{k.server}}}
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := r.TLS

@@ -58,7 +58,7 @@ func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 // connect is dialPeer for a server that may end the connection at any time.
 func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
 	t.Helper()
-	nc, err := net.Dial("tcp", r.addr)
+	nc, err := dialTCP(t, r.addr)
 	if err != nil {
 		return nil, err
 	}

@@ -71,18 +71,25 @@ func Joined(t testing.TB) (client, server net.Conn) {
 	return l.Client, l.Server
 }
 
-// Through returns nc, an end of a TCP connection, on the network that [Variable] names: an end of a connection
-// of that kind with a relay between it and nc. The relay ends TLS, so the two ends of a TCP connection
+// Through returns nc, an end of a connection, on the network that [Variable] names: an end of a connection
+// of that kind with a relay between it and nc. The relay ends TLS, so the two ends of a connection
 // need not both be on the network. It ends with the test. Without a network it returns nc itself.
+//
+// A *tls.Conn is returned as it is, since a relay outside of TLS would end what the test is about.
 func Through(t testing.TB, nc net.Conn) net.Conn {
 	t.Helper()
 	n, ok := chosen(t)
 	if !ok {
 		return nc
 	}
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok { // already one for a test that chooses its own
+	var outer end
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		outer = tcpEnd{nc}
+	case *tls.Conn:
 		return nc
+	default:
+		outer = pipeEnd{nc}
 	}
 	var user net.Conn
 	var inner end
@@ -100,18 +107,26 @@ func Through(t testing.TB, nc net.Conn) net.Conn {
 		cert, _ := testcert.New(t)
 		inner = tlsEnd{tls.Server(inner, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}), inner}
 	}
-	outer := tcpEnd{tcp}
 	n.faults(relay(t, inner, outer, raw))
 	return user
 }
 
+// DialFunc is a function that dials, in the form that net/http, smb and rpc take.
+type DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
+
 // DialThrough dials as net.Dialer does, a connection of t's kind, which for tests that do not choose one is that of
 // [Variable].
-func DialThrough(t testing.TB) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func DialThrough(t testing.TB) DialFunc {
+	t.Helper()
+	return DialerThrough(t, new(net.Dialer).DialContext)
+}
+
+// DialerThrough is DialThrough for what dial dials.
+func DialerThrough(t testing.TB, dial DialFunc) DialFunc {
 	t.Helper()
 	checkChosen(t)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		nc, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
@@ -162,6 +177,47 @@ func NeedsTCP(t testing.TB, reason string) {
 		leftout.Note(t, "not with "+Variable+"="+os.Getenv(Variable)+": "+reason)
 		t.SkipNow()
 	}
+}
+
+// Omits reports whether [Variable] names a network, on which what the caller checks next cannot hold; reason says why, and
+// is listed as NeedsTCP's is. The rest of the test runs.
+func Omits(t testing.TB, reason string) bool {
+	t.Helper()
+	_, ok := chosen(t)
+	if ok {
+		leftout.Note(t, "one check not with "+Variable+"="+os.Getenv(Variable)+": "+reason)
+	}
+	return ok
+}
+
+// NeedsHalfClose leaves the test out, as NeedsTCP does, when [Variable] names a network on which connections end in both directions at
+// once, so that whoever writes after the peer's end may see an error before that end: pipe.
+func NeedsHalfClose(t testing.TB) {
+	t.Helper()
+	if n, ok := chosen(t); ok && n.kind == Pipe {
+		NeedsTCP(t, "a connection that is half closed")
+	}
+}
+
+// NeedsFakeTime leaves the test out, as NeedsTCP does, when [Variable] names a network of sockets: the test runs in a bubble of
+// testing/synctest, in which a wait for a socket does not count as blocked. It is called outside of the bubble.
+func NeedsFakeTime(t testing.TB) {
+	t.Helper()
+	if n, ok := chosen(t); ok && n.kind != Memory && n.kind != Pipe {
+		NeedsTCP(t, "a bubble of testing/synctest")
+	}
+}
+
+// PeerAddress is what the address of a peer begins with on the network that [Variable] names, and on TCP without one.
+func PeerAddress(t testing.TB) string {
+	t.Helper()
+	switch n, _ := chosen(t); n.kind {
+	case Memory:
+		return "memory"
+	case Pipe:
+		return "pipe"
+	}
+	return "127.0.0.1:"
 }
 
 // tlsEnd is the relay's end of a TLS connection.
