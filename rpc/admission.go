@@ -51,7 +51,8 @@ func (a *admission) ask(c *serverCall, memory, missing int) admissionVerdict {
 	defer a.mu.Unlock()
 	p := &c.admitted
 	if p.held == 0 {
-		if a.let(c, memory, missing) {
+		// A request that would take overdraft does not pass those that wait for it.
+		if (len(a.waiting) == 0 || a.shares(c, memory)) && a.let(c, memory, missing) {
 			return admit
 		}
 		a.waiting = append(a.waiting, c)
@@ -66,11 +67,17 @@ func (a *admission) ask(c *serverCall, memory, missing int) admissionVerdict {
 	return hold
 }
 
+// shares reports whether a request of c that takes memory bytes needs no overdraft, or has it. mu is held.
+func (a *admission) shares(c *serverCall, memory int) bool {
+	p := &c.admitted
+	others := a.gathered - p.gathered + a.held - p.held
+	return p.drawn > 0 || others+memory <= a.most/gatherShare
+}
+
 // let lets a request of c that takes memory bytes continue if possible. mu is held.
 func (a *admission) let(c *serverCall, memory, missing int) bool {
 	p := &c.admitted
-	others := a.gathered - p.gathered + a.held - p.held
-	if p.drawn == 0 && others+memory > a.most/gatherShare {
+	if !a.shares(c, memory) {
 		if a.drawn > 0 && a.drawn+missing > a.most/overdraftShare {
 			return false
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,8 +26,33 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// countedName is a balancer, pick_first, that counts in countedCloses how often it is closed.
+const countedName = "rpc_test_counted"
+
+var countedCloses atomic.Int32
+
+type countedBuilder struct{}
+
+func (countedBuilder) Name() string { return countedName }
+
+func (countedBuilder) Build(cc balancer.ClientConn, o balancer.BuildOptions) balancer.Balancer {
+	return countedBalancer{balancer.Get("pick_first").Build(cc, o)}
+}
+
+type countedBalancer struct{ balancer.Balancer }
+
+func (b countedBalancer) Close() {
+	countedCloses.Add(1)
+	b.Balancer.Close()
+}
+
+var _ = func() bool {
+	balancer.Register(countedBuilder{})
+	return true
+}()
+
 // TestClientIdleTimeout: a client becomes IDLE when no call has begun and no stream was open for the timeout, twice
-// that at most, and closes its resolver and its connection. Calls and a stream that lasts keep it from that, and
+// that at most, and closes its resolver, its balancer and its connection. Calls and a stream that lasts keep it from that, and
 // the timeout counts from the stream's end. The next call makes them again.
 func TestClientIdleTimeout(t *testing.T) {
 	const timeout = 30 * time.Second
@@ -37,12 +63,14 @@ func TestClientIdleTimeout(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(lis) }()
 		var dialled, built, closed atomic.Int32
+		balancersClosed := countedCloses.Load()
 		r := manual.NewBuilderWithScheme("names")
 		r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "pipe"}}})
 		r.BuildCallback = func(resolver.Target, resolver.ClientConn, resolver.BuildOptions) { built.Add(1) }
 		r.CloseCallback = func() { closed.Add(1) }
 		cc, err := rpc.NewClient("names:///svc", rpc.WithPool(tarntest.NewPool(t)), rpc.WithResolvers(r),
 			rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithIdleTimeout(timeout),
+			rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+countedName+`":{}}]}`),
 			rpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 				dialled.Add(1)
 				return lis.dial(ctx, addr)
@@ -92,6 +120,9 @@ func TestClientIdleTimeout(t *testing.T) {
 			after(timeout+2*time.Second, connectivity.Idle)
 			if b, e, d := built.Load(), closed.Load(), dialled.Load(); b != round || e != round || d != round {
 				t.Fatalf("round %d: %d resolvers made, %d closed, %d connections", round, b, e, d)
+			}
+			if n := countedCloses.Load() - balancersClosed; n != round {
+				t.Fatalf("round %d: %d balancers closed", round, n)
 			}
 			if n := s.TransportStats().Conns; n != 0 {
 				t.Fatalf("round %d: the server has %d connections", round, n)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
@@ -34,6 +35,35 @@ func TestNoStatusAfterTheDeadline(t *testing.T) {
 			p.fr.WriteData(id, true, prefixed(0, nil))
 			if a := p.answer(id); a["rst"] == "" || a["grpc-status"] != "" {
 				t.Fatalf("a call whose deadline has passed is answered with %v", a)
+			}
+		}
+	})
+}
+
+// TestUnaryHandlerStartsAtTheEnd: a whole request does not start its handler before the client has ended its side.
+func TestUnaryHandlerStartsAtTheEnd(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		var started atomic.Int32
+		_, addr := startTarn(t, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			started.Add(1)
+			return &pb.SimpleResponse{}, nil
+		}})
+		p := rawClient(t, addr)
+		ids := make([]uint32, 100)
+		for i := range ids {
+			ids[i] = p.open(false)
+			p.fr.WriteData(ids[i], false, prefixed(0, nil))
+		}
+		if !p.roundTrip() {
+			t.Fatal("the server has ended the connection")
+		}
+		if n := started.Load(); n != 0 {
+			t.Errorf("%d handlers of 100 have started", n)
+		}
+		for _, id := range ids {
+			p.fr.WriteData(id, true, nil)
+			if a := p.answer(id); a["grpc-status"] != "0" {
+				t.Fatalf("the answer is %v", a)
 			}
 		}
 	})

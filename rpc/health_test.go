@@ -48,6 +48,12 @@ func TestHealthFollowsStop(t *testing.T) {
 		}
 		s.Stop()
 		<-stopped
+		// Stop alone calls Shutdown, too.
+		again := health.NewServer()
+		rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.HealthServer(again)).Stop()
+		if got, err := again.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("after Stop the health is %v, %v", got, err)
+		}
 		if got, err := watch.Recv(); status.Code(err) != codes.Unavailable {
 			t.Errorf("after Stop the watch says %v, %v", got, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -121,7 +122,8 @@ func hedging(config string) []rpc.DialOption {
 
 const hedgeThree = `{"maxAttempts":3,"hedgingDelay":"1s","nonFatalStatusCodes":["UNAVAILABLE","ABORTED"]}`
 
-// TestHedging: when attempts are sent and what the call's status is (gRFC A6), for unary calls and streams.
+// TestHedging: when attempts are sent and what the call's status is (gRFC A6), for unary calls and streams. A call
+// returns when its attempts have ended.
 func TestHedging(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
@@ -150,14 +152,17 @@ func TestHedging(t *testing.T) {
 	} {
 		for _, kind := range []string{"unary", "stream"} {
 			t.Run(c.name+"/"+kind, func(t *testing.T) {
-				l := newHedgeLog(c.script...)
-				inBubble(t, l, hedging(c.policy), func(t *testing.T, cl pb.TestServiceClient) {
+				l, count := newHedgeLog(c.script...), &attemptCount{}
+				inBubble(t, l, append(hedging(c.policy), rpc.WithStatsHandler(count)), func(t *testing.T, cl pb.TestServiceClient) {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 					defer cancel()
 					began := time.Now()
 					err := hedgedCall(ctx, cl, kind)
 					if took := time.Since(began); took != c.took {
 						t.Errorf("the call took %v, want %v", took, c.took)
+					}
+					if b, e := count.begins.Load(), count.ends.Load(); b != e || b == 0 {
+						t.Errorf("when the call returns, %d attempts have begun and %d have ended", b, e)
 					}
 					wantCode(t, err, c.code)
 					synctest.Wait()
@@ -176,6 +181,46 @@ func TestHedging(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestHedgingCancelsTheOthers: when a call commits to an attempt, the others are reset with CANCEL.
+func TestHedgingCancelsTheOthers(t *testing.T) {
+	for _, code := range []string{"0", "5"} { // OK, and one that is fatal
+		t.Run(code, func(t *testing.T) {
+			var first uint32
+			reset := make(chan http2.ErrCode, 1)
+			addr := rawServer(t, func(p *rawPeer, id uint32) {
+				if first == 0 {
+					first = id
+					return
+				}
+				p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
+					BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", code)})
+				for {
+					f, err := p.fr.ReadFrame()
+					if err != nil {
+						close(reset)
+						return
+					}
+					if f, ok := f.(*http2.RSTStreamFrame); ok && f.StreamID == first {
+						reset <- f.ErrCode
+						return
+					}
+				}
+			})
+			cc := dialTarn(t, addr, hedging(`{"maxAttempts":2,"nonFatalStatusCodes":["UNAVAILABLE"]}`)...)
+			s, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctxFor(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Recv(); (err == io.EOF) != (code == "0") {
+				t.Errorf("Recv: %v", err)
+			}
+			if got, ok := <-reset; !ok || got != http2.ErrCodeCancel {
+				t.Errorf("the other attempt was reset with %v, %v", got, ok)
+			}
+		})
 	}
 }
 

@@ -100,6 +100,32 @@ func TestRetryGivesUp(t *testing.T) {
 	}
 }
 
+// TestRetryThrottled: when so many calls have failed that half of the throttle's tokens are gone, calls are not tried again
+// until others have succeeded (gRFC A6).
+func TestRetryThrottled(t *testing.T) {
+	svc, n := flaky(100, codes.Unavailable)
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"retryThrottling":{"maxTokens":4,"tokenRatio":1},`+retryConfig[1:])))
+	for i, want := range []int32{2, 1, 1} { // after two failures two of four tokens are left
+		n.Store(0)
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		wantCode(t, err, codes.Unavailable)
+		if n.Load() != want {
+			t.Fatalf("call %d: %d attempts, want %d", i, n.Load(), want)
+		}
+	}
+	for range 4 { // each returns a token
+		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Store(0)
+	_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+	if wantCode(t, err, codes.Unavailable); n.Load() != 2 {
+		t.Errorf("%d attempts, want 2, after calls that succeeded", n.Load())
+	}
+}
+
 func TestRetryPushback(t *testing.T) {
 	var n atomic.Int32
 	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {

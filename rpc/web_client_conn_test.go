@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
@@ -55,6 +57,35 @@ func TestWebClientRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			if cc != nil {
 				cc.Close()
+			}
+		}
+	}
+}
+
+// TestWebClientTargets: a client of another protocol takes a name with or without a scheme, a Unix socket and a URL.
+func TestWebClientTargets(t *testing.T) {
+	faultnet.NeedsTCP(t, "targets have addresses of their own")
+	_, addr := startTarn(t, &testService{})
+	socket := filepath.Join(t.TempDir(), "s")
+	lis, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+	pb.RegisterTestServiceServer(s, &testService{})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	defer func() {
+		s.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, p := range []rpc.Protocol{rpc.GRPCWeb, rpc.Connect} {
+		for _, target := range []string{addr, "dns:///" + addr, "passthrough:///" + addr, "unix:" + socket, "unix://" + socket, "http://" + addr} {
+			cc := dialTarn(t, target, rpc.WithProtocol(p))
+			if out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)}); err != nil || len(out.Payload.Body) != 10 {
+				t.Errorf("%v, %s: %v", p, target, err)
 			}
 		}
 	}

@@ -131,7 +131,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMalformed: the error of a generated method is the call's error.
+// TestMalformed: the error of a generated method is the call's error. vtprotobuf's code does not check that a string is
+// UTF-8, as protobuf's own does.
 func TestMalformed(t *testing.T) {
 	addr := serve(t, func() any { return new(vt.Record) })
 	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -145,5 +146,19 @@ func TestMalformed(t *testing.T) {
 		if err := cc.Invoke(t.Context(), "/generated.Echo/Echo", &b, new(vt.Record)); err == nil {
 			t.Error(fmt.Sprint(i), "was accepted")
 		}
+	}
+	notUTF8 := []byte{0x0a, 0x01, 0xff}
+	b := pool.Copy(notUTF8)
+	if err := cc.Invoke(t.Context(), "/generated.Echo/Echo", &b, new(vt.Record)); err != nil {
+		t.Errorf("vtprotobuf's code, a string that is not UTF-8: %v", err)
+	}
+	own, err := rpc.NewClient(serve(t, func() any { return new(opaque.Record) }), rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	b = pool.Copy(notUTF8)
+	if err := own.Invoke(t.Context(), "/generated.Echo/Echo", &b, new(opaque.Record)); err == nil {
+		t.Error("protobuf's own code accepts a string that is not UTF-8")
 	}
 }
