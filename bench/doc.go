@@ -19,6 +19,5 @@
 //	shards          the scheme of jsign/bufpool, restated here (it cannot be had as a module)
 //
 // Benchmarks of operations that take about ten nanoseconds loop over b.N, as the peers' benchmarks do: b.Loop
-// counts in memory, and an atomic operation waits for that store. The wait adds 1.2 ns to Tarn's operation
-// and nothing measurable to one of a hundred nanoseconds.
+// counts in memory, and an atomic operation waits for that store.
 package bench

@@ -13,7 +13,7 @@ const (
 	// goodRead is how many frames are worth a read without waiting for more.
 	goodRead = 64
 	// streamDelay is how long a moderated read waits for each stream that is open. A
-	// longer wait has to be worth it: with 32 streams 50 µs cost a tenth of the rate.
+	// longer wait has to be worth it: few streams send little during it.
 	streamDelay = 400 * time.Nanosecond
 	// minDelay and maxDelay bound the wait. The system adds up to 50 µs (its timer
 	// slack).

@@ -70,7 +70,7 @@ func (a *Arena) Init(d *Depot, chunk int) {
 
 // Get returns a slab, a reference and the offset of its n bytes; nil if n is 0. A negative n panics.
 func (a *Arena) Get(n int) (*Slab, Key, int) {
-	if uint(n-1) >= uint(a.largest) { // nothing, or too much: what Depot.Get does, as calling it costs 1.5 ns of 15 (docs/performance.md)
+	if uint(n-1) >= uint(a.largest) { // nothing, or too much: what Depot.Get does, as the call would add to its time
 		d := a.depot
 		if d == nil {
 			panic("tarn: the zero Arena is not ready for use; make one with NewArena")
