@@ -118,11 +118,15 @@ func liveOf(s *Snapshot, pool string) (template.JS, error) {
 
 // draw makes the still figures. Both ladders share one axis, so that their waste can be compared.
 func draw(h sizing.Histogram, s *Sizing) figures {
+	marks := plot.Marks{Knee: s.Knee, Now: plot.Mark{Classes: len(h.Classes), Share: s.Waste}}
+	if !s.Keep {
+		marks.Proposed = plot.Mark{Classes: len(s.Ladder), Share: s.BestWaste}
+	}
 	return figures{
 		of:    s,
 		Now:   template.HTML(plot.SizesOnScreens(h, h.Classes, s.Ladder, "Sizes asked for, with the present classes")),
 		Best:  template.HTML(plot.SizesOnScreens(h, s.Ladder, h.Classes, "Sizes asked for, with the recommended classes")),
-		Curve: template.HTML(plot.CurveOnScreens(s.Curve, s.Knee, plot.Mark{Classes: len(h.Classes), Share: s.Waste})),
+		Curve: template.HTML(plot.CurveOnScreens(s.Curve, marks)),
 	}
 }
 

@@ -7,24 +7,28 @@ import (
 	"github.com/tarn-go/tarn/sizing"
 )
 
-// Mark is a ladder shown on the curve: its number of classes and its share of waste.
+// Mark is a ladder shown on the curve: its number of classes, 0 for none, and its share of waste.
 type Mark struct {
 	Classes int
 	Share   float64
 }
 
+// Marks are what is shown beside the curve.
+type Marks struct {
+	Knee     int  // the number of classes beyond which returns diminish
+	Now      Mark // the ladder in force
+	Proposed Mark // the ladder to take in its place
+}
+
 // Curve draws the least share of waste against the number of classes, the knee on it, and where the
-// present ladder stands above it.
-func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
+// ladders in force and proposed stand.
+func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	if len(curve) == 0 {
 		return ""
 	}
-	const (
-		padLeft  = 34
-		noteChar = 6.5 // about the width of a character of a note
-	)
-	most := float64(max(curve[len(curve)-1].Classes, now.Classes, 2))
-	share := now.Share
+	const padLeft = 34
+	most := float64(max(curve[len(curve)-1].Classes, m.Now.Classes, m.Proposed.Classes, 2))
+	share := max(m.Now.Share, m.Proposed.Share)
 	for _, p := range curve[min(2, len(curve)-1):] {
 		share = max(share, p.Share)
 	}
@@ -53,33 +57,23 @@ func Curve(curve []sizing.Point, knee int, now Mark, f Frame) string {
 	for k := 1; k <= int(most); k = nextTick(k, int(most)) {
 		s.text("label", "middle", x(float64(k)), f.Height-6, fmt.Sprint(k))
 	}
-	kneeAt, kneeHeight := -1e9, 0.0
+	var points []point
 	for _, p := range curve {
-		if p.Classes == knee {
-			kneeAt, kneeHeight = x(float64(p.Classes)), y(p.Share)
-			s.addf(`<g class="knee"><title>diminishing returns beyond %s, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
-				classes(p.Classes), Percent(p.Share), x(float64(p.Classes)), y(p.Share))
-			note := fmt.Sprintf("%s, %s", classes(p.Classes), Percent(p.Share))
-			if long := note + ": diminishing returns"; kneeAt+9+noteChar*float64(len(long)) < f.Width {
-				note = long
-			}
-			s.text("note", "start", kneeAt+9, kneeHeight-7, note)
+		if p.Classes == m.Knee && p.Classes != m.Proposed.Classes {
+			text := classes(p.Classes) + ", " + Percent(p.Share)
+			points = append(points, point{x(float64(p.Classes)), y(p.Share), "knee", "diminishing returns beyond " + text,
+				[]string{text + ": diminishing returns", text}})
 		}
 	}
-	if now.Classes > 0 {
-		at, height := x(float64(now.Classes)), y(now.Share)
-		s.addf(`<g class="present"><title>now: %s, %s</title><circle cx="%.1f" cy="%.1f" r="5"/></g>`,
-			classes(now.Classes), Percent(now.Share), at, height)
-		anchor, aside := "end", at-9
-		if at < f.Width/2 {
-			anchor, aside = "start", at+9
+	mark := func(class, name string, m Mark) {
+		if m.Classes > 0 {
+			text := fmt.Sprintf("%s: %s, %s", name, classes(m.Classes), Percent(m.Share))
+			points = append(points, point{x(float64(m.Classes)), y(m.Share), class, text, []string{text}})
 		}
-		note := height - 7
-		if at-kneeAt < 150 && note > kneeHeight-22 && note < kneeHeight+8 {
-			note = kneeHeight + 9 // out of the way of the knee's own note
-		}
-		s.text("note", anchor, aside, note, fmt.Sprintf("now: %s, %s", classes(now.Classes), Percent(now.Share)))
 	}
+	mark("proposed", "proposed", m.Proposed)
+	mark("present", "now", m.Now)
+	s.points(points, box{padLeft, 0, f.Width, floor})
 	s.addf(`</svg>`)
 	return s.b.String()
 }

@@ -97,17 +97,71 @@ func TestCurve(t *testing.T) {
 	}
 	for _, c := range [][]sizing.Point{curve, curve[:1], {{Classes: 3}}} {
 		for _, now := range []Mark{{}, {1, 0.9}, {300, 0.01}} {
-			for _, f := range []Frame{{480, 210}, Narrow()} {
-				text := Curve(c, sizing.Knee(c), now, f)
-				if !strings.HasPrefix(text, "<svg") {
-					t.Errorf("no figure: %.100s", text)
+			for _, proposed := range []Mark{{}, {2, 0.2}, {3, 0.01}, {24, 0.02}} {
+				for _, f := range []Frame{{480, 210}, Narrow()} {
+					text := Curve(c, Marks{sizing.Knee(c), now, proposed}, f)
+					if !strings.HasPrefix(text, "<svg") {
+						t.Errorf("no figure: %.100s", text)
+					}
+					wellFormed(t, text)
+					if got := strings.Contains(text, `class="proposed"`); got != (proposed.Classes > 0) {
+						t.Errorf("%v: the ladder proposed is shown: %v", proposed, got)
+					}
 				}
-				wellFormed(t, text)
 			}
 		}
 	}
-	if got := Curve(nil, 0, Mark{}, Wide()); got != "" {
+	if got := Curve(nil, Marks{}, Wide()); got != "" {
 		t.Errorf("a figure of nothing: %s", got)
+	}
+}
+
+// TestNotesOfCurveApart: wherever the ladders stand, the notes do not cover each other or a dot, and are not cut.
+func TestNotesOfCurveApart(t *testing.T) {
+	var curve []sizing.Point
+	for k := 1; k <= 128; k++ {
+		curve = append(curve, sizing.Point{Classes: k, Share: 0.6 / float64(k)})
+	}
+	note := regexp.MustCompile(`<text class="note"[^>]* x="([0-9.-]+)" y="([0-9.-]+)"[^>]*>([^<]*)</text>`)
+	dot := regexp.MustCompile(`<circle cx="([0-9.-]+)" cy="([0-9.-]+)"`)
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, f := range []Frame{Middle(), Narrow()} {
+		for _, knee := range []int{2, 10, 60} {
+			for _, proposed := range []int{0, 3, 10, 11, 24, 128} {
+				for _, now := range []int{1, 9, 10, 40, 123, 128} {
+					m := Marks{knee, Mark{now, 0.7 / float64(now)}, Mark{proposed, 0.6 / float64(max(proposed, 1))}}
+					text := Curve(curve, m, f)
+					var boxes []box
+					for _, d := range dot.FindAllStringSubmatch(text, -1) {
+						x, y := number(d[1]), number(d[2])
+						boxes = append(boxes, box{x - dotRadius, y - dotRadius, x + dotRadius, y + dotRadius})
+					}
+					notes := note.FindAllStringSubmatch(text, -1)
+					if want := len(boxes); len(notes) != want {
+						t.Fatalf("%d notes, %d dots: %s", len(notes), want, text)
+					}
+					for _, n := range notes {
+						x, y := number(n[1]), number(n[2])
+						at := box{x, y + 3 - noteHeight, x + noteChar*float64(len(n[3])), y + 3}
+						if !at.within(box{0, 0, f.Width, f.Height}) {
+							t.Errorf("%v: %q is cut: %v", m, n[3], at)
+						}
+						for _, o := range boxes {
+							if at.meets(box{o.left + .1, o.top + .1, o.right - .1, o.bottom - .1}) {
+								t.Errorf("%v in %v: %q at %v covers %v", m, f, n[3], at, o)
+							}
+						}
+						boxes = append(boxes, at)
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -116,7 +170,7 @@ func TestCurveTicksAreRound(t *testing.T) {
 	label := regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)%</text>`)
 	for _, share := range []float64{0, 0.004, 0.013, 0.031, 0.09, 0.22, 0.38, 0.56, 1} {
 		curve := []sizing.Point{{Classes: 1, Share: share}, {Classes: 2, Share: share}, {Classes: 3, Share: share}}
-		ticks := label.FindAllStringSubmatch(Curve(curve, 0, Mark{}, Frame{480, 210}), -1)
+		ticks := label.FindAllStringSubmatch(Curve(curve, Marks{}, Frame{480, 210}), -1)
 		if len(ticks) < 3 || len(ticks) > 7 {
 			t.Errorf("share %v: %d ticks: %v", share, len(ticks), ticks)
 			continue

@@ -22,8 +22,8 @@ func SizesOnScreens(h sizing.Histogram, ladder, other []int, label string) strin
 }
 
 // CurveOnScreens is [Curve], drawn for large windows, where it has half a line, and for narrow ones.
-func CurveOnScreens(curve []sizing.Point, knee int, now Mark) string {
-	draw := func(f Frame) string { return Curve(curve, knee, now, f) }
+func CurveOnScreens(curve []sizing.Point, m Marks) string {
+	draw := func(f Frame) string { return Curve(curve, m, f) }
 	return place("half", draw(Middle())) + place("narrow", draw(Narrow()))
 }
 

@@ -47,11 +47,15 @@ func report(results []result) ([]byte, error) {
 
 func (r result) section() section {
 	a := r.advice
+	marks := plot.Marks{Knee: a.Knee, Now: plot.Mark{Classes: len(r.h.Classes), Share: a.Now.Share()}}
+	if !a.Keep {
+		marks.Proposed = plot.Mark{Classes: len(a.Ladder), Share: a.Best.Share()}
+	}
 	s := section{
 		Name: r.name, Advice: a, Rungs: len(r.h.Classes), Peak: r.h.Peak, Saved: r.saved(), Replayed: r.replayed(), Go: sizing.GoLine(a.Ladder),
 		Now:   template.HTML(plot.SizesOnScreens(r.h, r.h.Classes, a.Ladder, "Sizes asked for, with the present classes")),
 		Best:  template.HTML(plot.SizesOnScreens(r.h, a.Ladder, r.h.Classes, "Sizes asked for, with the classes proposed")),
-		Curve: template.HTML(plot.CurveOnScreens(a.Curve, a.Knee, plot.Mark{Classes: len(r.h.Classes), Share: a.Now.Share()})),
+		Curve: template.HTML(plot.CurveOnScreens(a.Curve, marks)),
 	}
 	if r.trace != nil {
 		s.Notes = r.trace.Notes
