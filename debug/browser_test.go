@@ -10,12 +10,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/adapt"
 	"github.com/tarn-go/tarn/internal/browser"
 	"github.com/tarn-go/tarn/internal/browser/browsertest"
 )
@@ -290,26 +292,63 @@ func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 }
 
 func TestBrowserAccessibility(t *testing.T) {
-	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "two"}).Pool)
-	v.accessible("", "?pool=one")
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, inTrouble(t, "two"))
+	v.accessible("", "?pool=one", "?pool=two")
 }
 
-// accessible runs axe-core on pages, in both colour schemes.
+// inTrouble returns a pool with what the page calls trouble: a foreign slice, gets over the budget and goroutines that wait for it.
+func inTrouble(t *testing.T, name string) *tarn.Pool {
+	t.Helper()
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: name, Budget: 8192, Check: tarn.CheckAll, Report: func(tarn.Misuse) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := make([]byte, 100)
+	adapt.GRPC(pool).Put(&foreign)
+	held := pool.Get(16 << 10)
+	t.Cleanup(held.Free)
+	ctx, cancel := context.WithCancel(t.Context())
+	const waiting = 12 // axe-core judges no contrast of a single digit
+	var waits sync.WaitGroup
+	for range waiting {
+		waits.Go(func() {
+			if b, err := pool.Acquire(ctx, 100); err == nil {
+				b.Free()
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		waits.Wait()
+	})
+	for pool.Stats().Waiting < waiting {
+		runtime.Gosched()
+	}
+	return pool
+}
+
+// accessible runs axe-core on pages, on a wide screen in both colour schemes and on a phone, with every part that opens open.
 func (v *visitor) accessible(queries ...string) {
 	v.t.Helper()
 	axe := browsertest.Axe(v.t, "..")
 	for _, query := range queries {
-		for _, scheme := range []string{"light", "dark"} {
-			v.must(v.Scheme(v.ctx, scheme))
+		for _, on := range []struct {
+			width  int
+			scheme string
+		}{{1280, "light"}, {1280, "dark"}, {360, "light"}} {
+			v.must(v.Size(v.ctx, on.width, 800, 1))
+			v.must(v.Scheme(v.ctx, on.scheme))
 			v.must(v.Open(v.ctx, v.url+query))
-			v.until(`document.querySelector("h1")`)
+			v.until(`document.querySelector("h1") && innerWidth == ` + fmt.Sprint(on.width))
+			v.must(v.Eval(v.ctx, `document.querySelectorAll("details").forEach(d => { d.open = true })`, nil))
 			found, err := v.Violations(v.ctx, axe)
 			v.must(err)
 			for _, f := range found {
-				v.t.Errorf("%q in %s: %s", query, scheme, f)
+				v.t.Errorf("%q, %d wide, in %s: %s", query, on.width, on.scheme, f)
 			}
 		}
 	}
+	v.content()
 }
 
 func (v *visitor) schemes() (light, dark string) {

@@ -34,7 +34,7 @@ func (s *scripted) Endpoint() endpoint.State {
 func serverState() endpoint.State {
 	return endpoint.State{
 		Kind: "gRPC server", Name: "127.0.0.1:50051", Conns: 3, Streams: 41, Waiting: 0,
-		ResetsSent: 12, ResetsReceived: 3044, Refused: 7, KeepaliveTimeouts: 1,
+		ResetsSent: 12, ResetsReceived: 3044, Refused: 70, KeepaliveTimeouts: 10,
 		GoAwaysSent:     map[string]uint64{"ENHANCE_YOUR_CALM": 2, "NO_ERROR": 5},
 		GoAwaysReceived: map[string]uint64{"NO_ERROR": 1},
 		Ended:           map[string]uint64{"too many resets": 2},
