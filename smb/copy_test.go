@@ -50,10 +50,12 @@ func TestCopyToItself(t *testing.T) {
 // TestCopyWithoutIDs copies on a server that reports no file ids: to a file of another name, which is renamed
 // when it is complete and removed when it is not.
 func TestCopyWithoutIDs(t *testing.T) {
-	for _, full := range []bool{false, true} {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		full := false
 		var opened []string
 		renames, deletes := 0, 0
-		s := &script.Server{Size: 1000, Hook: func(c *script.Conn, m *script.Message) bool {
+		s.Size = 1000
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
 			switch m.Command {
 			case proto.CommandCreate:
 				opened = append(opened, script.NameOf(m))
@@ -94,14 +96,17 @@ func TestCopyWithoutIDs(t *testing.T) {
 				}
 			}
 			return false
-		}}
+		}
 		f, err := scripted(t, s, smb.Dialer{})
 		must(t, err)
-		_, err = f.Share().Copy("d/a", "d/b")
-		if full != (err != nil) || renames == 0 == !full || deletes == 0 == full {
-			t.Errorf("full %v: %v, %d renames, %d deletions, opened %q", full, err, renames, deletes, opened)
+		if _, err := f.Share().Copy("d/a", "d/b"); err != nil || renames != 1 || deletes != 0 {
+			t.Errorf("%v, %d renames, %d deletions, opened %q", err, renames, deletes, opened)
 		}
-	}
+		full, renames = true, 0
+		if _, err := f.Share().Copy("d/a", "d/b"); err == nil || renames != 0 || deletes != 1 {
+			t.Errorf("on a full disk: %v, %d renames, %d deletions, opened %q", err, renames, deletes, opened)
+		}
+	})
 }
 
 // copyCutter closes the connection after each third COPYCHUNK of the first six.

@@ -15,6 +15,12 @@ import (
 
 // A server reports files of 2^63 bytes and more.
 func TestImpossibleLength(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) { testImpossibleLength(t, kind) })
+	}
+}
+
+func testImpossibleLength(t *testing.T, kind string) {
 	for _, size := range []uint64{1 << 63, math.MaxUint64} {
 		for name, use := range map[string]func(*smb.Share) error{
 			"ReadFile": func(s *smb.Share) error { _, err := s.ReadFile("big"); return err },
@@ -22,7 +28,8 @@ func TestImpossibleLength(t *testing.T) {
 			"Open":     func(s *smb.Share) error { _, err := s.Open("big"); return err },
 			"ReadDir":  func(s *smb.Share) error { _, err := s.ReadDir("."); return err },
 		} {
-			s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+			s := protections()[kind]
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
 				switch {
 				case m.Command == proto.CommandCreate && script.NameOf(m) == "big":
 					c.Opened(m, nil, func(b []byte) { le.PutUint64(b[48:], size) })
@@ -32,7 +39,7 @@ func TestImpossibleLength(t *testing.T) {
 					return true
 				}
 				return false
-			}}
+			}
 			f, err := scripted(t, s, smb.Dialer{NoReconnect: true})
 			must(t, err)
 			if err := use(f.Share()); !errors.Is(err, smb.ErrProtocol) {
@@ -44,18 +51,21 @@ func TestImpossibleLength(t *testing.T) {
 
 // TestLargestLength reads a file of 2^63-1 bytes, of which the server has few.
 func TestLargestLength(t *testing.T) {
-	s := &script.Server{Size: 1000, Hook: func(c *script.Conn, m *script.Message) bool {
-		if m.Command != proto.CommandCreate {
-			return false
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		s.Size = 1000
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			if m.Command != proto.CommandCreate {
+				return false
+			}
+			c.Opened(m, nil, func(b []byte) { le.PutUint64(b[48:], math.MaxInt64) })
+			return true
 		}
-		c.Opened(m, nil, func(b []byte) { le.PutUint64(b[48:], math.MaxInt64) })
-		return true
-	}}
-	f, err := scripted(t, s, smb.Dialer{})
-	must(t, err)
-	if b, err := f.Share().ReadFile("big"); len(b) != 1000 || err != nil {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		if b, err := f.Share().ReadFile("big"); len(b) != 1000 || err != nil {
+			t.Errorf("%d bytes, %v", len(b), err)
+		}
+	})
 }
 
 // A server's listing never ends, once with the same entries and once with new ones.
@@ -65,29 +75,32 @@ func TestEndlessListing(t *testing.T) {
 		repeat bool
 		want   error
 	}{{"repeating itself", true, smb.ErrProtocol}, {"always new", false, smb.ErrTooMany}} {
-		t.Run(c.name, func(t *testing.T) {
-			n := 0
-			s := &script.Server{Hook: func(conn *script.Conn, m *script.Message) bool {
-				if m.Command != proto.CommandQueryDirectory {
-					return false
-				}
-				var list []script.Entry
-				for i := range 100 {
-					if !c.repeat {
-						i = n
-						n++
+		for _, kind := range kinds() {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				s := protections()[kind]
+				n := 0
+				s.Hook = func(conn *script.Conn, m *script.Message) bool {
+					if m.Command != proto.CommandQueryDirectory {
+						return false
 					}
-					list = append(list, script.Entry{Name: fmt.Sprint(i)})
+					var list []script.Entry
+					for i := range 100 {
+						if !c.repeat {
+							i = n
+							n++
+						}
+						list = append(list, script.Entry{Name: fmt.Sprint(i)})
+					}
+					conn.List(m, list...)
+					return true
 				}
-				conn.List(m, list...)
-				return true
-			}}
-			f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{MaxEntries: 5000}})
-			must(t, err)
-			if list, err := f.Share().ReadDir("."); !errors.Is(err, c.want) {
-				t.Errorf("%d entries, %v", len(list), err)
-			}
-		})
+				f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{MaxEntries: 5000}})
+				must(t, err)
+				if list, err := f.Share().ReadDir("."); !errors.Is(err, c.want) {
+					t.Errorf("%d entries, %v", len(list), err)
+				}
+			})
+		}
 	}
 }
 
@@ -96,60 +109,68 @@ func TestEndlessListing(t *testing.T) {
 func TestDirectoryInItself(t *testing.T) {
 	for _, ids := range []string{"the same id", "new ids", "the same id when it is opened", "new ids when it is opened"} {
 		t.Run(ids, func(t *testing.T) {
-			opened := strings.HasSuffix(ids, "opened")
-			id, listed := uint64(7), map[uint64]bool{}
-			s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
-				switch m.Command {
-				case proto.CommandCreate:
-					var contexts []byte
-					if opened {
-						contexts = diskIDContext(id)
-					}
-					c.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
-					clear(listed)
-					return true
-				case proto.CommandQueryDirectory:
-					if listed[0] {
-						c.Refuse(m, proto.StatusNoMoreFiles)
-						return true
-					}
-					listed[0] = true
-					if strings.HasPrefix(ids, "new ids") {
-						id++
-					}
-					c.List(m, script.Entry{Name: "d", Attributes: proto.AttrDirectory, ID: id})
-					return true
-				case proto.CommandSetInfo:
-					c.Refuse(m, proto.StatusDirectoryNotEmpty)
-					return true
-				}
-				return false
-			}}
-			f, err := scripted(t, s, smb.Dialer{})
-			must(t, err)
-			visits, reported := 0, error(nil)
-			err = f.Share().WalkDir("d", func(name string, d fs.DirEntry, err error) error {
-				visits++
-				if err != nil {
-					reported = err
-				}
-				return nil
-			})
-			if err != nil || reported == nil || visits > 3000 || strings.HasPrefix(ids, "the same") && visits > 10 {
-				t.Errorf("%d visits, %v, reported %v", visits, err, reported)
-			}
-			if opened { // RemoveAll sees no ids: it descends to maxDepth in each case
-				return
-			}
-			if err := f.Share().RemoveAll("d"); err == nil {
-				t.Error("RemoveAll returned nil")
-			}
+			eachKind(t, func(t *testing.T, s *script.Server) { testDirectoryInItself(t, s, ids) })
 		})
+	}
+}
+
+func testDirectoryInItself(t *testing.T, s *script.Server, ids string) {
+	opened := strings.HasSuffix(ids, "opened")
+	id, listed := uint64(7), map[uint64]bool{}
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		switch m.Command {
+		case proto.CommandCreate:
+			var contexts []byte
+			if opened {
+				contexts = diskIDContext(id)
+			}
+			c.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+			clear(listed)
+			return true
+		case proto.CommandQueryDirectory:
+			if listed[0] {
+				c.Refuse(m, proto.StatusNoMoreFiles)
+				return true
+			}
+			listed[0] = true
+			if strings.HasPrefix(ids, "new ids") {
+				id++
+			}
+			c.List(m, script.Entry{Name: "d", Attributes: proto.AttrDirectory, ID: id})
+			return true
+		case proto.CommandSetInfo:
+			c.Refuse(m, proto.StatusDirectoryNotEmpty)
+			return true
+		}
+		return false
+	}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	visits, reported := 0, error(nil)
+	err = f.Share().WalkDir("d", func(name string, d fs.DirEntry, err error) error {
+		visits++
+		if err != nil {
+			reported = err
+		}
+		return nil
+	})
+	if err != nil || reported == nil || visits > 3000 || strings.HasPrefix(ids, "the same") && visits > 10 {
+		t.Errorf("%d visits, %v, reported %v", visits, err, reported)
+	}
+	if opened { // RemoveAll sees no ids: it descends to maxDepth in each case
+		return
+	}
+	if err := f.Share().RemoveAll("d"); err == nil {
+		t.Error("RemoveAll returned nil")
 	}
 }
 
 // Reparse points have the modes that package os gives them.
 func TestReparseModes(t *testing.T) {
+	eachKind(t, testReparseModes)
+}
+
+func testReparseModes(t *testing.T, s *script.Server) {
 	const file, dir = proto.AttrReparsePoint | proto.AttrArchive, proto.AttrReparsePoint | proto.AttrDirectory
 	cases := []struct {
 		attrs proto.Attributes
@@ -166,7 +187,6 @@ func TestReparseModes(t *testing.T) {
 		{file, 0x80000023, fs.ModeSocket},
 		{file, 0x80001234, fs.ModeIrregular}, {dir, 0x80001234, fs.ModeDir | fs.ModeIrregular},
 	}
-	s := &script.Server{}
 	done, asked := false, 0
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		switch m.Command {

@@ -50,10 +50,13 @@ func TestDFS(t *testing.T) {
 
 // TestRenameOverDFS moves files within, into and out of a DFS link.
 func TestRenameOverDFS(t *testing.T) {
-	here := rigtest.Start(t, rig.Config{
+	eachMode(t, rig.Config{
 		Global: []string{"host msdfs = yes"},
 		Shares: []string{"[dfs]\n  path = %DIR%/root\n  msdfs root = yes\n  read only = no"},
-	})
+	}, testRenameOverDFS)
+}
+
+func testRenameOverDFS(t *testing.T, here *rig.Server) {
 	must(t, os.MkdirAll(filepath.Join(here.Dir, "root", "sub"), 0o777))
 	must(t, os.Chmod(filepath.Join(here.Dir, "root"), 0o777))
 	must(t, os.Chmod(filepath.Join(here.Dir, "root", "sub"), 0o777))
@@ -87,9 +90,12 @@ func TestRenameOverDFS(t *testing.T) {
 
 // TestRenameOverLinks follows links in both names.
 func TestRenameOverLinks(t *testing.T) {
+	eachKind(t, testRenameOverLinks)
+}
+
+func testRenameOverLinks(t *testing.T, s *script.Server) {
 	var created, renamed []string
 	refused := false
-	s := &script.Server{}
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		over := func(name string) bool {
 			if rest, ok := strings.CutPrefix(name, "link"); ok {

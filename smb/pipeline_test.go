@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
-	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -126,8 +125,12 @@ func TestPipelined(t *testing.T) {
 
 // TestDiskFull writes to a server without space: acknowledged bytes are counted, others not.
 func TestDiskFull(t *testing.T) {
-	writes := 0
-	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+	eachKind(t, testDiskFull)
+}
+
+func testDiskFull(t *testing.T, s *script.Server) {
+	writes, acknowledged := 0, 0
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		if m.Command != proto.CommandWrite {
 			return false
 		}
@@ -135,13 +138,16 @@ func TestDiskFull(t *testing.T) {
 			c.Refuse(m, proto.StatusDiskFull)
 			return true
 		}
+		if writes < 3 {
+			acknowledged += int(le.Uint32(m.Body[4:]))
+		}
 		return false
-	}}
+	}
 	f, err := scripted(t, s, smb.Dialer{})
 	must(t, err)
 	n, err := f.WriteAt(make([]byte, 6<<20), 0)
 	var re *smb.ResponseError
-	if n != 2<<20 || !errors.As(err, &re) || re.Status.Error() != "STATUS_DISK_FULL" {
+	if n != acknowledged || n == 0 || !errors.As(err, &re) || re.Status.Error() != "STATUS_DISK_FULL" {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -149,7 +155,10 @@ func TestDiskFull(t *testing.T) {
 // TestRealDiskFull fills a small file system, where this machine allows it to be mounted; otherwise only
 // TestDiskFull's scripted server tests it.
 func TestRealDiskFull(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+	eachMode(t, rig.Config{}, testRealDiskFull)
+}
+
+func testRealDiskFull(t *testing.T, srv *rig.Server) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", srv.Dir).CombinedOutput(); err != nil {
 		fmt.Printf("LEFT OUT (cannot mount a filesystem: %v): %s\n", err, t.Name())
 		t.Skipf("cannot mount a filesystem here (%v: %s): only the scripted server was filled", err, out)

@@ -46,49 +46,51 @@ func TestReopenOpens(t *testing.T) {
 		{"made anew", proto.ActionCreated, 1, smb.ErrHandleLost},
 		{"another", proto.ActionOpened, 99, smb.ErrHandleLost},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var asked []proto.Disposition
-			var closed []uint64
-			var live *script.Conn
-			s := &script.Server{}
-			s.Hook = func(conn *script.Conn, m *script.Message) bool {
-				live = conn
-				switch m.Command {
-				case proto.CommandCreate:
-					asked = append(asked, proto.Disposition(le.Uint32(m.Body[36:])))
-					conn.Opened(m, durableGrant(), func(b []byte) {
-						b[2] = byte(proto.OplockBatch)
-						if len(asked) > 1 {
-							le.PutUint32(b[4:], uint32(c.action))
-							le.PutUint64(b[64:], c.id)
-						}
-					})
-					return true
-				case proto.CommandClose:
-					closed = append(closed, le.Uint64(m.Body[8:]))
+		for _, kind := range kinds() {
+			t.Run(kind+"/"+c.name, func(t *testing.T) {
+				s := protections()[kind]
+				var asked []proto.Disposition
+				var closed []uint64
+				var live *script.Conn
+				s.Hook = func(conn *script.Conn, m *script.Message) bool {
+					live = conn
+					switch m.Command {
+					case proto.CommandCreate:
+						asked = append(asked, proto.Disposition(le.Uint32(m.Body[36:])))
+						conn.Opened(m, durableGrant(), func(b []byte) {
+							b[2] = byte(proto.OplockBatch)
+							if len(asked) > 1 {
+								le.PutUint32(b[4:], uint32(c.action))
+								le.PutUint64(b[64:], c.id)
+							}
+						})
+						return true
+					case proto.CommandClose:
+						closed = append(closed, le.Uint64(m.Body[8:]))
+					}
+					return false
 				}
-				return false
-			}
-			d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
-			sess, err := d.Dial(t.Context(), "scripted")
-			must(t, err)
-			defer sess.Close()
-			share, err := sess.Mount(t.Context(), "share")
-			must(t, err)
-			f, err := share.Create("file")
-			must(t, err)
-			live.Close()
-			_, err = f.ReadAt(make([]byte, 10), 0)
-			if !errors.Is(err, c.want) {
-				t.Errorf("ReadAt: %v", err)
-			}
-			if len(asked) != 2 || asked[1] != proto.DispositionOpen {
-				t.Errorf("dispositions of the CREATEs: %v", asked)
-			}
-			if c.want != nil && (len(closed) != 1 || closed[0] != c.id) {
-				t.Errorf("closed: %v", closed)
-			}
-		})
+				d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
+				sess, err := d.Dial(t.Context(), "scripted")
+				must(t, err)
+				defer sess.Close()
+				share, err := sess.Mount(t.Context(), "share")
+				must(t, err)
+				f, err := share.Create("file")
+				must(t, err)
+				live.Close()
+				_, err = f.ReadAt(make([]byte, 10), 0)
+				if !errors.Is(err, c.want) {
+					t.Errorf("ReadAt: %v", err)
+				}
+				if len(asked) != 2 || asked[1] != proto.DispositionOpen {
+					t.Errorf("dispositions of the CREATEs: %v", asked)
+				}
+				if c.want != nil && (len(closed) != 1 || closed[0] != c.id) {
+					t.Errorf("closed: %v", closed)
+				}
+			})
+		}
 	}
 }
 
@@ -99,39 +101,41 @@ func TestRestartedServer(t *testing.T) {
 		down time.Duration
 		want error
 	}{{150 * time.Millisecond, nil}, {2 * time.Second, nil}, {time.Minute, smb.ErrConnLost}} {
-		t.Run(c.down.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &script.Server{}
-				var last net.Conn
-				var until time.Time
-				f, err := scripted(t, s, smb.Dialer{DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) {
-					if time.Now().Before(until) {
-						return nil, fmt.Errorf("dial %s: connection refused", a)
+		for _, kind := range kinds() {
+			t.Run(kind+"/"+c.down.String(), func(t *testing.T) {
+				s := protections()[kind]
+				synctest.Test(t, func(t *testing.T) {
+					var last net.Conn
+					var until time.Time
+					f, err := scripted(t, s, smb.Dialer{DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) {
+						if time.Now().Before(until) {
+							return nil, fmt.Errorf("dial %s: connection refused", a)
+						}
+						nc, err := s.Dial(ctx, n, a)
+						last = nc
+						return nc, err
+					}})
+					must(t, err)
+					share := f.Share()
+					last.Close()
+					begun := time.Now()
+					until = begun.Add(c.down)
+					const callers = 5
+					failed := make(chan error)
+					for range callers {
+						go func() { _, err := share.Stat("file"); failed <- err }()
 					}
-					nc, err := s.Dial(ctx, n, a)
-					last = nc
-					return nc, err
-				}})
-				must(t, err)
-				share := f.Share()
-				last.Close()
-				begun := time.Now()
-				until = begun.Add(c.down)
-				const callers = 5
-				failed := make(chan error)
-				for range callers {
-					go func() { _, err := share.Stat("file"); failed <- err }()
-				}
-				for range callers {
-					if err := <-failed; !errors.Is(err, c.want) {
-						t.Errorf("Stat: %v", err)
+					for range callers {
+						if err := <-failed; !errors.Is(err, c.want) {
+							t.Errorf("Stat: %v", err)
+						}
 					}
-				}
-				if d := time.Since(begun); d > smb.DefaultRedialTimeout+time.Second || d < min(c.down, time.Second) {
-					t.Errorf("took %v", d)
-				}
+					if d := time.Since(begun); d > smb.DefaultRedialTimeout+time.Second || d < min(c.down, time.Second) {
+						t.Errorf("took %v", d)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -226,7 +230,10 @@ func TestListingAcrossLoss(t *testing.T) {
 // An open directory is not confused with another one that got its name while the connection was lost, and it
 // is recognised after its contents and times have changed.
 func TestReplacedDirectory(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+	eachMode(t, rig.Config{}, testReplacedDirectory)
+}
+
+func testReplacedDirectory(t *testing.T, srv *rig.Server) {
 	var c cutter
 	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
 	for _, name := range []string{"changed", "replaced"} {
@@ -294,7 +301,7 @@ func TestCancelledAnsweredTwice(t *testing.T) {
 // TestOneCredit uses a server that grants one credit at a time, so that no two requests may be in flight,
 // also beside a CHANGE_NOTIFY that is not answered.
 func TestOneCredit(t *testing.T) {
-	for _, kind := range []string{"plain/one credit", "signed/one credit"} {
+	for _, kind := range []string{"plain/one credit", "signed/one credit", "encrypted/one credit"} {
 		t.Run(kind, func(t *testing.T) {
 			s := protections()[kind]
 			watching := make(chan struct{})

@@ -2,6 +2,7 @@ package smb_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,13 +10,17 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
-	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
 // TestRemoveAllGoesOn has RemoveAll meet a file that cannot be removed: it removes the others, and returns the error.
 func TestRemoveAllGoesOn(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+	eachMode(t, rig.Config{}, testRemoveAllGoesOn)
+}
+
+func testRemoveAllGoesOn(t *testing.T, srv *rig.Server) {
 	sess := dial(t, srv, smb.Dialer{})
 	share, err := sess.Mount(t.Context(), srv.Share)
 	must(t, err)
@@ -38,4 +43,43 @@ func TestRemoveAllGoesOn(t *testing.T) {
 	if got := strings.Join(left, " "); got != "d d/m d/m/file" {
 		t.Errorf("left: %s", got)
 	}
+}
+
+// TestRemoveAllListsFirst has RemoveAll remove a directory whose listing comes in several replies: nothing is removed before the
+// last of them has come, since servers lose their position in a directory that changes.
+func TestRemoveAllListsFirst(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		const replies = 5
+		var listed, removed int
+		var last string
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch m.Command {
+			case proto.CommandCreate:
+				last = script.NameOf(m)
+			case proto.CommandQueryDirectory:
+				if removed != 0 {
+					t.Errorf("%d entries were removed before reply %d of the listing", removed, listed+1)
+				}
+				if listed == replies {
+					c.Refuse(m, proto.StatusNoMoreFiles)
+					return true
+				}
+				c.List(m, script.Entry{Name: fmt.Sprint("f", listed)})
+				listed++
+				return true
+			case proto.CommandSetInfo:
+				if last == "d" && removed < replies {
+					c.Refuse(m, proto.StatusDirectoryNotEmpty)
+					return true
+				}
+				removed++
+			}
+			return false
+		}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		if err := f.Share().RemoveAll("d"); err != nil || listed != replies || removed != replies+1 {
+			t.Errorf("%v, %d listed, %d removed", err, listed, removed)
+		}
+	})
 }

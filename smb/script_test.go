@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -58,6 +60,26 @@ func protections() map[string]*script.Server {
 		"plain/2.0.2":       {Dialect: proto.Dialect202, MaxIO: 65536},
 		"plain/one credit":  {Grant: func(uint16) uint16 { return 1 }},
 		"signed/one credit": {Signed: true, Grant: func(uint16) uint16 { return 1 }},
+		"encrypted/one credit": {
+			Sealed: true, Cipher: proto.CipherAES128GCM, Grant: func(uint16) uint16 { return 1 },
+		},
+	}
+}
+
+// eachKind runs use with a scripted server of each kind.
+func eachKind(t *testing.T, use func(t *testing.T, s *script.Server)) {
+	t.Helper()
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) { use(t, protections()[kind]) })
+	}
+}
+
+// eachMode runs use with a Samba server of each mode.
+func eachMode(t *testing.T, cfg rig.Config, use func(t *testing.T, srv *rig.Server)) {
+	t.Helper()
+	for _, mode := range modes() {
+		cfg.Mode = mode
+		t.Run(mode.Name(), func(t *testing.T) { use(t, rigtest.Start(t, cfg)) })
 	}
 }
 

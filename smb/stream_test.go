@@ -218,47 +218,55 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // RequestTimeout bounds streams, too.
 func TestRequestTimeoutOfStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script.Server{Size: 64 << 20}
-		f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{RequestTimeout: time.Second}})
-		must(t, err)
-		begun := time.Now()
-		w := writerFunc(func(p []byte) (int, error) { <-time.After(300 * time.Millisecond); return len(p), nil })
-		if _, err := f.WriteTo(w); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error(err)
-		}
-		if d := time.Since(begun); d > 2*time.Second {
-			t.Errorf("ended after %v", d)
-		}
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		synctest.Test(t, func(t *testing.T) { testRequestTimeoutOfStream(t, s) })
 	})
+}
+
+func testRequestTimeoutOfStream(t *testing.T, s *script.Server) {
+	s.Size = 64 << 20
+	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{RequestTimeout: time.Second}})
+	must(t, err)
+	begun := time.Now()
+	w := writerFunc(func(p []byte) (int, error) { <-time.After(300 * time.Millisecond); return len(p), nil })
+	if _, err := f.WriteTo(w); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	if d := time.Since(begun); d > 2*time.Second {
+		t.Errorf("ended after %v", d)
+	}
 }
 
 // Close and Unmount return although the server does not answer, and CLOSE is sent even if the context has
 // ended.
 func TestCloseOfSilentServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var closes atomic.Int64
-		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
-			if m.Command == proto.CommandClose {
-				closes.Add(1)
-			}
-			return m.Command == proto.CommandClose || m.Command == proto.CommandTreeDisconnect
-		}}
-		f, err := scripted(t, s, smb.Dialer{})
-		must(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		begun := time.Now()
-		if err := f.WithContext(ctx).Close(); !errors.Is(err, os.ErrDeadlineExceeded) || closes.Load() != 1 {
-			t.Errorf("Close: %v, %d sent", err, closes.Load())
-		}
-		if err := f.Share().Unmount(); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("Unmount: %v", err)
-		}
-		if d := time.Since(begun); d > time.Minute {
-			t.Errorf("ended after %v", d)
-		}
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		synctest.Test(t, func(t *testing.T) { testCloseOfSilentServer(t, s) })
 	})
+}
+
+func testCloseOfSilentServer(t *testing.T, s *script.Server) {
+	var closes atomic.Int64
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command == proto.CommandClose {
+			closes.Add(1)
+		}
+		return m.Command == proto.CommandClose || m.Command == proto.CommandTreeDisconnect
+	}
+	f, err := scripted(t, s, smb.Dialer{})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	begun := time.Now()
+	if err := f.WithContext(ctx).Close(); !errors.Is(err, os.ErrDeadlineExceeded) || closes.Load() != 1 {
+		t.Errorf("Close: %v, %d sent", err, closes.Load())
+	}
+	if err := f.Share().Unmount(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Unmount: %v", err)
+	}
+	if d := time.Since(begun); d > time.Minute {
+		t.Errorf("ended after %v", d)
+	}
 }
 
 // Read-ahead in many files stays within the session's budget, idle files return their part, and Close frees
@@ -315,8 +323,12 @@ func TestReadAheadBudget(t *testing.T) {
 // TestCloseFreesReadAhead closes a file whose context has ended while it is being read: the read-ahead is
 // freed before the session ends.
 func TestCloseFreesReadAhead(t *testing.T) {
+	eachKind(t, testCloseFreesReadAhead)
+}
+
+func testCloseFreesReadAhead(t *testing.T, s *script.Server) {
 	pool := newPool(t)
-	f, err := scripted(t, &script.Server{}, smb.Dialer{Pool: pool})
+	f, err := scripted(t, s, smb.Dialer{Pool: pool})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	g := f.WithContext(ctx)

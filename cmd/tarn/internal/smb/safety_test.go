@@ -20,6 +20,14 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
+// eachMode runs use with a server of each mode.
+func eachMode(t *testing.T, use func(t *testing.T, s server)) {
+	t.Helper()
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) { use(t, startServer(t, rig.Config{Mode: mode})) })
+	}
+}
+
 // copyWhile copies source to target and calls meddle when the first bytes have been counted.
 func copyWhile(t *testing.T, source, target string, meddle func()) (said string, err error) {
 	t.Helper()
@@ -112,8 +120,9 @@ func TestSourceChangesWhileCopied(t *testing.T) {
 
 // A file that is rewritten within two seconds with the same size is copied again, to and from the server. An
 // unchanged file is not.
-func TestRewrittenAtOnce(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestRewrittenAtOnce(t *testing.T) { eachMode(t, testRewrittenAtOnce) }
+
+func testRewrittenAtOnce(t *testing.T, s server) {
 	dir := t.TempDir()
 	name, back := filepath.Join(dir, "file"), filepath.Join(dir, "back")
 	when := time.Now().Truncate(time.Second)
@@ -149,8 +158,9 @@ func TestRewrittenAtOnce(t *testing.T) {
 }
 
 // A file that is left out makes the exit status 1.
-func TestLeftOut(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestLeftOut(t *testing.T) { eachMode(t, testLeftOut) }
+
+func testLeftOut(t *testing.T, s server) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -193,8 +203,9 @@ func TestFlagsAnywhere(t *testing.T) {
 }
 
 // A copy to a name that the server refuses leaves no part on the server.
-func TestNoPartOfRefusedName(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestNoPartOfRefusedName(t *testing.T) { eachMode(t, testNoPartOfRefusedName) }
+
+func testNoPartOfRefusedName(t *testing.T, s server) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "bad:name"), bytes.Repeat([]byte("x"), 3<<20), 0o644); err != nil {
 		t.Fatal(err)
