@@ -16,30 +16,41 @@ import (
 	"github.com/tarn-go/tarn/smb"
 )
 
-// sealedBatch is how many requests of 1 MiB are encrypted at a time. A server grants credits for at least twice as many.
+// sealedBatch is how many calls of 1 MiB are encrypted at a time. A server grants credits for at least twice as many.
 const sealedBatch = 128
 
 // BenchmarkSealedFloor is BenchmarkFloor with encryption: the requests were encrypted beforehand, and the replies are not decrypted.
-// Each batch has a connection of its own, which is not part of the time.
+// depth=8 has eight requests of 1 MiB in flight. depth=1 is one call of 1 MiB after the other, each of two requests of 512 KiB that
+// are sent together, as package smb does. Each batch has a connection of its own, which is not part of the time.
 func BenchmarkSealedFloor(b *testing.B) {
 	srv := rigtest.Start(b, rig.Config{Mode: rig.Encrypted})
 	fill(b, srv)
 	buf := make([]byte, 1<<20)
 	for _, op := range []string{"read", "write"} {
-		b.Run(fmt.Sprintf("op=%s/size=1024K/depth=8", op), func(b *testing.B) {
-			b.SetBytes(1 << 20)
-			b.ResetTimer()
-			for left := b.N; left > 0; left -= sealedBatch {
-				b.StopTimer()
-				n := min(left, sealedBatch)
-				c := &sealedClient{}
-				c.prepare(b, srv, op, buf, n)
-				b.StartTimer()
-				c.replay(8)
-				b.StopTimer()
-				must(b, syscall.Close(c.fd))
-			}
-		})
+		for _, depth := range []int{1, 8} {
+			b.Run(fmt.Sprintf("op=%s/size=1024K/depth=%d", op, depth), func(b *testing.B) {
+				b.SetBytes(1 << 20)
+				b.ResetTimer()
+				for left := b.N; left > 0; left -= sealedBatch {
+					b.StopTimer()
+					n := min(left, sealedBatch)
+					c := &sealedClient{}
+					if depth == 1 {
+						c.prepare(b, srv, op, buf[:len(buf)/2], 2*n)
+					} else {
+						c.prepare(b, srv, op, buf, n)
+					}
+					b.StartTimer()
+					if depth == 1 {
+						c.replayPairs()
+					} else {
+						c.replay(depth)
+					}
+					b.StopTimer()
+					must(b, syscall.Close(c.fd))
+				}
+			})
+		}
 	}
 }
 
@@ -50,7 +61,7 @@ type sealedClient struct {
 	shortest int // length of the shortest frame that is a final reply; interim ones are shorter
 }
 
-// prepare has package smb log in and make n requests of 1 MiB, which are kept instead of sent.
+// prepare has package smb log in and make n requests for all of buf, which are kept instead of sent.
 func (c *sealedClient) prepare(b *testing.B, srv *rig.Server, op string, buf []byte, n int) {
 	c.b = b
 	nc, err := net.Dial("tcp", srv.Addr)
@@ -71,11 +82,15 @@ func (c *sealedClient) prepare(b *testing.B, srv *rig.Server, op string, buf []b
 	if op == "write" {
 		use, c.shortest = f.WriteAt, 130
 	}
-	rec.hold(n + 1)
+	requests, first := n, 1
+	if len(buf) == 1<<20 {
+		requests, first = n+1, 2 // nothing else is in flight during the first call, so that it is sent as two requests
+	}
+	rec.hold(first, requests)
 	var calls sync.WaitGroup
-	call := func(i int) { calls.Go(func() { use(buf, int64(i)<<20%fileBytes) }) } // until the connection ends
+	call := func(i int) { calls.Go(func() { use(buf, int64(i)*int64(len(buf))%fileBytes) }) } // until the connection ends
 	call(0)
-	<-rec.first // nothing else is in flight, so that it is sent as two requests
+	<-rec.first
 	for i := 1; i < n; i++ {
 		call(i)
 	}
@@ -83,7 +98,7 @@ func (c *sealedClient) prepare(b *testing.B, srv *rig.Server, op string, buf []b
 	nc.SetReadDeadline(time.Unix(1, 0))
 	<-rec.stopped
 	calls.Wait()
-	c.requests = rec.take()[:n+1] // CANCELs and CLOSEs may follow
+	c.requests = rec.take()[:requests] // CANCELs and CLOSEs may follow
 	file, err := nc.(*net.TCPConn).File()
 	must(b, err)
 	defer file.Close()
@@ -103,12 +118,27 @@ func (c *sealedClient) replay(depth int) {
 		}
 	}()
 	for range c.requests {
-		for n := 0; n < c.shortest; {
-			c.recv(c.reply[:4])
-			n = int(binary.BigEndian.Uint32(c.reply[:]))
-			c.discard(n)
-		}
+		c.final()
 		<-room
 	}
 	<-sent
+}
+
+// replayPairs sends two requests and waits for both replies before it sends the next two.
+func (c *sealedClient) replayPairs() {
+	for i := 0; i < len(c.requests); i += 2 {
+		c.sendFrame(c.requests[i])
+		c.sendFrame(c.requests[i+1])
+		c.final()
+		c.final()
+	}
+}
+
+// final discards the next reply and the interim ones before it.
+func (c *sealedClient) final() {
+	for n := 0; n < c.shortest; {
+		c.recv(c.reply[:4])
+		n = int(binary.BigEndian.Uint32(c.reply[:]))
+		c.discard(n)
+	}
 }
