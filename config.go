@@ -53,7 +53,7 @@ const (
 type RecordPolicy int
 
 const (
-	RecordOn  RecordPolicy = iota // one Get in RecordEvery is recorded; costs under 3 %
+	RecordOn  RecordPolicy = iota // one Get in RecordEvery is recorded
 	RecordOff                     // nothing is recorded
 )
 

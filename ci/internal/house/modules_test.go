@@ -206,6 +206,7 @@ var imports = map[string][]string{
 	"debug/endpoint":          {},
 	"debug/internal/demo":     {".", "debug", "debug/endpoint"},
 	"debug/internal/metrics":  {".", "debug/endpoint"},
+	"debug/internal/scrape":   {".", "debug", "debug/endpoint"},
 	"debug/internal/shoot":    {"internal/browser"},
 	"debug/otel":              {".", "debug"},
 	"debug/prom":              {".", "debug"},
