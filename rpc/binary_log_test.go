@@ -304,7 +304,7 @@ func TestBinaryLogFilters(t *testing.T) {
 }
 
 // Features that only Tarn has are logged too: raw messages, panics, hedged calls, and the compressor that a
-// handler chooses.
+// handler chooses. A call that its client ends has its status in SERVER_TRAILER.
 func TestBinaryLogOfHandlers(t *testing.T) {
 	sink := &logSink{}
 	log, err := rpc.NewCallLog("*", sink)
@@ -321,10 +321,16 @@ func TestBinaryLogOfHandlers(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	const client, server = logpb.GrpcLogEntry_LOGGER_CLIENT, logpb.GrpcLogEntry_LOGGER_SERVER
+	began := make(chan struct{})
 	svc := &testService{
 		unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 			if in.FillUsername {
 				panic("as asked")
+			}
+			if in.FillOauthScope {
+				close(began)
+				<-ctx.Done()
+				return nil, ctx.Err()
 			}
 			return &pb.SimpleResponse{}, rpc.SetSendCompressor(ctx, "identity")
 		},
@@ -388,5 +394,12 @@ func TestBinaryLogOfHandlers(t *testing.T) {
 		if !strings.Contains(logged, strings.ReplaceAll(want, "  ", " ")) {
 			t.Errorf("%s is not in the log:\n%s", want, logged)
 		}
+	}
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	go func() { <-began; cancel() }()
+	_, err = c.UnaryCall(ctx, &pb.SimpleRequest{FillOauthScope: true})
+	wantCode(t, err, codes.Canceled)
+	if got := types(client); got != "CLIENT_HEADER CLIENT_MESSAGE SERVER_TRAILER" {
+		t.Errorf("a call that its client cancels: %s", got)
 	}
 }

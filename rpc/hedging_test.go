@@ -358,25 +358,40 @@ func TestHedgedCallEndsOnce(t *testing.T) {
 	}
 }
 
-// TestHedgedCallEndsBeforeItsRequest: SendMsg of a hedged call with one request that has ended leaves the error to RecvMsg, as
-// it does without hedging: io.EOF from it would be the result that a generated stub returns.
-func TestHedgedCallEndsBeforeItsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
-		pb.RegisterTestServiceServer(s, newHedgeLog(never))
-		cc := dialPiped(t, s, hedging(hedgeThree)...)
-		ctx, cancel := context.WithCancel(t.Context())
-		st, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TestService_StreamingOutputCall_FullMethodName)
-		if err != nil {
-			t.Fatal(err)
+// TestSendMsgAfterTheEnd: SendMsg of a call that has ended leaves the error to RecvMsg, with hedging and without. It
+// returns io.EOF, and nil in a call with one request, of which io.EOF would be the result that a generated stub returns.
+func TestSendMsgAfterTheEnd(t *testing.T) {
+	for name, opts := range map[string][]rpc.DialOption{"one attempt": nil, "hedged": hedging(hedgeThree)} {
+		for _, many := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", many requests: ", many), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+					pb.RegisterTestServiceServer(s, newHedgeLog(after(time.Second, codes.NotFound)))
+					cc := dialPiped(t, s, opts...)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					method, sent, status := pb.TestService_StreamingOutputCall_FullMethodName, error(nil), codes.Canceled
+					if many {
+						method, sent, status = pb.TestService_FullDuplexCall_FullMethodName, io.EOF, codes.NotFound
+					}
+					st, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: many}, method)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if many {
+						<-time.After(2 * time.Second) // the server has answered
+					} else {
+						cancel()
+					}
+					synctest.Wait()
+					if err := st.SendMsg(&pb.StreamingOutputCallRequest{}); err != sent {
+						t.Errorf("SendMsg: %v, want %v", err, sent)
+					}
+					wantCode(t, st.RecvMsg(new(pb.StreamingOutputCallResponse)), status)
+				})
+			})
 		}
-		cancel()
-		synctest.Wait()
-		if err := st.SendMsg(&pb.StreamingOutputCallRequest{}); err != nil {
-			t.Errorf("SendMsg: %v", err)
-		}
-		wantCode(t, st.RecvMsg(new(pb.StreamingOutputCallResponse)), codes.Canceled)
-	})
+	}
 }
 
 // Attempts go through the balancer one by one, and each pick's Done and each attempt's statistics are

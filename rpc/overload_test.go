@@ -361,3 +361,37 @@ func TestManyLargeRequests(t *testing.T) {
 	wg.Wait()
 	t.Logf("peak %d MiB", pool.Stats().Peak>>20)
 }
+
+// TestManyHandlersKeepNoWindow: short requests whose handlers run for long do not count as unread where more handlers may
+// run than the bound of unread bytes has room for; no further request could arrive.
+func TestManyHandlersKeepNoWindow(t *testing.T) {
+	const calls, size = 20, 4 << 10
+	for _, most := range []uint32{0, 1 << 20} {
+		began, release := make(chan struct{}), make(chan struct{})
+		s, addr := startTarn(t, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			began <- struct{}{}
+			<-release
+			return &pb.SimpleResponse{}, nil
+		}}, rpc.MaxConcurrentStreams(most))
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		ended := make(chan error, calls)
+		for range calls {
+			go func() {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(size)})
+				ended <- err
+			}()
+			<-began
+		}
+		for _, conn := range s.Endpoint().Connections {
+			if conn.Unread > calls*64 {
+				t.Errorf("MaxConcurrentStreams(%d): %d bytes of %d requests that have been read count as unread", most, conn.Unread, calls)
+			}
+		}
+		close(release)
+		for range calls {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

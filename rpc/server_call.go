@@ -188,7 +188,7 @@ func (c *serverCall) gather() {
 		c.askAdmission()
 		return
 	}
-	if c.ungranted >= grantLarge {
+	if c.ungranted >= c.conn.srv.opts.grantBeforeStart() {
 		c.grant() // the handler may take long
 	}
 	c.dispatch = handling
@@ -200,9 +200,19 @@ func (c *serverCall) gather() {
 	c.start()
 }
 
-// grantLarge is the length in bytes from which a request's window is given back
-// before its stream ends.
-const grantLarge = 16 << 10
+const (
+	// grantLarge is the length in bytes from which a request's window is given back before its handler starts,
+	// and not when its stream ends: that takes the connection's lock once more.
+	grantLarge = 16 << 10
+	// unreadMost is package h2's bound in bytes for what all streams of a connection have not consumed.
+	unreadMost = 64 << 20
+)
+
+// grantBeforeStart is grantLarge, or less where so many handlers may run that their requests, each shorter than
+// that, could together keep the connection's window from its peer.
+func (o *serverOptions) grantBeforeStart() int {
+	return min(grantLarge, unreadMost/max(1, o.maxStreams))
+}
 
 // askAdmission gives an incomplete request its window back if its connection may gather that much. mu is held
 // on entry and released.
