@@ -21,6 +21,8 @@ func hint(status string) string {
 		return "the server's disk is full"
 	case "STATUS_SHARING_VIOLATION", "STATUS_FILE_LOCK_CONFLICT":
 		return "another client has it open or locked"
+	case "STATUS_OBJECT_NAME_COLLISION":
+		return "a file or directory of that name exists"
 	case "STATUS_DIRECTORY_NOT_EMPTY":
 		return "not empty; -r removes what is in it"
 	}

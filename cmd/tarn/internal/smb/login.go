@@ -266,6 +266,9 @@ func explain(err error) string {
 			return fmt.Sprintf("%v (%s)", err, h)
 		}
 	}
+	if errors.Is(err, client.ErrName) {
+		return fmt.Sprintf(`%v (SMB has no names with one of \ : * ? " < > | or a control character, or of more than 255 characters)`, err)
+	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return fmt.Sprintf("%s: no such host", dns.Name)

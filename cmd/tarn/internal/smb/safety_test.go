@@ -210,7 +210,7 @@ func testNoPartOfRefusedName(t *testing.T, s server) {
 	if err := os.WriteFile(filepath.Join(dir, "bad:name"), bytes.Repeat([]byte("x"), 3<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t.Context(), "put", filepath.Join(dir, "bad:name"), s.url("")); r.status != cli.Failed {
+	if r := run(t.Context(), "put", filepath.Join(dir, "bad:name"), s.url("")); r.status != cli.Failed || !strings.Contains(r.err, `one of \ : * ?`) {
 		t.Errorf("%+v", r)
 	}
 	if left := parts(t, s.Dir); len(left) != 0 {

@@ -44,7 +44,7 @@ func serveURL(t *testing.T, args ...string) string {
 
 func TestServe(t *testing.T) {
 	s := startServer(t, rig.Config{})
-	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x"})
+	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x", "pub/a & b#/'": "x"})
 	if err := chownTree(s, s.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +85,14 @@ func TestServe(t *testing.T) {
 		{"GET", "/secret", m[3], nil, 404, ""},
 		{"GET", "/..%5Csecret", m[3], nil, 404, ""},
 		{"GET", "/..%2Fsecret", m[3], nil, 404, ""},
+		{"GET", "/", m[3], nil, 200, `<li><a href="./page.html">page.html</a> 13 B`},
+		{"GET", "/", m[3], nil, 200, `<li><a href="./sub/">sub/</a>`},
+		{"GET", "/sub", m[3], nil, 200, `<h1>/sub/</h1>`},
+		{"GET", "/sub/", m[3], nil, 200, `<a href="../">`},
+		{"GET", "/a%20&%20b%23/", m[3], nil, 200, `<a href="./%27">&#39;</a>`},
+		{"GET", "/a%20&%20b%23", m[3], nil, 200, `<h1>/a &amp; b#/</h1>`},
+		{"HEAD", "/sub/", m[3], nil, 200, ""},
+		{"GET", "/", "wrong", nil, 401, "login"},
 		{"PROPFIND", "/", m[3], []string{"Depth", "1"}, 207, "page.html"},
 		{"MKCOL", "/new", m[3], nil, 201, ""},
 		{"MOVE", "/page.html", m[3], []string{"Destination", m[1] + "/new/page.html"}, 201, ""},

@@ -59,6 +59,14 @@ func (a *app) reportTraffic() {
 		return
 	}
 	t := &a.traffic
-	fmt.Fprintf(a.std.Err, "%s sent, %s received, %d round trips, %d connections\n",
-		size(t.sent.Load()), size(t.received.Load()), t.turns.Load(), t.connections.Load())
+	fmt.Fprintf(a.std.Err, "%s sent, %s received, %s, %s\n",
+		size(t.sent.Load()), size(t.received.Load()), counted(t.turns.Load(), "round trip"), counted(t.connections.Load(), "connection"))
+}
+
+// counted is a number and its noun: "1 connection", "2 connections".
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
