@@ -150,17 +150,28 @@ func TestEncoderSlowChanges(t *testing.T) {
 	}
 }
 
-// TestEncoderShortCredentials: short credentials are sent as never indexed, so that an intermediary does not enter them
-// in the table of its own connection either (RFC 7541 section 7.1.3); long ones are not.
+// TestEncoderShortCredentials: short credentials, in a Block too, enter no table and are sent as never indexed, so that an
+// intermediary does not enter them in the table of its own connection either (RFC 7541 section 7.1.3); long ones are not.
 func TestEncoderShortCredentials(t *testing.T) {
 	for _, name := range []string{"authorization", "proxy-authorization", "cookie", "set-cookie"} {
 		for n, want := range map[int]bool{0: true, minCredential - 1: true, minCredential: false, maxRepeated + 1: false} {
-			var e encoder
-			e.init()
 			f := Field{Name: name, Value: strings.Repeat("a", n)}
-			got := decodeAll(t, hpack.NewDecoder(tableSize, nil), e.encode(nil, []Field{f}))
-			if len(got) != 1 || got[0].Value != f.Value || got[0].Sensitive != want {
-				t.Errorf("%s of %d bytes: %+v", name, n, got)
+			for in, list := range map[string]struct {
+				block  *Block
+				fields []Field
+			}{"a Block": {NewBlock(f), nil}, "fields": {nil, []Field{f}}} {
+				var e encoder
+				e.init()
+				d := hpack.NewDecoder(tableSize, nil)
+				for range 3 { // what repeats may enter the table
+					got := decodeAll(t, d, e.encode(list.block, list.fields))
+					if len(got) != 1 || got[0].Value != f.Value || got[0].Sensitive != want {
+						t.Errorf("%s of %d bytes in %s: %+v", name, n, in, got)
+					}
+				}
+				if want && len(e.table) != 0 {
+					t.Errorf("%s of %d bytes in %s is in the table", name, n, in)
+				}
 			}
 		}
 	}

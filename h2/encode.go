@@ -120,7 +120,7 @@ func (e *encoder) block(b *Block) {
 }
 
 func (e *encoder) indexed(f *Field) {
-	if f.Sensitive {
+	if f.Sensitive || shortCredential(f) {
 		e.literal(f)
 	} else if i, ok := staticField[Field{Name: f.Name, Value: f.Value}]; ok {
 		e.buf = appendInt(e.buf, 0x80, 7, uint64(i))

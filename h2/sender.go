@@ -32,7 +32,7 @@ const (
 	aloneLimit = 1 << 20
 	// lingerTime is how long the writer goroutine of a connection on which nothing can
 	// be tried is kept, at least, when it has nothing to send: a new one would have to
-	// grow its stack for each batch. It is kept for twice that at most.
+	// grow its stack for each batch. It is kept for twice that at most (TestWriterLingers).
 	lingerTime = 50 * time.Millisecond
 )
 
@@ -55,7 +55,7 @@ type sender struct {
 	run       func()      // Conn.writer, bound once
 	parked    bool        // a writer goroutine lingers
 	wake      chan bool   // true: it goes on; false: it ends
-	used      bool        // since lingering was last looked at
+	fresh     bool        // it has not lingered for all of lingering's last period
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
 	ready           schedule
@@ -159,7 +159,7 @@ func callerSends(batches, bytes int) bool {
 func (c *Conn) startWriter() {
 	s := &c.send
 	if s.parked {
-		s.parked, s.used = false, true
+		s.parked = false
 		s.wake <- true
 		return
 	}
@@ -205,7 +205,7 @@ func (c *Conn) linger() bool {
 	if s.lingering == nil {
 		s.lingering = time.AfterFunc(lingerTime, c.endLingering)
 	}
-	s.parked = true
+	s.parked, s.fresh = true, true
 	wake := s.wake
 	c.mu.Unlock()
 	more := <-wake
@@ -221,8 +221,8 @@ func (c *Conn) endLingering() {
 	if s.lingering == nil {
 		return
 	}
-	if s.used || !s.parked {
-		s.used = false
+	if s.fresh || !s.parked {
+		s.fresh = false
 		s.lingering.Reset(lingerTime)
 		return
 	}
