@@ -199,7 +199,8 @@ func newPair(t testing.TB, w wiring, ccfg, scfg Config) *pair {
 		t.Fatal(err)
 	}
 	p.runs.Add(2)
-	if _, ok := a.(wrapped); ok {
+	switch a.(type) {
+	case wrapped, unpolled:
 		p.c.AllowIdle()
 		p.s.AllowIdle()
 	}

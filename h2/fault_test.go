@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -102,34 +103,62 @@ func TestWriteIntoFullSocket(t *testing.T) {
 // while the socket is full.
 func TestNothingBlocksOnFullSocket(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
-		p, l := linkPair(t, k, big, big)
-		p.sh.serve = func(*Stream, *call) {}
-		s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
-		if err != nil {
-			t.Fatal(err)
+		for name, end := range map[string]func(c *Conn){
+			"Close": func(c *Conn) { c.Shutdown(); c.Close() },
+			"Abort": func(c *Conn) { c.Abort(EnhanceYourCalm, "enough") },
+		} {
+			t.Run(name, func(t *testing.T) { nothingBlocks(t, k, end) })
 		}
-		l.Stall()
-		fill, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		defer cancel()
-		for s.Write(fill, &Out{Data: p.pool.Get(1 << 20)}) == nil {
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-			defer cancel()
-			p.c.Ping(ctx)
-			s.Post(&Out{Block: testRequest})
-			s.Reset(Cancel)
-			s.Release()
-			p.c.Open(nil, newCall(), &Out{Block: testRequest})
-			p.c.Shutdown()
-			p.c.Close()
-		}()
-		within(t, "calls that do not block", done)
-		within(t, "the connection's end", p.c.Done())
-		l.Break(faultnet.RST)
 	})
+}
+
+func nothingBlocks(t *testing.T, k faultnet.Kind, end func(c *Conn)) {
+	p, l := linkPair(t, k, big, big)
+	const held = maxReturn // so much is worth a WINDOW_UPDATE
+	p.ch.hold = true
+	over := make(chan struct{})
+	defer close(over)
+	p.sh.serve = func(s *Stream, _ *call) {
+		if err := s.Write(context.Background(), &Out{Block: testResponse, Data: p.pool.Get(held)}); err != nil {
+			t.Error(err)
+		}
+		<-over // the stream stays open
+	}
+	unread, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for come := 0; come < held; runtime.Gosched() {
+		p.c.mu.Lock()
+		come = unread.unread
+		p.c.mu.Unlock()
+	}
+	s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Stall()
+	fill, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	for s.Write(fill, &Out{Data: p.pool.Get(1 << 20)}) == nil {
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		p.c.Ping(ctx)
+		unread.Consumed(held)
+		unread.Release()
+		s.Post(&Out{Block: testRequest})
+		s.Reset(Cancel)
+		s.Release()
+		p.c.Open(nil, newCall(), &Out{Block: testRequest})
+		end(p.c)
+	}()
+	within(t, "calls that do not block", done)
+	within(t, "the connection's end", p.c.Done())
+	l.Break(faultnet.RST)
 }
 
 // TestStreamsToldOfBreak: when the connection breaks while streams are being

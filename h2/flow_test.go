@@ -209,8 +209,8 @@ func TestUnreadCap(t *testing.T) {
 	}
 }
 
-// TestGrowth: a window that limits the peer grows, to MaxWindow or to what arrives in
-// a round trip at Config.Rate. Time is synctest's.
+// TestGrowth: a window that limits the peer grows, to MaxWindow, to what arrives in
+// a round trip at Config.Rate or to Config.Unread. Time is synctest's.
 func TestGrowth(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -221,6 +221,7 @@ func TestGrowth(t *testing.T) {
 		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"to Rate", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 1_992_294, 1_992_294 + 1<<17},
 		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 64 << 10, 64 << 10},
+		{"to Unread", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Unread: 512 << 10}, 512 << 10, 512 << 10},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -51,9 +53,32 @@ func wrappedWiring(t testing.TB) (net.Conn, net.Conn) {
 	return wrapped{a}, wrapped{b}
 }
 
+func unixWiring(t testing.TB) (net.Conn, net.Conn) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "h2") // a socket's name is short, that of T.TempDir is not
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
 func forEachIdle(t *testing.T, f func(t *testing.T, w wiring)) {
 	faultnet.NeedsTCP(t, "the poller finds idle sockets alone")
-	for name, w := range map[string]wiring{"tcp": tcpWiring, "tls": tlsWiring, "wrapped": wrappedWiring} {
+	for name, w := range map[string]wiring{"tcp": tcpWiring, "unix": unixWiring, "tls": tlsWiring, "wrapped": wrappedWiring} {
 		t.Run(name, func(t *testing.T) { f(t, w) })
 	}
 }
@@ -307,4 +332,86 @@ func TestIdleSilentCall(t *testing.T) {
 	}
 	<-k.done
 	s.Release()
+}
+
+// unpolled is a TCP connection whose socket cannot be added to an epoll instance, as when no descriptor is left for one.
+type unpolled struct{ *net.TCPConn }
+
+func (u unpolled) SyscallConn() (syscall.RawConn, error) {
+	raw, err := u.TCPConn.SyscallConn()
+	return uncontrolled{raw}, err
+}
+
+type uncontrolled struct{ syscall.RawConn }
+
+func (uncontrolled) Control(func(fd uintptr)) error { return errors.New("refused") }
+
+// TestIdleWithoutPoller: where the system refuses to wait for many connections at once, a goroutine waits for each, and the
+// connection becomes idle, takes calls and ends as others do.
+func TestIdleWithoutPoller(t *testing.T) {
+	faultnet.NeedsTCP(t, "the poller finds idle sockets alone")
+	for name, end := range idleEnds {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, func(t testing.TB) (net.Conn, net.Conn) {
+				a, b := tcpWiring(t)
+				return unpolled{a.(*net.TCPConn)}, unpolled{b.(*net.TCPConn)}
+			}, Config{}, Config{})
+			for i := range 3 {
+				if k := p.do(t, make([]byte, i)); len(k.body) != i {
+					t.Fatalf("%d bytes came back, not %d", len(k.body), i)
+				}
+				awaitIdle(p.c, p.s)
+			}
+			for _, c := range []*Conn{p.c, p.s} {
+				c.mu.Lock()
+				if c.polled != 0 {
+					t.Error("the poller waits for the connection")
+				}
+				c.mu.Unlock()
+			}
+			end(p)
+			<-p.c.Done()
+			<-p.s.Done()
+		})
+	}
+}
+
+// TestMayIdle: only TCP and Unix connections become idle, TLS over them, and those for which AllowIdle was called.
+func TestMayIdle(t *testing.T) {
+	faultnet.NeedsTCP(t, "the connections are of the test's kinds")
+	hidden := func(t testing.TB) (net.Conn, net.Conn) {
+		a, b := tcpWiring(t)
+		return faultnet.Hidden{Conn: a}, faultnet.Hidden{Conn: b}
+	}
+	for _, x := range []struct {
+		name  string
+		w     wiring
+		allow Permission
+		want  bool
+	}{
+		{"TCP", tcpWiring, Deny, true},
+		{"Unix", unixWiring, Deny, true},
+		{"TLS", tlsWiring, Deny, true},
+		{"wrapped TLS", wrappedWiring, Deny, false},
+		{"wrapped TLS, allowed", wrappedWiring, Permit, true},
+		{"no syscall.Conn, allowed", hidden, Permit, false},
+		{"in memory, allowed", memoryWiring, Permit, false},
+	} {
+		a, b := x.w(t)
+		c, err := NewClient(a, newRecorder(t), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.allow == Permit {
+			c.AllowIdle()
+		}
+		ended := make(chan struct{})
+		c.Start(func(error) { close(ended) })
+		if c.mayIdle != x.want {
+			t.Errorf("%s: may become idle: %v", x.name, c.mayIdle)
+		}
+		c.NetConn().Close()
+		b.Close()
+		<-ended
+	}
 }

@@ -220,37 +220,55 @@ func TestQueueBounds(t *testing.T) {
 	})
 }
 
-// TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does.
+// TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does. Those of an Open with a context have
+// at most 1 MiB, those of Post and of an Open without one have what the windows admit.
 func TestFrameSizes(t *testing.T) {
-	for _, size := range []int{0, minMaxFrame, 1 << 20} {
-		settings := []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 8 << 20}}
-		want := size
-		if size > 0 {
-			settings = append(settings, http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(size)})
-		} else {
-			want = minMaxFrame
-		}
-		r, c, _ := rawClient(t, Config{}, settings...)
-		r.fr.WriteWindowUpdate(0, 8<<20)
-		for c.window() < 4<<20 {
-			runtime.Gosched()
-		}
-		s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: c.cfg.Pool.Get(4 << 20), Ending: End})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.wait("the message", func(f seen) bool { return f.id == s.ID() && f.end })
-		longest := 0
-		r.mu.Lock()
-		for _, f := range r.seen {
-			if f.typ == http2.FrameData {
-				longest = max(longest, f.n)
+	const message = 4 << 20
+	for name, send := range map[string]func(c *Conn) (*Stream, error){
+		"Open": func(c *Conn) (*Stream, error) {
+			return c.Open(context.Background(), newCall(), &Out{Block: testRequest, Data: c.cfg.Pool.Get(message), Ending: End})
+		},
+		"Open without a context": func(c *Conn) (*Stream, error) {
+			return c.Open(nil, newCall(), &Out{Block: testRequest, Data: c.cfg.Pool.Get(message), Ending: End}) //lint:ignore SA1012 nil means: do not wait
+		},
+		"Post": func(c *Conn) (*Stream, error) {
+			s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+			if err == nil {
+				err = s.Post(&Out{Data: c.cfg.Pool.Get(message), Ending: End})
 			}
+			return s, err
+		},
+	} {
+		for offered, want := range map[int]int{0: minMaxFrame, minMaxFrame: minMaxFrame, 1 << 20: 1 << 20, message: message} {
+			if name == "Open" {
+				want = min(want, aloneLimit)
+			}
+			settings := []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 2 * message}}
+			if offered > 0 {
+				settings = append(settings, http2.Setting{ID: http2.SettingMaxFrameSize, Val: uint32(offered)})
+			}
+			r, c, _ := rawClient(t, Config{}, settings...)
+			r.fr.WriteWindowUpdate(0, 2*message)
+			for c.window() < message {
+				runtime.Gosched()
+			}
+			s, err := send(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.wait("the message", func(f seen) bool { return f.id == s.ID() && f.end })
+			longest := 0
+			r.mu.Lock()
+			for _, f := range r.seen {
+				if f.typ == http2.FrameData {
+					longest = max(longest, f.n)
+				}
+			}
+			r.mu.Unlock()
+			if longest > want || longest < want/2 {
+				t.Errorf("%s: the longest frame has %d bytes, not %d; %d are offered", name, longest, want, offered)
+			}
+			s.Release()
 		}
-		r.mu.Unlock()
-		if longest > want || longest < want/2 {
-			t.Errorf("the longest frame has %d bytes, %d are offered", longest, want)
-		}
-		s.Release()
 	}
 }

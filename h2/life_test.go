@@ -375,3 +375,49 @@ func TestCloseResetsNothing(t *testing.T) {
 		<-run
 	})
 }
+
+// TestReadsOnWhenAWriteFails: a connection on which nothing can be written is read for a quarter of a second more, and ends
+// for the reason that its peer gives meanwhile.
+func TestReadsOnWhenAWriteFails(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		says bool
+	}{{"and the peer says why", true}, {"and the peer says nothing", false}} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := bufferedPipe()
+				c, err := NewClient(a, newRecorder(t), Config{Pool: tarntest.NewPool(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run := make(chan error, 1)
+				go func() { run <- c.Run() }()
+				fr := http2.NewFramer(b, b)
+				fr.WriteSettings()
+				synctest.Wait()
+				b.(*memConn).r.close()
+				begun := time.Now()
+				k := newCall()
+				s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if x.says {
+					<-time.After(abortTimeout - time.Millisecond)
+					fr.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, []byte("enough"))
+				}
+				<-run
+				if d := time.Since(begun); d != abortTimeout {
+					t.Errorf("Run ended after %v", d)
+				}
+				<-k.done
+				var ce *ConnError
+				if errors.As(k.err, &ce) != x.says || x.says && (ce.Fault != Told || ce.Code != EnhanceYourCalm || ce.Reason != "enough") {
+					t.Errorf("the stream ended with %v", k.err)
+				}
+				s.Release()
+				b.Close()
+			})
+		})
+	}
+}

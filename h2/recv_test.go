@@ -30,3 +30,34 @@ func TestWindowsAreReturnedByShares(t *testing.T) {
 		}
 	}
 }
+
+// TestNextWindow: what a window grows to next, by the round trip, and what bounds it.
+func TestNextWindow(t *testing.T) {
+	const window = 256 << 10
+	conf := Config{MaxWindow: 64 << 20, Unread: 64 << 20}
+	for _, x := range []struct {
+		name    string
+		rtt     time.Duration
+		streams int
+		change  func(*Config)
+		want    int
+	}{
+		{"round trip not known", 0, 1, nil, 0},
+		{"short round trip", steadyRTT, 1, nil, growth * window},
+		{"long round trip", steadyRTT + 1, 1, nil, longGrowth * window},
+		{"MaxWindow", time.Second, 1, func(c *Config) { c.MaxWindow = 300 << 10 }, 300 << 10},
+		{"Rate, short round trip", steadyRTT, 1, func(c *Config) { c.Rate = 300 << 20 }, 300 << 20 / 1000},
+		{"Rate, long round trip", 10 * time.Millisecond, 1, func(c *Config) { c.Rate = 100 << 20 }, 100 << 20 * 19 / 1000},
+		{"Unread of many streams", time.Second, 16, nil, 64 << 20 / 16},
+		{"Unread of more", time.Second, 256, nil, 64 << 20 / 256},
+	} {
+		cfg := conf
+		if x.change != nil {
+			x.change(&cfg)
+		}
+		c := &Conn{cfg: &cfg, opened: x.streams, recv: receiving{rtt: x.rtt, window: window}}
+		if got := c.nextWindow(); got != x.want {
+			t.Errorf("%s: %d bytes, not %d", x.name, got, x.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -133,6 +134,33 @@ func TestAnswersNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.wait("answer", func(s seen) bool { return s.id == id && s.end })
+		})
+	})
+}
+
+// TestAnswersNotReadAreCounted: requests that are refused because their client does not read count as those that it makes the
+// server reset, and end the connection beyond Limits.Resets.
+func TestAnswersNotReadAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, resets = 64 << 10, 20
+		pool := tarntest.NewPool(t)
+		a, b := net.Pipe()
+		toServer(t, a, b, answering{pool, size}, Config{Pool: pool, Limits: Limits{Resets: resets}}, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+			r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+			const most = 2*refuseAbove/size + 2*resets
+			sent := 0
+			for ; sent < most && r.request(uint32(2*sent+1), End) == nil; sent++ {
+			}
+			<-s.Done()
+			var ce *ConnError
+			if err := s.Err(); !errors.As(err, &ce) || ce.Code != EnhanceYourCalm || ce.Fault != Peer {
+				t.Errorf("after %d requests the connection ended with %v", sent, err)
+			}
+			if n := m.Stats().Refused; n != resets {
+				t.Errorf("%d requests were refused, not %d", n, resets)
+			}
 		})
 	})
 }

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -130,4 +134,98 @@ func TestClientReports(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStatsOfAllConnections: resets, and Opens that wait for a stream, are counted for all connections of a Maker together.
+func TestStatsOfAllConnections(t *testing.T) {
+	const conns = 3
+	m, err := Clients(Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opened := make(chan error, conns)
+	for range conns {
+		a, b := wireOver(t)
+		rec := newRecorder(t)
+		c := m.Make(a, rec)
+		go c.Run()
+		defer func() { b.Close(); <-c.Done() }()
+		r := newRaw(t, b)
+		readPreface(t, b)
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+		go r.listen()
+		<-rec.gotSettings
+		for range 2 { // one is reset by its peer, one by its user
+			k := newCall()
+			s, err := c.Open(ctx, k, &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.ID() == 1 {
+				r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+				<-k.done
+			} else {
+				s.Reset(Cancel)
+			}
+			s.Release()
+		}
+		s, err := c.Open(ctx, newCall(), &Out{Block: testRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		go func() {
+			_, err := c.Open(ctx, nil, &Out{Block: testRequest})
+			opened <- err
+		}()
+	}
+	for m.Stats().Waiting < conns {
+		runtime.Gosched()
+	}
+	if st := m.Stats(); st.Conns != conns || st.ResetsReceived != conns || st.ResetsSent != conns || st.Waiting != conns {
+		t.Errorf("%+v", st)
+	}
+	cancel()
+	for range conns {
+		if err := <-opened; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if n := m.Stats().Waiting; n != 0 {
+		t.Errorf("%d Opens wait", n)
+	}
+}
+
+// TestHoldReported: a connection that is read more slowly leaves one line.
+func TestHoldReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, pool := new(logBuffer), tarntest.NewPool(t)
+		a, b := bufferedPipe()
+		cfg := Config{Pool: pool, Log: slog.New(slog.NewTextHandler(log, nil))}
+		toServer(t, a, b, new(neverStarted), cfg, func(t *testing.T, _ *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings()
+			go r.listen()
+			for i := range 4 * s.cfg.Limits.Resets {
+				id := uint32(2*i + 1)
+				r.request(id, More)
+				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+			}
+			synctest.Wait()
+			if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "more slowly") || !strings.Contains(line, "level=WARN") {
+				t.Errorf("logged: %q", line)
+			}
+		})
+	})
+}
+
+// TestDefaultPool: without Config.Pool a connection's memory is from tarn.Shared.
+func TestDefaultPool(t *testing.T) {
+	for side, maker := range map[string]func(Config) (*Maker, error){"servers": Servers, "clients": Clients} {
+		if m, err := maker(Config{}); err != nil || m.cfg.Pool != tarn.Shared() {
+			t.Errorf("%s: the pool is another (%v)", side, err)
+		}
+	}
 }

@@ -83,8 +83,13 @@ type pieces []byte
 
 func (p *pieces) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }
 
+// batching is a BatchHandler.
+type batching struct{ *recorder }
+
+func (batching) OnBatchEnd() {}
+
 // TestYieldOnlyBeforeAFrame: yieldToWoken does not yield while no frame's header is buffered. Run then pauses, which
-// sends what is queued, and waits for the network or begins a new run of frames.
+// sends what is queued, and waits for the network or begins a new run of frames. For a BatchHandler it does not yield.
 func TestYieldOnlyBeforeAFrame(t *testing.T) {
 	for _, of := range []struct {
 		name  string
@@ -113,9 +118,70 @@ func TestYieldOnlyBeforeAFrame(t *testing.T) {
 				t.Errorf("it yields after %d frames", of.after-1)
 			}
 			c.in.run++
+			c.batch = batching{}
+			if c.yieldToWoken(); c.in.run != of.after {
+				t.Error("it yields for a BatchHandler")
+			}
+			c.batch = nil
 			if c.yieldToWoken(); c.in.run != 0 {
 				t.Errorf("with a frame's header buffered it does not yield after %d frames", of.after)
 			}
 		})
 	}
+}
+
+// replying is a client's Handler that wakes a goroutine with each piece of DATA.
+type replying struct {
+	*recorder
+	woken chan struct{}
+}
+
+func (h *replying) OnData(_ *Stream, b tarn.Buffer, _ Ending) {
+	b.Free()
+	h.woken <- struct{}{}
+}
+
+// TestRepliesWaitForCallers: when a PING comes together with DATA, a client's answer to it is still queued when the
+// goroutine runs that the DATA has woken, so that it can leave with that one's next request. That goroutine gets the processor
+// first most of the time, not always: one of a hundred times is asked.
+func TestRepliesWaitForCallers(t *testing.T) {
+	faultnet.NeedsTCP(t, "other connections have a writer goroutine")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	a, b := tcpWiring(t)
+	h := &replying{newRecorder(t), make(chan struct{}, 1)}
+	c, err := NewClient(a, h, Config{Pool: tarntest.NewPool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := make(chan struct{})
+	go func() { defer close(run); c.Run() }()
+	defer func() { b.Close(); <-run }()
+	r := newRaw(t, b)
+	readPreface(t, b)
+	r.fr.WriteSettings()
+	go r.listen()
+	<-h.gotSettings
+	for range gatherFrom {
+		s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+	}
+	r.headers(1, More, ":status", "200")
+	for range 100 {
+		var out pieces
+		fr := http2.NewFramer(&out, nil)
+		fr.WriteData(1, false, []byte{1})
+		fr.WritePing(false, [8]byte{})
+		b.Write(out)
+		<-h.woken
+		c.mu.Lock()
+		queued := c.queued()
+		c.mu.Unlock()
+		if queued > 0 {
+			return
+		}
+	}
+	t.Error("no answer to a PING waited")
 }

@@ -4,3 +4,6 @@ package rpc
 
 // exploredMoves is how many moves TestInboxInterleavings makes.
 const exploredMoves = 50_000
+
+// exploredGates is how many seeds TestGateInterleavings has.
+const exploredGates = 200_000

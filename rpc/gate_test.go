@@ -12,7 +12,7 @@ import (
 // bubble a waiter that is never woken is a deadlock, which fails the test. At the end no waiter is registered
 // and no wake-up is left for a later waiter.
 func TestGateInterleavings(t *testing.T) {
-	seeds := uint64(200_000)
+	seeds := uint64(exploredGates)
 	if testing.Short() {
 		seeds = 10_000
 	}
