@@ -228,8 +228,11 @@ func TestGrowth(t *testing.T) {
 				p := newPair(t, delayed(x.rtt), Config{idleAfter: time.Hour}, x.conf)
 				p.do(t, make([]byte, 16<<20))
 				p.s.mu.Lock()
-				w := p.s.recv.window
+				w, conn := p.s.recv.window, p.s.recv.size
 				p.s.mu.Unlock()
+				if want := max(2*w, defaultConnWin); conn != want {
+					t.Errorf("the connection's window is %d, not %d", conn, want)
+				}
 				if w < x.min || w > x.max {
 					t.Errorf("a window of %d, expected %d to %d", w, x.min, x.max)
 				}

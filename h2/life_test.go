@@ -59,6 +59,15 @@ func TestGoAwayReceived(t *testing.T) {
 	}
 }
 
+// TestGoAwayOfAClient: a server goes on serving the streams that are open.
+func TestGoAwayOfAClient(t *testing.T) {
+	r, _, _ := rawServer(t, Config{}, nil)
+	r.request(1, More)
+	r.fr.WriteGoAway(0, http2.ErrCodeNo, nil)
+	r.fr.WriteData(1, true, []byte("still here"))
+	r.wait("answer", func(s seen) bool { return s.id == 1 && s.typ == http2.FrameHeaders && s.end })
+}
+
 // TestShutdownServer: two GOAWAYs, a round trip apart; what came between is served.
 func TestShutdownServer(t *testing.T) {
 	gate := make(chan struct{})

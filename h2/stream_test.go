@@ -311,6 +311,23 @@ func TestMalformedResponse(t *testing.T) {
 	}
 }
 
+// TestBlanksInResponse: a client takes blanks around a value as they are.
+func TestBlanksInResponse(t *testing.T) {
+	r, c, _ := rawClient(t, Config{})
+	k := newCall()
+	s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const message = " what the server said\t "
+	r.headers(1, End, ":status", "200", "grpc-message", message)
+	<-k.done
+	if k.err != nil || len(k.fields) != 1 || k.fields[0].Value != message {
+		t.Errorf("%v, %v", k.fields, k.err)
+	}
+	s.Release()
+}
+
 // TestLongHeaders: header lists of many frames, both ways.
 func TestLongHeaders(t *testing.T) {
 	p := newPair(t, tcpWiring, Config{}, Config{})
