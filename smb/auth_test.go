@@ -32,12 +32,12 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "unknown user" {
-				d := smb.Dialer{Initiator: n, Pool: newPool(t)}
+				d := smb.Dialer{Initiator: n, Pool: newPool(t), DialFunc: dialer(t)}
 				if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) || !errors.Is(err, smb.ErrGuest) {
 					t.Errorf("accepted as a guest: %v", err)
 				}
 				for _, d := range []smb.Dialer{{RequireSigning: true}, {RequireEncryption: true}} {
-					d.Initiator, d.Pool, d.AllowGuest = n, newPool(t), true
+					d.Initiator, d.Pool, d.AllowGuest, d.DialFunc = n, newPool(t), true, dialer(t)
 					if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, smb.ErrSecurity) || errors.Is(err, smb.ErrGuest) {
 						t.Errorf("a guest where protection is required: %v", err)
 					}
@@ -62,7 +62,7 @@ func TestLogin(t *testing.T) {
 			}
 		})
 	}
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: "wrong"}, Pool: newPool(t)}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: "wrong"}, Pool: newPool(t), DialFunc: dialer(t)}
 	if _, err := d.Dial(t.Context(), srv.Addr); !errors.Is(err, fs.ErrPermission) {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -15,6 +16,7 @@ import (
 // TestCloseLostBetweenLooks loses the connection while File.Close frees the read-ahead: after Close has found the
 // connection alive, and before it sends CLOSE. The file with its durable handle is reopened and closed.
 func TestCloseLostBetweenLooks(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	for _, protection := range kinds() {
 		t.Run(protection, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { closeLostBetweenLooks(t, protection) })
@@ -50,7 +52,7 @@ func closeLostBetweenLooks(t *testing.T, protection string) {
 		},
 	})
 	must(t, err)
-	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: pool, Limits: smb.Limits{KeepAlive: -1}}
+	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, s.Dial), Pool: pool, Limits: smb.Limits{KeepAlive: -1}}
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
 	share, err := sess.Mount(t.Context(), "share")

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -16,6 +17,7 @@ import (
 // TestCloseTimeout uses servers that do not answer when a file is closed, a share is disconnected, and a file that could
 // not be finished is removed: each call waits for Limits.CloseTimeout.
 func TestCloseTimeout(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	const limit = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := &script.Server{Hook: func(_ *script.Conn, m *script.Message) bool {

@@ -16,7 +16,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			s := protections()[kind]
 			var disk memoryServer
 			disk.serve(s)
-			d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: tarntest.NewPool(t)}
+			d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, s.Dial), Pool: tarntest.NewPool(t)}
 			sess, err := d.Dial(t.Context(), "scripted")
 			must(t, err)
 			defer sess.Close()

@@ -158,7 +158,7 @@ func TestCopyAcrossLoss(t *testing.T) {
 	want := random(70<<20 + 12345)
 	must(t, os.WriteFile(srv.Dir+"/from", want, 0o666))
 	var c copyCutter
-	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 	// A server may drop a handle together with its connection. Then Copy returns ErrHandleLost and the test
 	// starts it again.
 	begun := 0

@@ -52,9 +52,9 @@ func TestCancelDuringWrite(t *testing.T) {
 					}
 					return false
 				}
-				d := smb.Dialer{DialFunc: s.Dial}
+				d := smb.Dialer{DialFunc: through(t, s.Dial)}
 				if over == "tcp" {
-					d.DialFunc = s.DialTCP
+					d.DialFunc = through(t, s.DialTCP)
 				}
 				f, err := scripted(t, s, d)
 				must(t, err)
@@ -248,7 +248,7 @@ func TestStalled(t *testing.T) {
 		return false
 	}}
 	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), NoReconnect: true,
-		DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) { return s.Dial(ctx, n, a) }}
+		DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) { return through(t, s.Dial)(ctx, n, a) }}
 	d.Limits.KeepAlive = 50 * time.Millisecond
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)

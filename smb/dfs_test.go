@@ -60,7 +60,7 @@ func TestDFSFailover(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(srv.Dir, "who"), []byte(name), 0o644))
 			}
 			n := &names{servers: map[string]*rig.Server{"space": space, "one": one, "two": two}, dialled: map[string]int{}}
-			d := smb.Dialer{DialFunc: n.dial, Host: "space"}
+			d := smb.Dialer{DialFunc: through(t, n.dial), Host: "space"}
 			d.Limits.RedialTimeout = -1
 			sess := dial(t, space, d)
 			link, err := sess.Mount(t.Context(), "space")

@@ -94,7 +94,7 @@ func TestDialDomain(t *testing.T) {
 				if s == nil {
 					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 				}
-				return s.Dial(ctx, network, addr)
+				return through(t, s.Dial)(ctx, network, addr)
 			}}
 		s, err := d.DialDomain(t.Context(), c.controllers, "ad.test")
 		if c.err == nil && err != nil || c.err != nil && !errors.Is(err, c.err) {
@@ -121,7 +121,7 @@ func TestDialDomainAgain(t *testing.T) {
 	for _, protection := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 		t.Run(protection, func(t *testing.T) {
 			p := newPuppets(protections()[protection], "dc1", "dc2", "dc3")
-			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: p.dial,
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, p.dial),
 				Limits: smb.Limits{KeepAlive: -1, RedialTimeout: -1}}
 			s, err := d.DialDomain(t.Context(), records{"dc1.", "dc2.", "dc3."}, "ad.test")
 			must(t, err)

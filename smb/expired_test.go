@@ -78,7 +78,7 @@ func TestExpiredSession(t *testing.T) {
 	for name, s := range protections() {
 		t.Run(name, func(t *testing.T) {
 			e := newExpiring(s)
-			f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+			f, err := scripted(t, e.Server, smb.Dialer{DialFunc: through(t, e.Dial)})
 			must(t, err)
 			share := f.Share()
 			for what, op := range map[string]func() error{
@@ -122,7 +122,7 @@ func TestExpiredSession(t *testing.T) {
 // that it expires.
 func TestExpiredTogether(t *testing.T) {
 	e := newExpiring(protections()["signed/GMAC"])
-	f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+	f, err := scripted(t, e.Server, smb.Dialer{DialFunc: through(t, e.Dial)})
 	must(t, err)
 	const rounds = 20
 	for range rounds {
@@ -148,7 +148,7 @@ func TestExpiredTogether(t *testing.T) {
 func TestExpiredForGood(t *testing.T) {
 	t.Run("denied", func(t *testing.T) {
 		e := newExpiring(protections()["signed/GMAC"])
-		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: through(t, e.Dial)})
 		must(t, err)
 		e.deny = true
 		e.expire()
@@ -162,7 +162,7 @@ func TestExpiredForGood(t *testing.T) {
 	t.Run("again and again", func(t *testing.T) {
 		s := protections()["signed/GMAC"]
 		e := newExpiring(s)
-		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: e.Dial})
+		f, err := scripted(t, e.Server, smb.Dialer{DialFunc: through(t, e.Dial)})
 		must(t, err)
 		hook := s.Hook
 		s.Hook = func(c *script.Conn, m *script.Message) bool {

@@ -100,7 +100,7 @@ func TestCutEverywhere(t *testing.T) {
 				var cut *cutConn
 				d := smb.Dialer{Initiator: fixedKey{}, Pool: pool, NoReconnect: true, Limits: smb.Limits{KeepAlive: -1}}
 				d.DialFunc = func(ctx context.Context, n, a string) (net.Conn, error) {
-					nc, err := s.Dial(ctx, n, a)
+					nc, err := through(t, s.Dial)(ctx, n, a)
 					cut = &cutConn{Conn: nc, left: at}
 					return cut, err
 				}
@@ -156,7 +156,7 @@ func TestReconnect(t *testing.T) {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
-			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+			share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 			want := random(3 << 20)
 			must(t, share.WriteFile("f", want, 0o666))
 			f, err := share.OpenFile("f", os.O_RDWR, 0)
@@ -190,7 +190,7 @@ func TestReconnect(t *testing.T) {
 func TestHandleLost(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Global: []string{"durable handles = no"}})
 	var c cutter
-	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 	must(t, share.WriteFile("f", []byte("hello"), 0o666))
 	f, err := share.Open("f")
 	must(t, err)

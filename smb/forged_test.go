@@ -124,7 +124,7 @@ func TestForged(t *testing.T) {
 					}
 					return false
 				}
-				d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
+				d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, s.Dial), Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
 				sess, err := d.Dial(t.Context(), "scripted")
 				must(t, err)
 				defer sess.Close()

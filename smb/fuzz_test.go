@@ -40,7 +40,7 @@ func FuzzConversation(f *testing.F) {
 		} else {
 			s.Mangle = func(frame []byte) []byte { spoil(frame); return frame }
 		}
-		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: s.Dial, NoReconnect: true, Limits: smb.Limits{KeepAlive: -1}}
+		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), NoReconnect: true, Limits: smb.Limits{KeepAlive: -1}}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		done := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 // one compound are sent one by one, since it signs the replies of a compound wrongly.
 func TestImpacket(t *testing.T) {
 	srv := rigtest.StartImpacket(t)
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: newPool(t)}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: newPool(t), DialFunc: dialer(t)}
 	sess, err := d.Dial(t.Context(), srv.Addr)
 	must(t, err)
 	defer sess.Close()

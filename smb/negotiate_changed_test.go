@@ -56,7 +56,7 @@ func setUpAttacked(t *testing.T, pool *tarn.Pool, s *script.Server, change attac
 	d := smb.Dialer{
 		Initiator: smb.NTLM{User: "user", Password: "password"}, Pool: pool, NoReconnect: true, Limits: smb.Limits{KeepAlive: -1},
 		DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) {
-			nc, err := s.Dial(ctx, n, a)
+			nc, err := through(t, s.Dial)(ctx, n, a)
 			return &attackedConn{Conn: nc, change: change}, err
 		},
 	}

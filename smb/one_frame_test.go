@@ -29,7 +29,7 @@ func TestOneFrame(t *testing.T) {
 			s := protections()[kind]
 			s.Size = 4096
 			f, err := scripted(t, s, smb.Dialer{DialFunc: func(ctx context.Context, n, a string) (net.Conn, error) {
-				nc, err := s.Dial(ctx, n, a)
+				nc, err := through(t, s.Dial)(ctx, n, a)
 				return countedConn{nc, &frames}, err
 			}})
 			must(t, err)

@@ -31,6 +31,9 @@ func dial(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Session {
 	if d.Pool == nil {
 		d.Pool = newPool(t)
 	}
+	if d.DialFunc == nil {
+		d.DialFunc = dialer(t)
+	}
 	s, err := d.Dial(context.Background(), srv.Addr)
 	if err != nil {
 		t.Fatal(err)

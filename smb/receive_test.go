@@ -59,9 +59,9 @@ func TestReadersWhoGiveUp(t *testing.T) {
 					time.AfterFunc(15*time.Millisecond, func() { close(rest) })
 					return frames * 977 % len(frame), rest
 				}
-				d := smb.Dialer{DialFunc: s.Dial}
+				d := smb.Dialer{DialFunc: through(t, s.Dial)}
 				if over == "tcp" {
-					d.DialFunc = s.DialTCP
+					d.DialFunc = through(t, s.DialTCP)
 				}
 				f, err := scripted(t, s, d)
 				must(t, err)

@@ -28,9 +28,9 @@ func TestCancelWhilePlacing(t *testing.T) {
 						half = nil
 						return sent, rest
 					}
-					d := smb.Dialer{DialFunc: s.Dial}
+					d := smb.Dialer{DialFunc: through(t, s.Dial)}
 					if over == "tcp" {
-						d.DialFunc = s.DialTCP
+						d.DialFunc = through(t, s.DialTCP)
 					}
 					f, err := scripted(t, s, d)
 					must(t, err)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
@@ -70,7 +71,7 @@ func TestReopenOpens(t *testing.T) {
 					}
 					return false
 				}
-				d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
+				d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, s.Dial), Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
 				sess, err := d.Dial(t.Context(), "scripted")
 				must(t, err)
 				defer sess.Close()
@@ -97,6 +98,7 @@ func TestReopenOpens(t *testing.T) {
 // TestRestartedServer dials a server that refuses connections for a while: an operation that needs the
 // connection waits for it, within the limit.
 func TestRestartedServer(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	for _, c := range []struct {
 		down time.Duration
 		want error
@@ -111,7 +113,7 @@ func TestRestartedServer(t *testing.T) {
 						if time.Now().Before(until) {
 							return nil, fmt.Errorf("dial %s: connection refused", a)
 						}
-						nc, err := s.Dial(ctx, n, a)
+						nc, err := through(t, s.Dial)(ctx, n, a)
 						last = nc
 						return nc, err
 					}})
@@ -145,7 +147,7 @@ func TestRepeated(t *testing.T) {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
-			share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+			share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 			must(t, share.WriteFile("f", make([]byte, 1000), 0o666))
 			must(t, share.WriteFile("other", make([]byte, 1000), 0o666)) // opening f by its name would break its durable handle
 			must(t, share.Mkdir("d", 0o777))
@@ -186,7 +188,7 @@ func TestListingAcrossLoss(t *testing.T) {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode})
 			var c cutter
-			share := mount(t, srv, smb.Dialer{DialFunc: c.dial, Limits: smb.Limits{MaxTransact: 64 << 10}})
+			share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial), Limits: smb.Limits{MaxTransact: 64 << 10}})
 			const many = 3000
 			for i := range many {
 				must(t, os.WriteFile(fmt.Sprintf("%s/%s%d", srv.Dir, strings.Repeat("n", 60), i), nil, 0o666))
@@ -235,7 +237,7 @@ func TestReplacedDirectory(t *testing.T) {
 
 func testReplacedDirectory(t *testing.T, srv *rig.Server) {
 	var c cutter
-	share := mount(t, srv, smb.Dialer{DialFunc: c.dial})
+	share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 	for _, name := range []string{"changed", "replaced"} {
 		must(t, share.Mkdir(name, 0o777))
 		must(t, share.WriteFile(name+"/file", nil, 0o666))

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -29,6 +30,7 @@ func referralAnswer(path, target string, lifetime time.Duration) []byte {
 
 // TestReferralLifetime opens a file behind a DFS link again and again: the server is asked for the referral once in its lifetime.
 func TestReferralLifetime(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	synctest.Test(t, func(t *testing.T) {
 		const lifetime = 300 * time.Second
 		var asked atomic.Int32
@@ -45,7 +47,7 @@ func TestReferralLifetime(t *testing.T) {
 			}
 			return false
 		}
-		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: s.Dial, Limits: smb.Limits{KeepAlive: -1}}
+		d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), Limits: smb.Limits{KeepAlive: -1}}
 		session, err := d.Dial(context.Background(), "scripted")
 		must(t, err)
 		defer session.Close()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
@@ -27,7 +28,7 @@ func scripted(t testing.TB, s *script.Server, d smb.Dialer) (*smb.File, error) {
 	t.Helper()
 	d.Initiator = fixedKey{}
 	if d.DialFunc == nil {
-		d.DialFunc = s.Dial
+		d.DialFunc = through(t, s.Dial)
 	}
 	d.NoDurable = true
 	if d.Pool == nil {
@@ -121,6 +122,7 @@ func TestScripted(t *testing.T) {
 
 // ReadAt and WriteAt allocate nothing in steady state.
 func TestAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Log("the race detector allocates: asserted in runs without it")
 		return

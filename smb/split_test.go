@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -33,6 +34,9 @@ func TestSplitWhenIdle(t *testing.T) {
 			name = c.protection + " over TCP"
 		}
 		t.Run(name, func(t *testing.T) {
+			if c.protection == "plain" {
+				faultnet.NeedsTCP(t, "the type of the connection decides what is split")
+			}
 			s := protections()[c.protection]
 			sizes := make(chan int, 10) // of READ and WRITE
 			arrived := make(chan struct{})
@@ -60,7 +64,7 @@ func TestSplitWhenIdle(t *testing.T) {
 			}
 			d := smb.Dialer{}
 			if c.sockets {
-				d.DialFunc = s.DialTCP
+				d.DialFunc = through(t, s.DialTCP)
 			}
 			f, err := scripted(t, s, d)
 			must(t, err)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
@@ -52,7 +53,7 @@ func TestReadFromAcrossLoss(t *testing.T) {
 				}
 				return false
 			}
-			d := smb.Dialer{Initiator: fixedKey{}, DialFunc: s.Dial, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
+			d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, s.Dial), Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
 			sess, err := d.Dial(t.Context(), "scripted")
 			must(t, err)
 			defer sess.Close()
@@ -218,6 +219,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // RequestTimeout bounds streams, too.
 func TestRequestTimeoutOfStream(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	eachKind(t, func(t *testing.T, s *script.Server) {
 		synctest.Test(t, func(t *testing.T) { testRequestTimeoutOfStream(t, s) })
 	})
@@ -240,6 +242,7 @@ func testRequestTimeoutOfStream(t *testing.T, s *script.Server) {
 // Close and Unmount return although the server does not answer, and CLOSE is sent even if the context has
 // ended.
 func TestCloseOfSilentServer(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	eachKind(t, func(t *testing.T, s *script.Server) {
 		synctest.Test(t, func(t *testing.T) { testCloseOfSilentServer(t, s) })
 	})
@@ -272,6 +275,7 @@ func testCloseOfSilentServer(t *testing.T, s *script.Server) {
 // Read-ahead in many files stays within the session's budget, idle files return their part, and Close frees
 // everything.
 func TestReadAheadBudget(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func stress(t *testing.T, kind string, pool *tarn.Pool) {
 	var disk memoryServer
 	disk.serve(s)
 	cutter := &flaky{s: s}
-	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: cutter.dial, Pool: pool, Limits: smb.Limits{KeepAlive: -1, DialTimeout: 5 * time.Second}}
+	d := smb.Dialer{Initiator: fixedKey{}, DialFunc: through(t, cutter.dial), Pool: pool, Limits: smb.Limits{KeepAlive: -1, DialTimeout: 5 * time.Second}}
 	sess, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
 	defer sess.Close()

@@ -55,7 +55,7 @@ func TestUndurable(t *testing.T) {
 				})
 				return true
 			}
-			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: s.Dial, Limits: smb.Limits{KeepAlive: -1}}
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), Limits: smb.Limits{KeepAlive: -1}}
 			session, err := d.Dial(context.Background(), "scripted")
 			must(t, err)
 			defer session.Close()
