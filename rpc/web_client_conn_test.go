@@ -104,6 +104,9 @@ func TestWebClientPrefix(t *testing.T) {
 	if out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(10)}); err != nil || len(out.Payload.Body) != 10 {
 		t.Error(err)
 	}
+	if st := cc.TransportStats(); st.Conns != 0 {
+		t.Errorf("TransportStats counts %d connections: docs/rpc.md says that it counts none", st.Conns)
+	}
 	h.Close()
 	after := cc.GetState()
 	cc.Close()
