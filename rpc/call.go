@@ -193,7 +193,7 @@ func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) 
 		return seen, c.failure(st)
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
-	case !out.Opened && unseen(err):
+	case !out.Opened && conn.h2c.Unusable() != nil: // whatever ended it, a FIN without GOAWAY too
 		conn.retire(err)
 		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
 	}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -219,11 +218,4 @@ func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
 	s.Value.(*attempt).placedData(n, e)
-}
-
-// unseen reports whether err, from opening a stream, means that the peer has received nothing of it.
-func unseen(err error) bool {
-	var away *h2.GoAwayError
-	var conn *h2.ConnError
-	return errors.As(err, &away) || errors.As(err, &conn) || errors.Is(err, h2.ErrClosed) || errors.Is(err, h2.ErrNoStreamIDs)
 }
