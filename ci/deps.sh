@@ -33,11 +33,12 @@ npm npm
 node nodejs
 /usr/lib/python3/dist-packages/httpx python3-httpx
 /usr/lib/python3/dist-packages/h2 python3-h2
+/usr/lib/python3/dist-packages/grpc python3-grpcio
+/usr/lib/python3/dist-packages/google/protobuf python3-protobuf
 "
 
-# What tests load from npm: the accessibility checker for the debug page, and clients of Connect and
-# gRPC-Web.
-modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @connectrpc/connect-web@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1"
+# What tests load from npm: the accessibility checker for the debug page, clients of Connect and gRPC-Web, and gRPC's server for Node.
+modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @connectrpc/connect-web@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1 @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1"
 npm_modules() {
 	local name absent=
 	for name in $modules; do

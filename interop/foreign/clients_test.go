@@ -1,0 +1,278 @@
+package foreign
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// service is what the servers of testdata do, too.
+type service struct {
+	testpb.UnimplementedTestServiceServer
+	hanging atomic.Int64
+}
+
+func (s *service) metadata(ctx context.Context) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	header, trailer := metadata.MD{}, metadata.MD{}
+	if v := md["x-grpc-test-echo-initial"]; v != nil {
+		header["x-grpc-test-echo-initial"] = v
+	}
+	if v := md["x-grpc-test-echo-trailing-bin"]; v != nil {
+		trailer["x-grpc-test-echo-trailing-bin"] = v
+	}
+	for key, to := range map[string]metadata.MD{"x-header-size": header, "x-trailer-size": trailer} {
+		if v := md[key]; v != nil {
+			n, _ := strconv.Atoi(v[0])
+			to.Set("x-big", strings.Repeat("v", n))
+		}
+	}
+	grpc.SendHeader(ctx, header)
+	grpc.SetTrailer(ctx, trailer)
+	if md["x-hang"] != nil {
+		s.hanging.Add(1)
+		<-ctx.Done()
+		s.hanging.Add(-1)
+	}
+}
+
+func end(s *testpb.EchoStatus) error {
+	return status.Error(codes.Code(s.GetCode()), s.GetMessage())
+}
+
+func (s *service) EmptyCall(ctx context.Context, _ *testpb.Empty) (*testpb.Empty, error) {
+	grpc.SetHeader(ctx, metadata.Pairs("x-hanging", strconv.FormatInt(s.hanging.Load(), 10)))
+	return &testpb.Empty{}, nil
+}
+
+func (s *service) UnaryCall(ctx context.Context, in *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
+	s.metadata(ctx)
+	if err := end(in.ResponseStatus); err != nil {
+		return nil, err
+	}
+	return &testpb.SimpleResponse{Payload: body(int(in.ResponseSize))}, nil
+}
+
+func send(in *testpb.StreamingOutputCallRequest, out interface {
+	Send(*testpb.StreamingOutputCallResponse) error
+}) error {
+	for _, p := range in.ResponseParameters {
+		if err := out.Send(&testpb.StreamingOutputCallResponse{Payload: body(int(p.Size))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *service) StreamingOutputCall(in *testpb.StreamingOutputCallRequest, out grpc.ServerStreamingServer[testpb.StreamingOutputCallResponse]) error {
+	return send(in, out)
+}
+
+func (s *service) StreamingInputCall(in grpc.ClientStreamingServer[testpb.StreamingInputCallRequest, testpb.StreamingInputCallResponse]) error {
+	sum := 0
+	for {
+		m, err := in.Recv()
+		if err == io.EOF {
+			return in.SendAndClose(&testpb.StreamingInputCallResponse{AggregatedPayloadSize: int32(sum)})
+		}
+		if err != nil {
+			return err
+		}
+		sum += len(m.GetPayload().GetBody())
+	}
+}
+
+func (s *service) FullDuplexCall(both grpc.BidiStreamingServer[testpb.StreamingOutputCallRequest, testpb.StreamingOutputCallResponse]) error {
+	for {
+		m, err := both.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := end(m.ResponseStatus); err != nil {
+			return err
+		}
+		if err := send(m, both); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *service) HalfDuplexCall(both grpc.BidiStreamingServer[testpb.StreamingOutputCallRequest, testpb.StreamingOutputCallResponse]) error {
+	var all []*testpb.StreamingOutputCallRequest
+	for {
+		m, err := both.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		all = append(all, m)
+	}
+	for _, m := range all {
+		if err := send(m, both); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server is a server of either implementation.
+type server interface {
+	grpc.ServiceRegistrar
+	Serve(net.Listener) error
+	Stop()
+	GracefulStop()
+}
+
+// makers are the two implementations of a server, in the order of sides.
+var makers = []struct {
+	name string
+	make func(t testing.TB, age keepalive.ServerParameters) server
+}{
+	{"tarn", func(t testing.TB, age keepalive.ServerParameters) server {
+		return rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.KeepaliveParams(age), rpc.MaxHeaderListSize(1<<20))
+	}},
+	{"grpc-go", func(_ testing.TB, age keepalive.ServerParameters) server {
+		return grpc.NewServer(grpc.WaitForHandlers(true), grpc.KeepaliveParams(age), grpc.MaxHeaderListSize(1<<20))
+	}},
+}
+
+// serve runs a server until the returned function is called.
+func serve(t testing.TB, s server, addr string) (at string, stop func(graceful bool)) {
+	t.Helper()
+	var lis net.Listener
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); ; { // the port may have connections that are being closed
+		if lis, err = net.Listen("tcp", addr); err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	testpb.RegisterTestServiceServer(s, &service{})
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(lis) }()
+	return lis.Addr().String(), func(graceful bool) {
+		if graceful {
+			s.GracefulStop()
+		}
+		s.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// tonic is the program of testdata/tonic. It is built when TARN_LONG is set, as that takes a minute.
+func tonic(t testing.TB) string {
+	t.Helper()
+	if os.Getenv("TARN_LONG") == "" {
+		t.Skip("tonic is built in the long form")
+	}
+	leftout.Need(t, "cargo", "cargo")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(cache, "tarn-foreign")
+	cmd := exec.Command("cargo", "build", "--quiet", "--target-dir", target)
+	cmd.Dir = "testdata/tonic"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(target, "debug", "foreign")
+}
+
+// TestTonicClient makes tonic's client call Tarn's server and grpc-go's: it observes the same.
+func TestTonicClient(t *testing.T) {
+	program := tonic(t)
+	var seen [2][]string
+	for i, m := range makers {
+		addr, stop := serve(t, m.make(t, keepalive.ServerParameters{}), "127.0.0.1:0")
+		out, err := exec.CommandContext(bounded(t), program, "call", addr).CombinedOutput()
+		stop(false)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", m.name, err, out)
+		}
+		seen[i] = strings.Split(string(out), "\n")
+	}
+	for i := range max(len(seen[0]), len(seen[1])) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "nothing"
+		}
+		if line(seen[0]) != line(seen[1]) {
+			t.Errorf("%s: %s\n\t%s: %s", makers[0].name, line(seen[0]), makers[1].name, line(seen[1]))
+		}
+	}
+}
+
+// TestTonicLoad has 64 callers of tonic's call servers that end connections after a second, and that restart. No call hangs. How
+// calls fail is logged: tonic does not repeat a call whose connection is just ending.
+func TestTonicLoad(t *testing.T) {
+	program := tonic(t)
+	for _, m := range makers {
+		for _, how := range []string{"age", "graceful restarts", "restarts"} {
+			t.Run(m.name+"/"+how, func(t *testing.T) {
+				age := keepalive.ServerParameters{}
+				if how == "age" {
+					age = keepalive.ServerParameters{MaxConnectionAge: time.Second, MaxConnectionAgeGrace: 10 * time.Second}
+				}
+				addr, stop := serve(t, m.make(t, age), "127.0.0.1:0")
+				cmd := exec.CommandContext(bounded(t), program, "load", addr)
+				stdin, err := cmd.StdinPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var out strings.Builder
+				cmd.Stdout, cmd.Stderr = &out, &out
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				tick := time.NewTicker(time.Second)
+				defer tick.Stop()
+				for range 8 {
+					<-tick.C
+					if how != "age" {
+						stop(how == "graceful restarts")
+						_, stop = serve(t, m.make(t, age), addr)
+					}
+				}
+				stdin.Close()
+				if err := cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+				stop(false)
+				t.Log(out.String())
+				if strings.Contains(out.String(), "HANGS") || !strings.Contains(out.String(), "OK") {
+					t.Errorf("calls ended %s", out.String())
+				}
+			})
+		}
+	}
+}
