@@ -21,26 +21,46 @@ func cancelOf(r *http.Request) <-chan struct{} {
 	return r.Cancel
 }
 
+// cancelContext is the context of a request that has a Cancel channel. Why it has ended is what Err returns, as
+// for other contexts, and its cause is that of causes, which ends first.
+type cancelContext struct {
+	streamContext
+	causes context.Context
+	cause  context.CancelCauseFunc // of causes
+}
+
+// Value is that of the request's context, and leads package context's Cause to causes.
+func (c *cancelContext) Value(key any) any { return c.causes.Value(key) }
+
+// endAs ends the context with err because of cause.
+func (c *cancelContext) endAs(err, cause error) {
+	c.cause(cause)
+	c.end(err)
+}
+
 // withCancel returns a copy of r whose context also ends when r.Cancel is closed. The caller calls end when
 // the request and its response have ended.
 func withCancel(r *http.Request) (copied *http.Request, end func()) {
 	parent := r.Context()
-	ctx := &streamContext{parent: context.WithoutCancel(parent)}
+	ctx := &cancelContext{streamContext: streamContext{parent: context.WithoutCancel(parent)}}
+	ctx.causes, ctx.cause = context.WithCancelCause(ctx.parent)
 	cancel := cancelOf(r)
 	select {
 	case <-cancel:
-		ctx.end(errRequestCanceled)
+		ctx.endAs(errRequestCanceled, errRequestCanceled)
+	case <-parent.Done():
+		follow(ctx, parent, cancel) // not beside the request, which would be sent
 	default:
 		go follow(ctx, parent, cancel)
 	}
-	return r.WithContext(ctx), func() { ctx.end(context.Canceled) }
+	return r.WithContext(ctx), func() { ctx.endAs(context.Canceled, context.Canceled) }
 }
 
 // follow ends ctx when parent ends or cancel is closed, and returns when ctx has ended.
-func follow(ctx *streamContext, parent context.Context, cancel <-chan struct{}) {
+func follow(ctx *cancelContext, parent context.Context, cancel <-chan struct{}) {
 	select {
 	case <-cancel:
-		ctx.end(errRequestCanceled)
+		ctx.endAs(errRequestCanceled, errRequestCanceled)
 	case <-parent.Done():
 		if parent.Err() == context.DeadlineExceeded {
 			timer := time.NewTimer(timeoutGrace)
@@ -50,7 +70,7 @@ func follow(ctx *streamContext, parent context.Context, cancel <-chan struct{}) 
 			case <-timer.C:
 			}
 		}
-		ctx.end(parent.Err())
+		ctx.endAs(parent.Err(), context.Cause(parent))
 	case <-ctx.Done():
 	}
 }

@@ -214,15 +214,7 @@ var clientFieldFacts = []clientSemantics{
 		req, _ := http.NewRequestWithContext(detached{ctx}, "GET", url, nil)
 		send(n, rt, req)
 	}},
-	{name: "cause of a context while dialling", setup: func(s *clientSetup) {
-		s.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			select { // the dial may go on when its request has ended
-			case <-ctx.Done():
-			case <-time.After(10 * time.Second):
-			}
-			return nil, errors.New("not dialled")
-		}
-	}, handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+	{name: "cause of a context while dialling", setup: func(s *clientSetup) { s.dial = dialNothing }, handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Millisecond, errOurs)
 		defer cancel()
 		caused(n, rt, url, ctx)
@@ -248,6 +240,32 @@ var clientFieldFacts = []clientSemantics{
 		_, err = io.ReadAll(resp.Body)
 		n.add("canceled=%t ours=%t", errors.Is(err, context.Canceled), errors.Is(err, errOurs))
 		resp.Body.Close()
+	}},
+	{name: "cause of a context before, with Cancel", handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(errOurs)
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(addr string) { n.add("GetConn %s", addr) }})
+		causedBeside(n, rt, url, ctx, make(chan struct{}))
+	}},
+	{name: "cause of a context while dialling, with Cancel", setup: func(s *clientSetup) { s.dial = dialNothing }, handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer time.AfterFunc(30*time.Millisecond, func() { cancel(errOurs) }).Stop()
+		causedBeside(n, rt, url, ctx, make(chan struct{}))
+	}},
+	{name: "cause of a deadline while dialling, with Cancel", setup: func(s *clientSetup) { s.dial = dialNothing }, handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 30*time.Millisecond, errOurs)
+		defer cancel()
+		causedBeside(n, rt, url, ctx, make(chan struct{}))
+	}},
+	{name: "cause of a context before the header, with Cancel", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		causedBeside(n, rt, url, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { cancel(errOurs) }}), make(chan struct{}))
+	}},
+	{name: "Cancel closed while dialling", setup: func(s *clientSetup) { s.dial = dialNothing }, handler: requestDump, do: func(n *notes, rt http.RoundTripper, url string) {
+		cancel := make(chan struct{})
+		time.AfterFunc(30*time.Millisecond, func() { close(cancel) })
+		canceled(n, rt, url, cancel)
 	}},
 	{name: "context ends after the response", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }, do: func(n *notes, rt http.RoundTripper, url string) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -352,9 +370,25 @@ func noBody(n *notes, rt http.RoundTripper, method, url string) {
 	n.add("%v", resp.Body.Close())
 }
 
+// dialNothing is a dial that fails when it is not wanted any more. It may go on when its request has ended.
+func dialNothing(ctx context.Context, network, addr string) (net.Conn, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+	}
+	return nil, errors.New("not dialled")
+}
+
 // caused makes a request that fails, and notes with which of the errors.
 func caused(n *notes, rt http.RoundTripper, url string, ctx context.Context) {
+	causedBeside(n, rt, url, ctx, nil)
+}
+
+// causedBeside is caused for a request that has a Cancel channel, too.
+func causedBeside(n *notes, rt http.RoundTripper, url string, ctx context.Context, cancel <-chan struct{}) {
 	req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+	//lint:ignore SA1019 http.Client sets it
+	req.Cancel = cancel
 	resp, err := rt.RoundTrip(req)
 	if err == nil {
 		resp.Body.Close()
