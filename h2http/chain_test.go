@@ -2,12 +2,14 @@ package h2http_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
@@ -105,6 +107,55 @@ func TestChainsOfOthers(t *testing.T) {
 	c.Append(tarn.Shared().Copy([]byte("x")))
 	if err := h2http.WriteChain(httptest.NewRecorder(), &c); !errors.Is(err, h2http.ErrNotOurs) || c.Len() != 0 {
 		t.Errorf("WriteChain: %v, %d bytes are left", err, c.Len())
+	}
+}
+
+// TestWrappedBodies: a response that was decompressed, or that a client with a Timeout has returned, has another type's body:
+// ResponseChain returns ErrNotOurs, and io.Copy copies it.
+func TestWrappedBodies(t *testing.T) {
+	want := text(100000)
+	r := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/plain" {
+			io.WriteString(w, want)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, want)
+		z.Close()
+	}))
+	rt := &h2http.Transport{Config: h2http.Config{Pool: drainedPool(t)}}
+	t.Cleanup(rt.CloseIdleConnections)
+	for name, get := range map[string]func() (*http.Response, error){
+		"decompressed": func() (*http.Response, error) { return (&http.Client{Transport: rt}).Get(r.url) },
+		"with Timeout": func() (*http.Response, error) {
+			return (&http.Client{Transport: rt, Timeout: time.Hour}).Get(r.url + "/plain")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resp, err := get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var c tarn.Chain
+			if err := h2http.ResponseChain(resp, &c); !errors.Is(err, h2http.ErrNotOurs) {
+				t.Errorf("ResponseChain: %v", err)
+			}
+			front := stacks[4].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer resp.Body.Close()
+				if n, err := io.Copy(w, resp.Body); n != int64(len(want)) || err != nil {
+					t.Errorf("%d, %v", n, err)
+				}
+			}))
+			got, err := front.client.Get(front.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.Body.Close()
+			if b, err := io.ReadAll(got.Body); string(b) != want || err != nil {
+				t.Errorf("%d bytes, %v", len(b), err)
+			}
+		})
 	}
 }
 

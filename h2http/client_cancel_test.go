@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,5 +80,38 @@ func TestCancelAfterPanic(t *testing.T) {
 			}
 		}()
 		(&h2http.Transport{DialContext: refuse}).RoundTrip(req)
+	})
+}
+
+// TestDialsAreShared: requests for one host that come at once wait for one dial, and share its end.
+func TestDialsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		refused := make(chan error)
+		rt := &h2http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, <-refused
+		}}
+		failed := make(chan error, 20)
+		for range cap(failed) {
+			go func() {
+				req, _ := http.NewRequest("GET", "http://refused/", nil)
+				resp, err := rt.RoundTrip(req)
+				if err == nil {
+					resp.Body.Close()
+				}
+				failed <- err
+			}()
+		}
+		synctest.Wait() // all of them are waiting
+		refused <- io.ErrClosedPipe
+		for range cap(failed) {
+			if err := <-failed; err != io.ErrClosedPipe {
+				t.Error(err)
+			}
+		}
+		if n := dials.Load(); n != 1 {
+			t.Errorf("%d dials", n)
+		}
 	})
 }

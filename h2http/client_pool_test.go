@@ -176,6 +176,29 @@ func TestGoAwayMovesRequests(t *testing.T) {
 	})
 }
 
+// TestGoAwayErrorIsReturned: a GOAWAY with an error that answers a connection's first request is that request's error.
+func TestGoAwayErrorIsReturned(t *testing.T) {
+	eachOwn(t, func(t *testing.T, s clientStack) {
+		url, conns := scripted(t, s.tls, func(int) *script {
+			return &script{end: func(s *script, id uint32) {
+				s.do(func() { s.fr.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) })
+			}}
+		})
+		req, _ := http.NewRequest("GET", url, nil)
+		resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		var away *h2.GoAwayError
+		if !errors.As(err, &away) || away.Code != h2.EnhanceYourCalm {
+			t.Errorf("%T: %v", err, err)
+		}
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
 func TestLostConnectionIsReplaced(t *testing.T) {
 	eachOwn(t, func(t *testing.T, s clientStack) {
 		gone := make(chan struct{})

@@ -3,6 +3,7 @@ package h2http_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -67,13 +68,19 @@ func countingClients() []clientStack {
 	xnet := func(overTLS bool) func(t testing.TB, s *clientSetup) http.RoundTripper {
 		return func(t testing.TB, s *clientSetup) http.RoundTripper {
 			tr := &http2.Transport{
-				CountError: s.tr.HTTP2.CountError, ReadIdleTimeout: s.tr.HTTP2.SendPingTimeout, PingTimeout: s.tr.HTTP2.PingTimeout,
-				TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, AllowHTTP: true,
+				CountError: s.tr.HTTP2.CountError, ReadIdleTimeout: s.tr.HTTP2.SendPingTimeout, PingTimeout: s.tr.HTTP2.PingTimeout, AllowHTTP: true,
 			}
-			if !overTLS {
-				tr.DialTLSContext = func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
-					return dialTCP(t, addr)
+			dial := s.dial
+			if dial == nil {
+				dial = func(_ context.Context, _, addr string) (net.Conn, error) { return dialTCP(t, addr) }
+			}
+			tr.DialTLSContext = func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
+				nc, err := dial(ctx, network, addr)
+				if err != nil || !overTLS {
+					return nc, err
 				}
+				c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+				return c, c.HandshakeContext(ctx)
 			}
 			t.Cleanup(tr.CloseIdleConnections)
 			return tr
@@ -86,6 +93,17 @@ func countingClients() []clientStack {
 		}
 	}
 	return stacks
+}
+
+// failingConn is a connection whose end is a failure of the network.
+type failingConn struct{ net.Conn }
+
+func (c failingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.EOF {
+		err = errors.New("the network has failed")
+	}
+	return n, err
 }
 
 // TestCountErrorOfClients: CountError is called for what servers do wrong, with the names that x/net's client uses. That one
@@ -127,6 +145,12 @@ func TestCountErrorOfClients(t *testing.T) {
 			closeAfter(nc)
 		}, 0, []string{"read_frame_eof"}},
 		{"silent", func(*script, uint32, io.ReadWriteCloser) {}, 20 * time.Millisecond, []string{"conn_close_lost_ping"}},
+		{"network fails", func(_ *script, _ uint32, nc io.ReadWriteCloser) {
+			if c, ok := nc.(*tls.Conn); ok {
+				nc = c.NetConn() // without the alert that would be the end
+			}
+			closeAfter(nc)
+		}, 0, []string{"read_frame_other"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, s := range countingClients() {
@@ -135,23 +159,18 @@ func TestCountErrorOfClients(t *testing.T) {
 						faultnet.NeedsHalfClose(t)
 					}
 					n := newCounted()
-					url := rawOrigin(t, s.tls, func(i int, nc io.ReadWriteCloser, fr *http2.Framer) {
-						sc := &script{fr: fr}
-						fr.AllowIllegalWrites = true
-						sc.do(func() { fr.WriteSettings(); fr.WriteSettingsAck() })
-						for {
-							f, err := fr.ReadFrame()
-							if err != nil {
-								return
-							}
-							if h, ok := f.(*http2.HeadersFrame); ok {
-								c.serve(sc, h.StreamID, nc)
-							}
-						}
-					})
-					rt := s.make(t, &clientSetup{tr: http.Transport{HTTP2: &http.HTTP2Config{
+					url := countedOrigin(t, s.tls, c.serve)
+					setup := &clientSetup{tr: http.Transport{HTTP2: &http.HTTP2Config{
 						CountError: n.count, SendPingTimeout: c.ping, PingTimeout: c.ping,
-					}}})
+					}}}
+					if c.name == "network fails" {
+						faultnet.NeedsTCP(t, "the failure is that of a wrapped TCP connection")
+						setup.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+							nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+							return failingConn{nc}, err
+						}
+					}
+					rt := s.make(t, setup)
 					req, err := http.NewRequest("GET", url, nil)
 					if err != nil {
 						t.Fatal(err)
@@ -164,6 +183,65 @@ func TestCountErrorOfClients(t *testing.T) {
 						t.Errorf("counted %q, not %q", got, c.want)
 					}
 				})
+			}
+		})
+	}
+}
+
+// countedOrigin starts an origin that calls serve with the stream of each request.
+func countedOrigin(t *testing.T, overTLS bool, serve func(s *script, id uint32, nc io.ReadWriteCloser)) (url string) {
+	return rawOrigin(t, overTLS, func(_ int, nc io.ReadWriteCloser, fr *http2.Framer) {
+		sc := &script{fr: fr}
+		fr.AllowIllegalWrites = true
+		sc.do(func() { fr.WriteSettings(); fr.WriteSettingsAck() })
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			if h, ok := f.(*http2.HeadersFrame); ok {
+				serve(sc, h.StreamID, nc)
+			}
+		}
+	})
+}
+
+// TestCountErrorOfStreams: a response that breaks the protocol is counted as stream_ and the code here, not at all by x/net's
+// client; and net/http's does not call CountError, neither for that nor for a stream that the server resets.
+func TestCountErrorOfStreams(t *testing.T) {
+	malformed := func(s *script, id uint32, _ io.ReadWriteCloser) {
+		s.do(func() {
+			s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x88, 0x88}, EndHeaders: true, EndStream: true}) // :status twice
+		})
+	}
+	reset := func(s *script, id uint32, _ io.ReadWriteCloser) {
+		s.do(func() { s.fr.WriteRSTStream(id, http2.ErrCodeInternal) })
+	}
+	for _, s := range append(clientStacks[:2:2], countingClients()...) {
+		t.Run(s.name, func(t *testing.T) {
+			isNetHTTP := strings.HasPrefix(s.name, "net/http")
+			for _, c := range []struct {
+				serve     func(s *script, id uint32, nc io.ReadWriteCloser)
+				own, xNet []string
+			}{{malformed, []string{"stream_PROTOCOL_ERROR"}, nil}, {reset, []string{"recv_rststream_INTERNAL_ERROR"}, []string{"recv_rststream_INTERNAL_ERROR"}}} {
+				n := newCounted()
+				rt := s.make(t, &clientSetup{tr: http.Transport{HTTP2: &http.HTTP2Config{CountError: n.count}}})
+				req, _ := http.NewRequest("GET", countedOrigin(t, s.tls, c.serve), nil)
+				resp, err := rt.RoundTrip(req)
+				if err == nil {
+					resp.Body.Close()
+					t.Error("the request did not fail")
+				}
+				want := c.xNet
+				switch {
+				case s.own:
+					want = c.own
+				case isNetHTTP:
+					want = nil
+				}
+				if got := n.until(t, want); !slices.Equal(got, want) {
+					t.Errorf("counted %q, not %q", got, want)
+				}
 			}
 		})
 	}

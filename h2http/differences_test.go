@@ -322,6 +322,40 @@ func TestClonesShareConnections(t *testing.T) {
 	}
 }
 
+// TestCloneDialsByItsOwnSettings: a clone that is not configured itself dials a host to which the original has no connection by its
+// own TLS settings; the connection then serves the original's requests, too.
+func TestCloneDialsByItsOwnSettings(t *testing.T) {
+	served := make(chan int, 4)
+	url, _ := scripted(t, true, func(i int) *script {
+		return &script{end: func(s *script, id uint32) {
+			served <- i
+			s.answer(id, "200")
+		}}
+	})
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	clone := tr.Clone()
+	names := make(chan string, 4)
+	clone.TLSClientConfig.ServerName = "another"
+	clone.TLSClientConfig.VerifyConnection = func(cs tls.ConnectionState) error {
+		names <- cs.ServerName
+		return nil
+	}
+	for _, rt := range []http.RoundTripper{clone, tr} {
+		req, _ := http.NewRequest("GET", url, nil)
+		mustRoundTrip(t, rt, req)
+		if i := <-served; i != 0 {
+			t.Errorf("the request was sent on connection %d", i)
+		}
+	}
+	if name := <-names; name != "another" || len(names) > 0 {
+		t.Errorf("dialled as %q, and %d times more", name, len(names))
+	}
+}
+
 // TestProxy sends requests through an HTTP/1.1 proxy (CONNECT), which http.Transport dials.
 func TestProxy(t *testing.T) {
 	origin, _ := scripted(t, true, func(int) *script { return &script{end: ok} })

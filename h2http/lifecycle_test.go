@@ -190,6 +190,48 @@ func TestHoldIsHidden(t *testing.T) {
 	}
 }
 
+// TestHoldOfEachListener: net/http has one placeholder connection for all connections of a listener. A ConnState that is set
+// after ConfigureServer is called for it.
+func TestHoldOfEachListener(t *testing.T) {
+	var mu sync.Mutex
+	holds := 0
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
+	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+		t.Fatal(err)
+	}
+	srv.ConnState = func(c net.Conn, s http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.RemoteAddr().Network() == "pipe" && s == http.StateNew {
+			holds++
+		}
+	}
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		l := listen(t, false)
+		go func() { ended <- h2http.Serve(l, srv) }()
+		for range 3 {
+			p := (&rig{addr: l.Addr().String()}).dialPeer(t)
+			p.request(1, end, "GET", "/")
+			p.ping()
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	srv.Shutdown(ctx)
+	for range cap(ended) {
+		if err := <-ended; err != http.ErrServerClosed {
+			t.Error(err)
+		}
+	}
+	srv.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if holds != cap(ended) {
+		t.Errorf("%d placeholders for 3 connections on each of %d listeners", holds, cap(ended))
+	}
+}
+
 // TestIdleTimeout: a connection ends with a GOAWAY when it has been idle for IdleTimeout after a request. On a busy machine
 // the timeout may pass before the first request comes: then it is tried with a longer one.
 func TestIdleTimeout(t *testing.T) {

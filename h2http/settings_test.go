@@ -157,6 +157,7 @@ func TestReceiveBuffers(t *testing.T) {
 		{http.HTTP2Config{MaxReceiveBufferPerStream: 100_000}, 100_000, streams * 100_000},
 		{http.HTTP2Config{MaxReceiveBufferPerConnection: 300_000}, 300_000, 300_000},
 		{http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20}, 256 << 10, streams * 256 << 10},
+		{http.HTTP2Config{MaxReceiveBufferPerConnection: 65534}, 256 << 10, streams * 256 << 10}, // ignored
 	} {
 		t.Run(fmt.Sprintf("stream %d, connection %d", c.conf.MaxReceiveBufferPerStream, c.conf.MaxReceiveBufferPerConnection), func(t *testing.T) {
 			attacked(t, func(t *testing.T, s stack) {
@@ -298,6 +299,72 @@ func TestKeptStrings(t *testing.T) {
 			if r := requests[i]; r.Header.Get("X-Long") != want[6] || r.URL.Path != want[1] || r.Trailer.Get("X-Trailer") != mark {
 				t.Errorf("request %d has changed: %q %q %q", i, r.Header, r.URL, r.Trailer)
 			}
+		}
+	})
+}
+
+// TestLongestHeaderListThatIsAnnounced: MaxHeaderBytes and MaxResponseHeaderBytes above 16 MiB count as 16 MiB. Below that the peer
+// is told 320 bytes more, as by net/http.
+func TestLongestHeaderListThatIsAnnounced(t *testing.T) {
+	const most = 16 << 20
+	for set, want := range map[int]uint32{1 << 20: 1<<20 + 320, most - 321: most - 1, most: most, 1 << 30: most} {
+		t.Run(fmt.Sprint("server ", set), func(t *testing.T) {
+			attacked(t, func(t *testing.T, s stack) {
+				r := s.start(t, http.NotFoundHandler(), func(srv *http.Server) { srv.MaxHeaderBytes = set })
+				p := r.dialPeer(t)
+				p.ping()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if p.headerList != want {
+					t.Errorf("announced are %d bytes, not %d", p.headerList, want)
+				}
+			})
+		})
+		t.Run(fmt.Sprint("client ", set), func(t *testing.T) {
+			eachOwn(t, func(t *testing.T, s clientStack) {
+				announced := make(chan uint32, 1)
+				url := rawOrigin(t, s.tls, func(_ int, _ io.ReadWriteCloser, fr *http2.Framer) {
+					sc := &script{fr: fr}
+					fr.WriteSettings()
+					for {
+						f, err := fr.ReadFrame()
+						if err != nil {
+							return
+						}
+						switch f := f.(type) {
+						case *http2.SettingsFrame:
+							if !f.IsAck() {
+								v, _ := f.Value(http2.SettingMaxHeaderListSize)
+								announced <- v
+							}
+						case *http2.HeadersFrame:
+							ok(sc, f.StreamID)
+						}
+					}
+				})
+				req, _ := http.NewRequest("GET", url, nil)
+				mustRoundTrip(t, s.make(t, &clientSetup{tr: http.Transport{MaxResponseHeaderBytes: int64(set)}}), req)
+				if got := <-announced; got != want {
+					t.Errorf("announced are %d bytes, not %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestManyFields: a header list of more than 512 fields, pseudo-fields not counted, is treated as one that is too long.
+func TestManyFields(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) }))
+		p := r.dialPeer(t)
+		fields := slices.Repeat([]string{"a", "b"}, 512)
+		p.request(1, end, "GET", "/", fields...)
+		if got := p.transcript(1); !strings.Contains(got, ":status=204") {
+			t.Errorf("512 fields: %s", clip(got))
+		}
+		p.request(3, end, "GET", "/", append(fields, "a", "b")...)
+		if got := p.transcript(3); !strings.Contains(got, ":status=431") {
+			t.Errorf("513 fields: %s", clip(got))
 		}
 	})
 }

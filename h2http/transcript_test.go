@@ -32,10 +32,11 @@ type peer struct {
 	pongs   int  // PINGs that were answered
 	mute    bool // the server's PINGs are not answered
 
-	initial int64            // the server's window for a stream
-	given   map[uint32]int64 // by WINDOW_UPDATE
-	spent   int64            // of the connection's window, by sendAll
-	err     error            // why reading ended
+	initial    int64            // the server's window for a stream
+	headerList uint32           // the server's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none
+	given      map[uint32]int64 // by WINDOW_UPDATE
+	spent      int64            // of the connection's window, by sendAll
+	err        error            // why reading ended
 }
 
 // record is what came on one stream.
@@ -131,6 +132,9 @@ func (p *peer) listen() {
 			if !f.IsAck() {
 				if v, ok := f.Value(http2.SettingInitialWindowSize); ok {
 					p.initial = int64(v)
+				}
+				if v, ok := f.Value(http2.SettingMaxHeaderListSize); ok {
+					p.headerList = v
 				}
 				p.fr.WriteSettingsAck()
 			}

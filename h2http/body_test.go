@@ -1,0 +1,45 @@
+package h2http
+
+import (
+	"io"
+	"testing"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/tarntest"
+)
+
+// keptChains is a chainWriter, and an io.Writer that must not be written to.
+type keptChains struct {
+	t     *testing.T
+	chain tarn.Chain
+}
+
+func (k *keptChains) Write(p []byte) (int, error) {
+	k.t.Errorf("%d bytes are copied", len(p))
+	return len(p), nil
+}
+
+func (k *keptChains) writeChain(c *tarn.Chain) error {
+	k.chain.AppendChain(c)
+	return nil
+}
+
+// TestCopyIsByReference: io.Copy hands what was received to a ResponseWriter of this package as it is.
+func TestCopyIsByReference(t *testing.T) {
+	buf := tarntest.NewPool(t).Copy(make([]byte, 10000))
+	received := &buf.Bytes()[0]
+	var b body
+	b.start(nil, nil)
+	b.state = bodyReading
+	b.data.Append(buf)
+	b.err = io.EOF
+	w := &keptChains{t: t}
+	if n, err := io.Copy(w, &b); n != 10000 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	got, err := w.chain.Peek(10000, nil)
+	if err != nil || len(got) != 1 || &got[0][0] != received {
+		t.Errorf("another memory has been handed on: %d pieces, %v", len(got), err)
+	}
+	w.chain.Free()
+}
