@@ -33,6 +33,7 @@ func TestCopyIsByReference(t *testing.T) {
 	b.state = bodyReading
 	b.data.Append(buf)
 	b.err = io.EOF
+	defer b.data.Free()
 	w := &keptChains{t: t}
 	if n, err := io.Copy(w, &b); n != 10000 || err != nil {
 		t.Errorf("%d, %v", n, err)

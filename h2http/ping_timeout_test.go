@@ -64,9 +64,9 @@ func TestPingTimeoutOfDeafPeer(t *testing.T) {
 			if err := send(); err != nil {
 				t.Fatalf("the connection has ended after %v: %v", time.Since(begun), err)
 			}
-			time.Sleep(silence / 2)
+			<-time.After(silence / 2)
 		}
-		time.Sleep(3 * silence)
+		<-time.After(3 * silence)
 		if err := send(); err == nil {
 			t.Error("the connection of a peer that has sent nothing has not ended")
 		}
