@@ -179,6 +179,9 @@ func TestCountErrorOfClients(t *testing.T) {
 						resp.Body.Close()
 					}
 					got := n.until(t, c.want)
+					if c.ping > 0 { // before the request is sent: then another connection is counted, too
+						got = slices.Compact(got)
+					}
 					if s.own && !slices.Equal(got, c.want) {
 						t.Errorf("counted %q, not %q", got, c.want)
 					}

@@ -356,6 +356,35 @@ func TestCloneDialsByItsOwnSettings(t *testing.T) {
 	}
 }
 
+// TestCloneHasTheOriginalsSettings: what is set of a clone that is not configured itself does not count for HTTP/2.
+func TestCloneHasTheOriginalsSettings(t *testing.T) {
+	accepted := make(chan string, 2)
+	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { accepted <- r.Header.Get("Accept-Encoding") }))
+	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	conf := &h2http.Config{Pool: drainedPool(t)}
+	if err := h2http.ConfigureTransport(tr, conf); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	clone := tr.Clone()
+	clone.DisableCompression = true
+	configured := clone.Clone()
+	if err := h2http.ConfigureTransport(configured, conf); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(configured.CloseIdleConnections)
+	for _, c := range []struct {
+		rt   *http.Transport
+		want string
+	}{{clone, "gzip"}, {configured, ""}} {
+		req, _ := http.NewRequest("GET", o.url, nil)
+		mustRoundTrip(t, c.rt, req)
+		if got := <-accepted; got != c.want {
+			t.Errorf("Accept-Encoding is %q, not %q", got, c.want)
+		}
+	}
+}
+
 // TestProxy sends requests through an HTTP/1.1 proxy (CONNECT), which http.Transport dials.
 func TestProxy(t *testing.T) {
 	origin, _ := scripted(t, true, func(int) *script { return &script{end: ok} })

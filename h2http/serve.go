@@ -92,7 +92,8 @@ type acceptor struct {
 	others chan accepted
 
 	closed chan struct{}
-	once   sync.Once
+	once   sync.Once // closes it
+	begin  sync.Once // begins accepting
 	mu     sync.Mutex
 	held   bool                  // Accept has returned a hold
 	asked  map[net.Conn]struct{} // connections of which the protocol is not known yet
@@ -118,7 +119,6 @@ func (a *acceptor) serve() error {
 			panic("BaseContext returned a nil context")
 		}
 	}
-	go a.accept()
 	defer a.Close()
 	return srv.Serve(a)
 }
@@ -316,8 +316,10 @@ func (h serverHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Accept returns what net/http is to serve: a connection of HTTP/1.1, and, when
-// net/http shuts down with connections of HTTP/2 left, a hold.
+// net/http shuts down with connections of HTTP/2 left, a hold. The first call begins
+// accepting: by then Shutdown knows of the listener, and waits for its connections.
 func (a *acceptor) Accept() (net.Conn, error) {
+	a.begin.Do(func() { go a.accept() })
 	select {
 	case o := <-a.others:
 		if o.err == nil || !a.isClosed() {
