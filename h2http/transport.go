@@ -294,8 +294,8 @@ func authority(scheme, host string) string {
 // tr.TLSClientConfig and the protocols of RegisterProtocol. The other fields count as they are
 // at the first request. A nil conf is the zero Config. Dialling, proxies and HTTP/1.1 stay net/http's.
 //
-// A Transport that tr.Clone returns shares tr's connections and, for HTTP/2, tr's settings, such as ResponseHeaderTimeout and
-// TLSClientConfig, until it is passed to ConfigureTransport, too.
+// A Transport that tr.Clone returns shares tr's connections, whatever its TLSClientConfig, and tr's settings for HTTP/2, such as
+// ResponseHeaderTimeout, until it is passed to ConfigureTransport, too.
 //
 // Errors: a setting of tr.HTTP2 that cannot be honoured, or a Transport that has an
 // HTTP/2 implementation already.
