@@ -124,7 +124,7 @@ func TestWrappedBodies(t *testing.T) {
 		io.WriteString(z, want)
 		z.Close()
 	}))
-	rt := &h2http.Transport{Config: h2http.Config{Pool: drainedPool(t)}}
+	rt := &h2http.Transport{DialContext: dialer(t), Config: h2http.Config{Pool: drainedPool(t)}}
 	t.Cleanup(rt.CloseIdleConnections)
 	for name, get := range map[string]func() (*http.Response, error){
 		"decompressed": func() (*http.Response, error) { return (&http.Client{Transport: rt}).Get(r.url) },

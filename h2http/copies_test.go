@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -40,6 +41,7 @@ func serveWith(t *testing.T, pool *tarn.Pool, h http.Handler) (url string) {
 // TestWhatIsCopied counts the bytes for which a server takes memory while it sends chains on TCP: those of pieces of less than
 // 2 KiB, of chains that are gathered, and of a Write. Each send takes memory for its frames, too.
 func TestWhatIsCopied(t *testing.T) {
+	faultnet.NeedsTCP(t, "what is copied depends on the kind of connection")
 	for _, c := range []struct {
 		name                   string
 		piece, pieces, repeats int // bytes of a piece, pieces of a chain, and chains; 0: a Write

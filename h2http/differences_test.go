@@ -332,7 +332,7 @@ func TestCloneDialsByItsOwnSettings(t *testing.T) {
 			s.answer(id, "200")
 		}}
 	})
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestCloneDialsByItsOwnSettings(t *testing.T) {
 func TestCloneHasTheOriginalsSettings(t *testing.T) {
 	accepted := make(chan string, 2)
 	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { accepted <- r.Header.Get("Accept-Encoding") }))
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	conf := &h2http.Config{Pool: drainedPool(t)}
 	if err := h2http.ConfigureTransport(tr, conf); err != nil {
 		t.Fatal(err)

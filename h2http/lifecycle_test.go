@@ -193,6 +193,7 @@ func TestHoldIsHidden(t *testing.T) {
 // TestHoldOfEachListener: net/http has one placeholder connection for all connections of a listener. A ConnState that is set
 // after ConfigureServer is called for it.
 func TestHoldOfEachListener(t *testing.T) {
+	faultnet.NeedsTCP(t, "placeholders are known by their network")
 	var mu sync.Mutex
 	holds := 0
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
