@@ -96,6 +96,12 @@ func (b Buffer) moved(op string) Buffer {
 	return b
 }
 
+// handedOver is moved for a reference that Slab.Suspect is true of: a stale one panics.
+func (b Buffer) handedOver(op string) Buffer {
+	b.key = b.slab.Move(b.key, op, b.n)
+	return b
+}
+
 // verifyTracked panics if checks track b and it is stale. Without checks it touches no slab.
 func (b Buffer) verifyTracked(op string) {
 	if b.key.Identity() != 0 {

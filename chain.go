@@ -61,7 +61,7 @@ func (c *Chain) Append(b Buffer) {
 		return
 	}
 	if b.slab.Suspect(b.key) {
-		b.key = b.slab.Move(b.key, "Append", b.n)
+		b = b.handedOver("Append")
 	}
 	c.lengthen(b.n)
 	if c.n > 0 {
@@ -107,7 +107,7 @@ func (c *Chain) Prepend(b Buffer) {
 		return
 	}
 	if b.slab.Suspect(b.key) {
-		b.key = b.slab.Move(b.key, "Prepend", b.n)
+		b = b.handedOver("Prepend")
 	}
 	c.lengthen(b.n)
 	first := c.at(0)

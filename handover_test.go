@@ -1,6 +1,8 @@
 package tarn_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -16,6 +18,12 @@ func TestUseAfterHandOver(t *testing.T) {
 	for name, give := range map[string]func(b tarn.Buffer) (free func()){
 		"Chain.Append":  func(b tarn.Buffer) func() { c := new(tarn.Chain); c.Append(b); return c.Free },
 		"Chain.Prepend": func(b tarn.Buffer) func() { c := new(tarn.Chain); c.Prepend(b); return c.Free },
+		"Chain.Prepend to one": func(b tarn.Buffer) func() {
+			c := new(tarn.Chain)
+			c.Append(b.Slice(0, 10))
+			c.Prepend(b)
+			return c.Free
+		},
 		"Chain.Append to many": func(b tarn.Buffer) func() {
 			c := new(tarn.Chain)
 			for range 10 {
@@ -47,6 +55,8 @@ func TestUseAfterHandOver(t *testing.T) {
 				m, ok := caught(f).(*tarn.Misuse)
 				if !ok || len(m.Acquired) == 0 || len(m.Freed) == 0 {
 					t.Errorf("%s after %s: %v", use, name, m)
+				} else if n := framesSinceHandOver(m.Freed); n != 2 {
+					t.Errorf("%s after %s: the stack has %d frames of this test until handedOverHere, not that of give and that of its caller: %v", use, name, n, m)
 				}
 			}
 			free()
@@ -54,6 +64,61 @@ func TestUseAfterHandOver(t *testing.T) {
 				t.Errorf("%d outstanding", n)
 			}
 		})
+	}
+}
+
+// TestStacksBeginAtTheCaller: the stack that is kept of a Get, a reference, a Free or a hand-over begins, after frames of this package,
+// with the function that called it.
+func TestStacksBeginAtTheCaller(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Classes: []int{4096, 64 << 10}, Check: tarn.CheckAll, Report: func(m tarn.Misuse) { t.Error(&m) }})
+	a := tarn.NewArena(p, 64<<10)
+	base := p.Get(4000)
+	for name, get := range map[string]func() tarn.Buffer{
+		"Get": func() tarn.Buffer { return p.Get(100) }, "Get of more than the largest class": func() tarn.Buffer { return p.Get(100_000) },
+		"Acquire": func() tarn.Buffer { b, _ := p.Acquire(t.Context(), 100); return b }, "Copy": func() tarn.Buffer { return p.Copy(make([]byte, 100)) },
+		"Wrap": func() tarn.Buffer { return p.Wrap(make([]byte, 100), nil) }, "Arena.Get": func() tarn.Buffer { return a.Get(100) },
+		"Ref": base.Ref, "Slice": func() tarn.Buffer { return base.Slice(0, 100) }, "Clone": base.Clone,
+		"Split": func() tarn.Buffer { head, tail := base.Ref().Split(10); head.Free(); return tail },
+	} {
+		var b tarn.Buffer
+		handedOverHere(func() { b = get() })
+		handedOverHere(func() { b.Free() })
+		m, ok := caught(b.Free).(*tarn.Misuse)
+		if !ok {
+			t.Errorf("%s: no second Free was found", name)
+			continue
+		}
+		if n := framesSinceHandOver(m.Acquired); n < 1 {
+			t.Errorf("%s: the stack that acquired it has %d frames of this test: %v", name, n, m)
+		}
+		if n := framesSinceHandOver(m.Freed); n != 1 {
+			t.Errorf("%s: the stack that freed it has %d frames of this test: %v", name, n, m)
+		}
+	}
+	head, tail := base.Split(10)
+	handedOverHere(func() { head, _ = head.Join(tail) })
+	m, ok := caught(tail.Free).(*tarn.Misuse)
+	if !ok || framesSinceHandOver(m.Freed) != 1 {
+		t.Errorf("Join: %v", m)
+	}
+	head.Free()
+	a.Free()
+}
+
+// framesSinceHandOver counts the frames outside package tarn between it and handedOverHere; -1 if that is not on the stack.
+func framesSinceHandOver(stack tarn.Stack) int {
+	frames := runtime.CallersFrames(stack)
+	for n := 0; ; {
+		f, more := frames.Next()
+		switch {
+		case strings.HasSuffix(f.Function, ".handedOverHere"):
+			return n
+		case !strings.HasPrefix(f.Function, "github.com/tarn-go/tarn."):
+			n++
+		}
+		if !more {
+			return -1
+		}
 	}
 }
 

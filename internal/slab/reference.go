@@ -105,7 +105,7 @@ func (s *Slab) Join(key, next Key, n int) Key {
 		}
 		return Key(uint64(key)&genMask | sum)
 	}
-	s.endTracked(next, "Join")
+	s.endTracked(next, "Join", 3) // endTracked, Join, the method of tarn
 	if drop(&s.state, next, 1) == droppedStale {
 		s.panicStale(next, "Join")
 	}
@@ -121,7 +121,7 @@ func (s *Slab) Move(key Key, op string, n int) Key {
 	if key.Identity() == 0 {
 		return key
 	}
-	const skip = 3 // Move, the method of tarn
+	const skip = 3 // Move, the function of tarn or Slab that calls it, the method of tarn
 	c := s.track.Load().Find(generation(uint64(key)))
 	id, ok := c.Move(key.Identity(), n, skip)
 	if !ok { // two goroutines handed it over at once
@@ -148,7 +148,7 @@ func (s *Slab) free(key Key) {
 		return
 	}
 	if uint64(key)&tracked != 0 {
-		s.endTracked(key, "Free")
+		s.endTracked(key, "Free", 4) // endTracked, free, Free, the method of tarn
 	}
 	switch drop(&s.state, key, key.weight()) {
 	case droppedStale:
@@ -160,11 +160,11 @@ func (s *Slab) free(key Key) {
 	}
 }
 
-// endTracked notes that a tracked reference is given up, and panics if it was before.
-func (s *Slab) endTracked(key Key, op string) {
+// endTracked notes that a tracked reference is given up, and panics if it was before. The stack that is kept is the caller's without its
+// innermost skip frames.
+func (s *Slab) endTracked(key Key, op string, skip int) {
 	s.Verify(key, op)
 	c := s.track.Load().Find(generation(uint64(key)))
-	const skip = 4                                // endTracked, free, Free, the method of tarn
 	if c == nil || !c.End(key.Identity(), skip) { // two goroutines freed it at once
 		s.panicStale(key, op)
 	}
