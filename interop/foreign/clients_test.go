@@ -30,7 +30,7 @@ type service struct {
 	hanging atomic.Int64
 }
 
-func (s *service) metadata(ctx context.Context) {
+func (s *service) metadata(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	header, trailer := metadata.MD{}, metadata.MD{}
 	if v := md["x-grpc-test-echo-initial"]; v != nil {
@@ -51,7 +51,9 @@ func (s *service) metadata(ctx context.Context) {
 		s.hanging.Add(1)
 		<-ctx.Done()
 		s.hanging.Add(-1)
+		return status.FromContextError(ctx.Err()).Err()
 	}
+	return nil
 }
 
 func end(s *testpb.EchoStatus) error {
@@ -64,7 +66,9 @@ func (s *service) EmptyCall(ctx context.Context, _ *testpb.Empty) (*testpb.Empty
 }
 
 func (s *service) UnaryCall(ctx context.Context, in *testpb.SimpleRequest) (*testpb.SimpleResponse, error) {
-	s.metadata(ctx)
+	if err := s.metadata(ctx); err != nil {
+		return nil, err
+	}
 	if err := end(in.ResponseStatus); err != nil {
 		return nil, err
 	}

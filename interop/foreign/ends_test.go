@@ -119,7 +119,7 @@ func TestOneStream(t *testing.T) {
 		if ends["OK"] == 0 || len(ends) > 1 {
 			t.Errorf("calls ended %v", ends)
 		}
-		if got := none(ctx, c); got != " ended" && l.name != "tonic" { // tonic's handlers wait on, over grpc-go too
+		if got := none(ctx, c); got != " ended" {
 			t.Error(got)
 		}
 		if n := c.dialled.Load(); n != 1 {
