@@ -35,8 +35,8 @@ $(CHECKS:%=check-%): check-%:
 	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
 
 .PHONY: test-all
-test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, a minute of each fuzz target, and an hour of whole conversations
-	@TARN_LONG=1 $(MAKE) --no-print-directory test cross fuzz conversations TIMEOUT=2h FUZZTIME=1m
+test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, every network, a minute of each fuzz target, and an hour of whole conversations
+	@TARN_LONG=1 $(MAKE) --no-print-directory test cross networks fuzz conversations TIMEOUT=2h FUZZTIME=1m
 
 .PHONY: deps
 deps: ## install the peers that tests talk to, where that is possible
@@ -119,6 +119,14 @@ export GORACE ?= atexit_sleep_ms=100
 race: gotestsum ## unit tests under the race detector
 	@for m in $(PUBLISHED); do echo "race $$m"; \
 	(cd $$m && $(GOTEST) --packages "$$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %) | tr '\n' ' ')" -- -vet=off -race -p 1) || exit 1; done
+
+# The networks of internal/faultnet that TARN_NET names. The long forms of tests run on TCP alone.
+NETWORKS ?= tcp tls wrapped memory pipe trickle jitter
+.PHONY: networks
+networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double; lists what was left out
+	@export TARN_LEFT_OUT=$$(mktemp); unset TARN_LONG; status=0; for n in $(NETWORKS); do echo "network $$n"; export TARN_NET=$$n; \
+	GOWORK=off $(GOTEST) --packages "./wire ./h2 ./h2http ./smb" -- -vet=off -short -p 1 || status=1; \
+	(cd rpc && GOWORK=off $(GOTEST) --packages . -- -vet=off -short) || status=1; done; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
 
 .PHONY: peers
 peers: gotestsum ## interop with other implementations, benchmarks once

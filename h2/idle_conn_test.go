@@ -122,6 +122,7 @@ func TestIdleTakesNoGoroutine(t *testing.T) {
 // TestQuietStreams: a connection whose streams are quiet seldom checks whether it may
 // become idle, and becomes idle soon after they have ended.
 func TestQuietStreams(t *testing.T) {
+	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	p := newPair(t, tcpWiring, Config{}, Config{})
 	waitQuiet := func(c *Conn, is func(uint8) bool) {
 		for {
