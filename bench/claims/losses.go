@@ -10,7 +10,7 @@ import (
 // list differences between runs of the same code as well.
 const margin = 1.1
 
-// isNoPeer reports whether a contestant is one that nobody would use instead of Tarn: itself, one of its adapters, or a
+// isNoPeer reports whether a contestant is one that no program would use instead of Tarn: itself, one of its adapters, or a
 // program that shows what the least is that a pool or a server must do.
 func isNoPeer(name string) bool {
 	return slices.ContainsFunc([]string{"tarn", "adapt", "floor", "added", "counted"}, func(prefix string) bool {
