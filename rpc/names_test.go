@@ -12,6 +12,8 @@ import (
 
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
@@ -333,6 +335,7 @@ func TestTargets(t *testing.T) {
 
 // A service config of the caller that is not supported is refused.
 func TestServiceConfigErrors(t *testing.T) {
+	balancer.Register(base.NewBalancerBuilder("no_settings_test", nil, base.Config{}))
 	for _, bad := range []string{
 		`{`, `[]`, `{} {}`, `{"unknown":1}`,
 		`{"loadBalancingConfig":[]}`, `{"loadBalancingConfig":{}}`,
@@ -351,6 +354,9 @@ func TestServiceConfigErrors(t *testing.T) {
 		`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":1}}]}`,
 		`{"retryThrottling":{"maxTokens":0,"tokenRatio":1}}`,
 		`{"retryThrottling":{"maxTokens":1001,"tokenRatio":1}}`,
+		`{"loadBalancingConfig":[{"no_settings_test":{"some":"setting"}}]}`,
+		`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"1s","maxBackoff":"1s","backoffMultiplier":2,` +
+			`"retryableStatusCodes":[14]},"hedgingPolicy":{"maxAttempts":2}}]}`,
 	} {
 		_, err := rpc.NewClient("127.0.0.1:1", rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithDefaultServiceConfig(bad))
 		if !errors.Is(err, rpc.ErrServiceConfig) {
