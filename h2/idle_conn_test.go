@@ -224,6 +224,7 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 // TestKeepaliveWhileIdle: keepalive ends an idle connection whose peer does not answer,
 // with or without a call.
 func TestKeepaliveWhileIdle(t *testing.T) {
+	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	for _, without := range []Permission{Deny, Permit} {
 		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
 		if without == Deny {
