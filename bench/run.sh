@@ -54,7 +54,7 @@ measure() {
 [ $# -gt 0 ] || set -- core rpc neutral idle smb files
 for what; do
 	case $what in
-	http) # "tarn bench http", a minute a turn; not among those that run without being named
+	http) # "tarn bench http" and connect-go, a minute a turn; not among those that run without being named
 		go build -C ../cmd/tarn -o "$bin/tarn" .
 		begin "$results/http.json"
 		turn=1
@@ -64,6 +64,7 @@ for what; do
 			turn=$((turn + 1))
 		done
 		mv "$results/http.json.new" "$results/http.json"
+		measure connect ./h2http '^BenchmarkConnectUnary$' 10000x "${COUNT:-5}"
 		;;
 	attack) # "go run ./attack -results", 10 minutes a turn; not among those that run without being named
 		go build -o "$bin/attack" ./attack

@@ -73,6 +73,17 @@ func bars() []bar {
 	}
 }
 
+// httpBars are those of net/http's handlers and clients that "tarn bench http" does not measure.
+func httpBars() []bar {
+	connect := func(what, protocol string) bar {
+		return bar{what, "ConnectUnary/protocol=" + protocol, "cpu-ns/op", "nethttp", 0.6, 0.5, timesTheirs}
+	}
+	return []bar{
+		connect("connect-go, unary calls of 100 B by 64 callers, client and handler on one stack, against net/http's HTTP/2, Connect", "connect"),
+		connect("the same, gRPC", "grpc"),
+	}
+}
+
 // smbBars are those that concern SMB; the peer is go-smb2, or smbclient where files are copied by a command.
 func smbBars() []bar {
 	const peer = "go-smb2"

@@ -96,7 +96,7 @@ func run(dir, page string) error {
 		"http": http.table(), "http-first": http.first(),
 		"machine": res.machine(), "losses": lossTable(res),
 		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
-		"bars": barTable(res, bars()), "first": firstTable(res), "floors": floorTable(res), "bars-smb": barTable(res, smbBars()),
+		"bars": barTable(res, bars()), "first": firstTable(res), "floors": floorTable(res), "bars-smb": barTable(res, smbBars()), "bars-http": barTable(res, httpBars()),
 	}
 	for _, t := range valueTables() {
 		tables[t.name] = t.markdown(res)

@@ -32,6 +32,7 @@ func valueTables() []valueTable {
 		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp", "floor", "floor-kept"}},
 		{"client", "cpu-ns/op", "Client/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"burst-memory", "after/base", "Burst/", []string{"tarn", "tarn-lent", "grpc"}},
+		{"connect", "cpu-ns/op", "ConnectUnary/", []string{"tarn", "nethttp"}},
 		{"unary", "calls/s", "Unary/tls=off/", rpc},
 		{"unary-p99", "p99-ns", "Unary/tls=off/", rpc},
 		{"unary-allocs", "allocs/op", "Unary/tls=off/", rpc},

@@ -9,9 +9,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -24,8 +23,7 @@ import (
 const (
 	path    = "/grpc.testing.BenchmarkService/UnaryCall"
 	callers = 64
-	turns   = 9
-	perTurn = 6400 // calls
+	warmUp  = 6400 // calls
 )
 
 // stack is a server and a client of one implementation.
@@ -36,83 +34,74 @@ type stack struct {
 		http.RoundTripper
 		CloseIdleConnections()
 	}
-	client  *connect.Client[pb.SimpleRequest, pb.SimpleResponse]
-	used    []float64 // µs of processor time a call, of both sides
-	mallocs []float64 // a call
+	client *connect.Client[pb.SimpleRequest, pb.SimpleResponse]
 }
 
-// BenchmarkConnectUnary has connect-go make unary calls of 100 bytes on both stacks, in
-// turns, and reports the processor time of client and server together. Run it with
-// -benchtime 1x.
+// BenchmarkConnectUnary has connect-go make unary calls of 100 bytes with client and server on one stack, and reports
+// the processor time of both together.
 func BenchmarkConnectUnary(b *testing.B) {
 	for _, p := range []struct {
 		name string
 		opts []connect.ClientOption
 	}{{"protocol=connect", nil}, {"protocol=grpc", []connect.ClientOption{connect.WithGRPC()}}} {
 		b.Run(p.name, func(b *testing.B) {
-			stacks := start(b, p.opts)
-			for range b.N {
-				for turn := range turns + 1 {
-					for _, s := range stacks {
-						used, mallocs := s.turn(b)
-						if turn > 0 { // the first warms up
-							s.used, s.mallocs = append(s.used, used), append(s.mallocs, mallocs)
-						}
-					}
-				}
+			for _, s := range []*stack{ours(), netHTTP()} {
+				b.Run("peer="+s.name, func(b *testing.B) {
+					s.start(b, p.opts)
+					s.calls(b, warmUp)
+					b.ReportAllocs()
+					b.ResetTimer()
+					before := cputime.Used()
+					s.calls(b, b.N)
+					b.ReportMetric(float64((cputime.Used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+				})
 			}
-			for _, s := range stacks {
-				slices.Sort(s.used)
-				slices.Sort(s.mallocs)
-				b.ReportMetric(s.used[len(s.used)/2], s.name+"-cpu-µs/call")
-				b.ReportMetric(s.mallocs[len(s.mallocs)/2], s.name+"-allocs/call")
-				b.Logf("%s: %.1f to %.1f µs", s.name, s.used[0], s.used[len(s.used)-1])
-			}
-			b.ReportMetric(stacks[1].used[len(stacks[1].used)/2]/stacks[0].used[len(stacks[0].used)/2], "ratio")
 		})
 	}
 }
 
-func start(b *testing.B, opts []connect.ClientOption) []*stack {
+func ours() *stack {
+	return &stack{name: "tarn", rt: &h2http.Transport{DisableCompression: true},
+		serve: func(srv *http.Server, l net.Listener) error { return h2http.Serve(l, srv) }}
+}
+
+func netHTTP() *stack {
 	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
 	tr.Protocols.SetUnencryptedHTTP2(true)
-	stacks := []*stack{
-		{name: "net/http", rt: tr, serve: func(srv *http.Server, l net.Listener) error {
-			srv.Protocols = tr.Protocols
-			return srv.Serve(l)
-		}},
-		{name: "h2http", rt: &h2http.Transport{DisableCompression: true}, serve: func(srv *http.Server, l net.Listener) error { return h2http.Serve(l, srv) }},
-	}
-	for _, s := range stacks {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
-		mux := http.NewServeMux()
-		mux.Handle(path, connect.NewUnaryHandler(path, func(_ context.Context, req *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
-			return connect.NewResponse(&pb.SimpleResponse{Payload: req.Msg.Payload}), nil
-		}))
-		srv := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}
-		go s.serve(srv, l) // ends with Close
-		b.Cleanup(func() {
-			s.rt.CloseIdleConnections()
-			srv.Close()
-		})
-		s.client = connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: s.rt}, "http://"+l.Addr().String()+path, opts...)
-	}
-	return stacks
+	return &stack{name: "nethttp", rt: tr, serve: func(srv *http.Server, l net.Listener) error {
+		srv.Protocols = tr.Protocols
+		return srv.Serve(l)
+	}}
 }
 
-// turn makes perTurn calls and returns the processor time and allocations of one.
-func (s *stack) turn(b *testing.B) (used, mallocs float64) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	start := cputime.Used()
+// start starts the server, which ends with b, and makes the client.
+func (s *stack) start(b *testing.B, opts []connect.ClientOption) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, connect.NewUnaryHandler(path, func(_ context.Context, req *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
+		return connect.NewResponse(&pb.SimpleResponse{Payload: req.Msg.Payload}), nil
+	}))
+	srv := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}
+	go s.serve(srv, l) // ends with Close
+	b.Cleanup(func() {
+		s.rt.CloseIdleConnections()
+		srv.Close()
+	})
+	s.client = connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: s.rt}, "http://"+l.Addr().String()+path, opts...)
+}
+
+// calls has the callers make n calls together.
+func (s *stack) calls(b *testing.B, n int) {
+	var left atomic.Int64
+	left.Store(int64(n))
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)
 	for range callers {
 		wg.Go(func() {
-			for range perTurn / callers {
+			for left.Add(-1) >= 0 {
 				if err := s.call(); err != nil {
 					errs <- err
 					return
@@ -121,14 +110,11 @@ func (s *stack) turn(b *testing.B) (used, mallocs float64) {
 		})
 	}
 	wg.Wait()
-	used = float64((cputime.Used() - start).Nanoseconds()) / 1000 / perTurn
-	runtime.ReadMemStats(&after)
 	select {
 	case err := <-errs:
 		b.Fatalf("%s: %v", s.name, err)
 	default:
 	}
-	return used, float64(after.Mallocs-before.Mallocs) / perTurn
 }
 
 func (s *stack) call() error {
