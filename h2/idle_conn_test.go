@@ -321,6 +321,7 @@ func awaitPolled(cs ...*Conn) {
 // TestIdleSilentCall: a call on a polled connection whose peer is silent ends with its context, and the connection
 // with keepalive.
 func TestIdleSilentCall(t *testing.T) {
+	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: Deny}})
 	awaitPolled(c)
 	k := newCall()

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -147,6 +148,7 @@ func TestPriorityUpdateOfIdleStreams(t *testing.T) {
 // TestEarlyPriorityKeepsBusy: a connection that has the priority of a stream that the peer has yet to open does not
 // become idle, which would lose it, and seldom checks whether it may. Once the stream has ended it becomes idle.
 func TestEarlyPriorityKeepsBusy(t *testing.T) {
+	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	got := make(chan Priority, 1)
 	a, b := tcpWiring(t)
 	rec := newRecorder(t)
