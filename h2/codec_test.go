@@ -73,6 +73,25 @@ func TestEncoderSettles(t *testing.T) {
 	}
 }
 
+// TestEncoderLongValues: a value that could be longer than what peers take for one string is Huffman-coded where that is
+// shorter, sensitive ones too, and a decoder gets it back.
+func TestEncoderLongValues(t *testing.T) {
+	const most = 64 << 10 // nghttp2's
+	text, noise := strings.Repeat("value ", 12_000), strings.Repeat("\\", 70_000)
+	for _, f := range []Field{{Name: "x", Value: text}, {Name: "x", Value: text, Sensitive: true}, {Name: "authorization", Value: text}, {Name: "x", Value: noise}} {
+		var e encoder
+		e.init()
+		b := e.encode(nil, []Field{f})
+		if n := len(b); f.Value == text && n > most || n > len(f.Value)+16 {
+			t.Errorf("%d bytes for a value of %d", n, len(f.Value))
+		}
+		fields, err := hpack.NewDecoder(tableSize, nil).DecodeFull(b)
+		if err != nil || len(fields) != 1 || fields[0].Value != f.Value || fields[0].Sensitive != f.Sensitive {
+			t.Errorf("%d fields, %v", len(fields), err)
+		}
+	}
+}
+
 // TestEncoderRepeats: a field that comes with every header list is sent by index from the third on, a value that
 // differs from call to call stays a literal and does not fill the table, and short credentials never enter it. A
 // conforming decoder gets the same fields.

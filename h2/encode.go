@@ -8,6 +8,9 @@ const (
 	maxBlocks    = 32   // blocks remembered as bytes by one connection
 	staticFields = 61
 	keepBlock    = 16 << 10 // a header block buffer larger than this is dropped after use
+	// longLiteral is the length in bytes beyond which a value is Huffman-coded where that is shorter: peers bound the bytes
+	// of one string (64 KiB in nghttp2) and the frames of one block, and end the connection beyond.
+	longLiteral = 16 << 10
 )
 
 // encoder writes header lists (RFC 7541). What Blocks hold is put in the peer's
@@ -209,6 +212,10 @@ func (e *encoder) literal(f *Field) {
 	e.buf = appendInt(e.buf, first, 4, i)
 	if i == 0 {
 		e.buf = appendString(e.buf, f.Name)
+	}
+	if len(f.Value) > longLiteral {
+		e.buf = appendString(e.buf, f.Value)
+		return
 	}
 	e.buf = appendInt(e.buf, 0, 7, uint64(len(f.Value)))
 	e.buf = append(e.buf, f.Value...) // as it is: it may not be seen again

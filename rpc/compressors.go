@@ -34,7 +34,7 @@ func identity(name string) bool { return name == "" || name == encoding.Identity
 type sendCompressor struct {
 	c        encoding.Compressor // nil: no compression
 	name     string
-	response *h2.Block
+	response responseBlock
 }
 
 // ErrCompressor is wrapped by the errors of [SetSendCompressor] and [ClientSupportedCompressors]: the context
@@ -61,7 +61,7 @@ func SetSendCompressor(ctx context.Context, name string) error {
 		}
 		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: name})
 	}
-	sc.response = h2.NewBlock(fields...)
+	sc.response = newResponseBlock(fields)
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	if c.sentHeader || c.released {

@@ -81,7 +81,12 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	}
 	c.sendMu.Lock()
 	var out h2.Out
-	c.putHeader(&out)
+	if err := c.putHeader(&out); err != nil {
+		c.sendMu.Unlock()
+		msg.Free()
+		c.sendStatus(statusOf(err))
+		return false, err
+	}
 	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
 	c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {

@@ -7,12 +7,16 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
 // okTrailer is the trailer of a successful call.
 var okTrailer = h2.NewBlock(h2.Field{Name: "grpc-status", Value: "0"})
+
+// okTrailerSize is the length of okTrailer as SETTINGS_MAX_HEADER_LIST_SIZE counts it (RFC 9113 section 6.5.2).
+const okTrailerSize = len("grpc-status") + len("0") + 32
 
 // statusOf is the status of a handler's error: its own, that of a context's error, UNKNOWN otherwise.
 func statusOf(err error) *status.Status {
@@ -51,7 +55,9 @@ func (c *serverCall) sendStatus(st *status.Status) {
 	var out h2.Out
 	out.Ending = h2.End
 	if !c.sentHeader && (st.Code() == codes.OK || len(c.header) > 0) {
-		c.putHeader(&out)
+		if err := c.putHeader(&out); err != nil {
+			st = statusOf(err)
+		}
 	}
 	c.putStatus(&out, st)
 	// A failure means that the stream has ended already.
@@ -61,24 +67,35 @@ func (c *serverCall) sendStatus(st *status.Status) {
 	}
 }
 
-// putStatus adds the status to out: as trailers, or as a trailers-only response when no header has been or is
-// being sent. sendMu is held.
+// putStatus adds the status and the trailer to out, or INTERNAL alone if they are longer than what the client takes. sendMu
+// is held.
 func (c *serverCall) putStatus(out *h2.Out, st *status.Status) {
+	if err := c.putEnd(out, st, c.trailer); err != nil {
+		c.trailer = nil
+		_ = c.putEnd(out, status.Newf(codes.Internal, "%s; the status was %v", status.Convert(err).Message(), st.Code()), nil)
+	}
+	c.sentHeader = true
+}
+
+// putEnd adds a status and a trailer to out: as trailers, or as a trailers-only response when no header has been or is
+// being sent. It fails if they are longer than what the client takes.
+func (c *serverCall) putEnd(out *h2.Out, st *status.Status, trailer metadata.MD) error {
+	out.TrailerBlock, out.Trailers = nil, nil
 	switch {
 	case st.Code() == codes.OK:
 		out.TrailerBlock = okTrailer
-	case c.sentHeader:
-		out.Trailers = appendStatus(nil, st)
-	default:
-		c.sentHeader = true
-		out.Fields = appendStatus([]h2.Field{{Name: ":status", Value: httpOK},
-			{Name: "content-type", Value: header.ContentType(c.shape.subtype)}}, st)
-		if len(c.trailer) > 0 {
-			out.Fields = appendMetadata(out.Fields, c.trailer)
+		if len(trailer) == 0 {
+			return nil
 		}
-	}
-	if len(c.trailer) > 0 && (out.TrailerBlock != nil || out.Trailers != nil) {
-		out.Trailers = appendMetadata(out.Trailers, c.trailer)
+		out.Trailers = appendMetadata(nil, trailer)
+		return c.fits("trailers", okTrailerSize+fieldsSize(out.Trailers))
+	case c.sentHeader:
+		out.Trailers = appendMetadata(appendStatus(nil, st), trailer)
+		return c.fits("trailers", fieldsSize(out.Trailers))
+	default:
+		out.Fields = appendMetadata(appendStatus([]h2.Field{{Name: ":status", Value: httpOK},
+			{Name: "content-type", Value: header.ContentType(c.shape.subtype)}}, st), trailer)
+		return c.fits("header with the status", fieldsSize(out.Fields))
 	}
 }
 

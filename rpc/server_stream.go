@@ -48,27 +48,45 @@ func (c *serverCall) SendHeader(md metadata.MD) error {
 		return err
 	}
 	var out h2.Out
-	c.putHeader(&out)
+	if err := c.putHeader(&out); err != nil {
+		return err
+	}
 	return c.sendError(c.st.Write(c, &out))
 }
 
-// putHeader adds the response header to out unless it has been sent. sendMu is
-// held.
-func (c *serverCall) putHeader(out *h2.Out) {
+// putHeader adds the response header to out unless it has been sent. It fails, and the header is not sent, if that
+// is longer than what the client takes. sendMu is held.
+func (c *serverCall) putHeader(out *h2.Out) error {
 	if c.sentHeader {
-		return
+		return nil
 	}
-	c.sentHeader = true
-	out.Block = c.shape.response
+	block := c.shape.response
 	if c.comp != nil {
-		out.Block = c.comp.response
+		block = c.comp.response
 	}
 	if len(c.header) > 0 {
 		out.Fields = appendMetadata(nil, c.header)
+		if err := c.fits("header", block.size+fieldsSize(out.Fields)); err != nil {
+			out.Fields = nil
+			return err
+		}
 	}
+	c.sentHeader = true
+	out.Block = block.Block
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsOutHeader()
 	}
+	return nil
+}
+
+// fits fails if a header list of size bytes is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE. A client that
+// gets one all the same may end the connection, and with it everybody's calls.
+func (c *serverCall) fits(what string, size int) error {
+	limit := c.conn.h2c.PeerHeaderList()
+	if limit == 0 || size <= limit {
+		return nil
+	}
+	return status.Errorf(codes.Internal, "rpc: response %s of %d bytes; the client takes %d", what, size, limit)
 }
 
 // sendError converts a failed write to the error for the handler.
@@ -98,7 +116,10 @@ func (s *serverStream) send(codec message.Codec, v any) error {
 		return errCallOver
 	}
 	var out h2.Out
-	c.putHeader(&out)
+	if err := c.putHeader(&out); err != nil {
+		m.Free()
+		return err
+	}
 	out.Data, out.Rest = m.Buf, m.Chain
 	c.seen.set(sending)
 	defer c.seen.set(working)

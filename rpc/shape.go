@@ -26,8 +26,18 @@ type shape struct {
 	fields     []h2.Field
 	authority  string
 	md         metadata.MD // of the shared fields; shared by calls, never changed
-	response   *h2.Block   // response header fields without metadata
-	refuse     *refusal    // not nil: the answer to the request
+	response   responseBlock
+	refuse     *refusal // not nil: the answer to the request
+}
+
+// responseBlock has a response's header fields without metadata, and their length as SETTINGS_MAX_HEADER_LIST_SIZE counts it.
+type responseBlock struct {
+	*h2.Block
+	size int
+}
+
+func newResponseBlock(fields []h2.Field) responseBlock {
+	return responseBlock{h2.NewBlock(fields...), fieldsSize(fields)}
 }
 
 // refusal is the answer to a request that is not a gRPC call, or not one for this server.
@@ -129,7 +139,7 @@ func (sh *shape) choose(s *Server) {
 		}
 		fields = append(fields, h2.Field{Name: "grpc-encoding", Value: sh.encoding})
 	}
-	sh.response = h2.NewBlock(fields...)
+	sh.response = newResponseBlock(fields)
 }
 
 // names reports whether f is the host of a request without :authority, which it replaces (gRFC A41). Beside

@@ -1,0 +1,138 @@
+package rpc_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// TestResponseBeyondTheClientsLimit: a header, a trailer and a status that are longer than what the client announced are not
+// sent. The call ends with INTERNAL, which names the limit, on client and server, and the connection lives.
+func TestResponseBeyondTheClientsLimit(t *testing.T) {
+	long := metadata.Pairs("x", strings.Repeat("y", 8<<10))
+	ended := make(chan error, 1) // what the handler was told
+	told := func(err error) error { ended <- err; return err }
+	var clients sync.Map // by address
+	called := func(ctx context.Context) {
+		p, _ := peer.FromContext(ctx)
+		clients.Store(p.Addr.String(), nil)
+	}
+	svc := &testService{
+		unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			called(ctx)
+			switch string(in.GetPayload().GetBody()) {
+			case "header":
+				return &pb.SimpleResponse{}, grpc.SetHeader(ctx, long)
+			case "header, and an error":
+				grpc.SetHeader(ctx, long)
+				return nil, status.Error(codes.NotFound, "gone")
+			case "header sent":
+				return &pb.SimpleResponse{}, told(grpc.SendHeader(ctx, long))
+			case "trailer":
+				grpc.SetTrailer(ctx, long)
+			case "trailer, and an error":
+				grpc.SetTrailer(ctx, long)
+				return nil, status.Error(codes.NotFound, "gone")
+			case "message":
+				return nil, status.Error(codes.NotFound, strings.Repeat("y", 8<<10))
+			}
+			return &pb.SimpleResponse{}, nil
+		},
+		duplex: func(s pb.TestService_FullDuplexCallServer) error {
+			called(s.Context())
+			in, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			if string(in.GetPayload().GetBody()) == "header" {
+				s.SetHeader(long)
+				told(s.Send(&pb.StreamingOutputCallResponse{}))
+				return nil // the call fails all the same
+			}
+			if err := s.Send(&pb.StreamingOutputCallResponse{}); err != nil {
+				return err
+			}
+			s.SetTrailer(long)
+			return nil
+		},
+	}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithMaxHeaderListSize(4<<10)))
+	beyond := func(what string, err error) {
+		t.Helper()
+		if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "the client takes 4096") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, what := range []string{"header", "header, and an error", "header sent", "trailer", "trailer, and an error", "message"} {
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte(what)}})
+		beyond(what, err)
+		if what == "header sent" {
+			beyond("SendHeader", <-ended)
+		}
+		if was := "the status was NotFound"; (what == "trailer, and an error" || what == "message") && !strings.Contains(err.Error(), was) {
+			t.Errorf("%s: %v, which does not say that %s", what, err, was)
+		}
+	}
+	for _, what := range []string{"header", "trailer"} {
+		s, err := c.FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte(what)}}); err != nil {
+			t.Fatal(err)
+		}
+		if what == "trailer" {
+			if _, err := s.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = s.Recv()
+		beyond("stream, "+what, err)
+		if what == "header" {
+			beyond("Send", <-ended)
+		}
+	}
+	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+		t.Error(err)
+	}
+	n := 0
+	clients.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestMaxHeaderListSizeOfClients: a client does not take more than it announced, either.
+func TestMaxHeaderListSizeOfClients(t *testing.T) {
+	addr := rawServer(t, func(p *rawPeer, id uint32) {
+		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true,
+			BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "0", "x", strings.Repeat("y", 8<<10))})
+	})
+	for _, c := range []struct {
+		limit uint32
+		want  codes.Code
+	}{{16 << 10, codes.OK}, {4 << 10, codes.Internal}} {
+		s, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithMaxHeaderListSize(c.limit))).FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Recv(); err == io.EOF {
+			err = nil
+		}
+		if status.Code(err) != c.want {
+			t.Errorf("a limit of %d: %v", c.limit, err)
+		}
+	}
+}
