@@ -83,14 +83,6 @@ func (p Priority) String() string {
 	return s
 }
 
-// Priority returns the priority of s. It does not block.
-func (s *Stream) Priority() Priority {
-	c := s.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return s.priority
-}
-
 // SetPriority sets the order in which DATA of s is sent relative to other streams
 // of the connection. A later PRIORITY_UPDATE of the peer replaces it. It does not block.
 func (s *Stream) SetPriority(p Priority) {

@@ -20,7 +20,7 @@ const (
 	// many of a file or of a request's body are read to begin with.
 	pieceSize = 64 << 10
 	// minPiece and maxPiece bound how many are read later on of a request's body. Of a
-	// Reader no more than pieceSize are: where many are sent at once, larger pieces leave the
+	// file no more than pieceSize are: where many are sent at once, larger pieces leave the
 	// processor's cache before they are sent.
 	minPiece = 4 << 10
 	maxPiece = 256 << 10
@@ -176,26 +176,16 @@ func (w *responseWriter) writeChain(c *tarn.Chain) error {
 	return w.chunk(c, h2.More)
 }
 
-// ReadFrom writes what src has left. A file is read into the memory that is sent, and a long one in its turn.
+// ReadFrom writes what src has left. A file is read into the memory that is sent.
 func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	if b, ok := src.(*body); ok {
 		return b.WriteTo(w)
 	}
-	file := w.queuedFile(src)
-	if file != nil {
-		defer file.leave()
+	size := pieceSize
+	if l, ok := src.(*io.LimitedReader); ok {
+		size = int(max(min(l.N, pieceSize), minPiece))
 	}
-	limited, _ := src.(*io.LimitedReader)
-	for size := pieceSize; ; {
-		if limited != nil && limited.N <= 0 {
-			return n, nil
-		}
-		if file != nil {
-			size = file.next(w.x.stream.Priority())
-		}
-		if limited != nil {
-			size = int(max(min(limited.N, int64(size)), minPiece))
-		}
+	for {
 		b, m, err := w.readPiece(src, size)
 		size = min(nextPiece(size, m), pieceSize)
 		if m > 0 {

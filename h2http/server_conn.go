@@ -29,8 +29,7 @@ type serverConn struct {
 	greeted atomic.Bool  // the client's SETTINGS have come
 
 	mu     sync.Mutex
-	active int        // exchanges; counted for ConnState alone
-	files  *fileQueue // nil: no long file has been sent
+	active int // exchanges; counted for ConnState alone
 }
 
 // prefaceTimeout is how long a client may take for its first SETTINGS, as in net/http.
@@ -156,14 +155,4 @@ func (c *serverConn) exchangeEnded() {
 	if c.active--; c.active == 0 {
 		c.state(http.StateIdle)
 	}
-}
-
-// fileQueue returns the queue of the long files that are sent on c.
-func (c *serverConn) fileQueue() *fileQueue {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.files == nil {
-		c.files = new(fileQueue)
-	}
-	return c.files
 }
