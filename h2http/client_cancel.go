@@ -49,7 +49,7 @@ func withCancel(r *http.Request) (copied *http.Request, end func()) {
 	case <-cancel:
 		ctx.endAs(errRequestCanceled, errRequestCanceled)
 	case <-parent.Done():
-		follow(ctx, parent, cancel) // not beside the request, which would be sent
+		follow(ctx, parent, cancel) // before the request, which a goroutine would let begin first
 	default:
 		go follow(ctx, parent, cancel)
 	}

@@ -122,7 +122,7 @@ func (o *serving) handler(p spot) http.Handler {
 }
 
 // below is a file system's subtree. Names are cleaned before they are joined to
-// the directory's name, so that none leads out of it.
+// the directory's name, so that none leads out of it. A symbolic link or a DFS link is followed and may.
 type below struct {
 	webdav.FileSystem
 	dir string
