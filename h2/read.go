@@ -113,7 +113,7 @@ func (c *Conn) loop() error {
 
 // holdBack waits before the next frame is read, because the peer resets streams faster
 // than Limits.Resets permits, or opens streams that are refused faster than
-// Limits.Useless permits.
+// Limits.Useless and Limits.Replies permit.
 func (c *Conn) holdBack() error {
 	c.in.hold = false
 	c.mu.Lock()

@@ -142,8 +142,8 @@ func (h *replying) OnData(_ *Stream, b tarn.Buffer, _ Ending) {
 }
 
 // TestRepliesWaitForCallers: when a PING comes together with DATA, a client's answer to it is still queued when the
-// goroutine runs that the DATA has woken, so that it can leave with that one's next request. That goroutine gets the processor
-// first most of the time, not always: one of a hundred times is asked.
+// goroutine runs that the DATA has woken, so that it can leave with that one's next request. The scheduler runs that goroutine
+// first in most exchanges, not in all: one of a hundred is enough.
 func TestRepliesWaitForCallers(t *testing.T) {
 	faultnet.NeedsTCP(t, "other connections have a writer goroutine")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -193,7 +193,7 @@ func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) 
 		return seen, c.failure(st)
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
-	case !out.Opened && conn.h2c.Unusable() != nil: // whatever ended it, a FIN without GOAWAY too
+	case !out.Opened && conn.h2c.Unusable() != nil: // also when the peer closed it without a GOAWAY
 		conn.retire(err)
 		return notSent, status.Error(codes.Unavailable, "the connection has ended: "+err.Error())
 	}

@@ -104,7 +104,7 @@ func MaxRecvMsgSize(n int) ServerOption {
 // RequestMemory bounds the memory in bytes that one connection takes for incomplete unary requests; 256 MiB
 // unless set, and at least 1 MiB. Their handlers have not started, so nothing else bounds it but the number
 // of calls that a connection may have. Up to an eighth of n, requests arrive concurrently; beyond that some
-// at a time, in the order in which they began. A request for whose first window (256 KiB, or
+// at a time, in the order in which they began to wait. A request for whose first window (256 KiB, or
 // InitialWindowSize) there is no memory left ends with REFUSED_STREAM, which clients may try again. grpc-go
 // has no such limit.
 func RequestMemory(n int) ServerOption {
@@ -117,7 +117,8 @@ func MaxSendMsgSize(n int) ServerOption {
 }
 
 // MaxConcurrentStreams bounds the running calls of one connection, running handlers included; 4096 unless set
-// (grpc-go: no limit). 0 is no limit, as in grpc-go.
+// (grpc-go: no limit). 0 sets no limit, as in grpc-go; the header lists of a connection's calls are still
+// bounded, to 16 MiB together, and further calls are refused with REFUSED_STREAM.
 func MaxConcurrentStreams(n uint32) ServerOption {
 	if n == 0 {
 		n = math.MaxInt32

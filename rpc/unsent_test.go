@@ -59,7 +59,7 @@ func TestConnectionEndsBeforeOpen(t *testing.T) {
 					BlockFragment: p.block(":status", "200", "content-type", "application/grpc")})
 				p.fr.WriteData(id, false, make([]byte, 5))
 				p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, EndStream: true, BlockFragment: p.block("grpc-status", "0")})
-				peers <- p // which nobody writes to any more
+				peers <- p // this goroutine does not write to it any more
 			})
 			ends := make(connEnds, 2)
 			client := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithStatsHandler(ends)))

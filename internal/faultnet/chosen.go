@@ -191,7 +191,7 @@ func Omits(t testing.TB, reason string) bool {
 }
 
 // NeedsHalfClose leaves the test out, as NeedsTCP does, when [Variable] names a network on which connections end in both directions at
-// once, so that whoever writes after the peer's end may see an error before that end: pipe.
+// once, so that a Write after the peer's end may fail before a Read returns that end: pipe.
 func NeedsHalfClose(t testing.TB) {
 	t.Helper()
 	if n, ok := chosen(t); ok && n.kind == Pipe {

@@ -149,8 +149,8 @@ type addr struct{}
 func (addr) Network() string { return "memory" }
 func (addr) String() string  { return "memory" }
 
-// pipeEnd is the relay's end of a net.Pipe. It cannot half-close: both kinds of
-// ending close it.
+// pipeEnd is the relay's end of a net.Pipe, and of a connection whose type Through does not know. It does not
+// half-close: both kinds of ending close it.
 type pipeEnd struct{ net.Conn }
 
 func pipePair() (net.Conn, end) {
