@@ -44,8 +44,8 @@ type described[M any] struct {
 // Option changes what a Collector publishes.
 type Option func(*Collector)
 
-// WithoutClasses leaves out the seven families that have a series for each size class in use: with the
-// default classes, up to some 590 series a pool.
+// WithoutClasses leaves out the seven families that have a series for each size class in use: the default
+// classes are more than a hundred.
 func WithoutClasses() Option { return func(c *Collector) { c.classes = nil } }
 
 // space has the names that the Collectors of the process publish.

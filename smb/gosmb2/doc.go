@@ -19,8 +19,8 @@
 //   - The file system of [Share.DirFS] keeps to io/fs: names in it, those that Glob returns too,
 //     have "/" between their components, and one with "\" is refused.
 //   - [File.Stat] does not give the FileId; listings do.
-//   - [File.ReadFrom] another File, and WriteTo one, moves the data through this client;
-//     smb.Share.Copy has the server copy.
+//   - [File.ReadFrom] a File of the same share, and WriteTo one, has the server copy where it can; between
+//     shares the data moves through this client.
 //   - A session that the server accepts as guest because it does not know the user is refused by
 //     default, as by package smb; see AllowGuest of smb.Dialer, which [Dialer.SMB] holds.
 //   - A session made by [Dialer.Dial] dials a lost connection again. One made by
