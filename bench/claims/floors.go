@@ -62,7 +62,8 @@ func floorTable(r *results) string {
 	return b.String()
 }
 
-// ratio is that of a contestant in a benchmark to c's peer in c's, and its range over turns that were made together.
+// ratio is that of a contestant in a benchmark to c's peer in c's, and its range over turns of the same number. Those of another benchmark than
+// c's are of the same run, but not of the same minute.
 func (c bar) ratio(r *results, bench, who string) string {
 	ours, okOurs := r.median(bench, who, c.unit)
 	theirs, okTheirs := r.median(c.bench, c.peer, c.unit)

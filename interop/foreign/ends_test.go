@@ -55,7 +55,7 @@ func until(t *testing.T, ctx context.Context, what string, reached func() bool) 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("%s: not within the time limit", what)
 		}
 	}
 }

@@ -62,7 +62,7 @@ type language struct {
 	name string
 	// command is its program and arguments, which are followed by the options.
 	command func(t testing.TB, o options) []string
-	// noAge: the server cannot be told how old connections may become.
+	// noAge: the server has no setting for the age of connections.
 	noAge bool
 }
 
