@@ -1,4 +1,4 @@
-# The interop test service on grpcio. Arguments: the file of descriptors, and JSON with port, maxStreams, maxAge (ms), cert, key.
+# The interop test service on grpcio. Arguments: the file of descriptors, and JSON with port, maxStreams, maxAge (ms), cert, key, gzip.
 # Prints its port. A line on standard input ends it gracefully, its end ends it at once.
 import json, os, sys, threading, time
 from concurrent import futures
