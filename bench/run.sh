@@ -5,7 +5,7 @@
 #   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
-#   COUNT=3 ./run.sh     that many turns of each instead of 5 (core) and 3 (the others)
+#   COUNT=3 ./run.sh     that many turns of each instead of 5
 #
 # smb needs smbd for its second half, and compares with smbclient where that is installed; files needs both.
 #
@@ -20,7 +20,7 @@ trap 'rm -rf "$bin"' EXIT
 status=0 # 1 when an attack did not pass
 
 # begin FILE: the turns of earlier runs, if they are to stay; kept is how many there are, so that the order of the contestants, which
-# changes with each turn, goes on changing
+# changes with each turn where a benchmark looks at TARN_TURN (smb's do), goes on changing
 begin() {
 	kept=0
 	: >"$1.new"
@@ -91,9 +91,9 @@ for what; do
 		measure burst . '^BenchmarkBurstAfterGC$' 100x "${COUNT:-5}"
 		;;
 	rpc)
-		measure unary ./rpc '^BenchmarkUnary$' 150ms "${COUNT:-3}"
-		measure stream ./rpc '^BenchmarkStream$' 100ms "${COUNT:-3}"
-		measure floor ./rpc '^BenchmarkFloor$/^tls=off$/^size=(100|16384|1048576)$/^callers=(8|64)$' 150ms "${COUNT:-3}"
+		measure unary ./rpc '^BenchmarkUnary$' 150ms "${COUNT:-5}"
+		measure stream ./rpc '^BenchmarkStream$' 100ms "${COUNT:-5}"
+		measure floor ./rpc '^BenchmarkFloor$/^tls=off$/^size=(100|16384|1048576)$/^callers=(8|64)$' 150ms "${COUNT:-5}"
 		;;
 	neutral)
 		go build -o "$bin/neutral" ./neutral
@@ -106,10 +106,10 @@ for what; do
 			mv "$results/neutral-$kind.txt.new" "$results/neutral-$kind.txt"
 		done
 		;;
-	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-3}" ;;
+	idle) measure idle ./rpc '^BenchmarkIdle$' 1x "${COUNT:-5}" ;;
 	smb)
-		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-3}"
-		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-3}"
+		measure script ./smb '^Benchmark(Script|Mixed)$' 200ms "${COUNT:-5}"
+		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-5}"
 		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)

@@ -40,9 +40,9 @@ func (p Pool) Troubles() []trouble {
 		}
 	}
 	add(p.Leaked > 0, bad, "%s leaked", plot.Count(float64(p.Leaked)))
-	add(p.Refused > 0, bad, "%s foreign slices refused", plot.Count(float64(p.Refused)))
+	add(p.Refused > 0, bad, "%s refused", plot.Counted(float64(p.Refused), "foreign slice"))
 	add(p.Waiting > 0, warn, "%d waiting for the budget", p.Waiting)
-	add(p.OverBudget > 0, warn, "%s gets over budget", plot.Count(float64(p.OverBudget)))
+	add(p.OverBudget > 0, warn, "%s over budget", plot.Counted(float64(p.OverBudget), "get"))
 	if p.Budget > 0 {
 		used := float64(p.InUse) / float64(p.Budget)
 		add(used >= nearBudget, warn, "%s of the budget in use", plot.Percent(used))

@@ -134,6 +134,7 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"bytes":    func(n any) string { return plot.Bytes(float(n)) },
 		"count":    func(n any) string { return plot.Count(float(n)) },
+		"counted":  func(n any, noun string) string { return plot.Counted(float(n), noun) },
 		"percent":  plot.Percent,
 		"share":    func(a, b int64) float64 { return float64(a) / float64(max(b, 1)) },
 		"part":     func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) },

@@ -73,7 +73,7 @@ func TestOverviewPutsTroubleFirst(t *testing.T) {
 	if first < 0 || second < first {
 		t.Errorf("tight at %d, fine at %d", first, second)
 	}
-	if !strings.Contains(text, "1 gets over budget") {
+	if !strings.Contains(text, "1 get over budget") {
 		t.Error("the overview does not name the trouble")
 	}
 }

@@ -188,7 +188,9 @@ func (c bar) bounds(r *results, unit string) (low, high float64) {
 // boundsOf is bounds for another contestant than Tarn, or another benchmark.
 func (c bar) boundsOf(r *results, own key) (low, high float64) {
 	ours, theirs := r.values[own], r.values[key{c.bench, c.peer, own.unit}]
-	for i := range min(len(ours), len(theirs)) {
+	n := min(len(ours), len(theirs)) // one that was added later has not been in the first turns
+	ours, theirs = ours[len(ours)-n:], theirs[len(theirs)-n:]
+	for i := range n {
 		if ours[i] <= 0 || theirs[i] <= 0 {
 			continue
 		}

@@ -160,20 +160,20 @@ func TestFill(t *testing.T) {
 	if want := "a\n<!-- x -->\nnew\n<!-- end -->\nb\n"; err != nil || got != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, bad := range []string{"nothing", "<!-- x -->\nno end"} {
+	for _, bad := range []string{"nothing", "<!-- x -->\nno end", page + "<!-- y -->\n<!-- end -->\n"} {
 		if _, err := fill(bad, map[string]string{"x": ""}); err == nil {
 			t.Errorf("%q was filled", bad)
 		}
 	}
 }
 
-// TestPageHasEveryMarker: docs/performance.md must take all the tables.
-func TestPageHasEveryMarker(t *testing.T) {
+// TestMarkersHaveTables: each marker of docs/performance.md is that of a table.
+func TestMarkersHaveTables(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]string{"machine": "", "bars": "", "losses": ""}
+	tables := map[string]string{"machine": "", "bars": "", "floors": "", "losses": ""}
 	for _, table := range valueTables() {
 		tables[table.name] = ""
 	}

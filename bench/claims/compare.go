@@ -25,7 +25,7 @@ func compare(before, now *results) (slow []string, compared int) {
 			}
 			compared++
 			if slices.Min(is) > slices.Max(was) { // by no margin: a count does not depend on the machine
-				slow = append(slow, fmt.Sprintf("%s: %.0f allocations an operation, before %.0f", k.bench, middle(is), middle(was)))
+				slow = append(slow, fmt.Sprintf("%s: allocations an operation: %.0f, before %.0f", k.bench, middle(is), middle(was)))
 			}
 			continue
 		}
@@ -48,10 +48,15 @@ func compare(before, now *results) (slow []string, compared int) {
 }
 
 // hasBetter reports whether a benchmark prints a better measure of its cost than the elapsed time of an operation: a rate, which is
-// the same time again, a processor time, which other programs disturb less, or memory, for which the time does not matter.
+// the same time again, a processor time, which other programs disturb less, or memory, for which the time does not matter. Where a round
+// trip is delayed, elapsed time is what round trips add, and processor time does not show them.
 func (r *results) hasBetter(bench string) bool {
+	delayed := strings.Contains(bench, "/rtt=") && !strings.Contains(bench, "/rtt=0s")
 	for k := range r.values {
-		if k.bench == bench && (strings.HasSuffix(k.unit, "/s") || strings.HasSuffix(k.unit, "cpu-ns/op") || strings.HasSuffix(k.unit, "B/conn")) {
+		if k.bench != bench {
+			continue
+		}
+		if strings.HasSuffix(k.unit, "/s") || strings.HasSuffix(k.unit, "B/conn") || !delayed && strings.HasSuffix(k.unit, "cpu-ns/op") {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ func TestCompareNamesWhatGotSlower(t *testing.T) {
 		{"slower in every turn", turns(0, [3]float64{40, 50, 60}, [3]float64{100, 100, 100}),
 			[]string{"Split: 0.5 of grpc's ns/op, before 0.2"}},
 		{"an allocation more", turns(1, [3]float64{10, 30, 20}, [3]float64{100, 100, 100}),
-			[]string{"Split: 1 allocations an operation, before 0"}},
+			[]string{"Split: allocations an operation: 1, before 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now, err := read(t, c.now)

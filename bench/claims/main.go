@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -129,6 +130,8 @@ func run(dir, page string) error {
 	return nil
 }
 
+var marker = regexp.MustCompile(`(?m)^<!-- ([a-z0-9-]+) -->$`)
+
 // fill puts the tables that a page has markers for between its lines "<!-- NAME -->" and
 // "<!-- end -->".
 func fill(text string, tables map[string]string) (string, error) {
@@ -145,6 +148,11 @@ func fill(text string, tables map[string]string) (string, error) {
 			return "", fmt.Errorf("marker %q has no end", strings.TrimSpace(begin))
 		}
 		text = before + begin + table + "<!-- end -->" + after
+	}
+	for _, m := range marker.FindAllStringSubmatch(text, -1) {
+		if _, ok := tables[m[1]]; !ok && m[1] != "end" {
+			return "", fmt.Errorf("there is no table %q", m[1])
+		}
 	}
 	if places == 0 {
 		return "", fmt.Errorf("it has no marker such as <!-- bars -->")

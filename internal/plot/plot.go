@@ -57,6 +57,14 @@ func Count(n float64) string {
 	return fmt.Sprintf("%s%c", digits(n), units[i])
 }
 
+// Counted writes how many of a noun, which is a regular one, there are: "1 get", "12.3k gets".
+func Counted(n float64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Count(n) + " " + noun + "s"
+}
+
 // digits writes whole numbers whole, and others with one decimal below 100.
 func digits(n float64) string {
 	if n == math.Trunc(n) || math.Abs(n) >= 99.95 {

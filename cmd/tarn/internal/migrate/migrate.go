@@ -105,7 +105,11 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if _, err := fmt.Fprintf(out, "%s: %d changes\n", name, p.changed[name].places); err != nil {
+		noun := "changes"
+		if p.changed[name].places == 1 {
+			noun = "change"
+		}
+		if _, err := fmt.Fprintf(out, "%s: %d %s\n", name, p.changed[name].places, noun); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 	if p.Estimated {
 		unseen = about + unseen
 	}
-	v.wrap(b, v.bold(fetch.Clean(p.Name)), utf8.RuneCountInString(fetch.Clean(p.Name)), "in use "+size1(p.InUse), "in "+plot.Count(float64(p.Buffers))+" buffers,",
+	v.wrap(b, v.bold(fetch.Clean(p.Name)), utf8.RuneCountInString(fetch.Clean(p.Name)), "in use "+size1(p.InUse), "in "+plot.Counted(float64(p.Buffers), "buffer")+",",
 		unseen+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
 	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
@@ -137,7 +137,7 @@ func (v *view) bar(p debug.Pool) string {
 func (v *view) traffic(p debug.Pool) string {
 	gets, ok := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Gets })
 	if !ok {
-		return fmt.Sprintf("%s gets, %s hits, %s allocated, %s given up", plot.Count(float64(p.Gets)), plot.Percent(p.HitRate()), plot.Count(float64(p.Misses)), plot.Count(float64(p.Dropped)))
+		return fmt.Sprintf("%s, %s hits, %s allocated, %s given up", plot.Counted(float64(p.Gets), "get"), plot.Percent(p.HitRate()), plot.Count(float64(p.Misses)), plot.Count(float64(p.Dropped)))
 	}
 	misses, _ := v.rate(p.Name, func(p debug.Pool) uint64 { return p.Misses })
 	hits := 1.0
@@ -246,11 +246,16 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 func troubles(p debug.Pool) []string {
 	var list []string
 	for _, t := range []struct {
-		n    uint64
-		what string
-	}{{p.Leaked, "leaked"}, {p.Refused, "foreign slices refused"}, {p.OverBudget, "gets over budget"}, {uint64(max(p.Waiting, 0)), "waiting for the budget"}} {
+		n    float64
+		text string
+	}{
+		{float64(p.Leaked), plot.Count(float64(p.Leaked)) + " leaked"},
+		{float64(p.Refused), plot.Counted(float64(p.Refused), "foreign slice") + " refused"},
+		{float64(p.OverBudget), plot.Counted(float64(p.OverBudget), "get") + " over budget"},
+		{float64(p.Waiting), plot.Count(float64(p.Waiting)) + " waiting for the budget"},
+	} {
 		if t.n > 0 {
-			list = append(list, fmt.Sprintf("%s %s", plot.Count(float64(t.n)), t.what))
+			list = append(list, t.text)
 		}
 	}
 	return list

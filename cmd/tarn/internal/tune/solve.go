@@ -58,7 +58,7 @@ func replay(in input, ladder []int) (sizing.Outcome, error) {
 func (r result) print(w io.Writer) error {
 	a := r.advice
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s gets recorded", fetch.Clean(r.name), plot.Count(float64(a.Now.Gets)))
+	fmt.Fprintf(&b, "%s: %s recorded", fetch.Clean(r.name), plot.Counted(float64(a.Now.Gets), "get"))
 	if r.h.Peak > 0 {
 		fmt.Fprintf(&b, ", peak %s", plot.Bytes(float64(r.h.Peak)))
 	}
