@@ -55,7 +55,7 @@ func TestCompareNamesEveryAllocation(t *testing.T) {
 		before string
 		want   []string
 	}{
-		{turns(19, same, same), []string{"Split: 20 allocations an operation, before 19"}},
+		{turns(19, same, same), []string{"Split: allocations an operation: 20, before 19"}},
 		{turns(19, same, same) + turns(20, same, same), nil},
 	} {
 		before, err := read(t, c.before)
