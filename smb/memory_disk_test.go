@@ -66,6 +66,13 @@ func (m *memoryDisk) content(name string) (data []byte, ok bool) {
 	return append([]byte(nil), n.data...), true
 }
 
+// files is how many names there are, of files and of directories.
+func (m *memoryDisk) files() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.nodes)
+}
+
 func (m *memoryDisk) hook(c *script.Conn, msg *script.Message) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

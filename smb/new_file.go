@@ -11,16 +11,18 @@ import (
 )
 
 // WriteNewFile creates the named file, writes data to it, and sets its last write time to mtime unless that
-// is zero. The error matches fs.ErrExist when the name exists. Up to 64 KiB take one round trip, and other
-// clients see the complete file or, until it is written, an empty one. When writing fails the file is removed
+// is zero. The error matches fs.ErrExist when the name exists. Up to 64 KiB take one round trip where one
+// WRITE may have as many (SessionInfo.MaxWrite), and other clients see the complete file or, until it is
+// written, an empty one; of a longer file they may see a part. When writing fails the file is removed
 // again, unless the connection was lost: then it may or may not exist.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	var err error
+	err := errLarge
 	if len(data) <= smallIO {
 		err = s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
 			return t.newSmall(ctx, remote, data, perm, mtime)
 		})
-	} else {
+	}
+	if err == errLarge {
 		err = s.writeTemporary(name, data, perm, mtime)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {

@@ -42,7 +42,8 @@ func (s *Share) ReadFileInfo(name string) ([]byte, fs.FileInfo, error) {
 	return b, fi, pathError("read", name, err)
 }
 
-// errLarge is returned when a file does not fit in one frame.
+// errLarge is returned when a file does not fit in one frame. Nothing has been written then, and the caller moves the file in
+// as many requests as it takes: only a connection knows how much one WRITE may have.
 var errLarge = errors.New("smb: the file is larger than one frame")
 
 // readSmall reads a file with CREATE, READ and CLOSE in one frame.
@@ -163,17 +164,21 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 }
 
 // WriteFile writes data to the named file; it creates or truncates the file first. Up to 64 KiB take one
-// round trip.
+// round trip where one WRITE may have as many (SessionInfo.MaxWrite).
 func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	err := errLarge
 	if len(data) <= smallIO {
-		return pathError("write", name, s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
+		err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
 			defer t.m.s.streams.changed(t.m, remote)
 			return t.writeSmall(ctx, openRequest(remote, flags, perm), data)
-		}))
+		})
+	}
+	if err != errLarge {
+		return pathError("write", name, err)
 	}
 	f, err := s.OpenFile(name, flags, perm)
 	if err != nil {
@@ -218,7 +223,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 
 // ReplaceFile writes data to a new file in the same directory, sets its last write time to mtime unless that
 // is zero, and renames it to name, replacing a file that has that name: other clients see the old file or the
-// new one, never a part. Up to 64 KiB take one round trip. When it fails, the file name is unchanged, and the
+// new one, never a part. Up to 64 KiB take one round trip, as with WriteFile. When it fails, the file name is unchanged, and the
 // new file is removed again.
 func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
@@ -230,15 +235,17 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 		return err
 	}
 	beside := temporaryName(remote)
-	if len(data) > smallIO {
+	err = errLarge
+	if len(data) <= smallIO {
+		err = s.resolveOnce(beside, func(ctx context.Context, t *tree, there string) error {
+			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
+		})
+	}
+	if err == errLarge {
 		err = s.writeTemporary(beside, data, perm, mtime)
 		if err == nil {
 			err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 		}
-	} else {
-		err = s.resolveOnce(beside, func(ctx context.Context, t *tree, there string) error {
-			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
-		})
 	}
 	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for this
 		s.removeUnfinished(beside)

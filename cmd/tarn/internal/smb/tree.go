@@ -26,7 +26,7 @@ type tree interface {
 	ReadWhole(name string, size int64) ([]byte, fs.FileInfo, error)
 	// WriteWhole writes data to part, which must not exist, gives it its time and renames it to name.
 	// When it fails, part may be left. WriteNew does so without a part, if that is safe: the error
-	// matches fs.ErrExist when name is taken.
+	// matches fs.ErrExist when name is taken, or it is not safe.
 	WriteWhole(part, name string, data []byte, modified time.Time) error
 	WriteNew(part, name string, data []byte, modified time.Time) error
 	// CreatePart makes a file to write to, which must not exist; ReopenPart opens one that does.
@@ -109,8 +109,12 @@ func (r *remote) WriteWhole(_, name string, data []byte, modified time.Time) err
 	return r.lanes.of(r.share).ReplaceFile(r.full(name), data, 0o666, modified)
 }
 
-// WriteNew is safe without a part: the whole file is sent in one frame, so the server makes all of it or nothing.
+// WriteNew is safe without a part where one WRITE may have all of the data: the whole file is sent in one frame then, so the
+// server makes all of it or nothing. Otherwise a lost connection could leave a part of it under its own name.
 func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error {
+	if len(data) > r.share.Session().Info().MaxWrite {
+		return fs.ErrExist
+	}
 	return r.lanes.of(r.share).WriteNewFile(r.full(name), data, 0o666, modified)
 }
 
