@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -54,20 +55,27 @@ type Event struct {
 	Name string // relative to the directory, with "/"
 }
 
-// ErrMissed is returned by Watcher.Next when there were more changes than the server could report: read the
-// directory again. The watch continues.
-var ErrMissed = errors.New("smb: more changes than the server could report")
+// ErrMissed is returned by Watcher.Next when changes were not reported, because there were more than the server could
+// report, or because the connection was lost meanwhile: read the directory again. The watch continues.
+var ErrMissed = errors.New("smb: some changes were not reported")
 
 // notifyRoom is how many bytes of changes one reply may have.
 const notifyRoom = 64 << 10
 
 // Watcher reports changes in a directory. The server collects them between calls of Next. Next is for one
-// goroutine at a time; Close may be called from any other.
+// goroutine at a time; Close may be called from any other. After a loss of the connection Next opens the
+// directory again by its name.
 type Watcher struct {
 	f    *File
 	req  proto.ChangeNotifyRequest
 	stop context.CancelFunc
 	done context.Context
+
+	begun bool  // a request was sent
+	on    *tree // where the server collects changes; nil: nowhere
+
+	mu      sync.Mutex
+	pending *conn.Call // sent by a Next that returned ErrMissed, for the one after it; nil: none
 }
 
 // Watch starts to watch the named directory. The server collects changes from the first call of Next on.
@@ -92,7 +100,9 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 }
 
 // Next waits for changes and returns at least one. After Close it fails with ErrClosed; ErrMissed means that
-// some changes were not reported.
+// some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost. The
+// first Next after a loss that happened since the first Next began fails with ErrMissed, when the server collects
+// changes again: a directory that is read after it is complete.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,6 +119,20 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 }
 
 func (w *Watcher) next(ctx context.Context) ([]Event, error) {
+	if cl := w.take(); cl != nil {
+		if w.on.Conn().Alive() {
+			err := cl.Finish(ctx, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup)
+			if err == nil {
+				return w.events(w.on, cl)
+			}
+			if !errors.Is(err, conn.ErrReauthenticated) {
+				return nil, err
+			}
+			w.on = nil // the session had expired, so the request was refused
+		} else {
+			drop(cl)
+		}
+	}
 	t, id, err := w.f.h.live(ctx)
 	if err != nil {
 		return nil, err
@@ -117,9 +141,56 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 	cl.Expect = notifyRoom
 	req := w.req
 	req.FileID = id
+	if w.begun && w.on != t {
+		// The server collects from the request on. It is sent before the caller reads the directory, so that no
+		// change is between the two.
+		if err := t.Start(ctx, cl, &req, conn.WaitForCredits); err != nil {
+			return nil, err
+		}
+		w.on = t
+		w.keep(cl)
+		return nil, ErrMissed
+	}
+	w.begun, w.on = true, t
 	if err := t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
 		return nil, err
 	}
+	return w.events(t, cl)
+}
+
+// keep leaves cl to the next Next, or drops it after Close.
+func (w *Watcher) keep(cl *conn.Call) {
+	w.mu.Lock()
+	if w.done.Err() == nil {
+		w.pending, cl = cl, nil
+	}
+	w.mu.Unlock()
+	drop(cl)
+}
+
+// take returns the request that is under way, nil when there is none.
+func (w *Watcher) take() *conn.Call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cl := w.pending
+	w.pending = nil
+	return cl
+}
+
+// drop gives up cl, whose reply is not wanted. cl may be nil.
+func drop(cl *conn.Call) {
+	if cl == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if cl.Finish(ctx, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup) == nil {
+		cl.Release() // it was answered before
+	}
+}
+
+// events returns the changes in the reply to cl, which came on t, and releases cl.
+func (w *Watcher) events(t *tree, cl *conn.Call) ([]Event, error) {
 	defer cl.Release()
 	switch cl.Status {
 	case proto.StatusNotifyEnumDir:
@@ -149,5 +220,6 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 // Close ends the watch; a waiting Next returns.
 func (w *Watcher) Close() error {
 	w.stop()
+	drop(w.take())
 	return w.f.Close()
 }
