@@ -212,12 +212,17 @@ func (c *Conn) keepAlive(every time.Duration) {
 			timer.Reset(every - silent)
 			continue
 		}
+		last := c.lastFrame.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), every)
 		err := c.Echo(ctx, 0)
 		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			c.fail(&connError{ErrLost, errors.New("the server does not answer ECHO")})
+		// Any frame shows that the server is there: the reply to ECHO may be behind others.
+		if errors.Is(err, context.DeadlineExceeded) && c.lastFrame.Load() == last {
+			c.fail(&connError{ErrLost, errors.New("the server does not answer ECHO, and sends nothing else")})
 		}
-		timer.Reset(every)
+		if silent = c.silence(); silent >= every { // the ECHO failed in another way
+			silent = 0
+		}
+		timer.Reset(every - silent)
 	}
 }
