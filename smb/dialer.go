@@ -86,10 +86,11 @@ type Limits struct {
 	// Credits is how many credits (64 KiB of transfer each) to ask the server for;
 	// zero: DefaultCredits.
 	Credits int
-	// DialTimeout bounds connecting and logging in together; zero: DefaultDialTimeout.
+	// DialTimeout bounds connecting and logging in together. The error of an attempt that reaches it matches
+	// ErrConnLost and os.ErrDeadlineExceeded. Zero: DefaultDialTimeout.
 	DialTimeout time.Duration
-	// RedialTimeout bounds the attempts to replace a lost connection: they are repeated
-	// with pauses of 20 ms that double up to 1 s. The operation that needed the connection
+	// RedialTimeout bounds when attempts to replace a lost connection are begun, each of which may take DialTimeout:
+	// they are repeated with pauses of 20 ms that double up to 1 s. The operation that needed the connection
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
 	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and when ReplaceFile,

@@ -60,19 +60,23 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	return nil, failed
 }
 
-// dialServer makes a connection with the server with index at and logs in.
+// dialServer makes a connection with the server with index at and logs in. An attempt that reaches Limits.DialTimeout has
+// found no server, as one that is refused has not: its error matches ErrConnLost, and redial makes another.
 func (s *Session) dialServer(ctx context.Context, at int) (*conn.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
+	attempt, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
-	nc, err := s.cfg.DialFunc(ctx, "tcp", s.servers[at].addr)
+	nc, err := s.cfg.DialFunc(attempt, "tcp", s.servers[at].addr)
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil, conn.ContextError(ctx)
+		case attempt.Err() != nil:
+			err = conn.ContextError(attempt)
 		}
 		return nil, &dialError{err}
 	}
-	c, err := s.setUp(ctx, nc, at)
-	if err != nil && errors.Is(err, ErrConnLost) {
+	c, err := s.setUp(attempt, nc, at)
+	if err != nil && (errors.Is(err, ErrConnLost) || attempt.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)) {
 		err = &dialError{err}
 	}
 	return c, err
