@@ -75,7 +75,7 @@ func runServe(ctx context.Context, a *app, args []string) error {
 func (a *app) serve(ctx context.Context, l net.Listener, p spot, login *login, madeUp string) error {
 	o := &a.opts.serving
 	server := &http.Server{
-		Handler:           login.require(o.handler(p)),
+		Handler:           withoutScripts(login.require(o.handler(p))),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -118,6 +118,15 @@ func (o *serving) handler(p spot) http.Handler {
 		default:
 			http.Error(w, "read-only", http.StatusForbidden)
 		}
+	})
+}
+
+// withoutScripts keeps scripts in pages and images of the share from running: they would have the browser's login for everything
+// that is served. Not sandbox, which keeps browsers from downloading files, too.
+func withoutScripts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "script-src 'none'")
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -2,6 +2,7 @@ package smb
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"html"
 	"io/fs"
@@ -29,17 +30,28 @@ func (b *below) browse(next http.Handler) http.Handler {
 
 func (b *below) serveDirectory(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/") { // links are relative to the directory
-		http.Redirect(w, r, relative(path.Base(r.URL.Path)+"/"), http.StatusMovedPermanently)
+		// Not http.Redirect, which joins the target to a path that not every Go release has escaped: a "#" in it would
+		// change its meaning.
+		to := relative(path.Base(r.URL.Path) + "/")
+		if r.URL.RawQuery != "" {
+			to += "?" + r.URL.RawQuery
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusMovedPermanently)
 		return
 	}
 	entries, err := b.list(r)
 	if err != nil {
-		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		status := http.StatusInternalServerError
+		if errors.Is(err, fs.ErrPermission) {
+			status = http.StatusForbidden
+		}
+		http.Error(w, http.StatusText(status), status)
 		return
 	}
 	slices.SortFunc(entries, func(x, y fs.FileInfo) int { return cmp.Compare(x.Name(), y.Name()) })
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'none'")
 	title := html.EscapeString(r.URL.Path)
 	fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>%s</title>\n<h1>%s</h1>\n<ul>\n", title, title)
 	if r.URL.Path != "/" {

@@ -6,12 +6,16 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/webdav"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 	"github.com/tarn-go/tarn/internal/rig"
@@ -44,7 +48,7 @@ func serveURL(t *testing.T, args ...string) string {
 
 func TestServe(t *testing.T) {
 	s := startServer(t, rig.Config{})
-	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x", "pub/a & b#/'": "x"})
+	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x", "pub/a & b#/'": "x", "pub/a & b#/d/x": "x"})
 	if err := chownTree(s, s.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +57,9 @@ func TestServe(t *testing.T) {
 	if m == nil {
 		t.Fatalf("%q", said)
 	}
-	do := func(method, path, password string, header ...string) (int, string) {
+	// Redirects are followed only where the test does so itself.
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	do := func(method, path, password string, header ...string) (*http.Response, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, m[1]+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +68,7 @@ func TestServe(t *testing.T) {
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		resp, err := http.DefaultClient.Do(r)
+		resp, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +77,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp.StatusCode, string(b)
+		return resp, string(b)
 	}
 	for _, c := range []struct {
 		method, path, password string
@@ -87,10 +93,11 @@ func TestServe(t *testing.T) {
 		{"GET", "/..%2Fsecret", m[3], nil, 404, ""},
 		{"GET", "/", m[3], nil, 200, `<li><a href="./page.html">page.html</a> 13 B`},
 		{"GET", "/", m[3], nil, 200, `<li><a href="./sub/">sub/</a>`},
-		{"GET", "/sub", m[3], nil, 200, `<h1>/sub/</h1>`},
+		{"GET", "/sub", m[3], nil, 301, ""},
 		{"GET", "/sub/", m[3], nil, 200, `<a href="../">`},
 		{"GET", "/a%20&%20b%23/", m[3], nil, 200, `<a href="./%27">&#39;</a>`},
-		{"GET", "/a%20&%20b%23", m[3], nil, 200, `<h1>/a &amp; b#/</h1>`},
+		{"GET", "/a%20&%20b%23", m[3], nil, 301, ""},
+		{"POST", "/page.html", m[3], nil, 200, "<p>0123456789"},
 		{"HEAD", "/sub/", m[3], nil, 200, ""},
 		{"GET", "/", "wrong", nil, 401, "login"},
 		{"PROPFIND", "/", m[3], []string{"Depth", "1"}, 207, "page.html"},
@@ -99,13 +106,61 @@ func TestServe(t *testing.T) {
 		{"DELETE", "/sub", m[3], nil, 204, ""},
 		{"DELETE", "/", m[3], nil, 405, ""},
 	} {
-		if status, body := do(c.method, c.path, c.password, c.header...); status != c.status || !strings.Contains(body, c.says) {
-			t.Errorf("%s %s: %d, %.200q", c.method, c.path, status, body)
+		resp, body := do(c.method, c.path, c.password, c.header...)
+		if resp.StatusCode != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %s: %d, %.200q", c.method, c.path, resp.StatusCode, body)
+		}
+		if strings.Contains(body, "secret") || strings.Contains(body, "outside") {
+			t.Errorf("%s %s shows what is outside of the directory: %.500q", c.method, c.path, body)
+		}
+		// A page of the share with a script could otherwise do with the login what it likes.
+		if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'none'") {
+			t.Errorf("%s %s: Content-Security-Policy %q", c.method, c.path, policy)
+		}
+	}
+	for from, want := range map[string][2]string{
+		"/a%20&%20b%23":     {"./a%20&%20b%23/", `<h1>/a &amp; b#/</h1>`},
+		"/a%20&%20b%23/d":   {"./d/", `<h1>/a &amp; b#/d/</h1>`},
+		"/a%20&%20b%23/d?x": {"./d/?x", `<h1>/a &amp; b#/d/</h1>`},
+	} {
+		resp, _ := do("GET", from, m[3])
+		if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusMovedPermanently || to != want[0] {
+			t.Errorf("%s: %s, Location %q", from, resp.Status, to)
+			continue
+		}
+		to, err := resp.Location()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, body := do("GET", to.RequestURI(), m[3]); resp.StatusCode != http.StatusOK || !strings.Contains(body, want[1]) {
+			t.Errorf("%s: %s, %.200q", to, resp.Status, body)
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(s.Dir, "pub/new/page.html")); err != nil || len(b) != 13 {
 		t.Errorf("%q, %v", b, err)
 	}
+}
+
+// TestServeRefusedListing opens directories that the server, or this process, cannot list.
+func TestServeRefusedListing(t *testing.T) {
+	for refusal, want := range map[error]int{fs.ErrPermission: http.StatusForbidden, io.ErrUnexpectedEOF: http.StatusInternalServerError} {
+		dir := &below{unlisted{webdav.NewMemFS(), refusal}, "/"}
+		w := httptest.NewRecorder()
+		dir.browse(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if w.Code != want {
+			t.Errorf("%v: status %d", refusal, w.Code)
+		}
+	}
+}
+
+// unlisted is a file system whose files cannot be opened.
+type unlisted struct {
+	webdav.FileSystem
+	err error
+}
+
+func (u unlisted) OpenFile(_ context.Context, name string, _ int, _ fs.FileMode) (webdav.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: u.err}
 }
 
 func TestServeReadOnly(t *testing.T) {
