@@ -169,7 +169,7 @@ func TestSync(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := must(t, "sync", "-delete", "-dry-run", fromArg, toArg)
-			for _, want := range []string{"copy ", "remove ", "extra\n"} {
+			for _, want := range []string{"copy ", "remove ", "extra\n", "/turned\n", "/dir\n"} { // a line of a copy ends with the size
 				if !strings.Contains(r.out, want) {
 					t.Errorf("dry run: %q", r.out)
 				}

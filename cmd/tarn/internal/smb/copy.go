@@ -52,8 +52,8 @@ type place struct {
 
 // copyAll copies the sources to the target. Into it when it is a directory, under its
 // name otherwise; but one directory alone becomes the target, also when that is there
-// already, so that repeating an interrupted copy goes on with it. A "/" at the target's
-// end means into it, always.
+// already, so that repeating an interrupted copy goes on with it. A "/" at the end of a target
+// that is there means into it.
 func (a *app) copyAll(ctx context.Context, sources []string, target string) error {
 	to, isDir, err := a.target(ctx, target)
 	if err != nil {

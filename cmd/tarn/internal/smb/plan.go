@@ -31,6 +31,9 @@ type plan struct {
 	skipped int   // symbolic links and others that are not regular files
 	// extra are entries that the target has and the source does not have, in directories that both have.
 	extra []extra
+	// replaced are files in the place of directories, and directories in the place of files. A dry run shows them; otherwise
+	// they are removed when their places are needed.
+	replaced []extra
 }
 
 // extra is something for sync -delete to remove.
@@ -75,7 +78,11 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		}
 	}
 	there := map[string]fs.FileInfo{}
-	if info, err := to.Lstat(toName); !a.opts.dryRun || err == nil && info.IsDir() {
+	info, err := to.Lstat(toName)
+	if err == nil && !info.IsDir() {
+		p.replaced = append(p.replaced, extra{to, toName, false})
+	}
+	if !a.opts.dryRun || err == nil && info.IsDir() {
 		if there, err = list(to, toName); err != nil {
 			return err
 		}
@@ -150,6 +157,9 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 		size: info.Size(), modified: info.ModTime(), changed: changeTime(info)}
 	old := there[path.Base(toName)]
 	j.targetThere = old != nil
+	if old != nil && old.IsDir() {
+		p.replaced = append(p.replaced, extra{to, toName, true})
+	}
 	if old != nil && !a.opts.anew {
 		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}

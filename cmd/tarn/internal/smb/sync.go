@@ -66,8 +66,9 @@ func (a *app) printPlan(p *plan) error {
 		}
 	}
 	if a.opts.delete {
-		sortExtra(p.extra)
-		for _, e := range p.extra {
+		removed := slices.Concat(p.extra, p.replaced)
+		sortExtra(removed)
+		for _, e := range removed {
 			a.event(event{Action: "remove", Target: e.tree.label(e.name)})
 		}
 	}
