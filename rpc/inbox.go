@@ -16,6 +16,9 @@ import (
 type inbox struct {
 	limit int    // of a message, in bytes
 	mode  intake // set before anything comes
+	// grantAt is how many bytes of messages are taken before their window is given back; 0: grantFrom. Set before
+	// anything comes.
+	grantAt int
 
 	mu        sync.Mutex
 	gate      gate
@@ -101,12 +104,17 @@ func (i *inbox) grant() {
 }
 
 // grantFrom is how many bytes of messages are taken before their window is given back: much less than any
-// window, but enough that the connection's lock is not taken for each small message.
+// window, but enough that the connection's lock is not taken for each small message. Until then they count as unread, also
+// when the stream has no more to come, so that servers with very many streams give it back earlier (inbox.grantAt).
 const grantFrom = 4 << 10
 
 // grantTaken gives back the window of the messages that have been taken. mu is held.
 func (i *inbox) grantTaken() {
-	if n := i.ungranted - i.in.Len(); n >= grantFrom && i.source != nil {
+	at := i.grantAt
+	if at == 0 {
+		at = grantFrom
+	}
+	if n := i.ungranted - i.in.Len(); n >= at && i.source != nil {
 		i.ungranted -= n
 		i.source.Consumed(n)
 	}

@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -365,32 +366,56 @@ func TestManyLargeRequests(t *testing.T) {
 // TestManyHandlersKeepNoWindow: short requests whose handlers run for long do not count as unread where more handlers may
 // run than the bound of unread bytes has room for; no further request could arrive.
 func TestManyHandlersKeepNoWindow(t *testing.T) {
-	const calls, size = 20, 4 << 10
-	for _, most := range []uint32{0, 1 << 20} {
-		began, release := make(chan struct{}), make(chan struct{})
-		s, addr := startTarn(t, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-			began <- struct{}{}
-			<-release
-			return &pb.SimpleResponse{}, nil
-		}}, rpc.MaxConcurrentStreams(most))
-		c := pb.NewTestServiceClient(dialTarn(t, addr))
-		ended := make(chan error, calls)
-		for range calls {
-			go func() {
-				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(size)})
-				ended <- err
-			}()
-			<-began
-		}
-		for _, conn := range s.Endpoint().Connections {
-			if conn.Unread > calls*64 {
-				t.Errorf("MaxConcurrentStreams(%d): %d bytes of %d requests that have been read count as unread", most, conn.Unread, calls)
+	const calls = 20
+	for _, kind := range []struct {
+		name string
+		call func(context.Context, pb.TestServiceClient) error
+	}{
+		{"unary", func(ctx context.Context, c pb.TestServiceClient) error {
+			_, err := c.UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(4 << 10)})
+			return err
+		}},
+		{"stream", func(ctx context.Context, c pb.TestServiceClient) error {
+			s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{Payload: payload(1 << 10)})
+			if err != nil {
+				return err
 			}
-		}
-		close(release)
-		for range calls {
-			if err := <-ended; err != nil {
-				t.Error(err)
+			if _, err = s.Recv(); err == io.EOF {
+				return nil
+			}
+			return err
+		}},
+	} {
+		for _, most := range []uint32{0, 1 << 20} {
+			began, release := make(chan struct{}), make(chan struct{})
+			s, addr := startTarn(t, &testService{
+				unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+					began <- struct{}{}
+					<-release
+					return &pb.SimpleResponse{}, nil
+				},
+				output: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+					began <- struct{}{}
+					<-release
+					return nil
+				},
+			}, rpc.MaxConcurrentStreams(most))
+			c := pb.NewTestServiceClient(dialTarn(t, addr))
+			ended := make(chan error, calls)
+			for range calls {
+				go func() { ended <- kind.call(ctxFor(t), c) }()
+				<-began
+			}
+			for _, conn := range s.Endpoint().Connections {
+				if conn.Unread > calls*64 {
+					t.Errorf("%s, MaxConcurrentStreams(%d): %d bytes of %d requests that have been read count as unread", kind.name, most, conn.Unread, calls)
+				}
+			}
+			close(release)
+			for range calls {
+				if err := <-ended; err != nil {
+					t.Errorf("%s: %v", kind.name, err)
+				}
 			}
 		}
 	}

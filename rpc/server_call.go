@@ -99,6 +99,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	s.Value = call
 	call.source, call.limit = s, c.srv.opts.maxRecv
+	call.grantAt = max(1, min(grantFrom, c.srv.opts.grantBeforeStart()))
 	unary := sh.method != nil && sh.method.unary != nil
 	if unary {
 		call.mode = onlyOne
@@ -204,7 +205,8 @@ const (
 	// grantLarge is the length in bytes from which a request's window is given back before its handler starts,
 	// and not when its stream ends: that takes the connection's lock once more.
 	grantLarge = 16 << 10
-	// unreadMost is package h2's bound in bytes for what all streams of a connection have not consumed.
+	// unreadMost is how many bytes all streams of a server's connection may have not consumed before the connection's
+	// window is withheld (h2.Config.Unread).
 	unreadMost = 64 << 20
 )
 
