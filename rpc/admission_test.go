@@ -26,7 +26,8 @@ func TestAdmission(t *testing.T) {
 	ask(over[0], 4, 12, admit)
 	ask(over[1], 4, 5, hold)
 	ask(over[2], 4, 5, hold)
-	ask(over[3], 4, 4, hold) // it fits, but would overtake
+	ask(over[3], 4, 4, hold)   // it fits, but would overtake
+	ask(over[0], 10, 6, admit) // only its end lets the others through
 	if next := a.release(within[0]); len(next) != 0 {
 		t.Fatalf("%d calls are let through while the limits are as before", len(next))
 	}
