@@ -221,6 +221,7 @@ func TestGrowth(t *testing.T) {
 		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"to Rate", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 1_992_294, 1_992_294 + 1<<17},
 		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 64 << 10, 64 << 10},
+		{"fixed", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 64 << 10}, 64 << 10, 64 << 10},
 		{"to Unread", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Unread: 512 << 10}, 512 << 10, 512 << 10},
 	} {
 		t.Run(x.name, func(t *testing.T) {
