@@ -10,10 +10,12 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	logpb "google.golang.org/grpc/binarylog/grpc_binarylog_v1"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
 
@@ -134,5 +136,103 @@ func TestMaxHeaderListSizeOfClients(t *testing.T) {
 		if status.Code(err) != c.want {
 			t.Errorf("a limit of %d: %v", c.limit, err)
 		}
+	}
+}
+
+// endEvents are the errors of the calls that a stats handler is told of, and the trailers that were sent.
+type endEvents struct {
+	errs     chan error
+	trailers chan metadata.MD
+}
+
+func (*endEvents) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*endEvents) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*endEvents) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (e *endEvents) HandleRPC(_ context.Context, s stats.RPCStats) {
+	switch s := s.(type) {
+	case *stats.OutTrailer:
+		e.trailers <- s.Trailer
+	case *stats.End:
+		e.errs <- s.Error
+	}
+}
+
+// TestWhoIsToldOfAReplacedStatus: stats handlers are told the status that was sent, an interceptor and the binary log the
+// handler's.
+func TestWhoIsToldOfAReplacedStatus(t *testing.T) {
+	long := metadata.Pairs("x", strings.Repeat("y", 8<<10))
+	result := func(body string) error {
+		if body == "fails" {
+			return status.Error(codes.NotFound, "gone")
+		}
+		return nil
+	}
+	svc := &testService{
+		unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			grpc.SetTrailer(ctx, long)
+			return &pb.SimpleResponse{}, result(string(in.GetPayload().GetBody()))
+		},
+		output: func(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+			s.SetTrailer(long)
+			return result(string(in.GetPayload().GetBody()))
+		},
+	}
+	told := &endEvents{make(chan error, 1), make(chan metadata.MD, 1)}
+	sink := &logSink{}
+	log, err := rpc.NewCallLog("*", sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addr := startTarn(t, svc, rpc.StatsHandler(told), rpc.BinaryLog(log))
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithMaxHeaderListSize(4<<10)))
+	for _, x := range []struct {
+		body string
+		code codes.Code // of the handler
+	}{{"succeeds", codes.OK}, {"fails", codes.NotFound}} {
+		for kind, call := range map[string]func() error{
+			"unary": func() error {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte(x.body)}})
+				return err
+			},
+			"stream": func() error {
+				s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte(x.body)}})
+				if err == nil {
+					_, err = s.Recv()
+				}
+				return err
+			},
+		} {
+			sent := call()
+			if got := <-told.errs; got == nil || status.Code(got) != codes.Internal || status.Convert(got).Message() != status.Convert(sent).Message() {
+				t.Errorf("%s that %s: End has %v, and the client got %v", kind, x.body, got, sent)
+			}
+			if got := <-told.trailers; len(got) > 0 {
+				t.Errorf("%s that %s: OutTrailer has %d keys", kind, x.body, len(got))
+			}
+			var logged []codes.Code
+			sink.mu.Lock()
+			for _, e := range sink.entries {
+				if e.Type == logpb.GrpcLogEntry_EVENT_TYPE_SERVER_TRAILER {
+					logged = append(logged, codes.Code(e.GetTrailer().GetStatusCode()))
+				}
+			}
+			sink.entries = nil
+			sink.mu.Unlock()
+			if len(logged) != 1 || logged[0] != x.code {
+				t.Errorf("%s that %s: the binary log has %v", kind, x.body, logged)
+			}
+		}
+	}
+}
+
+// TestRefusalBeyondTheClientsLimit: the answer to a request for an unknown method, whose message quotes the request, is not
+// longer than what the client takes, either.
+func TestRefusalBeyondTheClientsLimit(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	cc := dialTarn(t, addr, rpc.WithMaxHeaderListSize(4<<10))
+	err := cc.Invoke(ctxFor(t), "/"+strings.Repeat("y", 8<<10)+"/Call", &pb.SimpleRequest{}, &pb.SimpleResponse{})
+	if status.Code(err) != codes.Internal || !strings.HasSuffix(err.Error(), "the client takes 4096; the status was Unimplemented") {
+		t.Error(err)
 	}
 }

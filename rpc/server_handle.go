@@ -65,30 +65,25 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 		// As in grpc-go, interceptors are not called when no request has arrived.
 		err := first.status(c.limit, requestCount)
 		c.dropRequest()
-		c.sendStatus(statusOf(err))
-		return false, err
+		return false, c.sendStatus(statusOf(err)).Err()
 	}
 	reply, err := c.callUnary(m)
 	if err != nil {
-		st := statusOf(err)
-		c.sendStatus(st)
-		return false, st.Err()
+		return false, c.sendStatus(statusOf(err)).Err()
 	}
 	msg, info, err := c.encodeReply(reply)
 	if err != nil {
-		c.sendStatus(statusOf(err))
-		return false, err
+		return false, c.sendStatus(statusOf(err)).Err()
 	}
 	c.sendMu.Lock()
 	var out h2.Out
 	if err := c.putHeader(&out); err != nil {
 		c.sendMu.Unlock()
 		msg.Free()
-		c.sendStatus(statusOf(err))
-		return false, err
+		return false, c.sendStatus(statusOf(err)).Err()
 	}
 	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
-	c.putStatus(&out, nil)
+	st := c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {
 		unsent = true
 		err = c.sendError(c.st.WriteLater(c, &out))
@@ -104,6 +99,9 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 			c.statsOutPayload(reply, info)
 		}
 		c.statsOutTrailer()
+	}
+	if err == nil {
+		err = st.Err()
 	}
 	return unsent, err
 }
@@ -121,8 +119,7 @@ func (c *serverCall) handleStream(m *method) error {
 	if st != nil && st.Code() == codes.OK {
 		st = nil
 	}
-	c.sendStatus(st)
-	return st.Err()
+	return c.sendStatus(st).Err()
 }
 
 func (c *serverCall) callStream(m *method) (err error) {
@@ -146,7 +143,7 @@ func (c *serverCall) Exited() {
 	if !c.released { // statsEnd has not been called
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
-		c.sendStatus(st)
+		st = c.sendStatus(st)
 		c.countEnd(st.Err())
 		c.release()
 		c.seen.end(st.Err())

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
@@ -48,8 +49,9 @@ func appendStatus(fs []h2.Field, st *status.Status) []h2.Field {
 
 const detailsKey = "grpc-status-details-bin"
 
-// sendStatus sends the status, OK for a nil st, without blocking.
-func (c *serverCall) sendStatus(st *status.Status) {
+// sendStatus sends the status, OK for a nil st, without blocking. It returns the status that putStatus, or a header that
+// does not fit, has made of it.
+func (c *serverCall) sendStatus(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	var out h2.Out
@@ -59,22 +61,32 @@ func (c *serverCall) sendStatus(st *status.Status) {
 			st = statusOf(err)
 		}
 	}
-	c.putStatus(&out, st)
+	st = c.putStatus(&out, st)
 	// A failure means that the stream has ended already.
 	_ = c.st.Write(nil, &out)
 	if len(c.conn.srv.opts.stats) > 0 {
 		c.statsOutTrailer()
 	}
+	return st
 }
 
-// putStatus adds the status and the trailer to out, or INTERNAL alone if they are longer than what the client takes. sendMu
-// is held.
-func (c *serverCall) putStatus(out *h2.Out, st *status.Status) {
+// putStatus adds the status and the trailer to out, or INTERNAL alone if they are longer than what the client takes, and
+// returns the status that it added. That one is counted, and is the error in the stats handlers' End, whose OutTrailer is
+// empty then. Interceptors, and the binary log, which is one, have returned before: they saw the handler's status and trailer.
+// Nothing is logged, because a client could fill a log by announcing a low limit. sendMu is held.
+func (c *serverCall) putStatus(out *h2.Out, st *status.Status) *status.Status {
 	if err := c.putEnd(out, st, c.trailer); err != nil {
 		c.trailer = nil
-		_ = c.putEnd(out, status.Newf(codes.Internal, "%s; the status was %v", status.Convert(err).Message(), st.Code()), nil)
+		st = replaced(err, st)
+		_ = c.putEnd(out, st, nil)
 	}
 	c.sentHeader = true
+	return st
+}
+
+// replaced is the status that is sent instead of st because of err.
+func replaced(err error, st *status.Status) *status.Status {
+	return status.Newf(codes.Internal, "%s; the status was %v", status.Convert(err).Message(), st.Code())
 }
 
 // putEnd adds a status and a trailer to out: as trailers, or as a trailers-only response when no header has been or is
@@ -88,14 +100,14 @@ func (c *serverCall) putEnd(out *h2.Out, st *status.Status, trailer metadata.MD)
 			return nil
 		}
 		out.Trailers = appendMetadata(nil, trailer)
-		return c.fits("trailers", okTrailerSize+fieldsSize(out.Trailers))
+		return c.conn.fits("trailers", okTrailerSize+fieldsSize(out.Trailers))
 	case c.sentHeader:
 		out.Trailers = appendMetadata(appendStatus(nil, st), trailer)
-		return c.fits("trailers", fieldsSize(out.Trailers))
+		return c.conn.fits("trailers", fieldsSize(out.Trailers))
 	default:
 		out.Fields = appendMetadata(appendStatus([]h2.Field{{Name: ":status", Value: httpOK},
 			{Name: "content-type", Value: header.ContentType(c.shape.subtype)}}, st), trailer)
-		return c.fits("header with the status", fieldsSize(out.Fields))
+		return c.conn.fits("header with the status", fieldsSize(out.Fields))
 	}
 }
 
@@ -109,7 +121,11 @@ func (c *serverConn) refuse(s *h2.Stream, subtype string, r *refusal) {
 		fs = append(fs, h2.Field{Name: "content-type", Value: "text/plain; charset=utf-8"})
 		out.Data = c.srv.opts.pool.Copy([]byte(r.body))
 	}
-	out.Fields = append(appendStatus(fs, r.st), r.fields...)
+	out.Fields = append(appendStatus(slices.Clip(fs), r.st), r.fields...)
+	// The message may quote the request, and take up to three times its length.
+	if err := c.fits("header with the status", fieldsSize(out.Fields)); err != nil {
+		out.Fields = appendStatus(fs, replaced(err, r.st))
+	}
 	// A failure means that the stream has ended.
 	_ = s.Post(&out)
 	s.Release()

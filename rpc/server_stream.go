@@ -66,7 +66,7 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 	}
 	if len(c.header) > 0 {
 		out.Fields = appendMetadata(nil, c.header)
-		if err := c.fits("header", block.size+fieldsSize(out.Fields)); err != nil {
+		if err := c.conn.fits("header", block.size+fieldsSize(out.Fields)); err != nil {
 			out.Fields = nil
 			return err
 		}
@@ -81,8 +81,8 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 
 // fits fails if a header list of size bytes is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE. A client that
 // gets one all the same may end the connection, and with it everybody's calls.
-func (c *serverCall) fits(what string, size int) error {
-	limit := c.conn.h2c.PeerHeaderList()
+func (c *serverConn) fits(what string, size int) error {
+	limit := c.h2c.PeerHeaderList()
 	if limit == 0 || size <= limit {
 		return nil
 	}
