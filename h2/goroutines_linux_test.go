@@ -23,9 +23,8 @@ func TestOneGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 		open = append(open, s)
-		for runtime.NumGoroutine() > before+2 {
-			runtime.Gosched() // a handler, or a writer goroutine for what the socket did not take, is about to end
-		}
+		// A handler, or a writer goroutine for what the socket did not take, is about to end.
+		eventually(t, "two more goroutines", func() bool { return runtime.NumGoroutine() <= before+2 }, stacks)
 	}
 	for _, s := range open {
 		s.Release()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -32,12 +33,34 @@ func (c *Conn) isIdle() bool {
 	return c.streams == nil && c.send.out == nil
 }
 
-// awaitIdle returns when all of cs are idle.
-func awaitIdle(cs ...*Conn) {
-	for _, c := range cs {
-		for !c.isIdle() {
-			runtime.Gosched()
+// eventually yields until ok reports true, and ends the test with what was expected and seen when that takes 30 seconds.
+func eventually(t testing.TB, what string, ok func() bool, seen func() any) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not after 30 s; seen: %v", what, seen())
 		}
+	}
+}
+
+// stacks are those of all goroutines.
+func stacks() any {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+// idleness is what tests that wait for an idle connection report.
+func (c *Conn) idleness() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%d streams, quiet %d, polled %v, queue kept %v, ended %v", len(c.streams), c.quiet, c.polled != 0, c.send.out != nil, c.life >= dead)
+}
+
+// awaitIdle returns when all of cs are idle.
+func awaitIdle(t testing.TB, cs ...*Conn) {
+	t.Helper()
+	for _, c := range cs {
+		eventually(t, "an idle connection", c.isIdle, c.idleness)
 	}
 }
 
@@ -93,7 +116,7 @@ func TestBecomesIdle(t *testing.T) {
 			if len(k.body) != i*1000 || k.header.Status != 200 || len(k.trailer) != 1 {
 				t.Fatalf("round %d: %+v, %d bytes", i, k.header, len(k.body))
 			}
-			awaitIdle(p.c, p.s)
+			awaitIdle(t, p.c, p.s)
 		}
 	})
 }
@@ -109,14 +132,13 @@ func TestIdleTakesNoGoroutine(t *testing.T) {
 		p.do(t, []byte("x"))
 		all = append(all, p.c, p.s)
 	}
-	awaitIdle(all...)
+	awaitIdle(t, all...)
 	most := before + 1
 	if runtime.GOOS != "linux" {
 		most = before + 2*n
 	}
-	for runtime.NumGoroutine() > most {
-		runtime.Gosched() // the goroutine that found its connection idle is about to end
-	}
+	// The goroutine that found its connection idle is about to end.
+	eventually(t, "no more goroutines", func() bool { return runtime.NumGoroutine() <= most }, stacks)
 }
 
 // TestQuietStreams: a connection whose streams are quiet seldom checks whether it may
@@ -125,15 +147,12 @@ func TestQuietStreams(t *testing.T) {
 	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	p := newPair(t, tcpWiring, Config{}, Config{})
 	waitQuiet := func(c *Conn, is func(uint8) bool) {
-		for {
+		t.Helper()
+		eventually(t, "the count of quiet checks", func() bool {
 			c.mu.Lock()
-			ok := is(c.quiet)
-			c.mu.Unlock()
-			if ok {
-				return
-			}
-			runtime.Gosched()
-		}
+			defer c.mu.Unlock()
+			return is(c.quiet)
+		}, c.idleness)
 	}
 	p.do(t, nil)
 	k := newCall()
@@ -152,7 +171,7 @@ func TestQuietStreams(t *testing.T) {
 	for _, c := range []*Conn{p.c, p.s} {
 		waitQuiet(c, func(n uint8) bool { return n == 0 })
 	}
-	awaitIdle(p.c, p.s)
+	awaitIdle(t, p.c, p.s)
 }
 
 // idleEnds are the ways to end a connection.
@@ -172,7 +191,7 @@ func TestIdleConnEnds(t *testing.T) {
 			forEachIdle(t, func(t *testing.T, w wiring) {
 				p := newPair(t, w, Config{}, Config{})
 				p.do(t, []byte("x"))
-				awaitIdle(p.c, p.s)
+				awaitIdle(t, p.c, p.s)
 				end(p)
 				<-p.c.Done()
 				<-p.s.Done()
@@ -192,7 +211,7 @@ func TestIdleConnPings(t *testing.T) {
 		p := newPair(t, w, Config{}, Config{Policy: PingPolicy{MinTime: -1}})
 		p.do(t, nil)
 		for range 10 {
-			awaitIdle(p.c, p.s)
+			awaitIdle(t, p.c, p.s)
 			if _, err := p.c.Ping(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +247,7 @@ func TestKeepaliveWhileIdle(t *testing.T) {
 	for _, without := range []Permission{Deny, Permit} {
 		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
 		if without == Deny {
-			awaitIdle(c)
+			awaitIdle(t, c)
 			k := newCall()
 			s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
 			if err != nil {
@@ -294,7 +313,7 @@ func TestIdleConnEndsWhilePolled(t *testing.T) {
 			forEachIdle(t, func(t *testing.T, w wiring) {
 				p := newPair(t, w, Config{}, Config{})
 				p.do(t, []byte("x"))
-				awaitPolled(p.c, p.s)
+				awaitPolled(t, p.c, p.s)
 				end(p)
 				<-p.c.Done()
 				<-p.s.Done()
@@ -304,17 +323,18 @@ func TestIdleConnEndsWhilePolled(t *testing.T) {
 }
 
 // awaitPolled returns when the poller waits for the input of all of cs, or all are idle where there is no poller.
-func awaitPolled(cs ...*Conn) {
+func awaitPolled(t testing.TB, cs ...*Conn) {
+	t.Helper()
 	if runtime.GOOS != "linux" {
-		awaitIdle(cs...)
+		awaitIdle(t, cs...)
 		return
 	}
 	for _, c := range cs {
-		for polled := false; !polled; runtime.Gosched() {
+		eventually(t, "a polled connection", func() bool {
 			c.mu.Lock()
-			polled = c.polled != 0
-			c.mu.Unlock()
-		}
+			defer c.mu.Unlock()
+			return c.polled != 0
+		}, c.idleness)
 	}
 }
 
@@ -323,7 +343,7 @@ func awaitPolled(cs ...*Conn) {
 func TestIdleSilentCall(t *testing.T) {
 	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: Deny}})
-	awaitPolled(c)
+	awaitPolled(t, c)
 	k := newCall()
 	s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})
 	if err != nil {
@@ -363,7 +383,7 @@ func TestIdleWithoutPoller(t *testing.T) {
 				if k := p.do(t, make([]byte, i)); len(k.body) != i {
 					t.Fatalf("%d bytes came back, not %d", len(k.body), i)
 				}
-				awaitIdle(p.c, p.s)
+				awaitIdle(t, p.c, p.s)
 			}
 			for _, c := range []*Conn{p.c, p.s} {
 				c.mu.Lock()

@@ -185,7 +185,7 @@ func TestEarlyPriorityKeepsBusy(t *testing.T) {
 	if p := <-got; p != (Priority{Urgency: 0}) {
 		t.Errorf("the stream has priority %v", p)
 	}
-	awaitIdle(s)
+	awaitIdle(t, s)
 }
 
 func TestPriorityUpdateBroken(t *testing.T) {
