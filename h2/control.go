@@ -89,7 +89,7 @@ func (c *Conn) onReset(f frame) error {
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
 	if c.side == server && s.wasteful() && !c.limiter.gaveUp() {
-		c.in.hold = true
+		c.in.hold = tooManyResets
 	}
 	c.setCurrent(s)
 	why := &StreamError{Code: code, Fault: Told}

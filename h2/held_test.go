@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,10 @@ func TestRefusedResetHeldBack(t *testing.T) {
 		most := float64(s.cfg.MaxStreams+resets) + rate*passed.Seconds() + 100
 		if n := s.counters.resetsRecv.Load(); float64(n) > most || passed < lasts || passed > 2*lasts {
 			t.Errorf("%d resets were read in %v, more than %v in %v", n, passed, most, lasts)
+		}
+		var ce *ConnError
+		if !errors.As(s.Err(), &ce) || ce.Reason != tooManyRefused {
+			t.Errorf("the connection ended with %v", s.Err())
 		}
 		r.wantGoAway(EnhanceYourCalm)
 	})

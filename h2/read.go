@@ -24,7 +24,7 @@ type reading struct {
 	frames  int       // since the connection was last waited for
 	run     int       // frames since Run last waited between two frames, or yielded
 	paused  time.Time // when that was; with ReadModeration
-	hold    bool      // reading is to be held back
+	hold    string    // why reading is to be held back; empty: it is not
 	active  bool      // a frame has come since the last deadline
 	until   time.Time // how long an idle connection waits for input; zero: for ever
 
@@ -75,7 +75,7 @@ func (c *Conn) loop() error {
 			c.pause()
 			c.starting.wait(limit)
 		}
-		if c.in.hold {
+		if c.in.hold != "" {
 			if err := c.holdBack(); err != nil {
 				return err
 			}
@@ -111,19 +111,26 @@ func (c *Conn) loop() error {
 	}
 }
 
+// Why reading is held back, and a connection ends when that has gone on.
+const (
+	tooManyResets  = "too many resets"
+	tooManyRefused = "too many refused streams"
+)
+
 // holdBack waits before the next frame is read, because the peer resets streams faster
 // than Limits.Resets permits, or opens streams that are refused faster than
 // Limits.Useless and Limits.Replies permit.
 func (c *Conn) holdBack() error {
-	c.in.hold = false
+	why := c.in.hold
+	c.in.hold = ""
 	c.mu.Lock()
 	ok, first := c.limiter.held(time.Now()), c.limiter.holds == 1
 	c.mu.Unlock()
 	if !ok {
-		return c.fault(EnhanceYourCalm, "too many resets")
+		return c.fault(EnhanceYourCalm, why)
 	}
 	if first {
-		c.log(slog.LevelWarn, "h2: connection is read more slowly", EnhanceYourCalm, "too many resets")
+		c.log(slog.LevelWarn, "h2: connection is read more slowly", EnhanceYourCalm, why)
 	}
 	c.pause()
 	time.Sleep(holdTime)
@@ -239,7 +246,7 @@ func (c *Conn) streamFault(id uint32, se *StreamError) error {
 			c.mu.Unlock()
 			return c.fault(EnhanceYourCalm, "the peer does not read")
 		}
-		c.in.hold = true
+		c.in.hold = tooManyRefused
 	}
 	s := c.stream(id)
 	c.setCurrent(s)

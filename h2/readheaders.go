@@ -288,7 +288,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	if c.life >= draining { // beyond the last id that GOAWAY named
 		if !c.limiter.refuse() {
-			c.in.hold = true
+			c.in.hold = tooManyRefused
 		}
 		return nil, nil
 	}
