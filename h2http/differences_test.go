@@ -296,9 +296,9 @@ func TestClientTimeoutWhileDialling(t *testing.T) {
 	}
 }
 
-// TestClonesShareConnections: requests of a clone of a configured http.Transport go over the connections of the original, until
-// the clone is configured itself (TestCloneIsConfigured).
-func TestClonesShareConnections(t *testing.T) {
+// cloned returns a configured http.Transport, its clone, and a function that sends a request by one of them, which must go over
+// the first connection.
+func cloned(t *testing.T) (tr, clone *http.Transport, shared func(http.RoundTripper)) {
 	served := make(chan int, 4)
 	url, _ := scripted(t, true, func(i int) *script {
 		return &script{end: func(s *script, id uint32) {
@@ -306,14 +306,13 @@ func TestClonesShareConnections(t *testing.T) {
 			s.answer(id, "200")
 		}}
 	})
-	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tr = &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	clone := tr.Clone()
-	clone.TLSClientConfig.ServerName = "another"
-	for _, rt := range []http.RoundTripper{tr, clone} {
+	return tr, tr.Clone(), func(rt http.RoundTripper) {
+		t.Helper()
 		req, _ := http.NewRequest("GET", url, nil)
 		mustRoundTrip(t, rt, req)
 		if i := <-served; i != 0 {
@@ -322,22 +321,20 @@ func TestClonesShareConnections(t *testing.T) {
 	}
 }
 
+// TestClonesShareConnections: requests of a clone of a configured http.Transport go over the connections of the original, until
+// the clone is configured itself (TestCloneIsConfigured).
+func TestClonesShareConnections(t *testing.T) {
+	tr, clone, shared := cloned(t)
+	clone.TLSClientConfig.ServerName = "another"
+	for _, rt := range []http.RoundTripper{tr, clone} {
+		shared(rt)
+	}
+}
+
 // TestCloneDialsByItsOwnSettings: a clone that is not configured itself dials a host to which the original has no connection by its
 // own TLS settings; the connection then serves the original's requests, too.
 func TestCloneDialsByItsOwnSettings(t *testing.T) {
-	served := make(chan int, 4)
-	url, _ := scripted(t, true, func(i int) *script {
-		return &script{end: func(s *script, id uint32) {
-			served <- i
-			s.answer(id, "200")
-		}}
-	})
-	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	if err := h2http.ConfigureTransport(tr, &h2http.Config{Pool: drainedPool(t)}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(tr.CloseIdleConnections)
-	clone := tr.Clone()
+	tr, clone, shared := cloned(t)
 	names := make(chan string, 4)
 	clone.TLSClientConfig.ServerName = "another"
 	clone.TLSClientConfig.VerifyConnection = func(cs tls.ConnectionState) error {
@@ -345,11 +342,7 @@ func TestCloneDialsByItsOwnSettings(t *testing.T) {
 		return nil
 	}
 	for _, rt := range []http.RoundTripper{clone, tr} {
-		req, _ := http.NewRequest("GET", url, nil)
-		mustRoundTrip(t, rt, req)
-		if i := <-served; i != 0 {
-			t.Errorf("the request was sent on connection %d", i)
-		}
+		shared(rt)
 	}
 	if name := <-names; name != "another" || len(names) > 0 {
 		t.Errorf("dialled as %q, and %d times more", name, len(names))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/npm"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -95,7 +96,8 @@ var all = []language{
 		return []string{python, "testdata/server.py", descriptors(t), o.text()}
 	}},
 	{name: "grpc-js", command: func(t testing.TB, o options) []string {
-		return []string{"node", "testdata/server.cjs", descriptors(t), o.text(), npm(t, "@grpc/grpc-js", "@grpc/proto-loader")}
+		leftout.Need(t, "nodejs, npm", "node")
+		return []string{"node", "testdata/server.cjs", descriptors(t), o.text(), npm.Modules(t, "../..", "@grpc/grpc-js", "@grpc/proto-loader")}
 	}},
 	{name: "tonic", noAge: true, command: func(t testing.TB, o options) []string {
 		if o.Cert != "" {
@@ -103,22 +105,6 @@ var all = []language{
 		}
 		return []string{tonic(t), "serve", strconv.Itoa(o.Port), strconv.Itoa(o.MaxStreams)}
 	}},
-}
-
-// npm is where ci/deps.sh installs modules from npm.
-func npm(t testing.TB, wanted ...string) string {
-	t.Helper()
-	leftout.Need(t, "nodejs, npm", "node")
-	dir, err := filepath.Abs("../../bin/npm/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range wanted {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			leftout.Skip(t, name+" is not installed (npm, by ci/deps.sh)")
-		}
-	}
-	return dir
 }
 
 // process is a server in a process of its own.

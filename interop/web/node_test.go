@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/npm"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -19,16 +20,7 @@ import (
 func modules(t *testing.T, wanted ...string) string {
 	t.Helper()
 	leftout.Need(t, "nodejs, npm", "node")
-	dir, err := filepath.Abs("../../bin/npm/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range wanted {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			leftout.Skip(t, name+" is not installed (npm, by ci/deps.sh)")
-		}
-	}
-	return dir
+	return npm.Modules(t, "../..", wanted...)
 }
 
 // descriptors writes the test service's files, with all they import, for clients without generated code.

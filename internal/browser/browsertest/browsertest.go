@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/browser"
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/npm"
 )
 
 // Start starts a browser that ends with ctx, at the latest with the test. Without Chromium the test is left out. onEvent
@@ -32,10 +33,7 @@ func Start(ctx context.Context, t testing.TB, onEvent func(method string, params
 // folder to it. Without the script the test is left out.
 func Axe(t testing.TB, root string) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join(root, "bin", "npm", "node_modules", "axe-core", "axe.min.js"))
-	if errors.Is(err, os.ErrNotExist) {
-		leftout.Skip(t, "axe-core is not installed (npm: axe-core, by ci/deps.sh)")
-	}
+	script, err := os.ReadFile(filepath.Join(npm.Modules(t, root, "axe-core"), "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
