@@ -451,7 +451,7 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 	return h.transfer(ctx, writing, p, end)
 }
 
-// idleAhead is how long a file keeps its read-ahead without a read.
+// idleAhead is how long a file keeps its read-ahead without a read, at least; at most twice as long.
 const idleAhead = time.Second
 
 // streams are the files of a session that hold read-ahead. Together they stay within a budget; a file that is
@@ -463,7 +463,7 @@ type streams struct {
 	closed atomic.Bool
 
 	mu    sync.Mutex
-	files map[*handle]uint64 // to the count of reads at the last sweep
+	files map[*handle]uint64 // to the count of reads at the last sweep; one less where there was none since the file was added
 	timer *time.Timer
 }
 
@@ -492,7 +492,7 @@ func (s *streams) add(h *handle) {
 			s.timer.Reset(idleAhead)
 		}
 	}
-	s.files[h] = h.stream.reads
+	s.files[h] = h.stream.reads - 1 // the next sweep may run at once, and must not drop what was just requested
 	s.count.Store(int32(len(s.files)))
 }
 
