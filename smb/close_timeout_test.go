@@ -15,15 +15,25 @@ import (
 )
 
 // TestCloseTimeout uses servers that do not answer when a file is closed, a share is disconnected, and a file that could
-// not be finished is removed: each call waits for Limits.CloseTimeout.
+// not be finished is removed: each call waits for Limits.CloseTimeout, or Limits.RequestTimeout where that is shorter.
 func TestCloseTimeout(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	const limit = 3 * time.Second
+	t.Run("CloseTimeout", func(t *testing.T) { testCloseTimeout(t, limit, smb.Limits{CloseTimeout: limit}) })
+	t.Run("shorter RequestTimeout", func(t *testing.T) {
+		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: 2 * limit, RequestTimeout: limit})
+	})
+	t.Run("longer RequestTimeout", func(t *testing.T) {
+		testCloseTimeout(t, limit, smb.Limits{CloseTimeout: limit, RequestTimeout: 2 * limit})
+	})
+}
+
+func testCloseTimeout(t *testing.T, limit time.Duration, limits smb.Limits) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script.Server{Hook: func(_ *script.Conn, m *script.Message) bool {
 			return m.Command == proto.CommandClose || m.Command == proto.CommandTreeDisconnect
 		}}
-		f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{CloseTimeout: limit}})
+		f, err := scripted(t, s, smb.Dialer{Limits: limits})
 		must(t, err)
 		took := func(name string, use func() error) {
 			t.Helper()
@@ -51,7 +61,7 @@ func TestCloseTimeout(t *testing.T) {
 			}
 			return false
 		}}
-		f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{CloseTimeout: limit}})
+		f, err := scripted(t, s, smb.Dialer{Limits: limits})
 		must(t, err)
 		begun := time.Now()
 		if err := f.Share().ReplaceFile("file", []byte("x"), 0o666, time.Time{}); !errors.Is(err, os.ErrPermission) {

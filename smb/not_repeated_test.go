@@ -24,6 +24,10 @@ func TestNotRepeated(t *testing.T) {
 			{"Mkdir", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Mkdir("new", 0o777) }},
 			{"Remove", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Remove("file") }},
 			{"Rename", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Rename("file", "new") }},
+			{"MkdirAll", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.MkdirAll("new", 0o777) }},
+			{"RemoveAll", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.RemoveAll("file") }},
+			{"RemoveStream", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.RemoveStream("file", "stream") }},
+			{"Symlink", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error { return s.Symlink("file", "new") }},
 			{"O_EXCL", proto.CommandCreate, func(_ *testing.T, s *smb.Share, _ *smb.File) error {
 				_, err := s.OpenFile("new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 				return err
@@ -56,6 +60,13 @@ func TestNotRepeated(t *testing.T) {
 					if m.Command != c.cmd || !armed.Load() {
 						return false
 					}
+					if m.Command == proto.CommandCreate && !changes(m) {
+						if script.NameOf(m) != "new" {
+							return false
+						}
+						sc.Refuse(m, proto.StatusObjectNameNotFound)
+						return true
+					}
 					came.Add(1)
 					sc.Close()
 					return true
@@ -80,4 +91,9 @@ func TestNotRepeated(t *testing.T) {
 			})
 		}
 	}
+}
+
+// changes reports whether m, a CREATE, makes a file or is to delete or rename one.
+func changes(m *script.Message) bool {
+	return proto.Disposition(le.Uint32(m.Body[36:])) != proto.DispositionOpen || proto.Access(le.Uint32(m.Body[24:]))&proto.AccessDelete != 0
 }

@@ -2,6 +2,8 @@ package smb_test
 
 import (
 	"context"
+	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,6 +72,43 @@ func TestReferralLifetime(t *testing.T) {
 		open(2)
 		open(2)
 	})
+}
+
+// TestReferralToDomain follows a DFS link whose target names a domain: it is dialled by that name, at the port of the server with the
+// link.
+func TestReferralToDomain(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			s := protections()[kind]
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				switch {
+				case m.Command == proto.CommandCreate && script.NameOf(m) == `link\file`:
+					c.Refuse(m, proto.StatusPathNotCovered)
+					return true
+				case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+					c.Reply(m, 0, ioctlAnswer(referralAnswer(`\scripted\share\link`, `\ad.example\space\target`, time.Minute)), script.AsAsked)
+					return true
+				}
+				return false
+			}
+			var dialled []string
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1},
+				DialFunc: func(ctx context.Context, n, addr string) (net.Conn, error) {
+					dialled = append(dialled, addr)
+					return through(t, s.Dial)(ctx, n, addr)
+				}}
+			session, err := d.Dial(t.Context(), "scripted:4450")
+			must(t, err)
+			defer session.Close()
+			share, err := session.Mount(t.Context(), "share")
+			must(t, err)
+			_, err = share.Stat("link/file")
+			must(t, err)
+			if want := []string{"scripted:4450", "ad.example:4450"}; !slices.Equal(dialled, want) {
+				t.Errorf("dialled %v, want %v", dialled, want)
+			}
+		})
+	}
 }
 
 // ioctlAnswer is the body of a reply to an IOCTL.

@@ -11,9 +11,51 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// TestUndurable has a server open files without durable handles: after three files in a row for which it granted the oplock that
-// a durable handle needs, neither is requested any more on that connection. Files that it could not have made durable do not count.
+// TestUndurable has a server open files without durable handles: after three files in a row for which it granted the oplock, or the
+// lease, that a durable handle needs, neither is requested any more on that connection. Files that it could not have made durable do not
+// count.
 func TestUndurable(t *testing.T) {
+	t.Run("oplocks", func(t *testing.T) { testUndurable(t, oplocks()) })
+	t.Run("leases", func(t *testing.T) { testUndurable(t, leases()) })
+}
+
+// cachingRights are the means by which a server lets a client cache a file.
+type cachingRights struct {
+	capabilities proto.Capabilities
+	requested    proto.OplockLevel // with a durable handle
+	// grant is the oplock level of a reply, and the context in which a lease is granted, for the oplock that has the same rights.
+	grant func(as proto.OplockLevel) (level proto.OplockLevel, context []byte)
+}
+
+func oplocks() cachingRights {
+	return cachingRights{0, proto.OplockBatch, func(as proto.OplockLevel) (proto.OplockLevel, []byte) { return as, nil }}
+}
+
+func leases() cachingRights {
+	return cachingRights{proto.CapLeasing, proto.OplockLease, func(as proto.OplockLevel) (proto.OplockLevel, []byte) {
+		switch as {
+		case proto.OplockBatch:
+			return proto.OplockLease, leaseGrant(proto.LeaseRead | proto.LeaseHandle)
+		case proto.OplockII:
+			return proto.OplockLease, leaseGrant(proto.LeaseRead)
+		}
+		return as, nil
+	}}
+}
+
+// leaseGrant is a create context that grants a lease (MS-SMB2 2.2.14.2.10).
+func leaseGrant(state proto.LeaseState) []byte {
+	b := make([]byte, 56)
+	le.PutUint16(b[4:], 16)
+	le.PutUint16(b[6:], 4)
+	le.PutUint16(b[10:], 24)
+	le.PutUint32(b[12:], 32)
+	copy(b[16:], "RqLs")
+	le.PutUint32(b[24+16:], uint32(state))
+	return b
+}
+
+func testUndurable(t *testing.T, rights cachingRights) {
 	const (
 		file, directory, stream = "", "directory", "stream"
 		asks, asksNoMore        = true, false
@@ -36,19 +78,22 @@ func TestUndurable(t *testing.T) {
 			var next answer
 			var request []byte
 			var live *script.Conn
-			s := &script.Server{}
+			s := &script.Server{Capabilities: rights.capabilities}
 			s.Hook = func(c *script.Conn, m *script.Message) bool {
 				live = c
 				if m.Command != proto.CommandCreate {
 					return false
 				}
 				request = bytes.Clone(m.Body)
-				var contexts []byte
+				level, contexts := rights.grant(next.oplock)
 				if next.durable {
-					contexts = durableGrant()
+					if len(contexts) > 0 {
+						le.PutUint32(contexts, uint32(len(contexts))) // another one follows
+					}
+					contexts = append(contexts, durableGrant()...)
 				}
 				c.Opened(m, contexts, func(b []byte) {
-					b[2] = byte(next.oplock)
+					b[2] = byte(level)
 					if next.what == directory {
 						le.PutUint32(b[56:], uint32(proto.AttrDirectory))
 					}
@@ -71,8 +116,13 @@ func TestUndurable(t *testing.T) {
 				next = a
 				f, err := open(a.what)
 				must(t, err)
-				if got := bytes.Contains(request, []byte("DH2Q")); got != a.asked || request[3] != byte(oplockFor(a.asked)) {
-					t.Errorf("CREATE %d: durable handle requested: %v; oplock %d", i+1, got, request[3])
+				want := proto.OplockNone
+				if a.asked {
+					want = rights.requested
+				}
+				lease := bytes.Contains(request, []byte("RqLs"))
+				if got := bytes.Contains(request, []byte("DH2Q")); got != a.asked || request[3] != byte(want) || lease != (want == proto.OplockLease) {
+					t.Errorf("CREATE %d: durable handle requested: %v; oplock %d; lease: %v", i+1, got, request[3], lease)
 				}
 				must(t, f.Close())
 			}
@@ -87,12 +137,4 @@ func TestUndurable(t *testing.T) {
 			must(t, f.Close())
 		})
 	}
-}
-
-// oplockFor is the oplock that is requested with a durable handle, or without one.
-func oplockFor(durable bool) proto.OplockLevel {
-	if durable {
-		return proto.OplockBatch
-	}
-	return proto.OplockNone
 }

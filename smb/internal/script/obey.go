@@ -85,7 +85,7 @@ func (c *Conn) negotiate(m *Message) error {
 		le.PutUint16(b[2:], uint16(proto.SigningEnabled|proto.SigningRequired))
 	}
 	le.PutUint16(b[4:], uint16(d))
-	caps := proto.CapLargeMTU
+	caps := proto.CapLargeMTU | c.S.Capabilities
 	if d == proto.Dialect202 {
 		caps = 0
 	}

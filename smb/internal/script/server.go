@@ -26,6 +26,8 @@ type Server struct {
 	Guest   bool // log in every user as a guest
 	MaxIO   uint32
 	Size    int64 // length of the file; 0: 1 GiB
+	// Capabilities are granted besides those that the other settings bring.
+	Capabilities proto.Capabilities
 	// Account is the user who may log in, with NTLM; nil: every client, with the context of Start.
 	Account *Account
 	// Unfilled answers a READ with undefined content, for benchmarks of the client.

@@ -1,0 +1,80 @@
+package smb_test
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+	"github.com/tarn-go/tarn/smb/internal/script"
+)
+
+// TestHostileMemory sends malformed replies, some of which announce up to 2 GiB, and a file length of 2^63-1, and counts the bytes that are
+// allocated meanwhile: a call of 1,000 bytes takes less than 4 MiB, server and test included, and ReadFile believes no more than 8 MiB of
+// a length.
+func TestHostileMemory(t *testing.T) {
+	for _, kind := range kinds() {
+		for _, l := range lies() {
+			t.Run(kind+"/"+l.name, func(t *testing.T) {
+				s := protections()[kind]
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					if m.Command != proto.CommandRead {
+						return false
+					}
+					l.tell(c, m)
+					return true
+				}
+				pool := newPool(t)
+				f, err := scripted(t, s, smb.Dialer{Pool: pool})
+				must(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				p := make([]byte, 1000)
+				if n := allocated(func() { f.WithContext(ctx).ReadAt(p, 0) }); n > 4<<20 {
+					t.Errorf("%d bytes were allocated", n)
+				}
+				if peak := pool.Stats().Peak; peak > 1<<20 {
+					t.Errorf("%d bytes of the pool were in use", peak)
+				}
+			})
+		}
+		t.Run(kind+"/a length of 2^63-1", func(t *testing.T) {
+			s := protections()[kind]
+			s.Size = 1000
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command != proto.CommandCreate {
+					return false
+				}
+				c.Opened(m, nil, func(b []byte) { le.PutUint64(b[48:], math.MaxInt64) })
+				return true
+			}
+			pool := newPool(t)
+			f, err := scripted(t, s, smb.Dialer{Pool: pool})
+			must(t, err)
+			checkRead(t, f, 1, 0) // the server makes its content
+			n := allocated(func() {
+				if b, err := f.Share().ReadFile("big"); len(b) != 1000 || err != nil {
+					t.Errorf("%d bytes, %v", len(b), err)
+				}
+			})
+			if n > 12<<20 {
+				t.Errorf("%d bytes were allocated", n)
+			}
+			if peak := pool.Stats().Peak; peak > 1<<20 {
+				t.Errorf("%d bytes of the pool were in use", peak)
+			}
+		})
+	}
+}
+
+// allocated is how many bytes the process allocates while use runs.
+func allocated(use func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	use()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
