@@ -22,7 +22,7 @@ const (
 // client. dst is created, or overwritten in place and truncated to the length of src at the end. Copy returns
 // how many bytes were copied. When both names lead to the same file, the error matches ErrSameFile and the
 // file is unchanged. When the server cannot copy, the error matches ErrUnsupported; dst is then unchanged, or
-// empty if it did not exist.
+// empty if it did not exist. Like written data, the copy may not be on the server's disk yet: see [File.Sync].
 func (s *Share) Copy(dst, src string) (int64, error) {
 	n, err := s.copy(dst, src)
 	return n, linkError("copy", src, dst, err)

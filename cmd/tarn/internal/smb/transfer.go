@@ -263,26 +263,48 @@ func (a *app) finish(j *job, part string) error {
 	return j.to.Rename(part, j.toName)
 }
 
-// serverSide lets the server copy when source and target are on one share, and reports
-// whether it did: not every server can.
-func (a *app) serverSide(j *job, part string, count func(int64)) (bool, error) {
+// serverSide lets the server copy when source and target are on one share, and bring the copy to stable storage. It reports
+// whether the server did: not every server can.
+func (a *app) serverSide(j *job, part string, count func(int64)) (copied bool, err error) {
 	from, ok := j.from.(*remote)
 	to, ok2 := j.to.(*remote)
 	if !ok || !ok2 || from.share != to.share {
 		return false, nil
 	}
-	n, err := from.share.Copy(to.full(part), from.full(j.fromName))
+	in, err := from.share.Open(from.full(j.fromName))
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	opened, err := j.openPart(part)
+	if err != nil {
+		return false, err
+	}
+	out := opened.(*client.File)
+	defer func() {
+		if e := out.Close(); err == nil {
+			err = e
+		}
+	}()
+	n, err := out.CopyRange(in, 0, 0, j.size)
 	if errors.Is(err, errors.ErrUnsupported) {
-		j.partThere, j.partSize = false, 0
+		j.partThere, j.partSize = true, 0
 		return false, nil
 	}
 	if err == nil && n != j.size {
 		err = errChanged
 	}
-	if err == nil {
-		count(n)
+	if err == nil && j.partThere { // it may be longer, from another attempt
+		err = out.Truncate(j.size)
 	}
-	return err == nil, err
+	if err == nil {
+		err = out.Sync()
+	}
+	if err != nil {
+		return false, err
+	}
+	count(n)
+	return true, nil
 }
 
 // openPart opens the part to continue, or makes it. One that is there unexpectedly is this user's,
