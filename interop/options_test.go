@@ -114,7 +114,7 @@ func optionsSaying(t *testing.T, dir, text string) (out []string) {
 	return out
 }
 
-// eachOption calls f for the exported functions of a package with one result, and the name of its type.
+// eachOption calls f for the exported functions of a package with one result, and the name of its type without its package.
 func eachOption(t *testing.T, dir string, f func(fn *ast.FuncDecl, option string)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -138,8 +138,11 @@ func eachOption(t *testing.T, dir string, f func(fn *ast.FuncDecl, option string
 			if !ok || fn.Recv != nil || !fn.Name.IsExported() || fn.Type.Results == nil || len(fn.Type.Results.List) != 1 {
 				continue
 			}
-			if id, ok := fn.Type.Results.List[0].Type.(*ast.Ident); ok {
-				f(fn, id.Name)
+			switch typ := fn.Type.Results.List[0].Type.(type) {
+			case *ast.Ident:
+				f(fn, typ.Name)
+			case *ast.SelectorExpr:
+				f(fn, typ.Sel.Name)
 			}
 		}
 	}

@@ -304,15 +304,15 @@ func (a *attempt) server() *peer.Peer {
 	return &a.conn.peer
 }
 
+// reached implements outcome.
+func (a *attempt) reached() bool { return a.conn != nil }
+
 // compressor returns the compressor of r; nil when r is not compressed.
-func (a *attempt) compressor(r *received) (encoding.Compressor, error) {
+func (a *attempt) compressor(r *received, ci *callInfo) (encoding.Compressor, error) {
 	if r.kind != message.Compressed || a.header.encoding == "" {
 		return nil, nil
 	}
-	if c := encoding.GetCompressor(a.header.encoding); c != nil {
-		return c, nil
-	}
-	return nil, status.Errorf(codes.Internal, "grpc: Decompressor is not installed for grpc-encoding %q", a.header.encoding)
+	return ci.decompressor(a.header.encoding)
 }
 
 // resetStatus maps the end of a stream to a status (PROTOCOL-HTTP2.md, "Errors") and says how much of the

@@ -47,6 +47,7 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 		c.info.only.own.Add(1)
 	}
 	c.entity.Begin()
+	c.seen = cc.opts.observe.begin(method, resolving)
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
@@ -58,8 +59,8 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err != nil {
 		return err
 	}
-	if mc != nil && mc.waitForReady != nil {
-		c.info.waitForReady = *mc.waitForReady
+	if mc != nil && mc.waitForReady != nil && !c.info.waitSet {
+		c.info.waitForReady = *mc.waitForReady // the call's own options, which follow, may change it
 	}
 	if err := c.info.apply(opts); err != nil {
 		return err
@@ -75,12 +76,11 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 		c.retry.hedging = nil // all attempts would use one connection
 	}
 	if mc != nil {
-		c.info.maxSend, c.info.maxRecv = lower(c.info.maxSend, mc.maxSend), lower(c.info.maxRecv, mc.maxRecv)
+		mc.limit(&c.info)
 		if mc.timeout > 0 {
 			c.ctx, c.cancel = context.WithTimeout(c.ctx, mc.timeout)
 		}
 	}
-	c.seen = cc.opts.observe.begin(method, connecting)
 	c.at, c.deadline = c.ctx.Deadline()
 	c.tagged = c.ctx
 	return nil
@@ -224,6 +224,7 @@ func (c *call) wait(d time.Duration) bool {
 		return c.ctx.Err() == nil
 	}
 	defer c.cc.idle.waiting()()
+	c.seen.set(pausing)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -255,7 +256,7 @@ func (c *call) report(a *attempt, err error) {
 		return
 	}
 	var t outcome
-	if a != nil {
+	if a != nil && a.reached() {
 		t = a
 	}
 	c.reportToOptions(t, err)
@@ -265,10 +266,12 @@ func (c *call) report(a *attempt, err error) {
 type outcome interface {
 	headerMD() metadata.MD
 	trailerMD() metadata.MD
-	server() *peer.Peer // nil: no server was reached
+	server() *peer.Peer // nil: no server was reached, or the round tripper does not say which
+	reached() bool      // a stream or request to a server was begun
 }
 
-// reportToOptions reports the call's end to its options; t is nil when no attempt was made.
+// reportToOptions reports the call's end to its options. t is nil when no attempt reached a server: what the options of
+// header, trailer and peer point to stays as it is then.
 func (c *call) reportToOptions(t outcome, err error) {
 	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
 		for _, o := range opts {

@@ -18,6 +18,8 @@ const defaultReplay = 256 << 10
 // callInfo is the sum of the options of one call.
 type callInfo struct {
 	waitForReady bool
+	waitSet      bool // an option says whether to wait; the service config does not count then
+	recvSet      bool // an option sets maxRecv; otherwise it is the default
 	maxRecv      int
 	maxSend      int
 	authority    string
@@ -25,6 +27,7 @@ type callInfo struct {
 	codec        message.Codec
 	forced       bool // codec was given, not looked up
 	compressor   encoding.Compressor
+	takes        *acceptance // of responses' compressors; nil: all that are registered
 	replay       int
 	creds        []credentials.PerRPCCredentials
 	special      bool           // the request's fixed fields are not the method's usual ones
@@ -58,9 +61,9 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	case sendInPlace:
 		ci.inPlace = o.done
 	case grpc.FailFastCallOption:
-		ci.waitForReady = !o.FailFast
+		ci.waitForReady, ci.waitSet = !o.FailFast, true
 	case grpc.MaxRecvMsgSizeCallOption:
-		ci.maxRecv = o.MaxRecvMsgSize
+		ci.maxRecv, ci.recvSet = o.MaxRecvMsgSize, true
 	case grpc.MaxSendMsgSizeCallOption:
 		ci.maxSend = o.MaxSendMsgSize
 	case grpc.AuthorityOverrideCallOption:
@@ -80,7 +83,7 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 		}
 		ci.force(message.V2{C: o.CodecV2})
 	case grpc.CustomCodecCallOption:
-		ci.force(message.V1{C: namedCodec{o.Codec}, Subtype: strings.ToLower(o.Codec.String())})
+		ci.force(message.V1{C: namedCodec{o.Codec}}) // its name is not sent, as in grpc-go
 	case grpc.MaxRetryRPCBufferSizeCallOption:
 		ci.replay = o.MaxRetryRPCBufferSize
 	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
@@ -95,10 +98,13 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	return nil
 }
 
-// foreign decides on an option whose type is from another package. One that embeds grpc.EmptyCallOption
+// foreign decides on an option whose type is unexported or from another package. One that embeds grpc.EmptyCallOption
 // carries data for interceptors and is ignored here. That its methods do nothing cannot be checked, so any
 // type from outside package grpc is taken for such a one.
 func (ci *callInfo) foreign(opt grpc.CallOption) error {
+	if names, ok := acceptedNames(opt); ok {
+		return ci.take(names)
+	}
 	if isGRPCOption(opt) {
 		return status.Errorf(codes.Unimplemented, "rpc: caller's call option %T is not supported by this client", opt)
 	}

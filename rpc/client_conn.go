@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -114,11 +115,36 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
 	}
 	c.peer.AuthInfo = info
+	if err := c.cc.checkLevel(info); err != nil {
+		sc.Close()
+		return nil, err
+	}
 	if err := sc.SetDeadline(time.Time{}); err != nil {
 		sc.Close()
 		return nil, err
 	}
 	return sc, nil
+}
+
+// checkLevel refuses a connection whose credentials say that it is not private, when the client's per-RPC
+// credentials need that it is. One without a level passes, as in grpc-go.
+func (cc *ClientConn) checkLevel(info credentials.AuthInfo) error {
+	leveled, ok := info.(interface {
+		GetCommonAuthInfo() credentials.CommonAuthInfo
+	})
+	if !ok {
+		return nil
+	}
+	level := leveled.GetCommonAuthInfo().SecurityLevel
+	if level == credentials.InvalidSecurityLevel || level >= credentials.PrivacyAndIntegrity {
+		return nil
+	}
+	for _, p := range cc.opts.perRPC {
+		if p.RequireTransportSecurity() {
+			return errors.New(insecureCredentials)
+		}
+	}
+	return nil
 }
 
 // creds are the balancer's for this subConn, otherwise the client's.

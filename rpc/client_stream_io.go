@@ -159,7 +159,7 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		cs.statsInHeader(a)
 	}
 	cs.gotOne = true
-	comp, err := a.compressor(r)
+	comp, err := a.compressor(r, &cs.info)
 	if err != nil {
 		r.msg.Free()
 		cs.finish(err)

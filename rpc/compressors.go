@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/status"
 )
 
 // usualCompressors are looked up in grpc-go's registry, which cannot be listed.
@@ -25,6 +29,67 @@ func acceptEncoding(named []string) string {
 		}
 	}
 	return strings.Join(have, ",")
+}
+
+// acceptance is the effect of grpc-go's experimental.AcceptCompressors on a call: the compressors that its responses
+// may have.
+type acceptance struct {
+	names  []string
+	header string // the value of grpc-accept-encoding
+}
+
+// acceptedNames returns the argument of experimental.AcceptCompressors, if opt was made by that. Its type is unexported, and it has no
+// method that returns the names.
+func acceptedNames(opt grpc.CallOption) ([]string, bool) {
+	if v := reflect.ValueOf(opt); isGRPCOption(opt) && v.Kind() == reflect.Struct && v.Type().Name() == "acceptCompressorsCallOption" {
+		f := v.FieldByName("names")
+		if f.IsValid() && f.Type() == reflect.TypeFor[[]string]() {
+			names := make([]string, f.Len())
+			for i := range names {
+				names[i] = f.Index(i).String()
+			}
+			return names, true
+		}
+	}
+	return nil, false
+}
+
+// take sets the compressors that responses may have. Without a name all may be used, as in grpc-go 1.84.
+func (ci *callInfo) take(names []string) error {
+	var a acceptance
+	for _, n := range names {
+		if n = strings.TrimSpace(n); identity(n) || slices.Contains(a.names, n) {
+			continue
+		}
+		if encoding.GetCompressor(n) == nil {
+			return status.Errorf(codes.InvalidArgument, "grpc: compressor %q is not registered", n)
+		}
+		a.names = append(a.names, n)
+	}
+	if ci.takes = nil; len(a.names) > 0 {
+		a.header = strings.Join(a.names, ",")
+		ci.takes, ci.special = &a, true
+	}
+	return nil
+}
+
+// accepts is the value of grpc-accept-encoding for a call.
+func (ci *callInfo) accepts(cc *ClientConn) string {
+	if ci.takes != nil {
+		return ci.takes.header
+	}
+	return cc.accepts
+}
+
+// decompressor returns the compressor of a call's compressed response.
+func (ci *callInfo) decompressor(name string) (encoding.Compressor, error) {
+	if ci.takes != nil && !slices.Contains(ci.takes.names, name) {
+		return nil, status.Errorf(codes.Internal, "grpc: peer compressed the response with %q which is not allowed by AcceptCompressors", name)
+	}
+	if c := encoding.GetCompressor(name); c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.Internal, "grpc: Decompressor is not installed for grpc-encoding %q", name)
 }
 
 // identity reports whether an encoding name means no compression.

@@ -153,7 +153,7 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 	if r.err != nil {
 		return r.status(a.limit, responseCount)
 	}
-	comp, err := a.compressor(&r)
+	comp, err := a.compressor(&r, &c.info)
 	if err != nil {
 		r.msg.Free()
 		return err

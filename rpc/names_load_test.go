@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -28,9 +29,19 @@ type fleet struct {
 }
 
 func startFleet(t testing.TB, servers int) *fleet {
+	return startFleetOf(t, servers, func() fleetServer { return rpc.NewServer(rpc.WaitForHandlers(true)) })
+}
+
+// fleetServer is a server of either side.
+type fleetServer interface {
+	server
+	grpc.ServiceRegistrar
+}
+
+func startFleetOf(t testing.TB, servers int, make func() fleetServer) *fleet {
 	f := &fleet{}
 	for range servers {
-		s := rpc.NewServer(rpc.WaitForHandlers(true))
+		s := make()
 		pb.RegisterTestServiceServer(s, &testService{})
 		f.servers = append(f.servers, serve(t, s))
 	}
@@ -47,12 +58,25 @@ func (f *fleet) state(numbers ...int) resolver.State {
 
 func (f *fleet) dial(t testing.TB, r *manual.Resolver) *rpc.ClientConn {
 	cc, err := rpc.NewClient(r.Scheme()+":///fleet", rpc.WithResolvers(r), rpc.WithPool(tarn.Shared()),
-		rpc.WithTransportCredentials(insecure.NewCredentials()),
-		rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
-		rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			n := f.dialled.Add(1)
-			return new(net.Dialer).DialContext(ctx, "tcp", f.servers[int(n)%len(f.servers)])
-		}))
+		rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithDefaultServiceConfig(evenly), rpc.WithContextDialer(f.connect))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+const evenly = `{"loadBalancingConfig":[{"round_robin":{}}]}`
+
+func (f *fleet) connect(ctx context.Context, _ string) (net.Conn, error) {
+	n := f.dialled.Add(1)
+	return new(net.Dialer).DialContext(ctx, "tcp", f.servers[int(n)%len(f.servers)])
+}
+
+// dialStock is dial for grpc-go's client.
+func (f *fleet) dialStock(t testing.TB, r *manual.Resolver) *grpc.ClientConn {
+	cc, err := grpc.NewClient(r.Scheme()+":///fleet", grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(evenly), grpc.WithContextDialer(f.connect))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,33 +104,46 @@ const (
 
 // TestFleetChangesUnderLoad changes endpoints again and again during calls of 64 callers, who call as fast as
 // they can: no call fails. Once a change replaces a hundredth of the endpoints, so that all are replaced in the
-// end; once half of them, drawn at random. TARN_LONG=1 makes it 1,000 endpoints and 100 changes. The logged
-// times are for docs/rpc.md.
+// end; once half of them, drawn at random. TARN_LONG=1 makes it 1,000 endpoints and 100 changes, and the same with grpc-go's
+// client and servers. The logged times are for docs/rpc.md.
 func TestFleetChangesUnderLoad(t *testing.T) {
-	endpoints, changes := 100, 20
+	endpoints, changes, sides := 100, 20, []string{"tarn"}
 	if os.Getenv("TARN_LONG") != "" {
-		endpoints, changes = 1000, 100
+		endpoints, changes, sides = 1000, 100, []string{"tarn", "grpc"}
 	}
-	t.Run("a hundredth", func(t *testing.T) {
-		step := endpoints / 100
-		changeUnderLoad(t, endpoints, changes, 1000, func(i int) (numbers []int) {
+	for _, x := range []struct {
+		name  string
+		apart int64 // calls from one change to the next, at least
+		next  func(i int) []int
+	}{
+		{"a hundredth", 1000, func(i int) (numbers []int) {
 			for n := range endpoints {
-				numbers = append(numbers, (i+1)*step+n)
+				numbers = append(numbers, (i+1)*(endpoints/100)+n)
 			}
 			return numbers
-		})
-	})
-	t.Run("half", func(t *testing.T) {
-		changeUnderLoad(t, endpoints, changes, 200, func(int) []int { return rand.Perm(2 * endpoints)[:endpoints] })
-	})
+		}},
+		{"half", 200, func(int) []int { return rand.Perm(2 * endpoints)[:endpoints] }},
+	} {
+		for _, side := range sides {
+			t.Run(x.name+"/"+side, func(t *testing.T) {
+				r := manual.NewBuilderWithScheme("names")
+				if side == "tarn" {
+					f := startFleet(t, 4)
+					r.InitialState(f.state(upTo(endpoints)...))
+					changeUnderLoad(t, f, r, f.dial(t, r), changes, x.apart, x.next)
+					return
+				}
+				f := startFleetOf(t, 4, func() fleetServer { return grpc.NewServer(grpc.WaitForHandlers(true)) })
+				r.InitialState(f.state(upTo(endpoints)...))
+				changeUnderLoad(t, f, r, f.dialStock(t, r), changes, x.apart, x.next)
+			})
+		}
+	}
 }
 
 // changeUnderLoad makes the changes that next numbers, at least so many calls apart.
-func changeUnderLoad(t *testing.T, endpoints, changes int, apart int64, next func(i int) []int) {
-	f := startFleet(t, 4)
-	r := manual.NewBuilderWithScheme("names")
-	r.InitialState(f.state(upTo(endpoints)...))
-	cc := f.dial(t, r)
+func changeUnderLoad(t *testing.T, f *fleet, r *manual.Resolver, cc grpc.ClientConnInterface, changes int, apart int64, next func(i int) []int) {
+	endpoints := int64(len(next(0)))
 	c := pb.NewTestServiceClient(cc)
 	var now atomic.Int32
 	var calls atomic.Int64
@@ -141,7 +178,7 @@ func changeUnderLoad(t *testing.T, endpoints, changes int, apart int64, next fun
 			waitABit(t)
 		}
 	}
-	for f.dialled.Load() < int64(endpoints) && !t.Failed() {
+	for f.dialled.Load() < endpoints && !t.Failed() {
 		waitABit(t)
 	}
 	more(5000) // the last handshakes end meanwhile

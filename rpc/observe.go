@@ -41,10 +41,12 @@ type doing uint32
 
 const (
 	working    doing = iota // waits for nothing: a handler or the application runs
+	resolving               // for the resolver's first answer
 	connecting              // for a connection
 	opening                 // for the peer to permit a stream, or for its window
 	sending                 // for the peer's window, or for the network
 	receiving               // for the peer's next message, or its status
+	pausing                 // for the time of its next attempt
 )
 
 // role is the side whose calls an observer counts.
@@ -58,8 +60,12 @@ const (
 // waits describes what a call waits for, for the page.
 func (d doing) waits(r role) string {
 	switch d {
+	case resolving:
+		return "the resolver"
 	case connecting:
 		return "a connection"
+	case pausing:
+		return "its next attempt"
 	case opening:
 		return "the server to permit a stream"
 	case sending:

@@ -3,16 +3,20 @@ package rpc_test
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
 
@@ -111,6 +115,55 @@ func TestEndpoint(t *testing.T) {
 	}
 	if e := cc.Endpoint(); e.Active != 0 || len(e.Waits) != 0 || e.Failed != 1 {
 		t.Errorf("after all calls: %+v", e)
+	}
+}
+
+// A call that is not on a connection says what it waits for: the resolver, a connection, the time of its next attempt.
+func TestEndpointOfWaitingCalls(t *testing.T) {
+	const unary = "/grpc.testing.TestService/UnaryCall"
+	svc, _ := flaky(100, codes.Aborted)
+	_, addr := startTarn(t, svc)
+	for _, x := range []struct {
+		want  string
+		state []resolver.Address // nil: the resolver does not answer
+		dial  func(context.Context, string) (net.Conn, error)
+	}{
+		{"the resolver", nil, nil},
+		{"a connection", []resolver.Address{{Addr: addr}}, func(ctx context.Context, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}},
+		{"its next attempt", []resolver.Address{{Addr: addr}}, dialOver(t)},
+	} {
+		r := manual.NewBuilderWithScheme("names")
+		if x.state != nil {
+			r.InitialState(resolver.State{Addresses: x.state})
+		}
+		opts := []rpc.DialOption{rpc.WithResolvers(r), rpc.WithObserveCalls(), rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 2,
+			InitialBackoff: time.Hour, MaxBackoff: time.Hour, BackoffMultiplier: 1, RetryableStatusCodes: []codes.Code{codes.Aborted}})}
+		if x.dial != nil {
+			opts = append(opts, rpc.WithContextDialer(x.dial))
+		}
+		cc := dialTarn(t, "names:///svc", opts...)
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{})
+			ended <- err
+		}()
+		for waitsOf(cc.Endpoint(), unary) != x.want {
+			if ctx.Err() != nil {
+				t.Fatalf("the call waits for %q, not %s", waitsOf(cc.Endpoint(), unary), x.want)
+			}
+			runtime.Gosched()
+		}
+		cancel()
+		if err := <-ended; status.Code(err) != codes.Canceled && status.Code(err) != codes.Aborted {
+			t.Errorf("%s: %v", x.want, err)
+		}
+		if e := cc.Endpoint(); e.Calls != 1 || e.Failed != 1 || e.Active != 0 {
+			t.Errorf("%s: %d calls, %d failed, %d active", x.want, e.Calls, e.Failed, e.Active)
+		}
 	}
 }
 

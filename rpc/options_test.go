@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials/local"
 	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/mem"
@@ -85,7 +86,7 @@ func TestCallCredentials(t *testing.T) {
 	}{
 		{token{}, codes.OK},
 		{token{secure: true}, codes.Unauthenticated},
-		{token{err: errors.New("none")}, codes.Unauthenticated},
+		{token{err: errors.New("none")}, codes.Internal}, // as in grpc-go: TestCallOptions of interop
 		{token{err: status.Error(codes.Unavailable, "later")}, codes.Unavailable},
 		{token{err: status.Error(codes.NotFound, "illegal")}, codes.Internal},
 	} {
@@ -95,6 +96,74 @@ func TestCallCredentials(t *testing.T) {
 	_, err := rpc.NewClient(addr, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPerRPCCredentials(token{secure: true}))
 	if !errors.Is(err, rpc.ErrCredentialsNeedSecurity) {
 		t.Fatal(err)
+	}
+}
+
+// TestCredentialsOfInsecureConnections: credentials that need a private connection are not sent on one whose
+// transport credentials say that it is not, although it is not "insecure" by name.
+func TestCredentialsOfInsecureConnections(t *testing.T) {
+	faultnet.NeedsTCP(t, "local credentials look at the address")
+	sent := make(chan metadata.MD, 10)
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		sent <- md
+		return &pb.SimpleResponse{}, nil
+	}}
+	_, addr := startTarn(t, svc)
+	for name, dial := range map[string]func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error){
+		"tarn": func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
+			opts := []rpc.DialOption{rpc.WithTransportCredentials(local.NewCredentials()), rpc.WithPool(tarntest.NewPool(t))}
+			if p != nil {
+				opts = append(opts, rpc.WithPerRPCCredentials(p))
+			}
+			cc, err := rpc.NewClient(addr, opts...)
+			if err == nil {
+				t.Cleanup(func() { cc.Close() })
+			}
+			return cc, err
+		},
+		"grpc": func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
+			opts := []grpc.DialOption{grpc.WithTransportCredentials(local.NewCredentials())}
+			if p != nil {
+				opts = append(opts, grpc.WithPerRPCCredentials(p))
+			}
+			cc, err := grpc.NewClient(addr, opts...)
+			if err == nil {
+				t.Cleanup(func() { cc.Close() })
+			}
+			return cc, err
+		},
+	} {
+		for _, x := range []struct {
+			client, call credentials.PerRPCCredentials
+			want         codes.Code
+		}{
+			{nil, token{}, codes.OK},
+			{nil, token{secure: true}, codes.Unauthenticated},
+			{token{}, nil, codes.OK},
+			{token{secure: true}, nil, codes.Unavailable},
+		} {
+			cc, err := dial(x.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var opts []grpc.CallOption
+			if x.call != nil {
+				opts = append(opts, grpc.PerRPCCredentials(x.call))
+			}
+			_, err = pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, opts...)
+			if status.Code(err) != x.want {
+				t.Errorf("%s, %+v: %v, want %v", name, x, err, x.want)
+			}
+			if err == nil {
+				if md := <-sent; len(md["authorization"]) != 1 {
+					t.Errorf("%s, %+v: the server got %v", name, x, md)
+				}
+			}
+		}
+	}
+	if len(sent) > 0 {
+		t.Errorf("%d more calls", len(sent))
 	}
 }
 

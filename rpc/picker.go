@@ -206,6 +206,7 @@ func waited(ctx context.Context, last error) error {
 // connection picks one for the next attempt and checks the conditions that depend on it.
 func (c *call) connection() (*clientConn, error) {
 	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
+	c.seen.set(connecting)
 	p, err := c.cc.pick(c.tagged, c.method, &c.info)
 	if err != nil {
 		if p.how == dropped {

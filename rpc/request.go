@@ -101,8 +101,8 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	if ci.compressor != nil {
 		fs = append(fs, h2.Field{Name: "grpc-encoding", Value: ci.compressor.Name()})
 	}
-	if cc.accepts != "" {
-		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: cc.accepts})
+	if accepts := ci.accepts(cc); accepts != "" {
+		fs = append(fs, h2.Field{Name: "grpc-accept-encoding", Value: accepts})
 	}
 	r := &route{block: h2.NewBlock(fs...), size: fieldsSize(fs), method: method}
 	if plain {
@@ -148,32 +148,41 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, auth credentials
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
 	}
-	audience := "https://" + strings.TrimSuffix(cc.authority, ":443") + service
+	host := cc.authority
+	if c.info.authority != "" {
+		host = c.info.authority
+	}
+	audience := "https://" + strings.TrimSuffix(host, ":443") + service
 	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
 	var err error
 	for _, p := range cc.opts.perRPC {
-		if fs, err = appendToken(fs, ctx, p, audience); err != nil {
+		if fs, err = appendToken(fs, ctx, p, audience, codes.Unauthenticated); err != nil {
 			return fs, err
 		}
 	}
 	for _, p := range c.info.creds {
-		if p.RequireTransportSecurity() && cc.scheme != "https" {
-			return fs, status.Error(codes.Unauthenticated, "transport: cannot send secure credentials on an insecure connection")
+		if p.RequireTransportSecurity() && (cc.scheme != "https" || credentials.CheckSecurityLevel(auth, credentials.PrivacyAndIntegrity) != nil) {
+			return fs, status.Error(codes.Unauthenticated, insecureCredentials)
 		}
-		if fs, err = appendToken(fs, ctx, p, audience); err != nil {
+		if fs, err = appendToken(fs, ctx, p, audience, codes.Internal); err != nil {
 			return fs, err
 		}
 	}
 	return fs, nil
 }
 
-func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredentials, audience string) ([]h2.Field, error) {
+// insecureCredentials is the text of the error for credentials that need a more secure connection.
+const insecureCredentials = "transport: cannot send secure credentials on an insecure connection"
+
+// appendToken appends the metadata of p. other is the code of an error that is not a status; grpc-go has one for the
+// credentials of a client and another for those of a call.
+func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredentials, audience string, other codes.Code) ([]h2.Field, error) {
 	token, err := p.GetRequestMetadata(ctx, audience)
 	if err != nil {
 		st, ok := status.FromError(err)
 		switch {
 		case !ok:
-			return fs, status.Errorf(codes.Unauthenticated, "transport: per-RPC creds failed due to error: %v", err)
+			return fs, status.Errorf(other, "transport: per-RPC creds failed due to error: %v", err)
 		case restricted(st.Code()):
 			// gRFC A54: the application would take these codes for the server's.
 			return fs, status.Errorf(codes.Internal, "transport: received per-RPC creds error with illegal status: %v", err)

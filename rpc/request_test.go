@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/h2"
+	"google.golang.org/grpc/codes"
 )
 
 // manyFields is per-RPC credentials with several fields.
@@ -26,7 +27,7 @@ func TestOrderOfTokens(t *testing.T) {
 		p[strings.ToUpper(n)] = n
 	}
 	for range 20 {
-		fs, err := appendToken([]h2.Field{{Name: "z"}}, t.Context(), p, "")
+		fs, err := appendToken([]h2.Field{{Name: "z"}}, t.Context(), p, "", codes.Unauthenticated)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -309,10 +309,13 @@ func messageLimit(field string, n *int64) (int, error) {
 	return int(min(*n, math.MaxInt32)), nil
 }
 
-// lower returns the smaller of a limit and a configured one.
-func lower(limit, configured int) int {
-	if configured < 0 {
-		return limit
+// limit applies the limits on messages: each lowers what an option has set, and replaces a default, which for responses
+// may be lower.
+func (m *methodConfig) limit(ci *callInfo) {
+	if m.maxSend >= 0 {
+		ci.maxSend = min(ci.maxSend, m.maxSend) // the default is the highest limit that there is
 	}
-	return min(limit, configured, math.MaxInt32)
+	if m.maxRecv >= 0 && (!ci.recvSet || m.maxRecv < ci.maxRecv) {
+		ci.maxRecv = m.maxRecv
+	}
 }

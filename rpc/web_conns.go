@@ -195,6 +195,10 @@ func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 		nc.Close()
 		return nil, 0, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
 	}
+	if err := cc.checkLevel(info); err != nil {
+		sc.Close()
+		return nil, 0, &dialError{err}
+	}
 	_ = sc.SetDeadline(time.Time{})
 	c.web.auth.Store(&info)
 	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {

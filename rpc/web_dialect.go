@@ -63,8 +63,8 @@ func (webFramesDialect) request(c *call, h http.Header) {
 	if c.info.compressor != nil {
 		h.Set("Grpc-Encoding", c.info.compressor.Name())
 	}
-	if c.cc.accepts != "" {
-		h.Set("Grpc-Accept-Encoding", c.cc.accepts)
+	if accepts := c.info.accepts(c.cc); accepts != "" {
+		h.Set("Grpc-Accept-Encoding", accepts)
 	}
 }
 
@@ -180,8 +180,8 @@ func connectRequest(c *call, h http.Header, typePrefix, encodingPrefix string) {
 	if c.info.compressor != nil {
 		h.Set(encodingPrefix+"Content-Encoding", c.info.compressor.Name())
 	}
-	if c.cc.accepts != "" {
-		h.Set(encodingPrefix+"Accept-Encoding", c.cc.accepts)
+	if accepts := c.info.accepts(c.cc); accepts != "" {
+		h.Set(encodingPrefix+"Accept-Encoding", accepts)
 	}
 	if c.deadline {
 		// The protocol has ten digits: a later deadline is not sent.

@@ -105,7 +105,10 @@ func (c *call) codecName() string {
 	if c.info.subtype != "" {
 		return c.info.subtype
 	}
-	return c.info.codec.Name()
+	if name := c.info.codec.Name(); name != "" {
+		return name
+	}
+	return message.Proto{}.Name() // of a codec of CallCustomCodec, whose name is not sent
 }
 
 // agentName is the user agent of the call.
@@ -277,10 +280,11 @@ func (x *webExchange) decompressBy(name string) *status.Status {
 	if identity(name) {
 		return nil
 	}
-	if x.incoming = encoding.GetCompressor(name); x.incoming == nil {
-		return status.Newf(codes.Internal, "grpc: Decompressor is not installed for grpc-encoding %q", name)
+	c, err := x.call.info.decompressor(name)
+	if err != nil {
+		return status.Convert(err)
 	}
-	x.body.kind = message.Compressed
+	x.incoming, x.body.kind = c, message.Compressed
 	return nil
 }
 
@@ -411,6 +415,9 @@ func (x *webExchange) headerMD() metadata.MD { return x.header }
 
 // trailerMD is the trailer for the application.
 func (x *webExchange) trailerMD() metadata.MD { return x.trailer }
+
+// reached implements outcome.
+func (x *webExchange) reached() bool { return !x.unreached }
 
 // server is the peer; nil: no connection was made.
 func (x *webExchange) server() *peer.Peer {

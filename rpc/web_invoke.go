@@ -64,7 +64,7 @@ func (c *call) reportEnd(x *webExchange, err error) {
 		return
 	}
 	var t outcome
-	if x != nil {
+	if x != nil && x.reached() {
 		t = x
 	}
 	c.reportToOptions(t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -96,6 +97,31 @@ func grow(rng *rand.Rand, md protoreflect.MessageDescriptor, depth int) protoref
 		}
 	}
 	return m
+}
+
+// TestStringsAreNotLent: strings of any length, and bytes fields that are not long, are copied, also beside a lent one.
+func TestStringsAreNotLent(t *testing.T) {
+	md := node(t)
+	m := dynamicpb.NewMessage(md)
+	text, short := strings.Repeat("text ", 4000), bytes.Repeat([]byte("b"), LongField-1)
+	m.Set(md.Fields().ByName("text"), protoreflect.ValueOfString(text))
+	m.Set(md.Fields().ByName("one"), protoreflect.ValueOfBytes(short))
+	m.Set(md.Fields().ByName("data"), protoreflect.ValueOfBytes(make([]byte, 5000)))
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := tarntest.NewPool(t) // its memory is poisoned when it is freed
+	got := dynamicpb.NewMessage(md)
+	if err := lent(t, pool, data, got, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if got.Get(md.Fields().ByName("text")).String() != text || !bytes.Equal(got.Get(md.Fields().ByName("one")).Bytes(), short) {
+		t.Error("a string or a short bytes field has changed with the memory of the request")
+	}
+	if bytes.Equal(got.Get(md.Fields().ByName("data")).Bytes(), make([]byte, 5000)) {
+		t.Error("the long bytes field is not a view: the test shows nothing")
+	}
 }
 
 // lent decodes data as lent and calls use before the lease is released.
