@@ -10,8 +10,8 @@ import (
 // LendRequests lends requests to handlers: a bytes field of 1 KiB or more, nested and repeated ones included, is a
 // view of the memory into which it was received, and makes no garbage. Such a field is valid until the response of a
 // unary handler has been encoded, and in a stream until its next RecvMsg or the handler's return; then the memory may
-// hold another request. A handler that keeps a message, or passes it to a goroutine or a cache, must copy the field
-// first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
+// hold another request. The response may have views of the request. A handler that keeps a message, or passes it to a
+// goroutine or a cache, must copy the field first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
 // keeps a view.
 //
 // methods are full names, "/service/method"; without any, the requests of all methods are lent. Everything except

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
@@ -141,6 +142,29 @@ func TestLentRequestsAreFreedOnEveryPath(t *testing.T) {
 			t.Error("no error")
 		}
 		cancel()
+	}
+	s.Stop() // the pool reports leaks
+}
+
+// A response that is a view of its request, and whose call is cancelled while it is sent, leaks no lent memory.
+func TestLentResponseOfCancelledCall(t *testing.T) {
+	cancels := make(chan context.CancelFunc, 1)
+	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		(<-cancels)()
+		if in.ResponseSize > 0 {
+			<-ctx.Done()
+		}
+		return &pb.SimpleResponse{Payload: in.Payload}, nil
+	}}
+	s, addr := startTarn(t, svc, rpc.LendRequests())
+	c := pb.NewTestServiceClient(dialTarn(t, addr))
+	for i := range int32(4) {
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		cancels <- cancel
+		// The response may come first.
+		if _, err := c.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: i % 2, Payload: payload(3 << 20)}); err != nil {
+			wantCode(t, err, codes.Canceled)
+		}
 	}
 	s.Stop() // the pool reports leaks
 }

@@ -146,13 +146,21 @@ func (c *serverCall) encode(codec message.Codec, v any) (message.Message, payloa
 }
 
 // encodeReply is encode for the result of a unary handler, which does not change any more: its long bytes
-// fields are sent from their own memory, unless they may be views of a lent request, whose memory is freed
-// before the last byte is sent.
+// fields are sent from their own memory. They may be views of a lent request, whose memory is then freed when the
+// last byte has been sent.
 func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error) {
-	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil || c.lease != nil {
+	if _, ok := c.shape.codec.(message.Proto); !ok || c.shape.compressor != nil || c.comp != nil {
 		return c.encode(c.shape.codec, reply)
 	}
-	return encodeMessage(c.conn.srv.opts.pool, message.Spliced{}, nil, c.conn.srv.opts.maxSend, reply)
+	codec := message.Codec(message.Spliced{})
+	if c.lease != nil {
+		c.recvMu.Lock() // a goroutine that the handler left running may be decoding the request
+		defer c.recvMu.Unlock()
+		if c.lease.Size() >= message.SpliceFrom {
+			codec = message.Spliced{Lent: c.lease}
+		}
+	}
+	return encodeMessage(c.conn.srv.opts.pool, codec, nil, c.conn.srv.opts.maxSend, reply)
 }
 
 // RecvMsg waits for one message. io.EOF means that the client has sent its last message. For a method without

@@ -35,6 +35,7 @@ func floors() []floor {
 		{neutral("16 KiB, lent, against tonic", 16<<10, "tonic", 2), "tarn-lent", "", "floor", "frames only"},
 		{neutral("1 MiB, against tonic", 1<<20, "tonic", 1.25), "", "", "floor-kept", "frames, and a copy of the request"},
 		{neutral("1 MiB, lent, against tonic", 1<<20, "tonic", 1.5), "tarn-lent", "", "floor", "frames only"},
+		{neutral("1 MiB, lent, against tonic", 1<<20, "tonic", 1.5), "tarn-lent", "", "floor-echo", "frames, and responses from the memory of their requests"},
 		{call("unary gRPC, both ends, 100 B, 64 callers, against grpc-go", "Unary", 100, 64, 4.5), "", message(100, 64), "floor",
 			"the messages after their lengths"},
 		{call("16 KiB, 8 callers", "Unary", 16<<10, 8, 2.2), "", message(16<<10, 8), "floor-copied", "the same, and a copy of each"},

@@ -29,7 +29,7 @@ func valueTables() []valueTable {
 		{"writer", "ns/op", "Writer/", []string{"tarn", "bytebufferpool", "make", "grpc-nozero", "grpc"}},
 		{"adapt", "ns/op", "Adapt", []string{"tarn", "syncpool", "adapt-grpc", "adapt-httputil", "adapt-arrow", "grpc"}},
 		{"record", "ns/op", "Record/", []string{"on", "off"}},
-		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp", "floor", "floor-kept"}},
+		{"neutral", "cpu-ns/op", "Neutral/", []string{"tarn", "tarn-lent", "grpc", "tonic", "grpc-cpp", "floor", "floor-kept", "floor-echo"}},
 		{"client", "cpu-ns/op", "Client/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"burst-memory", "after/base", "Burst/", []string{"tarn", "tarn-lent", "grpc"}},
 		{"connect", "cpu-ns/op", "ConnectUnary/", []string{"tarn", "nethttp"}},

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/tarn-go/tarn/internal/child"
 )
@@ -23,6 +24,12 @@ type floorServer struct {
 	lastLen  int
 	keeping  keeping
 	kept     []byte // the last request that was copied
+
+	// With returnRequests alone:
+	open  map[uint32][]byte // requests that are being received
+	spare [][]byte          // memory of earlier ones
+	vec   net.Buffers       // of the response that was sent last
+	heads []byte            // its frame headers
 }
 
 // keeping is what a floorServer does with a request.
@@ -31,6 +38,9 @@ type keeping uint8
 const (
 	dropRequests keeping = iota
 	copyRequests         // to memory that is garbage afterwards, as protobuf's Unmarshal does
+	// returnRequests receives each request in memory of its own, which is used again, and sends the response from there, as a server
+	// must whose handler gets the request and returns it.
+	returnRequests
 )
 
 const (
@@ -51,9 +61,13 @@ const (
 	flagHeaders  = 4 // END_HEADERS
 )
 
-// floors are the two kinds of floorServer.
+// floors are the kinds of floorServer.
 func floors(self, _ string) []contestant {
-	return []contestant{{"floor", []string{self, "serve", "floor"}}, {"floor-kept", []string{self, "serve", "floor-kept"}}}
+	var list []contestant
+	for _, name := range []string{"floor", "floor-kept", "floor-echo"} {
+		list = append(list, contestant{name, []string{self, "serve", name}})
+	}
+	return list
 }
 
 // serveFloor runs a floorServer on each connection until standard input ends.
@@ -70,7 +84,7 @@ func serveFloor(k keeping) error {
 			return nil
 		}
 		s := &floorServer{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), payload: make([]byte, floorFrame),
-			lengths: make(map[uint32]int), lastLen: -1, keeping: k}
+			lengths: make(map[uint32]int), open: make(map[uint32][]byte), lastLen: -1, keeping: k}
 		go s.run()
 	}
 }
@@ -108,7 +122,7 @@ func (s *floorServer) next() error {
 		}
 	}
 	if typ == typeData {
-		if _, err := s.in.Discard(n); err != nil {
+		if err := s.content(id, n); err != nil {
 			return err
 		}
 		s.data(id, n, flags)
@@ -131,6 +145,24 @@ func (s *floorServer) next() error {
 	return nil
 }
 
+// content reads n bytes of DATA to where they are to be.
+func (s *floorServer) content(id uint32, n int) error {
+	if s.keeping != returnRequests {
+		_, err := s.in.Discard(n)
+		return err
+	}
+	p, ok := s.open[id]
+	if last := len(s.spare) - 1; !ok && last >= 0 {
+		p, s.spare = s.spare[last][:0], s.spare[:last]
+	}
+	p = slices.Grow(p, n)
+	at := len(p)
+	p = p[:at+n]
+	s.open[id] = p
+	_, err := io.ReadFull(s.in, p[at:])
+	return err
+}
+
 // data takes n bytes of DATA and answers when they end the request.
 func (s *floorServer) data(id uint32, n int, flags byte) {
 	if s.received += n; s.received >= floorGiveBack {
@@ -151,6 +183,10 @@ func (s *floorServer) data(id uint32, n int, flags byte) {
 
 // answer queues the response to a request of n bytes of DATA.
 func (s *floorServer) answer(id uint32, n int) {
+	if s.keeping == returnRequests {
+		s.giveBack(id)
+		return
+	}
 	if n != s.lastLen {
 		s.last, s.lastLen = response(n), n
 	}
@@ -172,20 +208,53 @@ func (s *floorServer) answer(id uint32, n int) {
 	s.out = append(s.out, s.last...)
 }
 
+// giveBack sends the content of the stream's request as the response.
+func (s *floorServer) giveBack(id uint32) {
+	p := s.open[id]
+	delete(s.open, id)
+	p[5] = 1<<3 | 2 // as in response
+	s.frame(typeHeaders, flagHeaders, id, responseHeader)
+	if len(p) < floorFrame {
+		s.frame(typeData, 0, id, p)
+		s.frame(typeHeaders, flagHeaders|flagEnd, id, responseTrailer)
+	} else if s.flush() == nil {
+		frames := (len(p) + floorFrame - 1) / floorFrame
+		s.heads = slices.Grow(s.heads[:0], (frames+1)*floorHeader+len(responseTrailer))
+		vec := s.vec[:0]
+		for left := p; len(left) > 0; {
+			m := min(len(left), floorFrame)
+			at := len(s.heads)
+			s.heads = appendFloorHeader(s.heads, m, typeData, 0, id)
+			vec = append(vec, s.heads[at:], left[:m])
+			left = left[m:]
+		}
+		at := len(s.heads)
+		s.heads = appendFloorFrame(s.heads, typeHeaders, flagHeaders|flagEnd, id, responseTrailer)
+		s.vec = append(vec, s.heads[at:])
+		rest := s.vec        // WriteTo consumes it
+		rest.WriteTo(s.conn) // the next read of the connection returns the error
+	}
+	s.spare = append(s.spare, p)
+}
+
+// The header list and the trailers of a response.
+var (
+	responseHeader  = append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)
+	responseTrailer = append(append([]byte{0x00, 11}, "grpc-status"...), 1, '0')
+)
+
 // response makes a response of stream 0: its header, n bytes of DATA that are a framed SimpleResponse, and grpc-status 0.
 func response(n int) []byte {
 	message := make([]byte, n)
 	copy(message, request(payloadOf(n)))
 	message[5] = 1<<3 | 2 // SimpleResponse has its payload in field 1, SimpleRequest in field 3
-	header := append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)
-	trailer := append(append([]byte{0x00, 11}, "grpc-status"...), 1, '0')
-	p := appendFloorFrame(nil, typeHeaders, flagHeaders, 0, header)
+	p := appendFloorFrame(nil, typeHeaders, flagHeaders, 0, responseHeader)
 	for len(message) > 0 {
 		m := min(len(message), floorFrame)
 		p = appendFloorFrame(p, typeData, 0, 0, message[:m])
 		message = message[m:]
 	}
-	return appendFloorFrame(p, typeHeaders, flagHeaders|flagEnd, 0, trailer)
+	return appendFloorFrame(p, typeHeaders, flagHeaders|flagEnd, 0, responseTrailer)
 }
 
 // payloadOf returns the length of the payload whose request is n bytes long, as far as there is one.
@@ -203,9 +272,13 @@ func (s *floorServer) frame(typ, flags byte, id uint32, p []byte) {
 }
 
 func appendFloorFrame(b []byte, typ, flags byte, id uint32, p []byte) []byte {
-	n := len(p)
+	return append(appendFloorHeader(b, len(p), typ, flags, id), p...)
+}
+
+// appendFloorHeader appends the header of a frame of n bytes.
+func appendFloorHeader(b []byte, n int, typ, flags byte, id uint32) []byte {
 	b = append(b, byte(n>>16), byte(n>>8), byte(n), typ, flags)
-	return append(binary.BigEndian.AppendUint32(b, id), p...)
+	return binary.BigEndian.AppendUint32(b, id)
 }
 
 func (s *floorServer) flush() error {

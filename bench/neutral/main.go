@@ -5,7 +5,8 @@
 //	go run ./neutral -count 5 -size 16384     five turns of one size
 //	go run ./neutral -others                  tonic and gRPC C++ as well, built here by cargo and g++
 //	go run ./neutral -floor                   also a server that only reads frames and sends bytes it has made before, and one
-//	                                          that copies each request to new memory besides (floor-kept)
+//	                                          that copies each request to new memory besides (floor-kept), and one that receives
+//	                                          each request in memory of its own and sends it back from there (floor-echo)
 //	go run ./neutral -bench client            the same with a client on grpc-go instead of h2load
 //	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //

@@ -39,6 +39,8 @@ func serve(name string) error {
 		return serveFloor(dropRequests)
 	case "floor-kept":
 		return serveFloor(copyRequests)
+	case "floor-echo":
+		return serveFloor(returnRequests)
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}

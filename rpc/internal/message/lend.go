@@ -18,6 +18,24 @@ func (l *Lease) Release() {
 	l.held = l.held[:0]
 }
 
+// ref returns a lease of the same memory, which is held until both are released.
+func (l *Lease) ref() Lease {
+	r := Lease{held: make([]Message, len(l.held))}
+	for i := range l.held {
+		r.held[i] = l.held[i].Ref()
+	}
+	return r
+}
+
+// Size is how many bytes of messages are held.
+func (l *Lease) Size() int {
+	n := 0
+	for i := range l.held {
+		n += l.held[i].Len()
+	}
+	return n
+}
+
 // Decode fills v from m by codec, and frees m: now, or with the lease when v is a protobuf message with long
 // bytes fields.
 func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {

@@ -23,6 +23,10 @@ type Spliced struct {
 	// Released is called once when the last reference to the message's memory is gone: on its own goroutine
 	// if there is one when Marshal returns. It may be nil.
 	Released func()
+	// Lent is the lease of the memory of which long fields may be views; nil: they are not. The Message refers to that memory, too, until it
+	// is freed. Fields that are less than half of it are copied, so that a peer that does not read its messages
+	// makes this side keep no more than twice as much.
+	Lent *Lease
 }
 
 // Marshal returns the bytes of v, to be freed by the caller; the long fields are v's own memory.
@@ -57,16 +61,32 @@ func (s Spliced) splice(a *tarn.Pool, v any) (Message, []piece, error) {
 		m, err := s.Proto.Marshal(a, v)
 		return m, nil, err
 	}
+	if s.Lent != nil && w.long() < s.Lent.Size()/2 {
+		m, err := s.Proto.Marshal(a, v)
+		return m, nil, err
+	}
 	if err := proto.CheckInitialized(m); err != nil {
 		return Message{}, nil, err
 	}
 	var release func([]byte)
-	if s.Released != nil {
+	if s.Released != nil || s.Lent != nil {
 		h := &holds{done: s.Released}
+		if s.Lent != nil {
+			h.lent = s.Lent.ref()
+		}
 		h.n.Store(int32(len(w.pieces)))
 		release = h.release
 	}
 	return w.assemble(a, release), w.pieces, nil
+}
+
+// long is how many bytes the pieces have.
+func (w *splice) long() int {
+	n := 0
+	for i := range w.pieces {
+		n += len(w.pieces[i].data)
+	}
+	return n
 }
 
 // splice collects the encoding of a message: its skeleton, which is all but the content of long fields, and those fields.
@@ -82,12 +102,17 @@ type splice struct {
 // holds counts the pieces of a message that are still referenced.
 type holds struct {
 	n    atomic.Int32
-	done func()
+	done func() // may be nil
+	lent Lease
 }
 
 // release may be called with locks held: done is called elsewhere.
 func (h *holds) release([]byte) {
-	if h.n.Add(-1) == 0 {
+	if h.n.Add(-1) > 0 {
+		return
+	}
+	h.lent.Release()
+	if h.done != nil {
 		go h.done()
 	}
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -87,4 +88,47 @@ func TestSplicedFieldsAreNotCopied(t *testing.T) {
 		}
 	}
 	t.Errorf("no piece is the field itself: %d pieces", len(views))
+}
+
+// A spliced message holds the lent memory that its fields are views of until it is freed, unless they are a small part of it.
+func TestSplicedHoldsLentMemory(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	md := node(t)
+	data := md.Fields().ByName("data")
+	src := dynamicpb.NewMessage(md)
+	src.Set(data, protoreflect.ValueOfBytes(fill(4*SpliceFrom)))
+	encoded, err := proto.Marshal(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n    int // bytes of the view
+		held int64
+	}{{4 * SpliceFrom, 1}, {2*SpliceFrom + 1024, 1}, {SpliceFrom, 0}} {
+		var l Lease
+		got := dynamicpb.NewMessage(md)
+		if err := l.Unmarshal(pool, Message{Buf: pool.Copy(encoded)}, got); err != nil {
+			t.Fatal(err)
+		}
+		before := pool.Stats().InUseBuffers
+		reply := dynamicpb.NewMessage(md)
+		reply.Set(data, protoreflect.ValueOfBytes(got.Get(data).Bytes()[:c.n]))
+		m, err := Spliced{Lent: &l}.Marshal(pool, reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+		// The other one is the skeleton, or all of the message.
+		if held := pool.Stats().InUseBuffers - before; held != c.held {
+			t.Errorf("%d of %d bytes: %d more buffers than the request's in use after its release, not %d", c.n, 4*SpliceFrom, held, c.held)
+		}
+		parsed := dynamicpb.NewMessage(md)
+		if err := proto.Unmarshal(m.Flatten(), parsed); err != nil || !bytes.Equal(parsed.Get(data).Bytes(), fill(4 * SpliceFrom)[:c.n]) {
+			t.Errorf("%d of %d bytes: not what was marshalled: %v", c.n, 4*SpliceFrom, err)
+		}
+		m.Free()
+		if n := pool.Stats().InUseBuffers; n != 0 {
+			t.Errorf("%d of %d bytes: %d buffers in use", c.n, 4*SpliceFrom, n)
+		}
+	}
 }
