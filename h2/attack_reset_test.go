@@ -3,7 +3,6 @@ package h2
 import (
 	"io"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -133,12 +132,10 @@ func TestBrownOut(t *testing.T) {
 				if serve == nil {
 					r.wait("answer", func(s seen) bool { return s.id == id && s.end })
 				} else {
-					s.awaitStarted()
+					awaitStarted(t, s)
 				}
 				r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
-				for s.Streams() > 0 {
-					runtime.Gosched()
-				}
+				awaitStreams(t, s, 0)
 			}
 			rec.mu.Lock()
 			rec.serve = echo(t, s.cfg.Pool)
@@ -154,7 +151,7 @@ func TestRefusedWithinRights(t *testing.T) {
 	gate := make(chan struct{})
 	r, s, rec := rawServer(t, Config{MaxStreams: 1, Limits: Limits{Resets: 10}}, func(s *Stream, k *call) { s.Started(); <-gate })
 	r.request(1, End)
-	s.awaitStarted()
+	awaitStarted(t, s)
 	r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
 	for i := 1; i <= 1000; i++ {
 		r.request(uint32(2*i+1), End)
@@ -164,29 +161,8 @@ func TestRefusedWithinRights(t *testing.T) {
 	rec.serve = echo(t, s.cfg.Pool)
 	rec.mu.Unlock()
 	close(gate)
-	for s.Streams() > 0 {
-		runtime.Gosched()
-	}
+	awaitStreams(t, s, 0)
 	r.lives(2003)
-}
-
-// awaitStarted waits until there is a stream and every one is started.
-func (c *Conn) awaitStarted() {
-	for {
-		c.mu.Lock()
-		n := 0
-		for _, s := range c.streams {
-			if s.start.Load() == started {
-				n++
-			}
-		}
-		all := n > 0 && n == len(c.streams)
-		c.mu.Unlock()
-		if all {
-			return
-		}
-		runtime.Gosched()
-	}
 }
 
 // TestResetAfterDeadline: the reset of a stream whose own deadline has passed is not

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -128,11 +127,12 @@ func nothingBlocks(t *testing.T, k faultnet.Kind, end func(c *Conn)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for come := 0; come < held; runtime.Gosched() {
+	come := func() int {
 		p.c.mu.Lock()
-		come = unread.unread
-		p.c.mu.Unlock()
+		defer p.c.mu.Unlock()
+		return unread.unread
 	}
+	eventually(t, "the response", func() bool { return come() >= held }, func() any { return come() })
 	s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -332,9 +331,7 @@ func TestHeaderMemory(t *testing.T) {
 		rec.serve = echo(t, s.cfg.Pool)
 		rec.mu.Unlock()
 		close(gate)
-		for s.Streams() > 0 {
-			runtime.Gosched()
-		}
+		awaitStreams(t, s, 0)
 		s.mu.Lock()
 		left := s.recv.headers
 		s.mu.Unlock()
@@ -395,9 +392,7 @@ func TestSettingsWalks(t *testing.T) {
 		for i := range 1000 {
 			r.request(uint32(2*i+1), End)
 		}
-		for s.Streams() < 1000 {
-			runtime.Gosched()
-		}
+		awaitStreams(t, s, 1000)
 		many := make([]http2.Setting, maxSettings)
 		for i := range many {
 			many[i] = http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i)}

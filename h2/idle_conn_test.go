@@ -33,22 +33,6 @@ func (c *Conn) isIdle() bool {
 	return c.streams == nil && c.send.out == nil
 }
 
-// eventually yields until ok reports true, and ends the test with what was expected and seen when that takes 30 seconds.
-func eventually(t testing.TB, what string, ok func() bool, seen func() any) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after 30 s; seen: %v", what, seen())
-		}
-	}
-}
-
-// stacks are those of all goroutines.
-func stacks() any {
-	b := make([]byte, 1<<20)
-	return string(b[:runtime.Stack(b, true)])
-}
-
 // idleness is what tests that wait for an idle connection report.
 func (c *Conn) idleness() any {
 	c.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,9 +41,7 @@ func TestInterleaving(t *testing.T) {
 		}()
 		go r.listen()
 		<-rec.gotSettings
-		for c.window() < message {
-			runtime.Gosched()
-		}
+		awaitWindow(t, c, message)
 		other, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest}) // so that the message's stream is not the only one
 		if err != nil {
 			t.Fatal(err)
@@ -71,9 +68,10 @@ func TestInterleaving(t *testing.T) {
 			return message - w.out.left(), true
 		}
 		var before int
-		for waits := false; !waits; runtime.Gosched() {
+		eventually(t, "DATA that waits", func() (waits bool) {
 			before, waits = framed()
-		}
+			return waits
+		}, stacks)
 		const sockets = 2 << 20 // what the link holds at most
 		if bound := int(l.ToServer.Passed()) + sockets + 2*(batchLimit+minFill); before > bound {
 			t.Errorf("%d bytes queued, above %d", before, bound)
@@ -84,11 +82,11 @@ func TestInterleaving(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer small.Release()
-		for pinged := false; !pinged; runtime.Gosched() {
+		eventually(t, "a PING", func() bool {
 			c.mu.Lock()
-			pinged = len(c.pings.wait) > 0
-			c.mu.Unlock()
-		}
+			defer c.mu.Unlock()
+			return len(c.pings.wait) > 0
+		}, stacks)
 		after, _ := framed()
 		l.ToServer.Resume()
 		r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
@@ -249,9 +247,7 @@ func TestFrameSizes(t *testing.T) {
 			}
 			r, c, _ := rawClient(t, Config{}, settings...)
 			r.fr.WriteWindowUpdate(0, 2*message)
-			for c.window() < message {
-				runtime.Gosched()
-			}
+			awaitWindow(t, c, message)
 			s, err := send(c)
 			if err != nil {
 				t.Fatal(err)

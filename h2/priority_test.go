@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -173,14 +172,14 @@ func TestEarlyPriorityKeepsBusy(t *testing.T) {
 	r.priorityUpdate(1, "u=0")
 	r.fr.WritePing(false, [8]byte{1})
 	r.wait("answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-	for quiet := uint8(0); quiet < 2; runtime.Gosched() {
-		s.mu.Lock()
-		quiet = s.quiet
-		s.mu.Unlock()
+	eventually(t, "two deadlines", func() bool {
 		if s.isIdle() {
 			t.Fatal("the connection became idle")
 		}
-	}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.quiet >= 2
+	}, s.idleness)
 	r.headers(1, End, append(slices.Clone(rawRequest), "priority", "u=4")...)
 	if p := <-got; p != (Priority{Urgency: 0}) {
 		t.Errorf("the stream has priority %v", p)

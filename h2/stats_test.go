@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -181,9 +180,7 @@ func TestStatsOfAllConnections(t *testing.T) {
 			opened <- err
 		}()
 	}
-	for m.Stats().Waiting < conns {
-		runtime.Gosched()
-	}
+	eventually(t, "Opens that wait", func() bool { return m.Stats().Waiting >= conns }, func() any { return m.Stats().Waiting })
 	if st := m.Stats(); st.Conns != conns || st.ResetsReceived != conns || st.ResetsSent != conns || st.Waiting != conns {
 		t.Errorf("%+v", st)
 	}

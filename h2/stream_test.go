@@ -3,7 +3,6 @@ package h2
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -126,12 +125,11 @@ func TestWriteLater(t *testing.T) {
 		streams[i] = s
 	}
 	pingPong(r, c)
-	for handling := true; handling; {
+	eventually(t, "a pause of the goroutine that reads", func() bool {
 		c.mu.Lock()
-		handling = c.recv.handling // or its end would send
-		c.mu.Unlock()
-		runtime.Gosched()
-	}
+		defer c.mu.Unlock()
+		return !c.recv.handling // or its end would send
+	}, stacks)
 	queued := func() int {
 		c.mu.Lock()
 		defer c.mu.Unlock()

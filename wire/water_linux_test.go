@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/tarntest"
 	"github.com/tarn-go/tarn/wire"
@@ -23,11 +24,20 @@ func markOf(t *testing.T, c net.Conn) (n int) {
 	return n
 }
 
+// awaitMark waits until the mark of c's socket is n.
+func awaitMark(t *testing.T, c net.Conn, n int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); markOf(t, c) != n; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("the mark is %d after 30 s, not %d", markOf(t, c), n)
+		}
+	}
+}
+
 // TestLowWaterIsPutBack reads the socket's mark: it is set during a long read, and 1 again after
 // Release.
 func TestLowWaterIsPutBack(t *testing.T) {
 	a, b := listenPair("tcp", "127.0.0.1:0")(t)
-	mark := func() int { return markOf(t, b) }
 	r := wire.NewReader(b, tarntest.NewPool(t))
 	r.SetLowWater(100_000)
 	done := make(chan error)
@@ -36,15 +46,13 @@ func TestLowWaterIsPutBack(t *testing.T) {
 		done <- err
 	}()
 	a.Write(make([]byte, 10))
-	for mark() != 100_000 { // or the test runs into its time limit
-		runtime.Gosched()
-	}
+	awaitMark(t, b, 100_000)
 	a.Write(make([]byte, 199_990))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	r.Release()
-	if n := mark(); n != 1 {
+	if n := markOf(t, b); n != 1 {
 		t.Fatalf("the mark is left at %d", n)
 	}
 }
@@ -75,9 +83,7 @@ func TestBusyLowWater(t *testing.T) {
 			defer close(done)
 			next()
 		}()
-		for markOf(t, b) != 1 { // or the test runs into its time limit
-			runtime.Gosched()
-		}
+		awaitMark(t, b, 1)
 		a.Write([]byte{1})
 		<-done
 	}

@@ -141,11 +141,17 @@ func TestEmpty(t *testing.T) {
 		for _, k := range keys {
 			p.Remove(k)
 		}
-		for empty := false; !empty; {
+		for end := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
 			p.mu.Lock()
-			empty = p.instance == nil && p.blocks == nil
+			instance, blocks := p.instance != nil, len(p.blocks)
+			empty := !instance && p.blocks == nil
 			p.mu.Unlock()
-			runtime.Gosched()
+			if empty {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("not empty after 30 s; an instance: %v, blocks: %d", instance, blocks)
+			}
 		}
 	}
 }
