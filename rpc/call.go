@@ -155,9 +155,9 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 		freeOut(out)
 		return maybeProcessed, err
 	}
-	if limit := conn.h2c.PeerHeaderList(); limit > 0 && r.size+fieldsSize(a.fields) > limit {
+	if err := conn.fits(r.size, a.fields); err != nil {
 		freeOut(out)
-		return maybeProcessed, status.Errorf(codes.Internal, "header list size to send violates the maximum size (%d bytes) set by server", limit)
+		return maybeProcessed, err
 	}
 	out.Fields = a.fields
 	if c.statsOn() {
@@ -177,6 +177,23 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 		return maybeProcessed, nil
 	}
 	return c.openFailed(a, conn, out, err)
+}
+
+// fits fails if a header list of a block of size bytes and fields is longer than the server's SETTINGS_MAX_HEADER_LIST_SIZE,
+// or than what a server that has announced none is sent.
+func (c *clientConn) fits(size int, fields []h2.Field) error {
+	size += fieldsSize(fields)
+	limit := c.h2c.PeerHeaderList()
+	if limit == 0 {
+		if err := h2.CheckUnannounced(size, fields); err != nil {
+			return status.Errorf(codes.Internal, "rpc: request header %v", err)
+		}
+		return nil
+	}
+	if size > limit {
+		return status.Errorf(codes.Internal, "header list size to send violates the maximum size (%d bytes) set by server", limit)
+	}
+	return nil
 }
 
 // openFailed says how far the server got with an attempt that could not be opened, and returns its error.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // TestResponseBeyondTheClientsLimit: a header, a trailer and a status that are longer than what the client announced are not
@@ -235,4 +237,68 @@ func TestRefusalBeyondTheClientsLimit(t *testing.T) {
 	if status.Code(err) != codes.Internal || !strings.HasSuffix(err.Error(), "the client takes 4096; the status was Unimplemented") {
 		t.Error(err)
 	}
+}
+
+// TestLongListsForPeersThatNameNoLimit: to a peer that has announced no limit of header lists, a string that takes more than
+// 64 KiB as encoded and a list of more than 144 KiB are not sent: some such peers end the connection. The call ends with
+// INTERNAL, and the connection lives.
+func TestLongListsForPeersThatNameNoLimit(t *testing.T) {
+	lists := []struct {
+		name   string
+		values []string
+		why    string // nothing: it is sent
+	}{
+		{"Huffman makes it short enough", []string{strings.Repeat("0", 100_000)}, ""},
+		{"short enough", []string{strings.Repeat("\\", 64<<10)}, ""},
+		{"a long string", []string{strings.Repeat("\\", 64<<10+1)}, "a string of 65537 bytes"},
+		{"a long list", []string{strings.Repeat("0", 50_000), strings.Repeat("0", 50_000), strings.Repeat("0", 50_000)}, "sent at most 147456"},
+	}
+	t.Run("client", func(t *testing.T) {
+		var conns, sent atomic.Int32
+		var last atomic.Pointer[rawPeer]
+		addr := rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) {
+			if last.Swap(p) != p {
+				conns.Add(1)
+			}
+			sent.Add(1)
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, EndHeaders: true, EndStream: true,
+				BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "5")})
+		})
+		c := pb.NewTestServiceClient(dialTarn(t, addr))
+		for _, l := range lists {
+			before := sent.Load()
+			_, err := c.EmptyCall(metadata.NewOutgoingContext(ctxFor(t), metadata.MD{"x": l.values}), &pb.Empty{})
+			if l.why == "" && (status.Code(err) != codes.NotFound || sent.Load() == before) ||
+				l.why != "" && (status.Code(err) != codes.Internal || !strings.Contains(err.Error(), l.why) || sent.Load() != before) {
+				t.Errorf("%s: %v", l.name, err)
+			}
+		}
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+	t.Run("server", func(t *testing.T) {
+		svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			grpc.SetHeader(ctx, metadata.MD{"x": lists[in.ResponseSize].values})
+			return &pb.SimpleResponse{}, nil
+		}}
+		_, addr := startTarn(t, svc)
+		p := rawClient(t, addr)
+		for i, l := range lists {
+			id := p.open(false)
+			body, err := proto.Marshal(&pb.SimpleRequest{ResponseSize: int32(i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.fr.WriteData(id, true, prefixed(0, body))
+			h := p.answer(id)
+			why, code := "", "0"
+			if l.why != "" {
+				why, code = l.why, "13"
+			}
+			if h["grpc-status"] != code || !strings.Contains(h["grpc-message"], why) {
+				t.Errorf("%s: status %s, %q", l.name, h["grpc-status"], h["grpc-message"])
+			}
+		}
+	})
 }

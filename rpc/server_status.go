@@ -100,14 +100,14 @@ func (c *serverCall) putEnd(out *h2.Out, st *status.Status, trailer metadata.MD)
 			return nil
 		}
 		out.Trailers = appendMetadata(nil, trailer)
-		return c.conn.fits("trailers", okTrailerSize+fieldsSize(out.Trailers))
+		return c.conn.fits("trailers", okTrailerSize, out.Trailers)
 	case c.sentHeader:
 		out.Trailers = appendMetadata(appendStatus(nil, st), trailer)
-		return c.conn.fits("trailers", fieldsSize(out.Trailers))
+		return c.conn.fits("trailers", 0, out.Trailers)
 	default:
 		out.Fields = appendMetadata(appendStatus([]h2.Field{{Name: ":status", Value: httpOK},
 			{Name: "content-type", Value: header.ContentType(c.shape.subtype)}}, st), trailer)
-		return c.conn.fits("header with the status", fieldsSize(out.Fields))
+		return c.conn.fits("header with the status", 0, out.Fields)
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *serverConn) refuse(s *h2.Stream, subtype string, r *refusal) {
 	}
 	out.Fields = append(appendStatus(slices.Clip(fs), r.st), r.fields...)
 	// The message may quote the request, and take up to three times its length.
-	if err := c.fits("header with the status", fieldsSize(out.Fields)); err != nil {
+	if err := c.fits("header with the status", 0, out.Fields); err != nil {
 		out.Fields = appendStatus(fs, replaced(err, r.st))
 	}
 	// A failure means that the stream has ended.

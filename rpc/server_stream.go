@@ -66,7 +66,7 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 	}
 	if len(c.header) > 0 {
 		out.Fields = appendMetadata(nil, c.header)
-		if err := c.conn.fits("header", block.size+fieldsSize(out.Fields)); err != nil {
+		if err := c.conn.fits("header", block.size, out.Fields); err != nil {
 			out.Fields = nil
 			return err
 		}
@@ -79,14 +79,22 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 	return nil
 }
 
-// fits fails if a header list of size bytes is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE. A client that
-// gets one all the same may end the connection, and with it everybody's calls.
-func (c *serverConn) fits(what string, size int) error {
+// fits fails if a header list of a block of size bytes and fields is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE,
+// or than what a client that has announced none is sent. A client that gets one all the same may end the connection, and with
+// it everybody's calls.
+func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
+	size += fieldsSize(fields)
 	limit := c.h2c.PeerHeaderList()
-	if limit == 0 || size <= limit {
+	if limit == 0 {
+		if err := h2.CheckUnannounced(size, fields); err != nil {
+			return status.Errorf(codes.Internal, "rpc: response %s %v", what, err)
+		}
 		return nil
 	}
-	return status.Errorf(codes.Internal, "rpc: response %s of %d bytes; the client takes %d", what, size, limit)
+	if size > limit {
+		return status.Errorf(codes.Internal, "rpc: response %s of %d bytes; the client takes %d", what, size, limit)
+	}
+	return nil
 }
 
 // sendError converts a failed write to the error for the handler.

@@ -1,0 +1,68 @@
+package h2
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// TestCheckUnannounced: a list that may be sent to a peer that names no limit has strings of at most 64 KiB and takes at most
+// nine frames of 16 KiB, as the encoder writes it, and one that just exceeds either is refused.
+func TestCheckUnannounced(t *testing.T) {
+	const longest, frames = 64 << 10, 9 * 16 << 10
+	size := func(fs []Field) (n int) {
+		for _, f := range fs {
+			n += len(f.Name) + len(f.Value) + 32
+		}
+		return n
+	}
+	check := func(fs []Field) (sent bool) {
+		sent = CheckUnannounced(size(fs), fs) == nil
+		if !sent {
+			return false
+		}
+		var e encoder
+		e.init()
+		if n := len(e.encode(nil, fs)); n > frames {
+			t.Errorf("a block of %d bytes is sent", n)
+		}
+		for _, f := range fs {
+			for _, s := range []string{f.Name, f.Value} {
+				if n := min(len(s), int(hpack.HuffmanEncodeLength(s))); n > longest {
+					t.Errorf("a string of %d bytes is sent", n)
+				}
+			}
+		}
+		return true
+	}
+	for _, c := range []struct {
+		name string
+		fs   []Field
+		sent bool
+	}{
+		{"nothing", nil, true},
+		{"a value of 64 KiB", []Field{{Name: "x", Value: strings.Repeat("\\", longest)}}, true},
+		{"one of a byte more", []Field{{Name: "x", Value: strings.Repeat("\\", longest+1)}}, false},
+		{"a name of a byte more", []Field{{Name: strings.Repeat("|", longest+1), Value: "x"}}, false},
+		{"a value of 64 KiB as encoded", []Field{{Name: "x", Value: strings.Repeat("0", longest/5*8)}}, true},
+		{"one of more", []Field{{Name: "x", Value: strings.Repeat("0", longest/5*8+8)}}, false},
+		{"a list of 144 KiB", []Field{{Name: "x", Value: strings.Repeat("0", frames/2-33)}, {Name: "x", Value: strings.Repeat("0", frames/2-33)}}, true},
+		{"one of a byte more", []Field{{Name: "x", Value: strings.Repeat("0", frames/2-33)}, {Name: "x", Value: strings.Repeat("0", frames/2-32)}}, false},
+	} {
+		if sent := check(c.fs); sent != c.sent {
+			t.Errorf("%s: sent %v", c.name, sent)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		var fs []Field
+		for left := rnd.IntN(200 << 10); left > 0; {
+			n := rnd.IntN(left + 1)
+			fs = append(fs, Field{Name: "x", Value: strings.Repeat(string(rune(' '+rnd.IntN(95))), n), Sensitive: rnd.IntN(4) == 0})
+			left -= n + 33
+		}
+		check(fs)
+	}
+}
