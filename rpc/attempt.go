@@ -198,11 +198,21 @@ func (a *attempt) opened(st *h2.Stream) {
 	a.writing.Store(false)
 	a.mu.Lock()
 	a.source = st
-	if a.mode == onlyOne && a.end == nil {
+	switch {
+	case a.mode == oneByOne:
+		if a.conn.streams.Add(1) > thriftyStreams {
+			a.grantAt = 1
+		}
+	case a.end == nil:
 		a.grant()
 	}
 	a.mu.Unlock()
 }
+
+// thriftyStreams is how many streaming calls of a client's connection keep up to grantFrom bytes of messages that have been taken
+// before they give the window back: further ones give it back at once. Thus such bytes are at most half of unreadMost, and cannot
+// withhold the connection's window.
+const thriftyStreams = unreadMost / 2 / grantFrom
 
 // write sends out. It takes ownership of the memory in out, on every path (rule 2).
 func (a *attempt) write(ctx context.Context, out *h2.Out) error {
@@ -242,9 +252,13 @@ func (a *attempt) reset(code h2.Code) {
 // calls it once.
 func (a *attempt) release() {
 	a.close()
-	if a.st != nil {
-		a.st.Release()
+	if a.st == nil {
+		return
 	}
+	if a.mode == oneByOne {
+		a.conn.streams.Add(-1)
+	}
+	a.st.Release()
 }
 
 // waitHeader waits until the header or the end has come, and reports whether the

@@ -178,7 +178,8 @@ func (cc *ClientConn) intercept() (err error) {
 
 // h2 translates the options to a connection's configuration.
 func (o *dialOptions) h2() h2.Config {
-	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxHeaderList: o.maxHeaderList, Window: o.window, ConnWindow: o.connWindow}
+	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxHeaderList: o.maxHeaderList, Window: o.window, ConnWindow: o.connWindow,
+		Unread: unreadMost}
 	if o.fixedWindow {
 		fixWindow(&cfg)
 	}

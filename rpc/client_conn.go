@@ -32,6 +32,7 @@ type clientConn struct {
 	gone    atomic.Bool // no more calls can begin
 	once    sync.Once
 	own     atomic.Int32 // running calls of the client itself (health checks, producers), with at most one stream each
+	streams atomic.Int32 // streaming calls that have not ended
 	placing placing
 	entity  *entity.Socket // in channelz; nil: not listed
 	every   time.Duration  // interval of pings to a silent server; 0: none

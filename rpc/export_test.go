@@ -14,3 +14,16 @@ func Picker(cc *ClientConn) func(balancer.PickInfo) (any, error) {
 		return p.conn, err
 	}
 }
+
+// ThriftyStreams is how many streaming calls of a connection may keep up to 4,095 bytes of window each.
+const ThriftyStreams = thriftyStreams
+
+// AddStreams makes the connections of cc count n streaming calls more, and returns how many they count together.
+func AddStreams(cc *ClientConn, n int32) (sum int32) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	for _, c := range cc.conns {
+		sum += c.streams.Add(n)
+	}
+	return sum
+}

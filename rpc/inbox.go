@@ -17,7 +17,7 @@ type inbox struct {
 	limit int    // of a message, in bytes
 	mode  intake // set before anything comes
 	// grantAt is how many bytes of messages are taken before their window is given back; 0: grantFrom. Set before
-	// anything comes.
+	// anything is taken.
 	grantAt int
 
 	mu        sync.Mutex
@@ -105,7 +105,7 @@ func (i *inbox) grant() {
 
 // grantFrom is how many bytes of messages are taken before their window is given back: much less than any
 // window, but enough that the connection's lock is not taken for each small message. Until then they count as unread, also
-// when the stream has no more to come, so that servers with very many streams give it back earlier (inbox.grantAt).
+// when the stream has no more to come, so that very many streams give it back earlier (inbox.grantAt).
 const grantFrom = 4 << 10
 
 // grantTaken gives back the window of the messages that have been taken. mu is held.

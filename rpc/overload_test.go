@@ -420,3 +420,59 @@ func TestManyHandlersKeepNoWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestManyStreamsKeepNoWindow: what a client has received of a streaming call beyond the first 8,192 of its connection does
+// not count as unread; together, such bytes could keep the connection's window from the server. Calls are counted until they end.
+func TestManyStreamsKeepNoWindow(t *testing.T) {
+	const unreadMost, kept, size = 64 << 20, 4<<10 - 1, 1 << 10
+	if most := rpc.ThriftyStreams * kept; most > unreadMost/2 {
+		t.Errorf("%d streams may keep %d bytes", rpc.ThriftyStreams, most)
+	}
+	_, addr := startTarn(t, &testService{output: func(in *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+		if err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(size)}); err != nil || len(in.ResponseParameters) > 0 {
+			return err
+		}
+		<-s.Context().Done()
+		return s.Context().Err()
+	}})
+	cc := dialTarn(t, addr)
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	defer cancel()
+	begin := func(in *pb.StreamingOutputCallRequest) pb.TestService_StreamingOutputCallClient {
+		t.Helper()
+		s, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	unread := func() int { return cc.Endpoint().Connections[0].Unread }
+	streams := []pb.TestService_StreamingOutputCallClient{begin(&pb.StreamingOutputCallRequest{})}
+	first := unread()
+	if first < size {
+		t.Errorf("one stream keeps %d bytes of window, its message had more than %d", first, size)
+	}
+	rpc.AddStreams(cc, rpc.ThriftyStreams-1)
+	for range 20 {
+		streams = append(streams, begin(&pb.StreamingOutputCallRequest{}))
+	}
+	if n := unread(); n > first {
+		t.Errorf("%d bytes that have been received on streams beyond %d count as unread", n-first, rpc.ThriftyStreams)
+	}
+	ends := begin(&pb.StreamingOutputCallRequest{ResponseParameters: make([]*pb.ResponseParameters, 1)})
+	if _, err := ends.Recv(); err != io.EOF {
+		t.Error(err)
+	}
+	cancel()
+	for _, s := range streams {
+		if _, err := s.Recv(); status.Code(err) != codes.Canceled {
+			t.Error(err)
+		}
+	}
+	if n := rpc.AddStreams(cc, 0); n != rpc.ThriftyStreams-1 {
+		t.Errorf("%d streaming calls are counted that have ended", n-(rpc.ThriftyStreams-1))
+	}
+}
