@@ -74,13 +74,14 @@ func TestRequestCardinality(t *testing.T) {
 				name  string
 				parts [][]byte // DATA frames, the last with END_STREAM
 				want  string
+				says  string
 			}{
-				{"none", [][]byte{nil}, "13"},
-				{"one", [][]byte{one}, "0"},
-				{"one, then the end", [][]byte{one, nil}, "0"},
-				{"two in one frame", [][]byte{append(one[:len(one):len(one)], one...)}, "13"},
-				{"two frames", [][]byte{one, one}, "13"},
-				{"one and a half", [][]byte{one, one[:3]}, "13"},
+				{"none", [][]byte{nil}, "13", "received no request message"},
+				{"one", [][]byte{one}, "0", ""},
+				{"one, then the end", [][]byte{one, nil}, "0", ""},
+				{"two in one frame", [][]byte{append(one[:len(one):len(one)], one...)}, "13", "received multiple request messages"},
+				{"two frames", [][]byte{one, one}, "13", "received multiple request messages"},
+				{"one and a half", [][]byte{one, one[:3]}, "13", ""},
 			} {
 				t.Run(method+"/"+c.name, func(t faultnet.OnKind) {
 					p := rawClient(t, addr)
@@ -90,8 +91,8 @@ func TestRequestCardinality(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					if got := p.answer(id); got["grpc-status"] != c.want {
-						t.Errorf("grpc-status %q, want %q (%v)", got["grpc-status"], c.want, got)
+					if got := p.answer(id); got["grpc-status"] != c.want || !strings.Contains(got["grpc-message"], c.says) {
+						t.Errorf("grpc-status %q, want %q and %q (%v)", got["grpc-status"], c.want, c.says, got)
 					}
 				})
 			}

@@ -33,6 +33,7 @@ func TestWebClientHostileAnswers(t *testing.T) {
 		{"no message", rpc.GRPCWeb, false, 200, ok, "\x80\x00\x00\x00\x0fgrpc-status: 0\n", codes.Internal, "no response message"},
 		{"two messages", rpc.GRPCWeb, false, 200, ok, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x00\x00\x00\x0fgrpc-status: 0\n", codes.Internal, "another message"},
 		{"a status of letters", rpc.GRPCWeb, false, 200, ok, "\x80\x00\x00\x00\x0fgrpc-status: x\n", codes.Internal, "malformed"},
+		{"details that are not base64", rpc.GRPCWeb, false, 200, ok, "\x80\x00\x00\x00\x2agrpc-status: 5\ngrpc-status-details-bin: *\n", codes.Internal, "malformed grpc-status-details-bin"},
 		{"a trailer without a colon", rpc.GRPCWeb, false, 200, ok, "\x80\x00\x00\x00\x04abcd", codes.Internal, "colon"},
 		{"a compressed trailer without compression", rpc.GRPCWeb, false, 200, ok, "\x81\x00\x00\x00\x0fgrpc-status: 0\n", codes.Internal, "compressed"},
 		{"a message after the end", rpc.GRPCWeb, true, 200, ok, "\x80\x00\x00\x00\x0fgrpc-status: 0\n\x00\x00\x00\x00\x00", codes.Internal, "after the end"},
