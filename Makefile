@@ -120,13 +120,16 @@ race: gotestsum ## unit tests under the race detector
 	@for m in $(PUBLISHED); do echo "race $$m"; \
 	(cd $$m && $(GOTEST) --packages "$$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %) | tr '\n' ' ')" -- -vet=off -race -p 1) || exit 1; done
 
-# The networks of internal/faultnet that TARN_NET names. The long forms of tests run on TCP alone.
+# The networks of internal/faultnet that TARN_NET names, and the packages that are tested on them. The long forms of tests run on TCP
+# alone. A cell is a package on a network: its result and its time in seconds are printed at the end.
 NETWORKS ?= tcp tls wrapped memory pipe trickle jitter
+NETWORKED ?= wire h2 h2http smb rpc
 .PHONY: networks
-networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double; lists what was left out
-	@export TARN_LEFT_OUT=$$(mktemp); unset TARN_LONG; status=0; for n in $(NETWORKS); do echo "network $$n"; export TARN_NET=$$n; \
-	GOWORK=off $(GOTEST) --packages "./wire ./h2 ./h2http ./smb" -- -vet=off -short -p 1 || status=1; \
-	(cd rpc && GOWORK=off $(GOTEST) --packages . -- -vet=off -short) || status=1; done; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
+networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double; lists the results and what was left out
+	@export TARN_LEFT_OUT=$$(mktemp) CELLS=$$(mktemp); unset TARN_LONG; status=0; for n in $(NETWORKS); do export TARN_NET=$$n; for p in $(NETWORKED); do \
+	echo "network $$n: $$p"; start=$$(date +%s); result=passed; (cd $$p && GOWORK=off $(GOTEST) --packages . -- -vet=off -short) || { result=FAILED; status=1; }; \
+	printf '  %-8s %-7s %s %5ds\n' $$n $$p $$result $$(($$(date +%s) - start)) >> $$CELLS; done; done; \
+	echo; echo "NETWORKS: $$(grep -c passed $$CELLS) of $$(wc -l < $$CELLS) passed"; cat $$CELLS; rm -f $$CELLS; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
 
 .PHONY: peers
 peers: gotestsum ## interop with other implementations, benchmarks once
