@@ -74,6 +74,7 @@ func get(ctx context.Context, address string, header http.Header) ([]byte, error
 	for name, values := range header {
 		req.Header[name] = values
 	}
+	req.Host = header.Get("Host") // net/http does not send the one among the headers
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

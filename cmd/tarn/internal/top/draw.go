@@ -17,7 +17,7 @@ type view struct {
 	width       int // columns; 0: 80
 	order       order
 	colour      bool
-	trouble     string
+	trouble     string               // why there is no newer snapshot
 	history     map[string][]float64 // gets a second, by pool, oldest first
 }
 
@@ -70,9 +70,6 @@ func draw(v view) string {
 	clock := v.now.Time.Format("15:04:05")
 	title = cut(title, v.width-len(clock)-1)
 	fmt.Fprintf(&b, "%s%*s\n", v.bold(title), v.width-utf8.RuneCountInString(title), clock)
-	if v.trouble != "" {
-		fmt.Fprintln(&b, v.red(cut(fetch.Clean(v.trouble), v.width)))
-	}
 	for _, p := range v.now.Pools {
 		b.WriteString("\n")
 		v.pool(&b, p)
@@ -89,7 +86,8 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 	if p.Estimated {
 		unseen = about + unseen
 	}
-	v.wrap(b, v.bold(fetch.Clean(p.Name)), utf8.RuneCountInString(fetch.Clean(p.Name)), "in use "+size1(p.InUse), "in "+plot.Counted(float64(p.Buffers), "buffer")+",",
+	name := cut(fetch.Clean(p.Name), v.width)
+	v.wrap(b, v.bold(name), utf8.RuneCountInString(name), "in use "+size1(p.InUse), "in "+plot.Counted(float64(p.Buffers), "buffer")+",",
 		unseen+" of it unseen;", "idle "+size1(p.Idle)+";", "peak "+size1(p.Peak))
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
 	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
@@ -101,7 +99,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 		b.WriteString(cut(text, v.width) + "\n")
 	}
 	for _, t := range troubles(p) {
-		fmt.Fprintf(b, "  %s\n", v.red(t))
+		fmt.Fprintf(b, "  %s\n", v.red(cut(t, v.width-2)))
 	}
 	v.classes(b, p)
 	v.holders(b, p)
@@ -112,6 +110,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 func (v *view) wrap(b *strings.Builder, title string, at int, phrases ...string) {
 	b.WriteString(title)
 	for _, phrase := range phrases {
+		phrase = cut(phrase, v.width-2)
 		n := utf8.RuneCountInString(phrase)
 		if at+1+n > v.width {
 			b.WriteString("\n ")
@@ -160,7 +159,7 @@ func (r row) held() int64 { return (r.numbers.InUse + r.numbers.Idle) * int64(r.
 type column struct {
 	title string
 	width int
-	least int // shown from this width of the terminal on
+	least int // the width of the terminal in which it and every column that a narrower one has find room
 	text  func(row) string
 }
 
@@ -179,10 +178,10 @@ func (v *view) columns() []column {
 			return plot.Count(r.rate)
 		}},
 		{"gets", 10, 64, func(r row) string { return plot.Count(float64(r.numbers.Gets)) }},
-		{"hits", 7, 0, func(r row) string { return plot.Percent(r.numbers.HitRate()) }},
-		{"out", 8, 0, func(r row) string { return plot.Count(float64(r.numbers.InUse)) }},
-		{"idle", 8, 0, func(r row) string { return plot.Count(float64(r.numbers.Idle)) }},
-		{"held", 11, 0, func(r row) string { return size1(r.held()) }},
+		{"hits", 7, 54, func(r row) string { return plot.Percent(r.numbers.HitRate()) }},
+		{"out", 8, 39, func(r row) string { return plot.Count(float64(r.numbers.InUse)) }},
+		{"idle", 8, 47, func(r row) string { return plot.Count(float64(r.numbers.Idle)) }},
+		{"held", 11, 31, func(r row) string { return size1(r.held()) }},
 	}
 }
 
@@ -237,8 +236,13 @@ func (v *view) holders(b *strings.Builder, p debug.Pool) {
 		sampled = about
 	}
 	for _, g := range p.Outstanding.Groups[:min(len(p.Outstanding.Groups), 3)] {
-		line := fmt.Sprintf("%10s %6s  %s, oldest %s", sampled+size1(g.Pinned), sampled+plot.Count(float64(g.Count)), fetch.Clean(g.Title()), g.OldestText())
-		b.WriteString(cut(line, v.width) + "\n")
+		figures := fmt.Sprintf("%10s %6s  ", sampled+size1(g.Pinned), sampled+plot.Count(float64(g.Count)))
+		age := ", oldest " + g.OldestText()
+		room := v.width - utf8.RuneCountInString(figures+age)
+		if room < 1 {
+			age, room = "", v.width-utf8.RuneCountInString(figures)
+		}
+		b.WriteString(cut(figures+cutPlace(fetch.Clean(g.Title()), room)+age, v.width) + "\n")
 	}
 }
 

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // key is the action of a key press.
@@ -43,25 +44,47 @@ func keyOf(press string) key {
 	return keyNone
 }
 
-// readKeys passes on key presses until in or ctx ends. A terminal returns one press a read. Its goroutine
-// ends when its read returns, at the latest with the process.
-func readKeys(ctx context.Context, in io.Reader, pressed chan<- key) {
-	var press [16]byte
-	for {
-		n, err := in.Read(press[:])
-		k := keyOf(string(press[:n]))
-		if err != nil {
-			k = keyQuit
+// split takes the first key press off what a terminal sent: one byte, or a whole escape sequence.
+func split(sent string) (press, left string) {
+	n := min(1, len(sent))
+	switch {
+	case strings.HasPrefix(sent, "\x1b["): // parameters, and a final byte from @ to ~ (ECMA-48, 5.4)
+		n = len(sent)
+		if i := strings.IndexFunc(sent[2:], func(r rune) bool { return r >= '@' }); i >= 0 {
+			n = 2 + i + 1
 		}
-		if k != keyNone {
-			select {
-			case pressed <- k:
-			case <-ctx.Done():
+	case strings.HasPrefix(sent, "\x1bO"):
+		n = min(3, len(sent))
+	case strings.HasPrefix(sent, "\x1b"): // a key with Alt, or Escape alone
+		n = min(2, len(sent))
+	}
+	return sent[:n], sent[n:]
+}
+
+// readKeys passes on key presses until in or ctx ends. A read has one press, or several of a key that is held down. Its
+// goroutine ends when its read returns, at the latest with the process.
+func readKeys(ctx context.Context, in io.Reader, pressed chan<- key) {
+	var sent [256]byte
+	for {
+		n, err := in.Read(sent[:])
+		for press, left := split(string(sent[:n])); press != ""; press, left = split(left) {
+			if !pass(ctx, pressed, keyOf(press)) {
 				return
 			}
 		}
 		if err != nil {
+			pass(ctx, pressed, keyQuit)
 			return
 		}
+	}
+}
+
+// pass reports false when ctx has ended.
+func pass(ctx context.Context, pressed chan<- key, k key) bool {
+	select {
+	case pressed <- k:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

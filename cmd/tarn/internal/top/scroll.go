@@ -1,8 +1,13 @@
 package top
 
-import "strings"
+import (
+	"fmt"
+	"strings"
 
-// scroll is how far the text is moved up. The first line, the title, stays.
+	"github.com/tarn-go/tarn/cmd/tarn/internal/fetch"
+)
+
+// scroll is how far the text is moved up. The first line, the title, stays, and the terminal's last line is not part of it.
 type scroll struct {
 	from  int // lines left out below the title
 	lines int // of the text drawn last
@@ -36,4 +41,17 @@ func (s *scroll) screen(text string, height int) string {
 	shown := append([]string{lines[0]}, lines[1+min(s.from, len(lines)-1):]...)
 	shown = shown[:min(len(shown), height-1)]
 	return home + strings.Join(shown, eol+"\r\n") + eol + below
+}
+
+// lastLine is the terminal's last line: what is wrong, or else which lines of the text drawn last are shown, where not all
+// are, and what the keys do.
+func (v *view) lastLine(s *scroll, height int) string {
+	if v.trouble != "" {
+		return v.red(cut(fetch.Clean(v.trouble), v.width))
+	}
+	where := ""
+	if page := height - 2; s.lines-1 > page {
+		where = fmt.Sprintf("%d–%d of %d  ↑↓ scroll  ", s.from+1, min(s.from+page, s.lines-1), s.lines-1)
+	}
+	return v.dim(cut(where+"s sort: "+v.order.String()+"  q quit", v.width))
 }

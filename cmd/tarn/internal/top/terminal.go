@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -19,6 +20,8 @@ const (
 	home  = "\x1b[H"
 	eol   = "\x1b[K"
 	below = "\x1b[J"
+
+	bottom = "\x1b[%d;1H" // the cursor to that line
 )
 
 // runTerminal redraws until ctx ends or the user quits by a key. It restores the terminal's state.
@@ -41,6 +44,12 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 		_, left := out.WriteString(leave)
 		err = errors.Join(err, left)
 	}()
+	// A service that does not answer delays neither a key nor the end.
+	type answer struct {
+		snapshot *debug.Snapshot
+		err      error
+	}
+	answers := make(chan answer, 1)
 	v := view{now: first, order: o.order, colour: os.Getenv("NO_COLOR") == "", history: map[string][]float64{}}
 	var at scroll
 	next := time.NewTimer(o.every)
@@ -48,7 +57,9 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 	for {
 		var height int
 		v.width, height = size(out)
-		if _, err := out.WriteString(at.screen(draw(v), height)); err != nil {
+		text := at.screen(draw(v), height)
+		text += fmt.Sprintf(bottom, height) + v.lastLine(&at, height) + eol
+		if _, err := out.WriteString(text); err != nil {
 			return err
 		}
 		select {
@@ -63,17 +74,20 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 			default:
 				at.move(k, height)
 			}
-			continue
 		case <-next.C:
+			go func() {
+				s, err := look(ctx, o)
+				answers <- answer{s, err}
+			}()
+		case a := <-answers:
+			next.Reset(o.every)
+			if a.err != nil {
+				v.trouble = a.err.Error() // the service may be restarting: say so and try again
+				continue
+			}
+			v.before, v.now, v.trouble = v.now, a.snapshot, ""
+			v.remember()
 		}
-		now, err := look(ctx, o)
-		next.Reset(o.every)
-		if err != nil {
-			v.trouble = err.Error() // the service may be restarting: say so and try again
-			continue
-		}
-		v.before, v.now, v.trouble = v.now, now, ""
-		v.remember()
 	}
 }
 

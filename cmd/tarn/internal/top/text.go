@@ -2,6 +2,7 @@ package top
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/internal/plot"
 )
@@ -33,6 +34,20 @@ func cut(s string, width int) string {
 		return s
 	}
 	return string(r[:max(width-1, 0)]) + "…"
+}
+
+// cutPlace shortens a function's name with its file and line to width runes. The line stays, as it is what one looks up.
+func cutPlace(place string, width int) string {
+	if n := strings.LastIndexByte(place, ' '); n >= 0 && utf8.RuneCountInString(place) > width {
+		if line := place[n:]; utf8.RuneCountInString(line)+1 < width {
+			return cut(place[:n], width-utf8.RuneCountInString(line)) + line
+		}
+	}
+	r := []rune(place)
+	if len(r) <= width {
+		return place
+	}
+	return "…" + string(r[len(r)-max(width-1, 0):])
 }
 
 func (v *view) paint(code, s string) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,8 @@ func TestDraw(t *testing.T) {
 	v.colour, v.trouble = true, "gone\x1b[2J"
 	var position scroll
 	painted := position.screen(draw(v), 6)
-	if strings.Count(painted, "\n") >= 6 || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
+	painted += v.lastLine(&position, 6)
+	if strings.Count(painted, "\n") >= 6 || !strings.Contains(painted, "gone") || strings.Contains(painted, "\x1b[2J") || !strings.HasPrefix(painted, home) {
 		t.Errorf("got %q", painted)
 	}
 }
@@ -163,18 +165,57 @@ func TestSpark(t *testing.T) {
 	}
 }
 
-// At 60 columns no line passes the edge.
+// No line is longer than the terminal is wide, whatever the names of pools and functions.
 func TestNarrow(t *testing.T) {
 	url, _ := service(t)
 	s, err := look(t.Context(), options{url: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, width := range []int{40, 60, 80, 120} {
+	long := debug.Pool{Name: strings.Repeat("name ", 30), Gets: 2e9, Leaked: 1e9, Refused: 1e9, OverBudget: 1e9, Classes: s.Pools[0].Classes, Sizing: &debug.Sizing{Waste: 0.255, BestWaste: 0.125},
+		Outstanding: &debug.Outstanding{Groups: []debug.Group{{Count: 1e9, Pinned: 1 << 50, Oldest: 99999, Place: strings.Repeat("place", 30)}}}}
+	s.Pools = append(s.Pools, long)
+	s.Program = strings.Repeat("program ", 20)
+	for _, width := range []int{20, 30, 40, 46, 54, 60, 80, 120} {
 		for line := range strings.Lines(draw(view{now: s, width: width})) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > max(width, 54) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("at %d columns a line has %d: %s", width, n, line)
 			}
+		}
+	}
+}
+
+// Of a holder's line that is too long the function's name is shortened; its line and how old its buffers are stay.
+func TestHolderOfALongName(t *testing.T) {
+	for place, want := range map[string]string{
+		strings.Repeat("x", 100) + " main.go:12":                "xx… main.go:12, oldest 1m30s\n",
+		"main.run " + strings.Repeat("file", 100) + ".go:12345": "filefilefile.go:12345, oldest 1m30s\n",
+		"main.run main.go:12":                                   "  main.run main.go:12, oldest 1m30s\n",
+	} {
+		pool := debug.Pool{Name: "p", Outstanding: &debug.Outstanding{Groups: []debug.Group{{Count: 1, Pinned: 4096, Oldest: 90, Place: place}}}}
+		if text := draw(view{now: &debug.Snapshot{Pools: []debug.Pool{pool}}, width: 60}); !strings.Contains(text, want) {
+			t.Errorf("got\n%s", text)
+		}
+	}
+}
+
+// A read may have several presses of a key that is held down, and sequences of keys without an action.
+func TestSplit(t *testing.T) {
+	for sent, want := range map[string][]key{
+		"jjk":                 {keyDown, keyDown, keyUp},
+		"\x1b[B\x1b[B\x1bOAq": {keyDown, keyDown, keyUp, keyQuit},
+		"\x1b[1;5Aj":          {keyNone, keyDown},
+		"\x1b[6~ ":            {keyPageDown, keyPageDown},
+		"\x1bxj":              {keyNone, keyDown},
+		"\x1b":                {keyQuit},
+		"":                    nil,
+	} {
+		var got []key
+		for press, left := split(sent); press != ""; press, left = split(left) {
+			got = append(got, keyOf(press))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", sent, got, want)
 		}
 	}
 }
@@ -216,7 +257,9 @@ func TestHeader(t *testing.T) {
 	inner := http.DefaultClient
 	seen := make(chan http.Header, 2)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen <- r.Header.Clone()
+		header := r.Header.Clone()
+		header.Set("Host", r.Host)
+		seen <- header
 		resp, err := inner.Get(url + "?" + r.URL.RawQuery)
 		if err != nil {
 			t.Error(err)
@@ -226,10 +269,10 @@ func TestHeader(t *testing.T) {
 		io.Copy(w, resp.Body)
 	}))
 	defer proxy.Close()
-	if status, _, errs := top(t.Context(), "-once", "-token", "secret", "-header", "X-Tenant: a", proxy.URL); status != cli.OK {
+	if status, _, errs := top(t.Context(), "-once", "-token", "secret", "-header", "X-Tenant: a", "-header", "host: service.internal", proxy.URL); status != cli.OK {
 		t.Fatal(errs)
 	}
-	if h := <-seen; h.Get("Authorization") != "Bearer secret" || h.Get("X-Tenant") != "a" {
+	if h := <-seen; h.Get("Authorization") != "Bearer secret" || h.Get("X-Tenant") != "a" || h.Get("Host") != "service.internal" {
 		t.Errorf("sent %v", h)
 	}
 	t.Setenv("TARN_TOKEN", "other")
