@@ -11,7 +11,7 @@ import (
 // TestBoundUnderRandomUse lets several streams share receive buffers of several sizes, consumes
 // from them in every way, and checks the bound after each step.
 func TestBoundUnderRandomUse(t *testing.T) {
-	for range 10 {
+	for range programs(10) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("%#x", seed), func(t *testing.T) { boundUnderRandomUse(t, seed) })
 	}

@@ -8,13 +8,22 @@ import (
 
 // TestChainModel runs random programs; a failure names the seed that makes it again.
 func TestChainModel(t *testing.T) {
-	for range 100 {
+	for range programs(100) {
 		seed := rand.Uint64()
 		code := randomProgram(seed, 400)
 		if !t.Run("", func(t *testing.T) { runRope(t, code) }) {
 			t.Fatalf("seed %#x", seed)
 		}
 	}
+}
+
+// programs is how many of n random programs of one goroutine run: under the race detector, which finds nothing in
+// them and makes them ten times slower, a fifth.
+func programs(n int) int {
+	if raceEnabled {
+		return n / 5
+	}
+	return n
 }
 
 func randomProgram(seed uint64, n int) []byte {

@@ -113,7 +113,7 @@ func (m *writeModel) step(p *program) {
 
 // TestWriterModel runs random programs; a failure names the seed that makes it again.
 func TestWriterModel(t *testing.T) {
-	for range 80 {
+	for range programs(80) {
 		seed := rand.Uint64()
 		code := randomProgram(seed, 300)
 		if !t.Run("", func(t *testing.T) { runWriter(t, code) }) {

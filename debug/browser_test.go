@@ -44,6 +44,15 @@ func visit(t *testing.T, pools ...*tarn.Pool) *visitor {
 	return visitSource(t, fixed(pools))
 }
 
+// inBrowser leaves a test out under the race detector when what it tests is the page's script and style, in the browser. The
+// detector sees the handler serve a browser in TestBrowserLive and TestBrowserCalls.
+func inBrowser(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("runs without the race detector only: it tests what the browser does")
+	}
+}
+
 // visitSource is visit for a set that may have servers and clients.
 func visitSource(t *testing.T, source Source) *visitor {
 	t.Helper()
@@ -175,6 +184,7 @@ func (v *visitor) background() (colour string) {
 }
 
 func TestBrowserPhoneAndDark(t *testing.T) {
+	inBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool)
 	v.must(v.Open(v.ctx, v.url))
 	v.until(`document.querySelectorAll("tr[data-pool]").length == 2 && /\d/.test(document.querySelector("tr[data-pool] .rate").textContent)`)
@@ -280,6 +290,7 @@ func (v *visitor) unwrapped() {
 
 // After an outage the lines have a gap instead of a straight line through it.
 func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
+	inBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "cut"}).Pool)
 	v.must(v.Open(v.ctx, v.url))
 	v.until(`document.querySelectorAll("#memory .e-use").length == 1 && /\d/.test(document.getElementById("rate").textContent)`)
@@ -292,6 +303,7 @@ func TestBrowserCutsLinesAtAnOutage(t *testing.T) {
 }
 
 func TestBrowserAccessibility(t *testing.T) {
+	inBrowser(t)
 	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "one", Check: tarn.CheckAll}).Pool, inTrouble(t, "two"))
 	v.accessible("", "?pool=one", "?pool=two")
 }

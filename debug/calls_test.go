@@ -154,6 +154,7 @@ func TestBrowserCalls(t *testing.T) {
 }
 
 func TestBrowserCallsAccessibility(t *testing.T) {
+	inBrowser(t)
 	v := visitSource(t, registryOf(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
 	v.accessible("?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443")
 }

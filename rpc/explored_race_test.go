@@ -6,4 +6,4 @@ package rpc
 const exploredMoves = 50_000
 
 // exploredGates is how many seeds TestGateInterleavings has.
-const exploredGates = 200_000
+const exploredGates = 50_000

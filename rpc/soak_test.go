@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -26,8 +27,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// soakFor is how long a soak injects failures, a third of it each with one, two and eight processors.
-const soakFor = 8 * time.Second
+// soakFor is how long a soak injects failures, a third of it each with one, two and eight processors; soakLong, with
+// TARN_LONG=1.
+const (
+	soakFor  = 4 * time.Second
+	soakLong = 30 * time.Second
+)
 
 // killer is a dialer that breaks the connections it made.
 type killer struct {
@@ -75,7 +80,10 @@ type caller func(ctx context.Context, t *testing.T, c pb.TestServiceClient) code
 
 func soakKind(t *testing.T, call caller) {
 	long := soakFor
-	if testing.Short() {
+	switch {
+	case os.Getenv("TARN_LONG") != "":
+		long = soakLong
+	case testing.Short():
 		long = time.Second
 	}
 	before := runtime.NumGoroutine()

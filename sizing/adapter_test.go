@@ -186,7 +186,11 @@ func TestAdapterIgnoresNoise(t *testing.T) {
 	}
 	l := newLedger(even...)
 	a := mustAdapt(t, l, AdapterConfig{})
-	for range 300 {
+	looks := 300
+	if raceEnabled { // one goroutine
+		looks = 60
+	}
+	for range looks {
 		for range 60 {
 			l.ask(1+rng.IntN(32768), 2000)
 		}
@@ -232,9 +236,13 @@ func TestAdapterConverges(t *testing.T) {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
+		gets := 20000
+		if raceEnabled { // just above MinGets
+			gets = 11000
+		}
 		for _, workload := range [][]int{{1100, 5000}, {2500, 20000}} {
 			for range 30 {
-				for range 20000 {
+				for range gets {
 					p.Get(workload[rng.IntN(2)] + rng.IntN(20)).Free()
 				}
 				<-time.After(time.Second)

@@ -139,7 +139,7 @@ func TestLentIsWhatTheParserMakes(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	md := node(t)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range 400 {
+	for i := range rounds(400) {
 		data, err := proto.Marshal(grow(rng, md, 3).Interface())
 		if err != nil {
 			t.Fatal(err)
