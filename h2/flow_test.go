@@ -219,6 +219,7 @@ func TestGrowth(t *testing.T) {
 		min, max int // of the window in the end
 	}{
 		{"to MaxWindow", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
+		{"to MaxWindow, round trip measured twice", 2 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20}, 4 << 20, 4 << 20},
 		{"to Rate", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 1_992_294, 1_992_294 + 1<<17},
 		{"not", 10 * time.Microsecond, Config{Window: 64 << 10, MaxWindow: 4 << 20, Rate: 100 << 20}, 64 << 10, 64 << 10},
 		{"fixed", 10 * time.Millisecond, Config{Window: 64 << 10, MaxWindow: 64 << 10}, 64 << 10, 64 << 10},

@@ -15,7 +15,8 @@ type receiving struct {
 	unacked      int           // SETTINGS sent and not acknowledged
 	acknowledged bool          // the peer has acknowledged the first of them, and so knows MaxStreams
 	settingsSent time.Time     // when the last of them left
-	rtt          time.Duration // what the acknowledgement took; 0: not known
+	rtt          time.Duration // what the fastest acknowledgement took; 0: not known
+	timed        int           // acknowledgements that rtt is of
 	handling     bool          // Run handles frames it has read, and kicks when it has
 }
 
@@ -41,24 +42,37 @@ const maxReturn = 1 << 20
 // returnFrom returns how many bytes of a stream's window are worth a WINDOW_UPDATE: a quarter of it. Where a round
 // trip is short, half of it: a peer on the same machine sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
 func (r *receiving) returnFrom() int {
-	if r.rtt > 0 && r.rtt <= steadyRTT {
+	if r.near() {
 		return min(r.window/2, maxReturn)
 	}
 	return min(r.window/4, maxReturn)
 }
 
-// returnConnFrom returns the same for the connection's window: a quarter of it on every connection. Many streams
-// share that window and use all of it at once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call,
-// HEADERS without the DATA that had to wait, and took a tenth more processor time. A peer that sends one long
-// stream gets no more of these WINDOW_UPDATEs than of the stream's: once the stream's window has grown, the connection's is at least twice
-// as large.
-func (r *receiving) returnConnFrom() int { return min(r.size/4, maxReturn) }
+// returnConnFrom returns the same for the connection's window: a quarter of it. Many streams share that window and use all of it at
+// once: by half of it, 64 callers with messages of 16 KiB sent 0.13 more small writes a call, HEADERS without the DATA that had to wait,
+// and took a tenth more processor time. Where a round trip is short and no more than one stream is open it is half of it, too: what
+// that stream's WINDOW_UPDATEs take along then suffices, unless its window is nearly as large.
+func (r *receiving) returnConnFrom(streams int) int {
+	if r.near() && streams <= 1 {
+		return min(r.size/2, maxReturn)
+	}
+	return min(r.size/4, maxReturn)
+}
+
+// near reports whether a round trip is known to be short.
+func (r *receiving) near() bool { return r.rtt > 0 && r.rtt <= steadyRTT }
+
+// returnConnAlong returns the same where a WINDOW_UPDATE of a stream is sent in any case: the peer is woken once for both.
+func (r *receiving) returnConnAlong() int { return r.size / 8 }
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports
 // whether it has. c.mu is held.
-func (c *Conn) returnConnWindow() bool {
+func (c *Conn) returnConnWindow() bool { return c.returnConn(c.recv.returnConnFrom(c.opened)) }
+
+// returnConn gives the connection's window back if that is at least from bytes, and reports whether it has. c.mu is held.
+func (c *Conn) returnConn(from int) bool {
 	r := &c.recv
-	if r.returnable < r.returnConnFrom() || r.unread > c.cfg.Unread || c.life >= dead {
+	if r.returnable < from || r.unread > c.cfg.Unread || c.life >= dead {
 		return false
 	}
 	c.putWindow(0, r.returnable)
@@ -123,6 +137,7 @@ func (c *Conn) returnStreamWindow(s *Stream) bool {
 	c.putWindow(s.id, s.returnable)
 	s.in += int64(s.returnable)
 	s.returnable = 0
+	c.returnConn(c.recv.returnConnAlong())
 	return true
 }
 
@@ -132,17 +147,20 @@ const (
 	// longGrowth is growth where a round trip is longer than steadyRTT: each time takes one,
 	// in which the peer waits.
 	longGrowth = 16
+	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
+	// mostly the time for which a goroutine or thread waited for a processor.
+	certainRTT = 8 * time.Millisecond
 )
 
 // grow widens the window of every stream when s, at the rate at which it has filled the
 // part of its window that is being returned, fills all of it in less than two round
 // trips: then the window is what limits the peer. A round trip is measured by the
-// acknowledgement of SETTINGS, so growth costs no PING. c.mu is held.
+// acknowledgement of SETTINGS, so growth costs no PING; one below certainRTT is measured twice before. c.mu is held.
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
 	next := c.nextWindow()
-	if next <= r.window {
-		return
+	if next <= r.window || r.near() && next < 2*r.window && next < c.cfg.MaxWindow {
+		return // a little more does not help a near peer
 	}
 	now := time.Now().UnixNano()
 	fast := s.since != 0 && float64(now-s.since)*float64(r.window) < 2*float64(r.rtt)*float64(s.returnable)
@@ -150,19 +168,28 @@ func (c *Conn) grow(s *Stream) {
 	if !fast || r.unacked > 0 {
 		return
 	}
+	if r.timed <= 1 && r.rtt < certainRTT {
+		c.announceWindow() // as it is, for another acknowledgement
+		return
+	}
 	added := next - r.window
 	r.window = next
 	for _, t := range c.streams {
 		t.in += int64(added)
 	}
-	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(r.window))
-	r.unacked++
-	r.settingsSent = time.Now()
+	c.announceWindow()
 	if d := 2*r.window - r.size; d > 0 {
 		c.putWindow(0, d)
 		r.size += d
 		r.conn += d
 	}
+}
+
+// announceWindow sends the streams' window as SETTINGS, whose acknowledgement is timed. c.mu is held.
+func (c *Conn) announceWindow() {
+	putSetting(c.put(frame{typ: frameSettings, length: settingLen}), setWindow, uint32(c.recv.window))
+	c.recv.unacked++
+	c.recv.settingsSent = time.Now()
 }
 
 // nextWindow returns what the window may grow to. c.mu is held.

@@ -49,6 +49,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		}
 		c.recv.unacked--
 		c.recv.acknowledged = true
+		c.recv.timed++
 		if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
 			c.recv.rtt = rtt
 		}

@@ -42,7 +42,7 @@ const (
 	defaultPingTimeout = 15 * time.Second // net/http's
 	minFrame           = 16 << 10         // RFC 9113 section 4.2
 	maxFrame           = 1<<24 - 1
-	startWindow        = 256 << 10
+	startWindow        = 352 << 10
 	startConnWindow    = 1 << 20
 	mostWindow         = 16 << 20
 	windowRate         = 1_250_000_000 // bytes a second that a window allows at least: 10 Gbit/s

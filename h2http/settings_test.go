@@ -153,11 +153,11 @@ func TestReceiveBuffers(t *testing.T) {
 		conf               http.HTTP2Config
 		stream, connection int // bytes that may be sent on one stream, and on all, at most
 	}{
-		{http.HTTP2Config{}, 256 << 10, streams * 256 << 10},
+		{http.HTTP2Config{}, 352 << 10, streams * 352 << 10},
 		{http.HTTP2Config{MaxReceiveBufferPerStream: 100_000}, 100_000, streams * 100_000},
 		{http.HTTP2Config{MaxReceiveBufferPerConnection: 300_000}, 300_000, 300_000},
-		{http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20}, 256 << 10, streams * 256 << 10},
-		{http.HTTP2Config{MaxReceiveBufferPerConnection: 65534}, 256 << 10, streams * 256 << 10}, // ignored
+		{http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20}, 352 << 10, streams * 352 << 10},
+		{http.HTTP2Config{MaxReceiveBufferPerConnection: 65534}, 352 << 10, streams * 352 << 10}, // ignored
 	} {
 		t.Run(fmt.Sprintf("stream %d, connection %d", c.conf.MaxReceiveBufferPerStream, c.conf.MaxReceiveBufferPerConnection), func(t *testing.T) {
 			attacked(t, func(t *testing.T, s stack) {
