@@ -39,7 +39,7 @@ func valueTables() []valueTable {
 		{"unary-tls", "calls/s", "Unary/tls=on/", rpc},
 		{"stream", "calls/s", "Stream/tls=off/", rpc},
 		{"stream-tls", "calls/s", "Stream/tls=on/", rpc},
-		{"floor", "calls/s", "Floor/tls=off/", []string{"floor", "floor-copied"}},
+		{"floor", "calls/s", "Floor/tls=off/", []string{"tarn", "grpc", "floor", "floor-copied", "tarn-stream", "grpc-stream"}},
 		{"idle-client", "client-B/conn", "Idle/", rpc},
 		{"idle-server", "server-B/conn", "Idle/", rpc},
 		{"smb-script", "MB/s", "Script/", smb},

@@ -19,22 +19,42 @@ import (
 // connection, each after eight bytes with its length and the number of its caller. There are no header lists, windows, frames,
 // deadlines or cancellation, and the server calls the handler where it reads. From floorRaw bytes on there is no protobuf
 // either: the payload is sent without a copy and received in the same buffer each time; as peer=floor-copied each side copies it to
-// new memory, as Unmarshal does. The figures bound what a ratio of a gRPC runtime to another can be.
+// new memory, as Unmarshal does. The figures bound what a ratio of a gRPC runtime to another can be. Tarn's and grpc-go's calls are
+// measured beside them, since calls a second depend on what the process has done before as well, and below floorRaw bytes their
+// messages on open streams (peer=tarn-stream, peer=grpc-stream).
 func BenchmarkFloor(b *testing.B) {
 	for _, size := range sizes {
 		for _, n := range callers {
-			for _, m := range []floorMessages{reused, copied} {
-				if m == copied && size < floorRaw {
-					continue // protobuf copies
-				}
-				b.Run(fmt.Sprintf("tls=off/size=%d/callers=%d/peer=%s", size, n, floorPeer(m).name), func(b *testing.B) {
-					drive(b, start(b, floorPeer(m), security{name: "off"}), n, size, func(_ context.Context, c client) (caller, error) {
-						return c.(*floorClient).caller(size), nil
-					})
+			for _, c := range besideFloor(size) {
+				b.Run(fmt.Sprintf("tls=off/size=%d/callers=%d/peer=%s", size, n, c.name), func(b *testing.B) {
+					drive(b, start(b, c.peer, security{name: "off"}), n, size, c.open)
 				})
 			}
 		}
 	}
+}
+
+// contestant is a peer and how a caller of it is made.
+type contestant struct {
+	peer
+	open func(context.Context, client) (caller, error)
+}
+
+// besideFloor are the contestants of BenchmarkFloor for messages of size bytes.
+func besideFloor(size int) []contestant {
+	floor := func(_ context.Context, c client) (caller, error) { return c.(*floorClient).caller(size), nil }
+	list := []contestant{{floorPeer(reused), floor}}
+	if size >= floorRaw { // below, protobuf copies
+		list = append(list, contestant{floorPeer(copied), floor})
+	}
+	for _, p := range []peer{tarnPeer(), grpcPeer("grpc", nil, nil)} {
+		list = append(list, contestant{p, unary})
+		if size < floorRaw {
+			p.name += "-stream"
+			list = append(list, contestant{p, stream})
+		}
+	}
+	return list
 }
 
 // TestFloor makes calls of both kinds.

@@ -31,18 +31,20 @@ func start(tb testing.TB, p peer, sec security) client {
 
 // BenchmarkUnary makes calls over one connection.
 func BenchmarkUnary(b *testing.B) {
-	matrix(b, func(_ context.Context, c client) (caller, error) {
-		return c.unary, nil
-	})
+	matrix(b, unary)
 }
+
+func unary(_ context.Context, c client) (caller, error) { return c.unary, nil }
 
 // BenchmarkStream sends messages in both directions, each caller on a separate stream, all streams on one
 // connection.
 func BenchmarkStream(b *testing.B) {
-	matrix(b, func(ctx context.Context, c client) (caller, error) {
-		call, err := c.stream(ctx)
-		return func(_ context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) { return call(req) }, err
-	})
+	matrix(b, stream)
+}
+
+func stream(ctx context.Context, c client) (caller, error) {
+	call, err := c.stream(ctx)
+	return func(_ context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) { return call(req) }, err
 }
 
 // caller makes one call.
