@@ -148,6 +148,8 @@ func TestAttackContinuationFlood(t *testing.T) {
 	})
 }
 
+// TestAttackControlFloods looks at what the server counts: a peer that still sends when the connection is closed may not
+// receive the GOAWAY.
 func TestAttackControlFloods(t *testing.T) {
 	for name, send := range map[string]func(p *peer, i int) error{
 		"PING":          func(p *peer, i int) error { return p.fr.WritePing(false, [8]byte{}) },
@@ -157,17 +159,81 @@ func TestAttackControlFloods(t *testing.T) {
 		"unknown":       func(p *peer, i int) error { return p.fr.WriteRawFrame(0xbe, 0, 0, nil) },
 		"empty DATA":    func(p *peer, i int) error { return p.fr.WriteData(1, false, nil) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := &blocked{release: make(chan struct{})}
-			r := stacks[4].start(t, h)
-			defer close(h.release)
-			p := r.dialPeer(t)
-			p.request(1, more, "POST", "/")
-			p.flood(100000, func(i int) error { return send(p, i) })
-			p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
-			survives(t, r)
-		})
+		for _, s := range stacks[4:] { // Serve and ServeTLS
+			t.Run(s.name+"/"+name, func(t *testing.T) {
+				h := &blocked{release: make(chan struct{})}
+				counted := make(chan string, 8)
+				r := s.start(t, h, func(srv *http.Server) {
+					srv.HTTP2 = &http.HTTP2Config{CountError: func(name string) {
+						select {
+						case counted <- name:
+						default:
+						}
+					}}
+				})
+				defer close(h.release)
+				p := r.dialPeer(t)
+				p.request(1, more, "POST", "/")
+				p.flood(100000, func(i int) error { return send(p, i) })
+				select {
+				case name := <-counted:
+					if name != "conn_ENHANCE_YOUR_CALM" {
+						t.Errorf("the server has counted %s", name)
+					}
+				case <-time.After(untilLimit):
+					t.Error("the server has not ended the connection")
+				}
+				p.mu.Lock()
+				if p.goAway != nil && p.goAway.ErrCode != http2.ErrCodeEnhanceYourCalm {
+					t.Errorf("GOAWAY of %v", p.goAway.ErrCode)
+				}
+				p.mu.Unlock()
+				survives(t, r)
+			})
+		}
 	}
+}
+
+// TestAttackWindows is a client that makes windows longer than 2^31−1, or sends more than they hold. It loses the stream
+// where the window is a stream's, and the connection otherwise.
+func TestAttackWindows(t *testing.T) {
+	const longest = 1<<31 - 1
+	attacked(t, func(t *testing.T, s stack) {
+		for name, c := range map[string]struct {
+			send       func(p *peer)
+			connection bool // is lost
+		}{
+			"WINDOW_UPDATE of a stream":         {func(p *peer) { p.window(1, longest) }, false},
+			"WINDOW_UPDATE of the connection":   {func(p *peer) { p.window(0, longest) }, true},
+			"SETTINGS after a WINDOW_UPDATE":    {func(p *peer) { p.window(1, 1); p.settings(http2.SettingInitialWindowSize, longest) }, true},
+			"SETTINGS of more than the longest": {func(p *peer) { p.settings(http2.SettingInitialWindowSize, longest+1) }, true},
+			"DATA beyond a stream's window": {func(p *peer) {
+				p.until("SETTINGS", func() bool { return p.initial > 65535 })
+				for sent := int64(0); sent <= p.initial; sent += 16 << 10 {
+					p.data(1, more, strings.Repeat("x", 16<<10))
+				}
+			}, false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				h := &blocked{release: make(chan struct{})}
+				r := s.start(t, h)
+				defer close(h.release)
+				p := r.dialPeer(t)
+				p.request(1, more, "POST", "/")
+				c.send(p)
+				if c.connection {
+					p.wantGoAway(http2.ErrCodeFlowControl)
+				} else {
+					if got := p.transcript(1); got != "RST_STREAM FLOW_CONTROL_ERROR" {
+						t.Error(got)
+					}
+					p.request(3, end, "GET", "/alive")
+					p.transcript(3)
+				}
+				survives(t, r)
+			})
+		}
+	})
 }
 
 // TestAttackStalledReader has peers request large responses and read nothing: other streams

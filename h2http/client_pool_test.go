@@ -496,38 +496,6 @@ func TestConnectionsThatFailAtOnce(t *testing.T) {
 	})
 }
 
-// TestCloneIsConfigured: a clone of a configured http.Transport can be configured, and then has connections and
-// settings of its own.
-func TestCloneIsConfigured(t *testing.T) {
-	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))
-	tr := &http.Transport{DialContext: dialer(t), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	conf := &h2http.Config{Pool: drainedPool(t)}
-	if err := h2http.ConfigureTransport(tr, conf); err != nil {
-		t.Fatal(err)
-	}
-	clone := tr.Clone()
-	if err := h2http.ConfigureTransport(clone, conf); err != nil {
-		t.Fatal(err)
-	}
-	clone.TLSClientConfig.InsecureSkipVerify = false
-	for _, tr := range []*http.Transport{tr, clone} {
-		defer tr.CloseIdleConnections()
-		req, _ := http.NewRequest("GET", o.url, nil)
-		resp, err := tr.RoundTrip(req)
-		if tr == clone {
-			if err == nil {
-				resp.Body.Close()
-				t.Error("the clone used a connection that it had not verified")
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-	}
-}
-
 // TestSettingsAfterConfigureTransport: an http.Transport's settings count as they are at its first request.
 func TestSettingsAfterConfigureTransport(t *testing.T) {
 	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

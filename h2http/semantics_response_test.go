@@ -267,9 +267,11 @@ var responseSemantics = []semantics{
 		_, hijack := w.(http.Hijacker)
 		//lint:ignore SA1019 as net/http has it
 		_, notify := w.(http.CloseNotifier)
+		_, text := w.(io.StringWriter)
+		_, flush := w.(interface{ FlushError() error })
 		c := http.NewResponseController(w)
 		_, _, err := c.Hijack()
-		n.add("%t %t %t %v", hijack, notify, errors.Is(err, http.ErrNotSupported), c.EnableFullDuplex())
+		n.add("%t %t %t %t %t %v", hijack, notify, text, flush, errors.Is(err, http.ErrNotSupported), c.EnableFullDuplex())
 	}},
 	{name: "closing the connection", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")

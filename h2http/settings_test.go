@@ -303,6 +303,47 @@ func TestKeptStrings(t *testing.T) {
 	})
 }
 
+// TestKeptResponses: what a caller keeps of a response is not changed by later ones, whose memory is the same.
+func TestKeptResponses(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mark := r.URL.Path[1:]
+			w.Header().Set("X-Long", strings.Repeat(mark, 50))
+			w.Header().Set("X-Short", mark[:1])
+			w.Header().Set("Trailer", "X-Trailer")
+			io.WriteString(w, strings.Repeat(mark, 1000))
+			w.Header().Set("X-Trailer", mark)
+		}))
+		rt := s.make(t, new(clientSetup))
+		type kept struct {
+			resp *http.Response
+			body []byte
+		}
+		var all []kept
+		mark := func(i int) string { return strings.Repeat(string(rune('a'+i)), 20) }
+		for i := range 20 {
+			req, _ := http.NewRequest("GET", o.url+"/"+mark(i), nil)
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			resp.Body.Close()
+			all = append(all, kept{resp, b})
+		}
+		rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		for i, k := range all {
+			m, h := mark(i), k.resp.Header
+			if h.Get("X-Long") != strings.Repeat(m, 50) || h.Get("X-Short") != m[:1] || k.resp.Trailer.Get("X-Trailer") != m || string(k.body) != strings.Repeat(m, 1000) {
+				t.Errorf("response %d: %q %q, content of %q", i, h, k.resp.Trailer, k.body[:20])
+			}
+		}
+	})
+}
+
 // TestLongestHeaderListThatIsAnnounced: MaxHeaderBytes and MaxResponseHeaderBytes above 16 MiB count as 16 MiB. Below that the peer
 // is told 320 bytes more, as by net/http.
 func TestLongestHeaderListThatIsAnnounced(t *testing.T) {

@@ -269,3 +269,10 @@ func (p *peer) window(id uint32, n int) {
 	defer p.mu.Unlock()
 	p.fr.WriteWindowUpdate(id, uint32(n))
 }
+
+// settings sends one setting.
+func (p *peer) settings(id http2.SettingID, v uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fr.WriteSettings(http2.Setting{ID: id, Val: v})
+}

@@ -290,18 +290,22 @@ func authority(scheme, host string) string {
 
 // ConfigureTransport makes tr use this package for HTTP/2, over TLS and, where
 // tr.Protocols permits that without HTTP/1, unencrypted. It must be called before tr's
-// first request, and after Protocols and TLSClientConfig are set: it adds to tr.TLSNextProto,
-// tr.TLSClientConfig and the protocols of RegisterProtocol. The other fields count as they are
+// first request, and after Protocols and TLSClientConfig are set: it sets tr.TLSNextProto and, where
+// Protocols is nil, ForceAttemptHTTP2, and adds to tr.TLSClientConfig and the protocols of RegisterProtocol. The other fields count as they are
 // at the first request. A nil conf is the zero Config. Dialling, proxies and HTTP/1.1 stay net/http's.
 //
-// A Transport that tr.Clone returns shares tr's connections, whatever its TLSClientConfig, and tr's settings for HTTP/2, such as
-// ResponseHeaderTimeout, until it is passed to ConfigureTransport, too.
+// A Transport that tr.Clone returns has net/http's HTTP/2, with connections and settings of its own, until it is passed to
+// ConfigureTransport, too.
 //
-// Errors: a setting of tr.HTTP2 that cannot be honoured, or a Transport that has an
-// HTTP/2 implementation already.
+// Errors: a setting of tr.HTTP2 that cannot be honoured, a Transport that has an
+// HTTP/2 implementation already or protocols of its own in TLSNextProto, and one that has been used or cloned while
+// TLSNextProto was an empty map. After an error tr must not be used.
 func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
-	if tr.TLSNextProto[protoTLS] != nil && tr.TLSNextProto[protoEngine] == nil {
+	if tr.TLSNextProto[protoTLS] != nil {
 		return errors.New("h2http: the http.Transport has an HTTP/2 implementation already")
+	}
+	if len(tr.TLSNextProto) > 0 {
+		return errors.New("h2http: the http.Transport has protocols of its own in TLSNextProto")
 	}
 	own := conf.orDefault()
 	settings := func() clientSettings {
@@ -331,6 +335,13 @@ func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
 			return err
 		}
 	}
+	// Clone copies TLSNextProto unless it is nil at the first use, of which Clone is one. The functions below, copied, would mix the
+	// clone's connections with tr's, whatever has verified them, and apply tr's settings to its requests.
+	tr.TLSNextProto = nil
+	if tr.Clone().TLSNextProto != nil {
+		return errors.New("h2http: the http.Transport has been used or cloned with an empty TLSNextProto")
+	}
+	tr.ForceAttemptHTTP2 = tr.ForceAttemptHTTP2 || tr.Protocols == nil // for clones: they have a TLSClientConfig, which offers HTTP/2
 	if tr.TLSClientConfig == nil {
 		tr.TLSClientConfig = new(tls.Config)
 	}
@@ -342,10 +353,7 @@ func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
 		protos = append(protos, "http/1.1")
 	}
 	tr.TLSClientConfig.NextProtos = protos
-	if tr.TLSNextProto == nil {
-		tr.TLSNextProto = make(map[string]func(string, *tls.Conn) http.RoundTripper)
-	}
-	tr.TLSNextProto[protoEngine] = func(string, *tls.Conn) http.RoundTripper { return failing{errors.New("h2http: not a protocol")} }
+	tr.TLSNextProto = make(map[string]func(string, *tls.Conn) http.RoundTripper)
 	tr.TLSNextProto[protoTLS] = func(addr string, c *tls.Conn) http.RoundTripper {
 		return pool.adopt("https", addr, c)
 	}

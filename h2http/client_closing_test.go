@@ -1,0 +1,93 @@
+package h2http_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestClosedBodiesGiveTheWindowBack: responses that are closed unread, and together hold more than the connection's window, do not
+// hold up the following ones.
+func TestClosedBodiesGiveTheWindowBack(t *testing.T) {
+	const size, n = 250 << 10, 20 // of a stream's window 256 KiB, of the connection's at most 1 MiB
+	eachClient(t, func(t *testing.T, s clientStack) {
+		wrote := make(chan error, 1)
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := w.Write(make([]byte, size))
+			wrote <- err
+			<-r.Context().Done() // by the reset
+		}))
+		rt := s.make(t, new(clientSetup))
+		for range n {
+			req, _ := http.NewRequest("GET", o.url, nil)
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-wrote; err != nil { // all of it has been sent
+				t.Error(err)
+			}
+			resp.Body.Close()
+		}
+		if n := o.conns.len(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// TestCloseIdleConnections closes none on which a request is under way.
+func TestCloseIdleConnections(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		more, closed := make(chan struct{}), make(chan struct{}, 4)
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			if r.URL.Path == "/busy" {
+				<-more
+			}
+			io.WriteString(w, r.RemoteAddr)
+		}), func(srv *http.Server) {
+			srv.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateClosed {
+					closed <- struct{}{}
+				}
+			}
+		})
+		rt := s.make(t, new(clientSetup))
+		get := func(path string) *http.Response {
+			t.Helper()
+			req, _ := http.NewRequest("GET", o.url+path, nil)
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
+		}
+		from := func(resp *http.Response) string {
+			t.Helper()
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			return string(b)
+		}
+		busy := get("/busy")
+		rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		second := from(get("/"))
+		close(more)
+		if first := from(busy); first != second {
+			t.Errorf("the connection of a request under way, %s, was closed: the next has %s", first, second)
+		}
+		rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		select {
+		case <-closed:
+		case <-time.After(20 * time.Second):
+			t.Error("the idle connection was not closed")
+		}
+		if third := from(get("/")); third == second {
+			t.Error("a closed connection was used")
+		}
+	})
+}
