@@ -65,7 +65,7 @@ func TestNetHTTP(t *testing.T) {
 				}
 			}
 			out, err := s.run(swap, "10m", names...)
-			s.again(t, swap, out, err)
+			runAgain(t, out, err, func(names ...string) ([]byte, error) { return s.run(swap, "2m", names...) })
 			passed := len(regexp.MustCompile(`(?m)^ +--- PASS: Test\w+/h2`).FindAll(out, -1))
 			t.Logf("%d tests, %d over HTTP/2 passed, %d skipped", len(names), passed, len(regexp.MustCompile(`(?m)^ *--- SKIP`).FindAll(out, -1)))
 			if passed < 200 {
@@ -98,10 +98,10 @@ func TestNetHTTP(t *testing.T) {
 // connection is made before the request is cancelled.
 var aboutTime = regexp.MustCompile(`Timeout|Deadline|Idle|Flaky|Slow|Race|Delay|Expire|Limit|GC|Crash|CancelRequestBeforeDo`)
 
-// again runs what failed of a run by itself, up to two times, and fails when something fails each time. net/http's tests give
+// runAgain runs what failed of a run by itself, up to two times, and fails when something fails each time. net/http's tests give
 // connections 200 ms to close, and the like: with ten busy processes on two cores, 2 of 36 runs of all
 // of them had such a failure.
-func (s *netHTTPSuite) again(t *testing.T, swap string, out []byte, err error) {
+func runAgain(t *testing.T, out []byte, err error, tests func(names ...string) ([]byte, error)) {
 	t.Helper()
 	for range 2 {
 		names := failed(out)
@@ -110,7 +110,7 @@ func (s *netHTTPSuite) again(t *testing.T, swap string, out []byte, err error) {
 		}
 		t.Log(failures(out))
 		leftout.Note(t, "failed beside others, and runs by itself: "+strings.Join(names, ", "))
-		out, err = s.run(swap, "2m", names...)
+		out, err = tests(names...)
 	}
 	if err != nil {
 		t.Errorf("%v\n%s", err, failures(out))

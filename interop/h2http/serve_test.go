@@ -71,6 +71,12 @@ func eachWay(t *testing.T, f func(t *testing.T, s security)) {
 // serve serves h by h2http until the test ends and returns its URL.
 func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server)) string {
 	t.Helper()
+	return serveWith(t, s, h, h2http.Config{}, with...)
+}
+
+// serveWith is serve with settings of h2http's own.
+func serveWith(t testing.TB, s security, h http.Handler, conf h2http.Config, with ...func(*http.Server)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +89,8 @@ func serve(t testing.TB, s security, h http.Handler, with ...func(*http.Server))
 		cert, _ := testcert.New(t)
 		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 	}
-	if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t)}); err != nil {
+	conf.Pool = tarntest.NewPool(t)
+	if err := h2http.ConfigureServer(srv, &conf); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})

@@ -97,10 +97,10 @@ func replace(t *testing.T, file string, oldNew ...string) {
 	}
 }
 
-// addSwap adds the functions that the changed tests call to the package in dir.
-func addSwap(t *testing.T, dir, pkg, file string) {
+// addSwap adds a file of testdata/suites to the package in dir.
+func addSwap(t *testing.T, dir, source, pkg, file string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "suites", "swap.go"))
+	b, err := os.ReadFile(filepath.Join("testdata", "suites", source))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func swapConnect(t *testing.T, dir string) {
 	replace(t, filepath.Join(memhttp, "memhttp.go"),
 		"\tserver.serverWG.Go(", "\tswapServer(&server.server)\n\tserver.serverWG.Go(",
 		"\ttransport.DisableKeepAlives = false\n", "\ttransport.DisableKeepAlives = false\n\tswapTransport(transport)\n")
-	addSwap(t, memhttp, "memhttp", "swap.go")
+	addSwap(t, memhttp, "swap.go", "memhttp", "swap.go")
 }
 
 // swapChi changes the servers of chi's tests, and the default client, with which they are called.
@@ -146,14 +146,7 @@ func swapChi(t *testing.T, dir string) {
 		if pkg != "" {
 			name = pkg
 		}
-		addSwap(t, filepath.Join(dir, pkg), name, "swap_test.go")
-		b, err := os.ReadFile(filepath.Join("testdata", "suites", "chi.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		src := strings.Replace(string(b), "package swap", "package "+name, 1)
-		if err := os.WriteFile(filepath.Join(dir, pkg, "swapped_test.go"), []byte(src), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		addSwap(t, filepath.Join(dir, pkg), "swap.go", name, "swap_test.go")
+		addSwap(t, filepath.Join(dir, pkg), "chi.go", name, "swapped_test.go")
 	}
 }
