@@ -232,11 +232,11 @@ func TestBrowserBeforeTheFirstGet(t *testing.T) {
 	v.content()
 }
 
-// uncut checks that no table is wider than its place, so that nothing is cut off on a narrow screen.
+// uncut checks that no table and no row of tabs is wider than its place, so that nothing is cut off on a narrow screen.
 func (v *visitor) uncut() {
 	v.t.Helper()
 	var cut []string
-	v.must(v.Eval(v.ctx, `[...document.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel + ": " + s.scrollWidth + " in " + s.clientWidth + ", window " + innerWidth)`, &cut))
+	v.must(v.Eval(v.ctx, `[...document.querySelectorAll(".scroll, .tabs")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.ariaLabel + ": " + s.scrollWidth + " in " + s.clientWidth + ", window " + innerWidth)`, &cut))
 	for _, table := range cut {
 		v.t.Errorf("wider than its place: %s", table)
 	}

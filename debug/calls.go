@@ -131,6 +131,12 @@ func breakable(name string) template.HTML {
 	return template.HTML(out.String() + template.HTMLEscapeString(name[from:]))
 }
 
+// breakablePeer is an address as HTML in which a line may break before the port.
+func breakablePeer(addr string) template.HTML {
+	i := max(strings.LastIndexByte(addr, ':'), 0)
+	return template.HTML(template.HTMLEscapeString(addr[:i]) + "<wbr>" + template.HTMLEscapeString(addr[i:]))
+}
+
 // callFunctions are what the template of calls uses.
 func callFunctions() template.FuncMap {
 	return template.FuncMap{
@@ -150,6 +156,7 @@ func callFunctions() template.FuncMap {
 			return list
 		},
 		"breakable": breakable,
+		"host":      breakablePeer,
 		"window":    func(n any) string { return plot.Bytes(max(float(n), 0)) },
 	}
 }

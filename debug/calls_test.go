@@ -47,6 +47,8 @@ func serverState() endpoint.State {
 		Methods: []endpoint.Method{
 			{Name: "/shop.Cart/Get", Started: 100000, Active: 3, Codes: map[string]uint64{"OK": 99900, "NotFound": 97}, Seconds: 80, P50: 0.0005, P99: 0.004},
 			{Name: "/shop.Orders/<Place>", Started: 20000, Active: 30, Codes: map[string]uint64{"OK": 19155, "Unavailable": 800, "DeadlineExceeded": 15}, Seconds: 800, P50: 0.03, P99: 1.4},
+			{Name: "/grpc.testing.TestService/CacheableUnaryCall", Started: 4000, Active: 18, Seconds: 3, P50: 0.000007, P99: 0.0573,
+				Codes: map[string]uint64{"OK": 1000, "NotFound": 2711, "DeadlineExceeded": 1650, "FailedPrecondition": 696, "Canceled": 721}},
 			{Name: "/shop.Events/Watch", Started: 41, Active: 8, Codes: map[string]uint64{"OK": 33}, Seconds: 20, P50: 1, P99: 2},
 		},
 		Waits: []endpoint.Wait{
@@ -61,6 +63,7 @@ func registryOf(pool *tarn.Pool) *Registry {
 	r := NewRegistry(pool)
 	r.AddEndpoints(&scripted{state: serverState()},
 		&scripted{state: endpoint.State{Kind: "gRPC client", Name: "dns:///orders:443", Conns: 2, Waiting: 5}},
+		&scripted{state: endpoint.State{Kind: "gRPC client", Name: "names:///a-service-with-a-rather-long-name.production.svc.cluster.local"}},
 		&scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}}, &scripted{state: endpoint.State{Kind: "HTTP server", Name: ":8443"}})
 	return r
 }
@@ -78,7 +81,7 @@ func TestCallsPage(t *testing.T) {
 		return w.Code, w.Body.String()
 	}
 	code, page := get("?view=calls")
-	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.<wbr>Orders<wbr>/&lt;Place&gt;", "800 Unavailable", "15 Deadline<wbr>Exceeded", "10.0.0.7:41034", "26 h", "1 min", "draining",
+	for _, want := range []string{"gRPC server 127.0.0.1:50051", "/shop.<wbr>Orders<wbr>/&lt;Place&gt;", "800 Unavailable", "15 Deadline<wbr>Exceeded", "10.0.0.7<wbr>:41034", "26 h", "1 min", "draining",
 		"too many resets", "ENHANCE_YOUR_CALM", "the peer&#39;s window or the network", "REFUSED_STREAM", "gRPC client dns:///orders:443", "HTTP server :8443 2"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
@@ -98,7 +101,7 @@ func TestCallsPage(t *testing.T) {
 	}
 	_, text := get("?format=live")
 	var live Snapshot
-	if err := json.Unmarshal([]byte(text), &live); err != nil || len(live.Endpoints) != 4 || live.Endpoints[0].Connections != nil || len(live.Endpoints[0].Methods) != 3 {
+	if err := json.Unmarshal([]byte(text), &live); err != nil || len(live.Endpoints) != 5 || live.Endpoints[0].Connections != nil || len(live.Endpoints[0].Methods) != 4 {
 		t.Errorf("the live form: %v, %.300s", err, text)
 	}
 	_, text = get("?format=prometheus")
@@ -133,7 +136,7 @@ func TestBrowserCalls(t *testing.T) {
 	v.until(`document.querySelector("h1") && document.querySelector("h1").textContent == "gRPC server 127.0.0.1:50051"`)
 	v.until(`/\d/.test(document.getElementById("calls-rate").textContent) && /\d/.test(document.getElementById("mean-now").textContent)`)
 	v.until(`document.querySelectorAll("#calls svg path").length >= 2 && document.querySelectorAll("#errors svg path").length >= 2`)
-	v.until(`document.querySelectorAll("tr[data-method]").length == 3 && /\d/.test(document.querySelector("tr[data-method] .rate").textContent)`)
+	v.until(`document.querySelectorAll("tr[data-method]").length == 4 && /\d/.test(document.querySelector("tr[data-method] .rate").textContent)`)
 	for _, scheme := range []string{"light", "dark"} {
 		v.must(v.Scheme(v.ctx, scheme))
 		for name, width := range map[string]int{"small": 320, "phone": 360, "tablet": 768, "desktop": 1280} {

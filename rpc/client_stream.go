@@ -94,6 +94,9 @@ func (cs *clientStream) start() error {
 		cs.finishLocked(err)
 		return err
 	}
+	if !cs.hedged {
+		cs.seen.set(working) // the caller does not receive yet
+	}
 	if cs.ctx.Done() != nil {
 		cs.mu.Lock()
 		cs.stop = context.AfterFunc(cs.ctx, cs.cancelled)

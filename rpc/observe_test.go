@@ -70,6 +70,9 @@ func TestEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := waitsOf(cc.Endpoint(), duplex); got != "the application" {
+		t.Errorf("a stream of which nothing is received waits for %q", got)
+	}
 	// One message each way: the server's handler waits for the next.
 	if err := stream.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 1}}}); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,7 @@ func (s *shop) Endpoint() endpoint.State {
 		},
 		Waits: []endpoint.Wait{
 			{Method: "/shop.Events/Watch", For: "the peer's window or the network", Calls: 4, Oldest: time.Minute},
+			{Method: "/shop.Events/Watch", For: "the client's message", Calls: 4, Oldest: time.Minute},
 			{Method: "/shop.Orders/Place", For: "its handler", Calls: int(active), Oldest: 700 * time.Millisecond},
 		},
 	}
