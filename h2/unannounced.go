@@ -17,15 +17,24 @@ const (
 )
 
 // CheckUnannounced says why a header list should not be sent to a peer whose [Conn.PeerHeaderList] is 0: it is longer than
-// 144 KiB, or one of its strings is longer than 64 KiB as encoded, for which some such peers end the
-// connection; nil: it may be sent. size is the length of the list in bytes as RFC 9113 section 6.5.2 counts them, and fields
-// are those of its fields that can be long.
-func CheckUnannounced(size int, fields []Field) error {
+// most bytes. 0 stands for 144 KiB, and then strings that are longer than 64 KiB as encoded are not to be sent either: some such
+// peers end the connection for one or the other. nil: it may be sent. size is the length of the list in bytes as RFC 9113
+// section 6.5.2 counts them, and fields are those of its fields that can be long.
+func CheckUnannounced(size, most int, fields []Field) error {
+	beyond := func(most int) error {
+		return fmt.Errorf("of %d bytes; the peer names no limit, and such peers are sent at most %d", size, most)
+	}
+	if most > 0 {
+		if size > most {
+			return beyond(most)
+		}
+		return nil
+	}
 	if size <= unannouncedString { // as encoded it is shorter
 		return nil
 	}
 	if size > unannouncedList {
-		return fmt.Errorf("of %d bytes; the peer names no limit, and such peers are sent at most %d", size, unannouncedList)
+		return beyond(unannouncedList)
 	}
 	for i := range fields {
 		n := max(encodedLen(fields[i].Name), encodedLen(fields[i].Value))

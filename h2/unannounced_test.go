@@ -19,7 +19,7 @@ func TestCheckUnannounced(t *testing.T) {
 		return n
 	}
 	check := func(fs []Field) (sent bool) {
-		sent = CheckUnannounced(size(fs), fs) == nil
+		sent = CheckUnannounced(size(fs), 0, fs) == nil
 		if !sent {
 			return false
 		}

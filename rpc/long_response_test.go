@@ -302,3 +302,37 @@ func TestLongListsForPeersThatNameNoLimit(t *testing.T) {
 		}
 	})
 }
+
+// TestUnannouncedHeaderListSize: grpc-go announces no limit and takes 16 MiB; the options say how much it is sent.
+func TestUnannouncedHeaderListSize(t *testing.T) {
+	size := func(value int) uint32 { return uint32(value + len("x") + 32) }
+	const long, longer = 1 << 20, 1<<20 + 1<<10
+	want := func(t *testing.T, call func(value int) error) {
+		if err := call(long); err != nil {
+			t.Errorf("below: %v", err)
+		}
+		if err := call(longer); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "such peers are sent at most 1049") {
+			t.Errorf("beyond: %v", err)
+		}
+	}
+	value := func(n int) metadata.MD { return metadata.Pairs("x", strings.Repeat("\\", n)) }
+	t.Run("client", func(t *testing.T) {
+		_, addr := startGRPC(t, &testService{})
+		c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithUnannouncedHeaderListSize(size(long)+512)))
+		want(t, func(n int) error {
+			_, err := c.EmptyCall(metadata.NewOutgoingContext(ctxFor(t), value(n)), &pb.Empty{})
+			return err
+		})
+	})
+	t.Run("server", func(t *testing.T) {
+		svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			return &pb.SimpleResponse{}, grpc.SetHeader(ctx, value(int(in.ResponseSize)))
+		}}
+		_, addr := startTarn(t, svc, rpc.UnannouncedHeaderListSize(size(long)+512))
+		c := pb.NewTestServiceClient(dialGRPC(t, addr))
+		want(t, func(n int) error {
+			_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{ResponseSize: int32(n)})
+			return err
+		})
+	})
+}

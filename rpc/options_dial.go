@@ -38,6 +38,7 @@ type dialOptions struct {
 	connWindow     int
 	fixedWindow    bool
 	maxHeaderList  int
+	unannounced    int // bytes of a header list for servers that announce no limit; 0: h2's
 	unary          []grpc.UnaryClientInterceptor
 	stream         []grpc.StreamClientInterceptor
 	unaryOne       grpc.UnaryClientInterceptor
@@ -163,6 +164,14 @@ func WithStaticConnWindowSize(n int32) DialOption {
 // set.
 func WithMaxHeaderListSize(n uint32) DialOption {
 	return dialOption(func(o *dialOptions) { o.maxHeaderList = int(min(n, math.MaxInt32)) })
+}
+
+// WithUnannouncedHeaderListSize sets how many bytes the header list of a request may have, counted as in HTTP/2, for servers that
+// announce no limit of their own; a call with a longer one ends with INTERNAL, and nothing is sent. Unless set, or with 0, it is 144 KiB,
+// and no value may take more than 64 KiB as encoded: Node ends the connection for either. grpc-go has no such bound; its servers take
+// 16 MiB, and announce that only if grpc.MaxHeaderListSize is set.
+func WithUnannouncedHeaderListSize(n uint32) DialOption {
+	return dialOption(func(o *dialOptions) { o.unannounced = int(min(n, math.MaxInt32)) })
 }
 
 // WithUnaryInterceptor installs the outermost interceptor of unary calls.

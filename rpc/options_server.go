@@ -37,6 +37,7 @@ type serverOptions struct {
 	maxStreams     int
 	maxResets      int // 0: package h2's
 	maxHeaderList  int
+	unannounced    int // bytes of a header list for clients that announce no limit; 0: h2's
 	window         int
 	connWindow     int
 	fixedWindow    bool
@@ -139,6 +140,14 @@ func MaxResets(n uint32) ServerOption {
 // (grpc-go: 16 MiB).
 func MaxHeaderListSize(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.maxHeaderList = int(n) })
+}
+
+// UnannouncedHeaderListSize sets how many bytes a header list, trailers or a status may have, counted as in HTTP/2, for clients
+// that announce no limit of their own; longer ones are not sent, and the call ends with INTERNAL. Unless set, or with 0, it is
+// 144 KiB, and no value may take more than 64 KiB as encoded: Node ends the connection for either. grpc-go has no such bound; its clients
+// take 16 MiB, and announce that only if grpc.WithMaxHeaderListSize is set.
+func UnannouncedHeaderListSize(n uint32) ServerOption {
+	return serverOption(func(o *serverOptions) { o.unannounced = int(min(n, math.MaxInt32)) })
 }
 
 // InitialWindowSize sets the receive window of a stream in bytes; it still grows when it limits the peer.
