@@ -28,12 +28,14 @@ func TestHostileMemory(t *testing.T) {
 					return true
 				}
 				pool := newPool(t)
-				f, err := scripted(t, s, smb.Dialer{Pool: pool})
-				must(t, err)
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				p := make([]byte, 1000)
-				if n := allocated(func() { f.WithContext(ctx).ReadAt(p, 0) }); n > 4<<20 {
+				n := leastAllocated(t, 4<<20, func() func() {
+					f, err := scripted(t, s, smb.Dialer{Pool: pool})
+					must(t, err)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					p := make([]byte, 1000)
+					return func() { f.WithContext(ctx).ReadAt(p, 0); cancel() }
+				})
+				if n > 4<<20 {
 					t.Errorf("%d bytes were allocated", n)
 				}
 				if peak := pool.Stats().Peak; peak > 1<<20 {
@@ -52,12 +54,14 @@ func TestHostileMemory(t *testing.T) {
 				return true
 			}
 			pool := newPool(t)
-			f, err := scripted(t, s, smb.Dialer{Pool: pool})
-			must(t, err)
-			checkRead(t, f, 1, 0) // the server makes its content
-			n := allocated(func() {
-				if b, err := f.Share().ReadFile("big"); len(b) != 1000 || err != nil {
-					t.Errorf("%d bytes, %v", len(b), err)
+			n := leastAllocated(t, 12<<20, func() func() {
+				f, err := scripted(t, s, smb.Dialer{Pool: pool})
+				must(t, err)
+				checkRead(t, f, 1, 0) // the server makes its content
+				return func() {
+					if b, err := f.Share().ReadFile("big"); len(b) != 1000 || err != nil {
+						t.Errorf("%d bytes, %v", len(b), err)
+					}
 				}
 			})
 			if n > 12<<20 {
@@ -70,11 +74,20 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes the process allocates while use runs.
-func allocated(use func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	use()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+// leastAllocated is how many bytes the process allocates while what prepare returns runs: in the first run with at most enough, or
+// the least of ten, as what remains of other tests may allocate, too.
+func leastAllocated(t *testing.T, enough uint64, prepare func() func()) uint64 {
+	t.Helper()
+	least := uint64(math.MaxUint64)
+	for range 10 {
+		use := prepare()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		use()
+		runtime.ReadMemStats(&after)
+		if least = min(least, after.TotalAlloc-before.TotalAlloc); least <= enough {
+			break
+		}
+	}
+	return least
 }

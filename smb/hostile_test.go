@@ -86,6 +86,11 @@ func lies() []lie {
 		raw("an empty frame", []byte{0, 0, 0, 0}, smb.ErrProtocol),
 		raw("a frame of one byte", []byte{0, 0, 0, 1, 'x'}, smb.ErrProtocol),
 		raw("the longest frame there is", []byte{0, 0xff, 0xff, 0xff}, smb.ErrProtocol),
+		{"the longest frame, begun like a reply", func(c *script.Conn, m *script.Message) {
+			h := proto.Header{Command: m.Command, Status: proto.StatusAccessDenied, MessageID: m.MessageID, Flags: proto.FlagResponse, SessionID: script.Session, TreeID: script.Tree}
+			c.Raw(append(h.Append([]byte{0, 0xff, 0xff, 0xff}), make([]byte, 100)...))
+		}, smb.ErrProtocol},
+		raw("the longest frame, begun like an encrypted one", append([]byte{0, 0xff, 0xff, 0xff, 0xfd, 'S', 'M', 'B'}, make([]byte, 150)...), smb.ErrProtocol),
 		raw("a frame of another kind", []byte{0x85, 0, 0, 0}, smb.ErrProtocol),
 		raw("rubbish", append([]byte{0, 0, 0, 100}, make([]byte, 100)...), smb.ErrProtocol),
 		raw("SMB1", append([]byte{0, 0, 0, 100, 0xff, 'S', 'M', 'B'}, make([]byte, 96)...), smb.ErrProtocol),
