@@ -93,7 +93,12 @@ func run(dir, page string) error {
 	if err != nil {
 		return err
 	}
+	calls, err := readCalls(dir)
+	if err != nil {
+		return err
+	}
 	tables := map[string]string{
+		"smb-calls": callTable(calls), "smb-calls-when": strings.Join(calls.runs, "\n") + "\n",
 		"http": http.table(), "http-first": http.first(),
 		"machine": res.machine(), "losses": lossTable(res),
 		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
