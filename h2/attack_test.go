@@ -184,9 +184,12 @@ func TestUselessFrames(t *testing.T) {
 			"PING ack":         func(r *raw, i int) error { return r.fr.WritePing(true, [8]byte{1}) },
 			"SETTINGS ack":     func(r *raw, i int) error { return r.fr.WriteSettingsAck() },
 			"stray RST_STREAM": func(r *raw, i int) error { return r.fr.WriteRSTStream(1, http2.ErrCodeCancel) },
+			"RST_STREAM of idle streams": func(r *raw, i int) error {
+				return r.fr.WriteRSTStream(uint32(2*i+3), http2.ErrCodeCancel)
+			},
 		} {
 			t.Run(name, func(t faultnet.OnKind) {
-				r, s, _ := rawServer(t, Config{Limits: Limits{Useless: 1000}}, nil)
+				r, s, _ := rawServer(t, Config{IdleResets: Permit, Limits: Limits{Useless: 1000}}, nil)
 				r.request(1, More)
 				bounded(t, s, 5, 1<<20, func() {
 					if n := r.flood(5_000_000, func(i int) error { return send(r, i) }); n == 5_000_000 {
@@ -196,6 +199,28 @@ func TestUselessFrames(t *testing.T) {
 				r.wantEnd(s, EnhanceYourCalm)
 			})
 		}
+	})
+}
+
+// TestIdleResets has a client reset streams that it has not opened: beside an open stream, before the first, and one that it opens later.
+func TestIdleResets(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		r, s, _ := rawServer(t, Config{IdleResets: Permit}, nil)
+		r.fr.WriteRSTStream(1, http2.ErrCodeCancel)
+		r.lives(3)
+		r.request(5, More)
+		r.fr.WriteRSTStream(9, http2.ErrCodeCancel)
+		r.fr.WriteRSTStream(13, http2.ErrCodeCancel)
+		r.lives(7)
+		r.lives(9)
+		r.fr.WriteData(5, true, []byte("alive"))
+		r.wait("the answer of the open stream", func(s seen) bool { return s.id == 5 && s.typ == http2.FrameHeaders && s.end })
+		r.fr.WriteRSTStream(2, http2.ErrCodeCancel) // a server's stream
+		r.wantEnd(s, ProtocolError)
+		r, s, _ = rawServer(t, Config{}, nil)
+		r.lives(1)
+		r.fr.WriteRSTStream(3, http2.ErrCodeCancel)
+		r.wantEnd(s, ProtocolError)
 	})
 }
 

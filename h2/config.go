@@ -61,6 +61,12 @@ type Config struct {
 	// ExtendedConnect permits requests of method CONNECT with :protocol on a server
 	// (RFC 8441), which the connection's SETTINGS announce.
 	ExtendedConnect Permission
+	// IdleResets permits a client to reset streams that it has not opened. RFC 9113 section 6.4
+	// forbids that, but some clients do it when a call is cancelled before its header has
+	// left: gRPC C++ 1.51 and what stands on it, for example. Such a reset is ignored and
+	// counts as a frame that carries nothing (Limits.Useless). With Deny it ends the
+	// connection, and with it the client's other calls, with PROTOCOL_ERROR.
+	IdleResets Permission
 	// Keepalive sends PINGs on a quiet connection.
 	Keepalive Keepalive
 	// Policy bounds the peer's PINGs (servers).

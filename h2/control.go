@@ -86,6 +86,9 @@ func (c *Conn) onReset(f frame) error {
 		if !c.limiter.empty() {
 			return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 		}
+		if c.side == server && c.cfg.IdleResets == Permit && f.id&1 == 1 {
+			return nil
+		}
 		return c.stray(f.id, "RST_STREAM on an idle stream")
 	}
 	if c.side == server && s.wasteful() && !c.limiter.gaveUp() {

@@ -40,6 +40,31 @@ func TestNoStatusAfterTheDeadline(t *testing.T) {
 	})
 }
 
+// TestEmptyStreamHasAHeader: a stream that ends well without a message is answered with a header and trailers; grpc-go's answer is
+// trailers-only, which gRPC has for calls that fail at once.
+func TestEmptyStreamHasAHeader(t *testing.T) {
+	_, ours := startTarn(t, &testService{})
+	_, theirs := startGRPC(t, &testService{})
+	for addr, want := range map[string]int{ours: 2, theirs: 1} {
+		p := rawClient(t, addr)
+		p.fr.WriteData(p.open(false, ":path", "/grpc.testing.TestService/FullDuplexCall"), true, nil)
+		lists := 0
+		for over := false; !over; {
+			f, err := p.fr.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h, ok := f.(*http2.MetaHeadersFrame); ok {
+				lists++
+				over = h.StreamEnded()
+			}
+		}
+		if lists != want {
+			t.Errorf("%d header lists, want %d", lists, want)
+		}
+	}
+}
+
 // TestUnaryHandlerStartsAtTheEnd: a whole request does not start its handler before the client has ended its side.
 func TestUnaryHandlerStartsAtTheEnd(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {

@@ -213,6 +213,34 @@ func TestHostileRequests(t *testing.T) {
 	})
 }
 
+// TestIdleResetsAsInGRPC has a client reset streams that it never opens, as gRPC C++ does when it cancels a call whose header has not left.
+// Its other calls go on, as with grpc-go.
+func TestIdleResetsAsInGRPC(t *testing.T) {
+	faultnet.EachSocket(t, func(t faultnet.OnKind) {
+		_, ours := startTarn(t, &testService{})
+		_, theirs := startGRPC(t, &testService{})
+		for name, addr := range map[string]string{"tarn": ours, "grpc-go": theirs} {
+			p := rawClient(t, addr)
+			open := p.open(false)
+			for range 3 {
+				p.fr.WriteRSTStream(p.next, http2.ErrCodeCancel)
+				p.next += 2
+				p.fr.WriteRSTStream(p.next+2, http2.ErrCodeCancel) // before another that is opened
+				id := p.open(false)
+				p.next += 2
+				p.fr.WriteData(id, true, prefixed(0, nil))
+				if got := p.answer(id); got["grpc-status"] != "0" {
+					t.Fatalf("%s: a call after resets: %v", name, got)
+				}
+			}
+			p.fr.WriteData(open, true, prefixed(0, nil))
+			if got := p.answer(open); got["grpc-status"] != "0" {
+				t.Errorf("%s: the call beside them: %v", name, got)
+			}
+		}
+	})
+}
+
 // A message is small on the wire and huge when decompressed: RESOURCE_EXHAUSTED, and memory is bounded by the
 // limit, not by the decompressed size.
 func TestZipBomb(t *testing.T) { faultnet.EachSocket(t, zipBomb) }

@@ -93,7 +93,8 @@ func allowIdleTLS(c *h2.Conn, info credentials.AuthInfo) {
 // h2 translates the options to the connection's configuration.
 func (o *serverOptions) h2() h2.Config {
 	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxStreams: o.maxStreams, MaxHeaderList: o.maxHeaderList,
-		Window: o.window, ConnWindow: o.connWindow, Unread: unreadMost, Limits: h2.Limits{Resets: o.maxResets}}
+		Window: o.window, ConnWindow: o.connWindow, Unread: unreadMost, Limits: h2.Limits{Resets: o.maxResets},
+		IdleResets: h2.Permit} // as grpc-go: gRPC C++ makes them when it cancels calls
 	if o.fixedWindow {
 		fixWindow(&cfg)
 	}
