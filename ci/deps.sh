@@ -26,6 +26,7 @@ chromium chromium
 h2load nghttp2-client
 nghttp nghttp2-client
 nginx nginx-light
+haproxy haproxy
 litmus litmus
 curl curl
 etcd etcd-server

@@ -66,6 +66,7 @@ func eachServer(t *testing.T, f func(t *testing.T, l language, dial func(addr st
 	for _, l := range languages() {
 		for _, s := range sides {
 			t.Run(l.name+"/"+s.name, func(t *testing.T) {
+				l.command(t, options{}) // builds it, before the test's time begins
 				f(t, l, func(addr string) client { return s.dial(t, addr, insecure.NewCredentials()) })
 			})
 		}

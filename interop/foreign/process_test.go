@@ -76,7 +76,7 @@ func (o options) text() string {
 	return string(b)
 }
 
-// languages are grpcio and grpc-js, and in the long form tonic.
+// languages are grpcio and grpc-js, and in the long form tonic and gRPC C++.
 func languages() []language {
 	if os.Getenv("TARN_LONG") == "" {
 		return all[:2]
@@ -104,6 +104,13 @@ var all = []language{
 			t.Skip("tonic is built without TLS")
 		}
 		return []string{tonic(t), "serve", strconv.Itoa(o.Port), strconv.Itoa(o.MaxStreams)}
+	}},
+	{name: "grpc-cpp", command: func(t testing.TB, o options) []string {
+		compress := "0"
+		if o.Gzip {
+			compress = "1"
+		}
+		return []string{cpp(t), "serve", strconv.Itoa(o.Port), strconv.Itoa(o.MaxStreams), strconv.Itoa(o.MaxAge), compress, o.Cert, o.Key}
 	}},
 }
 

@@ -273,6 +273,38 @@ async fn none(c: &mut TestServiceClient<Channel>) -> String {
     }
 }
 
+// Streams of one connection that exchange a message before and after something else happens to it.
+struct Beside(Vec<(tokio::sync::mpsc::Sender<OutRequest>, Streaming<OutResponse>)>);
+
+impl Beside {
+    async fn ask(to: &tokio::sync::mpsc::Sender<OutRequest>) -> bool {
+        to.send(OutRequest { response_parameters: vec![Parameters { size: 1000, interval_us: 0 }], ..Default::default() }).await.is_ok()
+    }
+    async fn answered(from: &mut Streaming<OutResponse>) -> bool {
+        matches!(from.message().await, Ok(Some(m)) if m.payload.as_ref().map_or(0, |p| p.body.len()) == 1000)
+    }
+    async fn open(c: &mut TestServiceClient<Channel>) -> Self {
+        let mut all = Vec::new();
+        for _ in 0..32 {
+            let (tx, rx) = tokio::sync::mpsc::channel(1);
+            assert!(Self::ask(&tx).await); // the call returns with the header, which comes with the first message
+            let mut from = c.full_duplex_call(tokio_stream::wrappers::ReceiverStream::new(rx)).await.unwrap().into_inner();
+            assert!(Self::answered(&mut from).await);
+            all.push((tx, from));
+        }
+        Beside(all)
+    }
+    async fn finish(self) -> String {
+        let mut good = 0;
+        for (to, mut from) in self.0 {
+            let ok = Self::ask(&to).await && Self::answered(&mut from).await;
+            drop(to);
+            good += (ok && matches!(from.message().await, Ok(None))) as i32;
+        }
+        format!("{good} good")
+    }
+}
+
 async fn call(address: &str) {
     let mut c = connect(address).await;
     let mut z = c.clone().send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip);
@@ -313,7 +345,8 @@ async fn call(address: &str) {
     r.metadata_mut().insert("x-grpc-test-echo-initial", "one".parse().unwrap());
     let r = c.unary_call(r).await.unwrap();
     println!("metadata: {:?} {:?}", r.metadata().get("x-grpc-test-echo-initial"), r.metadata().get("content-type"));
-    for n in [1000, 7000, 15_000] {
+    let beside = Beside::open(&mut c).await;
+    for n in [1000, 7000, 15_000, 30_000, 70_000] {
         for k in ["x-header-size", "x-trailer-size"] {
             let mut r = Request::new(SimpleRequest::default());
             r.metadata_mut().insert(k, n.to_string().parse().unwrap());
@@ -324,6 +357,7 @@ async fn call(address: &str) {
         println!("request metadata {n}: {}", code(&c.unary_call(r).await));
         println!("next: {}", code(&c.empty_call(Empty {}).await));
     }
+    println!("streams beside long metadata: {}", beside.finish().await);
     let r = c.streaming_output_call(OutRequest {
         response_parameters: (0..100).map(|i| Parameters { size: i * i * 10, interval_us: 0 }).collect(), ..Default::default() }).await;
     let mut r = r.unwrap().into_inner();
