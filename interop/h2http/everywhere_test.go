@@ -38,8 +38,7 @@ var everywhere = []struct {
 		"TestGetClientParamRequestParam":             "requires HTTP/1.1",
 		"TestGetCustomUserAgent":                     "requires HTTP/1.1",
 		"TestClientRetryWait":                        "requires that a sleep is at most 10 ms too long",
-		"TestClientRetryWaitCallback":                "requires that a sleep is at most 10 ms too long",
-		"TestClientRetryWaitCallbackSwitchToDefault": "requires that a sleep is at most 10 ms too long",
+		"TestClientRetryWaitCallbackSwitchToDefault": "requires that a sleep is at most 5 ms too long",
 	}},
 }
 
