@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
@@ -126,6 +128,34 @@ func TestPush(t *testing.T) {
 		if err := <-pushed; s.own != errors.Is(err, http.ErrNotSupported) || !s.own && err != nil {
 			t.Errorf("Push: %v", err)
 		}
+	})
+}
+
+// TestReaderFromIsOffered: of net/http's servers that of HTTP/1.1 has a ResponseWriter that is an io.ReaderFrom, and that of HTTP/2 has not.
+func TestReaderFromIsOffered(t *testing.T) {
+	offers := func(w http.ResponseWriter, r *http.Request) {
+		_, ok := w.(io.ReaderFrom)
+		w.Header().Set("Offered", fmt.Sprint(r.Proto, " ", ok))
+	}
+	check := func(t *testing.T, client *http.Client, url, want string) {
+		t.Helper()
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("Offered"); got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		ts := httptest.NewServer(http.HandlerFunc(offers))
+		defer ts.Close()
+		check(t, ts.Client(), ts.URL, "HTTP/1.1 true")
+	})
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(offers))
+		check(t, r.client, r.url, fmt.Sprint("HTTP/2.0 ", s.own))
 	})
 }
 
