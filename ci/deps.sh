@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# program package: the tests need the first, Debian's second has it. A path is that of a file.
+# program package: the tests need the first, or one of several, and Debian's second has it. A path is that of a file.
 needs="
 smbd samba
 pdbedit samba-common-bin
@@ -22,7 +22,7 @@ winbindd winbind
 /usr/lib/python3/dist-packages/impacket/__init__.py python3-impacket
 /usr/lib/python3/dist-packages/markdown python3-markdown
 /usr/lib/python3/dist-packages/dns python3-dnspython
-chromium chromium
+chromium|chromium-browser|google-chrome|chrome chromium
 h2load nghttp2-client
 nghttp nghttp2-client
 nginx nginx-light
@@ -58,13 +58,23 @@ npm_modules() {
 		echo "could not be installed from npm: $modules; tests that need them are left out"
 }
 
-missing=()
-while read -r program package; do
-	[ -n "$program" ] || continue
-	command -v "$program" > /dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || compgen -G "$program" > /dev/null || missing+=("$package")
-done <<< "$needs"
+installed() {
+	local programs program
+	IFS='|' read -ra programs <<< "$1"
+	for program in "${programs[@]}"; do
+		command -v "$program" > /dev/null 2>&1 || [ -x "/usr/sbin/$program" ] || compgen -G "$program" > /dev/null && return
+	done
+	return 1
+}
+find_missing() {
+	missing=()
+	while read -r programs package; do
+		[ -z "$programs" ] || installed "$programs" || missing+=("$package")
+	done <<< "$needs"
+	[ ${#missing[@]} -eq 0 ] || mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+}
+find_missing
 [ ${#missing[@]} -eq 0 ] && { npm_modules; exit 0; }
-mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 leave() {
 	echo "$1: ${missing[*]}"
@@ -85,10 +95,15 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+get() { apt-get install -y -qq --no-install-recommends "$@"; }
+if ! { apt-get update -qq && get "${missing[@]}"; } > "$log" 2>&1; then
 	tail -n 5 "$log"
-	rm -f "$log"
-	leave "could not be installed"
+	# One by one: a package that this release of Debian or Ubuntu does not have keeps the others from being installed.
+	if grep -qE 'Unable to locate package|no installation candidate' "$log"; then
+		for package in "${missing[@]}"; do get "$package" > /dev/null 2>&1; done
+		find_missing
+	fi
+	[ ${#missing[@]} -eq 0 ] || echo "could not be installed: ${missing[*]}; tests that need them are left out, and listed at the end"
 fi
 rm -f "$log"
 npm_modules

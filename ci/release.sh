@@ -8,16 +8,33 @@
 # requirements on v0.0.0 cannot be met. So the script makes commits beside the branch, one a module, in the order of
 # their requirements: each requires the version that is being released, and has the checksums of what was tagged
 # before. Then it builds every module as it was tagged. Nothing is pushed; the branch and the work tree stay as they are.
+# If a step fails no tag is left, so that the script can run again; the last line is the push that publishes all tags or none.
 # `examples` is in the workspace and is not tagged: it is not imported.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?usage: ci/release.sh vX.Y.Z}
 echo "$version" | grep -Eq '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$' || { echo "release: $version is no semantic version" >&2; exit 2; }
 [ -z "$(git status --porcelain)" ] || { echo "release: the work tree has changes" >&2; exit 1; }
+tagged=$(git tag -l "$version" "*/$version")
+[ -z "$tagged" ] || {
+	echo "release: there are tags of $version already:" $tagged >&2
+	echo "release: what was pushed stays as it is and the next version is released; if nothing was pushed: git tag -d" $tagged >&2
+	exit 1
+}
 module=github.com/tarn-go/tarn
 repository=$(git rev-parse --path-format=absolute --git-common-dir)
 work=$(mktemp -d)
-trap 'cd /; chmod -R u+w "$work"; rm -rf "$work"; git --git-dir="$repository" worktree prune' EXIT
+tags=
+finished=
+leave() {
+	cd /
+	[ -n "$finished" ] || [ -z "$tags" ] || git --git-dir="$repository" tag -d $tags
+	chmod -R u+w "$work"
+	rm -rf "$work"
+	git --git-dir="$repository" worktree prune
+}
+trap leave EXIT
+trap 'exit 1' HUP INT TERM
 git worktree add -q --detach "$work/tree"
 
 # The go command takes our own modules from this repository and all others from where it has them.
@@ -46,12 +63,17 @@ while [ -n "$left" ]; do
 			for path in $(go mod edit -json | sed -n '/"Replace"/,$s|.*"Path": "\('"$module"'[^"]*\)".*|\1|p'); do go mod edit -dropreplace "$path"; done
 			for path in $(ours .); do go mod edit -require "$path@$version"; done
 			go mod tidy
-			go build ./...
+			go build -o /dev/null ./...
+			git add go.mod
+			[ ! -e go.sum ] || git add go.sum
 		)
-		git diff --quiet || git commit -qam "release: $dir $version"
+		git diff --cached --quiet || git commit -qm "release: $dir $version"
 		git tag -a "$(tag "$dir")" -m "$version"
+		tags="$tags $(tag "$dir")"
 		echo "$(tag "$dir")"
 	done
 	[ "$later" != " $left" ] || { echo "release: requirements form a cycle: $left" >&2; exit 1; }
 	left=${later# }
 done
+finished=1
+echo "git push --atomic origin$tags"

@@ -1,0 +1,120 @@
+package house_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// small is a repository with modules like this one's: rpc requires the root, cmd/tarn both. None requires anything else.
+var small = map[string]string{
+	"go.mod":            "module github.com/tarn-go/tarn\n\ngo 1.25.0\n",
+	"tarn.go":           "package tarn\n\nconst Size = 1\n",
+	"rpc/go.mod":        "module github.com/tarn-go/tarn/rpc\n\ngo 1.25.0\n\nreplace github.com/tarn-go/tarn => ..\n\nrequire github.com/tarn-go/tarn v0.0.0\n",
+	"rpc/rpc.go":        "package rpc\n\nimport \"github.com/tarn-go/tarn\"\n\nconst Size = tarn.Size\n",
+	"cmd/tarn/go.mod":   "module github.com/tarn-go/tarn/cmd/tarn\n\ngo 1.25.0\n\nreplace (\n\tgithub.com/tarn-go/tarn => ../..\n\tgithub.com/tarn-go/tarn/rpc => ../../rpc\n)\n\nrequire (\n\tgithub.com/tarn-go/tarn v0.0.0\n\tgithub.com/tarn-go/tarn/rpc v0.0.0\n)\n",
+	"cmd/tarn/main.go":  "package main\n\nimport (\n\t\"github.com/tarn-go/tarn\"\n\t\"github.com/tarn-go/tarn/rpc\"\n)\n\nfunc main() { _ = tarn.Size + rpc.Size }\n",
+	"examples/go.mod":   "module github.com/tarn-go/tarn/examples\n\ngo 1.25.0\n",
+	"bench/go.mod":      "module github.com/tarn-go/tarn/bench\n\ngo 1.25.0\n",
+	"bench/go.work":     "go 1.25.0\n\nuse .\n",
+	"ci/tools/go.mod":   "module github.com/tarn-go/tarn/ci/tools\n\ngo 1.25.0\n",
+	"ci/tools/tools.go": "package tools\n",
+	"examples/doc.go":   "package examples\n",
+	"bench/doc.go":      "package bench\n",
+}
+
+// A release tags each published module with the same version and requires that version of the others; a user who
+// installs the command gets it. A version that has tags is refused, and a release that fails leaves none.
+func TestRelease(t *testing.T) {
+	root := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := func(version string) (string, error) {
+		cmd := exec.Command(filepath.Join(root, "ci/release.sh"), version)
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name, text := range small {
+		write(name, text)
+	}
+	for _, script := range []string{"ci/release.sh", "ci/modules.sh"} {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(script, string(text))
+	}
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "tarn")
+	git("config", "user.email", "tarn@example.com")
+	git("add", "-A")
+	git("commit", "-qm", "modules")
+	before := git("rev-parse", "HEAD")
+
+	out, err := release("v0.1.0")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got, want := git("tag", "-l"), "cmd/tarn/v0.1.0\nrpc/v0.1.0\nv0.1.0"; got != want {
+		t.Errorf("tags %q, want %q", got, want)
+	}
+	if !strings.HasSuffix(out, "git push --atomic origin v0.1.0 rpc/v0.1.0 cmd/tarn/v0.1.0\n") {
+		t.Errorf("printed\n%s", out)
+	}
+	mod := git("show", "cmd/tarn/v0.1.0:cmd/tarn/go.mod")
+	if strings.Contains(mod, "replace") || strings.Count(mod, " v0.1.0") != 2 {
+		t.Errorf("the command's go.mod is\n%s", mod)
+	}
+	if sum := git("show", "cmd/tarn/v0.1.0:cmd/tarn/go.sum"); strings.Count(sum, " v0.1.0") != 4 {
+		t.Errorf("the command's go.sum is\n%s", sum)
+	}
+	if git("rev-parse", "HEAD") != before || git("status", "--porcelain") != "" || strings.Count(git("worktree", "list"), "\n") != 0 {
+		t.Error("the branch, the work tree or the list of work trees has changed")
+	}
+
+	if out, err := release("v0.1.0"); err == nil || !strings.Contains(out, "git tag -d cmd/tarn/v0.1.0 rpc/v0.1.0 v0.1.0") {
+		t.Errorf("again: %v\n%s", err, out)
+	}
+	if out, err := release("0.2"); err == nil || !strings.Contains(out, "no semantic version") {
+		t.Errorf("0.2: %v\n%s", err, out)
+	}
+
+	write("rpc/rpc.go", "package rpc\n\nconst Size = missing\n")
+	if out, err := release("v0.2.0"); err == nil || !strings.Contains(out, "has changes") {
+		t.Errorf("with changes: %v\n%s", err, out)
+	}
+	git("commit", "-qam", "a module that does not compile")
+	if out, err := release("v0.2.0"); err == nil || !strings.Contains(out, "undefined: missing") {
+		t.Errorf("a module that does not compile: %v\n%s", err, out)
+	}
+	if tags := git("tag", "-l", "*v0.2.0"); tags != "" {
+		t.Errorf("left: %s", tags)
+	}
+	write("rpc/rpc.go", small["rpc/rpc.go"])
+	git("commit", "-qam", "it compiles")
+	if out, err := release("v0.2.0"); err != nil {
+		t.Errorf("after a release that failed: %v\n%s", err, out)
+	}
+}
