@@ -37,6 +37,8 @@ type waiting struct {
 	active     bool       // a Write waits
 	in         *turns     // the list it is in; nil: none
 	begun      bool       // some of out was sent
+	supplied   bool       // out.Source is being asked; the Write must not return meanwhile
+	ended      error      // what the Write returns then, if it is no longer active
 	out        Out        // what is left to send; a copy, so that the Out of a Write that does not wait stays off the heap
 	done       chan error // receives when out has been sent, nil, or its stream has ended, why
 	next, prev *waiting   // in the list
@@ -52,7 +54,7 @@ func (c *Conn) list(w *waiting) {
 		return
 	}
 	switch ready := &c.send.ready; {
-	case w.out.left() <= passing:
+	case int64(w.out.left())+w.out.SourceLen <= passing:
 		ready.short.append(w)
 	case w.begun && !s.priority.Incremental:
 		ready.long.prepend(w)
@@ -162,12 +164,10 @@ func (c *Conn) fillLimit() int {
 }
 
 // fill queues DATA of the streams that are ready, as far as the windows and the
-// batch allow. c.mu is held.
+// batch allow. c.mu is held, but not while a Source is asked.
 func (c *Conn) fill() {
-	if c.err != nil {
-		return
-	}
-	for room := max(c.fillLimit()-c.queued(), minFill); room > 0 && c.send.conn > 0; {
+	filled := false
+	for room := max(c.fillLimit()-c.queued(), minFill); room > 0 && c.send.conn > 0 && c.err == nil; {
 		w, turn := c.send.ready.next(c.send.passed)
 		if w == nil {
 			return
@@ -178,6 +178,16 @@ func (c *Conn) fill() {
 			continue
 		}
 		left := w.out.left()
+		if left == 0 {
+			n := supplySize
+			if !filled {
+				n = min(n, room)
+			} else if c.queued()+n > batchLimit+passing {
+				return
+			}
+			room = max(room, c.supply(w, n)) // it leaves in one piece
+			continue
+		}
 		n := int(min(int64(left), s.out, c.send.conn, int64(room)))
 		if s.priority.Incremental {
 			n = min(n, incrementalTurn)
@@ -191,7 +201,8 @@ func (c *Conn) fill() {
 			c.send.passed -= min(n*(passLimit/passing), c.send.passed)
 		}
 		room -= n
-		if n == left {
+		filled = true
+		if n == left && w.out.SourceLen == 0 {
 			out := w.out
 			w.out = Out{}
 			c.endWait(w, nil)
@@ -212,6 +223,10 @@ func (c *Conn) endWait(w *waiting, err error) {
 	if w.active {
 		c.unlist(w)
 		w.active, w.begun = false, false
+		if w.supplied {
+			w.ended = err // which supply sends
+			return
+		}
 		w.done <- err
 	}
 }
@@ -244,8 +259,10 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 		if w.active {
 			c.endWait(w, why)
 		}
+		c.mu.Unlock()
 		err = <-w.done // nil if all was queued meanwhile
+		c.mu.Lock()
 	}
-	o.Data, w.out = w.out.Data, Out{}
+	o.Data, o.SourceLen, w.out = w.out.Data, w.out.SourceLen, Out{}
 	return err
 }

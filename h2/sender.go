@@ -248,7 +248,7 @@ func (c *Conn) pending() bool {
 	return c.queued() > 0 || !c.send.ready.empty() && c.send.conn > 0 && c.err == nil
 }
 
-// nextBatch takes what is to be sent next; nil: nothing. c.mu is held.
+// nextBatch takes what is to be sent next; nil: nothing. c.mu is held, but not throughout.
 func (c *Conn) nextBatch() *wire.Batch {
 	s := &c.send
 	if s.shut {
@@ -256,6 +256,10 @@ func (c *Conn) nextBatch() *wire.Batch {
 		return nil
 	}
 	c.fill()
+	if s.shut { // while a Source was asked
+		c.dropQueued()
+		return nil
+	}
 	if c.queued() == 0 {
 		return nil
 	}

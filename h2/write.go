@@ -7,7 +7,7 @@ import (
 )
 
 // Out is what one Write, Post or Open sends, in this order: HEADERS of Block and
-// then Fields, if either is set; DATA of Data and then all of Rest; HEADERS of
+// then Fields, if either is set; DATA of Data, then all of Rest and then of Source; HEADERS of
 // TrailerBlock and then Trailers, if either is set, which end the stream.
 // Ownership of Data and of what Rest holds is taken, on errors too.
 type Out struct {
@@ -15,6 +15,8 @@ type Out struct {
 	Fields       []Field
 	Data         tarn.Buffer
 	Rest         *tarn.Chain // nil: nothing; left empty
+	Source       Source      // Write only; supplies SourceLen bytes
+	SourceLen    int64       // what a Write has not had from Source is left here; if that is not 0 and the Write returns nil, Source has ended it, and neither trailers nor Ending were sent
 	TrailerBlock *Block
 	Trailers     []Field
 	Ending       Ending // END_STREAM on the last frame; trailers imply it
@@ -26,7 +28,7 @@ type Out struct {
 func (o *Out) hasHeader() bool  { return o.Block != nil || len(o.Fields) > 0 }
 func (o *Out) hasTrailer() bool { return o.TrailerBlock != nil || len(o.Trailers) > 0 }
 
-// left returns how many bytes of DATA have yet to be queued. It borrows o.
+// left returns how many bytes of DATA have yet to be queued, without those of Source. It borrows o.
 func (o *Out) left() int {
 	n := o.Data.Len()
 	if n == 0 {
@@ -133,7 +135,7 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
-	if left := o.left(); left == 0 || c.fits(s, left) {
+	if left := o.left(); o.SourceLen == 0 && (left == 0 || c.fits(s, left)) {
 		c.putOut(s, o)
 		return nil
 	}

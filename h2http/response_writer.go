@@ -114,20 +114,26 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 		return 0, err
 	}
 	total := len(p)
-	if w.n+len(p) > gatherSize {
+	if w.n+total > gatherSize {
 		c := &w.scratch.chain
 		for done, sent := 0, 0; done < total; {
 			m := min(total-done, pieceSize)
 			b := w.x.conn.engine.pool.Get(m)
 			copy(b.Bytes(), p[done:done+m])
 			c.Append(b)
-			if done += m; c.Len() < 4*pieceSize && done < total {
+			done += m
+			long := total-done >= sourceFrom && w.x.request.Method != http.MethodHead
+			if c.Len() < 4*pieceSize && done < total && !long {
 				continue
 			}
 			if err := w.chunk(c, h2.More); err != nil {
 				return sent, err
 			}
 			sent = done
+			if long {
+				n, err := w.supply(&bytesSource[T]{w.x.conn.engine.pool, p[done:]}, int64(total-done))
+				return done + int(n), err
+			}
 		}
 		return total, nil
 	}
@@ -176,15 +182,18 @@ func (w *responseWriter) writeChain(c *tarn.Chain) error {
 	return w.chunk(c, h2.More)
 }
 
-// ReadFrom writes what src has left. A file is read into the memory that is sent.
+// ReadFrom writes what src has left. A file is read into the memory that is sent: what the system has of it in memory by the
+// goroutine that sends, just before.
 func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	if b, ok := src.(*body); ok {
 		return b.WriteTo(w)
 	}
 	size := pieceSize
-	if l, ok := src.(*io.LimitedReader); ok {
+	l, ok := src.(*io.LimitedReader)
+	if ok {
 		size = int(max(min(l.N, pieceSize), minPiece))
 	}
+	f := w.fileOf(l)
 	for {
 		b, m, err := w.readPiece(src, size)
 		size = min(nextPiece(size, m), pieceSize)
@@ -203,6 +212,17 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		}
 		if err != nil {
 			return n, err
+		}
+		if f == nil || w.n > 0 {
+			continue
+		}
+		sent, err := w.sendFile(f, l)
+		n += sent
+		if err != nil {
+			return n, err
+		}
+		if !f.usable() {
+			f = nil
 		}
 	}
 }

@@ -1,0 +1,175 @@
+package h2
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tarn-go/tarn"
+)
+
+// sourceFunc is a Source.
+type sourceFunc func(n int) tarn.Buffer
+
+func (f sourceFunc) Supply(n int) tarn.Buffer { return f(n) }
+
+// sourceOf supplies p, in pieces that are rarely what was asked for.
+func sourceOf(t testing.TB, pool *tarn.Pool, p []byte) Source {
+	left, calls := p, 0
+	return sourceFunc(func(n int) tarn.Buffer {
+		if n <= 0 || n > supplySize {
+			t.Errorf("asked for %d bytes", n)
+		}
+		if calls++; calls%3 == 0 {
+			n = n/2 + 1
+		}
+		n = min(n, len(left))
+		b := pool.Copy(left[:n])
+		left = left[n:]
+		return b
+	})
+}
+
+// pattern returns n bytes of which no run repeats soon.
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	return p
+}
+
+// TestSource: DATA of a Source follows Data and Rest, and the end of the stream follows it, on connections with sockets and without, for
+// streams that are incremental and that are not.
+func TestSource(t *testing.T) {
+	for _, w := range []struct {
+		name string
+		wiring
+	}{{"socket", wireOver}, {"pipe", pipeWiring}} {
+		t.Run(w.name, func(t *testing.T) {
+			p := newPair(t, w.wiring, Config{}, Config{})
+			want := pattern(1_000_000)
+			k := newCall()
+			s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Release()
+			var rest tarn.Chain
+			rest.Append(p.pool.Copy(want[10:20_000]))
+			o := &Out{Data: p.pool.Copy(want[:10]), Rest: &rest, Source: sourceOf(t, p.pool, want[20_000:]), SourceLen: int64(len(want) - 20_000), Ending: End}
+			if err := s.Write(context.Background(), o); err != nil {
+				t.Fatal(err)
+			}
+			if o.SourceLen != 0 {
+				t.Errorf("%d bytes left", o.SourceLen)
+			}
+			<-k.done
+			if k.err != nil || !bytes.Equal(k.body, want) {
+				t.Errorf("%d bytes came back: %v", len(k.body), k.err)
+			}
+		})
+	}
+}
+
+// TestSources: the Sources of several streams, among short messages.
+func TestSources(t *testing.T) {
+	p := newPair(t, wireOver, Config{}, Config{})
+	want := pattern(300_000)
+	done := make(chan struct{})
+	for range 8 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			k := newCall()
+			s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Release()
+			o := &Out{Source: sourceOf(t, p.pool, want), SourceLen: int64(len(want)), Ending: End}
+			if err := s.Write(context.Background(), o); err != nil {
+				t.Error(err)
+				return
+			}
+			if <-k.done; k.err != nil || !bytes.Equal(k.body, want) {
+				t.Errorf("%d bytes came back: %v", len(k.body), k.err)
+			}
+		}()
+		p.do(t, want[:100])
+	}
+	for range 8 {
+		<-done
+	}
+}
+
+// TestSourceEnds: a Source that supplies less ends the Write, which tells how much is missing; the stream goes on.
+func TestSourceEnds(t *testing.T) {
+	p := newPair(t, wireOver, Config{}, Config{})
+	want := pattern(200_000)
+	k := newCall()
+	s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	o := &Out{Source: sourceOf(t, p.pool, want[:150_000]), SourceLen: int64(len(want)), Ending: End}
+	if err := s.Write(context.Background(), o); err != nil || o.SourceLen != 50_000 {
+		t.Fatalf("%d bytes left: %v", o.SourceLen, err)
+	}
+	if err := s.Write(context.Background(), &Out{Data: p.pool.Copy(want[150_000:]), Ending: End}); err != nil {
+		t.Fatal(err)
+	}
+	if <-k.done; k.err != nil || !bytes.Equal(k.body, want) {
+		t.Errorf("%d bytes came back: %v", len(k.body), k.err)
+	}
+}
+
+// TestWriteEndsWhileSupplied: whatever ends a Write while its Source is asked, the Write returns after the Source has, with the reason,
+// and what the Source has supplied is freed.
+func TestWriteEndsWhileSupplied(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		end  func(p *pair, s *Stream, cancel context.CancelFunc)
+		want error // nil: any
+	}{
+		{"context", func(_ *pair, _ *Stream, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		{"Reset", func(_ *pair, s *Stream, _ context.CancelFunc) { s.Reset(Cancel) }, ErrStreamDone},
+		{"connection", func(p *pair, _ *Stream, _ context.CancelFunc) { go p.s.Close() }, nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, pipeWiring, Config{}, Config{})
+				s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				asked, supply := make(chan struct{}), make(chan struct{})
+				source := sourceFunc(func(n int) tarn.Buffer {
+					close(asked)
+					<-supply
+					return p.pool.Get(n)
+				})
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				wrote := make(chan error, 1)
+				go func() { wrote <- s.Write(ctx, &Out{Source: source, SourceLen: 1 << 20}) }()
+				<-asked
+				x.end(p, s, cancel)
+				synctest.Wait()
+				select {
+				case err := <-wrote:
+					t.Errorf("the Write returned while its Source was asked: %v", err)
+				default:
+				}
+				close(supply)
+				if err := <-wrote; err == nil || x.want != nil && !errors.Is(err, x.want) {
+					t.Errorf("the Write returned %v", err)
+				}
+				s.Release()
+			})
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package h2http
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/h2"
+)
+
+// sourceFrom is how many bytes of a Write or of a file must be left for a Source to supply them, so that they are copied or read just
+// before they are sent: what many streams copied or read when they began to wait has left the processor's cache when they are sent.
+const sourceFrom = 2 * pieceSize
+
+// supply sends n bytes of source, and returns how many it supplied before it ended. The header has been sent, and nothing is gathered.
+func (w *responseWriter) supply(source h2.Source, n int64) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := h2.Out{Source: source, SourceLen: n}
+	if err := w.x.stream.Write(nil, &o); err != nil {
+		w.failed = w.x.why(err)
+		return n - o.SourceLen, w.failed
+	}
+	return n - o.SourceLen, nil
+}
+
+// bytesSource supplies copies of what a handler writes, which waits until all is copied.
+type bytesSource[T []byte | string] struct {
+	pool *tarn.Pool
+	left T
+}
+
+func (s *bytesSource[T]) Supply(n int) tarn.Buffer {
+	b := s.pool.Get(n)
+	copy(b.Bytes(), s.left[:n])
+	s.left = s.left[n:]
+	return b
+}
+
+// fileOf returns a Source of the file that src limits, if w can send it by one; nil: it cannot.
+func (w *responseWriter) fileOf(src *io.LimitedReader) *fileSource {
+	if src == nil || src.N < sourceFrom+pieceSize || w.x.request.Method == http.MethodHead {
+		return nil
+	}
+	return newFileSource(src.R, w.x.conn.engine.pool)
+}
+
+// sendFile sends what f, which l limits, has in memory, and returns how many bytes that was.
+func (w *responseWriter) sendFile(f *fileSource, l *io.LimitedReader) (int64, error) {
+	n := l.N
+	if w.head.length >= 0 {
+		n = min(n, w.head.length-w.written)
+	}
+	if n < sourceFrom {
+		return 0, nil
+	}
+	n, err := w.supply(f, n)
+	l.N -= n
+	w.written += n
+	return n, err
+}
