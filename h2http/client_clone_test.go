@@ -54,14 +54,17 @@ func TestCloneVerifiesForItself(t *testing.T) {
 func TestCloneHasItsOwnSettings(t *testing.T) {
 	for name, overTLS := range map[string]bool{"h2c": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
-			type seen struct{ proto, encoding, from string }
+			type seen struct {
+				proto, encoding string
+				from            any
+			}
 			requests := make(chan seen, 1)
 			o := startOrigin(t, overTLS, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/never" {
 					<-r.Context().Done()
 					return
 				}
-				requests <- seen{r.Proto, r.Header.Get("Accept-Encoding"), r.RemoteAddr}
+				requests <- seen{r.Proto, r.Header.Get("Accept-Encoding"), r.Context().Value(connNumber{})}
 			}))
 			tr, clone := cloned(t, overTLS)
 			for _, tr := range []*http.Transport{tr, clone} {

@@ -1,6 +1,7 @@
 package h2http_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -46,7 +47,7 @@ func TestCloseIdleConnections(t *testing.T) {
 			if r.URL.Path == "/busy" {
 				<-more
 			}
-			io.WriteString(w, r.RemoteAddr)
+			fmt.Fprint(w, r.Context().Value(connNumber{}))
 		}), func(srv *http.Server) {
 			srv.ConnState = func(_ net.Conn, state http.ConnState) {
 				if state == http.StateClosed {

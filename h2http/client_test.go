@@ -112,6 +112,9 @@ type origin struct {
 	conns connCount
 }
 
+// connNumber is the key of the context of an origin's requests for the number of their connection: on some networks all have one address.
+type connNumber struct{}
+
 // connCount counts connections.
 type connCount struct {
 	mu  sync.Mutex
@@ -140,7 +143,7 @@ func startOrigin(t testing.TB, overTLS bool, h http.Handler, with ...func(*http.
 	srv := &http.Server{Handler: h, Protocols: protocols(overTLS), ErrorLog: log.New(io.Discard, "", 0)}
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		o.conns.note(c, http.StateNew)
-		return ctx
+		return context.WithValue(ctx, connNumber{}, o.conns.len())
 	}
 	for _, f := range with {
 		f(srv)
