@@ -28,6 +28,7 @@ type activity struct {
 	balancer switcher
 
 	subs set[*subConn] // cc.mu
+	pace pacer         // cc.mu; nil: there have always been few subConns
 }
 
 // activate leaves IDLE. cc.mu is held.

@@ -49,6 +49,9 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 		return nil, errInactive
 	}
 	act.subs.add(s)
+	if act.pace == nil && len(act.subs) > pacedFrom {
+		act.pace = make(pacer, pacedTogether)
+	}
 	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
 	return s, nil
 }
@@ -111,11 +114,19 @@ func (s *subConn) start() {
 func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
 	cc := s.act.cc
 	defer cc.wg.Done()
+	cc.mu.Lock()
+	pace := s.act.pace
+	cc.mu.Unlock()
+	leave, ok := pace.enter(ctx)
+	if !ok { // shut down, or the addresses have changed
+		return
+	}
 	began := time.Now()
 	s.mu.Lock()
 	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
 	s.mu.Unlock()
 	c, addr, err := s.tryAll(ctx, addrs, max(cc.opts.connect.MinConnectTimeout, time.Second, delay))
+	leave()
 	if err == nil {
 		s.connected(ctx, c, addr)
 		return
