@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -74,7 +75,8 @@ func note(file, test, reason string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(f, "%s: %s\n", test, reason); err != nil {
+	// The words of a command that failed may have several lines; the list has one for each test.
+	if _, err := fmt.Fprintf(f, "%s: %s\n", test, strings.Join(strings.Fields(reason), " ")); err != nil {
 		f.Close()
 		return err
 	}

@@ -41,7 +41,7 @@ func TestNote(t *testing.T) {
 	t.Setenv("TARN_LEFT_OUT", file)
 	t.Setenv("CI", "true") // where a test that runs may be noted
 	f := &fake{TB: t}
-	Note(f, "passed by itself")
+	Note(f, "passed\n  by itself\n")
 	if f.skipped || f.failed {
 		t.Errorf("skipped %v, failed %v", f.skipped, f.failed)
 	}
