@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -160,8 +161,7 @@ func TestRealDiskFull(t *testing.T) {
 
 func testRealDiskFull(t *testing.T, srv *rig.Server) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", srv.Dir).CombinedOutput(); err != nil {
-		fmt.Printf("LEFT OUT (cannot mount a filesystem: %v): %s\n", err, t.Name())
-		t.Skipf("cannot mount a filesystem here (%v: %s): only the scripted server was filled", err, out)
+		leftout.Skip(t, fmt.Sprintf("a file system cannot be mounted here: %v: %s", err, out))
 	}
 	defer exec.Command("umount", "-l", srv.Dir).Run()
 	must(t, srv.Own(srv.Dir))
