@@ -28,6 +28,10 @@ func (p pacer) enter(ctx context.Context) (leave func(), ok bool) {
 	case <-ctx.Done():
 		return nil, false
 	}
+	if ctx.Err() != nil { // select may choose either
+		p.release()
+		return nil, false
+	}
 	t := time.AfterFunc(countedFor, p.release)
 	return func() {
 		if t.Stop() {

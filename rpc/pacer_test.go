@@ -17,8 +17,7 @@ import (
 )
 
 // TestAttemptsArePaced: with many endpoints four attempts to connect begin, and four more each 2 ms while the network does
-// not answer; with 16 endpoints all begin at once. Endpoints that are removed while they wait are not dialled, and Close does not
-// wait for the others.
+// not answer; with 16 endpoints all begin at once. Close does not wait for the turn of the others.
 func TestAttemptsArePaced(t *testing.T) {
 	for _, endpoints := range []int{16, 100} {
 		t.Run(fmt.Sprint(endpoints), func(t *testing.T) {
@@ -62,12 +61,6 @@ func TestAttemptsArePaced(t *testing.T) {
 					if n := dials.Load(); n != first+4*(i+1) {
 						t.Errorf("%d attempts after %d ms, want %d", n, 2*(i+1), first+4*(i+1))
 					}
-				}
-				r.UpdateState(state(endpoints / 2))
-				<-time.After(time.Second)
-				synctest.Wait()
-				if n := dials.Load(); n < 50 || n > first+20+50 {
-					t.Errorf("%d attempts for 100 endpoints of which 50 were removed after %d", n, first+20)
 				}
 			})
 		})
