@@ -27,7 +27,9 @@ type Config struct {
 	// can send at that rate in a round trip, which is measured, or in two that are
 	// much longer than a millisecond, since such round trips vary. A window larger than
 	// that lets the sockets' buffers fill, where the bytes leave the processor's caches
-	// before they are read. 0: no bound but MaxWindow.
+	// before they are read. Where a round trip takes a millisecond or less, a window does not
+	// grow that may become less than twice as large, unless it becomes MaxWindow.
+	// 0: no bound but MaxWindow and Unread.
 	Rate int
 	// MaxRead is what the receive buffer grows to while reads fill it, in bytes: 16384
 	// to 1 MiB (wire.MaxRead); 0: 64 KiB.

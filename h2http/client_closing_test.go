@@ -12,7 +12,7 @@ import (
 // TestClosedBodiesGiveTheWindowBack: responses that are closed unread, and together hold more than the connection's window, do not
 // hold up the following ones.
 func TestClosedBodiesGiveTheWindowBack(t *testing.T) {
-	const size, n = 250 << 10, 20 // of a stream's window 256 KiB, of the connection's at most 1 MiB
+	const size, n = 250 << 10, 20 // h2http's window is 352 KiB for a stream and 1 MiB for the connection
 	eachClient(t, func(t *testing.T, s clientStack) {
 		wrote := make(chan error, 1)
 		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -45,7 +45,7 @@ const (
 	startWindow        = 352 << 10
 	startConnWindow    = 1 << 20
 	mostWindow         = 16 << 20
-	windowRate         = 1_250_000_000 // bytes a second that a window allows at least: 10 Gbit/s
+	windowRate         = 1_250_000_000 // bytes a second, h2.Config.Rate: 10 Gbit/s
 	mostRead           = 256 << 10
 	minConnWindow      = 65535 // RFC 9113 section 6.9.2
 	tableSize          = 4096
