@@ -16,12 +16,12 @@ const (
 	// gatherSize is how many bytes of a response are gathered before its header is
 	// sent, as in net/http: a response that is no longer gets a Content-Length.
 	gatherSize = 4 << 10
-	// pieceSize is how many bytes of a handler's Write are copied at a time, and how
-	// many of a file or of a request's body are read to begin with.
+	// pieceSize is how many bytes of a handler's Write a handler's goroutine copies at a time, and how
+	// many of a Reader or of a request's body are read to begin with.
 	pieceSize = 64 << 10
 	// minPiece and maxPiece bound how many are read later on of a request's body. Of a
-	// file no more than pieceSize are: where many are sent at once, larger pieces leave the
-	// processor's cache before they are sent.
+	// response's Reader a handler's goroutine reads no more than pieceSize at a time: where many are sent
+	// at once, larger pieces leave the processor's cache before they are sent.
 	minPiece = 4 << 10
 	maxPiece = 256 << 10
 )
@@ -182,8 +182,8 @@ func (w *responseWriter) writeChain(c *tarn.Chain) error {
 	return w.chunk(c, h2.More)
 }
 
-// ReadFrom writes what src has left. A file is read into the memory that is sent: what the system has of it in memory by the
-// goroutine that sends, just before.
+// ReadFrom writes what src has left. It is read into the memory that is sent: of a file of which an io.LimitedReader gives at least
+// sourceFrom+pieceSize bytes, what the system has in memory is read by the goroutine that sends, just before.
 func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	if b, ok := src.(*body); ok {
 		return b.WriteTo(w)
