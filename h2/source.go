@@ -6,8 +6,9 @@ import "github.com/tarn-go/tarn"
 // system's cache: it is sent while it is in the processor's cache, and no other goroutine is woken for each piece.
 type Source interface {
 	// Supply returns the next bytes, from one to n of them, whose ownership it passes on; an empty Buffer ends the Write. It is
-	// called by the goroutine that sends, any caller's or the connection's own, by one at a time and without locks. Nothing else is
-	// sent on the connection meanwhile, so it must not wait; it may not call the stream or the connection.
+	// called by the goroutine that sends, any caller's or the connection's own, by one at a time and without a lock of this package. That
+	// goroutine may hold a lock of its own while it calls the connection or a stream, so Supply must not take such a lock. Nothing
+	// else is sent on the connection meanwhile, so it must not wait; it may not call the stream or the connection, and must not panic.
 	Supply(n int) tarn.Buffer
 }
 

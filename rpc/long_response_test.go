@@ -241,7 +241,7 @@ func TestRefusalBeyondTheClientsLimit(t *testing.T) {
 
 // TestLongListsForPeersThatNameNoLimit: to a peer that has announced no limit of header lists, a string that takes more than
 // 64 KiB as encoded and a list of more than 144 KiB are not sent: some such peers end the connection. The call ends with
-// INTERNAL, and the connection lives.
+// INTERNAL, and the connection stays open.
 func TestLongListsForPeersThatNameNoLimit(t *testing.T) {
 	lists := []struct {
 		name   string

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// pacer spreads the attempts to connect that a resolver's new state begins. Without it hundreds of goroutines, and as many
-// on the servers, become runnable at once, and each running call waits behind all of them for a processor
+// pacer spreads the attempts to connect of a client with many subConns. Without it those that a resolver's new state begins make
+// hundreds of goroutines, and as many on the servers, runnable at once, and each running call waits behind all of them for a processor
 // (TestFleetChangesUnderLoad prints how long). Attempts that wait for the network do not hold others up: one that has taken
 // countedFor is not counted any more.
 type pacer chan struct{}
 
 const (
-	pacedFrom     = 16 // subConns; clients that have never had more are not paced
+	pacedFrom     = 16 // subConns; clients that have never had more since they were IDLE are not paced
 	pacedTogether = 4  // attempts that are counted at most
 	countedFor    = 2 * time.Millisecond
 )

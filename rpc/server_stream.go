@@ -81,7 +81,7 @@ func (c *serverCall) putHeader(out *h2.Out) error {
 
 // fits fails if a header list of a block of size bytes and fields is longer than the client's SETTINGS_MAX_HEADER_LIST_SIZE,
 // or than what a client that has announced none is sent. A client that gets one all the same may end the connection, and with
-// it everybody's calls.
+// it all its calls.
 func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
 	size += fieldsSize(fields)
 	limit := c.h2c.PeerHeaderList()
