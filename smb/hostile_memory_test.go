@@ -13,8 +13,8 @@ import (
 )
 
 // TestHostileMemory sends malformed replies, some of which announce up to 2 GiB, and a file length of 2^63-1, and counts the bytes that are
-// allocated meanwhile: a call of 1,000 bytes takes less than 4 MiB, server and test included, and ReadFile believes no more than 8 MiB of
-// a length.
+// allocated meanwhile: at most 4 MiB during a call of 1,000 bytes, server and test included, and at most 12 MiB during ReadFile, which
+// allocates at most 8 MiB because of the length that the server reports.
 func TestHostileMemory(t *testing.T) {
 	for _, kind := range kinds() {
 		for _, l := range lies() {

@@ -162,7 +162,7 @@ func TestClassOfListing(t *testing.T) {
 // TestTagInLongListing has Samba list a directory of several replies with a DFS link in it, which is the reparse
 // point that it reports.
 func TestTagInLongListing(t *testing.T) {
-	const files = 1500 // three replies of 64 KiB
+	const files = 1500 // two replies of 64 KiB, three with ids and tags
 	for _, mode := range rig.Modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{

@@ -454,8 +454,8 @@ func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 // idleAhead is how long a file keeps its read-ahead without a read, at least; at most twice as long.
 const idleAhead = time.Second
 
-// streams are the files of a session that hold read-ahead. Together they stay within a budget; a file that is
-// not read for idleAhead drops its read-ahead.
+// streams are the files of a session that hold read-ahead. Together they stay within a budget; a sweep every idleAhead
+// drops the read-ahead of files that were not read since the sweep before.
 type streams struct {
 	bytes atomic.Int64
 	count atomic.Int32
@@ -463,7 +463,7 @@ type streams struct {
 	closed atomic.Bool
 
 	mu    sync.Mutex
-	files map[*handle]uint64 // to the count of reads at the last sweep; one less where there was none since the file was added
+	files map[*handle]uint64 // each file's count of reads at the last sweep; of a file added since, one less than its count then
 	timer *time.Timer
 }
 

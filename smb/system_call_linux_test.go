@@ -2,7 +2,6 @@ package smb_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"path/filepath"
 	"sync/atomic"
@@ -60,7 +59,7 @@ func TestOneSystemCall(t *testing.T) {
 					server.records.Store(0)
 					m, err := f.WithContext(ctx).WriteAt(make([]byte, n), 0)
 					if got := server.records.Load(); m != n || err != nil || got != 1 {
-						t.Errorf("%s: WRITE of %s: %d system calls, %v", name, fmt.Sprint(n), got, err)
+						t.Errorf("%s: WRITE of %d bytes: %d system calls, %v", name, n, got, err)
 					}
 				}
 			}

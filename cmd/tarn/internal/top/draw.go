@@ -159,7 +159,7 @@ func (r row) held() int64 { return (r.numbers.InUse + r.numbers.Idle) * int64(r.
 type column struct {
 	title string
 	width int
-	least int // the width of the terminal in which it and every column that a narrower one has find room
+	least int // the narrowest terminal that shows it, with room for every column whose least is smaller
 	text  func(row) string
 }
 

@@ -79,7 +79,7 @@ func readKeys(ctx context.Context, in io.Reader, pressed chan<- key) {
 	}
 }
 
-// pass reports false when ctx has ended.
+// pass sends k to pressed. It reports false when ctx ends before that.
 func pass(ctx context.Context, pressed chan<- key, k key) bool {
 	select {
 	case pressed <- k:
