@@ -110,7 +110,8 @@ func (r *remote) WriteWhole(_, name string, data []byte, modified time.Time) err
 }
 
 // WriteNew is safe without a part where one WRITE may have all of the data: the whole file is sent in one frame then, so the
-// server makes all of it or nothing. Otherwise a lost connection could leave a part of it under its own name.
+// server makes all of it or nothing. On dialect 2.0.2, or with too few credits, it is not one frame: a lost connection can leave an
+// empty file, or one without its time, which the repeated copy replaces.
 func (r *remote) WriteNew(_, name string, data []byte, modified time.Time) error {
 	if len(data) > r.share.Session().Info().MaxWrite {
 		return fs.ErrExist
