@@ -103,7 +103,7 @@ func TestNearWindowStays(t *testing.T) {
 	}{
 		{2*window*1000 - 1000, 4 << 20, window},
 		{2 * window * 1000, 4 << 20, 2 * window},
-		{4 << 30, window * 3 / 2, window * 3 / 2},
+		{1 << 30, window * 3 / 2, window * 3 / 2},
 	} {
 		p := newPair(t, pipeWiring, Config{idleAfter: time.Hour}, Config{Window: window, MaxWindow: x.most, Rate: x.rate, idleAfter: time.Hour})
 		c := p.s
