@@ -28,7 +28,8 @@ tags=
 finished=
 leave() {
 	cd /
-	[ -n "$finished" ] || [ -z "$tags" ] || git --git-dir="$repository" tag -d $tags
+	# The last of them may not have been made.
+	[ -n "$finished" ] || [ -z "$tags" ] || git --git-dir="$repository" tag -d $tags || :
 	chmod -R u+w "$work"
 	rm -rf "$work"
 	git --git-dir="$repository" worktree prune
@@ -68,8 +69,8 @@ while [ -n "$left" ]; do
 			[ ! -e go.sum ] || git add go.sum
 		)
 		git diff --cached --quiet || git commit -qm "release: $dir $version"
+		tags="$tags $(tag "$dir")" # before the tag is made: a signal during git ends the script when git has ended
 		git tag -a "$(tag "$dir")" -m "$version"
-		tags="$tags $(tag "$dir")"
 		echo "$(tag "$dir")"
 	done
 	[ "$later" != " $left" ] || { echo "release: requirements form a cycle: $left" >&2; exit 1; }

@@ -1,9 +1,12 @@
 package house_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,15 +28,33 @@ var small = map[string]string{
 	"bench/doc.go":      "package bench\n",
 }
 
+// gitEnv is the environment for git in the test's repository. A git hook that runs the tests has GIT_DIR and GIT_INDEX_FILE
+// in its environment, with which git would write to the hook's repository instead. Each call returns a new slice.
+func gitEnv(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+	return append(append(env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull), more...)
+}
+
+// interrupting is a git that is terminated while it tags: before the tag is made, or after.
+const interrupting = `#!/bin/sh
+[ "$1 $2" = "tag -a" ] || exec "$REAL_GIT" "$@"
+[ "$WHEN" = before ] || "$REAL_GIT" "$@"
+kill -TERM $PPID
+[ "$WHEN" = after ]
+`
+
 // A release tags each published module with the same version and requires that version of the others; a user who
-// installs the command gets it. A version that has tags is refused, and a release that fails leaves none.
+// installs the command gets it. A version that has tags is refused, and a release that fails or is terminated leaves none.
 func TestRelease(t *testing.T) {
 	root := t.TempDir()
+	hooks := filepath.Join(t.TempDir(), "hooks")
+	t.Setenv("GIT_DIR", hooks)
+	t.Setenv("GIT_INDEX_FILE", filepath.Join(hooks, "index"))
 	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("git", args...)
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		cmd.Env = gitEnv()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -50,9 +71,9 @@ func TestRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	release := func(version string) (string, error) {
+	release := func(version string, env ...string) (string, error) {
 		cmd := exec.Command(filepath.Join(root, "ci/release.sh"), version)
-		cmd.Env = append(os.Environ(), "GOFLAGS=", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		cmd.Env = gitEnv(append([]string{"GOFLAGS="}, env...)...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -116,5 +137,32 @@ func TestRelease(t *testing.T) {
 	git("commit", "-qam", "it compiles")
 	if out, err := release("v0.2.0"); err != nil {
 		t.Errorf("after a release that failed: %v\n%s", err, out)
+	}
+
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "git"), []byte(interrupting), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	installed, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"before", "after"} {
+		temporary := t.TempDir()
+		out, err := release("v0.3.0", "TMPDIR="+temporary, "PATH="+programs+":"+os.Getenv("PATH"), "REAL_GIT="+installed, "WHEN="+when)
+		if err == nil || strings.Contains(out, "git push") {
+			t.Errorf("terminated %s a tag was made: %v\n%s", when, err, out)
+		}
+		if tags := git("tag", "-l", "*v0.3.0"); tags != "" {
+			t.Errorf("terminated %s a tag was made, it leaves %s\n%s", when, tags, out)
+			git("tag", "-d", "v0.3.0")
+		}
+		left, err := os.ReadDir(temporary)
+		if err != nil || len(left) != 0 || strings.Contains(git("worktree", "list"), "\n") {
+			t.Errorf("terminated %s a tag was made, it leaves %v, %v\n%s", when, left, err, out)
+		}
+	}
+	if _, err := os.Stat(hooks); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("git has written to the repository of the environment: %v", err)
 	}
 }
