@@ -50,7 +50,7 @@ func split(sent string) (press, left string) {
 	switch {
 	case strings.HasPrefix(sent, "\x1b["): // parameters, and a final byte from @ to ~ (ECMA-48, 5.4)
 		n = len(sent)
-		if i := strings.IndexFunc(sent[2:], func(r rune) bool { return r >= '@' }); i >= 0 {
+		if i := strings.IndexFunc(sent[2:], final); i >= 0 {
 			n = 2 + i + 1
 		}
 	case strings.HasPrefix(sent, "\x1bO"):
@@ -61,13 +61,34 @@ func split(sent string) (press, left string) {
 	return sent[:n], sent[n:]
 }
 
-// readKeys passes on key presses until in or ctx ends. A read has one press, or several of a key that is held down. Its
-// goroutine ends when its read returns, at the latest with the process.
+// incomplete reports whether press, which ends what was read, may be the beginning of a longer escape sequence.
+func incomplete(press string) bool {
+	parameters, ok := strings.CutPrefix(press, "\x1b[")
+	if ok {
+		return !strings.ContainsFunc(parameters, final)
+	}
+	return press == "\x1b" || press == "\x1bO"
+}
+
+// final reports whether r ends a sequence that begins with ESC [.
+func final(r rune) bool { return r >= '@' }
+
+// readKeys passes on key presses until in or ctx ends. A read has one press, or several of a key that is held down. A read
+// that fills the buffer may end within a sequence, the rest of which comes with the next read. The goroutine of readKeys ends when
+// its read returns, at the latest with the process.
 func readKeys(ctx context.Context, in io.Reader, pressed chan<- key) {
 	var sent [256]byte
+	begun := 0 // bytes at the beginning of sent: of a sequence that the last read cut
 	for {
-		n, err := in.Read(sent[:])
+		n, err := in.Read(sent[begun:])
+		n += begun
+		begun = 0
 		for press, left := split(string(sent[:n])); press != ""; press, left = split(left) {
+			// A sequence of the buffer's length could not get longer: it is no key.
+			if left == "" && n == len(sent) && len(press) < n && err == nil && incomplete(press) {
+				begun = copy(sent[:], press)
+				break
+			}
 			if !pass(ctx, pressed, keyOf(press)) {
 				return
 			}

@@ -33,14 +33,15 @@ func (s *scroll) move(k key, height int) {
 	s.from = max(min(s.from, s.lines-page-1), 0)
 }
 
-// screen makes text repaint a raw terminal of so many lines without flicker.
+// screen makes text repaint a raw terminal of so many lines without flicker. Each line is erased before it is written: after
+// a line that fills the terminal's width the cursor is still on its last character, which an erasure would clear.
 func (s *scroll) screen(text string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	s.lines = len(lines)
 	s.move(keyNone, height)
 	shown := append([]string{lines[0]}, lines[1+min(s.from, len(lines)-1):]...)
 	shown = shown[:min(len(shown), height-1)]
-	return home + strings.Join(shown, eol+"\r\n") + eol + below
+	return home + eol + strings.Join(shown, "\r\n"+eol) + "\r\n" + below
 }
 
 // lastLine is the terminal's last line: what is wrong, or else which lines of the text drawn last are shown, where not all

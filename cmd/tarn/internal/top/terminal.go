@@ -58,7 +58,7 @@ func runTerminal(ctx context.Context, o options, first *debug.Snapshot, out *os.
 		var height int
 		v.width, height = size(out)
 		text := at.screen(draw(v), height)
-		text += fmt.Sprintf(bottom, height) + v.lastLine(&at, height) + eol
+		text += fmt.Sprintf(bottom, height) + v.lastLine(&at, height) // its line was erased with the lines below the text
 		if _, err := out.WriteString(text); err != nil {
 			return err
 		}

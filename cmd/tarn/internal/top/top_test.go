@@ -220,6 +220,39 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// The presses of a held key wait in the terminal while the command draws. A read that is full may end within a sequence:
+// an arrow's first byte is not read as Escape, which quits.
+func TestKeysFillRead(t *testing.T) {
+	for _, arrow := range []string{"\x1b[B", "\x1bOB"} {
+		for first := range len(arrow) { // the sequence at the end of the read is cut at each of its bytes
+			got := read(t, strings.Repeat("j", first)+strings.Repeat(arrow, 100))
+			want := append(slices.Repeat([]key{keyDown}, first+100), keyQuit) // keyQuit: the end of the input
+			if !slices.Equal(got, want) {
+				t.Errorf("%q after %d bytes: %d presses, want %d: %v", arrow, first, len(got), len(want), got)
+			}
+		}
+	}
+}
+
+// A sequence that does not fit a read is no key, and reading goes on.
+func TestEndlessSequence(t *testing.T) {
+	got := read(t, "\x1b["+strings.Repeat("1", 1000)+"s")
+	if n := len(got); n < 2 || got[n-1] != keyQuit || got[n-2] != keySort || slices.Contains(got[:n-1], keyQuit) {
+		t.Errorf("%v", got)
+	}
+}
+
+// read returns the presses in what a terminal sent, and keyQuit for its end.
+func read(t *testing.T, sent string) (keys []key) {
+	pressed := make(chan key, len(sent)+1)
+	readKeys(t.Context(), strings.NewReader(sent), pressed)
+	close(pressed)
+	for k := range pressed {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
 func TestScroll(t *testing.T) {
 	text := "title\n1\n2\n3\n4\n5\n6\n7\n8\n"
 	var at scroll
@@ -231,7 +264,7 @@ func TestScroll(t *testing.T) {
 		{"j", "2"}, {"\x1b[B", "3"}, {"k", "2"}, {"\x1b[6~", "5"}, {"G", "6"}, {"j", "6"}, {"g", "1"}, {"k", "1"}, {"x", "1"},
 	} {
 		at.move(keyOf(c.press), 5)
-		if got := at.screen(text, 5); !strings.HasPrefix(got, home+"title"+eol+"\r\n"+c.first+eol) {
+		if got := at.screen(text, 5); !strings.HasPrefix(got, home+eol+"title\r\n"+eol+c.first+"\r\n") {
 			t.Errorf("after %q: %q", c.press, got)
 		}
 	}
