@@ -33,9 +33,10 @@ func Find() (string, error) {
 // Browser is one running Chromium with a separate profile and one page. Its methods are safe for concurrent
 // use, except Close, which is called when all others have returned.
 type Browser struct {
-	cmd     *exec.Cmd
-	out     io.WriteCloser
-	session string
+	cmd       *exec.Cmd
+	out       io.WriteCloser
+	session   string
+	temporary string
 
 	mu      sync.Mutex
 	next    int
@@ -73,19 +74,26 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	if err != nil {
 		return nil, errors.Join(err, toBrowser.Close(), out.Close())
 	}
+	temporary, err := os.MkdirTemp("", "chromium")
+	if err != nil {
+		return nil, errors.Join(err, toBrowser.Close(), out.Close(), in.Close(), fromBrowser.Close())
+	}
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
+	// It leaves a folder among the temporary files, with a socket. The path of a socket may have 107 bytes, so the folder is not
+	// put below dir, which may be long.
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	// Its helper processes write to inherited pipes; waiting for the pipes' end waits for the helpers too, so
 	// that the profile does not change after Close has returned.
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = discard{}, discard{}, 10*time.Second
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // descriptors 3 and 4, as --remote-debugging-pipe requires
-	b := &Browser{cmd: cmd, out: out, waiting: map[int]chan reply{}, onEvent: onEvent}
+	b := &Browser{cmd: cmd, out: out, temporary: temporary, waiting: map[int]chan reply{}, onEvent: onEvent}
 	err = cmd.Start()
 	toBrowser.Close()
 	fromBrowser.Close()
 	if err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close())
+		return nil, errors.Join(err, in.Close(), out.Close(), os.RemoveAll(temporary))
 	}
 	go b.read(in)
 	if err := b.attach(ctx); err != nil {
@@ -118,7 +126,8 @@ func (b *Browser) attach(ctx context.Context) error {
 	return nil
 }
 
-// Close asks the browser to end and waits until it has, or kills it when it does not respond.
+// Close asks the browser to end and waits until it has, or kills it when it does not respond. Then it removes the browser's
+// temporary files.
 func (b *Browser) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -127,7 +136,7 @@ func (b *Browser) Close() error {
 		b.cmd.Process.Kill()
 	}
 	b.cmd.Wait() // it was asked to end, so its exit status is not an error
-	return b.out.Close()
+	return errors.Join(b.out.Close(), os.RemoveAll(b.temporary))
 }
 
 // read reads messages, each ended by a zero byte.
