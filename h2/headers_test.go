@@ -237,7 +237,7 @@ func TestLongFieldThatFitsTheTable(t *testing.T) {
 	}
 }
 
-// TestSkipFieldAnywhere: wherever what has come of a literal ends, what follows it is decoded, and the table is what it is to be.
+// TestSkipFieldAnywhere: at whichever byte a fragment ends within a literal, the fields after it are decoded, and the table has the right entries.
 func TestSkipFieldAnywhere(t *testing.T) {
 	n, v := strings.Repeat("n", 300), strings.Repeat("v", 300)
 	for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func TestMaxHeaderListSizeOfClients(t *testing.T) {
 	}
 }
 
-// endEvents are the errors of the calls that a stats handler is told of, and the trailers that were sent.
+// endEvents are what a stats handler receives: the errors with which calls end, and the trailers that were sent.
 type endEvents struct {
 	errs     chan error
 	trailers chan metadata.MD
