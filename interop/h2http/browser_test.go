@@ -33,8 +33,10 @@ func TestChromium(t *testing.T) {
 		fmt.Fprint(w, `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>`)
 	})
 	url := serve(t, overTLS, mux)
+	profile := t.TempDir()
+	t.Setenv("TMPDIR", profile) // Chromium's folder of temporary files, which it leaves, is removed with the profile
 	out := run(t, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors",
-		"--disable-background-networking", "--no-first-run", "--user-data-dir="+t.TempDir(), "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
+		"--disable-background-networking", "--no-first-run", "--user-data-dir="+profile, "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
 		"--dump-dom", url+"/")
 	if !strings.Contains(out, fmt.Sprintf("<title>loaded %d</title>", assets)) {
 		t.Errorf("the page did not load: %s", out[:min(len(out), 500)])

@@ -277,8 +277,10 @@ for (const name of ["gorilla", "coder"]) {
 	})
 	mux.HandleFunc("CONNECT /", func(w http.ResponseWriter, r *http.Request) { conns <- r.RemoteAddr; sockets.ServeHTTP(w, r) })
 	url := serveWith(t, overTLS, mux, h2http.Config{ExtendedConnect: h2.Permit})
+	profile := t.TempDir()
+	t.Setenv("TMPDIR", profile) // Chromium's folder of temporary files, which it leaves, is removed with the profile
 	out := run(t, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors",
-		"--disable-background-networking", "--no-first-run", "--user-data-dir="+t.TempDir(), "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
+		"--disable-background-networking", "--no-first-run", "--user-data-dir="+profile, "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
 		"--dump-dom", url+"/")
 	if !strings.Contains(out, "<title>by coder, by gorilla</title>") {
 		t.Errorf("the page: %s", out)

@@ -53,6 +53,7 @@ func TestConnectESInChromium(t *testing.T) {
 	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--ignore-certificate-errors",
 		"--remote-debugging-port=0", "--user-data-dir="+profile, page.URL)
+	cmd.Env = append(os.Environ(), "TMPDIR="+profile) // its folder there is removed with the profile
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
