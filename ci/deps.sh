@@ -37,6 +37,15 @@ node nodejs
 /usr/lib/python3/dist-packages/grpc python3-grpcio
 /usr/lib/python3/dist-packages/google/protobuf python3-protobuf
 "
+# What tests build with TARN_LONG=1: gRPC's C++ implementation, and tonic, for which Debian 12 has no recent enough cargo.
+[ "${TARN_LONG:-}" != 1 ] || needs+="
+g++ g++
+protoc protobuf-compiler
+grpc_cpp_plugin protobuf-compiler-grpc
+pkg-config pkg-config
+/usr/include/grpcpp/grpcpp.h libgrpc++-dev
+/usr/include/google/protobuf/message.h libprotobuf-dev
+"
 
 # What tests load from npm: the accessibility checker for the debug page, clients of Connect and gRPC-Web, and gRPC's server for Node.
 modules="axe-core@4.10.3 @connectrpc/connect@2.1.0 @connectrpc/connect-node@2.1.0 @connectrpc/connect-web@2.1.0 @bufbuild/protobuf@2.9.0 grpc-web@1.5.0 xhr2@0.2.1 @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1"
@@ -93,7 +102,8 @@ if [ ! -e "$policy" ]; then
 	printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod +x "$policy"
 	trap 'rm -f "$policy"' EXIT
 fi
-export DEBIAN_FRONTEND=noninteractive
+# LC_ALL: apt's messages are looked for in the log.
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 log=$(mktemp)
 get() { apt-get install -y -qq --no-install-recommends "$@"; }
 if ! { apt-get update -qq && get "${missing[@]}"; } > "$log" 2>&1; then
