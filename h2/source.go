@@ -1,6 +1,10 @@
 package h2
 
-import "github.com/tarn-go/tarn"
+import (
+	"fmt"
+
+	"github.com/tarn-go/tarn"
+)
 
 // Source makes DATA at the time when it is sent, for content that need not be in a buffer before, such as that of a file in the
 // system's cache: it is sent while it is in the processor's cache, and no other goroutine is woken for each piece.
@@ -8,7 +12,8 @@ type Source interface {
 	// Supply returns the next bytes, from one to n of them, whose ownership it passes on; an empty Buffer ends the Write. It is
 	// called by the goroutine that sends, any caller's or the connection's own, by one at a time and without a lock of this package. That
 	// goroutine may hold a lock of its own while it calls the connection or a stream, so Supply must not take such a lock. Nothing
-	// else is sent on the connection meanwhile, so it must not wait; it may not call the stream or the connection, and must not panic.
+	// else is sent on the connection meanwhile, so it must not wait; it may not call the stream or the connection. If it panics, or
+	// supplies more than n bytes, the Write panics, on its own goroutine; the stream is then still open, and Reset is in order.
 	Supply(n int) tarn.Buffer
 }
 
@@ -25,25 +30,49 @@ func (c *Conn) supply(w *waiting, n int) int {
 	source := w.out.Source
 	w.supplied = true
 	c.mu.Unlock()
-	b := source.Supply(n)
-	if b.Len() > n {
-		panic("h2: a Source has supplied more than it was asked for")
-	}
+	b, err := ask(source, n)
 	c.mu.Lock()
 	w.supplied = false
 	n = b.Len()
+	w.out.SourceLen -= int64(n) // also if it is not sent: the Source does not have it any more
 	switch {
 	case !w.active:
 		b.Free()
-		w.done <- w.ended
+		if err == nil {
+			err = w.ended
+		}
+		w.done <- err
 		w.ended = nil
 		return 0
 	case n == 0:
 		b.Free()
-		c.endWait(w, nil)
+		c.endWait(w, err)
 	default:
-		w.out.SourceLen -= int64(n)
 		w.out.Data = b
 	}
 	return n
+}
+
+// sourcePanic is what a Source has panicked with. It takes the place of the error of its Write, and Write panics with it: the goroutine that asks
+// the Source may be the connection's own, which ends the process, or another caller's, who may recover and go on.
+type sourcePanic struct{ value any }
+
+func (p *sourcePanic) Error() string { return fmt.Sprintf("h2: a Source has panicked: %v", p.value) }
+
+// errSupplied is what a Write panics with whose Source breaks its contract.
+const errSupplied = "h2: a Source has supplied more than it was asked for"
+
+// ask asks source for at most n bytes; the error is a *sourcePanic.
+func ask(source Source, n int) (b tarn.Buffer, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			b, err = tarn.Buffer{}, &sourcePanic{v}
+		}
+	}()
+	b = source.Supply(n)
+	if b.Len() > n {
+		b.Free()
+		return tarn.Buffer{}, &sourcePanic{errSupplied}
+	}
+	return b, nil
 }

@@ -127,8 +127,8 @@ func TestSourceEnds(t *testing.T) {
 	}
 }
 
-// TestWriteEndsWhileSupplied: whatever ends a Write while its Source is asked, the Write returns after the Source has, with the reason,
-// and what the Source has supplied is freed.
+// TestWriteEndsWhileSupplied: whatever ends a Write while its Source is asked, the Write returns after the Source has, with the reason;
+// what the Source has supplied is freed, and does not count as left.
 func TestWriteEndsWhileSupplied(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -147,15 +147,18 @@ func TestWriteEndsWhileSupplied(t *testing.T) {
 					t.Fatal(err)
 				}
 				asked, supply := make(chan struct{}), make(chan struct{})
+				supplied := 0
 				source := sourceFunc(func(n int) tarn.Buffer {
 					close(asked)
 					<-supply
+					supplied = n
 					return p.pool.Get(n)
 				})
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				wrote := make(chan error, 1)
-				go func() { wrote <- s.Write(ctx, &Out{Source: source, SourceLen: 1 << 20}) }()
+				o := &Out{Source: source, SourceLen: 1 << 20}
+				go func() { wrote <- s.Write(ctx, o) }()
 				<-asked
 				x.end(p, s, cancel)
 				synctest.Wait()
@@ -168,8 +171,62 @@ func TestWriteEndsWhileSupplied(t *testing.T) {
 				if err := <-wrote; err == nil || x.want != nil && !errors.Is(err, x.want) {
 					t.Errorf("the Write returned %v", err)
 				}
+				if want := 1<<20 - int64(supplied); o.SourceLen != want {
+					t.Errorf("%d bytes left, but the Source has %d", o.SourceLen, want)
+				}
 				s.Release()
 			})
 		})
+	}
+}
+
+// TestSourceThatPanics: the panic of a Source, or that it supplies more than it was asked for, is a panic of its own Write, whichever goroutine
+// has asked it; stream and connection go on.
+func TestSourceThatPanics(t *testing.T) {
+	for _, w := range []struct {
+		name string
+		wiring
+	}{{"socket", wireOver}, {"pipe", pipeWiring}} {
+		for _, x := range []struct {
+			name   string
+			supply func(pool *tarn.Pool, n int) tarn.Buffer
+			want   any
+		}{
+			{"panic", func(*tarn.Pool, int) tarn.Buffer { panic("the Source") }, "the Source"},
+			{"more", func(pool *tarn.Pool, n int) tarn.Buffer { return pool.Get(n + 1) }, errSupplied},
+		} {
+			t.Run(w.name+"/"+x.name, func(t *testing.T) {
+				p := newPair(t, w.wiring, Config{}, Config{})
+				k := newCall()
+				s, err := p.c.Open(context.Background(), k, &Out{Block: testRequest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Release()
+				calls := 0
+				source := sourceFunc(func(n int) tarn.Buffer {
+					if calls++; calls == 1 {
+						return p.pool.Get(n)
+					}
+					return x.supply(p.pool, n)
+				})
+				func() {
+					defer func() {
+						if v := recover(); v != x.want {
+							t.Errorf("Write has panicked with %v", v)
+						}
+					}()
+					s.Write(context.Background(), &Out{Source: source, SourceLen: 1 << 20, Ending: End})
+					t.Error("Write has returned")
+				}()
+				p.do(t, pattern(100_000)) // another stream
+				if err := s.Write(context.Background(), &Out{Ending: End}); err != nil {
+					t.Errorf("the stream does not go on: %v", err)
+				}
+				if <-k.done; k.err != nil {
+					t.Error(k.err)
+				}
+			})
+		}
 	}
 }

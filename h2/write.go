@@ -49,6 +49,15 @@ func (o *Out) free() {
 	}
 }
 
+// failed frees what is left of o after a Write has failed with err, and panics if its Source has. c.mu is not held: who recovers may use the
+// connection.
+func (o *Out) failed(err error) {
+	o.free()
+	if p, ok := err.(*sourcePanic); ok {
+		panic(p.value)
+	}
+}
+
 // Write sends o; it takes ownership of what o holds. It waits while the peer's
 // flow-control windows, or a connection that does not take the bytes, keep the DATA back,
 // until ctx is done (nil: as long as it takes); the stream is then still open, part
@@ -58,7 +67,7 @@ func (o *Out) free() {
 // connection broke shows on the next call and by OnReset.
 //
 // Errors: ErrStreamDone when this side has ended or reset the stream, what OnReset
-// says when the peer or the connection has ended it, or ctx's error.
+// says when the peer or the connection has ended it, or ctx's error. It panics as o.Source does.
 func (s *Stream) Write(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
@@ -69,7 +78,7 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		o.free()
+		o.failed(err)
 	}
 	return err
 }
@@ -87,7 +96,7 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		o.free()
+		o.failed(err)
 	}
 	return err
 }
