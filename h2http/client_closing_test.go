@@ -32,7 +32,8 @@ func TestClosedBodiesGiveTheWindowBack(t *testing.T) {
 			}
 			resp.Body.Close()
 		}
-		if n := o.conns.len(); n != 1 {
+		// net/http hands a connection to the request that has it dialled before it lists it for others, so that the next request may come between.
+		if n := o.conns.len(); n != 1 && s.own {
 			t.Errorf("%d connections", n)
 		}
 	})
@@ -78,7 +79,7 @@ func TestCloseIdleConnections(t *testing.T) {
 		rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 		second := from(get("/"))
 		close(more)
-		if first := from(busy); first != second {
+		if first := from(busy); first != second && s.own { // as above: net/http may dial again
 			t.Errorf("the connection of a request under way, %s, was closed: the next has %s", first, second)
 		}
 		rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
