@@ -257,7 +257,7 @@ func TestGhz(t *testing.T) {
 	install := exec.Command("go", "install", "github.com/bojand/ghz/cmd/ghz@v0.93.0")
 	install.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOBIN="+dir)
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		leftout.Skip(t, fmt.Sprintf("ghz cannot be installed: %v %s", err, out))
 	}
 	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
@@ -272,10 +272,9 @@ func TestGhz(t *testing.T) {
 				} {
 					got := outcome(t, filepath.Join(dir, "ghz"), "", slices.Concat(k.ghz, args, []string{"-O", "json", addr})...)
 					var report struct {
-						Count      int            `json:"count"`
-						Codes      map[string]int `json:"statusCodeDistribution"`
-						Errors     map[string]int `json:"errorDistribution"`
-						Throughput float64        `json:"rps"`
+						Count  int            `json:"count"`
+						Codes  map[string]int `json:"statusCodeDistribution"`
+						Errors map[string]int `json:"errorDistribution"`
 					}
 					_, text, _ := strings.Cut(got, "\n")
 					if err := json.NewDecoder(strings.NewReader(text)).Decode(&report); err != nil {

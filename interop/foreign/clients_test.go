@@ -297,7 +297,12 @@ func cpp(t testing.TB) string {
 	if err := os.MkdirAll(target, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run("cp", "program", program)
+	// Under its name the program is whole: another test binary may run it meanwhile.
+	fresh := fmt.Sprintf("%s.%d", program, os.Getpid())
+	run("cp", "program", fresh)
+	if err := os.Rename(fresh, program); err != nil {
+		t.Fatal(err)
+	}
 	return program
 }
 

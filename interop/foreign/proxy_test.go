@@ -140,8 +140,17 @@ func (r running) restart(t testing.TB) {
 	}
 }
 
+// noteTarnOnly lists, in the short form, the pairs of clients and servers that are left out.
+func noteTarnOnly(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TARN_LONG") == "" {
+		leftout.Note(t, "pairs of a client and a server of both implementations run with TARN_LONG=1 only")
+	}
+}
+
 // eachPair runs f for each proxy and, in the long form, each pair of a client and a server; otherwise for Tarn's.
 func eachPair(t *testing.T, proxies []proxy, f func(t *testing.T, p proxy, server, client int)) {
+	noteTarnOnly(t)
 	for _, p := range proxies {
 		for i := range makers {
 			for j := range sides {
@@ -157,6 +166,7 @@ func eachPair(t *testing.T, proxies []proxy, f func(t *testing.T, p proxy, serve
 // TestProxied makes the same calls through a proxy with Tarn's client to Tarn's server and with grpc-go's to grpc-go's, in the long form with
 // each client to each server: they observe the same.
 func TestProxied(t *testing.T) {
+	noteTarnOnly(t)
 	for _, p := range proxies {
 		t.Run(p.name, func(t *testing.T) {
 			type pair struct {

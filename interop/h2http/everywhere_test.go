@@ -49,22 +49,28 @@ func TestSuitesEverywhere(t *testing.T) {
 	}
 	for i, s := range everywhere {
 		if i > 0 && os.Getenv("TARN_LONG") == "" {
-			t.Logf("%d others run with TARN_LONG=1", len(everywhere)-1)
+			leftout.Note(t, fmt.Sprintf("%d others run with TARN_LONG=1 only", len(everywhere)-1))
 			return
 		}
 		t.Run(s.module, func(t *testing.T) {
+			for _, name := range slices.Sorted(maps.Keys(s.without)) {
+				leftout.Note(t, name+": "+s.without[name])
+			}
 			tmp := t.TempDir()
 			dir := filepath.Join(tmp, "module")
-			if err := os.CopyFS(dir, os.DirFS(moduleDir(t, s.module, s.version))); err != nil {
+			original := moduleDir(t, s.module, s.version)
+			if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
 				t.Fatal(err)
 			}
 			tarn, err := filepath.Abs(filepath.Join("..", ".."))
 			if err != nil {
 				t.Fatal(err)
 			}
+			// What its go.sum does not list, such as Tarn's dependencies, would be looked up at sum.golang.org.
+			join(t, filepath.Join(dir, "go.sum"), "go.sum", filepath.Join(tarn, "go.sum"), filepath.Join(original, "go.sum"))
 			inModule := func(args ...string) {
 				t.Helper()
-				cmd := exec.Command("go", args...)
+				cmd := exec.CommandContext(t.Context(), "go", args...)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "GOWORK=off")
 				if out, err := cmd.CombinedOutput(); err != nil {
@@ -80,7 +86,7 @@ func TestSuitesEverywhere(t *testing.T) {
 					bin := filepath.Join(tmp, "suite.test")
 					inModule("test", "-vet=off", "-mod=mod", "-overlay", overlay, "-c", "-o", bin, "./"+p)
 					tests := func(args ...string) ([]byte, error) {
-						cmd := exec.Command(bin, append([]string{"-test.v", "-test.timeout=5m"}, args...)...)
+						cmd := exec.CommandContext(t.Context(), bin, append([]string{"-test.v", "-test.timeout=5m"}, args...)...)
 						cmd.Dir = in
 						return cmd.CombinedOutput()
 					}
