@@ -2,11 +2,13 @@ package h2http
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/tarntest"
 )
 
@@ -31,22 +33,23 @@ func TestFileSource(t *testing.T) {
 		t.Fatal("no Source")
 	}
 	b := s.Supply(4096)
-	if s.err == nil { // otherwise the directory's file system cannot say what is in memory
-		if n := b.Len(); n == 0 || !bytes.HasPrefix(b.Bytes(), []byte("0123456789")) {
-			t.Errorf("%d bytes", n)
-		}
-		at, err := f.Seek(0, io.SeekCurrent)
-		if err != nil || at != int64(b.Len()) {
-			t.Errorf("the offset is %d after %d bytes: %v", at, b.Len(), err)
-		}
-		if _, err := f.Seek(0, io.SeekEnd); err != nil {
-			t.Fatal(err)
-		}
-		if b := s.Supply(4096); b.Len() != 0 || !s.usable() {
-			t.Errorf("%d bytes at the end, usable: %v", b.Len(), s.usable())
-		}
+	if s.err != nil {
+		leftout.Skip(t, fmt.Sprintf("the file system of %s cannot say what is in memory: %v", name, s.err))
+	}
+	if n := b.Len(); n == 0 || !bytes.HasPrefix(b.Bytes(), []byte("0123456789")) {
+		t.Errorf("%d bytes", n)
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil || at != int64(b.Len()) {
+		t.Errorf("the offset is %d after %d bytes: %v", at, b.Len(), err)
 	}
 	b.Free()
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.Supply(4096); b.Len() != 0 || !s.usable() {
+		t.Errorf("%d bytes at the end, usable: %v", b.Len(), s.usable())
+	}
 	f.Close()
 	if b := s.Supply(4096); b.Len() != 0 || s.usable() {
 		t.Errorf("%d bytes of a closed file, usable: %v", b.Len(), s.usable())
