@@ -299,7 +299,9 @@ func authority(scheme, host string) string {
 //
 // Errors: a setting of tr.HTTP2 that cannot be honoured, a Transport that has an
 // HTTP/2 implementation already or protocols of its own in TLSNextProto, and one that has been used or cloned while
-// TLSNextProto was an empty map. After an error tr must not be used.
+// TLSNextProto was an empty map. After an error tr must not be used. There is no error, and tr.CloseIdleConnections does not close
+// tr's HTTP/2 connections, if tr has been used before and net/http then had no HTTP/2 for it, as with a TLSClientConfig and neither Protocols nor
+// ForceAttemptHTTP2; and with GODEBUG=http2client=0, used or not.
 func ConfigureTransport(tr *http.Transport, conf *Config) (err error) {
 	if tr.TLSNextProto[protoTLS] != nil {
 		return errors.New("h2http: the http.Transport has an HTTP/2 implementation already")
