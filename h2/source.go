@@ -63,13 +63,13 @@ func (p *sourcePanic) Error() string { return fmt.Sprintf("h2: a Source has pani
 const errSupplied = "h2: a Source has supplied more than it was asked for"
 
 // ask asks source for at most n bytes; the error is a *sourcePanic.
-func ask(source Source, n int) (b tarn.Buffer, err error) {
+func ask(source Source, n int) (_ tarn.Buffer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			b, err = tarn.Buffer{}, &sourcePanic{v}
+			err = &sourcePanic{v}
 		}
 	}()
-	b = source.Supply(n)
+	b := source.Supply(n)
 	if b.Len() > n {
 		b.Free()
 		return tarn.Buffer{}, &sourcePanic{errSupplied}
