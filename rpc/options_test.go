@@ -110,9 +110,9 @@ func TestCredentialsOfInsecureConnections(t *testing.T) {
 		return &pb.SimpleResponse{}, nil
 	}}
 	_, addr := startTarn(t, svc)
-	for name, dial := range map[string]func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error){
-		"tarn": func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
-			opts := []rpc.DialOption{rpc.WithTransportCredentials(local.NewCredentials()), rpc.WithPool(tarntest.NewPool(t))}
+	dialOf := func(protocol rpc.Protocol) func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
+		return func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
+			opts := []rpc.DialOption{rpc.WithTransportCredentials(local.NewCredentials()), rpc.WithPool(tarntest.NewPool(t)), rpc.WithProtocol(protocol)}
 			if p != nil {
 				opts = append(opts, rpc.WithPerRPCCredentials(p))
 			}
@@ -121,7 +121,10 @@ func TestCredentialsOfInsecureConnections(t *testing.T) {
 				t.Cleanup(func() { cc.Close() })
 			}
 			return cc, err
-		},
+		}
+	}
+	for name, dial := range map[string]func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error){
+		"tarn": dialOf(rpc.GRPC), "Connect": dialOf(rpc.Connect), "gRPC-Web": dialOf(rpc.GRPCWeb),
 		"grpc": func(p credentials.PerRPCCredentials) (grpc.ClientConnInterface, error) {
 			opts := []grpc.DialOption{grpc.WithTransportCredentials(local.NewCredentials())}
 			if p != nil {
@@ -160,6 +163,18 @@ func TestCredentialsOfInsecureConnections(t *testing.T) {
 					t.Errorf("%s, %+v: the server got %v", name, x, md)
 				}
 			}
+		}
+		// A stream, too, is refused on the client's first connection.
+		cc, err := dial(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{}, grpc.PerRPCCredentials(token{secure: true}))
+		if err == nil {
+			_, err = s.Recv()
+		}
+		if status.Code(err) != codes.Unauthenticated {
+			t.Errorf("%s: a stream ended with %v", name, err)
 		}
 	}
 	if len(sent) > 0 {

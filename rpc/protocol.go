@@ -234,8 +234,8 @@ func (w *webClient) security() error {
 	return nil
 }
 
-// authInfo is the AuthInfo for per-RPC credentials. Before the first connection it describes what every
-// connection will have.
+// authInfo is the AuthInfo for per-RPC credentials: the last connection's. Before the first one it is what the
+// target's scheme promises, which transport credentials need not keep: see [webExchange.checkPrivate].
 func (w *webClient) authInfo() credentials.AuthInfo {
 	if a := w.auth.Load(); a != nil {
 		return *a

@@ -19,6 +19,7 @@ import (
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -33,6 +34,7 @@ type webExchange struct {
 	call *call
 	in   dialect
 
+	private   bool // the request has credentials that need a private connection
 	unreached bool // no connection could be made
 
 	res            *http.Response // nil until there is one
@@ -77,6 +79,9 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	fs, err := c.cc.appendCallMetadata(nil, c, x.web.authInfo())
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range c.info.creds {
+		x.private = x.private || p.RequireTransportSecurity()
 	}
 	u := x.web.base
 	u.Path += c.method
@@ -218,17 +223,45 @@ func (b *messageBody) Close() error {
 	return nil
 }
 
+// checkPrivate fails if r has credentials that need a private connection and the client's connection is not
+// private. Until there is a connection, [webClient.authInfo] can only assume what the scheme says, and transport
+// credentials such as grpc's local ones do not encrypt every connection: that is known after the first handshake,
+// which is therefore awaited. It closes r's body on failure.
+func (x *webExchange) checkPrivate(r *http.Request) error {
+	if !x.private || x.web.conns == nil {
+		return nil
+	}
+	_, err := x.web.conns.find(r.Context())
+	if err != nil {
+		err = x.notSent(r.Context(), err)
+	} else if credentials.CheckSecurityLevel(x.web.authInfo(), credentials.PrivacyAndIntegrity) != nil {
+		err = status.Error(codes.Unauthenticated, insecureCredentials)
+	}
+	if err != nil && r.Body != nil {
+		r.Body.Close()
+	}
+	return err
+}
+
+// notSent is the status of a request that the round tripper failed to make.
+func (x *webExchange) notSent(ctx context.Context, err error) error {
+	var dial *dialError
+	var op *net.OpError
+	x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
+	return x.failure(ctx, err)
+}
+
 // send sends r and reads the response's header. The error is a status. When the header ends the response, the
 // error is nil and the exchange has ended.
 func (x *webExchange) send(r *http.Request) error {
 	c := x.call
 	c.seen.set(receiving)
+	if err := x.checkPrivate(r); err != nil {
+		return err
+	}
 	res, err := x.web.rt.RoundTrip(r)
 	if err != nil {
-		var dial *dialError
-		var op *net.OpError
-		x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
-		return x.failure(r.Context(), err)
+		return x.notSent(r.Context(), err)
 	}
 	x.res = res
 	x.body = webBody{r: res.Body, refs: responseRefs(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
