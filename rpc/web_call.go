@@ -81,6 +81,17 @@ func (c *webCall) serve() {
 	}
 	// The body's memory is freed when no goroutine can be in RecvMsg any more.
 	defer c.body.close(&c.recvMu)
+	// err stays when the handler does not return, because of runtime.Goexit or http.ErrAbortHandler: net/http aborts the response
+	// then, and the call must end for its stream, the statistics and the debug page all the same.
+	err := status.Error(codes.Internal, "the handler ended its goroutine")
+	defer func() {
+		c.sendMu.Lock()
+		c.released = true
+		c.sendMu.Unlock()
+		c.srv.entity.End(entity.OutcomeOf(err))
+		c.stats.end(err)
+		seen.end(err)
+	}()
 	var st *status.Status
 	if c.method != nil && c.method.unary != nil {
 		st = c.unary()
@@ -95,9 +106,7 @@ func (c *webCall) serve() {
 		st = status.FromContextError(cause)
 	}
 	c.end(st)
-	c.srv.entity.End(entity.OutcomeOf(st.Err()))
-	c.stats.end(st.Err())
-	seen.end(st.Err())
+	err = st.Err()
 }
 
 // tap calls InTapHandle's function for the call.

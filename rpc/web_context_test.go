@@ -4,7 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +15,12 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 )
 
 // emptyCall is a server whose EmptyCall is a function.
@@ -146,5 +152,76 @@ func TestWebMetadataThatIsNotBase64(t *testing.T) {
 	})
 	if got != http.StatusBadRequest {
 		t.Errorf("status %d", got)
+	}
+}
+
+// endCount counts the stats.End of calls and those with INTERNAL.
+type endCount struct{ all, internal atomic.Int64 }
+
+func (*endCount) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*endCount) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*endCount) HandleConn(context.Context, stats.ConnStats)                       {}
+func (e *endCount) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if end, ok := s.(*stats.End); ok {
+		e.all.Add(1)
+		if status.Code(end.Error) == codes.Internal {
+			e.internal.Add(1)
+		}
+	}
+}
+
+// TestWebHandlerWithoutReturn: a call of ServeHTTP ends, for the debug page, for statistics handlers and for a goroutine that kept
+// its stream, also when its handler does not return.
+func TestWebHandlerWithoutReturn(t *testing.T) {
+	for name, leave := range map[string]func(){
+		"Goexit":          runtime.Goexit,
+		"ErrAbortHandler": func() { panic(http.ErrAbortHandler) },
+	} {
+		for _, method := range []string{"UnaryCall", "StreamingOutputCall"} {
+			var ends endCount
+			var kept grpc.ServerStream
+			s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.ObserveCalls(), rpc.StatsHandler(&ends))
+			pb.RegisterTestServiceServer(s, &testService{
+				unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+					leave()
+					return &pb.SimpleResponse{}, nil
+				},
+				output: func(_ *pb.StreamingOutputCallRequest, out pb.TestService_StreamingOutputCallServer) error {
+					kept = out
+					leave()
+					return nil
+				},
+			})
+			r := httptest.NewRequestWithContext(ctxFor(t), http.MethodPost, "/grpc.testing.TestService/"+method, strings.NewReader("\x00\x00\x00\x00\x00"))
+			r.Header.Set("Content-Type", "application/grpc-web+proto")
+			w := httptest.NewRecorder()
+			var wg sync.WaitGroup
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				defer func() {
+					if v := recover(); v != nil && v != http.ErrAbortHandler {
+						t.Errorf("%s of %s: %v", name, method, v)
+					}
+				}()
+				s.ServeHTTP(w, r)
+				t.Errorf("%s of %s: ServeHTTP has returned", name, method)
+			}()
+			wg.Wait()
+			if e := s.Endpoint(); e.Calls != 1 || e.Active != 0 || e.Failed != 1 || len(e.Waits) != 0 {
+				t.Errorf("%s of %s: %d calls, %d active, %d failed, waits %v", name, method, e.Calls, e.Active, e.Failed, e.Waits)
+			}
+			if all, internal := ends.all.Load(), ends.internal.Load(); all != 1 || internal != 1 {
+				t.Errorf("%s of %s: %d ends, %d with INTERNAL", name, method, all, internal)
+			}
+			if kept != nil {
+				if err := kept.SendMsg(&pb.StreamingOutputCallResponse{}); err == nil {
+					t.Errorf("%s: a message was sent after the call", name)
+				}
+			}
+			if w.Body.Len() > 0 {
+				t.Errorf("%s of %s: the response is %q", name, method, w.Body)
+			}
+		}
 	}
 }
