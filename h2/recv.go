@@ -62,8 +62,9 @@ func (r *receiving) returnConnFrom(streams int) int {
 // near reports whether a round trip is known to be short.
 func (r *receiving) near() bool { return r.rtt > 0 && r.rtt <= steadyRTT }
 
-// returnConnAlong returns the same where a WINDOW_UPDATE of a stream is sent in any case: the peer is woken once for both.
-func (r *receiving) returnConnAlong() int { return r.size / 8 }
+// returnConnAlong returns the same where a WINDOW_UPDATE of a stream is sent in any case: the peer is woken once for both. It is never more
+// than what returnConnFrom returns.
+func (r *receiving) returnConnAlong() int { return min(r.size/8, maxReturn/2) }
 
 // returnConnWindow gives the connection's window back once much of it can be, and reports
 // whether it has. c.mu is held.

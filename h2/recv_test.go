@@ -86,7 +86,7 @@ func TestShortRoundTripsAreMeasuredTwice(t *testing.T) {
 		c.mu.Lock()
 		r := &c.recv
 		r.rtt, r.timed, r.unacked = x.rtt, x.timed, 0
-		c.grow(&Stream{since: time.Now().UnixNano(), returnable: window})
+		c.grow(&Stream{since: time.Now().Add(time.Hour).UnixNano(), returnable: window})
 		if r.window != x.want || r.unacked != 1 {
 			t.Errorf("%v, measured %d times: window %d, not %d, and %d acknowledgements to come", x.rtt, x.timed, r.window, x.want, r.unacked)
 		}
@@ -110,7 +110,7 @@ func TestNearWindowStays(t *testing.T) {
 		c.mu.Lock()
 		r := &c.recv
 		r.rtt, r.timed, r.unacked = steadyRTT, 2, 0
-		c.grow(&Stream{since: time.Now().UnixNano(), returnable: window})
+		c.grow(&Stream{since: time.Now().Add(time.Hour).UnixNano(), returnable: window})
 		if r.window != x.want {
 			t.Errorf("%d bytes a second, at most %d: a window of %d, not %d", x.rate, x.most, r.window, x.want)
 		}
@@ -119,19 +119,22 @@ func TestNearWindowStays(t *testing.T) {
 }
 
 // TestConnWindowGoesAlong: a WINDOW_UPDATE of a stream takes the connection's along from an eighth of that on, and not while too much
-// is unread.
+// is unread. Of a large window half of maxReturn suffices.
 func TestConnWindowGoesAlong(t *testing.T) {
 	const window, size = 256 << 10, 1 << 20
 	for _, x := range []struct {
 		name             string
+		size             int // of the connection's window
 		received, unread int
 		given            int
 	}{
-		{"little", size/8 - 1, 0, 0},
-		{"an eighth", size / 8, 0, size / 8},
-		{"too much unread", size / 8, defaultUnread + 1, 0},
+		{"little", size, size/8 - 1, 0, 0},
+		{"an eighth", size, size / 8, 0, size / 8},
+		{"too much unread", size, size / 8, defaultUnread + 1, 0},
+		{"little of 32 MiB", 32 << 20, maxReturn/2 - 1, 0, 0},
+		{"enough of 32 MiB", 32 << 20, maxReturn / 2, 0, maxReturn / 2},
 	} {
-		p := newPair(t, pipeWiring, Config{idleAfter: time.Hour}, Config{Window: window, MaxWindow: window, ConnWindow: size, idleAfter: time.Hour})
+		p := newPair(t, pipeWiring, Config{idleAfter: time.Hour}, Config{Window: window, MaxWindow: window, ConnWindow: x.size, idleAfter: time.Hour})
 		c := p.s
 		c.mu.Lock()
 		r := &c.recv
