@@ -194,10 +194,9 @@ func (a *attempt) begun() { a.writing.Store(true) }
 
 // opened stores the stream, and gives back the window of the data received before that.
 func (a *attempt) opened(st *h2.Stream) {
-	a.st = st
 	a.writing.Store(false)
 	a.mu.Lock()
-	a.source = st
+	a.st, a.source = st, st
 	switch {
 	case a.mode == oneByOne:
 		if a.conn.streams.Add(1) > thriftyStreams {
@@ -318,8 +317,13 @@ func (a *attempt) server() *peer.Peer {
 	return &a.conn.peer
 }
 
-// reached implements outcome.
-func (a *attempt) reached() bool { return a.conn != nil }
+// reached implements outcome. A connection alone does not suffice: credentials and the length of the header list are checked
+// before the stream is opened. Of a stream whose opening failed the server may have answered the beginning.
+func (a *attempt) reached() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.st != nil || a.header != nil || a.trailer != nil
+}
 
 // compressor returns the compressor of r; nil when r is not compressed.
 func (a *attempt) compressor(r *received, ci *callInfo) (encoding.Compressor, error) {

@@ -182,6 +182,34 @@ func TestCredentialsOfInsecureConnections(t *testing.T) {
 	}
 }
 
+// TestOptionsOfCallsNotSent: what the options of header, trailer and peer point to stays as it is when a connection was there and the
+// credentials of the call failed, as with grpc-go: no request was begun.
+func TestOptionsOfCallsNotSent(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stock.Close()
+	for name, cc := range map[string]grpc.ClientConnInterface{
+		"grpc": stock, "tarn": dialTarn(t, addr), "Connect": dialTarn(t, addr, rpc.WithProtocol(rpc.Connect)),
+		"gRPC-Web": dialTarn(t, addr, rpc.WithProtocol(rpc.GRPCWeb)),
+	} {
+		c := pb.NewTestServiceClient(cc)
+		if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		header, trailer, at := metadata.Pairs("mine", "1"), metadata.Pairs("mine", "1"), peer.Peer{Addr: &net.TCPAddr{Port: 1}}
+		before := at.Addr
+		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&at),
+			grpc.PerRPCCredentials(token{err: status.Error(codes.Unavailable, "later")}))
+		wantCode(t, err, codes.Unavailable)
+		if len(header["mine"]) != 1 || len(trailer["mine"]) != 1 || at.Addr != before {
+			t.Errorf("%s: header %v, trailer %v, peer %v", name, header, trailer, at.Addr)
+		}
+	}
+}
+
 // jsonV1 and jsonV2 are codecs of both kinds.
 type jsonV1 struct{ name string }
 
