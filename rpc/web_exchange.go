@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -47,9 +48,10 @@ type webExchange struct {
 	status  *status.Status // nil: OK
 	trailer metadata.MD
 
-	mu    sync.Mutex // of the fields below, which the transport's goroutines set
-	begun bool       // a request was begun, and a connection could be made for it
-	at    peer.Peer
+	begun atomic.Bool // a request was begun, and a connection could be made for it
+
+	mu sync.Mutex // of peer, which the transport's goroutines set
+	at peer.Peer
 }
 
 // errWebClosed is the cause that ends the context of a request when the client is closed.
@@ -235,7 +237,6 @@ func (x *webExchange) checkPrivate(r *http.Request) error {
 	_, err := x.web.conns.find(r.Context())
 	if err != nil {
 		err = x.notSent(r.Context(), err)
-		x.setBegun(false)
 	} else if credentials.CheckSecurityLevel(x.web.authInfo(), credentials.PrivacyAndIntegrity) != nil {
 		err = status.Error(codes.Unauthenticated, insecureCredentials)
 	}
@@ -250,14 +251,10 @@ func (x *webExchange) notSent(ctx context.Context, err error) error {
 	var dial *dialError
 	var op *net.OpError
 	x.unreached = errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
-	x.setBegun(!x.unreached)
+	if x.unreached {
+		x.begun.Store(false)
+	}
 	return x.failure(ctx, err)
-}
-
-func (x *webExchange) setBegun(begun bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.begun = begun
 }
 
 // send sends r and reads the response's header. The error is a status. When the header ends the response, the
@@ -268,7 +265,7 @@ func (x *webExchange) send(r *http.Request) error {
 	if err := x.checkPrivate(r); err != nil {
 		return err
 	}
-	x.setBegun(true)
+	x.begun.Store(true)
 	res, err := x.web.rt.RoundTrip(r)
 	if err != nil {
 		return x.notSent(r.Context(), err)
@@ -460,11 +457,7 @@ func (x *webExchange) headerMD() metadata.MD { return x.header }
 func (x *webExchange) trailerMD() metadata.MD { return x.trailer }
 
 // reached implements outcome.
-func (x *webExchange) reached() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.begun
-}
+func (x *webExchange) reached() bool { return x.begun.Load() }
 
 // server is the peer; nil: no connection was made.
 func (x *webExchange) server() *peer.Peer {

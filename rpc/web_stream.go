@@ -333,7 +333,9 @@ func (cs *webClientStream) finish(err error) {
 	if answered {
 		x.release()
 	} else {
-		x = &webExchange{web: x.web, call: x.call, begun: x.reached()} // the transport still uses the other
+		begun := x.reached()
+		x = &webExchange{web: x.web, call: x.call} // the transport still uses the other
+		x.begun.Store(begun)
 	}
 	if cs.statsOn() {
 		x.statsEnd(err)
