@@ -61,7 +61,8 @@ var ErrProtocol = errors.New("rpc: an option does not go with the client's proto
 // to [WithRoundTripper]. A bidirectional stream needs HTTP/2 and fails with UNIMPLEMENTED over HTTP/1.1.
 // Keepalive and window sizes apply to HTTP/2. The JSON codec, grpc.CallContentSubtype("json"), need not be
 // registered. grpc.CallAuthority fails the call. Statistics handlers are called for calls and not for
-// connections; [ClientConn.TransportStats] counts nothing, and [WithLogger] is refused.
+// connections; [ClientConn.TransportStats] counts nothing; [WithLogger] and
+// [WithUnannouncedHeaderListSize] are refused.
 func WithProtocol(p Protocol) DialOption { return dialOption(func(o *dialOptions) { o.protocol = p }) }
 
 // WithRoundTripper sends the requests of a client of [WithProtocol] with rt, which then makes the
@@ -153,6 +154,7 @@ func (o *dialOptions) refuseNames() error {
 		{o.hedging != nil || cfg.hedges(), "a hedging policy"},
 		{o.channelz != nil, "WithChannelz"},
 		{o.log != nil, "WithLogger"},
+		{o.unannounced > 0, "WithUnannouncedHeaderListSize"},
 		{cfg.Balancers != nil || cfg.Balancer != nil, "a load balancing policy in WithDefaultServiceConfig"},
 		{cfg.Health != nil, "healthCheckConfig in WithDefaultServiceConfig"},
 		{o.httpGet && o.protocol != Connect, "WithHTTPGet"},

@@ -41,6 +41,7 @@ func TestWebClientRefusals(t *testing.T) {
 		{"hedging of a method", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],"hedgingPolicy":{"maxAttempts":2}}]}`)}, rpc.ErrProtocol},
 		{"an incomplete retry policy", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithRetryPolicy(rpc.RetryPolicy{MaxAttempts: 2})}, rpc.ErrServiceConfig},
 		{"a logger", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithLogger(slog.Default())}, rpc.ErrProtocol},
+		{"header lists", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithUnannouncedHeaderListSize(1 << 20)}, rpc.ErrProtocol},
 		{"channelz", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.Connect), insecureCreds(), rpc.WithChannelz(new(rpc.ChannelzRegistry))}, rpc.ErrProtocol},
 		{"static windows", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.GRPCWeb), insecureCreds(), rpc.WithStaticStreamWindowSize(1 << 20)}, rpc.ErrProtocol},
 		{"GET in gRPC-Web", "localhost:1", []rpc.DialOption{rpc.WithProtocol(rpc.GRPCWeb), insecureCreds(), rpc.WithHTTPGet()}, rpc.ErrProtocol},
