@@ -128,7 +128,8 @@ func TestPickResults(t *testing.T) {
 	cc := dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+tellingName+`":{}}],
 		"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
 	c := pb.NewTestServiceClient(cc)
-	before := telling.done.Load()
+	// The counters outlive a run.
+	done, failed, received, drops := telling.done.Load(), telling.failed.Load(), telling.received.Load(), telling.drops.Load()
 	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,18 +145,18 @@ func TestPickResults(t *testing.T) {
 	if _, err := st.Recv(); err == nil {
 		t.Fatal("a message")
 	}
-	if n := telling.done.Load() - before; n != 1+3+1 {
+	if n := telling.done.Load() - done; n != 1+3+1 {
 		t.Errorf("Done was called %d times, want 5", n)
 	}
-	if n := telling.failed.Load(); n != 3 {
+	if n := telling.failed.Load() - failed; n != 3 {
 		t.Errorf("Done was called for %d failures, want 3", n)
 	}
-	if n := telling.received.Load(); n != 5 {
+	if n := telling.received.Load() - received; n != 5 {
 		t.Errorf("Done was told %d times that bytes had come, want 5", n)
 	}
 	_, err = c.EmptyCall(ctxFor(t), &pb.Empty{})
 	wantCode(t, err, codes.Unavailable)
-	if n := telling.drops.Load(); n != 1 {
+	if n := telling.drops.Load() - drops; n != 1 {
 		t.Errorf("%d picks of a call that the picker drops", n)
 	}
 }

@@ -38,10 +38,10 @@ type fleetServer interface {
 	grpc.ServiceRegistrar
 }
 
-func startFleetOf(t testing.TB, servers int, make func() fleetServer) *fleet {
+func startFleetOf(t testing.TB, servers int, newServer func() fleetServer) *fleet {
 	f := &fleet{}
 	for range servers {
-		s := make()
+		s := newServer()
 		pb.RegisterTestServiceServer(s, &testService{})
 		f.servers = append(f.servers, serve(t, s))
 	}

@@ -62,6 +62,11 @@ func TestAttemptsArePaced(t *testing.T) {
 						t.Errorf("%d attempts after %d ms, want %d", n, 2*(i+1), first+4*(i+1))
 					}
 				}
+				began := time.Now()
+				cc.Close()
+				if took := time.Since(began); took != 0 {
+					t.Errorf("Close has waited %v", took)
+				}
 			})
 		})
 	}
