@@ -173,11 +173,21 @@ func TestRemoveDirectoryInItself(t *testing.T) {
 		}
 		t.Run(kind, func(t *testing.T) {
 			s := protections()[kind]
-			s.Hook = directoryInItself("the same id")
+			answer, opened := directoryInItself("the same id"), 0
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command == proto.CommandCreate {
+					opened++
+				}
+				return answer(c, m)
+			}
 			f, err := scripted(t, s, smb.Dialer{})
 			must(t, err)
 			if err := f.Share().RemoveAll("d"); err == nil {
 				t.Error("RemoveAll returned nil")
+			}
+			const maxDepth = 2048
+			if opened < maxDepth {
+				t.Errorf("%d files opened, want one at each of %d depths", opened, maxDepth)
 			}
 		})
 	}
