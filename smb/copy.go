@@ -138,7 +138,8 @@ func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error)
 	return n, err
 }
 
-// temporaryName is a random name in the directory of name, which no other program can guess.
+// temporaryName is a random name in the directory of name, which no other program can guess. Package cmd/tarn/internal/smb
+// knows such names (unfinished) and leaves their files alone.
 func temporaryName(name string) string {
 	cut := strings.LastIndexAny(name, `/\`) + 1
 	return name[:cut] + ".tarn-" + rand.Text()

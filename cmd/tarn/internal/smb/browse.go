@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"time"
+	"unicode/utf8"
 
 	client "github.com/tarn-go/tarn/smb"
 )
@@ -212,7 +213,20 @@ func writeJSON(out io.Writer, v any) {
 	if err != nil {
 		panic(err) // of strings, numbers and times of this package's
 	}
-	out.Write(append(b, '\n')) // Flush returns the error
+	out.Write(append(escapeControls(b), '\n')) // Flush returns the error
+}
+
+// escapeControls escapes U+007F to U+009F in JSON, which json.Marshal leaves as they are. Only strings can have them.
+func escapeControls(b []byte) []byte {
+	out := make([]byte, 0, len(b)+1)
+	for _, r := range string(b) {
+		if r >= 0x7f && r < 0xa0 {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // printable replaces control characters, with which a server could control a terminal.
@@ -278,7 +292,7 @@ func runUsage(ctx context.Context, a *app, args []string) error {
 			if a.opts.json {
 				writeJSON(a.std.Out, usageObject{p.String(), bytes, files})
 			} else {
-				fmt.Fprintf(a.std.Out, "%d\t%s in %d files\t%s\n", bytes, size(bytes), files, p)
+				fmt.Fprintf(a.std.Out, "%d\t%s in %d files\t%s\n", bytes, size(bytes), files, printable(p.String()))
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package smb
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -187,6 +188,73 @@ func TestSync(t *testing.T) {
 				t.Errorf("again: %q", r.out)
 			}
 		})
+	}
+}
+
+// TestControlCharactersInNames has du print a name that a wildcard matched, with CSI of C1 in it. Names with ESC are not SMB's.
+func TestControlCharactersInNames(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	write(t, s.Dir, map[string]string{"a\u009b31m": "1"})
+	r := must(t, "du", s.url("a*"))
+	if !strings.HasSuffix(r.out, "/a?31m\n") {
+		t.Errorf("%q", r.out)
+	}
+	r = must(t, "du", "-json", s.url("a*"))
+	if !strings.Contains(r.out, `/a\u009b31m"`) {
+		t.Errorf("%q", r.out)
+	}
+}
+
+// TestBackslashInName puts a file whose name SMB would read as a path: it is refused, and nothing is written into the directory
+// that the path names. Under another name it is copied.
+func TestBackslashInName(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	src := t.TempDir()
+	write(t, src, map[string]string{`a\b`: "x", "plain": "y"})
+	must(t, "mkdir", s.url("a"))
+	odd := filepath.Join(src, `a\b`)
+	for _, args := range [][]string{
+		{"put", odd, s.url("")},
+		{"put", filepath.Join(src, "plain"), odd, s.url("")},
+	} {
+		if r := run(t.Context(), args...); r.status != cli.Usage || !strings.Contains(r.err, `a\b`) {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if r := must(t, "find", s.url("")); strings.Contains(r.out, "a/b") || strings.Contains(r.out, "plain") {
+		t.Errorf("%q", r.out)
+	}
+	must(t, "put", odd, s.url("renamed"))
+	if b, err := os.ReadFile(filepath.Join(s.Dir, "renamed")); string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestTemporaryNames leaves the files alone that another program is just writing, with ReplaceFile of package smb or with this
+// command: they are not copied, and sync -delete does not remove them.
+func TestTemporaryNames(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	part, beside := partPrefix+"0123-4567", replacePrefix+rand.Text()
+	dir := t.TempDir()
+	src := filepath.Join(dir, "src")
+	write(t, src, map[string]string{"file": "x", part: "p", beside: "t", replacePrefix + "notes": "n"})
+	if r := must(t, "put", "-r", src, s.url("there")); !strings.Contains(r.err, "copied 2 of 2") {
+		t.Errorf("put: %q", r.err)
+	}
+	there := filepath.Join(s.Dir, "there")
+	write(t, there, map[string]string{part: "p", beside: "t"})
+	back := filepath.Join(dir, "back")
+	if r := must(t, "get", "-r", s.url("there"), back); !strings.Contains(r.err, "copied 2 of 2") {
+		t.Errorf("get: %q", r.err)
+	}
+	if err := os.Remove(filepath.Join(src, beside)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "sync", "-delete", src, s.url("there"))
+	for _, name := range []string{"file", part, beside, replacePrefix + "notes"} {
+		if _, err := os.Stat(filepath.Join(there, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

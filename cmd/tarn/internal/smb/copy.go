@@ -76,6 +76,9 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 		defer from.close()
 		name := to.name
 		if isDir && !a.becomes(from, sources, target) {
+			if !plainName(from.base) {
+				return usageError("%s: a server would read the name %q as a path; give the copy another name", s, from.base)
+			}
 			name = path.Join(to.name, from.base)
 		}
 		if err := a.add(ctx, &p, from.tree, from.name, to.tree, name); err != nil {

@@ -115,7 +115,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		a.file(p, from, source, to, target, info, there)
 	}
 	for name, info := range there {
-		if _, ok := wanted[to.fold(name)]; !ok && !strings.HasPrefix(name, partPrefix) && plainName(name) {
+		if _, ok := wanted[to.fold(name)]; !ok && !unfinished(name) && plainName(name) {
 			p.extra = append(p.extra, extra{to, path.Join(toName, name), info.IsDir()})
 		}
 	}
@@ -145,7 +145,7 @@ func (a *app) makeDir(to tree, name string) error {
 
 // file plans one file. there is what the target's directory has.
 func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, info fs.FileInfo, there map[string]fs.FileInfo) {
-	if strings.HasPrefix(info.Name(), partPrefix) {
+	if unfinished(info.Name()) {
 		return
 	}
 	if !info.Mode().IsRegular() {

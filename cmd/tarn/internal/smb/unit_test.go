@@ -3,6 +3,8 @@ package smb
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -137,6 +139,33 @@ func TestMeterText(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	if got := printable("a\x1b[31mb\n\u009bc日"); got != "a?[31mb??c日" {
 		t.Errorf("%q", got)
+	}
+}
+
+// JSON has no control character, which a terminal might obey, and the same names when it is read.
+func TestJSONHasNoControlCharacters(t *testing.T) {
+	want := shareObject{Share: "a\x1b[31m\x7f\u0080\u009b日", Comment: "\u009f\u00a0"}
+	var out bytes.Buffer
+	writeJSON(&out, want)
+	text := strings.TrimSuffix(out.String(), "\n")
+	if printable(text) != text {
+		t.Errorf("%q", text)
+	}
+	var got shareObject
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != want {
+		t.Errorf("%s: %+v, %v", text, got, err)
+	}
+}
+
+// A file is unfinished by its prefix, or by a name that package smb's ReplaceFile and Copy make.
+func TestUnfinished(t *testing.T) {
+	for name, want := range map[string]bool{
+		partPrefix + "0123-4567": true, replacePrefix + rand.Text(): true,
+		replacePrefix + "notes": false, replacePrefix + strings.ToLower(rand.Text()): false, ".tarn": false, "x" + partPrefix: false,
+	} {
+		if got := unfinished(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
