@@ -3,6 +3,7 @@ package smb_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -125,30 +126,57 @@ func (c *copyCutter) dial(ctx context.Context, network, addr string) (net.Conn, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dialled++
-	return &copyCutConn{nc, c}, nil
+	return &copyCutConn{Conn: nc, c: c}, nil
 }
 
+// copyCutConn looks at frames, not at Writes: a relay may join the frames of several.
 type copyCutConn struct {
 	net.Conn
-	c *copyCutter
+	c    *copyCutter
+	head []byte // of the frame that is being sent, until it has as many bytes as seen looks at
+	rest int    // bytes of that frame behind head that are still to be sent
 }
 
 func (x *copyCutConn) Write(p []byte) (int, error) {
 	n, err := x.Conn.Write(p)
-	const frame, code = 4, 4 + proto.HeaderSize + 4
-	if len(p) > code+4 && proto.Command(le.Uint16(p[frame+12:])) == proto.CommandIoctl && le.Uint32(p[code:]) == proto.FsctlCopyChunkWrite {
-		x.c.mu.Lock()
-		x.c.copies++
-		cut := x.c.copies%3 == 0 && x.c.copies <= 6
-		if cut {
-			x.c.cuts++
+	cut := false
+	for p = p[:n]; len(p) > 0; {
+		if x.rest > 0 {
+			skipped := min(x.rest, len(p))
+			p, x.rest = p[skipped:], x.rest-skipped
+			continue
 		}
-		x.c.mu.Unlock()
-		if cut {
-			x.Conn.Close()
+		const length, code = 4, 4 + proto.HeaderSize + 4
+		x.head, p = append(x.head, p[0]), p[1:]
+		if len(x.head) < length {
+			continue
+		}
+		frame := length + int(binary.BigEndian.Uint32(x.head))
+		if looked := min(frame, code+4); len(x.head) == looked {
+			cut = x.c.seen(x.head) || cut
+			x.head, x.rest = x.head[:0], frame-looked
 		}
 	}
+	if cut {
+		x.Conn.Close()
+	}
 	return n, err
+}
+
+// seen counts a frame, of which it gets the beginning, and reports whether to close the connection.
+func (c *copyCutter) seen(head []byte) bool {
+	const frame, code = 4, 4 + proto.HeaderSize + 4
+	if len(head) < code+4 || proto.Command(le.Uint16(head[frame+12:])) != proto.CommandIoctl || le.Uint32(head[code:]) != proto.FsctlCopyChunkWrite {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copies++
+	cut := c.copies%3 == 0 && c.copies <= 6
+	if cut {
+		c.cuts++
+	}
+	return cut
 }
 
 // TestCopyAcrossLoss closes the connection during a server-side copy: the copy continues on the next connection
