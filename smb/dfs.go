@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"strings"
@@ -195,6 +196,12 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 	return t, inner, err
 }
 
+// maxOthers bounds the other servers of a session, whose names the server chooses. None is forgotten to make room: files may be
+// open there.
+const maxOthers = 1000
+
+var errManyOthers = fmt.Errorf("smb: DFS links name more than %d servers", maxOthers)
+
 // other returns a session with another server for the same user. It is dialled on first use, at the port of
 // this session.
 func (s *Session) other(host string) (*Session, error) {
@@ -210,6 +217,9 @@ func (s *Session) other(host string) (*Session, error) {
 	}
 	o := s.others[addr]
 	if o == nil {
+		if len(s.others) >= maxOthers {
+			return nil, errManyOthers
+		}
 		cfg := s.cfg
 		cfg.Host = host
 		o = newSession(cfg, addr)

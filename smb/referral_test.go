@@ -2,8 +2,10 @@ package smb_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,6 +110,48 @@ func TestReferralToDomain(t *testing.T) {
 				t.Errorf("dialled %v, want %v", dialled, want)
 			}
 		})
+	}
+}
+
+// TestReferralsToManyServers has a server whose links each name another server: no more than 1,000 of these are dialled.
+func TestReferralsToManyServers(t *testing.T) {
+	const most = 1000
+	links := 0
+	s := &script.Server{}
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		switch {
+		case m.Command == proto.CommandCreate && strings.HasPrefix(script.NameOf(m), "link"):
+			c.Refuse(m, proto.StatusPathNotCovered)
+			return true
+		case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+			links++
+			path, target := fmt.Sprintf(`\scripted\share\link%04d`, links), fmt.Sprintf(`\host%04d\share\target`, links)
+			c.Reply(m, 0, ioctlAnswer(referralAnswer(path, target, time.Minute)), script.AsAsked)
+			return true
+		}
+		return false
+	}
+	var dialled atomic.Int32
+	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1},
+		DialFunc: func(ctx context.Context, n, addr string) (net.Conn, error) {
+			if strings.HasPrefix(addr, "host") {
+				dialled.Add(1)
+				return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
+			}
+			return through(t, s.Dial)(ctx, n, addr)
+		}}
+	session, err := d.Dial(t.Context(), "scripted")
+	must(t, err)
+	defer session.Close()
+	share, err := session.Mount(t.Context(), "share")
+	must(t, err)
+	for i := range most + 5 {
+		if _, err = share.Stat(fmt.Sprintf("link%04d", i+1)); err == nil {
+			t.Fatal("Stat returned nil")
+		}
+	}
+	if n := dialled.Load(); n != most || !strings.Contains(err.Error(), "more than 1000 servers") {
+		t.Errorf("%d servers dialled for %d links; the last: %v", n, links, err)
 	}
 }
 
