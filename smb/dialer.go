@@ -94,13 +94,10 @@ type Limits struct {
 	// fails afterwards with ErrConnLost. Zero: DefaultRedialTimeout; negative: one attempt.
 	RedialTimeout time.Duration
 	// CloseTimeout bounds the wait for the server in File.Close and Share.Unmount, and when ReplaceFile,
-	// WriteNewFile or Copy fails and removes its file; zero: DefaultCloseTimeout. It also bounds the wait for the CLOSE or
-	// TREE_DISCONNECT at the end of a listing, of Shares, and of a call whose requests the server's credits do not permit
-	// in one frame. This wait does not end with the call's context.
+	// WriteNewFile or Copy fails and removes its file; zero: DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// RequestTimeout bounds every operation on files and shares, except waiting for a lock or a change; zero:
-	// none. The error matches os.ErrDeadlineExceeded. A CLOSE at the end of an operation has this time once more, if CloseTimeout
-	// is not shorter.
+	// none. The error matches os.ErrDeadlineExceeded.
 	RequestTimeout time.Duration
 	// KeepAlive is how long no frame may arrive before an ECHO is sent; when none arrives for as long again,
 	// the connection is closed. Zero: DefaultKeepAlive; negative: never.
