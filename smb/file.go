@@ -116,7 +116,7 @@ func (f *File) Sync() error {
 }
 
 // Close closes the file, whatever the error; a second Close fails with ErrClosed. CLOSE is sent even when the
-// file's context has ended or ends meanwhile; the server has Limits.CloseTimeout to answer.
+// file's context has ended; the server has Limits.CloseTimeout to answer.
 func (f *File) Close() error {
 	ctx, cancel := f.h.m.s.closing(f.ctx)
 	defer cancel()

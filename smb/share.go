@@ -32,8 +32,7 @@ func (s *Share) Name() string { return s.m.name }
 func (s *Share) Session() *Session { return s.m.s }
 
 // Unmount disconnects the share. The server closes files that are open on it. Every Share of the same Mount
-// is closed with it. TREE_DISCONNECT is sent even when the share's context has ended or ends meanwhile; the server has
-// Limits.CloseTimeout to answer.
+// is closed with it.
 func (s *Share) Unmount() error {
 	m := s.m
 	m.mu.Lock()
@@ -63,14 +62,17 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return ctx, nothing
 }
 
-// closing returns the context in which to close or disconnect. It does not end with ctx, which may end at any time before the
-// request has its credits and the right to write: the server would keep the file open. It is bounded by Limits.CloseTimeout.
+// closing returns the context in which to close or disconnect: the request is sent even if ctx has ended, and
+// the wait for its answer is bounded by Limits.CloseTimeout.
 func (s *Session) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	bound := s.cfg.Limits.CloseTimeout
 	if d := s.cfg.Limits.RequestTimeout; d > 0 {
 		bound = min(bound, d)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), bound)
+	return context.WithTimeout(ctx, bound)
 }
 
 // once runs op on a live tree. op is not repeated: it may have taken effect before the connection broke.
