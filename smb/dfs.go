@@ -197,7 +197,7 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 }
 
 // maxOthers bounds the other servers of a session, whose names the server chooses. None is forgotten to make room: files may be
-// open there.
+// open there. A session with another server has a bound of its own. Shares that DFS links name on one server are not bounded.
 const maxOthers = 1000
 
 var errManyOthers = fmt.Errorf("smb: DFS links name more than %d servers", maxOthers)
