@@ -36,6 +36,7 @@ type attempt struct {
 	trailerExtra   []h2.Field
 	trailerLen     int
 	status         *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	sent           bool           // the request's HEADERS were queued, although opening the stream failed
 	seen           progress       // how far the server got, when status is not the server's
 
 	// writing and ended are set in opposite order by two goroutines: the one that writes and the one that
@@ -65,7 +66,7 @@ func (p *attempts) put(a *attempt) {
 	a.source, a.ungranted, a.taken = nil, 0, 0
 	a.end, a.closed, a.placed = nil, false, false
 	a.header, a.headerExtra, a.trailer, a.trailerExtra, a.headerReported = nil, nil, nil, nil, false
-	a.status, a.seen = nil, maybeProcessed
+	a.status, a.seen, a.sent = nil, maybeProcessed, false
 	a.writing.Store(false)
 	a.ended.Store(false)
 	a.mu.Unlock()
@@ -318,11 +319,11 @@ func (a *attempt) server() *peer.Peer {
 }
 
 // reached implements outcome. A connection alone does not suffice: credentials and the length of the header list are checked
-// before the stream is opened. Of a stream whose opening failed the server may have answered the beginning.
+// before the stream is opened. Of a stream whose opening failed the beginning may have been sent.
 func (a *attempt) reached() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.st != nil || a.header != nil || a.trailer != nil
+	return a.st != nil || a.sent
 }
 
 // compressor returns the compressor of r; nil when r is not compressed.

@@ -199,6 +199,7 @@ func (c *clientConn) fits(size int, fields []h2.Field) error {
 // openFailed says how far the server got with an attempt that could not be opened, and returns its error.
 func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) (progress, error) {
 	a.mu.Lock()
+	a.sent = out.Opened
 	ended, seen, st := a.end != nil, a.seen, a.status
 	a.mu.Unlock()
 	switch {

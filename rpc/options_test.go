@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -205,6 +207,29 @@ func TestOptionsOfCallsNotSent(t *testing.T) {
 			grpc.PerRPCCredentials(token{err: status.Error(codes.Unavailable, "later")}))
 		wantCode(t, err, codes.Unavailable)
 		if len(header["mine"]) != 1 || len(trailer["mine"]) != 1 || at.Addr != before {
+			t.Errorf("%s: header %v, trailer %v, peer %v", name, header, trailer, at.Addr)
+		}
+	}
+}
+
+// TestPeerOfUnfinishedRequest: the peer is reported, and header and trailer are emptied, when a call was cancelled after its HEADERS and
+// before all of its message had been sent, as with grpc-go.
+func TestPeerOfUnfinishedRequest(t *testing.T) {
+	var cancel atomic.Pointer[context.CancelFunc]
+	addr := rawServerOf(t, func(*rawPeer, *http2.MetaHeadersFrame) { (*cancel.Load())() })
+	stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stock.Close()
+	for name, cc := range map[string]grpc.ClientConnInterface{"grpc": stock, "tarn": dialTarn(t, addr)} {
+		ctx, stop := context.WithCancel(ctxFor(t))
+		cancel.Store(&stop)
+		header, trailer, at := metadata.Pairs("mine", "1"), metadata.Pairs("mine", "1"), peer.Peer{}
+		_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 1<<20)}},
+			grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&at))
+		wantCode(t, err, codes.Canceled)
+		if len(header["mine"]) != 0 || len(trailer["mine"]) != 0 || at.Addr == nil {
 			t.Errorf("%s: header %v, trailer %v, peer %v", name, header, trailer, at.Addr)
 		}
 	}

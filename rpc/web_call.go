@@ -22,6 +22,9 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
+// errNoReturn is the end of a call whose handler has neither returned nor panicked as others do.
+var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine")
+
 // webCall is one call that ServeHTTP serves, in any protocol.
 type webCall struct {
 	srv *Server
@@ -83,7 +86,7 @@ func (c *webCall) serve() {
 	defer c.body.close(&c.recvMu)
 	// err stays when the handler does not return, because of runtime.Goexit or http.ErrAbortHandler: net/http aborts the response
 	// then, and the call must end for its stream, the statistics and the debug page all the same.
-	err := status.Error(codes.Internal, "the handler ended its goroutine")
+	err := errNoReturn
 	defer func() {
 		c.sendMu.Lock()
 		c.released = true
