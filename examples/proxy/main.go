@@ -1,5 +1,5 @@
 // Command proxy is a transparent gRPC reverse proxy: it forwards every call of
-// every service to one backend, message by message, as the bytes that came,
+// every service to one backend, message by message, as the received bytes,
 // without decoding or copying them. It needs no descriptors.
 //
 //	proxy -listen 127.0.0.1:8080 -backend dns:///service:50051

@@ -1,5 +1,5 @@
 // Command webproxy is a reverse proxy for HTTP/2 that forwards bodies without copying
-// them: what it has received for one side it hands to the other by reference. With
+// them: it passes received data to the other side by reference. With
 // -copy it is net/http's httputil.ReverseProxy on the same server and client, for
 // comparison.
 //
