@@ -156,8 +156,8 @@ func (c *Conn) onGoAway(f frame) error {
 		if c.life < draining {
 			c.life = draining
 		}
-		for id, s := range c.streams {
-			if id > why.Last {
+		for s := range c.streams.all() {
+			if s.id > why.Last {
 				lost = append(lost, s)
 			}
 		}

@@ -299,7 +299,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 		// rights when handlers of streams that have ended take the room, and before it
 		// has acknowledged the limit.
 		fault := Peer
-		if len(c.streams) < c.cfg.MaxStreams || !c.recv.acknowledged {
+		if c.streams.len() < c.cfg.MaxStreams || !c.recv.acknowledged {
 			fault = Local
 		}
 		return nil, &StreamError{Code: RefusedStream, Fault: fault, Reason: "too many streams"}

@@ -175,7 +175,7 @@ func (c *Conn) grow(s *Stream) {
 	}
 	added := next - r.window
 	r.window = next
-	for _, t := range c.streams {
+	for t := range c.streams.all() {
 		t.in += int64(added)
 	}
 	c.announceWindow()
