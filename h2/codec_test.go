@@ -242,6 +242,46 @@ func TestDecoderRemembers(t *testing.T) {
 	}
 }
 
+// TestDecoderWholeBlocks: a block that comes again is handed out without being parsed, unless the table has changed since, even if
+// its bytes are the same.
+func TestDecoderWholeBlocks(t *testing.T) {
+	var d decoder
+	d.init(64<<10, "")
+	var h Header
+	decode := func(block []byte) {
+		t.Helper()
+		if bad := d.decode(block, &h); bad != nil {
+			t.Fatal(bad)
+		}
+	}
+	decode(append([]byte{0x88}, enteredField("x", "first")...))
+	indexed := []byte{0x88, 0x80 | staticFields + 1} // :status 200, and the newest entry
+	for i := range 4 {
+		decode(indexed)
+		if v, _ := h.Get("x"); v != "first" || h.Status != 200 || len(h.Extra) != 0 {
+			t.Fatalf("the %dth time: %+v", i+1, h)
+		}
+	}
+	if d.sameAsBefore(indexed) == nil {
+		t.Error("the block is parsed each time")
+	}
+	memo := h.Memo
+	decode(append([]byte{0x88}, enteredField("x", "second")...))
+	if d.sameAsBefore(indexed) != nil {
+		t.Error("the block is not parsed although the newest entry is another one")
+	}
+	for range 4 {
+		decode(indexed)
+		if v, _ := h.Get("x"); v != "second" || h.Memo == memo {
+			t.Fatalf("%+v", h)
+		}
+	}
+	decode(appendInt(nil, 0x20, 5, 0)) // empties the table
+	if bad := d.decode(indexed, &h); bad == nil || !bad.conn {
+		t.Errorf("an index of an empty table: %+v", bad)
+	}
+}
+
 // TestDecoderRemembersBehindOtherEncoders: x/net's encoder, like grpc-go's, enters what
 // differs from call to call in the table. The lists are the same until their entries
 // have been pushed out of it, and then again.

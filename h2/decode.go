@@ -8,10 +8,12 @@ import (
 
 const (
 	rememberedBlocks = 16
+	leadingBlocks    = 4 // of these, compared with a block as a whole, and not moved among themselves
 	missedBlocks     = 8
 	maxRun           = 64      // fields of a run
 	maxRemembered    = 8 << 10 // bytes of a run's key, and that it may decode to
 	maxMissed        = 2 << 10 // bytes of the key of a block that was missed
+	maxWhole         = 128     // bytes of a block that is remembered as it came
 )
 
 // decoder reads header blocks. What a block begins with is the same in most calls: the
@@ -67,6 +69,8 @@ type fieldID uint64
 // remembered is a run of fields.
 type remembered struct {
 	key     string
+	whole   []byte // the block that last had these fields and no others; empty: none. It means the same while the table is in the state at
+	at      tableState
 	n       int     // fields
 	enters  []entry // of these, what is entered in the table
 	h       Header  // without Extra
@@ -105,6 +109,10 @@ func (d *decoder) init(limit int, packed string) {
 func (d *decoder) decode(block []byte, h *Header) *badHeader {
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.extra = d.fields[:0], d.extra[:0]
+	if k := d.sameAsBefore(block); k != nil {
+		d.take(k)
+		return nil
+	}
 	defer d.tidy()
 	d.scanRun(block)
 	i := d.longest()
@@ -118,21 +126,41 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		}
 		d.note()
 	}
-	if i > 0 { // runs that are used often move to the front
+	if i >= leadingBlocks { // runs that are used often move to the front
 		d.known[i], d.known[i-1] = d.known[i-1], k
 	}
-	*h = k.h
-	h.Memo = &k.memo
-	d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
+	d.take(k)
 	for _, e := range k.enters {
 		d.table.add(e)
 	}
 	rest := block[d.ends[k.n-1].block:]
 	if len(rest) == 0 {
+		if len(k.enters) == 0 && len(block) <= maxWhole {
+			k.whole, k.at = append(k.whole[:0], block...), d.table.state()
+		}
 		return nil
 	}
 	d.inside, d.into = true, &d.extra
 	return d.finish(rest)
+}
+
+// take hands out what k decodes to.
+func (d *decoder) take(k *remembered) {
+	*d.h = k.h
+	d.h.Memo = &k.memo
+	d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
+}
+
+// sameAsBefore returns the run that block is as a whole, if the same bytes were that with the same table; nil: it has to be
+// looked at. Most calls of one method have such blocks: nothing of them is parsed.
+func (d *decoder) sameAsBefore(block []byte) *remembered {
+	now := d.table.state()
+	for _, k := range d.known[:min(d.nknow, leadingBlocks)] {
+		if len(k.whole) > 0 && k.at == now && bytes.Equal(k.whole, block) {
+			return k
+		}
+	}
+	return nil
 }
 
 // longest returns which of the remembered runs that the block begins with is the

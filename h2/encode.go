@@ -100,7 +100,7 @@ func (e *encoder) block(b *Block) {
 			break
 		}
 		e.buf = append(e.buf, k.b...)
-		if i > 0 { // blocks that are used often move to the front
+		if i >= leadingBlocks { // blocks that are used often move to the front, and stay there: most calls use two in turns
 			e.blocks[i], e.blocks[i-1] = e.blocks[i-1], e.blocks[i]
 		}
 		return

@@ -40,6 +40,14 @@ func (t *table) at(i uint64) (e entry, ok bool) {
 	return t.entries[uint64(len(t.entries))-(i-staticFields)], true
 }
 
+// tableState tells one content of a table from another: entries enter at one end and leave at the other.
+type tableState struct {
+	added uint64
+	held  int
+}
+
+func (t *table) state() tableState { return tableState{t.added, len(t.entries)} }
+
 func (e entry) cost() int { return len(e.name) + len(e.value) + entryCost }
 
 // add puts e in and the oldest out that have no room beside it (section 4.4).
