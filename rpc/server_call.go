@@ -337,24 +337,46 @@ func (c *serverCall) release() {
 	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
 	}
-	c.cancel(context.Canceled)
-	if !c.recvMu.TryLock() {
-		// A goroutine that the handler left running is in RecvMsg; it has been woken.
-		c.recvMu.Lock()
-	}
-	if !c.sendMu.TryLock() {
-		// One is in SendMsg: its wait for the peer's window ends with the stream.
-		c.st.Handle().Reset(h2.Cancel)
-		c.sendMu.Lock()
+	if !c.tryLockUse() {
+		c.cancel(context.Canceled)
+		c.lockUse()
 	}
 	c.released = true
 	if c.lease != nil {
 		c.lease.Release()
 	}
 	c.mu.Lock()
+	run, first := c.over.End(context.Canceled)
+	if first {
+		c.fail(context.Canceled)
+	}
 	c.closeLocked()
 	c.mu.Unlock()
+	run.Run()
 	c.st.Release()
 	c.sendMu.Unlock()
 	c.recvMu.Unlock()
+}
+
+// tryLockUse takes recvMu and sendMu if no goroutine that the handler left running uses the stream.
+func (c *serverCall) tryLockUse() bool {
+	if !c.recvMu.TryLock() {
+		return false
+	}
+	if !c.sendMu.TryLock() {
+		c.recvMu.Unlock()
+		return false
+	}
+	return true
+}
+
+// lockUse waits until no such goroutine uses the stream, and takes recvMu and sendMu. The call's context has ended, which has woken
+// one that is in RecvMsg.
+func (c *serverCall) lockUse() {
+	c.recvMu.Lock()
+	if !c.sendMu.TryLock() {
+		// One is in SendMsg: its wait for the peer's window ends with the stream.
+		c.st.Handle().Reset(h2.Cancel)
+		c.sendMu.Lock()
+	}
 }
