@@ -141,7 +141,7 @@ func TestWriteEndsWhileSupplied(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPair(t, pipeWiring, Config{}, Config{})
+				p := newPair(t, memoryWiring, Config{}, Config{})
 				s, err := p.c.Open(context.Background(), newCall(), &Out{Block: testRequest})
 				if err != nil {
 					t.Fatal(err)
