@@ -77,7 +77,9 @@ type Config struct {
 	// broke the protocol or a limit, did not answer, or sent GOAWAY with an error code, at
 	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. There is
 	// another, at slog.LevelWarn, when a connection begins to be read more slowly because of
-	// Limits.Resets, Limits.Replies or Limits.Useless. See also [Maker.Stats].
+	// Limits.Resets, Limits.Replies or Limits.Useless. Its slog.Handler is called on the goroutine
+	// that reads the connection, after the streams that the event ends have been told: while
+	// it blocks, nothing further is read there, and sending goes on. See also [Maker.Stats].
 	Log *slog.Logger
 	// Limits bounds what a hostile peer may do.
 	Limits Limits

@@ -183,9 +183,10 @@ func (c *Conn) Windows() (local, remote int64) {
 	return int64(c.recv.conn), c.send.conn
 }
 
-// CanOpen reports whether Open would succeed now without waiting.
+// CanOpen reports whether Open would find a stream now without waiting: the Opens that wait
+// already do not take all of them.
 func (c *Conn) CanOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.side == client && c.life == alive && c.err == nil && c.opened < c.send.maxStreams
+	return c.side == client && c.life == alive && c.err == nil && c.opened+len(c.send.openers) < c.send.maxStreams
 }

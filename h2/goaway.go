@@ -164,11 +164,6 @@ func (c *Conn) onGoAway(f frame) error {
 	}
 	c.mu.Unlock()
 	count(c.counters, &c.counters.received, why.Code)
-	level := slog.LevelDebug
-	if why.Code != NoError {
-		level = slog.LevelWarn
-	}
-	c.log(level, "h2: GOAWAY received", why.Code, why.Debug)
 	if c.events != nil {
 		c.events.OnGoAway(c, why)
 	}
@@ -180,5 +175,10 @@ func (c *Conn) onGoAway(f frame) error {
 		c.finish()
 	}
 	c.mu.Unlock()
+	level := slog.LevelDebug
+	if why.Code != NoError {
+		level = slog.LevelWarn
+	}
+	c.log(level, "h2: GOAWAY received", why.Code, why.Debug) // a slow logger delays no stream's end
 	return nil
 }

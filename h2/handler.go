@@ -13,7 +13,8 @@ const (
 
 // Handler receives what the peer sends. Its methods are called on the goroutine
 // that runs [Conn.Run], one at a time, and must not block: of this package they
-// may call anything except Write, Open with a context, and Ping.
+// may call anything except Write, Open with a context, and Ping. While one runs, no frame
+// of the connection is read, not even one that another stream waits for.
 type Handler interface {
 	// OnHeaders delivers a header list: on a server first the request, with a new
 	// stream; on a client first the response (informational ones go to an

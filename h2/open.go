@@ -48,23 +48,12 @@ func (c *Conn) open(ctx context.Context, v any, o *Out) (*Stream, error) {
 	if c.side == server {
 		panic("h2: Open on the server's side")
 	}
-	for {
-		if err := c.openable(); err != nil {
-			return nil, err
-		}
-		full := c.queued() >= queueLimit
-		if c.opened < c.send.maxStreams && !full {
-			break
-		}
-		if ctx == nil && full {
-			return nil, ErrWouldBlock
-		}
-		if ctx == nil || o.NoWait && !full {
-			return nil, ErrStreamLimit
-		}
-		if err := c.waitOpen(ctx); err != nil {
-			return nil, err
-		}
+	err := c.room(len(c.send.openers))
+	if ctx != nil && o.waitsFor(err) {
+		err = c.waitOpen(ctx, o)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if ctx == nil && int64(o.left()) > min(c.send.window, c.send.conn) {
 		return nil, ErrWouldBlock
@@ -116,46 +105,91 @@ func (c *Conn) openable() error {
 	return nil
 }
 
-// waitOpen waits for its turn to open a stream. c.mu is held, but not throughout.
-func (c *Conn) waitOpen(ctx context.Context) error {
-	turn := make(chan struct{})
-	c.send.openers = append(c.send.openers, turn)
-	c.counters.waiting.Add(1)
-	defer c.counters.waiting.Add(-1)
-	c.mu.Unlock()
+// room returns why no stream can be opened now: what openable returns, ErrWouldBlock while
+// too much is queued, or ErrStreamLimit when no more streams are permitted than the
+// Opens ahead, which have waited longer, will take. c.mu is held.
+func (c *Conn) room(ahead int) error {
+	if err := c.openable(); err != nil {
+		return err
+	}
+	switch {
+	case c.queued() >= queueLimit:
+		return ErrWouldBlock
+	case c.opened+ahead >= c.send.maxStreams:
+		return ErrStreamLimit
+	}
+	return nil
+}
+
+// waitsFor reports whether an Open of o that may wait does so when room returns err.
+func (o *Out) waitsFor(err error) bool {
+	return err == ErrWouldBlock || err == ErrStreamLimit && !o.NoWait
+}
+
+// opener is an Open that waits. It receives when it should look for room again.
+type opener chan struct{}
+
+func (turn opener) wake() {
 	select {
-	case <-turn:
-		c.mu.Lock()
-		return nil
-	case <-ctx.Done():
-		why := ctx.Err() // without c.mu, as in waitSent
-		c.mu.Lock()
-		if i := slices.Index(c.send.openers, turn); i >= 0 {
-			c.send.openers = slices.Delete(c.send.openers, i, i+1)
-		} else {
-			c.wakeOpeners() // another Open may use the room
-		}
-		return why
+	case turn <- struct{}{}:
+	default: // it has yet to look
 	}
 }
 
-// wakeOpeners lets as many Opens that wait look again as there is room for. c.mu is
+// waitOpen waits until there is room to open a stream for o. An Open that waits keeps its place
+// until it returns, so that streams are taken in the order in which Opens began to wait. c.mu is
+// held, but not throughout.
+func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
+	turn := make(opener, 1)
+	c.send.openers = append(c.send.openers, turn)
+	c.counters.waiting.Add(1)
+	defer c.counters.waiting.Add(-1)
+	for {
+		c.mu.Unlock()
+		var err error
+		select {
+		case <-turn:
+			c.mu.Lock()
+			err = c.room(slices.Index(c.send.openers, turn))
+		case <-ctx.Done():
+			err = ctx.Err() // without c.mu, as in waitSent
+			c.mu.Lock()
+		}
+		if o.waitsFor(err) {
+			continue
+		}
+		c.dropOpener(turn)
+		if err != nil {
+			c.wakeOpeners() // another Open may use the room
+		}
+		return err
+	}
+}
+
+// dropOpener takes an Open off the list of those that wait. It is mostly among the first. c.mu is held.
+func (c *Conn) dropOpener(turn opener) {
+	all := c.send.openers
+	i := slices.Index(all, turn)
+	copy(all[1:], all[:i])
+	all[0] = nil
+	c.send.openers = all[1:]
+}
+
+// wakeOpeners makes as many Opens that wait look again as there is room for. c.mu is
 // held.
 func (c *Conn) wakeOpeners() {
 	if c.queued() >= queueLimit {
 		return
 	}
-	for n := c.send.maxStreams - c.opened; n > 0 && len(c.send.openers) > 0; n-- {
-		close(c.send.openers[0])
-		c.send.openers[0] = nil
-		c.send.openers = c.send.openers[1:]
+	n := min(c.send.maxStreams-c.opened, len(c.send.openers))
+	for i := 0; i < n; i++ {
+		c.send.openers[i].wake()
 	}
 }
 
-// wakeAllOpeners makes every waiting Open fail. c.mu is held.
+// wakeAllOpeners makes every waiting Open fail: openable returns an error. c.mu is held.
 func (c *Conn) wakeAllOpeners() {
-	for _, w := range c.send.openers {
-		close(w)
+	for _, turn := range c.send.openers {
+		turn.wake()
 	}
-	c.send.openers = nil
 }

@@ -59,14 +59,14 @@ type sender struct {
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
 	ready           schedule
-	passed          int   // bytes of short DATA that long DATA has let pass and not yet made up for
-	window          int64 // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
-	conn            int64 // what the connection may send
-	maxFrame        int   // the peer's MAX_FRAME_SIZE
-	maxStreams      int   // client: how many streams may be open
-	greeted         bool  // the peer's first SETTINGS have come
-	extendedConnect bool  // the peer permits extended CONNECT
-	openers         []chan struct{}
+	passed          int      // bytes of short DATA that long DATA has let pass and not yet made up for
+	window          int64    // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
+	conn            int64    // what the connection may send
+	maxFrame        int      // the peer's MAX_FRAME_SIZE
+	maxStreams      int      // client: how many streams may be open
+	greeted         bool     // the peer's first SETTINGS have come
+	extendedConnect bool     // the peer permits extended CONNECT
+	openers         []opener // Opens that wait, in the order in which they began to
 
 	closing bool          // when everything is sent, the writing half is closed
 	shut    bool          // nothing is sent any more

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -47,4 +48,18 @@ func TestSettingsOfImpossibleValues(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPushPromise: a client announces that it permits no push, and PUSH_PROMISE ends the connection (RFC 9113 section 8.4).
+func TestPushPromise(t *testing.T) {
+	r, c, _ := rawClient(t, Config{})
+	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	if err := r.fr.WritePushPromise(http2.PushPromiseParam{StreamID: s.ID(), PromiseID: 2, EndHeaders: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.wantGoAway(ProtocolError)
 }

@@ -226,3 +226,47 @@ func TestDefaultPool(t *testing.T) {
 		}
 	}
 }
+
+// stuckHandler is a slog.Handler that blocks until it is closed.
+type stuckHandler chan struct{}
+
+func (stuckHandler) Enabled(context.Context, slog.Level) bool    { return true }
+func (h stuckHandler) Handle(context.Context, slog.Record) error { <-h; return nil }
+func (h stuckHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h stuckHandler) WithGroup(string) slog.Handler             { return h }
+
+// A logger that blocks delays neither the end of the streams that the event ends, nor what is sent.
+func TestLoggerThatBlocks(t *testing.T) {
+	for name, end := range map[string]func(r *raw){
+		"GOAWAY":  func(r *raw) { r.fr.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, nil) },
+		"a fault": func(r *raw) { r.fr.WriteRawFrame(http2.FrameSettings, 0, 1, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stuck := make(stuckHandler)
+			r, c, _ := rawClient(t, Config{Log: slog.New(stuck)})
+			t.Cleanup(func() { close(stuck) }) // before rawClient's, which waits for Run
+			var streams [2]*Stream
+			var calls [2]*call
+			for i := range streams {
+				calls[i] = newCall()
+				s, err := c.Open(context.Background(), calls[i], &Out{Block: testRequest})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Release()
+				streams[i] = s
+			}
+			r.wait("requests", func(s seen) bool { return s.typ == http2.FrameHeaders && s.id == streams[1].ID() })
+			end(r)
+			<-calls[1].done
+			if name != "GOAWAY" {
+				<-calls[0].done
+				return
+			}
+			if err := streams[0].Write(context.Background(), &Out{Data: c.cfg.Pool.Get(1), Ending: End}); err != nil {
+				t.Error(err)
+			}
+			r.wait("DATA", func(s seen) bool { return s.typ == http2.FrameData && s.end })
+		})
+	}
+}

@@ -23,7 +23,8 @@ func (cc *ClientConn) TransportStats() h2.Stats { return cc.maker.Stats() }
 // Logger makes l log why connections end: at slog.LevelWarn when the peer broke the protocol, exceeded a
 // limit, did not answer keepalive, or sent GOAWAY with an error code; at slog.LevelDebug for other GOAWAYs.
 // When the server begins to read a connection more slowly, because of [MaxResets] or because it refuses too many of
-// its calls, that is logged at slog.LevelWarn. Without it nothing is logged; see also [Server.TransportStats].
+// its calls, that is logged at slog.LevelWarn. The slog.Handler is called on the goroutine that reads the connection, and nothing
+// further is read there while it blocks. Without Logger nothing is logged; see also [Server.TransportStats].
 func Logger(l *slog.Logger) ServerOption {
 	return serverOption(func(o *serverOptions) { o.log = l })
 }

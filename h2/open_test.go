@@ -1,0 +1,104 @@
+package h2
+
+import (
+	"context"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// waitingOpens is how many Opens of c wait.
+func waitingOpens(c *Conn) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.send.openers)
+}
+
+// opens is what an Open that waited has returned, and which one it was.
+type opens struct {
+	i   int
+	s   *Stream
+	err error
+}
+
+// openLater starts n Opens, one after the other has begun to wait.
+func openLater(t *testing.T, c *Conn, ctx func(i int) context.Context, n int) <-chan opens {
+	t.Helper()
+	results := make(chan opens, n)
+	for i := range n {
+		go func() {
+			s, err := c.Open(ctx(i), newCall(), &Out{Block: testRequest, Ending: End})
+			results <- opens{i, s, err}
+		}()
+		eventually(t, "an Open that waits", func() bool { return waitingOpens(c) == i+1 }, stacks)
+	}
+	return results
+}
+
+// A stream that ends goes to the Open that has waited longest: neither Opens that began to wait later nor those that
+// come before it runs again take it.
+func TestOpensTakeTurns(t *testing.T) {
+	const waiting = 10
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := openLater(t, c, func(int) context.Context { return context.Background() }, waiting)
+	for i := range waiting {
+		c.mu.Lock() // the Open that waits longest cannot run before another has looked
+		c.resetByUser(s, Cancel)
+		_, err := c.open(nil, nil, &Out{Block: testRequest}) //lint:ignore SA1012 nil means: without waiting
+		c.mu.Unlock()
+		if err != ErrStreamLimit {
+			t.Fatalf("an Open that comes when %d wait gets %v", waiting-i, err)
+		}
+		if c.CanOpen() {
+			t.Error("CanOpen while Opens wait")
+		}
+		s.Release()
+		o := <-results
+		if o.err != nil || o.i != i {
+			t.Fatalf("Open %d returned %v, not Open %d", o.i, o.err, i)
+		}
+		s = o.s
+	}
+	s.Release()
+	if !c.CanOpen() || waitingOpens(c) != 0 {
+		t.Errorf("%d Opens wait when all have opened", waitingOpens(c))
+	}
+	pingPong(r, c)
+}
+
+// Opens that are cancelled leave their place to those behind them, also when a stream has just become free.
+func TestOpensThatAreCancelledPassTheirTurn(t *testing.T) {
+	const waiting = 10
+	_, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithCancel(context.Background())
+	results := openLater(t, c, func(i int) context.Context {
+		if i < waiting-1 {
+			return short
+		}
+		return context.Background()
+	}, waiting)
+	c.mu.Lock()
+	cancel()
+	c.resetByUser(s, Cancel)
+	c.mu.Unlock()
+	s.Release()
+	for range waiting { // the cancelled ones may have opened nevertheless
+		o := <-results
+		if o.err == nil {
+			o.s.Release()
+		} else if o.i == waiting-1 || o.err != context.Canceled {
+			t.Errorf("Open %d: %v", o.i, o.err)
+		}
+	}
+	if !c.CanOpen() || waitingOpens(c) != 0 {
+		t.Errorf("%d Opens wait when all have returned", waitingOpens(c))
+	}
+}
