@@ -121,15 +121,21 @@ race: gotestsum ## unit tests under the race detector
 	(cd $$m && $(GOTEST) --packages "$$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %) | tr '\n' ' ')" -- -vet=off -race -p 1) || exit 1; done
 
 # The networks of internal/faultnet that TARN_NET names, and the packages that are tested on them. The long forms of tests run on TCP
-# alone. A cell is a package on a network: its result and its time in seconds are printed at the end.
+# alone. A cell is a package on a network: LANES of them run at a time, and the result of each and its time in seconds are printed at the end.
 NETWORKS ?= tcp tls wrapped memory pipe trickle jitter
 NETWORKED ?= wire h2 h2http smb rpc
+CELLS := $(foreach n,$(NETWORKS),$(NETWORKED:%=network-$n-%))
 .PHONY: networks
 networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double; lists the results and what was left out
-	@export TARN_LEFT_OUT=$$(mktemp) CELLS=$$(mktemp); unset TARN_LONG; status=0; for n in $(NETWORKS); do export TARN_NET=$$n; for p in $(NETWORKED); do \
-	echo "network $$n: $$p"; start=$$(date +%s); result=passed; (cd $$p && GOWORK=off $(GOTEST) --packages . -- -vet=off -short) || { result=FAILED; status=1; }; \
-	printf '  %-8s %-7s %s %5ds\n' $$n $$p $$result $$(($$(date +%s) - start)) >> $$CELLS; done; done; \
-	echo; echo "NETWORKS: $$(grep -c passed $$CELLS) of $$(wc -l < $$CELLS) passed"; cat $$CELLS; rm -f $$CELLS; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
+	@export TARN_LEFT_OUT=$$(mktemp) RESULTS=$$(mktemp); unset TARN_LONG; \
+	$(MAKE) --no-print-directory --keep-going --output-sync=target -j$(LANES) $(CELLS); status=$$?; \
+	echo; echo "NETWORKS: $$(grep -c passed $$RESULTS) of $(words $(CELLS)) passed"; sort $$RESULTS; rm -f $$RESULTS; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
+
+.PHONY: $(CELLS)
+$(CELLS): network-%:
+	@set -- $(subst -, ,$*); export TARN_NET=$$1; echo "network $$1: $$2"; start=$$(date +%s); result=passed; \
+	(cd $$2 && GOWORK=off $(GOTEST) --packages . -- -vet=off -short) || result=FAILED; \
+	printf '  %-8s %-7s %s %5ds\n' $$1 $$2 $$result $$(($$(date +%s) - start)) >> $$RESULTS; test $$result = passed
 
 .PHONY: peers
 peers: gotestsum ## interop with other implementations, benchmarks once
