@@ -16,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
 )
@@ -566,4 +567,69 @@ func TestNoTransparentRetryOfSentBytes(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestCutAtEachByte ends the connection of a call after each byte of either direction (over TLS after each thirteenth), by FIN and by RST. The call has no deadline: it
+// ends with UNAVAILABLE or, when its answer has come, with OK, and every buffer is freed.
+func TestCutAtEachByte(t *testing.T) {
+	eachKind(t, cutAtEachByte)
+}
+
+func cutAtEachByte(t *testing.T, kind faultnet.Kind) {
+	step := int64(1)
+	if kind == faultnet.TLS || raceFactor > 1 || testing.Short() {
+		step = 13
+	}
+	pool := tarntest.NewPool(t)
+	f := newFaultyNet(kind)
+	server := rpc.NewServer(rpc.Pool(pool), rpc.WaitForHandlers(true))
+	pb.RegisterTestServiceServer(server, &testService{})
+	go server.Serve(f)
+	t.Cleanup(func() { within(t, "Stop", server.Stop) })
+	errDialled := errors.New("the only connection has been made")
+	request := &pb.SimpleRequest{Payload: payload(100), ResponseSize: 100}
+	call := func(t *testing.T, cut func(l *faultnet.Link)) (*faultnet.Link, error) {
+		l := faultnet.New(t, kind)
+		cut(l)
+		var dialled atomic.Bool
+		cc, err := rpc.NewClient("passthrough:///x", rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPool(pool),
+			rpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				if dialled.Swap(true) {
+					return nil, errDialled
+				}
+				f.conns <- l.Server
+				return l.Client, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		within(t, "the call", func() { _, err = pb.NewTestServiceClient(cc).UnaryCall(context.Background(), request) })
+		cc.Close()
+		return l, err
+	}
+	whole, err := call(t, func(*faultnet.Link) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, how := range endings {
+		for direction, flow := range map[string]func(*faultnet.Link) *faultnet.Flow{
+			"to the server": func(l *faultnet.Link) *faultnet.Flow { return l.ToServer },
+			"to the client": func(l *faultnet.Link) *faultnet.Flow { return l.ToClient },
+		} {
+			t.Run(name+" "+direction, func(t *testing.T) {
+				ended := map[codes.Code]int{}
+				for at := int64(0); at <= flow(whole).Passed(); at += step {
+					_, err := call(t, func(l *faultnet.Link) { flow(l).CutAfter(at, how) })
+					ended[status.Code(err)]++
+					if c := status.Code(err); c != codes.OK && c != codes.Unavailable {
+						t.Errorf("after %d bytes: %v", at, err)
+					}
+				}
+				if ended[codes.Unavailable] == 0 {
+					t.Errorf("calls ended %v", ended)
+				}
+				t.Logf("calls ended %v", ended)
+			})
+		}
+	}
 }
