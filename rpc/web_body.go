@@ -18,12 +18,13 @@ const webRead = 16 << 10
 // calls, one without. On a server it is used under webCall.recvMu, or before the handler runs.
 type webBody struct {
 	r     io.Reader
-	refs  func(*tarn.Chain) error // returns the content as references, when package h2http received it; nil: not available
+	refs  refsSource // the content as references, when package h2http received it; nil: not available
 	pool  *tarn.Pool
 	limit int // of a message, in bytes
 	kind  message.Kind
 	plain bool // the body is one message without a prefix
 	in    message.Assembler
+	part  tarn.Chain // what refs appends to; empty between reads. As a field it is not allocated for each read
 	end   error
 	lease *message.Lease // of lent requests; nil: requests are copied
 }
@@ -73,28 +74,35 @@ func (b *webBody) read() {
 
 // chain takes the received data as the references of package h2http; false for a body of another package.
 func (b *webBody) chain() bool {
-	var c tarn.Chain
-	err := b.refs(&c)
+	err := b.refs.appendTo(&b.part)
 	if errors.Is(err, h2http.ErrNotOurs) {
 		b.refs = nil
 		return false
 	}
-	for c.Len() > 0 {
-		b.in.Append(c.NextSegment())
+	for b.part.Len() > 0 {
+		b.in.Append(b.part.NextSegment())
 	}
-	c.Free()
+	b.part.Free()
 	b.end = webEnd(err)
 	return true
 }
 
-// requestRefs returns a request's content as references.
-func requestRefs(r *http.Request) func(*tarn.Chain) error {
-	return func(c *tarn.Chain) error { return h2http.BodyChain(r, c) }
+// refsSource appends the next content to a chain as references, which become the caller's.
+type refsSource interface {
+	appendTo(*tarn.Chain) error
 }
+
+// requestRefs is a request as a refsSource, which takes no allocation.
+type requestRefs http.Request
+
+func (r *requestRefs) appendTo(c *tarn.Chain) error { return h2http.BodyChain((*http.Request)(r), c) }
 
 // webEnd converts an error of the body's Read to the body's end.
 func webEnd(err error) error {
-	var large *http.MaxBytesError
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	var large *http.MaxBytesError // allocated: it escapes
 	if errors.As(err, &large) {
 		return message.ErrTooLarge
 	}
@@ -148,7 +156,7 @@ func (b *webBody) wholeByReference() (r received, ok bool) {
 	c := new(tarn.Chain)
 	var err error
 	for err == nil && c.Len() <= b.limit {
-		err = b.refs(c)
+		err = b.refs.appendTo(c)
 	}
 	if errors.Is(err, h2http.ErrNotOurs) {
 		b.refs = nil
@@ -225,6 +233,7 @@ func (b *webBody) close(mu *sync.Mutex) {
 
 func (b *webBody) free() {
 	b.in.Free()
+	b.part.Free() // not empty if appendTo panicked
 	if b.lease != nil {
 		b.lease.Release()
 	}

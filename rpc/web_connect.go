@@ -29,7 +29,7 @@ const endStreamFlag = 0x02
 // openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
 	c.proto = (*webConnectUnary)(c)
-	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
+	c.body = webBody{r: c.r.Body, refs: (*requestRefs)(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
 	}
@@ -104,7 +104,7 @@ func sideEffectFree(path string) bool {
 // openConnectStream parses the header of a stream's request.
 func (c *webCall) openConnectStream(codec string) *webRefusal {
 	c.proto = &webConnectStream{call: c}
-	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, refs: (*requestRefs)(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if no := c.find(); no != nil {
 		if no.httpStatus == http.StatusNotFound {
 			no.httpStatus = http.StatusOK // the end of the stream contains it

@@ -271,7 +271,7 @@ func (x *webExchange) send(r *http.Request) error {
 		return x.notSent(r.Context(), err)
 	}
 	x.res = res
-	x.body = webBody{r: res.Body, refs: responseRefs(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
+	x.body = webBody{r: res.Body, refs: (*responseRefs)(res), pool: c.cc.opts.pool, limit: c.info.maxRecv}
 	x.body.plain, x.body.in.Ends = x.in.framing().plain, x.in.framing().ends
 	if x.header, err = receivedHeader(res.Header); err != nil {
 		return err
@@ -282,8 +282,11 @@ func (x *webExchange) send(r *http.Request) error {
 	return nil
 }
 
-func responseRefs(res *http.Response) func(*tarn.Chain) error {
-	return func(c *tarn.Chain) error { return h2http.ResponseChain(res, c) }
+// responseRefs is a response as a refsSource.
+type responseRefs http.Response
+
+func (r *responseRefs) appendTo(c *tarn.Chain) error {
+	return h2http.ResponseChain((*http.Response)(r), c)
 }
 
 // receivedHeader is the metadata of a response's header.

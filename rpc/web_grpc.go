@@ -19,7 +19,7 @@ import (
 // openGRPC parses the header of a gRPC or gRPC-Web request, which differ in the content type only.
 func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
-	c.body = webBody{r: c.r.Body, refs: requestRefs(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: c.r.Body, refs: (*requestRefs)(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if f, ok := p.(*webFrames); ok && f.text == base64Text {
 		c.body.r, c.body.refs = &textReader{r: c.r.Body}, nil
 	}
@@ -150,11 +150,14 @@ func (p *webGRPC) refuse(no *webRefusal) {
 	p.call().w.WriteHeader(no.httpStatus)
 }
 
+// statusOKField is shared by all responses and is never changed.
+var statusOKField = []string{"0"}
+
 // putStatusFields adds grpc-status and the fields that belong to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	if st == nil {
 		if prefix == http.TrailerPrefix {
-			h[http.TrailerPrefix+"Grpc-Status"] = []string{"0"}
+			h[http.TrailerPrefix+"Grpc-Status"] = statusOKField[:1:1]
 			return
 		}
 		h.Set(prefix+"Grpc-Status", "0")
