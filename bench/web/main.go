@@ -1,12 +1,13 @@
 // Command web measures the processor time of a server for a call of connect-go's client, without compression:
 // connect-go's handler on net/http, Tarn's ServeHTTP on package h2http, Tarn's Serve, and, as the least that any
 // handler costs, one on h2http that only reads, converts and writes, and two servers on package h2 with responses made
-// before (see canned). Each has a separate process.
+// before (see canned). For HTTP/1.1 three servers without net/http's server show what it takes (see serveLoop). Each has a
+// separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
 // It prints processor time (user and system) a call, the median of the turns, which alternate between the
-// servers, and their ratio with its range. Over HTTP/1.1 all of them serve by net/http. Linux only: it reads /proc.
+// servers, and their ratio with its range. Over HTTP/1.1 the others serve by net/http. Linux only: it reads /proc.
 package main
 
 import (
@@ -40,7 +41,7 @@ const (
 
 func main() {
 	log.SetFlags(0)
-	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, canned or canned-go, until standard input ends")
+	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, loop, loop-tarn, loop-canned, canned or canned-go, until standard input ends")
 	calls := flag.Int("calls", 20000, "calls a turn")
 	turns := flag.Int("turns", 7, "turns of each server")
 	only := flag.String("only", "", "measure the kinds of calls whose name contains this, such as gRPC or JSON")
@@ -100,6 +101,19 @@ func serve(name string) error {
 		stopped := make(chan struct{})
 		stop = func() { close(stopped) }
 		run = func(l net.Listener) error { return serveCanned(l, from, stopped) }
+	case "loop", "loop-tarn", "loop-canned":
+		conn := answerReads
+		switch name {
+		case "loop":
+			conn = handleLoop(http.HandlerFunc(floor))
+		case "loop-tarn":
+			s := rpc.NewServer()
+			pb.RegisterTestServiceServer(s, echo{})
+			conn = handleLoop(s)
+		}
+		stopped := make(chan struct{})
+		stop = func() { close(stopped) }
+		run = func(l net.Listener) error { return serveLoop(l, conn, stopped) }
 	case "floor":
 		srv.Handler = http.HandlerFunc(floor)
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
@@ -200,11 +214,15 @@ const (
 var servers = [...]struct {
 	name, title string
 	http2       bool // and nothing else
+	http1       bool // and nothing else
 }{
 	{name: "connect-go", title: "connect-go on net/http"},
 	{name: "tarn", title: "ServeHTTP on h2http"},
 	{name: "serve", title: "rpc.Server.Serve"},
 	{name: "floor", title: "a bare handler on h2http"},
+	{name: "loop", title: "a bare handler, bare loop", http1: true},
+	{name: "loop-tarn", title: "ServeHTTP, bare loop", http1: true},
+	{name: "loop-canned", title: "canned, bare loop", http1: true},
 	{name: "canned-go", title: "canned, own goroutine", http2: true},
 	{name: "canned", title: "canned", http2: true},
 }
@@ -227,7 +245,7 @@ func measure(only string, calls, turns int, accept accepted) error {
 		var took, ratios [len(servers)][]float64
 		for turn := range turns + 1 {
 			for i, p := range ps {
-				if servers[i].http2 && !s.http2 {
+				if servers[i].http2 && !s.http2 || servers[i].http1 && s.http2 {
 					continue
 				}
 				us, err := s.turn(p, calls, accept)
