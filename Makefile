@@ -64,8 +64,9 @@ ownership: ## tarnvet, every module: references that are leaked, used after free
 	@$(abspath $(BIN))/tarnvet $(OWNED)
 
 .PHONY: lint
-lint: ## staticcheck, every module, at the version that ci/tools names
-	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+lint: ## staticcheck, every module, and actionlint, at the versions that ci/tools names
+	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/ honnef.co/go/tools/cmd/staticcheck github.com/rhysd/actionlint/cmd/actionlint
+	@echo actionlint; bin/actionlint
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/bin/staticcheck ./...) || exit 1; done
 
 # In the workspace, from source, and without compiling what they import; the target cross compiles everything.

@@ -5,7 +5,7 @@
 # machine as it is. In every other case, without network too, it names what is missing and goes on: tests
 # that need a missing program are left out and listed at the end of `make test`; with CI=true they fail.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 # program package: the tests need the first, or one of several, and Debian's second has it. A path is that of a file.
 needs="
@@ -32,6 +32,7 @@ curl curl
 etcd etcd-server
 npm npm
 node nodejs
+shellcheck shellcheck
 /usr/lib/python3/dist-packages/httpx python3-httpx
 /usr/lib/python3/dist-packages/h2 python3-h2
 /usr/lib/python3/dist-packages/grpc python3-grpcio

@@ -16,6 +16,7 @@ version=${1:?usage: ci/release.sh vX.Y.Z}
 echo "$version" | grep -Eq '^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$' || { echo "release: $version is no semantic version" >&2; exit 2; }
 [ -z "$(git status --porcelain)" ] || { echo "release: the work tree has changes" >&2; exit 1; }
 tagged=$(git tag -l "$version" "*/$version")
+# shellcheck disable=SC2086 # the tags on one line
 [ -z "$tagged" ] || {
 	echo "release: there are tags of $version already:" $tagged >&2
 	echo "release: what was pushed stays as it is and the next version is released; if nothing was pushed: git tag -d" $tagged >&2
@@ -29,6 +30,7 @@ finished=
 leave() {
 	cd /
 	# The last of them may not have been made.
+	# shellcheck disable=SC2086 # one argument a tag
 	[ -n "$finished" ] || [ -z "$tags" ] || git --git-dir="$repository" tag -d $tags || :
 	chmod -R u+w "$work"
 	rm -rf "$work"
@@ -71,7 +73,7 @@ while [ -n "$left" ]; do
 		git diff --cached --quiet || git commit -qm "release: $dir $version"
 		tags="$tags $(tag "$dir")" # before the tag is made: a signal during git ends the script when git has ended
 		git tag -a "$(tag "$dir")" -m "$version"
-		echo "$(tag "$dir")"
+		tag "$dir"
 	done
 	[ "$later" != " $left" ] || { echo "release: requirements form a cycle: $left" >&2; exit 1; }
 	left=${later# }
