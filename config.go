@@ -35,15 +35,14 @@ const (
 type CollectPolicy int
 
 const (
-	// CollectWhenIdle calls debug.FreeOSMemory when the process has allocated next to nothing and run no
-	// collection for four seconds, on a goroutine of its own. It does so when the heap's memory has grown
-	// by a quarter, and by 4 MiB at least, since it did so last, where what the pool has given up counts as
-	// growth, and for a hundredth of the time at most:
-	// a process with gigabytes of live memory, which takes a second to collect, waits for a hundred
-	// seconds at least. Two collections come before it where single processors keep idle slabs of 64 KiB or
-	// more to themselves, of a size that was neither taken nor freed for four seconds: the pool gives these
-	// up then. The timer behind it runs while the pool has idle slabs, and for a minute after; the next slab
-	// that is made starts it again.
+	// CollectWhenIdle calls debug.FreeOSMemory, on a goroutine of its own, when the process has run no collection
+	// and allocated next to nothing for four seconds. It calls it only if the heap's memory has grown by a quarter,
+	// and by at least 4 MiB, since the last call; memory that the pool has given up counts as growth. The calls take
+	// at most a hundredth of the time: a process with gigabytes of live memory, which takes a second to collect,
+	// waits for at least a hundred seconds between them. If single processors keep idle slabs of 64 KiB or more
+	// to themselves, of a size that was neither taken nor freed for four seconds, two collections come before the
+	// call, and the pool gives these slabs up. A timer starts this; it runs while the pool has idle slabs and for a
+	// minute after, and the next slab that is made starts it again.
 	CollectWhenIdle CollectPolicy = iota
 	// CollectNever leaves collections to the runtime.
 	CollectNever
@@ -99,7 +98,7 @@ func (l CheckLevel) String() string {
 // LogValue logs what String says.
 func (l CheckLevel) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
-// PoolConfig configures a pool. The zero value is a good pool.
+// PoolConfig configures a pool. The zero value takes all defaults.
 type PoolConfig struct {
 	// Name labels the pool in Stats, on the debug page and in metrics.
 	Name string

@@ -9,7 +9,7 @@ type Histogram struct {
 	Name      string      `json:"name,omitempty"`
 	Every     int         `json:"every"`   // one Get in so many was looked at; counts are scaled up by it
 	Peak      int64       `json:"peak"`    // Stats.Peak, in bytes
-	Classes   []int       `json:"classes"` // the ladder in force
+	Classes   []int       `json:"classes"` // the size classes in force, ascending
 	Sizes     []SizeCount `json:"sizes"`
 	Lifetimes []LifeCount `json:"lifetimes"`
 }

@@ -24,7 +24,7 @@ type place struct {
 	acquired, freed string
 }
 
-// maxPlaces bounds the places that are told apart; those of the others are counted as one of their kind.
+// maxPlaces bounds the places that are distinguished; those of the others are counted as one of their kind.
 const maxPlaces = 64
 
 // add reports one misuse.

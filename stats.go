@@ -6,7 +6,7 @@ package tarn
 type Stats struct {
 	Name    string
 	Check   CheckLevel   // in force
-	Classes []ClassStats // the ladder in force, ascending; last, with Size 0, what exceeds the largest class
+	Classes []ClassStats // the size classes in force, ascending; last, with Size 0, what exceeds the largest class
 
 	Gets, Hits, Misses uint64 // Hits were served from idle memory, Misses allocated; Gets is their sum
 	Frees              uint64 // slabs returned by their last Free

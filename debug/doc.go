@@ -3,8 +3,8 @@
 //	http.Handle("/debug/tarn/", debug.Handler(pool))
 //
 // The page shows bytes in use, idle and pinned but invisible, the hit rate, and gets per second of each
-// class, live; the sizes asked for with the ladder through them, what that wastes, and the ladder that
-// would waste least, ready to paste; and, while checks are on, who holds the buffers that are out. The
+// class, live; the sizes asked for with the pool's size classes (its ladder), what these waste, and the ladder
+// that would waste least, ready to paste; and, while checks are on, who holds the buffers that are out. The
 // same figures are served as JSON (?format=json) and as Prometheus text (?format=prometheus). The
 // sub-packages prom, otel and vars publish them to a Prometheus registry, an OpenTelemetry meter and
 // expvar, so that a program imports only what it uses.

@@ -13,7 +13,7 @@ const (
 )
 
 // repeats records what the last value of each name was, so that values that calls have in common (a table's
-// name, a project, a token) are told from those that differ from call to call (a trace's ID). Names that share
+// name, a project, a token) are distinguished from those that differ from call to call (a trace's ID). Names that share
 // a slot and alternate are literals each time.
 type repeats struct {
 	last [32]repeat

@@ -238,7 +238,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 	}
 	c.setCurrent(s)
 	if err = c.checkHeaders(s, f, bad); err != nil {
-		if fresh { // the layer above has not seen it: nothing to tell or release
+		if fresh { // the layer above has not seen it: nothing to report or release
 			s.flags |= released
 		}
 		c.mu.Unlock()

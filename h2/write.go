@@ -84,8 +84,8 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 }
 
 // WriteLater is Write that leaves the sending to the caller's next Write or [Conn.Flush]
-// on this connection, of which there must be one soon: with several small messages at
-// hand they leave in one system call. Until then frames may stay queued, unless they
+// on this connection, of which there must be one soon: several small messages then
+// leave in one system call. Until then frames may stay queued, unless they
 // fill a batch of 256 KiB. It takes ownership of what o holds.
 func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c := s.c

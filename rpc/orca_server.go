@@ -48,7 +48,7 @@ type streamIn struct {
 // Context implements grpc.ServerStream.
 func (s *streamIn) Context() context.Context { return s.ctx }
 
-var errProbed = errors.New("rpc: found out")
+var errProbed = errors.New("rpc: the interceptor is found")
 
 // unaryInterceptorOf returns the interceptor that an option sets, nil when it sets none. Options are opaque:
 // a server made with this one serves one call, in this process and without a connection, and the generated

@@ -23,7 +23,7 @@ func (c *serverCall) statsBegin(h *h2.Header) {
 	}
 }
 
-// statsUnregistered tells of a request for a method that no service has. As in grpc-go it neither begins
+// statsUnregistered reports a request for a method that no service has. As in grpc-go it neither begins
 // nor ends.
 func (c *serverConn) statsUnregistered(sh *shape, h *h2.Header) {
 	call := &serverCall{conn: c, shape: sh, extra: h.Extra}

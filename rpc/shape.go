@@ -46,7 +46,7 @@ type refusal struct {
 	st         *status.Status
 	fields     []h2.Field
 	body       string
-	// unregistered: of a method that no service has, which statistics handlers are told
+	// unregistered: of a method that no service has, which is reported to statistics handlers
 	unregistered bool
 }
 

@@ -105,7 +105,7 @@ func scale(sizes []SizeCount, forced []int, o Options) uint {
 	return uint(need - sumBits)
 }
 
-// scaled divides by 1<<shift, to the nearest, and never makes nothing of something.
+// scaled divides by 1<<shift, to the nearest, and never turns a value above zero into zero.
 func scaled(v uint64, shift uint) uint64 {
 	if shift == 0 || v == 0 {
 		return v

@@ -13,7 +13,7 @@ type Replay struct {
 	Retain int64
 }
 
-// Outcome is what a replay came to.
+// Outcome is the result of a replay.
 type Outcome struct {
 	Gets, Hits, Misses uint64
 	Oversize           uint64 // gets above the largest class; counted in Misses too

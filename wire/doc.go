@@ -11,8 +11,8 @@
 // A [Writer] gathers small pieces in one pooled buffer and passes large ones by
 // reference, so that a frame's header, its payload and whatever follows leave in
 // one system call. What is small is a constant per kind of connection
-// ([CopyBelow], [RecordSize]). Connections that wrap others are never reached
-// around: their own Write is called, with pieces of up to a TLS record.
+// ([CopyBelow], [RecordSize]). On a connection that wraps another the wrapper's
+// own Write is called, with pieces of up to a TLS record.
 //
 // References are tarn.Buffers and follow the five rules of package tarn.
 package wire

@@ -77,7 +77,7 @@ func doubts(before, now *results) []string {
 	return out
 }
 
-// enough is how many turns are needed to tell a slow moment from a slow program.
+// enough is how many turns are needed to distinguish a slow moment from a slow program.
 const enough = 3
 
 // peersOf returns who else was measured in a benchmark.

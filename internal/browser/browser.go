@@ -172,7 +172,7 @@ func (b *Browser) read(in io.ReadCloser) {
 func (b *Browser) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.broken = fmt.Errorf("browser: gone: %w", err)
+	b.broken = fmt.Errorf("browser: it has ended: %w", err)
 	for id, ch := range b.waiting {
 		close(ch)
 		delete(b.waiting, id)

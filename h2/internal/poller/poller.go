@@ -17,8 +17,8 @@ type Waiter interface {
 // Key names what Add has added. The zero Key names nothing.
 type Key uint64
 
-// scanPeriod is how often a Poller looks for connections that other code has closed, of which the system says
-// nothing.
+// scanPeriod is how often a Poller looks for connections that other code has closed, which the system does not
+// report.
 const scanPeriod = time.Second
 
 // Shared returns the process's Poller.

@@ -23,7 +23,7 @@ const (
 	idleConns = 500
 	// idleTime is how long they have been idle when they are measured.
 	idleTime = 2 * time.Second
-	// idleLeast is the least memory that can be told from what the rest of the process gains or loses meanwhile.
+	// idleLeast is the least memory that can be distinguished from what the rest of the process gains or loses meanwhile.
 	idleLeast = 1 << 10
 )
 
