@@ -12,7 +12,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-func TestSplitSendsEverythingHome(t *testing.T) {
+func TestSplitReturnsTheSlab(t *testing.T) {
 	p := tarntest.NewPool(t)
 	b := p.Copy([]byte("hello, world"))
 	head, tail := b.Split(5)

@@ -24,7 +24,7 @@ func freedHere(b tarn.Buffer) { b.Free() }
 func slicedHere(b tarn.Buffer) tarn.Buffer { return b.Slice(1, 2) }
 
 //tarn:allow double,use,leak the mistakes are what is tested
-func TestCheckedMisuseNamesTheCulprits(t *testing.T) {
+func TestCheckedMisuseNamesTheCallers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		abuse func(p *tarn.Pool)

@@ -161,10 +161,10 @@ func nothingBlocks(t *testing.T, k faultnet.Kind, end func(c *Conn)) {
 	l.Break(faultnet.RST)
 }
 
-// TestStreamsToldOfBreak: when the connection breaks while streams are being
+// TestBreakReachesStreams: when the connection breaks while streams are being
 // written, OnReset is called exactly once for each stream, though its user resets it
 // when a Write fails.
-func TestStreamsToldOfBreak(t *testing.T) {
+func TestBreakReachesStreams(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
 		for _, how := range []faultnet.Ending{faultnet.FIN, faultnet.RST} {
 			t.Run(fmt.Sprint([]string{"FIN", "RST"}[how]), func(t *testing.T) {

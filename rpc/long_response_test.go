@@ -160,9 +160,9 @@ func (e *endEvents) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-// TestWhoIsToldOfAReplacedStatus: stats handlers are told the status that was sent, an interceptor and the binary log the
+// TestWhoSeesAReplacedStatus: stats handlers receive the status that was sent, an interceptor and the binary log the
 // handler's.
-func TestWhoIsToldOfAReplacedStatus(t *testing.T) {
+func TestWhoSeesAReplacedStatus(t *testing.T) {
 	long := metadata.Pairs("x", strings.Repeat("y", 8<<10))
 	result := func(body string) error {
 		if body == "fails" {

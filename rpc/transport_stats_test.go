@@ -35,7 +35,7 @@ func (l *logLines) String() string {
 }
 
 // A GOAWAY with a reason ends a connection: calls fail with that reason, and the client counts and logs it.
-func TestGoAwayIsTold(t *testing.T) {
+func TestGoAwayIsReported(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		addr := rawServer(t, func(p *rawPeer, id uint32) {
 			p.fr.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("slow down"))
@@ -61,7 +61,7 @@ func TestGoAwayIsTold(t *testing.T) {
 }
 
 // After a protocol error the server counts and logs why the connection ended.
-func TestAttackIsTold(t *testing.T) {
+func TestAttackIsReported(t *testing.T) {
 	faultnet.EachSocket(t, func(t faultnet.OnKind) {
 		var lines logLines
 		s, addr := startTarn(t, &testService{}, rpc.Logger(slog.New(slog.NewTextHandler(&lines, nil))))

@@ -39,7 +39,7 @@ func (c heldConn) Read(p []byte) (int, error) {
 
 // Calls arrive together, every other of which blocks: those between are answered nevertheless, in either
 // order.
-func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
+func TestBlockedHandlersDelayNoOthers(t *testing.T) {
 	for _, first := range []int32{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) { blockedHandlers(t, first) })
 	}

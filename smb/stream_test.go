@@ -125,8 +125,8 @@ func TestReadAfterChange(t *testing.T) {
 	}
 }
 
-// TestSeekAmidReading moves the position while there is read-ahead for another one.
-func TestSeekAmidReading(t *testing.T) {
+// TestSeekWhileReading moves the position while there is read-ahead for another one.
+func TestSeekWhileReading(t *testing.T) {
 	for _, kind := range kinds() {
 		s := protections()[kind]
 		s.Size = 4 << 20

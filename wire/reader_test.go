@@ -178,7 +178,7 @@ func TestReaderMix(t *testing.T) {
 	})
 }
 
-func TestEndAmidFrame(t *testing.T) {
+func TestEndWithinAFrame(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		read func(r *wire.Reader) error

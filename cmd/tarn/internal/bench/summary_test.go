@@ -53,7 +53,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func TestBusyMachineIsTold(t *testing.T) {
+func TestBusyMachineIsReported(t *testing.T) {
 	if busy := (Machine{Cores: 2, Load: 0.4}).Busy(); busy != "" {
 		t.Errorf("a quiet machine: %q", busy)
 	}
