@@ -10,19 +10,23 @@ import (
 	"testing"
 )
 
-// importCosts are, for each published package, the modules that a program gains besides Tarn's own
+// importCosts are, for each published package of the root module, the modules that a program gains besides Tarn's own
 // when it imports it: what `go list -m all` prints of an otherwise empty program, without the
 // modules that are only there for their own tests (those whose packages the program does not build).
 var importCosts = map[string][]string{
-	".":          {},
-	"tarntest":   {},
-	"adapt":      {},
-	"sizing":     {},
-	"debug":      {},
-	"debug/vars": {},
-	"wire":       {"golang.org/x/sys"},
-	"h2":         {"golang.org/x/net", "golang.org/x/sys"},
-	"smb":        {"golang.org/x/crypto", "golang.org/x/sys"},
+	".":              {},
+	"tarntest":       {},
+	"adapt":          {},
+	"sizing":         {},
+	"debug":          {},
+	"debug/endpoint": {},
+	"debug/vars":     {},
+	"wire":           {"golang.org/x/sys"},
+	"h2":             {"golang.org/x/net", "golang.org/x/sys"},
+	"h2http":         {"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text"},
+	"smb":            {"golang.org/x/crypto", "golang.org/x/sys"},
+	"smb/gosmb2":     {"golang.org/x/crypto", "golang.org/x/sys"},
+	"smb/sddl":       {},
 }
 
 // An empty program that imports a package of the root module lists the modules that the root's go.mod
@@ -31,6 +35,12 @@ func TestImportCosts(t *testing.T) {
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, line := range outputLines(t, root, "go", "list", "-f", "{{.ImportPath}} {{.Name}}", "./...") {
+		path, name, _ := strings.Cut(line, " ")
+		if pkg := inTarn(path); importCosts[pkg] == nil && name != "main" && !strings.Contains("/"+pkg+"/", "/internal/") {
+			t.Errorf("importCosts lacks the package %s", pkg)
+		}
 	}
 	for pkg, want := range importCosts {
 		t.Run(pkg, func(t *testing.T) {
@@ -299,6 +309,15 @@ func TestImportsDrawn(t *testing.T) {
 	for pkg := range imports {
 		if !drawn[pkg] && !strings.Contains("/"+pkg, "/internal/") {
 			t.Errorf("docs/design/house.md lacks %s", pkg)
+		}
+	}
+	folders, err := filepath.Glob("internal/*")
+	if err != nil || len(folders) < 20 {
+		t.Fatalf("%v %v", folders, err)
+	}
+	for _, folder := range folders {
+		if name := "`" + filepath.ToSlash(folder) + "`"; !strings.Contains(string(page), name) {
+			t.Errorf("docs/design/house.md lacks %s", name)
 		}
 	}
 }
