@@ -146,7 +146,7 @@ func (p *peer) read(r reading, greeted chan struct{}) {
 	}
 }
 
-// done reports whether the server has ended the connection. A deaf peer finds out by writing.
+// done reports whether the server has ended the connection. A peer that does not read finds out by writing.
 func (p *peer) done(r reading) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
