@@ -113,7 +113,7 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, clo
 	closing.FileID = r.FileID
 	ctx, cancel := t.m.s.closing(ctx)
 	defer cancel()
-	last := t.Call(proto.CommandClose)
+	last := t.closeCall()
 	if cerr := t.RoundTrip(ctx, last, closing); cerr == nil {
 		done = append(done, conn.Compounded{Call: last})
 	} else if err == nil {

@@ -116,7 +116,8 @@ func (f *File) Sync() error {
 }
 
 // Close closes the file, whatever the error; a second Close fails with ErrClosed. CLOSE is sent even when the
-// file's context has ended; the server has Limits.CloseTimeout to answer.
+// file's context has ended; the server has Limits.CloseTimeout to answer. When the context ends meanwhile, Close returns,
+// and CLOSE is sent as soon as credits and the socket allow.
 func (f *File) Close() error {
 	ctx, cancel := f.h.m.s.closing(f.ctx)
 	defer cancel()

@@ -216,7 +216,14 @@ func (h *handle) keptByServer() bool {
 	return !h.closed && h.lostErr == nil && h.durable.granted && !h.t.Conn().Alive()
 }
 
-// closeID sends CLOSE.
+// closeID sends CLOSE, later when ctx ends before it can be sent.
 func (t *tree) closeID(ctx context.Context, id proto.FileID) error {
-	return t.Do(ctx, t.Call(proto.CommandClose), &proto.CloseRequest{FileID: id})
+	return t.Do(ctx, t.closeCall(), &proto.CloseRequest{FileID: id})
+}
+
+// closeCall is a call for a CLOSE, which is sent on every path: the server would keep the file open otherwise.
+func (t *tree) closeCall() *conn.Call {
+	cl := t.Call(proto.CommandClose)
+	cl.Detached = true
+	return cl
 }

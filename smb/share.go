@@ -32,7 +32,7 @@ func (s *Share) Name() string { return s.m.name }
 func (s *Share) Session() *Session { return s.m.s }
 
 // Unmount disconnects the share. The server closes files that are open on it. Every Share of the same Mount
-// is closed with it.
+// is closed with it. TREE_DISCONNECT is sent as Close of a File sends CLOSE.
 func (s *Share) Unmount() error {
 	m := s.m
 	m.mu.Lock()
@@ -62,8 +62,8 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return ctx, nothing
 }
 
-// closing returns the context in which to close or disconnect: the request is sent even if ctx has ended, and
-// the wait for its answer is bounded by Limits.CloseTimeout.
+// closing returns the context in which to close or disconnect: even if ctx has ended, the answer is waited for, at most
+// for Limits.CloseTimeout.
 func (s *Session) closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)

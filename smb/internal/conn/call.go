@@ -50,6 +50,10 @@ type Call struct {
 	// Undo is run, in its own goroutine, on the successful reply of a call that its caller had given up: it
 	// reverts the operation on the server. nil: nothing is to be reverted.
 	Undo func(*Call)
+	// Detached is set for a request that the server must receive although its caller gives up, such as CLOSE. When its
+	// context ends while the request waits for credits or for the socket, the caller returns at once, and the connection
+	// sends the request as soon as it can. It is never cancelled; its late reply is ignored.
+	Detached bool
 
 	// Status is the reply's status; the caller may read it once the call is done.
 	Status proto.Status

@@ -48,6 +48,7 @@ type Conn struct {
 	ring         ring
 	credits      credits
 	send         sender
+	detached     detached
 	sealedFrames chan tarn.Buffer // encrypted frames, for a waiting caller to decrypt
 	frameLimit   atomic.Int64     // length of the longest reply requested so far, in bytes
 	lastFrame    atomic.Int64     // time of the last frame, in nanoseconds since begun

@@ -10,12 +10,16 @@ import (
 )
 
 // start sends the request req in the slot cl, whose reply may carry cl.Expect bytes. It waits for credits and
-// for the right to write. On error cl is released, at once or later, and the caller must not use it.
-// cl.Payload and cl.dst are borrowed until start fails or the call is over.
+// for the right to write. On error cl is released, at once or later, and the caller must not use it; if ctx has
+// ended and cl.Detached is set, req is sent nevertheless. cl.Payload and cl.dst are borrowed until start fails or the call is over.
 func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protection) error {
 	want := c.charged(max(len(cl.Payload), cl.Expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
+		if cl.Detached && errors.As(err, new(*contextError)) {
+			c.detach(cl, req, least)
+			return err
+		}
 		cl.Release()
 		return err
 	}
@@ -42,6 +46,10 @@ func (c *Conn) startWith(ctx context.Context, cl *Call, req Request, least prote
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
+		if cl.Detached {
+			c.detachEncoded(cl, f)
+			return err
+		}
 		f.free()
 		c.abandonUnsent(cl)
 		return err

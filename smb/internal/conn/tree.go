@@ -50,8 +50,11 @@ func (t *Tree) Conn() *Conn { return t.c }
 func (t *Tree) Kind() proto.ShareType { return t.kind }
 
 // Disconnect disconnects the tree on the server (TREE_DISCONNECT).
+// It is a detached request (Call.Detached).
 func (t *Tree) Disconnect(ctx context.Context) error {
-	return t.Do(ctx, t.Call(proto.CommandTreeDisconnect), simple{})
+	cl := t.Call(proto.CommandTreeDisconnect)
+	cl.Detached = true
+	return t.Do(ctx, cl, simple{})
 }
 
 // Call takes a slot for a request on this tree. The slot is released by the first method that returns an

@@ -57,6 +57,10 @@ func (cl *Call) abandon(ctx context.Context) error {
 	switch cl.state {
 	case callPending:
 		cl.state, cl.dst, cl.Payload = callAbandoned, nil, nil
+		if cl.Detached {
+			c.ring.mu.Unlock()
+			return ContextError(ctx)
+		}
 		mid, async, prot := cl.mid, cl.async, cl.protection
 		c.ring.cancelled.add(mid)
 		c.ring.mu.Unlock()
