@@ -231,30 +231,60 @@ func TestBackslashInName(t *testing.T) {
 }
 
 // TestTemporaryNames leaves the files alone that another program is just writing, with ReplaceFile of package smb or with this
-// command: they are not copied, and sync -delete does not remove them.
+// command: they are not copied with their directory, which is reported, and sync -delete does not remove them.
 func TestTemporaryNames(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	part, beside := partPrefix+"0123-4567", replacePrefix+rand.Text()
 	dir := t.TempDir()
 	src := filepath.Join(dir, "src")
 	write(t, src, map[string]string{"file": "x", part: "p", beside: "t", replacePrefix + "notes": "n"})
-	if r := must(t, "put", "-r", src, s.url("there")); !strings.Contains(r.err, "copied 2 of 2") {
-		t.Errorf("put: %q", r.err)
+	leftOut := func(args ...string) {
+		t.Helper()
+		r := run(t.Context(), args...)
+		if r.status != cli.Failed || !strings.Contains(r.err, "copied 2 of 2") {
+			t.Errorf("%s: %+v", args[0], r)
+		}
+		for _, name := range []string{part, beside} {
+			if n := strings.Count(r.err, "left out, a temporary name of this command: "); n != 2 || !strings.Contains(r.err, name) {
+				t.Errorf("%s: %q", args[0], r.err)
+			}
+		}
 	}
+	leftOut("put", "-r", src, s.url("there"))
 	there := filepath.Join(s.Dir, "there")
 	write(t, there, map[string]string{part: "p", beside: "t"})
 	back := filepath.Join(dir, "back")
-	if r := must(t, "get", "-r", s.url("there"), back); !strings.Contains(r.err, "copied 2 of 2") {
-		t.Errorf("get: %q", r.err)
-	}
-	if err := os.Remove(filepath.Join(src, beside)); err != nil {
-		t.Fatal(err)
+	leftOut("get", "-r", s.url("there"), back)
+	leftOut("sync", "-delete", src, s.url("there"))
+	for _, name := range []string{part, beside} {
+		if err := os.Remove(filepath.Join(src, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	must(t, "sync", "-delete", src, s.url("there"))
 	for _, name := range []string{"file", part, beside, replacePrefix + "notes"} {
 		if _, err := os.Stat(filepath.Join(there, name)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestTemporaryNameGiven copies files with temporary names that are arguments themselves, there and back.
+func TestTemporaryNameGiven(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	for _, name := range []string{replacePrefix + rand.Text(), partPrefix + "0123-4567"} {
+		src, back := t.TempDir(), t.TempDir()
+		write(t, src, map[string]string{name: "mine"})
+		for _, r := range []result{
+			must(t, "put", filepath.Join(src, name), s.url("")),
+			must(t, "cp", s.url(name), s.url("copy")),
+			must(t, "get", s.url("copy"), filepath.Join(back, name)),
+		} {
+			if !strings.Contains(r.err, "copied 1 of 1") {
+				t.Errorf("%s: %q", name, r.err)
+			}
+		}
+		sameTree(t, src, back)
 	}
 }
 

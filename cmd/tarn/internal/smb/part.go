@@ -15,15 +15,15 @@ import (
 	"sync"
 )
 
-// partPrefix begins the names of unfinished files. Such files are never copied.
+// partPrefix begins the names of unfinished files.
 const partPrefix = ".tarn-part-"
 
 // replacePrefix begins the names that package smb's ReplaceFile and Copy give to files until they are complete. rand.Text of 26
 // letters and digits of base32 or more follows: a file of another name that begins so may be the user's, and is copied.
 const replacePrefix = ".tarn-"
 
-// unfinished reports whether a file is being written by this command or by package smb. It is neither copied nor removed: its writer
-// may still need it.
+// unfinished reports whether a file is being written by this command or by package smb, as its name says. It is not copied with its
+// directory, and not removed: its writer may still need it.
 func unfinished(name string) bool {
 	if strings.HasPrefix(name, partPrefix) {
 		return true

@@ -28,7 +28,7 @@ type job struct {
 type plan struct {
 	jobs    []*job
 	total   int64 // bytes of all jobs, also of those that are done already
-	skipped int   // symbolic links and others that are not regular files
+	skipped int   // files that are left out, each of which is reported
 	// extra are entries that the target has and the source does not have, in directories that both have.
 	extra []extra
 	// replaced are files in the place of directories, and directories in the place of files. A dry run shows them; otherwise
@@ -112,6 +112,11 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		if err != nil {
 			return err
 		}
+		if unfinished(e.Name()) {
+			p.skipped++
+			a.complain("left out, a temporary name of this command: %s", from.label(source))
+			continue
+		}
 		a.file(p, from, source, to, target, info, there)
 	}
 	for name, info := range there {
@@ -145,9 +150,6 @@ func (a *app) makeDir(to tree, name string) error {
 
 // file plans one file. there is what the target's directory has.
 func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, info fs.FileInfo, there map[string]fs.FileInfo) {
-	if unfinished(info.Name()) {
-		return
-	}
 	if !info.Mode().IsRegular() {
 		p.skipped++
 		a.complain("left out, not a file: %s", from.label(fromName))

@@ -14,25 +14,28 @@ const (
 	commandFlush  = 7
 	commandRead   = 8
 	commandWrite  = 9
+	commandIoctl  = 11
 )
 
 // relay forwards between the command and a server, and counts the command's requests.
 type relay struct {
-	addr string
+	addr  string
+	alter []func(message []byte)
 
 	mu       sync.Mutex
 	commands map[uint16]int
 	frames   int
 }
 
-// startRelay relays to a server whose messages are not encrypted.
-func startRelay(t *testing.T, addr string) *relay {
+// startRelay relays to a server whose messages are not encrypted. Each of alter may change a request of the command; those of
+// sessions that sign must stay as they are.
+func startRelay(t *testing.T, addr string, alter ...func(message []byte)) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{addr: l.Addr().String(), commands: map[uint16]int{}}
+	r := &relay{addr: l.Addr().String(), alter: alter, commands: map[uint16]int{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -78,13 +81,16 @@ func (r *relay) carry(client net.Conn, addr string) {
 	<-done
 }
 
-// count counts the messages of one frame (MS-SMB2 2.2.1.2).
+// count counts the messages of one frame (MS-SMB2 2.2.1.2), and alters them.
 func (r *relay) count(frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.frames++
 	for len(frame) >= 64 {
 		r.commands[binary.LittleEndian.Uint16(frame[12:])]++
+		for _, alter := range r.alter {
+			alter(frame)
+		}
 		next := int(binary.LittleEndian.Uint32(frame[20:]))
 		if next == 0 || next > len(frame) {
 			return

@@ -3,6 +3,7 @@
 package smb
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,28 @@ func TestServerCopyIsFlushed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestServerCannotCopy copies within a share of a server that supports no server-side copy: the command reads and writes. Samba
+// always supports it, so the relay replaces the control code that asks for a copy's key by one that Samba does not know.
+func TestServerCannotCopy(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	r := startRelay(t, s.Addr, func(message []byte) {
+		const requestResumeKey, unknown = 0x00140078, 0x00140ffc // FSCTL_SRV_REQUEST_RESUME_KEY (MS-SMB2 2.2.31)
+		if binary.LittleEndian.Uint16(message[12:]) == commandIoctl && binary.LittleEndian.Uint32(message[68:]) == requestResumeKey {
+			binary.LittleEndian.PutUint32(message[68:], unknown)
+		}
+	})
+	through := func(path string) string { return "smb://" + s.User + "@" + r.addr + "/" + s.Share + "/" + path }
+	src := filepath.Join(t.TempDir(), "src")
+	write(t, src, map[string]string{"empty": "", "small": "some text", "large": strings.Repeat("0123456789abcdef", 200_000)})
+	must(t, "put", "-r", src, s.url("there"))
+	must(t, "cp", "-r", through("there"), through("copy"))
+	_, sent := r.take()
+	sameTree(t, src, filepath.Join(s.Dir, "copy"))
+	if sent[commandIoctl] == 0 || sent[commandRead] == 0 || sent[commandWrite] == 0 {
+		t.Errorf("requests by their commands: %v", sent)
 	}
 }
 

@@ -36,7 +36,7 @@ SMB_PASSWORD or -password-file; SMB_NT_HASH or -nt-hash-file has the password's 
 
 An interrupted copy continues where it was when it is repeated. A directory copied alone becomes
 the target; a "/" at the target's end puts it inside. What is left out, because it is not a regular
-file, is reported, and makes the exit status 1, as an error does.
+file or has a temporary name, is reported, and makes the exit status 1, as an error does.
 
 Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.
 `

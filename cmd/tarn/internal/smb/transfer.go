@@ -33,7 +33,7 @@ func (a *app) carryOut(ctx context.Context, p *plan) error {
 	return err
 }
 
-// leftOut is the error of a copy that leaves out what is not a regular file.
+// leftOut is the error of a copy that leaves out files.
 func (p *plan) leftOut() error {
 	if p.skipped > 0 {
 		return errReported
