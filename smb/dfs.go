@@ -3,9 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -28,17 +26,17 @@ type referral struct {
 // kept.
 func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, string, error) {
 	path := `\` + t.with.host + `\` + t.m.name + `\` + remote
-	r, rest := m.s.referrals.known(path)
+	r, rest := m.s.origin.referrals.known(path)
 	if r == nil {
 		var err error
 		if r, rest, err = t.refer(ctx, path); err != nil {
 			return nil, "", err
 		}
-		m.s.referrals.keep(path, rest, r)
+		m.s.origin.referrals.keep(path, rest, r)
 	}
 	t2, inner, err := r.reach(ctx, m)
 	if err != nil {
-		m.s.referrals.drop(r)
+		m.s.origin.referrals.drop(r)
 		return nil, "", err
 	}
 	return t2, join(inner, rest), nil
@@ -109,17 +107,17 @@ func (r *referral) reach(ctx context.Context, m *mount) (*tree, string, error) {
 			return t, inner, nil
 		}
 		err = errors.Join(err, e)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(e, errLinks) {
 			break
 		}
 	}
 	return nil, "", err
 }
 
-// maxReferrals bounds how many referrals a session keeps, since the server chooses the names.
+// maxReferrals bounds how many referrals a session and those with other servers keep, since the servers choose the names.
 const maxReferrals = 1000
 
-// referrals are those that a session has cached, by the path of the link.
+// referrals are those that are cached, by the path of the link.
 type referrals struct {
 	mu    sync.Mutex
 	links map[string]*referral
@@ -186,67 +184,10 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 			return nil, "", err
 		}
 	}
-	s := m.s
-	if !strings.EqualFold(parts[0], s.using().host) {
-		if s, err = m.s.other(parts[0]); err != nil {
-			return nil, "", err
-		}
+	to, err := m.s.linked(parts[0], share)
+	if err != nil {
+		return nil, "", err
 	}
-	t, err := s.shareTree(ctx, share)
+	t, err := to.tree(ctx)
 	return t, inner, err
-}
-
-// maxOthers bounds the other servers of a session, whose names the server chooses. None is forgotten to make room: files may be
-// open there. A session with another server has a bound of its own. Shares that DFS links name on one server are not bounded.
-const maxOthers = 1000
-
-var errManyOthers = fmt.Errorf("smb: DFS links name more than %d servers", maxOthers)
-
-// other returns a session with another server for the same user. It is dialled on first use, at the port of
-// this session.
-func (s *Session) other(host string) (*Session, error) {
-	port := DefaultPort
-	if _, p, err := net.SplitHostPort(s.using().addr); err == nil {
-		port = p
-	}
-	addr := net.JoinHostPort(host, port)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	o := s.others[addr]
-	if o == nil {
-		if len(s.others) >= maxOthers {
-			return nil, errManyOthers
-		}
-		cfg := s.cfg
-		cfg.Host = host
-		o = newSession(cfg, addr)
-		if s.others == nil {
-			s.others = make(map[string]*Session)
-		}
-		s.others[addr] = o
-	}
-	return o, nil
-}
-
-// shareTree is a tree of the session for the share, connected on its first use.
-func (s *Session) shareTree(ctx context.Context, share string) (*tree, error) {
-	s.mu.Lock()
-	var found *mount
-	for _, m := range s.mounts {
-		if strings.EqualFold(m.name, share) {
-			found = m
-		}
-	}
-	s.mu.Unlock()
-	if found == nil {
-		sh, err := s.Mount(ctx, share)
-		if err != nil {
-			return nil, err
-		}
-		found = sh.m
-	}
-	return found.tree(ctx)
 }

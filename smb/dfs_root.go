@@ -40,11 +40,31 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	return r, nil
 }
 
+// rootsPassed is the key of a context's value that counts the DFS roots which one call passes through.
+type rootsPassed struct{}
+
+// passRoot counts one more root. A target of a root may be another root, also one that was passed before.
+func passRoot(ctx context.Context) (context.Context, error) {
+	n, ok := ctx.Value(rootsPassed{}).(*int)
+	if !ok {
+		n = new(int)
+		ctx = context.WithValue(ctx, rootsPassed{}, n)
+	}
+	if *n++; *n > maxLinks {
+		return nil, errLinks
+	}
+	return ctx, nil
+}
+
 // rootTree returns the tree of a target of the mount's DFS root. When no target can be reached and the
 // referral's lifetime has ended, the referral is requested again.
 func (m *mount) rootTree(ctx context.Context, r *referral) (*tree, error) {
+	ctx, err := passRoot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	t, _, err := r.reach(ctx, m)
-	if err == nil || ctx.Err() != nil || time.Now().Before(r.expires) {
+	if err == nil || errors.Is(err, errLinks) || ctx.Err() != nil || time.Now().Before(r.expires) {
 		return t, err
 	}
 	c, cerr := m.s.conn(ctx)

@@ -155,6 +155,152 @@ func TestReferralsToManyServers(t *testing.T) {
 	}
 }
 
+// TestReferralsToManyShares has a server whose links each name another share of another server, or of its own: no more than 4,096 of
+// these are connected.
+func TestReferralsToManyShares(t *testing.T) {
+	for _, host := range []string{"scripted", "other"} {
+		t.Run(host, func(t *testing.T) {
+			const most = 4096
+			links := 0
+			var connected atomic.Int32
+			s := &script.Server{}
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				switch {
+				case m.Command == proto.CommandCreate && strings.HasPrefix(script.NameOf(m), "link"):
+					c.Refuse(m, proto.StatusPathNotCovered)
+					return true
+				case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+					links++
+					path, target := fmt.Sprintf(`\scripted\share\link%04d`, links), fmt.Sprintf(`\%s\share%04d\target`, host, links)
+					c.Reply(m, 0, ioctlAnswer(referralAnswer(path, target, time.Minute)), script.AsAsked)
+					return true
+				case m.Command == proto.CommandTreeConnect:
+					connected.Add(1)
+				}
+				return false
+			}
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), Limits: smb.Limits{KeepAlive: -1}}
+			session, err := d.Dial(t.Context(), "scripted")
+			must(t, err)
+			defer session.Close()
+			share, err := session.Mount(t.Context(), "share")
+			must(t, err)
+			for i := range most + 5 {
+				if _, err = share.Stat(fmt.Sprintf("link%04d", i+1)); err != nil && i < most {
+					t.Fatal(i, err)
+				}
+			}
+			if n := connected.Load(); n != most+1 || err == nil || !strings.Contains(err.Error(), "more than 4096 shares") {
+				t.Errorf("%d shares connected for %d links; the last: %v", n, links, err)
+			}
+		})
+	}
+}
+
+// TestLinksOnOtherServers has links on two servers that name other servers: all of them count for the session that was dialled. Links
+// back to its server use that session.
+func TestLinksOnOtherServers(t *testing.T) {
+	const most = 1000
+	s := &script.Server{}
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		switch {
+		case m.Command == proto.CommandCreate && strings.HasPrefix(script.NameOf(m), "link"):
+			c.Refuse(m, proto.StatusPathNotCovered)
+			return true
+		case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+			path := askedReferral(m)
+			number := path[len(path)-4:]
+			target := `\host` + number + `\share\target`
+			switch {
+			case number == "0000":
+				target = `\scripted\share\target`
+			case number[3]%2 == 0 && strings.HasPrefix(path, `\scripted\`): // half of the links are on this server
+				target = `\second\share\link` + number
+			}
+			c.Reply(m, 0, ioctlAnswer(referralAnswer(path, target, time.Minute)), script.AsAsked)
+			return true
+		}
+		return false
+	}
+	dialled := map[string]int{}
+	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1},
+		DialFunc: func(ctx context.Context, n, addr string) (net.Conn, error) {
+			dialled[addr]++
+			return through(t, s.Dial)(ctx, n, addr)
+		}}
+	session, err := d.Dial(t.Context(), "scripted")
+	must(t, err)
+	defer session.Close()
+	share, err := session.Mount(t.Context(), "share")
+	must(t, err)
+	failed := 0
+	for i := range most + 50 {
+		if _, err := share.Stat(fmt.Sprintf("link%04d", i)); err != nil {
+			failed++
+			if !strings.Contains(err.Error(), "more than 1000 servers") {
+				t.Fatal(i, err)
+			}
+		}
+	}
+	if len(dialled) != 1+most || failed != 50 {
+		t.Errorf("%d servers dialled, %d links not followed", len(dialled), failed)
+	}
+	for addr, n := range dialled {
+		if n != 1 {
+			t.Errorf("%s was dialled %d times", addr, n)
+		}
+	}
+}
+
+// askedReferral is the path that m, an FSCTL_DFS_GET_REFERRALS, asks for.
+func askedReferral(m *script.Message) string {
+	at, n := int(le.Uint32(m.Body[24:]))-proto.HeaderSize, int(le.Uint32(m.Body[28:]))
+	return strings.TrimRight(proto.DecodeUTF16(m.Body[at+2:at+n]), "\x00")
+}
+
+// TestRootsWithoutEnd has a server whose shares are all DFS roots that lead to other shares, without end or in a circle.
+func TestRootsWithoutEnd(t *testing.T) {
+	for _, kind := range kinds() {
+		for name, next := range map[string]func(n int) int{
+			"without end": func(n int) int { return n + 1 },
+			"in a circle": func(n int) int { return (n + 1) % 3 },
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				var roots atomic.Bool
+				s := protections()[kind]
+				s.Capabilities = proto.CapDFS
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					switch {
+					case m.Command == proto.CommandTreeConnect && roots.Load() && !strings.HasSuffix(proto.DecodeUTF16(m.Body[8:]), "IPC$"):
+						c.Refuse(m, proto.StatusBadNetworkName)
+						return true
+					case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+						path := askedReferral(m)
+						var n int
+						fmt.Sscanf(path, `\scripted\root%d`, &n)
+						target := fmt.Sprintf(`\scripted\root%d`, next(n))
+						c.Reply(m, 0, ioctlAnswer(referralAnswer(path, target, time.Minute)), script.AsAsked)
+						return true
+					}
+					return false
+				}
+				d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), Limits: smb.Limits{KeepAlive: -1}}
+				session, err := d.Dial(t.Context(), "scripted")
+				must(t, err)
+				defer session.Close()
+				roots.Store(true)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for range 2 {
+					if _, err = session.Mount(ctx, "root0"); err == nil || !strings.Contains(err.Error(), "too many levels of links") {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // ioctlAnswer is the body of a reply to an IOCTL.
 func ioctlAnswer(output []byte) []byte {
 	b := make([]byte, 48)

@@ -26,11 +26,14 @@ type Session struct {
 	at     int // index of the server in use: that of cur, once there is one
 	closed bool
 	failed dialFailure // of the last attempts to dial
-	mounts []*mount
-	others map[string]*Session // DFS: servers referred to, by address
+	mounts []*mount    // the program's, unless unmounted
 	leases leaseTable
 
-	referrals referrals
+	// origin is the session that the program has dialled, which DFS links led to this one; usually this one itself. Only its
+	// referrals and linkTargets are used.
+	origin      *Session
+	referrals   referrals
+	linkTargets linkTargets // guarded by mu
 
 	streams streams
 }
@@ -47,6 +50,7 @@ func newSession(cfg Dialer, addrs ...string) *Session {
 		rand.Read(cfg.ClientGUID[:]) // never fails (crypto/rand)
 	}
 	s := &Session{cfg: cfg, lock: make(chan struct{}, 1), done: make(chan struct{})}
+	s.origin = s
 	s.lock <- struct{}{}
 	for _, addr := range addrs {
 		s.servers = append(s.servers, s.newServer(addr))
@@ -230,8 +234,8 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	close(s.done)
-	c, others := s.cur, s.others
-	s.others = nil
+	c, others := s.cur, s.linkTargets.sessions
+	s.linkTargets = linkTargets{}
 	s.mu.Unlock()
 	if c != nil {
 		c.Close(ErrClosed)
@@ -266,8 +270,7 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mount{s: s, name: name, lock: make(chan struct{}, 1)}
-	m.lock <- struct{}{}
+	m := newMount(s, name)
 	if _, err := m.tree(ctx); err != nil {
 		return nil, err
 	}
@@ -296,6 +299,12 @@ type mount struct {
 	closed bool
 }
 
+func newMount(s *Session, name string) *mount {
+	m := &mount{s: s, name: name, lock: make(chan struct{}, 1)}
+	m.lock <- struct{}{}
+	return m
+}
+
 func (m *mount) current() (*tree, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,22 +323,31 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 	m.mu.Lock()
 	root := m.root
 	m.mu.Unlock()
-	if root != nil {
-		return m.rootTree(ctx, root)
+	var err error
+	if root == nil {
+		if t, root, err = m.connect(ctx); err != nil || t != nil {
+			return t, err
+		}
 	}
+	return m.rootTree(ctx, root)
+}
+
+// connect connects the share, or finds that it is a DFS root on other servers. It does not follow the root: the targets may be
+// roots themselves, and lead back.
+func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 	failures := m.s.failures()
 	select {
 	case <-m.lock:
 	case <-ctx.Done():
-		return nil, conn.ContextError(ctx)
+		return nil, nil, conn.ContextError(ctx)
 	}
 	defer func() { m.lock <- struct{}{} }()
 	if t, closed := m.current(); !closed && t != nil && t.Conn().Alive() {
-		return t, nil
+		return t, nil, nil
 	}
 	c, err := m.s.connSince(ctx, failures)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	with := m.s.using() // c's, or c has ended
 	connected, err := c.Connect(ctx, with.host, m.name)
@@ -338,17 +356,17 @@ func (m *mount) tree(ctx context.Context) (*tree, error) {
 			m.mu.Lock()
 			m.root = root
 			m.mu.Unlock()
-			return m.rootTree(ctx, root)
+			return nil, root, nil
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t = &tree{Tree: connected, m: m, with: with}
+	t := &tree{Tree: connected, m: m, with: with}
 	m.mu.Lock()
 	m.t = t
 	m.mu.Unlock()
-	return t, nil
+	return t, nil, nil
 }
 
 // drop removes a tree that the server has disconnected.
