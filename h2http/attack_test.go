@@ -236,6 +236,34 @@ func TestAttackWindows(t *testing.T) {
 	})
 }
 
+// TestAttackConnectionWindow: a client that sends more than the connection's window holds, while its streams' windows have room, loses
+// the connection.
+func TestAttackConnectionWindow(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		h := &blocked{release: make(chan struct{})}
+		r := s.start(t, h, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerConnection: 300_000} })
+		defer close(h.release)
+		p := r.dialPeer(t)
+		p.ping()
+		id := uint32(1)
+		for ; p.connRoom() > 0; id += 2 {
+			p.request(id, more, "POST", "/")
+			p.sendAll(id)
+		}
+		p.request(id, more, "POST", "/")
+		p.data(id, more, "x")
+		p.wantGoAway(http2.ErrCodeFlowControl)
+		survives(t, r)
+	})
+}
+
+// connRoom is how many bytes the connection's window holds after sendAll.
+func (p *peer) connRoom() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return initialWindow + p.given[0] - p.spent
+}
+
 // TestAttackStalledReader has peers request large responses and read nothing: other streams
 // of the same connection, other connections and deadlines work as usual.
 func TestAttackStalledReader(t *testing.T) {

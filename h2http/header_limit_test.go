@@ -1,12 +1,14 @@
 package h2http_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // TestHeaderListOfTheServer: a client does not send a header list, or trailers, that the server's SETTINGS_MAX_HEADER_LIST_SIZE
@@ -48,6 +50,63 @@ func TestHeaderListOfTheServer(t *testing.T) {
 			if n := conns.Load(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
+		})
+	}
+}
+
+// TestLongFieldsForServers: a client sends a field of 200 KiB to a server that names no limit, as net/http's does.
+func TestLongFieldsForServers(t *testing.T) {
+	const long = 200 << 10
+	eachClient(t, func(t *testing.T, s clientStack) {
+		arrived := make(chan int, 1)
+		url := rawOrigin(t, s.tls, func(_ int, _ io.ReadWriteCloser, fr *http2.Framer) {
+			fr.WriteSettings()
+			fr.ReadMetaHeaders, fr.MaxHeaderListSize = hpack.NewDecoder(4096, nil), 2*long
+			for {
+				f, err := fr.ReadFrame()
+				if err != nil {
+					return
+				}
+				switch f := f.(type) {
+				case *http2.SettingsFrame:
+					if !f.IsAck() {
+						fr.WriteSettingsAck()
+					}
+				case *http2.MetaHeadersFrame:
+					for _, field := range f.RegularFields() {
+						if field.Name == "x" {
+							arrived <- len(field.Value)
+						}
+					}
+					ok(&script{fr: fr}, f.StreamID)
+				}
+			}
+		})
+		rt := s.make(t, new(clientSetup))
+		req, _ := http.NewRequest("GET", url, nil)
+		mustRoundTrip(t, rt, req) // the settings have come
+		req.Header.Set("X", strings.Repeat("x", long))
+		mustRoundTrip(t, rt, req)
+		if n := <-arrived; n != long {
+			t.Errorf("%d bytes arrived, not %d", n, long)
+		}
+	})
+}
+
+// TestLongFieldsForClients: a server sends a field of 200 KiB to a client that names no limit, and to one that names a lower limit, as
+// net/http's does.
+func TestLongFieldsForClients(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	for name, settings := range map[string][]http2.Setting{"none": nil, "2000": {{ID: http2.SettingMaxHeaderListSize, Val: 2000}}} {
+		t.Run("limit "+name, func(t *testing.T) {
+			each(t, func(t *testing.T, s stack) {
+				p := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X", long) })).dialPeer(t, settings...)
+				p.ping() // the server has the settings
+				p.request(1, end, "GET", "/")
+				if got := p.transcript(1); !strings.Contains(got, "x="+long) {
+					t.Errorf("the field has not arrived: %s", clip(got))
+				}
+			})
 		})
 	}
 }

@@ -189,7 +189,7 @@ func (p *peer) sendAll(id uint32) (sent int) {
 	for {
 		p.mu.Lock()
 		before := p.given[id] + p.given[0]
-		n := int(min(p.initial+p.given[id]-int64(sent), 65535+p.given[0]-p.spent, 16<<10))
+		n := int(min(p.initial+p.given[id]-int64(sent), initialWindow+p.given[0]-p.spent, 16<<10))
 		if n > 0 {
 			p.fr.WriteData(id, false, make([]byte, n))
 			p.spent += int64(n)

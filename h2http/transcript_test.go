@@ -67,7 +67,7 @@ func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	}
 	t.Cleanup(func() { nc.Close() })
-	p := &peer{t: t, nc: nc, fr: http2.NewFramer(nc, nc), streams: make(map[uint32]*record), initial: 65535, given: make(map[uint32]int64)}
+	p := &peer{t: t, nc: nc, fr: http2.NewFramer(nc, nc), streams: make(map[uint32]*record), initial: initialWindow, given: make(map[uint32]int64)}
 	p.changed = sync.NewCond(&p.mu)
 	p.fr.AllowIllegalWrites, p.fr.AllowIllegalReads = true, true
 	p.fr.SetMaxReadFrameSize(1 << 24)
@@ -171,6 +171,9 @@ func (s *record) headers(dec *hpack.Decoder, block []byte) {
 	})
 	s.events = append(s.events, "HEADERS "+strings.Join(list, " "))
 }
+
+// initialWindow is what the windows of a connection and of its streams hold at first (RFC 9113 section 6.9.2).
+const initialWindow = 65535
 
 // untilLimit is how long until waits.
 const untilLimit = 20 * time.Second
