@@ -74,15 +74,13 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	if err != nil {
 		return nil, errors.Join(err, toBrowser.Close(), out.Close())
 	}
-	temporary, err := os.MkdirTemp("", "chromium")
+	temporary, err := TemporaryDir()
 	if err != nil {
 		return nil, errors.Join(err, toBrowser.Close(), out.Close(), in.Close(), fromBrowser.Close())
 	}
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
 		"--remote-debugging-pipe", "--user-data-dir="+dir, "about:blank")
-	// It leaves a folder among the temporary files, with a socket. The path of a socket may have 107 bytes, so the folder is not
-	// put below dir, which may be long.
 	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	// Its helper processes write to inherited pipes; waiting for the pipes' end waits for the helpers too, so
 	// that the profile does not change after Close has returned.
@@ -101,6 +99,20 @@ func Start(ctx context.Context, dir string, onEvent func(method string, params j
 	}
 	return b, nil
 }
+
+// TemporaryDir makes a directory for Chromium's temporary files, which the caller sets as TMPDIR and removes: Chromium leaves a
+// directory with a socket there. The path of a socket may have 107 bytes (unix(7)), of which Chromium's part and this directory's name take
+// at most 76, so the directory is in /tmp where the usual one has a longer path.
+func TemporaryDir() (string, error) {
+	dir := os.TempDir()
+	if len(dir) > longestTemporary {
+		dir = "/tmp"
+	}
+	return os.MkdirTemp(dir, "chromium")
+}
+
+// longestTemporary is how many bytes the path of the directory for temporary files may have.
+const longestTemporary = 107 - 76
 
 // discard drops what the browser writes to its standard streams.
 type discard struct{}

@@ -3,10 +3,13 @@ package h2http
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tarn-go/tarn/internal/browser"
 )
 
 // TestChromium loads a page of 200 assets over TLS.
@@ -34,7 +37,12 @@ func TestChromium(t *testing.T) {
 	})
 	url := serve(t, overTLS, mux)
 	profile := t.TempDir()
-	t.Setenv("TMPDIR", profile) // Chromium's folder of temporary files, which it leaves, is removed with the profile
+	temporary, err := browser.TemporaryDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(temporary)
+	t.Setenv("TMPDIR", temporary)
 	out := run(t, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors",
 		"--disable-background-networking", "--no-first-run", "--user-data-dir="+profile, "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
 		"--dump-dom", url+"/")

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/browser"
 )
 
 // The WebSocket libraries of Go know HTTP/1.1's Upgrade only. With the adapters of this file they use
@@ -278,7 +280,12 @@ for (const name of ["gorilla", "coder"]) {
 	mux.HandleFunc("CONNECT /", func(w http.ResponseWriter, r *http.Request) { conns <- r.RemoteAddr; sockets.ServeHTTP(w, r) })
 	url := serveWith(t, overTLS, mux, h2http.Config{ExtendedConnect: h2.Permit})
 	profile := t.TempDir()
-	t.Setenv("TMPDIR", profile) // Chromium's folder of temporary files, which it leaves, is removed with the profile
+	temporary, err := browser.TemporaryDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(temporary)
+	t.Setenv("TMPDIR", temporary)
 	out := run(t, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--ignore-certificate-errors",
 		"--disable-background-networking", "--no-first-run", "--user-data-dir="+profile, "--timeout="+fmt.Sprint(30*time.Second.Milliseconds()),
 		"--dump-dom", url+"/")
