@@ -33,21 +33,6 @@ func serveLoop(l net.Listener, conn func(net.Conn), stopped <-chan struct{}) err
 	}
 }
 
-// answerReads answers each read from nc, which is a short request, with a response that was made before.
-func answerReads(nc net.Conn) {
-	const content = `{"payload":{"body":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="}}`
-	response := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(content)) + "\r\n\r\n" + content)
-	request := make([]byte, 4<<10)
-	for {
-		if _, err := nc.Read(request); err != nil {
-			return
-		}
-		if _, err := nc.Write(response); err != nil {
-			return
-		}
-	}
-}
-
 // loopReaders are 4 KiB long, as net/http's.
 var loopReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
