@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -24,11 +25,12 @@ type activity struct {
 	cc       *ClientConn
 	names    serial
 	policy   serial
+	turn     turn              // of policy
 	resolver resolver.Resolver // used in names only; nil until built
 	balancer switcher
 
 	subs set[*subConn] // cc.mu
-	pace pacer         // cc.mu; nil: there have always been few subConns
+	pace *pacer        // cc.mu; nil: there have always been few subConns
 }
 
 // activate leaves IDLE. cc.mu is held.
@@ -39,7 +41,8 @@ func (cc *ClientConn) activate() error {
 	if cc.active != nil {
 		return nil
 	}
-	act := &activity{cc: cc}
+	act := &activity{cc: cc, turn: turn{epoch: time.Now()}}
+	act.policy.turn = &act.turn
 	act.balancer.init(act)
 	cc.active = act
 	cc.setState(connectivity.Connecting)

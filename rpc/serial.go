@@ -9,6 +9,7 @@ type serial struct {
 	queue   []func()
 	running bool
 	closed  bool
+	turn    *turn // of the goroutine; nil: it does not yield
 }
 
 // run queues f and does not wait; false after close.
@@ -57,6 +58,7 @@ func (s *serial) add(f func()) {
 }
 
 func (s *serial) drain() {
+	s.turn.begin()
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 {
@@ -69,5 +71,6 @@ func (s *serial) drain() {
 		s.queue = s.queue[1:]
 		s.mu.Unlock()
 		f()
+		s.turn.yield()
 	}
 }

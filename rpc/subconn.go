@@ -33,6 +33,7 @@ type subConn struct {
 	held     *clientConn        // the current connection, healthy or not
 	at       resolver.Address   // the address of held
 	failures int                // failed attempts to connect, in a row
+	leaving  bool               // Shutdown has been called
 	reset    signal             // of resetBackoff
 
 	entity *entity.Subchannel // in channelz; nil: not listed
@@ -50,7 +51,7 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 	}
 	act.subs.add(s)
 	if act.pace == nil && len(act.subs) > pacedFrom {
-		act.pace = make(pacer, pacedTogether)
+		act.pace = new(pacer)
 	}
 	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)
 	return s, nil
@@ -68,7 +69,7 @@ func (s *subConn) String() string {
 
 // setState sets the state and reports it to the balancer. s.mu is held.
 func (s *subConn) setState(state connectivity.State, err error) {
-	if s.state == state || s.state == connectivity.Shutdown {
+	if s.state == state || s.state == connectivity.Shutdown || s.leaving && state != connectivity.Shutdown {
 		return
 	}
 	s.state = state
@@ -106,21 +107,18 @@ func (s *subConn) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	s.setState(connectivity.Connecting, nil)
-	go s.run(ctx, s.addrs)
-}
-
-// run tries the addresses, one after another. After a failure it waits for the time of the next attempt,
-// which the balancer begins.
-func (s *subConn) run(ctx context.Context, addrs []resolver.Address) {
-	cc := s.act.cc
-	defer cc.wg.Done()
+	cc, addrs := s.act.cc, s.addrs
 	cc.mu.Lock()
 	pace := s.act.pace
 	cc.mu.Unlock()
-	leave, ok := pace.enter(ctx)
-	if !ok { // shut down, or the addresses have changed
-		return
-	}
+	pace.begin(paced{ctx: ctx, run: func(leave func()) { s.run(ctx, addrs, leave) }, dropped: cc.wg.Done})
+}
+
+// run tries the addresses, one after another. After a failure it waits for the time of the next attempt,
+// which the balancer begins. It calls leave when the attempt is over.
+func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func()) {
+	cc := s.act.cc
+	defer cc.wg.Done()
 	began := time.Now()
 	s.mu.Lock()
 	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
@@ -223,6 +221,7 @@ func (s *subConn) lost(c *clientConn, why error) {
 	}
 	s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(why))
 	s.held = nil
+	s.conn.Store(nil)
 	s.cancel()
 	s.act.resolveNow()
 	s.setState(connectivity.Idle, nil)
@@ -233,7 +232,7 @@ func (s *subConn) UpdateAddresses(addrs []resolver.Address) {
 	addrs = slices.Clone(addrs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.EqualFunc(s.addrs, addrs, sameAddress) {
+	if s.leaving || slices.EqualFunc(s.addrs, addrs, sameAddress) {
 		return
 	}
 	s.addrs = addrs
@@ -269,13 +268,20 @@ func sameAddress(a, b resolver.Address) bool {
 	return a.Addr == b.Addr && a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
 }
 
-// Shutdown implements balancer.SubConn. Running calls continue.
+// Shutdown implements balancer.SubConn. Running calls continue. A READY subConn is shut down when the balancer returns: its picker
+// still picks it until there is another, and a call would have to wait for that.
 func (s *subConn) Shutdown() {
 	cc := s.act.cc
 	cc.mu.Lock()
 	s.act.subs.remove(s)
 	cc.mu.Unlock()
-	s.shutdown()
+	s.mu.Lock()
+	s.leaving = true
+	ready := s.state == connectivity.Ready
+	s.mu.Unlock()
+	if !ready || !s.act.policy.run(s.shutdown) {
+		s.shutdown()
+	}
 }
 
 func (s *subConn) shutdown() {

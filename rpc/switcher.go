@@ -166,6 +166,7 @@ func (ch *child) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOp
 	if opts.CredsBundle != nil && opts.CredsBundle.TransportCredentials() == nil {
 		return nil, fmt.Errorf("rpc: balancer %q gave a SubConn a credentials bundle without transport credentials", ch.builder.Name())
 	}
+	ch.sw.act.turn.yield()
 	ch.sw.mu.Lock()
 	defer ch.sw.mu.Unlock()
 	if !ch.serves() {
