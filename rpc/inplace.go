@@ -33,20 +33,30 @@ type sendInPlace struct {
 // KiB or more. The caller must not change m, nor the memory of its fields, until done has been called:
 // exactly once, as for [SendInPlace], possibly after the handler has returned. Interceptors' SendMsg does not
 // get the message. In methods with lent requests ([LendRequests]) m may contain memory of a request, and is
-// therefore copied. The error is SendMsg's, or INTERNAL if ctx is not of a call of a [Server].
+// therefore copied; over HTTP/1.1, and through [Server.ServeHTTP] of another server than h2http's, the fields are copied when they
+// are written. The error is SendMsg's, or INTERNAL if ctx is not of a call of a [Server].
 func SendMsgInPlace(ctx context.Context, m any, done func()) error {
-	c := callOf(ctx)
-	if c == nil {
-		done()
-		return status.Error(codes.Internal, "rpc: caller's context is not that of a call of a Server of package rpc")
+	if c := callOf(ctx); c != nil {
+		codec, end := inPlace(c.shape.codec, c.lease, done)
+		defer end()
+		return (*serverStream)(c).send(codec, m)
 	}
-	codec := c.shape.codec
-	if _, ok := codec.(message.Proto); ok && c.lease == nil {
-		codec = message.Spliced{Released: done}
-	} else {
-		defer done()
+	if t, ok := transportOf(ctx).(*webTransport); ok {
+		codec, end := inPlace(t.codec, t.body.lease, done)
+		defer end()
+		return (*webCall)(t).sendNow(codec, m)
 	}
-	return (*serverStream)(c).send(codec, m)
+	done()
+	return status.Error(codes.Internal, "rpc: caller's context is not that of a call of a Server of package rpc")
+}
+
+// inPlace is the codec that sends a message without copying its long fields, if codec's messages may be sent so. end is
+// called when the message has been encoded.
+func inPlace(codec message.Codec, lease *message.Lease, done func()) (_ message.Codec, end func()) {
+	if _, ok := codec.(message.Proto); ok && lease == nil {
+		return message.Spliced{Released: done}, func() {}
+	}
+	return codec, done
 }
 
 // sender is the codec for sending v.

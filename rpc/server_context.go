@@ -100,10 +100,15 @@ func (t *transportStream) SetTrailer(md metadata.MD) error {
 
 // callOf returns the call of a handler's context; nil when there is none.
 func callOf(ctx context.Context) *serverCall {
+	t, _ := transportOf(ctx).(*transportStream)
+	return (*serverCall)(t)
+}
+
+// transportOf is the transport stream of a handler's context, without that of a call log; nil when there is none.
+func transportOf(ctx context.Context) grpc.ServerTransportStream {
 	ts := grpc.ServerTransportStreamFromContext(ctx)
 	if l, ok := ts.(*loggedTransport); ok {
-		ts = l.ServerTransportStream
+		return l.ServerTransportStream
 	}
-	t, _ := ts.(*transportStream)
-	return (*serverCall)(t)
+	return ts
 }

@@ -119,7 +119,7 @@ func (c *serverConn) other() h2.Handler {
 		if info, ok := c.peer.AuthInfo.(credentials.TLSInfo); ok {
 			state = &info.State
 		}
-		c.web = c.srv.web.streams.Of(c.ctx, c.h2c, c.nc, state)
+		c.web = c.srv.web.streams.Of(context.WithValue(c.ctx, connKey{}, c), c.h2c, c.nc, state)
 	}
 	return c.web
 }

@@ -66,8 +66,8 @@ type webRefusal struct {
 type webProtocol interface {
 	// header sets the response's fields, before anything is written.
 	header(h http.Header)
-	// message writes one message, of which it takes ownership. It is not compressed yet.
-	message(m message.Message) (payloadInfo, error)
+	// message writes one framed message, of which it takes ownership, and returns how many bytes it took.
+	message(m message.Message, info payloadInfo) (int, error)
 	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written.
 	end(st *status.Status, begun headerState)
 }

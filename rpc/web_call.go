@@ -38,6 +38,7 @@ type webCall struct {
 	codec    message.Codec
 	incoming encoding.Compressor // of the request's messages; nil: none
 	outgoing encoding.Compressor // of the response's messages; nil: none
+	early    string              // precedes the names of the trailer's fields in the header; "": the trailer is sent at the end
 	timeout  time.Duration
 	bounded  bool // there is a timeout
 	body     webBody
@@ -108,8 +109,7 @@ func (c *webCall) serve() {
 	if cause := ctx.Err(); cause != nil && st != nil && st.Code() == codes.Canceled {
 		st = status.FromContextError(cause)
 	}
-	c.end(st)
-	err = st.Err()
+	err = c.end(st).Err()
 }
 
 // tap calls InTapHandle's function for the call.
@@ -140,7 +140,7 @@ func (c *webCall) unary() *status.Status {
 	if err != nil {
 		return statusOf(err)
 	}
-	if err := c.send(reply); err != nil {
+	if err := c.send(c.codec, reply); err != nil {
 		return statusOf(err)
 	}
 	return nil
@@ -229,14 +229,12 @@ type webAddr string
 func (webAddr) Network() string  { return "tcp" }
 func (a webAddr) String() string { return string(a) }
 
-// send sends one message of the response.
-func (c *webCall) send(v any) error {
-	m, raw := takeRaw(v)
-	if !raw && v != nil {
-		var err error
-		if m, err = c.codec.Marshal(c.srv.opts.pool, v); err != nil {
-			return status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)
-		}
+// send sends one message of the response, which codec encodes.
+func (c *webCall) send(codec message.Codec, v any) error {
+	// Before the header is written: an error of the codec or the compressor becomes the status.
+	m, info, err := encodeMessage(c.srv.opts.pool, codec, c.outgoing, c.srv.opts.maxSend, v)
+	if err != nil {
+		return err
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -244,18 +242,13 @@ func (c *webCall) send(v any) error {
 		m.Free()
 		return errCallOver
 	}
-	if n := m.Len(); n > c.srv.opts.maxSend {
+	if err := c.putHeader(); err != nil {
 		m.Free()
-		return status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", n, c.srv.opts.maxSend)
+		return err
 	}
-	c.putHeader()
-	info, err := c.proto.message(m)
-	if err != nil {
+	if info.wire, err = c.proto.message(m, info); err != nil {
 		if cause := c.ctx.Err(); cause != nil {
 			return status.FromContextError(cause).Err()
-		}
-		if _, ok := status.FromError(err); ok {
-			return err
 		}
 		return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
 	}
@@ -263,28 +256,59 @@ func (c *webCall) send(v any) error {
 	return nil
 }
 
-// compress takes ownership of m and compresses it if the response is compressed.
-func (c *webCall) compress(m message.Message) (message.Message, message.Kind, error) {
-	if c.outgoing == nil || m.Len() == 0 {
-		return m, message.Plain, nil
-	}
-	m, err := message.Compress(c.srv.opts.pool, c.outgoing, m)
-	if err != nil {
-		return m, message.Plain, status.Errorf(codes.Internal, "grpc: error while compressing: %v", err)
-	}
-	return m, message.Compressed, nil
-}
-
-// putHeader sets the response's header fields once. sendMu is held.
-func (c *webCall) putHeader() {
+// putHeader sets the response's header fields once. It fails if the client does not take as many, and then sets none of the
+// handler's. sendMu is held.
+func (c *webCall) putHeader() error {
 	if c.sentHeader {
-		return
+		return nil
+	}
+	h := c.w.Header()
+	c.proto.header(h)
+	if err := c.fits(h); err != nil {
+		c.header, c.trailer = nil, nil
+		return err
 	}
 	c.sentHeader = true
-	c.proto.header(c.w.Header())
 	c.addFields("", c.header)
+	if c.early != "" {
+		c.addFields(c.early, c.trailer)
+	}
 	c.stats.outHeader(c.header)
+	return nil
 }
+
+// generalFields is the size of :status, date and content-length, counted as for a limit on header lists.
+const generalFields = len(":status") + len("200") + len("date") + len(http.TimeFormat) + len("content-length") + 19 + 3*32
+
+// fits fails if a header with the handler's fields beside those of h is longer than what the client takes (see [serverConn.fits]),
+// which is known on connections of Serve.
+func (c *webCall) fits(h http.Header) error {
+	if len(c.header)+len(c.trailer) == 0 {
+		return nil
+	}
+	conn, ok := c.r.Context().Value(connKey{}).(*serverConn)
+	if !ok {
+		return nil
+	}
+	fields := appendMetadata(nil, c.header)
+	if c.early != "" {
+		n := len(fields)
+		fields = appendMetadata(fields, c.trailer)
+		for i := range fields[n:] {
+			fields[n+i].Name = c.early + fields[n+i].Name
+		}
+	}
+	size := generalFields
+	for name, values := range h {
+		for _, v := range values {
+			size += len(name) + len(v) + 32
+		}
+	}
+	return conn.fits("header", size, fields)
+}
+
+// connKey is the key of a stream's *serverConn in the contexts of requests that Serve passes to ServeHTTP.
+type connKey struct{}
 
 // addFields adds metadata to the response's header, each name with a prefix.
 func (c *webCall) addFields(prefix string, md metadata.MD) {
@@ -300,8 +324,8 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 	}
 }
 
-// end sends the status; nil is OK.
-func (c *webCall) end(st *status.Status) {
+// end sends the status; nil is OK. It returns the one that a header that does not fit has made of it.
+func (c *webCall) end(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	begun := headerPending
@@ -311,12 +335,15 @@ func (c *webCall) end(st *status.Status) {
 	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
 		c.w.Header().Set("Connection", "close") // its deadlines have expired
 	}
-	if begun == headerPending && (st == nil || len(c.header) > 0) {
-		c.putHeader()
+	if begun == headerPending && (st == nil || len(c.header) > 0 || c.early != "" && len(c.trailer) > 0) {
+		if err := c.putHeader(); err != nil {
+			st = statusOf(err)
+		}
 	}
 	c.released = true
 	c.proto.end(st, begun)
 	c.stats.outTrailer(c.trailer)
+	return st
 }
 
 // refuse answers a request that is not a call.
@@ -372,8 +399,12 @@ func (s *webStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
 // SendMsg sends one message and flushes it. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
 func (s *webStream) SendMsg(v any) error {
-	c := s.call()
-	if err := c.send(v); err != nil {
+	return s.call().sendNow(s.codec, v)
+}
+
+// sendNow sends one message and flushes it.
+func (c *webCall) sendNow(codec message.Codec, v any) error {
+	if err := c.send(codec, v); err != nil {
 		return err
 	}
 	c.sendMu.Lock()
@@ -441,7 +472,9 @@ func (c *webCall) SendHeader(md metadata.MD) error {
 		// The header of a unary call is sent with its message: Connect does not know the status before.
 		return nil
 	}
-	c.putHeader()
+	if err := c.putHeader(); err != nil {
+		return err
+	}
 	c.w.WriteHeader(http.StatusOK)
 	c.flush()
 	return nil

@@ -26,9 +26,12 @@ const connectVersion = "1"
 // endStreamFlag marks the envelope that ends a stream with its status and trailer.
 const endStreamFlag = 0x02
 
+// earlyTrailer precedes the names of the trailer's fields in the header of a unary call's response.
+const earlyTrailer = "trailer-"
+
 // openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
-	c.proto = (*webConnectUnary)(c)
+	c.proto, c.early = (*webConnectUnary)(c), earlyTrailer
 	c.body = webBody{r: c.r.Body, refs: (*requestRefs)(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
@@ -44,7 +47,7 @@ func (c *webCall) openConnectUnary(codec string) *webRefusal {
 
 // openGet decodes the message of a unary call without side effects from the query.
 func (c *webCall) openGet() *webRefusal {
-	c.proto = (*webConnectUnary)(c)
+	c.proto, c.early = (*webConnectUnary)(c), earlyTrailer
 	if no := c.find(); no != nil {
 		return no
 	}
@@ -196,22 +199,16 @@ func (p *webConnectUnary) header(h http.Header) {
 // and h2http buffer it, and declare its length with less work than by a field.
 const declaredByHTTP = 2 << 10
 
-func (p *webConnectUnary) message(m message.Message) (payloadInfo, error) {
-	info := payloadInfo{plain: m.Len()}
-	m, kind, err := p.call().compress(m)
-	if err != nil {
-		return info, err
-	}
-	info.packed, info.wire = m.Len(), m.Len()
+func (p *webConnectUnary) message(m message.Message, info payloadInfo) (int, error) {
+	m = withoutPrefix(m)
 	h := p.call().w.Header()
-	if kind == message.Compressed {
+	if p.call().outgoing != nil && info.plain > 0 {
 		h.Set("Content-Encoding", p.call().outgoing.Name())
 	}
 	if m.Len() > declaredByHTTP {
 		h.Set("Content-Length", strconv.Itoa(m.Len()))
 	}
-	p.call().addFields("trailer-", p.call().trailer)
-	return info, writeMessage(p.call().w, m)
+	return info.packed, writeMessage(p.call().w, m)
 }
 
 func (p *webConnectUnary) end(st *status.Status, begun headerState) {
@@ -222,7 +219,6 @@ func (p *webConnectUnary) end(st *status.Status, begun headerState) {
 	for _, name := range []string{"Content-Encoding", "Content-Length"} {
 		h.Del(name)
 	}
-	p.call().addFields("trailer-", p.call().trailer)
 	writeConnectError(p.call().w, connectHTTPStatus(st.Code()), st)
 }
 
@@ -244,8 +240,8 @@ func (p *webConnectStream) header(h http.Header) {
 	}
 }
 
-func (p *webConnectStream) message(m message.Message) (payloadInfo, error) {
-	return p.call.writeFramed(p.call.w, m)
+func (p *webConnectStream) message(m message.Message, info payloadInfo) (int, error) {
+	return info.wire, writeMessage(p.call.w, m)
 }
 
 func (p *webConnectStream) end(st *status.Status, begun headerState) {

@@ -86,19 +86,6 @@ func (c *webCall) sameContentType() []string {
 	return []string{""}
 }
 
-// writeFramed compresses and frames m and writes it.
-func (c *webCall) writeFramed(w io.Writer, m message.Message) (payloadInfo, error) {
-	info := payloadInfo{plain: m.Len()}
-	m, kind, err := c.compress(m)
-	if err != nil {
-		return info, err
-	}
-	info.packed = m.Len()
-	m.Frame(c.srv.opts.pool, kind)
-	info.wire = m.Len()
-	return info, writeMessage(w, m)
-}
-
 // writeMessage takes ownership of m and writes it, piece by piece.
 func writeMessage(w io.Writer, m message.Message) error {
 	if m.Chain == nil && m.Len() <= declaredByHTTP {
@@ -127,8 +114,8 @@ func (p *webGRPC) call() *webCall { return (*webCall)(p) }
 
 func (p *webGRPC) header(h http.Header) { p.call().setGRPCHeader(h) }
 
-func (p *webGRPC) message(m message.Message) (payloadInfo, error) {
-	return p.call().writeFramed(p.call().w, m)
+func (p *webGRPC) message(m message.Message, info payloadInfo) (int, error) {
+	return info.wire, writeMessage(p.call().w, m)
 }
 
 func (p *webGRPC) end(st *status.Status, begun headerState) {
@@ -188,8 +175,8 @@ const trailerFlag = 0x80
 
 func (p *webFrames) header(h http.Header) { p.call.setGRPCHeader(h) }
 
-func (p *webFrames) message(m message.Message) (payloadInfo, error) {
-	return p.call.writeFramed(p.writer(), m)
+func (p *webFrames) message(m message.Message, info payloadInfo) (int, error) {
+	return info.wire, writeMessage(p.writer(), m)
 }
 
 // writer writes the response's body in the client's encoding.
