@@ -34,8 +34,8 @@ func (l callLogger) begin(ctx context.Context, method string, opts []grpc.CallOp
 		timeout = time.Until(at)
 	}
 	if cfg := l.cc.config.Load(); cfg != nil {
-		if mc := cfg.find(method); mc != nil && mc.timeout > 0 && (timeout == 0 || mc.timeout < timeout) {
-			timeout = mc.timeout
+		if mc := cfg.find(method); mc != nil && mc.timeout != nil && *mc.timeout > 0 && (timeout == 0 || *mc.timeout < timeout) {
+			timeout = *mc.timeout
 		}
 	}
 	authority := l.cc.authority

@@ -77,8 +77,8 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	}
 	if mc != nil {
 		mc.limit(&c.info)
-		if mc.timeout > 0 {
-			c.ctx, c.cancel = context.WithTimeout(c.ctx, mc.timeout)
+		if mc.timeout != nil {
+			c.ctx, c.cancel = context.WithTimeout(c.ctx, *mc.timeout)
 		}
 	}
 	c.at, c.deadline = c.ctx.Deadline()

@@ -83,7 +83,7 @@ func (c *call) selectConfig(cfg *serviceConfig) (*methodConfig, error) {
 		own = *mc
 	}
 	if r.Timeout > 0 {
-		own.timeout = r.Timeout
+		own.timeout = &r.Timeout
 	}
 	if r.Retry != nil || r.Hedging != nil {
 		own.retry, own.hedging = r.Retry, r.Hedging

@@ -40,9 +40,9 @@ type policy struct {
 // methodConfig holds the settings of some methods.
 type methodConfig struct {
 	waitForReady *bool
-	timeout      time.Duration // 0: none
-	maxSend      int           // -1: none
-	maxRecv      int           // -1: none
+	timeout      *time.Duration // nil: none
+	maxSend      int            // -1: none
+	maxRecv      int            // -1: none
 	retry        *RetryPolicy
 	hedging      *HedgingPolicy // at most one of the two
 }
@@ -254,10 +254,7 @@ func onePolicy(name string, config json.RawMessage) (*policy, error) {
 }
 
 func (c *serviceConfig) addMethods(m jsonMethods) error {
-	mc := &methodConfig{waitForReady: m.WaitForReady, maxSend: -1, maxRecv: -1}
-	if m.Timeout != nil {
-		mc.timeout = time.Duration(*m.Timeout)
-	}
+	mc := &methodConfig{waitForReady: m.WaitForReady, timeout: (*time.Duration)(m.Timeout), maxSend: -1, maxRecv: -1}
 	var err error
 	if mc.maxSend, err = messageLimit("maxRequestMessageBytes", m.MaxRequest); err != nil {
 		return err

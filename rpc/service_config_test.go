@@ -5,13 +5,17 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 )
 
 // TestDurationsOfServiceConfigs: what grpc-go's parser takes.
 func TestDurationsOfServiceConfigs(t *testing.T) {
 	for text, valid := range map[string]bool{
-		"1s": true, "1.5s": true, ".01s": true, "1.s": true, "0.000000001s": true,
+		"1s": true, "1.5s": true, ".01s": true, "1.s": true, "0.000000001s": true, "0s": true,
 		".s": false, "s": false, "": false, "1": false, "1.2.3s": false, "1m": false, "+1s": false, "0.0000000001s": false,
 	} {
 		cc, err := rpc.NewClient("127.0.0.1:1", rpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -21,6 +25,22 @@ func TestDurationsOfServiceConfigs(t *testing.T) {
 		}
 		if (err == nil) != valid {
 			t.Errorf("a timeout of %q: %v", text, err)
+		}
+	}
+}
+
+// TestTimeoutsOfServiceConfigs: a timeout of nothing ends calls before they are sent, as in grpc-go.
+func TestTimeoutsOfServiceConfigs(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	for text, want := range map[string]codes.Code{"0s": codes.DeadlineExceeded, "100s": codes.OK} {
+		config := fmt.Sprintf(`{"methodConfig":[{"name":[{}],"timeout":%q}]}`, text)
+		for name, cc := range map[string]grpc.ClientConnInterface{
+			"tarn":    dialTarn(t, addr, rpc.WithDefaultServiceConfig(config)),
+			"grpc-go": dialGRPC(t, addr, grpc.WithDefaultServiceConfig(config)),
+		} {
+			if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); status.Code(err) != want {
+				t.Errorf("%s, a timeout of %q: %v", name, text, err)
+			}
 		}
 	}
 }
