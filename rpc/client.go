@@ -278,6 +278,7 @@ func (cc *ClientConn) Close() error {
 	cc.entity.Remove()
 	if cc.web != nil && cc.web.conns != nil {
 		cc.web.conns.close()
+		cc.web.hidden.close()
 	}
 	return cc.facade.close()
 }

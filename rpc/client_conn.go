@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,7 +117,7 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
 	}
 	c.peer.AuthInfo = info
-	if err := c.cc.checkLevel(info); err != nil {
+	if err := checkLevel(info, c.perRPC()); err != nil {
 		sc.Close()
 		return nil, err
 	}
@@ -127,9 +128,9 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 	return sc, nil
 }
 
-// checkLevel refuses a connection whose credentials say that it is not private, when the client's per-RPC
-// credentials need that it is. One without a level passes, as in grpc-go.
-func (cc *ClientConn) checkLevel(info credentials.AuthInfo) error {
+// checkLevel refuses a connection whose credentials say that it is not private, when per-RPC credentials need
+// that it is. One without a level passes, as in grpc-go.
+func checkLevel(info credentials.AuthInfo, perRPC []credentials.PerRPCCredentials) error {
 	leveled, ok := info.(interface {
 		GetCommonAuthInfo() credentials.CommonAuthInfo
 	})
@@ -140,7 +141,7 @@ func (cc *ClientConn) checkLevel(info credentials.AuthInfo) error {
 	if level == credentials.InvalidSecurityLevel || level >= credentials.PrivacyAndIntegrity {
 		return nil
 	}
-	for _, p := range cc.opts.perRPC {
+	for _, p := range perRPC {
 		if p.RequireTransportSecurity() {
 			return errors.New(insecureCredentials)
 		}
@@ -154,6 +155,20 @@ func (c *clientConn) creds() credentials.TransportCredentials {
 		return b.TransportCredentials()
 	}
 	return c.cc.opts.creds
+}
+
+// perRPC are the credentials of all calls on c. Like creds, those of the balancer's bundle take the place of those of the client's.
+func (c *clientConn) perRPC() []credentials.PerRPCCredentials {
+	o := &c.cc.opts
+	b := c.sub.opts.CredsBundle
+	if b == nil {
+		return o.perRPC
+	}
+	all := slices.Clip(o.perRPC[:len(o.perRPC)-o.bundled])
+	if p := b.PerRPCCredentials(); p != nil {
+		all = append(all, p)
+	}
+	return all
 }
 
 // ended cleans up when the connection has ended.

@@ -28,6 +28,7 @@ type dialOptions struct {
 	log            *slog.Logger // nil: nothing is logged
 	creds          credentials.TransportCredentials
 	perRPC         []credentials.PerRPCCredentials
+	bundled        int // how many of perRPC are the bundle's: the last
 	dialer         dialFunc
 	userAgent      string
 	authority      string

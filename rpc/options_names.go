@@ -70,6 +70,7 @@ func (o *dialOptions) useBundle() error {
 	}
 	if p := o.bundle.PerRPCCredentials(); p != nil {
 		o.perRPC = append(o.perRPC, p)
+		o.bundled = 1
 	}
 	return nil
 }

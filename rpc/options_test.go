@@ -184,6 +184,79 @@ func TestCredentialsOfInsecureConnections(t *testing.T) {
 	}
 }
 
+// turnsPrivate are transport credentials whose first connection is not private.
+type turnsPrivate struct {
+	credentials.TransportCredentials
+	made *atomic.Int32
+	open *sync.Map // the private ones, by their local address
+}
+
+func (c turnsPrivate) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "test"}
+}
+func (c turnsPrivate) Clone() credentials.TransportCredentials { return c }
+
+func (c turnsPrivate) ClientHandshake(_ context.Context, _ string, nc net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	level := credentials.NoSecurity
+	if c.made.Add(1) > 1 {
+		level = credentials.PrivacyAndIntegrity
+		c.open.Store(nc.LocalAddr().String(), nil)
+	}
+	return nc, credentials.TLSInfo{State: tls.ConnectionState{NegotiatedProtocol: "http/1.1"},
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: level}}, nil
+}
+
+// TestCredentialsOfTheConnectionUsed: of a web client's connections, one that is private is used for credentials that need it, and not the
+// one that is at hand. Two calls at a time make a private connection beside one that is not, which is idle last and used next.
+func TestCredentialsOfTheConnectionUsed(t *testing.T) {
+	faultnet.NeedsTCP(t, "connections are told apart by address")
+	type request struct {
+		from   string
+		secret bool
+		answer chan struct{}
+	}
+	requests := make(chan request)
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		p, _ := peer.FromContext(ctx)
+		md, _ := metadata.FromIncomingContext(ctx)
+		r := request{p.Addr.String(), len(md["authorization"]) > 0, make(chan struct{})}
+		requests <- r
+		<-r.answer
+		return &pb.SimpleResponse{}, nil
+	}})
+	creds := turnsPrivate{insecure.NewCredentials(), new(atomic.Int32), new(sync.Map)}
+	cc := dialTarn(t, addr, rpc.WithProtocol(rpc.Connect), rpc.WithTransportCredentials(creds))
+	call := func(opts ...grpc.CallOption) (request, chan error) {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, opts...)
+			ended <- err
+		}()
+		select {
+		case r := <-requests:
+			return r, ended
+		case err := <-ended:
+			t.Fatal(err)
+			return request{}, nil
+		}
+	}
+	finish := func(r request, ended chan error) {
+		close(r.answer)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, firstEnded := call()
+	second, secondEnded := call()
+	finish(second, secondEnded)
+	finish(first, firstEnded)
+	r, ended := call(grpc.PerRPCCredentials(token{secure: true}))
+	if _, private := creds.open.Load(r.from); !private || !r.secret {
+		t.Errorf("sent over a private connection: %v, with credentials: %v", private, r.secret)
+	}
+	finish(r, ended)
+}
+
 // TestOptionsOfCallsNotSent: what the options of header, trailer and peer point to stays as it is when a connection was there and the
 // credentials of the call failed, as with grpc-go: no request was begun.
 func TestOptionsOfCallsNotSent(t *testing.T) {
@@ -206,6 +279,46 @@ func TestOptionsOfCallsNotSent(t *testing.T) {
 		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&at),
 			grpc.PerRPCCredentials(token{err: status.Error(codes.Unavailable, "later")}))
 		wantCode(t, err, codes.Unavailable)
+		if len(header["mine"]) != 1 || len(trailer["mine"]) != 1 || at.Addr != before {
+			t.Errorf("%s: header %v, trailer %v, peer %v", name, header, trailer, at.Addr)
+		}
+	}
+}
+
+// TestOptionsOfCallsNotConnected: the same when the call is cancelled while its client connects.
+func TestOptionsOfCallsNotConnected(t *testing.T) {
+	_, roots := testcert.New(t)
+	const target = "passthrough:///server.test:1"
+	dialling := make(chan struct{}, 10)
+	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
+		dialling <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	stock, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stock.Close()
+	overTLS := rpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots}))
+	dial := func(opts ...rpc.DialOption) *rpc.ClientConn {
+		return dialTarn(t, target, append(opts, rpc.WithContextDialer(dialer))...)
+	}
+	for name, cc := range map[string]grpc.ClientConnInterface{
+		"grpc": stock, "tarn": dial(), "Connect": dial(rpc.WithProtocol(rpc.Connect)), "gRPC-Web": dial(rpc.WithProtocol(rpc.GRPCWeb)),
+		"Connect over TLS": dial(rpc.WithProtocol(rpc.Connect), overTLS),
+	} {
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		header, trailer, at := metadata.Pairs("mine", "1"), metadata.Pairs("mine", "1"), peer.Peer{Addr: &net.TCPAddr{Port: 1}}
+		before := at.Addr
+		ended := make(chan error, 1)
+		go func() {
+			_, err := pb.NewTestServiceClient(cc).EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&at))
+			ended <- err
+		}()
+		<-dialling
+		cancel()
+		wantCode(t, <-ended, codes.Canceled)
 		if len(header["mine"]) != 1 || len(trailer["mine"]) != 1 || at.Addr != before {
 			t.Errorf("%s: header %v, trailer %v, peer %v", name, header, trailer, at.Addr)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tarn-go/tarn/h2"
 	"google.golang.org/grpc/connectivity"
@@ -86,10 +85,10 @@ type webClient struct {
 	base   url.URL
 	rt     http.RoundTripper
 	conns  *webConns // nil with WithRoundTripper
+	hidden *webConns // conns, or those of calls whose credentials need a private connection
 	get    bool      // methods without side effects are called with GET
 	closed context.Context
 	close  context.CancelFunc
-	auth   atomic.Pointer[credentials.AuthInfo] // of the last connection
 }
 
 // configureWeb sets up a client of another protocol than gRPC.
@@ -114,8 +113,11 @@ func (cc *ClientConn) configureWeb() (err error) {
 	if o.roundTripper != nil {
 		w.rt = o.roundTripper
 	} else {
-		if w.conns, err = newWebConns(w, addr); err != nil {
-			return err
+		w.conns = newWebConns(w, addr, credentials.NoSecurity)
+		w.hidden = w.conns
+		// Transport credentials of another type, such as grpc's local ones, do not encrypt every connection.
+		if cc.scheme == "https" && o.creds.Info().SecurityProtocol != "tls" {
+			w.hidden = newWebConns(w, addr, credentials.PrivacyAndIntegrity)
 		}
 		w.rt = w.conns
 	}
@@ -236,12 +238,8 @@ func (w *webClient) security() error {
 	return nil
 }
 
-// authInfo is the AuthInfo for per-RPC credentials: the last connection's. Before the first one it is what the
-// target's scheme promises, which transport credentials need not keep: see [webExchange.checkPrivate].
-func (w *webClient) authInfo() credentials.AuthInfo {
-	if a := w.auth.Load(); a != nil {
-		return *a
-	}
+// promised is the AuthInfo of a connection as the target's scheme promises it.
+func (w *webClient) promised() credentials.AuthInfo {
 	level := credentials.NoSecurity
 	if w.cc.scheme == "https" {
 		level = credentials.PrivacyAndIntegrity

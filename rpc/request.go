@@ -121,12 +121,12 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
-	return cc.appendCallMetadata(fs, c, conn.peer.AuthInfo)
+	return cc.appendCallMetadata(fs, c, conn.perRPC(), conn.peer.AuthInfo)
 }
 
-// appendCallMetadata appends the metadata of the context and of the pick, and that of the credentials, which
+// appendCallMetadata appends the metadata of the context and of the pick, and that of the credentials, perRPC and the call's, which
 // get auth.
-func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
+func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
 	if md, ok := metadata.FromOutgoingContext(c.tagged); ok && len(md) > 0 {
 		if err := checkMetadata(md); err != nil {
 			return fs, err
@@ -136,14 +136,14 @@ func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, auth credential
 	if len(c.picked.md) > 0 {
 		fs = appendMetadata(fs, c.picked.md)
 	}
-	if len(cc.opts.perRPC) > 0 || len(c.info.creds) > 0 {
-		return cc.appendCredentials(fs, c, auth)
+	if len(perRPC) > 0 || len(c.info.creds) > 0 {
+		return cc.appendCredentials(fs, c, perRPC, auth)
 	}
 	return fs, nil
 }
 
 // appendCredentials appends the metadata of each of the per-RPC credentials.
-func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, auth credentials.AuthInfo) ([]h2.Field, error) {
+func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
 	service := c.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
@@ -155,7 +155,7 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, auth credentials
 	audience := "https://" + strings.TrimSuffix(host, ":443") + service
 	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
 	var err error
-	for _, p := range cc.opts.perRPC {
+	for _, p := range perRPC {
 		if fs, err = appendToken(fs, ctx, p, audience, codes.Unauthenticated); err != nil {
 			return fs, err
 		}

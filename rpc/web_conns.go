@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 )
 
 // webConns is the http.RoundTripper of a client of another protocol than gRPC: HTTP/2 by package h2http and
@@ -23,11 +25,13 @@ import (
 type webConns struct {
 	web   *webClient
 	addr  string
+	level credentials.SecurityLevel // that connections must have
 	two   *h2http.Transport
 	one   *http.Transport
 	first chan struct{} // of one element: held while the version is being determined
 
-	version atomic.Int32 // of HTTP; 0: not known
+	version atomic.Int32                         // of HTTP; 0: not known
+	last    atomic.Pointer[credentials.AuthInfo] // of the last connection
 
 	mu    sync.Mutex
 	spare net.Conn // made to determine the version, and not used yet
@@ -37,7 +41,8 @@ type webConns struct {
 // webConn is an open connection.
 type webConn struct {
 	net.Conn
-	of *webConns
+	of   *webConns
+	auth credentials.AuthInfo // nil without a handshake
 }
 
 // Close closes the connection.
@@ -56,9 +61,9 @@ const (
 // maxIdleWeb is how many idle connections of HTTP/1.1 are kept.
 const maxIdleWeb = 100
 
-func newWebConns(w *webClient, addr string) (*webConns, error) {
+func newWebConns(w *webClient, addr string, level credentials.SecurityLevel) *webConns {
 	o := &w.cc.opts
-	c := &webConns{web: w, addr: addr, first: make(chan struct{}, 1), open: map[*webConn]struct{}{}}
+	c := &webConns{web: w, addr: addr, level: level, first: make(chan struct{}, 1), open: map[*webConn]struct{}{}}
 	conf := &http.HTTP2Config{MaxReceiveBufferPerStream: o.window, MaxReceiveBufferPerConnection: o.connWindow}
 	if o.keepalive.Time > 0 {
 		conf.SendPingTimeout = max(o.keepalive.Time, minKeepalive)
@@ -75,7 +80,7 @@ func newWebConns(w *webClient, addr string) (*webConns, error) {
 	if w.cc.scheme == "http" {
 		c.version.Store(http1)
 	}
-	return c, nil
+	return c
 }
 
 // errVersion is returned when a server selects another version of HTTP than before.
@@ -161,11 +166,10 @@ func (c *webConns) dial(want int32) func(context.Context, string, string) (net.C
 
 // connect makes a connection and returns its version of HTTP.
 func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
-	nc, v, err := c.secured(ctx)
+	wc, v, err := c.secured(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	wc := &webConn{Conn: nc, of: c}
 	c.mu.Lock()
 	c.open[wc] = struct{}{}
 	c.mu.Unlock()
@@ -176,7 +180,7 @@ func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
 }
 
 // secured makes a connection, with a TLS handshake if configured.
-func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
+func (c *webConns) secured(ctx context.Context) (*webConn, int32, error) {
 	cc := c.web.cc
 	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
 	defer cancel()
@@ -185,7 +189,7 @@ func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 		return nil, 0, &dialError{err}
 	}
 	if cc.scheme == "http" {
-		return nc, http1, nil
+		return &webConn{Conn: nc, of: c}, http1, nil
 	}
 	deadline, _ := ctx.Deadline()
 	// A connection without deadlines is bounded by the credentials' use of ctx.
@@ -195,16 +199,30 @@ func (c *webConns) secured(ctx context.Context) (net.Conn, int32, error) {
 		nc.Close()
 		return nil, 0, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
 	}
-	if err := cc.checkLevel(info); err != nil {
+	if err := checkLevel(info, cc.opts.perRPC); err != nil {
 		sc.Close()
 		return nil, 0, &dialError{err}
 	}
-	_ = sc.SetDeadline(time.Time{})
-	c.web.auth.Store(&info)
-	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {
-		return sc, http1, nil
+	if c.level > credentials.NoSecurity && credentials.CheckSecurityLevel(info, c.level) != nil {
+		sc.Close()
+		return nil, 0, status.Error(codes.Unauthenticated, insecureCredentials)
 	}
-	return sc, http2, nil
+	_ = sc.SetDeadline(time.Time{})
+	c.last.Store(&info)
+	wc := &webConn{Conn: sc, of: c, auth: info}
+	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {
+		return wc, http1, nil
+	}
+	return wc, http2, nil
+}
+
+// authInfo is the AuthInfo for per-RPC credentials, which are asked before there is a connection for the request: the last
+// connection's, or what the target's scheme promises.
+func (c *webConns) authInfo() credentials.AuthInfo {
+	if a := c.last.Load(); a != nil {
+		return *a
+	}
+	return c.web.promised()
 }
 
 // close closes all connections. No call is running any more, but cancelled streams may not have ended yet.

@@ -35,8 +35,8 @@ type webExchange struct {
 	call *call
 	in   dialect
 
-	private   bool // the request has credentials that need a private connection
-	unreached bool // no connection could be made
+	conns     *webConns // that make the request; nil: another round tripper does
+	unreached bool      // no connection could be made
 
 	res            *http.Response // nil until there is one
 	body           webBody
@@ -59,7 +59,21 @@ var errWebClosed = errors.New("rpc: the client has been closed")
 
 // exchange makes an attempt of c.
 func (w *webClient) exchange(c *call, k kind) *webExchange {
-	return &webExchange{web: w, call: c, in: w.speaks(k)}
+	x := &webExchange{web: w, call: c, in: w.speaks(k), conns: w.conns}
+	for _, p := range c.info.creds {
+		if p.RequireTransportSecurity() {
+			x.conns = w.hidden
+		}
+	}
+	return x
+}
+
+// authInfo is the AuthInfo for per-RPC credentials.
+func (x *webExchange) authInfo() credentials.AuthInfo {
+	if x.conns == nil {
+		return x.web.promised()
+	}
+	return x.conns.authInfo()
 }
 
 // context returns the context of a request: it ends with the call's, with the client, and with the function
@@ -79,12 +93,9 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	if c.info.authority != "" {
 		return nil, status.Errorf(codes.Unimplemented, "rpc: caller set CallAuthority, which clients of %v do not support", c.cc.opts.protocol)
 	}
-	fs, err := c.cc.appendCallMetadata(nil, c, x.web.authInfo())
+	fs, err := c.cc.appendCallMetadata(nil, c, c.cc.opts.perRPC, x.authInfo())
 	if err != nil {
 		return nil, err
-	}
-	for _, p := range c.info.creds {
-		x.private = x.private || p.RequireTransportSecurity()
 	}
 	u := x.web.base
 	u.Path += c.method
@@ -104,6 +115,10 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.at.Addr, x.at.LocalAddr = info.Conn.RemoteAddr(), info.Conn.LocalAddr()
+		if c, ok := info.Conn.(*webConn); ok {
+			x.at.AuthInfo = c.auth
+		}
+		x.begun.Store(true)
 	}}
 	return r.WithContext(httptrace.WithClientTrace(ctx, trace)), nil
 }
@@ -226,26 +241,6 @@ func (b *messageBody) Close() error {
 	return nil
 }
 
-// checkPrivate fails if r has credentials that need a private connection and the client's connection is not
-// private. Until there is a connection, [webClient.authInfo] can only assume what the scheme says, and transport
-// credentials such as grpc's local ones do not encrypt every connection: that is known after the first handshake,
-// which is therefore awaited. It closes r's body on failure.
-func (x *webExchange) checkPrivate(r *http.Request) error {
-	if !x.private || x.web.conns == nil {
-		return nil
-	}
-	_, err := x.web.conns.find(r.Context())
-	if err != nil {
-		err = x.notSent(r.Context(), err)
-	} else if credentials.CheckSecurityLevel(x.web.authInfo(), credentials.PrivacyAndIntegrity) != nil {
-		err = status.Error(codes.Unauthenticated, insecureCredentials)
-	}
-	if err != nil && r.Body != nil {
-		r.Body.Close()
-	}
-	return err
-}
-
 // notSent is the status of a request that the round tripper failed to make.
 func (x *webExchange) notSent(ctx context.Context, err error) error {
 	var dial *dialError
@@ -262,11 +257,13 @@ func (x *webExchange) notSent(ctx context.Context, err error) error {
 func (x *webExchange) send(r *http.Request) error {
 	c := x.call
 	c.seen.set(receiving)
-	if err := x.checkPrivate(r); err != nil {
-		return err
+	rt := x.web.rt
+	if x.conns != nil {
+		rt = x.conns
+	} else {
+		x.begun.Store(true) // a round tripper need not report its connections
 	}
-	x.begun.Store(true)
-	res, err := x.web.rt.RoundTrip(r)
+	res, err := rt.RoundTrip(r)
 	if err != nil {
 		return x.notSent(r.Context(), err)
 	}
@@ -470,9 +467,6 @@ func (x *webExchange) server() *peer.Peer {
 		return nil
 	}
 	p := x.at
-	if a := x.web.auth.Load(); a != nil {
-		p.AuthInfo = *a
-	}
 	return &p
 }
 

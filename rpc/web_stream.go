@@ -107,7 +107,7 @@ func (cs *webClientStream) sendRequest(r *http.Request) error {
 		return cs.x.send(r)
 	}
 	no := status.Error(codes.Unimplemented, "rpc: a stream in both directions needs HTTP/2, and the connection's protocol is HTTP/1.1")
-	if conns := cs.x.web.conns; conns != nil {
+	if conns := cs.x.conns; conns != nil {
 		v, err := conns.find(cs.ctx)
 		if err == nil && v == http1 {
 			err = no
