@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ import (
 const exploredSteps = 100
 
 // TestExploreSender drives a client's sender through seeded interleavings: Writes of
-// all lengths, cancelled and reset, priorities, PINGs, windows that open and shut, a
+// all lengths, of buffers and of Sources, some of which end early or panic, cancelled and reset, priorities, PINGs, windows that open and shut, a
 // network that takes any number of bytes at any time, and its end. After each step
 // every goroutine is blocked, so that a seed is one interleaving. What leaves must be
 // valid HTTP/2 within the windows, in order, and everything must end.
@@ -230,23 +231,63 @@ func (x *explorer) open() {
 
 func (x *explorer) write(k *exploredCall) {
 	n := x.size()
-	o := &Out{Data: x.data(k, n)}
+	o := new(Out)
+	if x.rnd.IntN(3) == 0 {
+		o.Source, o.SourceLen = &exploredSource{x: x, k: k, rnd: rand.New(rand.NewPCG(x.rnd.Uint64(), 1))}, int64(n)
+	} else {
+		o.Data = x.data(k, n)
+	}
 	if x.rnd.IntN(3) == 0 {
 		o.Ending, k.ended = End, true
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel, k.writing = cancel, true
 	go func() {
-		err := k.s.Write(ctx, o)
+		err := writeExplored(ctx, k.s, o)
 		k.writing = false
 		if err == nil {
-			k.sent += n
+			k.sent += n - int(o.SourceLen)
+			k.ended = k.ended && o.SourceLen == 0 // otherwise the Source has ended it, and Ending was not sent
 			return
 		}
 		k.dead = true
 		k.s.Reset(Cancel)
 		k.s.Release()
 	}()
+}
+
+// errExploredSource is what an exploredSource panics with.
+var errExploredSource = errors.New("a Source that panics")
+
+// exploredSource supplies the bytes that a stream carries next, any number at a time.
+type exploredSource struct {
+	x   *explorer
+	k   *exploredCall
+	rnd *rand.Rand // the explorer's is not for the goroutine that sends
+}
+
+func (s *exploredSource) Supply(n int) tarn.Buffer {
+	switch s.rnd.IntN(20) {
+	case 0:
+		return tarn.Buffer{}
+	case 1:
+		panic(errExploredSource)
+	}
+	return s.x.data(s.k, 1+s.rnd.IntN(n))
+}
+
+// writeExplored is Write; the panic of an exploredSource is its error.
+func writeExplored(ctx context.Context, s *Stream, o *Out) (err error) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case errExploredSource:
+			err = errExploredSource
+		default:
+			panic(v)
+		}
+	}()
+	return s.Write(ctx, o)
 }
 
 // check parses what the client has sent and checks it.
