@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
@@ -153,6 +154,39 @@ func (st *stalled) open(t *testing.T, s *script.Server) {
 	f, err := scripted(t, s, smb.Dialer{NoReconnect: true})
 	must(t, err)
 	st.f = f
+}
+
+// TestReauthenticationFailsBeforeCloseIsSent has the session expire and the server not answer the new authentication, whose time
+// limit ends the connection while a CLOSE waits for credits. No goroutine stays.
+func TestReauthenticationFailsBeforeCloseIsSent(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				expired := false
+				s := protections()[kind]
+				s.Grant = func(uint16) uint16 { return 1 }
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					if m.Command == proto.CommandRead {
+						expired = true
+						c.Refuse(m, proto.StatusNetworkSessionExpired)
+						return true
+					}
+					return expired && m.Command == proto.CommandSessionSetup
+				}
+				f, err := scripted(t, s, smb.Dialer{NoReconnect: true, Limits: smb.Limits{DialTimeout: time.Second}})
+				must(t, err)
+				var calls sync.WaitGroup
+				calls.Go(func() { f.ReadAt(make([]byte, 1), 0) })
+				synctest.Wait()
+				if err := f.Close(); !errors.Is(err, smb.ErrConnLost) {
+					t.Errorf("%v, want %v", err, smb.ErrConnLost)
+				}
+				calls.Wait()
+				must(t, f.Share().Session().Close())
+			})
+		})
+	}
 }
 
 // TestManyContextsEndBeforeCloseIsSent closes many files, and ends the context, while there are no credits: each CLOSE is sent.

@@ -16,7 +16,8 @@ func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protectio
 	want := c.charged(max(len(cl.Payload), cl.Expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
-		if cl.Detached && errors.As(err, new(*contextError)) {
+		// Not by err: the reason why the connection ended may be a context's end, too, that of a new authentication.
+		if cl.Detached && ctx.Err() != nil {
 			c.detach(cl, req, least)
 			return err
 		}
