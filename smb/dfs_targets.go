@@ -77,6 +77,16 @@ func (s *Session) linked(host, share string) (*mount, error) {
 	return m, nil
 }
 
+// forgetLinked removes a mount that was unmounted through a file on it ([File.Share]): the next link that names the share makes
+// another.
+func (s *Session) forgetLinked(m *mount) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := (targetShare{m.s, strings.ToLower(m.name)}); s.linkTargets.mounts[at] == m {
+		delete(s.linkTargets.mounts, at)
+	}
+}
+
 // with makes a session of the same user with another server, at the port of addr.
 func (s *Session) with(host, addr string) *Session {
 	port := DefaultPort

@@ -252,6 +252,42 @@ func TestLinksOnOtherServers(t *testing.T) {
 	}
 }
 
+// TestUnmountOfLinkedShare unmounts the share of a file that was opened through a DFS link: the link is followed again afterwards.
+func TestUnmountOfLinkedShare(t *testing.T) {
+	for _, host := range []string{"scripted", "other"} {
+		t.Run(host, func(t *testing.T) {
+			s := &script.Server{}
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				switch {
+				case m.Command == proto.CommandCreate && strings.HasPrefix(script.NameOf(m), "link"):
+					c.Refuse(m, proto.StatusPathNotCovered)
+					return true
+				case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
+					target := `\` + host + `\linked\file`
+					c.Reply(m, 0, ioctlAnswer(referralAnswer(`\scripted\share\link`, target, time.Minute)), script.AsAsked)
+					return true
+				}
+				return false
+			}
+			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), DialFunc: through(t, s.Dial), Limits: smb.Limits{KeepAlive: -1}}
+			session, err := d.Dial(t.Context(), "scripted")
+			must(t, err)
+			defer session.Close()
+			share, err := session.Mount(t.Context(), "share")
+			must(t, err)
+			for range 2 {
+				f, err := share.Open("link")
+				must(t, err)
+				if name := f.Share().Name(); name != "linked" {
+					t.Errorf("opened on %q", name)
+				}
+				must(t, f.Close())
+				must(t, f.Share().Unmount())
+			}
+		})
+	}
+}
+
 // askedReferral is the path that m, an FSCTL_DFS_GET_REFERRALS, asks for.
 func askedReferral(m *script.Message) string {
 	at, n := int(le.Uint32(m.Body[24:]))-proto.HeaderSize, int(le.Uint32(m.Body[28:]))

@@ -283,8 +283,9 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 // forget removes a mount that was unmounted.
 func (s *Session) forget(m *mount) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.mounts = slices.DeleteFunc(s.mounts, func(x *mount) bool { return x == m })
+	s.mu.Unlock()
+	s.origin.forgetLinked(m)
 }
 
 // mount is a mounted share; its tree changes with every connection.
