@@ -40,7 +40,7 @@ func (m *mount) findRoot(ctx context.Context, c *conn.Conn) (*referral, error) {
 	return r, nil
 }
 
-// rootsPassed is the key of a context's value that counts the DFS roots which one call passes through.
+// rootsPassed is the key of a context's value that counts the DFS roots on the way to one tree.
 type rootsPassed struct{}
 
 // passRoot counts one more root. A target of a root may be another root, also one that was passed before.

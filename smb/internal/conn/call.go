@@ -52,7 +52,8 @@ type Call struct {
 	Undo func(*Call)
 	// Detached is set for a request that the server must receive although its caller gives up, such as CLOSE. When its
 	// context ends while the request waits for credits or for the socket, the caller returns at once, and the connection
-	// sends the request as soon as it can. It is never cancelled; its late reply is ignored.
+	// sends the request as soon as it can. It is never cancelled; its late reply is ignored. It has no Payload, and its body is
+	// not changed afterwards.
 	Detached bool
 
 	// Status is the reply's status; the caller may read it once the call is done.
