@@ -105,18 +105,18 @@ func (c *Conn) openable() error {
 	return nil
 }
 
-// room returns why no stream can be opened now: what openable returns, ErrWouldBlock while
-// too much is queued, or ErrStreamLimit when no more streams are permitted than the
-// Opens ahead, which have waited longer, will take. c.mu is held.
+// room returns why no stream can be opened now: what openable returns, ErrStreamLimit when no more
+// streams are permitted than the Opens ahead, which have waited longer, will take, or ErrWouldBlock
+// while too much is queued. c.mu is held.
 func (c *Conn) room(ahead int) error {
 	if err := c.openable(); err != nil {
 		return err
 	}
 	switch {
-	case c.queued() >= queueLimit:
-		return ErrWouldBlock
 	case c.opened+ahead >= c.send.maxStreams:
 		return ErrStreamLimit
+	case c.queued() >= queueLimit:
+		return ErrWouldBlock
 	}
 	return nil
 }
@@ -126,12 +126,15 @@ func (o *Out) waitsFor(err error) bool {
 	return err == ErrWouldBlock || err == ErrStreamLimit && !o.NoWait
 }
 
-// opener is an Open that waits. It receives when it should look for room again.
-type opener chan struct{}
+// opener is an Open that waits.
+type opener struct {
+	turn   chan struct{} // receives when it should look for room again
+	noWait bool          // it waits until less is queued, and not for a stream
+}
 
-func (turn opener) wake() {
+func (w opener) wake() {
 	select {
-	case turn <- struct{}{}:
+	case w.turn <- struct{}{}:
 	default: // it has yet to look
 	}
 }
@@ -140,17 +143,17 @@ func (turn opener) wake() {
 // until it returns, so that streams are taken in the order in which Opens began to wait. c.mu is
 // held, but not throughout.
 func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
-	turn := make(opener, 1)
-	c.send.openers = append(c.send.openers, turn)
+	w := opener{make(chan struct{}, 1), o.NoWait}
+	c.send.openers = append(c.send.openers, w)
 	c.counters.waiting.Add(1)
 	defer c.counters.waiting.Add(-1)
 	for {
 		c.mu.Unlock()
 		var err error
 		select {
-		case <-turn:
+		case <-w.turn:
 			c.mu.Lock()
-			err = c.room(slices.Index(c.send.openers, turn))
+			err = c.room(slices.Index(c.send.openers, w))
 		case <-ctx.Done():
 			err = ctx.Err() // without c.mu, as in waitSent
 			c.mu.Lock()
@@ -158,7 +161,7 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 		if o.waitsFor(err) {
 			continue
 		}
-		c.dropOpener(turn)
+		c.dropOpener(w)
 		if err != nil {
 			c.wakeOpeners() // another Open may use the room
 		}
@@ -167,11 +170,11 @@ func (c *Conn) waitOpen(ctx context.Context, o *Out) error {
 }
 
 // dropOpener takes an Open off the list of those that wait. It is mostly among the first. c.mu is held.
-func (c *Conn) dropOpener(turn opener) {
+func (c *Conn) dropOpener(w opener) {
 	all := c.send.openers
-	i := slices.Index(all, turn)
+	i := slices.Index(all, w)
 	copy(all[1:], all[:i])
-	all[0] = nil
+	all[0] = opener{}
 	c.send.openers = all[1:]
 }
 
@@ -187,9 +190,18 @@ func (c *Conn) wakeOpeners() {
 	}
 }
 
+// endNoWaits makes the Opens fail that do not wait for a stream, and for which a lowered limit on streams leaves none. c.mu is held.
+func (c *Conn) endNoWaits() {
+	for i, w := range c.send.openers {
+		if w.noWait && c.opened+i >= c.send.maxStreams {
+			w.wake()
+		}
+	}
+}
+
 // wakeAllOpeners makes every waiting Open fail: openable returns an error. c.mu is held.
 func (c *Conn) wakeAllOpeners() {
-	for _, turn := range c.send.openers {
-		turn.wake()
+	for _, w := range c.send.openers {
+		w.wake()
 	}
 }

@@ -3,6 +3,7 @@ package h2
 import (
 	"context"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -101,4 +102,75 @@ func TestOpensThatAreCancelledPassTheirTurn(t *testing.T) {
 	if !c.CanOpen() || waitingOpens(c) != 0 {
 		t.Errorf("%d Opens wait when all have returned", waitingOpens(c))
 	}
+}
+
+// fillQueue queues so much on c that new streams wait, and has nothing sent before the function that it returns is called.
+func fillQueue(t *testing.T, c *Conn) (send func()) {
+	t.Helper()
+	eventually(t, "the end of sending", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.send.state != notWriting {
+			return false
+		}
+		c.send.state = sending
+		for c.queued() < queueLimit {
+			clear(c.put(frame{typ: 0xfa, length: 1000})) // of a type that the peer ignores
+		}
+		return true
+	}, stacks)
+	return func() {
+		c.mu.Lock()
+		c.send.state = notWriting
+		c.kick()
+		c.mu.Unlock()
+	}
+}
+
+// With NoWait an Open waits until less is queued, but never for a stream: not when the limit is reached while much is queued, and not
+// when the peer lowers it meanwhile.
+func TestNoWaitWhileMuchIsQueued(t *testing.T) {
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 2})
+	openNoWait := func() <-chan opens {
+		result := make(chan opens, 1)
+		go func() {
+			s, err := c.Open(t.Context(), newCall(), &Out{Block: testRequest, Ending: End, NoWait: true})
+			result <- opens{s: s, err: err}
+		}()
+		return result
+	}
+	wantLimit := func(result <-chan opens) {
+		t.Helper()
+		select {
+		case o := <-result:
+			if o.err != ErrStreamLimit {
+				t.Errorf("Open: %v, not %v", o.err, ErrStreamLimit)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("Open waits for a stream")
+		}
+	}
+	s, err := c.Open(t.Context(), newCall(), &Out{Block: testRequest, Ending: End})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	send := fillQueue(t, c)
+	waiting := openNoWait()
+	eventually(t, "an Open that waits", func() bool { return waitingOpens(c) == 1 }, stacks)
+	wantLimit(openNoWait()) // the one that waits takes the last stream
+	send()
+	o := <-waiting
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	o.s.Release()
+
+	send = fillQueue(t, c)
+	waiting = openNoWait()
+	eventually(t, "an Open that waits", func() bool { return waitingOpens(c) == 1 }, stacks)
+	r.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+	wantLimit(waiting)
+	send()
+	pingPong(r, c)
 }

@@ -80,6 +80,7 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 	}
 	c.put(frame{typ: frameSettings, flags: flagAck})
 	c.wakeOpeners()
+	c.endNoWaits()
 	return first, nil
 }
 
