@@ -282,6 +282,47 @@ func TestDecoderWholeBlocks(t *testing.T) {
 	}
 }
 
+// TestBlocksUsedInTurns: two runs, and two blocks, that are used in turns keep leading places, also when others came first.
+func TestBlocksUsedInTurns(t *testing.T) {
+	const kinds = leadingBlocks + 4
+	for first := range kinds - 1 {
+		var d decoder
+		d.init(64<<10, "")
+		var e encoder
+		e.init()
+		var lists [kinds][]byte
+		var blocks [kinds]*Block
+		var h Header
+		use := func(i int) {
+			if bad := d.decode(lists[i], &h); bad != nil {
+				t.Fatal(bad)
+			}
+			e.encode(blocks[i], nil)
+		}
+		for i := range kinds {
+			lists[i] = []byte{0x80 | byte(8+i%7), 0x80 | byte(15+i)} // :status, and a field of the static table
+			blocks[i] = NewBlock(Field{Name: ":status", Value: "200"}, Field{Name: "x", Value: string(rune('a' + i))})
+			use(i)
+			use(i)
+		}
+		pair := [2]int{first, kinds - 1}
+		for range 2 {
+			use(pair[0])
+			use(pair[1])
+		}
+		known, encoded := d.known, slices.Clone(e.blocks)
+		for _, i := range pair {
+			if d.sameAsBefore(lists[i]) == nil {
+				t.Errorf("the list %d of %v is parsed each time", i, pair)
+			}
+			use(i)
+		}
+		if known != d.known || !slices.EqualFunc(encoded, e.blocks, func(a, b blockBytes) bool { return a.block == b.block }) {
+			t.Errorf("%v change places", pair)
+		}
+	}
+}
+
 // TestDecoderRemembersBehindOtherEncoders: x/net's encoder, like grpc-go's, enters what
 // differs from call to call in the table. The lists are the same until their entries
 // have been pushed out of it, and then again.

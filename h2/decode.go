@@ -8,7 +8,7 @@ import (
 
 const (
 	rememberedBlocks = 16
-	leadingBlocks    = 4 // of these, compared with a block as a whole, and not moved among themselves
+	leadingBlocks    = 4 // of these, the first, which are compared with a block as a whole
 	missedBlocks     = 8
 	maxRun           = 64      // fields of a run
 	maxRemembered    = 8 << 10 // bytes of a run's key, and that it may decode to
@@ -36,6 +36,7 @@ type decoder struct {
 	known     [rememberedBlocks]*remembered
 	nknow     int
 	next      int                  // of known, to be replaced next
+	nextLead  int                  // of the leading ones, to give its place to another next
 	missed    [missedBlocks][]byte // keys of blocks that began with nothing remembered
 	oldest    int                  // of these
 
@@ -126,8 +127,9 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 		}
 		d.note()
 	}
-	if i >= leadingBlocks { // runs that are used often move to the front
-		d.known[i], d.known[i-1] = d.known[i-1], k
+	if i >= leadingBlocks { // it takes the next leading place: two runs used in turns, as by most calls, both keep theirs then
+		d.known[i], d.known[d.nextLead] = d.known[d.nextLead], k
+		d.nextLead = (d.nextLead + 1) % leadingBlocks
 	}
 	d.take(k)
 	for _, e := range k.enters {

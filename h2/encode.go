@@ -30,9 +30,10 @@ type encoder struct {
 
 // recall is what an encoder can do without.
 type recall struct {
-	blocks []blockBytes
-	next   int    // the one to be replaced next
-	buf    []byte // the block being encoded
+	blocks   []blockBytes
+	next     int    // the one to be replaced next
+	nextLead int    // as decoder.nextLead
+	buf      []byte // the block being encoded
 	repeats
 }
 
@@ -100,8 +101,9 @@ func (e *encoder) block(b *Block) {
 			break
 		}
 		e.buf = append(e.buf, k.b...)
-		if i >= leadingBlocks { // blocks that are used often move to the front, and stay there: most calls use two in turns
-			e.blocks[i], e.blocks[i-1] = e.blocks[i-1], e.blocks[i]
+		if i >= leadingBlocks { // as in decoder.decode
+			e.blocks[i], e.blocks[e.nextLead] = e.blocks[e.nextLead], e.blocks[i]
+			e.nextLead = (e.nextLead + 1) % leadingBlocks
 		}
 		return
 	}
