@@ -343,7 +343,9 @@ func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 		return nil, nil, conn.ContextError(ctx)
 	}
 	defer func() { m.lock <- struct{}{} }()
-	if t, closed := m.current(); !closed && t != nil && t.Conn().Alive() {
+	if t, closed := m.current(); closed {
+		return nil, nil, ErrClosed
+	} else if t != nil && t.Conn().Alive() {
 		return t, nil, nil
 	}
 	c, err := m.s.connSince(ctx, failures)
@@ -365,8 +367,15 @@ func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 	}
 	t := &tree{Tree: connected, m: m, with: with}
 	m.mu.Lock()
-	m.t = t
+	closed := m.closed // by Unmount, which has disconnected nothing
+	if !closed {
+		m.t = t
+	}
 	m.mu.Unlock()
+	if closed {
+		t.Disconnect(ctx)
+		return nil, nil, ErrClosed
+	}
 	return t, nil, nil
 }
 

@@ -14,33 +14,52 @@ type Tree struct {
 	protection protection // sealed: the share requires encryption, whether or not the session does
 }
 
-// Connect connects the share \\host\share (TREE_CONNECT).
+// Connect connects the share \\host\share (TREE_CONNECT). When it fails although the server has connected the share, as when ctx
+// ends meanwhile, the tree is disconnected again.
 func (c *Conn) Connect(ctx context.Context, host, share string) (*Tree, error) {
 	cl := c.newCall(proto.CommandTreeConnect, 0)
 	// With 3.1.1 it is signed on every session that has a key (3.2.4.2.4): this proves that
 	// NEGOTIATE and SESSION_SETUP were not changed in transit.
 	cl.force = c.agreed.Dialect >= proto.Dialect311
+	cl.Undo = disconnectAgain
 	req := proto.TreeConnectRequest{Path: `\\` + host + `\` + share}
 	if err := c.roundTrip(ctx, cl, &req, inClear); err != nil {
 		return nil, err
 	}
 	defer cl.Release()
-	r, err := proto.DecodeTreeConnectResponse(cl.Message())
+	t, err := connected(cl)
 	if err != nil {
 		return nil, c.malformed(err)
-	}
-	t := &Tree{c: c, id: le.Uint32(cl.Message()[proto.OffsetTreeID:]), kind: r.Type}
-	if r.Flags&proto.ShareFlagEncryptData != 0 {
-		t.protection = sealed
 	}
 	if sec := c.sec.Load(); t.protection == sealed && sec.sealer == nil {
 		t.Disconnect(ctx)
 		return nil, securityError("the share must be encrypted, and the session has no key for it")
 	}
 	if err := t.validate(ctx); err != nil {
+		t.Disconnect(ctx)
 		return nil, err
 	}
 	return t, nil
+}
+
+// connected is the tree of the successful reply in cl.
+func connected(cl *Call) (*Tree, error) {
+	r, err := proto.DecodeTreeConnectResponse(cl.Message())
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{c: cl.c, id: le.Uint32(cl.Message()[proto.OffsetTreeID:]), kind: r.Type}
+	if r.Flags&proto.ShareFlagEncryptData != 0 {
+		t.protection = sealed
+	}
+	return t, nil
+}
+
+// disconnectAgain disconnects the tree of a TREE_CONNECT whose caller has returned.
+func disconnectAgain(cl *Call) {
+	if t, err := connected(cl); err == nil {
+		t.Disconnect(context.Background())
+	}
 }
 
 // Conn is the tree's connection.
