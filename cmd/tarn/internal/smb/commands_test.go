@@ -5,7 +5,9 @@ package smb
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -245,7 +247,7 @@ func TestTemporaryNames(t *testing.T) {
 			t.Errorf("%s: %+v", args[0], r)
 		}
 		for _, name := range []string{part, beside} {
-			if n := strings.Count(r.err, "left out, a temporary name of this command: "); n != 2 || !strings.Contains(r.err, name) {
+			if n := strings.Count(r.err, "left out, a temporary name: "); n != 2 || !strings.Contains(r.err, name) {
 				t.Errorf("%s: %q", args[0], r.err)
 			}
 		}
@@ -285,6 +287,29 @@ func TestTemporaryNameGiven(t *testing.T) {
 			}
 		}
 		sameTree(t, src, back)
+	}
+}
+
+// TestTemporaryNameMatched leaves files with temporary names out of what a pattern matches, reports them, and copies them where the
+// pattern begins as their names do.
+func TestTemporaryNameMatched(t *testing.T) {
+	s := startServer(t, rig.Config{})
+	for _, name := range []string{replacePrefix + rand.Text(), partPrefix + "0123-4567"} {
+		src, back := t.TempDir(), t.TempDir()
+		write(t, src, map[string]string{name: "half"})
+		must(t, "put", filepath.Join(src, name), s.url(""))
+		write(t, src, map[string]string{"whole": "whole"})
+		must(t, "put", filepath.Join(src, "whole"), s.url(""))
+		r := run(t.Context(), "get", s.url("*"), back+"/")
+		if r.status != cli.Failed || !strings.Contains(r.err, "copied 1 of 1") || !strings.Contains(r.err, "left out, a temporary name: ") || !strings.Contains(r.err, name) {
+			t.Errorf("%+v", r)
+		}
+		if _, err := os.Stat(filepath.Join(back, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, "get", s.url(replacePrefix+"*"), back+"/")
+		sameTree(t, src, back)
+		must(t, "rm", s.url(name), s.url("whole"))
 	}
 }
 

@@ -60,14 +60,14 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 		return err
 	}
 	defer to.close()
-	sources, err = a.matching(ctx, sources)
+	var p plan
+	sources, err = a.matching(ctx, &p, sources)
 	if err != nil {
 		return err
 	}
 	if len(sources) > 1 && !isDir {
 		return usageError("several files can only be copied into a directory, and %s is not one", target)
 	}
-	var p plan
 	for _, s := range sources {
 		from, err := a.source(ctx, s)
 		if err != nil {
@@ -88,8 +88,9 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 	return a.carryOut(ctx, &p)
 }
 
-// matching replaces URLs with * ? or [ in them by those that they match.
-func (a *app) matching(ctx context.Context, sources []string) ([]string, error) {
+// matching replaces URLs with * ? or [ in them by those that they match. As in a directory, files with temporary names are left
+// out, unless the pattern begins as they do: their writers may not have finished them.
+func (a *app) matching(ctx context.Context, p *plan, sources []string) ([]string, error) {
 	var out []string
 	for _, s := range sources {
 		if !isURL(s) || !hasMeta(s) {
@@ -100,8 +101,13 @@ func (a *app) matching(ctx context.Context, sources []string) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range places {
-			out = append(out, p.url())
+		given := strings.HasPrefix(path.Base(s), replacePrefix)
+		for _, found := range places {
+			if !given && unfinished(path.Base(found.path)) {
+				a.leaveOutTemporary(p, found.String())
+				continue
+			}
+			out = append(out, found.url())
 		}
 	}
 	return out, nil

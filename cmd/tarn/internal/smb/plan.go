@@ -113,8 +113,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 			return err
 		}
 		if unfinished(e.Name()) {
-			p.skipped++
-			a.complain("left out, a temporary name of this command: %s", from.label(source))
+			a.leaveOutTemporary(p, from.label(source))
 			continue
 		}
 		a.file(p, from, source, to, target, info, there)
@@ -125,6 +124,12 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		}
 	}
 	return nil
+}
+
+// leaveOutTemporary reports a file that is not copied because of its name.
+func (a *app) leaveOutTemporary(p *plan, name string) {
+	p.skipped++
+	a.complain("left out, a temporary name: %s", name)
 }
 
 // makeDir makes a directory of the target. With -delete a file in its place is removed.
