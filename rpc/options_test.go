@@ -257,6 +257,33 @@ func TestCredentialsOfTheConnectionUsed(t *testing.T) {
 	finish(r, ended)
 }
 
+// privateByName are transport credentials that are TLS by their name, and whose first connection is not private: those of xDS with
+// insecure fallback are of this kind.
+type privateByName struct{ turnsPrivate }
+
+func (privateByName) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+func (c privateByName) Clone() credentials.TransportCredentials { return c }
+
+// TestCredentialsOfTheFirstConnection: a web client's first call with credentials that need a private connection fails if the connection that is
+// made for it is not private, whatever the transport credentials are called.
+func TestCredentialsOfTheFirstConnection(t *testing.T) {
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if md, _ := metadata.FromIncomingContext(ctx); len(md["authorization"]) > 0 {
+			t.Error("the credentials were sent")
+		}
+		return &pb.SimpleResponse{}, nil
+	}})
+	if _, err := pb.NewTestServiceClient(dialTarn(t, addr)).UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil { // the server serves
+		t.Fatal(err)
+	}
+	creds := privateByName{turnsPrivate{insecure.NewCredentials(), new(atomic.Int32), new(sync.Map)}}
+	cc := dialTarn(t, addr, rpc.WithProtocol(rpc.Connect), rpc.WithTransportCredentials(creds))
+	_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.PerRPCCredentials(token{secure: true}))
+	wantCode(t, err, codes.Unauthenticated)
+}
+
 // TestOptionsOfCallsNotSent: what the options of header, trailer and peer point to stays as it is when a connection was there and the
 // credentials of the call failed, as with grpc-go: no request was begun.
 func TestOptionsOfCallsNotSent(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -115,8 +116,9 @@ func (cc *ClientConn) configureWeb() (err error) {
 	} else {
 		w.conns = newWebConns(w, addr, credentials.NoSecurity)
 		w.hidden = w.conns
-		// Transport credentials of another type, such as grpc's local ones, do not encrypt every connection.
-		if cc.scheme == "https" && o.creds.Info().SecurityProtocol != "tls" {
+		// Transport credentials of another type, such as grpc's local ones, do not encrypt every connection. The protocol that they
+		// name does not say so: for those of xDS with insecure fallback it is "tls".
+		if cc.scheme == "https" && reflect.TypeOf(o.creds) != reflect.TypeOf(credentials.NewTLS(nil)) {
 			w.hidden = newWebConns(w, addr, credentials.PrivacyAndIntegrity)
 		}
 		w.rt = w.conns
