@@ -37,12 +37,12 @@ type sendInPlace struct {
 // are written. The error is SendMsg's, or INTERNAL if ctx is not of a call of a [Server].
 func SendMsgInPlace(ctx context.Context, m any, done func()) error {
 	if c := callOf(ctx); c != nil {
-		codec, end := inPlace(c.shape.codec, c.lease, done)
+		codec, end := inPlace(c.shape.codec, c.lease, m, done)
 		defer end()
 		return (*serverStream)(c).send(codec, m)
 	}
 	if t, ok := transportOf(ctx).(*webTransport); ok {
-		codec, end := inPlace(t.codec, t.body.lease, done)
+		codec, end := inPlace(t.codec, t.body.lease, m, done)
 		defer end()
 		return (*webCall)(t).sendNow(codec, m)
 	}
@@ -50,13 +50,22 @@ func SendMsgInPlace(ctx context.Context, m any, done func()) error {
 	return status.Error(codes.Internal, "rpc: caller's context is not that of a call of a Server of package rpc")
 }
 
-// inPlace is the codec that sends a message without copying its long fields, if codec's messages may be sent so. end is
-// called when the message has been encoded.
-func inPlace(codec message.Codec, lease *message.Lease, done func()) (_ message.Codec, end func()) {
-	if _, ok := codec.(message.Proto); ok && lease == nil {
+// inPlace is the codec that sends v without copying its long fields, if codec's messages may be sent so. end is
+// called when v has been encoded.
+func inPlace(codec message.Codec, lease *message.Lease, v any, done func()) (_ message.Codec, end func()) {
+	if _, ok := codec.(message.Proto); ok && lease == nil && encodes(v) {
 		return message.Spliced{Released: done}, func() {}
 	}
 	return codec, done
+}
+
+// encodes reports whether a codec encodes v. The memory of messages for which none is used is not the caller's any more.
+func encodes(v any) bool {
+	switch v.(type) {
+	case nil, *tarn.Chain, *tarn.Buffer:
+		return false
+	}
+	return true
 }
 
 // sender is the codec for sending v.
@@ -66,8 +75,7 @@ func (ci *callInfo) sender(v any) message.Codec {
 	}
 	inPlace := ci.inPlace // keeps ci off the heap
 	done := func() { inPlace(v) }
-	switch v.(type) {
-	case nil, *tarn.Chain, *tarn.Buffer: // no codec is used for them, and their memory is not the caller's any more
+	if !encodes(v) {
 		done()
 		return ci.codec
 	}

@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
@@ -211,4 +213,40 @@ func TestSendInPlaceEnds(t *testing.T) {
 			t.Error("SendInPlace's function was not called for a message that was not sent")
 		}
 	})
+}
+
+// TestSendMsgInPlaceRaw: the function is called for messages that no codec encodes, too.
+func TestSendMsgInPlaceRaw(t *testing.T) {
+	for _, p := range []rpc.Protocol{rpc.GRPC, rpc.Connect, rpc.GRPCWeb} {
+		t.Run(p.String(), func(t *testing.T) {
+			pool := tarntest.NewPool(t)
+			var calls atomic.Int32
+			svc := &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+				chain, b := new(tarn.Chain), pool.Get(0)
+				chain.Append(pool.Get(0))
+				for _, m := range []any{nil, chain, &b} {
+					if err := rpc.SendMsgInPlace(s.Context(), m, func() { calls.Add(1) }); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+			_, addr := startTarn(t, svc)
+			s, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(p))).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if _, err := s.Recv(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.Recv(); err != io.EOF {
+				t.Fatal(err)
+			}
+			if n := calls.Load(); n != 3 {
+				t.Errorf("the function was called for %d of 3 messages", n)
+			}
+		})
+	}
 }
