@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -78,5 +80,51 @@ func TestBundleOfSubConn(t *testing.T) {
 		if slices.Sort(from); !slices.Equal(from, []string{"balancer", "option"}) {
 			t.Errorf("%s: credentials of %v", name, from)
 		}
+	}
+}
+
+// countedBundle counts the calls of PerRPCCredentials.
+type countedBundle struct {
+	bundle
+	asked *atomic.Int32
+}
+
+func (b countedBundle) PerRPCCredentials() credentials.PerRPCCredentials {
+	b.asked.Add(1)
+	return b.call
+}
+
+// countedBundling is bundling with one that counts.
+type countedBundling struct {
+	balancer.ClientConn
+	name string
+	b    countedBundle
+}
+
+func (b countedBundling) Name() string { return b.name }
+
+func (b countedBundling) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	return balancer.Get("pick_first").Build(countedBundling{ClientConn: cc, b: b.b}, opts)
+}
+
+func (b countedBundling) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	opts.CredsBundle = b.b
+	return b.ClientConn.NewSubConn(addrs, opts)
+}
+
+// TestBundleOfSubConnIsAskedOnce: the bundle of a SubConn is asked for its per-RPC credentials once for each connection, as in grpc-go, and not by
+// calls, which are concurrent.
+func TestBundleOfSubConnIsAskedOnce(t *testing.T) {
+	b := countedBundle{bundle{insecure.NewCredentials(), labelled("balancer")}, new(atomic.Int32)}
+	balancer.Register(countedBundling{name: "counted_bundling_test", b: b})
+	_, addr := startTarn(t, &testService{})
+	cc := dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"counted_bundling_test":{}}]}`))
+	for range 3 {
+		if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.asked.Load(); n != 1 {
+		t.Errorf("asked %d times for one connection", n)
 	}
 }

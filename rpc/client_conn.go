@@ -24,6 +24,7 @@ import (
 type clientConn struct {
 	cc      *ClientConn
 	sub     *subConn
+	perRPC  []credentials.PerRPCCredentials // of all calls on the connection
 	h2c     *h2.Conn
 	peer    peer.Peer
 	ctx     context.Context // for statistics
@@ -47,7 +48,7 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}
-	c := &clientConn{cc: cc, sub: s, decided: make(chan struct{})}
+	c := &clientConn{cc: cc, sub: s, perRPC: s.perRPC(), decided: make(chan struct{})}
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
 	if nc, err = c.handshake(ctx, nc, cc.serverName(addr)); err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
 	}
 	c.peer.AuthInfo = info
-	if err := checkLevel(info, c.perRPC()); err != nil {
+	if err := checkLevel(info, c.perRPC); err != nil {
 		sc.Close()
 		return nil, err
 	}
@@ -157,10 +158,11 @@ func (c *clientConn) creds() credentials.TransportCredentials {
 	return c.cc.opts.creds
 }
 
-// perRPC are the credentials of all calls on c. Like creds, those of the balancer's bundle take the place of those of the client's.
-func (c *clientConn) perRPC() []credentials.PerRPCCredentials {
-	o := &c.cc.opts
-	b := c.sub.opts.CredsBundle
+// perRPC returns the credentials of all calls on one connection. Like creds, those of the balancer's bundle take the place of those of the
+// client's.
+func (s *subConn) perRPC() []credentials.PerRPCCredentials {
+	o := &s.act.cc.opts
+	b := s.opts.CredsBundle
 	if b == nil {
 		return o.perRPC
 	}

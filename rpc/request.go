@@ -121,7 +121,7 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
-	return cc.appendCallMetadata(fs, c, conn.perRPC(), conn.peer.AuthInfo)
+	return cc.appendCallMetadata(fs, c, conn.perRPC, conn.peer.AuthInfo)
 }
 
 // appendCallMetadata appends the metadata of the context and of the pick, and that of the credentials, perRPC and the call's, which
