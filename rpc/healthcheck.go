@@ -55,7 +55,7 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	defer s.mu.Unlock()
 	s.health.end()
 	s.health = nil
-	if s.state != connectivity.Ready || listener == nil {
+	if s.state != connectivity.Ready || s.leaving || listener == nil { // leaving: the connection may have been lost
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
