@@ -187,7 +187,11 @@ func (b *webBody) ended(m message.Message, err error) received {
 		return received{size: size, err: b.end}
 	case errors.Is(err, io.EOF):
 		b.end = io.EOF
-		return received{msg: m, kind: b.kind, size: size}
+		kind := b.kind
+		if size == 0 { // never compressed, whatever the header says (https://connectrpc.com/docs/protocol)
+			kind = message.Plain
+		}
+		return received{msg: m, kind: kind, size: size}
 	}
 	m.Free()
 	b.end = webEnd(err)

@@ -299,6 +299,9 @@ func (c *webCall) fits(h http.Header) error {
 		}
 	}
 	size := generalFields
+	if c.early != "" && c.outgoing != nil { // a unary call of Connect
+		size += len("content-encoding") + len(c.outgoing.Name()) + 32
+	}
 	for name, values := range h {
 		for _, v := range values {
 			size += len(name) + len(v) + 32

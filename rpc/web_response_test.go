@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -124,6 +127,39 @@ func TestWebResponseBeyondTheClientsLimit(t *testing.T) {
 	}
 }
 
+// TestWebResponseAtTheClientsLimit: headers around the length that an HTTP/2 client takes are either received or refused by the server, which
+// counts the field of the compression.
+func TestWebResponseAtTheClientsLimit(t *testing.T) {
+	n := 0
+	svc := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		grpc.SetHeader(ctx, metadata.Pairs("x", strings.Repeat("y", n)))
+		return &pb.SimpleResponse{Payload: payload(1 << 10)}, nil
+	}}
+	_, addr := startTarn(t, svc)
+	rt := &h2http.Transport{Config: h2http.Config{Pool: tarntest.NewPool(t)}, DisableCompression: true, MaxResponseHeaderBytes: 4 << 10}
+	t.Cleanup(rt.CloseIdleConnections)
+	cc, err := rpc.NewClient("http://"+addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithRoundTripper(rt), rpc.WithProtocol(rpc.Connect))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	received, refused := false, false
+	for n = 3 << 10; n < 4<<10+512; n += 8 {
+		_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(1)}, grpc.UseCompressor("gzip"))
+		switch {
+		case err == nil:
+			received = true
+		case status.Code(err) == codes.Internal && strings.Contains(err.Error(), "the client takes 4416"):
+			refused = true
+		default:
+			t.Errorf("a field of %d bytes: %v", n, err)
+		}
+	}
+	if !received || !refused {
+		t.Errorf("received: %v, refused: %v", received, refused)
+	}
+}
+
 // TestWebLongListsForPeersThatNameNoLimit: a header that might make a client without an announced limit end the connection is not sent to
 // it, over Connect either.
 func TestWebLongListsForPeersThatNameNoLimit(t *testing.T) {
@@ -178,5 +214,28 @@ func TestSendMsgInPlaceOverWeb(t *testing.T) {
 				within(t, "the calls of SendMsgInPlace's function", replies.Wait)
 			})
 		}
+	}
+}
+
+// TestConnectEmptyCompressed: an empty message is not decompressed, in requests and in responses whose header names a compression.
+func TestConnectEmptyCompressed(t *testing.T) {
+	_, url := startWeb(t, &testService{})
+	res, text := exchange(t, "POST", url+"UnaryCall", "", "Content-Type", "application/proto", "Content-Encoding", "gzip")
+	if res.StatusCode != 200 {
+		t.Errorf("request: %d %q", res.StatusCode, text)
+	}
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/proto")
+		w.Header().Set("Content-Encoding", "gzip")
+	}))
+	defer h.Close()
+	cc, err := rpc.NewClient(h.URL, rpc.WithPool(tarntest.NewPool(t)), rpc.WithProtocol(rpc.Connect),
+		rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+		t.Errorf("response: %v", err)
 	}
 }
