@@ -81,7 +81,7 @@ func TestSnapshots(t *testing.T) {
 	for _, w := range when {
 		dir := filepath.Join(srv.Dir, ".snapshots", w.Format("@GMT-2006.01.02-15.04.05"))
 		must(t, os.MkdirAll(filepath.Join(dir, "d"), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, "d", "f"), []byte(w.String()), 0o644))
+		must(t, os.WriteFile(filepath.Join(dir, "d", "f"), []byte(w.String()), 0o444)) // without root the server's user owns it
 	}
 	must(t, os.Mkdir(filepath.Join(srv.Dir, "d"), 0o777))
 	must(t, os.WriteFile(filepath.Join(srv.Dir, "d", "f"), []byte("now"), 0o666))
@@ -194,7 +194,11 @@ func TestManyRanges(t *testing.T) {
 
 // TestSecurityText reads a security descriptor as text and sets one.
 func TestSecurityText(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{Share: []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}})
+	options := []string{"vfs objects = acl_xattr", "acl_xattr:ignore system acls = yes"}
+	if os.Geteuid() != 0 { // security.NTACL, the default, is root's to write
+		options = append(options, "acl_xattr:security_acl_name = user.NTACL")
+	}
+	srv := rigtest.Start(t, rig.Config{Share: options})
 	share := mount(t, srv, smb.Dialer{})
 	must(t, share.WriteFile("f", nil, 0o666))
 	b, err := share.SecurityDescriptor("f", smb.OwnerSecurity|smb.DACLSecurity)
