@@ -223,6 +223,7 @@ func TestSendMsgInPlaceRaw(t *testing.T) {
 			var calls atomic.Int32
 			svc := &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
 				chain, b := new(tarn.Chain), pool.Get(0)
+				defer chain.Free() // what is not sent
 				chain.Append(pool.Get(0))
 				for _, m := range []any{nil, chain, &b} {
 					if err := rpc.SendMsgInPlace(s.Context(), m, func() { calls.Add(1) }); err != nil {
