@@ -8,7 +8,8 @@ import (
 )
 
 // LendRequests lends requests to handlers: a bytes field of 1 KiB or more, nested and repeated ones included, is a
-// view of the memory into which it was received, and makes no garbage. Such a field is valid until the response of a
+// view of a pool's memory, and makes no garbage. It is the memory into which the request was received; a request that
+// arrived in several pieces is copied to one first. Such a field is valid until the response of a
 // unary handler has been encoded, and in a stream until its next RecvMsg or the handler's return; then the memory may
 // hold another request. The response may have views of the request. A handler that keeps a message, or passes it to a
 // goroutine or a cache, must copy the field first. With checks on (see tarn.CheckLevel) a pool poisons or guards the memory, so that tests find a handler that
@@ -30,7 +31,7 @@ func (o *serverOptions) lends(path string) bool {
 }
 
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
-// repeated ones included, are views of received memory, and make no garbage. They are valid until *release is
+// repeated ones included, are views of a pool's memory, as with [LendRequests], and make no garbage. They are valid until *release is
 // called, and in a stream only until the next RecvMsg. *release is set when the call begins; the caller calls
 // it when it no longer uses the response, after errors too, and not concurrently with RecvMsg. A second call
 // does nothing. Without the call the pool does not get the memory back.
