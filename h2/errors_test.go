@@ -13,3 +13,17 @@ func TestCodeText(t *testing.T) {
 		}
 	}
 }
+
+func TestErrorTexts(t *testing.T) {
+	for want, err := range map[string]error{
+		"h2: stream reset by the peer: REFUSED_STREAM":                  &StreamError{Code: RefusedStream, Fault: Told},
+		"h2: stream reset, the peer being at fault: PROTOCOL_ERROR: te": &StreamError{Code: ProtocolError, Fault: Peer, Reason: "te"},
+		"h2: connection ended by this side: ENHANCE_YOUR_CALM: enough":  &ConnError{Code: EnhanceYourCalm, Reason: "enough"},
+		"h2: the peer is going away: NO_ERROR: bye":                     &GoAwayError{Debug: "bye"},
+		"h2: connection ended, the peer being at fault: code 0x63":      &ConnError{Code: 0x63, Fault: Peer},
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, not %q", err, want)
+		}
+	}
+}
