@@ -11,8 +11,8 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// chunkBytes and chunkCount are the limits of one COPYCHUNK that every server allows (MS-SMB2 3.3.3,
-// ServerSideCopyMax...).
+// chunkBytes and chunkCount are the limits of one COPYCHUNK that servers allow unless they are configured otherwise (MS-SMB2 3.3.3,
+// ServerSideCopyMax...). A server that allows less states its limits ([copyLimits]).
 const (
 	chunkBytes = 1 << 20
 	chunkCount = 16
@@ -232,17 +232,18 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 
 var errShrunk = errors.New("smb: the source shrank while it was copied")
 
-// startCopy sends a COPYCHUNK for up to n bytes at offset off of target, in as many chunks as one request may
-// have.
-func (t *tree) startCopy(ctx context.Context, target proto.FileID, source *copySource, off int64, n int, policy conn.CreditPolicy) (*conn.Call, error) {
-	key, err := source.keyOn(ctx, t)
+// startCopy sends a COPYCHUNK to target for the remaining part of s, or as much of it as one request may have.
+func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, policy conn.CreditPolicy) error {
+	key, err := s.source.keyOn(ctx, t)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	chunks := make([]proto.Chunk, 0, chunkCount)
-	for at := off; at < off+int64(n); at += chunkBytes {
+	l, stated := t.copyLimits()
+	off, n := s.off+int64(s.done), min(s.n-s.done, l.total)
+	chunks := make([]proto.Chunk, 0, l.chunks)
+	for at := off; at < off+int64(n); at += int64(l.chunk) {
 		chunks = append(chunks, proto.Chunk{
-			Source: uint64(at + source.shift), Target: uint64(at), Length: uint32(min(chunkBytes, off+int64(n)-at)),
+			Source: uint64(at + s.source.shift), Target: uint64(at), Length: uint32(min(int64(l.chunk), off+int64(n)-at)),
 		})
 	}
 	cl := t.Call(proto.CommandIoctl)
@@ -252,9 +253,10 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, source *copyS
 		Input: proto.AppendCopyChunk(nil, key, chunks),
 	}
 	if err := t.Start(ctx, cl, &req, policy); err != nil {
-		return nil, err
+		return err
 	}
-	return cl, nil
+	s.cl, s.asked, s.on, s.limited = cl, n, t, stated
+	return nil
 }
 
 // copied waits for the COPYCHUNK cl of n bytes and returns how many the server copied. It releases cl.

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -159,7 +161,7 @@ func TestNoCredits(t *testing.T) {
 	}
 }
 
-// TestPending receives interim replies (STATUS_PENDING) of every kind.
+// TestPending receives interim replies (STATUS_PENDING) of every kind, several to each request.
 func TestPending(t *testing.T) {
 	for _, kind := range []string{"plain", "signed/GMAC", "signed/HMAC", "encrypted/GCM", "plain/one credit"} {
 		t.Run(kind, func(t *testing.T) {
@@ -170,7 +172,9 @@ func TestPending(t *testing.T) {
 			s.Hook = func(c *script.Conn, m *script.Message) bool {
 				switch m.Command {
 				case proto.CommandRead, proto.CommandWrite, proto.CommandClose:
-					c.Pend(m, 77)
+					for range 3 {
+						c.Pend(m, 77)
+					}
 					if never {
 						held = m
 					}
@@ -204,6 +208,58 @@ func TestPending(t *testing.T) {
 			must(t, f.Close())
 		})
 	}
+}
+
+// TestPendingForever answers a request with interim replies only: the call ends with its context or with RequestTimeout, and the
+// connection stays in use.
+func TestPendingForever(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	for _, kind := range kinds() {
+		for name, limits := range map[string]smb.Limits{"context": {}, "RequestTimeout": {RequestTimeout: time.Second}} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testPendingForever(t, protections()[kind], limits) })
+			})
+		}
+	}
+}
+
+func testPendingForever(t *testing.T, s *script.Server, limits smb.Limits) {
+	cancelled := make(chan struct{})
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		if m.Command == proto.CommandCancel {
+			close(cancelled)
+		}
+		if m.Command != proto.CommandRead || m.CreditCharge > 1 {
+			return false
+		}
+		go func(m script.Message) {
+			for {
+				select {
+				case <-cancelled:
+					c.Refuse(&m, proto.StatusCancelled)
+					return
+				case <-time.After(time.Millisecond):
+					if c.Pend(&m, 77) != nil {
+						return
+					}
+				}
+			}
+		}(*m)
+		return true
+	}
+	f, err := scripted(t, s, smb.Dialer{NoReconnect: true, Limits: limits})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	begun, want := time.Now(), 2*time.Second
+	if limits.RequestTimeout > 0 {
+		want = limits.RequestTimeout
+	}
+	if _, err := f.WithContext(ctx).ReadAt(make([]byte, 10), 0); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != want {
+		t.Errorf("%v after %v, want %v after %v", err, time.Since(begun), os.ErrDeadlineExceeded, want)
+	}
+	synctest.Wait()
+	checkRead(t, f, 200_000, 5)
 }
 
 // TestConstantTime searches the client's source for comparisons of bytes in variable time, which are allowed

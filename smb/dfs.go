@@ -15,10 +15,24 @@ import (
 // referral is a server's answer with the targets of a DFS link (MS-DFSC 2.2.4).
 type referral struct {
 	targets []string // \server\share or a path below it, in the server's order
-	expires time.Time
 
-	mu sync.Mutex
-	at int // index of the target in use
+	mu      sync.Mutex
+	expires time.Time
+	at      int // index of the target in use
+}
+
+// valid reports whether the lifetime of the referral has not ended.
+func (r *referral) valid() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.expires)
+}
+
+// keep has the lifetime of the referral end after d.
+func (r *referral) keep(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expires = time.Now().Add(d)
 }
 
 // referred resolves a name that is behind a DFS link (MS-DFSC 3.1.4). It returns a tree on the target and the
@@ -86,7 +100,7 @@ func decodeReferral(cl *conn.Call, path string) (*referral, string, error) {
 		}
 		r.targets = append(r.targets, proto.DecodeUTF16(x.Target))
 	}
-	r.expires = time.Now().Add(time.Duration(lifetime) * time.Second)
+	r.keep(time.Duration(lifetime) * time.Second)
 	return r, strings.Trim(rest, `\`), list.Err()
 }
 
@@ -134,13 +148,12 @@ func (rs *referrals) known(path string) (*referral, string) {
 	if len(rs.links) == 0 {
 		return nil, ""
 	}
-	now := time.Now()
 	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '\\') {
 		key := rs.key(path[:end])
 		r := rs.links[key]
 		switch {
 		case r == nil:
-		case now.Before(r.expires):
+		case r.valid():
 			return r, strings.Trim(path[end:], `\`)
 		default:
 			delete(rs.links, key)
@@ -184,10 +197,6 @@ func (m *mount) target(ctx context.Context, target string) (*tree, string, error
 			return nil, "", err
 		}
 	}
-	to, err := m.s.linked(parts[0], share)
-	if err != nil {
-		return nil, "", err
-	}
-	t, err := to.tree(ctx)
+	t, err := m.s.linkedTree(ctx, parts[0], share)
 	return t, inner, err
 }

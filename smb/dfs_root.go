@@ -2,7 +2,6 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -56,27 +55,19 @@ func passRoot(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
-// rootTree returns the tree of a target of the mount's DFS root. When no target can be reached and the
-// referral's lifetime has ended, the referral is requested again.
+// rootRetry is how long a root whose lifetime has ended is used before its server, which cannot be reached, is asked again.
+const rootRetry = time.Minute
+
+// rootTree returns the tree of a target of the mount's DFS root. When no target can be reached, the next call asks for the referral
+// again.
 func (m *mount) rootTree(ctx context.Context, r *referral) (*tree, error) {
 	ctx, err := passRoot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t, _, err := r.reach(ctx, m)
-	if err == nil || errors.Is(err, errLinks) || ctx.Err() != nil || time.Now().Before(r.expires) {
-		return t, err
+	if err != nil && ctx.Err() == nil {
+		r.keep(0)
 	}
-	c, cerr := m.s.conn(ctx)
-	if cerr != nil {
-		return nil, errors.Join(err, cerr)
-	}
-	if r, cerr = m.findRoot(ctx, c); cerr != nil {
-		return nil, errors.Join(err, cerr)
-	}
-	m.mu.Lock()
-	m.root = r
-	m.mu.Unlock()
-	t, _, err = r.reach(ctx, m)
 	return t, err
 }

@@ -1,7 +1,9 @@
 package smb
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 )
@@ -22,6 +24,7 @@ var (
 type linkTargets struct {
 	sessions map[string]*Session // with other servers, by host in lower case
 	mounts   map[targetShare]*mount
+	trying   map[*mount]int // how many goroutines connect one of mounts
 }
 
 type targetShare struct {
@@ -29,8 +32,22 @@ type targetShare struct {
 	name string // in lower case
 }
 
+func targetOf(m *mount) targetShare { return targetShare{m.s, strings.ToLower(m.name)} }
+
+// linkedTree returns the tree of a share that a DFS link of s names, and connects it if necessary. What has never been connected is
+// not kept, and so does not count: a link may name servers that do not exist.
+func (s *Session) linkedTree(ctx context.Context, host, share string) (*tree, error) {
+	m, err := s.linked(host, share)
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.tree(ctx)
+	s.origin.tried(m)
+	return t, err
+}
+
 // linked returns the mount of a share that a DFS link of s names. It is connected on first use, and another server is dialled then,
-// at the port of s, for the same user.
+// at the port of s, for the same user. The caller reports to tried that it has connected the mount, or has failed to.
 func (s *Session) linked(host, share string) (*mount, error) {
 	o := s.origin
 	using, first := s.using(), o.using()
@@ -60,21 +77,50 @@ func (s *Session) linked(host, share string) (*mount, error) {
 	}
 	at := targetShare{to, strings.ToLower(share)}
 	m := l.mounts[at]
-	if m != nil {
-		return m, nil
+	if m == nil {
+		if len(l.mounts) >= maxTargetShares {
+			return nil, errManyShares
+		}
+		if l.mounts == nil {
+			l.sessions, l.mounts, l.trying = make(map[string]*Session), make(map[targetShare]*mount), make(map[*mount]int)
+		}
+		if added {
+			l.sessions[key] = to
+		}
+		m = newMount(to, share)
+		l.mounts[at] = m
 	}
-	if len(l.mounts) >= maxTargetShares {
-		return nil, errManyShares
-	}
-	if l.mounts == nil {
-		l.sessions, l.mounts = make(map[string]*Session), make(map[targetShare]*mount)
-	}
-	if added {
-		l.sessions[key] = to
-	}
-	m = newMount(to, share)
-	l.mounts[at] = m
+	l.trying[m]++
 	return m, nil
+}
+
+// tried removes a mount that linked returned if it has never been connected and no other goroutine connects it, and likewise its
+// session.
+func (s *Session) tried(m *mount) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.linkTargets
+	if n := l.trying[m]; n > 1 {
+		l.trying[m] = n - 1
+		return
+	}
+	delete(l.trying, m)
+	if l.mounts[targetOf(m)] != m || m.connected() {
+		return
+	}
+	delete(l.mounts, targetOf(m))
+	if m.s == s {
+		return
+	}
+	if c, _ := m.s.current(); c != nil {
+		return
+	}
+	for at := range l.mounts {
+		if at.s == m.s {
+			return
+		}
+	}
+	maps.DeleteFunc(l.sessions, func(_ string, x *Session) bool { return x == m.s })
 }
 
 // forgetLinked removes a mount that was unmounted through a file on it ([File.Share]): the next link that names the share makes
@@ -82,9 +128,18 @@ func (s *Session) linked(host, share string) (*mount, error) {
 func (s *Session) forgetLinked(m *mount) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := (targetShare{m.s, strings.ToLower(m.name)}); s.linkTargets.mounts[at] == m {
+	if at := targetOf(m); s.linkTargets.mounts[at] == m {
 		delete(s.linkTargets.mounts, at)
 	}
+}
+
+// forgetLinkedSession removes a session that was closed through a file of it ([Share.Session]), and its mounts: the next link that
+// names the server dials it again.
+func (s *Session) forgetLinkedSession(linked *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.linkTargets.sessions, func(_ string, x *Session) bool { return x == linked })
+	maps.DeleteFunc(s.linkTargets.mounts, func(at targetShare, _ *mount) bool { return at.s == linked })
 }
 
 // with makes a session of the same user with another server, at the port of addr.

@@ -105,7 +105,8 @@ type ResponseError struct {
 	Command string // name in MS-SMB2, such as "CREATE"
 	Status  Status
 
-	link *stoppedLink // the target, when the server stopped at a symbolic link
+	link       *stoppedLink // the target, when the server stopped at a symbolic link
+	copyLimits *copyLimits  // the server's, when it refused a COPYCHUNK that exceeds them
 }
 
 // Error names the command, the status and its meaning.
@@ -124,7 +125,7 @@ func (e *dialError) Unwrap() []error { return []error{ErrConnLost, e.cause} }
 
 // refused is the error of a refused request.
 func refused(r conn.Refusal) error {
-	return &ResponseError{Command: r.Command.String(), Status: Status(r.Status), link: stoppedLinkOf(&r)}
+	return &ResponseError{Command: r.Command.String(), Status: Status(r.Status), link: stoppedLinkOf(&r), copyLimits: copyLimitsOf(&r)}
 }
 
 // statusOf is the NTSTATUS in err, or success when there is none.

@@ -7,7 +7,9 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -178,4 +180,68 @@ func TestExpiredForGood(t *testing.T) {
 			t.Errorf("%d connections, %d authentications", e.dials, e.renewed)
 		}
 	})
+}
+
+// TestExpiredCloseOfEndedContext ends the context of File.Close or Share.Unmount, whose request the server refuses because the session
+// has expired: the request is sent again after the user has been authenticated, or the server would keep the file open.
+func TestExpiredCloseOfEndedContext(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	for name, command := range map[string]proto.Command{"Close": proto.CommandClose, "Unmount": proto.CommandTreeDisconnect} {
+		for _, kind := range kinds() {
+			for _, held := range []proto.Command{command, proto.CommandSessionSetup} {
+				t.Run(name+"/"+kind+"/"+held.String()+" waits", func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { testExpiredClose(t, protections()[kind], command, held) })
+				})
+			}
+		}
+	}
+}
+
+// testExpiredClose has the session be expired when command arrives, and the server not answer held until the context has ended.
+func testExpiredClose(t *testing.T, s *script.Server, command, held proto.Command) {
+	var sent sentCommands
+	answer := make(chan struct{})
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
+		sent.add(m.Command)
+		if m.Command == held && sent.count(command) == 1 {
+			<-answer
+		}
+		if m.Command == command && sent.count(command) == 1 {
+			c.Refuse(m, proto.StatusNetworkSessionExpired)
+			return true
+		}
+		return false
+	}
+	f, err := scripted(t, s, smb.Dialer{NoReconnect: true})
+	must(t, err)
+	before := sent.count(proto.CommandSessionSetup)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		if command == proto.CommandClose {
+			ended <- f.WithContext(ctx).Close()
+		} else {
+			ended <- f.Share().WithContext(ctx).Unmount()
+		}
+	}()
+	synctest.Wait()
+	cancel()
+	synctest.Wait()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want %v", err, context.Canceled)
+		}
+	default:
+		t.Error("the call did not end with its context")
+	}
+	close(answer)
+	synctest.Wait()
+	if n := sent.count(command); n != 2 {
+		t.Errorf("the request was sent %d times, want 2", n)
+	}
+	if n := sent.count(proto.CommandSessionSetup) - before; n != 1 {
+		t.Errorf("%d authentications, want 1", n)
+	}
+	must(t, f.Share().Session().Echo(t.Context()))
 }

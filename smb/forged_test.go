@@ -63,7 +63,7 @@ func TestForged(t *testing.T) {
 		{"interim reply twice", func(m *script.Message) []byte {
 			b := forgedFrame(async(m, proto.StatusPending, 1), errorBody()...)
 			return append(b, b...)
-		}, smb.ErrProtocol, smb.ErrSecurity},
+		}, nil, smb.ErrSecurity},
 		{"refusal", func(m *script.Message) []byte {
 			return forgedFrame(reply(m, proto.StatusAccessDenied), errorBody()...)
 		}, smb.ErrSecurity, smb.ErrSecurity},

@@ -77,7 +77,6 @@ func lies() []lie {
 			readReply(c, m, 1, func([]byte) {})
 			readReply(c, m, length(m), func([]byte) {})
 		}, smb.ErrProtocol},
-		{"pending twice", func(c *script.Conn, m *script.Message) { c.Pend(m, 1); c.Pend(m, 2) }, smb.ErrProtocol},
 		{"a short body", func(c *script.Conn, m *script.Message) {
 			c.Begin(m, 0, 16)
 			c.End(m, 70, script.AsAsked)

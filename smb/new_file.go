@@ -16,15 +16,7 @@ import (
 // written, an empty one; of a longer file they may see a part. When writing fails the file is removed
 // again, unless the connection was lost: then it may or may not exist.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	err := errLarge
-	if len(data) <= smallIO {
-		err = s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
-			return t.newSmall(ctx, remote, data, perm, mtime)
-		})
-	}
-	if err == errLarge {
-		err = s.writeTemporary(name, data, perm, mtime)
-	}
+	err := s.writeNew(name, data, perm, mtime)
 	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {
 		var refused *ResponseError
 		if !errors.As(err, &refused) || refused.Command != proto.CommandCreate.String() {
@@ -32,6 +24,30 @@ func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime t
 		}
 	}
 	return pathError("write", name, err)
+}
+
+// writeNew is WriteNewFile, but the caller removes the file when writing fails.
+func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
+	if len(data) <= smallIO {
+		err := s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
+			return t.newSmall(ctx, remote, data, perm, mtime)
+		})
+		if err != errLarge {
+			return err
+		}
+	}
+	f, err := s.openFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil && !mtime.IsZero() {
+		err = f.Chtimes(time.Time{}, mtime)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // newSmall creates the file remote in one frame.

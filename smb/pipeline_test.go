@@ -166,6 +166,7 @@ func testRealDiskFull(t *testing.T, srv *rig.Server) {
 	defer exec.Command("umount", "-l", srv.Dir).Run()
 	must(t, srv.Own(srv.Dir))
 	share := mount(t, srv, smb.Dialer{})
+	must(t, share.WriteFile("old", []byte("old content"), 0o666))
 	f, err := share.Create("big")
 	must(t, err)
 	want := random(10 << 20)
@@ -187,8 +188,26 @@ func testRealDiskFull(t *testing.T, srv *rig.Server) {
 		if err := write(); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if list, err := os.ReadDir(srv.Dir); err != nil || len(list) != 1 {
+		if list, err := os.ReadDir(srv.Dir); err != nil || len(list) != 2 {
 			t.Errorf("%s: left behind: %v, %v", name, list, err)
+		}
+	}
+	// Of a file that fits in one frame nothing can be written, or a part.
+	for _, room := range []int64{0, 20 << 10} {
+		must(t, os.Truncate(filepath.Join(srv.Dir, "big"), int64(len(disk))-room))
+		for name, write := range map[string]func(data []byte) error{
+			"ReplaceFile":  func(data []byte) error { return share.ReplaceFile("old", data, 0o666, time.Time{}) },
+			"WriteNewFile": func(data []byte) error { return share.WriteNewFile("new", data, 0o666, time.Time{}) },
+		} {
+			if err := write(want[:64<<10]); !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, io.ErrShortWrite) {
+				t.Errorf("%s with room for %d bytes: %v", name, room, err)
+			}
+			list, err := os.ReadDir(srv.Dir)
+			must(t, err)
+			old, err := os.ReadFile(filepath.Join(srv.Dir, "old"))
+			if len(list) != 2 || err != nil || string(old) != "old content" {
+				t.Errorf("%s with room for %d bytes: left behind %v; old file of %d bytes, %v", name, room, list, len(old), err)
+			}
 		}
 	}
 }

@@ -2,10 +2,12 @@ package smb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -116,43 +118,145 @@ func TestReferralToDomain(t *testing.T) {
 // TestReferralsToManyServers has a server whose links each name another server: no more than 1,000 of these are dialled.
 func TestReferralsToManyServers(t *testing.T) {
 	const most = 1000
-	links := 0
-	s := &script.Server{}
+	l := newLinking(t, "plain")
+	for i := range most + 5 {
+		_, err := l.share.Stat(fmt.Sprintf("link%04d", i))
+		if refused := err != nil && strings.Contains(err.Error(), "more than 1000 servers"); refused != (i >= most) {
+			t.Fatal(i, err)
+		}
+	}
+	if n := len(l.dialled) - 1; n != most {
+		t.Errorf("%d servers dialled", n)
+	}
+}
+
+// TestReferralsToMissingTargets has links name more servers that cannot be reached, and more shares that do not exist, than a session
+// follows links to: they do not count, and the links behind them are followed.
+func TestReferralsToMissingTargets(t *testing.T) {
+	for _, kind := range kinds() {
+		for missing, most := range map[string]int{"server": 1000, "share": 4096} {
+			t.Run(kind+"/"+missing, func(t *testing.T) {
+				l := newLinking(t, kind)
+				l.missing = missing
+				for i := range most + 1 {
+					if _, err := l.share.Stat(fmt.Sprintf("link%04d", i)); err == nil {
+						t.Fatal("Stat returned nil")
+					}
+				}
+				l.missing = ""
+				_, err := l.share.Stat("link9999")
+				must(t, err)
+				_, err = l.share.Stat("link0000")
+				must(t, err)
+			})
+		}
+	}
+}
+
+// TestMissingTargetTriedTogether has many goroutines follow a link to a server that can be reached from the second attempt on: they share one
+// session with it, which ends with the session that was dialled.
+func TestMissingTargetTriedTogether(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			l := newLinking(t, kind)
+			l.failures = 1
+			var callers sync.WaitGroup
+			for range 8 {
+				callers.Go(func() { l.share.Stat("link0001") })
+			}
+			callers.Wait()
+			_, err := l.share.Stat("link0001")
+			must(t, err)
+			must(t, l.share.Session().Close())
+			for _, nc := range l.conns {
+				if _, err := nc.Write(nil); err == nil {
+					t.Error("a connection is open after Close")
+				}
+			}
+		})
+	}
+}
+
+// TestCloseOfLinkedSession closes a session that a DFS link led to, or logs it off: the link is followed again afterwards.
+func TestCloseOfLinkedSession(t *testing.T) {
+	for _, kind := range kinds() {
+		for name, end := range map[string]func(*smb.Session) error{
+			"Close":  (*smb.Session).Close,
+			"Logoff": func(s *smb.Session) error { return s.Logoff(context.Background()) },
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				l := newLinking(t, kind)
+				for range 2 {
+					f, err := l.share.Open("link0001")
+					must(t, err)
+					must(t, end(f.Share().Session()))
+					if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, smb.ErrClosed) {
+						t.Errorf("%v, want %v", err, smb.ErrClosed)
+					}
+				}
+				if n := l.dialled["host0001:445"]; n != 2 {
+					t.Errorf("the server was dialled %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// linking is a share with links: linkNNNN leads to the share shareNNNN of the server hostNNNN or, with missing share, of the server
+// hosted. Every server is the same scripted one.
+type linking struct {
+	share   *smb.Share
+	missing string // "server": others than the first cannot be reached; "share": others than that with the links do not exist
+
+	mu       sync.Mutex
+	failures int // of the next attempts to dial another server
+	dialled  map[string]int
+	conns    []net.Conn
+}
+
+func newLinking(t *testing.T, kind string) *linking {
+	t.Helper()
+	l := &linking{dialled: map[string]int{}}
+	s := protections()[kind]
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		switch {
+		case m.Command == proto.CommandTreeConnect && l.missing == "share" && !strings.HasSuffix(proto.DecodeUTF16(m.Body[8:]), `\share`):
+			c.Refuse(m, proto.StatusBadNetworkName)
+			return true
 		case m.Command == proto.CommandCreate && strings.HasPrefix(script.NameOf(m), "link"):
 			c.Refuse(m, proto.StatusPathNotCovered)
 			return true
 		case m.Command == proto.CommandIoctl && le.Uint32(m.Body[4:]) == proto.FsctlDFSGetReferrals:
-			links++
-			path, target := fmt.Sprintf(`\scripted\share\link%04d`, links), fmt.Sprintf(`\host%04d\share\target`, links)
-			c.Reply(m, 0, ioctlAnswer(referralAnswer(path, target, time.Minute)), script.AsAsked)
+			path := askedReferral(m)
+			number := path[len(path)-4:]
+			host := "host" + number
+			if l.missing == "share" {
+				host = "hosted"
+			}
+			c.Reply(m, 0, ioctlAnswer(referralAnswer(path, `\`+host+`\share`+number+`\target`, time.Minute)), script.AsAsked)
 			return true
 		}
 		return false
 	}
-	var dialled atomic.Int32
-	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1},
-		DialFunc: func(ctx context.Context, n, addr string) (net.Conn, error) {
-			if strings.HasPrefix(addr, "host") {
-				dialled.Add(1)
-				return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
-			}
-			return through(t, s.Dial)(ctx, n, addr)
-		}}
+	d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1}}
+	d.DialFunc = func(ctx context.Context, n, addr string) (net.Conn, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dialled[addr]++
+		if strings.HasPrefix(addr, "host") && (l.missing == "server" || l.failures > 0) {
+			l.failures--
+			return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
+		}
+		nc, err := through(t, s.Dial)(ctx, n, addr)
+		l.conns = append(l.conns, nc)
+		return nc, err
+	}
 	session, err := d.Dial(t.Context(), "scripted")
 	must(t, err)
-	defer session.Close()
-	share, err := session.Mount(t.Context(), "share")
+	t.Cleanup(func() { session.Close() })
+	l.share, err = session.Mount(t.Context(), "share")
 	must(t, err)
-	for i := range most + 5 {
-		if _, err = share.Stat(fmt.Sprintf("link%04d", i+1)); err == nil {
-			t.Fatal("Stat returned nil")
-		}
-	}
-	if n := dialled.Load(); n != most || !strings.Contains(err.Error(), "more than 1000 servers") {
-		t.Errorf("%d servers dialled for %d links; the last: %v", n, links, err)
-	}
+	return l
 }
 
 // TestReferralsToManyShares has a server whose links each name another share of another server, or of its own: no more than 4,096 of

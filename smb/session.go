@@ -244,6 +244,7 @@ func (s *Session) Close() error {
 	for _, o := range others {
 		o.Close()
 	}
+	s.origin.forgetLinkedSession(s)
 	return nil
 }
 
@@ -306,35 +307,42 @@ func newMount(s *Session, name string) *mount {
 	return m
 }
 
-func (m *mount) current() (*tree, bool) {
+// current is the share's live tree, or the referral of a DFS root in its lifetime, or neither.
+func (m *mount) current() (*tree, *referral, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.t, m.closed
+	switch {
+	case m.closed:
+		return nil, nil, ErrClosed
+	case m.t != nil && m.t.Conn().Alive():
+		return m.t, nil, nil
+	case m.root != nil && m.root.valid():
+		return nil, m.root, nil
+	}
+	return nil, nil, nil
+}
+
+// connected reports whether the share, or the root that it is, has been found.
+func (m *mount) connected() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.t != nil || m.root != nil
 }
 
 // tree returns the share's tree on a live connection, and connects it if necessary.
 func (m *mount) tree(ctx context.Context) (*tree, error) {
-	t, closed := m.current()
-	if closed {
-		return nil, ErrClosed
+	t, root, err := m.current()
+	if err == nil && t == nil && root == nil {
+		t, root, err = m.connect(ctx)
 	}
-	if t != nil && t.Conn().Alive() {
-		return t, nil
-	}
-	m.mu.Lock()
-	root := m.root
-	m.mu.Unlock()
-	var err error
-	if root == nil {
-		if t, root, err = m.connect(ctx); err != nil || t != nil {
-			return t, err
-		}
+	if err != nil || t != nil {
+		return t, err
 	}
 	return m.rootTree(ctx, root)
 }
 
 // connect connects the share, or finds that it is a DFS root on other servers. It does not follow the root: the targets may be
-// roots themselves, and lead back.
+// roots themselves, and lead back. A root whose lifetime has ended stays in use while its server cannot be reached.
 func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 	failures := m.s.failures()
 	select {
@@ -343,40 +351,51 @@ func (m *mount) connect(ctx context.Context) (*tree, *referral, error) {
 		return nil, nil, conn.ContextError(ctx)
 	}
 	defer func() { m.lock <- struct{}{} }()
-	if t, closed := m.current(); closed {
-		return nil, nil, ErrClosed
-	} else if t != nil && t.Conn().Alive() {
-		return t, nil, nil
+	if t, root, err := m.current(); err != nil || t != nil || root != nil {
+		return t, root, err // by another goroutine meanwhile
 	}
+	t, root, err := m.find(ctx, failures)
+	m.mu.Lock()
+	switch {
+	case m.closed: // by Unmount, which has disconnected nothing
+		m.mu.Unlock()
+		if t != nil {
+			t.Disconnect(ctx)
+		}
+		return nil, nil, ErrClosed
+	case err == nil:
+		m.t, m.root = t, root
+	case m.root != nil && errors.Is(err, ErrConnLost) && ctx.Err() == nil:
+		root, err = m.root, nil
+		root.keep(rootRetry)
+	case ctx.Err() == nil && !errors.Is(err, ErrConnLost):
+		m.root = nil // the server has answered, and has neither the share nor the root
+	}
+	m.mu.Unlock()
+	return t, root, err
+}
+
+// find connects the share, or asks for the root that has its name.
+func (m *mount) find(ctx context.Context, failures int) (*tree, *referral, error) {
 	c, err := m.s.connSince(ctx, failures)
 	if err != nil {
 		return nil, nil, err
 	}
 	with := m.s.using() // c's, or c has ended
 	connected, err := c.Connect(ctx, with.host, m.name)
+	if err == nil {
+		return &tree{Tree: connected, m: m, with: with}, nil, nil
+	}
 	if hasStatus(err, proto.StatusBadNetworkName) {
-		if root, rerr := m.findRoot(ctx, c); rerr == nil {
-			m.mu.Lock()
-			m.root = root
-			m.mu.Unlock()
+		root, rerr := m.findRoot(ctx, c)
+		if rerr == nil {
 			return nil, root, nil
 		}
+		if errors.Is(rerr, ErrConnLost) || ctx.Err() != nil {
+			return nil, nil, rerr // whether the share exists is not known
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &tree{Tree: connected, m: m, with: with}
-	m.mu.Lock()
-	closed := m.closed // by Unmount, which has disconnected nothing
-	if !closed {
-		m.t = t
-	}
-	m.mu.Unlock()
-	if closed {
-		t.Disconnect(ctx)
-		return nil, nil, ErrClosed
-	}
-	return t, nil, nil
+	return nil, nil, err
 }
 
 // drop removes a tree that the server has disconnected.

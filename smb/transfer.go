@@ -38,6 +38,8 @@ type segment struct {
 	cl      *conn.Call  // the request in flight; nil: none
 	losses  int         // connections lost since the last progress
 	source  *copySource // copying: where the bytes come from
+	on      *tree       // copying: of the request in flight
+	limited bool        // copying: the request in flight keeps to limits that the server has stated
 	listing *listing    // listingEntries: destination of the reply
 }
 
@@ -77,9 +79,7 @@ func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy con
 		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], policy)
 		return err
 	case copying:
-		s.cl, err = t.startCopy(ctx, id, s.source, off, left, policy)
-		s.asked = left
-		return err
+		return t.startCopy(ctx, id, s, policy)
 	case listingEntries:
 		s.cl, err = s.listing.start(ctx, t, id, policy)
 		return err
@@ -110,7 +110,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 		}
 		switch {
 		case err != nil:
-			if !h.repeats(ctx, s, err) {
+			if !h.repeats(ctx, s, err) && !s.refitted(err) {
 				return err
 			}
 		case s.done == s.n:

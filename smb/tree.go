@@ -11,5 +11,6 @@ type tree struct {
 	*conn.Tree
 	m         *mount
 	with      *server
-	undurable atomic.Int32 // files opened in a row for which the server refused a durable handle
+	undurable atomic.Int32               // files opened in a row for which the server refused a durable handle
+	copies    atomic.Pointer[copyLimits] // as the server has stated them; nil: not yet
 }

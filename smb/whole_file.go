@@ -191,7 +191,8 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	return err
 }
 
-// writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame.
+// writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
+// cannot write, or not all.
 func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) error {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
@@ -223,29 +224,23 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 
 // ReplaceFile writes data to a new file in the same directory, sets its last write time to mtime unless that
 // is zero, and renames it to name, replacing a file that has that name: other clients see the old file or the
-// new one, never a part. Up to 64 KiB take one round trip, as with WriteFile. When it fails, the file name is unchanged, and the
-// new file is removed again.
+// new one, never a part. Up to 64 KiB take two round trips, where WriteNewFile takes one: a server goes on with the requests of
+// a frame when a WRITE fails or is short, as Samba does on a full disk, so the file is renamed only after the server has
+// acknowledged all of it. When it fails, the file name is unchanged, and the new file is removed again; but if the connection is lost,
+// or the context ends, while the server renames, name may be replaced nevertheless. When the server cannot be reached again, the new
+// file stays, under a name that begins with ".tarn-".
 func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
 }
 
 func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	remote, err := s.remote(name)
-	if err != nil {
+	if _, err := s.remote(name); err != nil {
 		return err
 	}
-	beside := temporaryName(remote)
-	err = errLarge
-	if len(data) <= smallIO {
-		err = s.resolveOnce(beside, func(ctx context.Context, t *tree, there string) error {
-			return t.replaceSmall(ctx, there, remote, data, perm, mtime)
-		})
-	}
-	if err == errLarge {
-		err = s.writeTemporary(beside, data, perm, mtime)
-		if err == nil {
-			err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
-		}
+	beside := temporaryName(name)
+	err := s.writeNew(beside, data, perm, mtime)
+	if err == nil {
+		err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 	}
 	if err != nil && !errors.As(err, new(*dialError)) { // a server that cannot be reached is not dialled again for this
 		s.removeUnfinished(beside)
@@ -259,38 +254,4 @@ func (s *Share) removeUnfinished(name string) {
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
 	s.WithContext(ctx).delete(name)
-}
-
-// replaceSmall creates the file there and renames it to the last component of remote in one frame.
-func (t *tree) replaceSmall(ctx context.Context, there, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	if len(data) > t.Conn().Terms().MaxWrite {
-		return errLarge
-	}
-	create := openRequest(there, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	create.Access |= proto.AccessDelete | proto.AccessWriteAttributes
-	dir, _ := split(there)
-	_, base := split(remote)
-	to := proto.RenameInfo{Name: join(dir, base), Replace: true}
-	var further []step
-	if !mtime.IsZero() {
-		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
-	}
-	further = append(further, setStep(proto.ClassRename, to.Append(nil)))
-	defer t.m.s.streams.changed(t.m, to.Name)
-	return t.writeSmall(ctx, create, data, further...)
-}
-
-func (s *Share) writeTemporary(beside string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	f, err := s.openFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if err == nil && !mtime.IsZero() {
-		err = f.Chtimes(time.Time{}, mtime)
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

@@ -96,9 +96,9 @@ func TestRoundTrips(t *testing.T) {
 			clear(count)
 			mu.Unlock()
 			must(t, share.WriteFile("file", want, 0o666))
-			must(t, share.ReplaceFile("file", want, 0o666, time.Now()))
+			must(t, share.ReplaceFile("file", want, 0o666, time.Now())) // renames in a frame of its own
 			mu.Lock()
-			if n := min(1, int(size)); count[proto.CommandCreate] != 2 || count[proto.CommandWrite] != 2*n || count[proto.CommandClose] != 2 || count[proto.CommandSetInfo] != 2 {
+			if n := min(1, int(size)); count[proto.CommandCreate] != 3 || count[proto.CommandWrite] != 2*n || count[proto.CommandClose] != 3 || count[proto.CommandSetInfo] != 2 {
 				t.Errorf("%s, writing %d bytes: %v", kind, size, count)
 			}
 			mu.Unlock()
@@ -158,11 +158,14 @@ func TestWholeFiles(t *testing.T) {
 	}
 }
 
-// TestReplaceFullDisk fills the disk during ReplaceFile: the error says so, and only the old file exists.
-func TestReplaceFullDisk(t *testing.T) {
+// TestReplaceFullDisk fills the disk during ReplaceFile: the error says so, and only the old file exists. The server goes on with the
+// frame after a request that it refuses, as Samba does (TestRealDiskFull).
+func TestReplaceFullDisk(t *testing.T) { eachKind(t, testReplaceFullDisk) }
+
+func testReplaceFullDisk(t *testing.T, s *script.Server) {
 	var removed []string
 	opened := ""
-	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		switch m.Command {
 		case proto.CommandCreate:
 			opened = script.NameOf(m)
@@ -171,15 +174,14 @@ func TestReplaceFullDisk(t *testing.T) {
 			return true
 		case proto.CommandSetInfo:
 			switch proto.InfoClass(m.Body[3]) {
-			case proto.ClassRename: // a server continues with the frame
-				c.Refuse(m, proto.StatusDiskFull)
-				return true
+			case proto.ClassRename:
+				t.Error("the file was renamed")
 			case proto.ClassDisposition:
 				removed = append(removed, opened)
 			}
 		}
 		return false
-	}}
+	}
 	f, err := scripted(t, s, smb.Dialer{})
 	must(t, err)
 	for _, size := range []int{100, 100_000} {

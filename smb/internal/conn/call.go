@@ -52,8 +52,8 @@ type Call struct {
 	Undo func(*Call)
 	// Detached is set for a request that the server must receive although its caller gives up, such as CLOSE. When its
 	// context ends while the request waits for credits or for the socket, the caller returns at once, and the connection
-	// sends the request as soon as it can. It is never cancelled; its late reply is ignored. It has no Payload, and its body is
-	// not changed afterwards.
+	// sends the request as soon as it can. It is never cancelled. Its late reply is ignored, unless the session had expired:
+	// then the connection sends the request again. It has no Payload, and its body is not changed afterwards.
 	Detached bool
 
 	// Status is the reply's status; the caller may read it once the call is done.
@@ -65,18 +65,20 @@ type Call struct {
 	protection  protection
 	force       bool // sign although the session does not sign everything
 	flags       proto.Flags
-	charge      int    // credits it holds
-	mid         uint64 // MessageId
-	session     uint64 // session id sent, which the reply must repeat
-	epoch       uint64 // of the session's authentication when it was sent
-	expirations uint8  // how often it found the session expired
-	dst         []byte // READ: destination of the data, borrowed from the caller
+	charge      int        // credits it holds
+	mid         uint64     // MessageId
+	session     uint64     // session id sent, which the reply must repeat
+	epoch       uint64     // of the session's authentication when it was sent
+	expirations uint8      // how often it found the session expired
+	dst         []byte     // READ: destination of the data, borrowed from the caller
+	req         Request    // Detached: what to send later, or again
+	least       protection // of req
 
 	// Guarded by ring.mu while registered.
 	state     callState
 	reclaimed bool   // the caller wants dst back
 	answered  bool   // an interim reply came and its credits are counted
-	async     uint64 // AsyncId of the interim reply, for CANCEL
+	async     uint64 // AsyncId of the last interim reply, for CANCEL
 
 	// The reply, the caller's after done.
 	opened bool        // the reply came encrypted

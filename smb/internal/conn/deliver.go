@@ -56,10 +56,10 @@ func (c *Conn) deliver(msg tarn.Buffer, came protection) error {
 		return err
 	}
 	if h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0 {
-		err := c.interim(cl, &h)
+		c.interim(cl, &h)
 		c.ring.mu.Unlock()
 		msg.Free()
-		return err
+		return nil
 	}
 	c.ring.remove(cl)
 	c.bookCredits(cl, &h)
@@ -113,28 +113,37 @@ func (c *Conn) bookCredits(cl *Call, h *proto.Header) {
 	}
 }
 
-// interim records that the server will answer a request later. ring.mu is held.
-func (c *Conn) interim(cl *Call, h *proto.Header) error {
+// interim records that the server will answer a request later (3.2.5.1.5). A server may send several interim replies to one request:
+// each grants credits, and none extends the time that the caller waits. ring.mu is held.
+func (c *Conn) interim(cl *Call, h *proto.Header) {
+	charge, parked := cl.charge, 1
 	if cl.answered {
-		return ProtocolError("second interim reply to a " + cl.cmd.String())
+		charge, parked = 0, 0
 	}
 	cl.answered, cl.async = true, h.AsyncID
-	c.credits.answered(cl.charge, int(h.Credits), 1)
-	return nil
+	c.credits.answered(charge, int(h.Credits), parked)
 }
 
 // discardReply frees the reply to a call that its caller has given up.
 func (c *Conn) discardReply(cl *Call) {
-	if cl.Undo != nil && cl.Status == proto.StatusSuccess {
+	switch {
+	case cl.Undo != nil && cl.Status == proto.StatusSuccess:
 		c.work.run(func() {
 			if cl.verify() == nil {
 				cl.Undo(cl)
 			}
 			cl.Release()
 		})
-		return
+	case cl.req != nil && cl.expired(): // detached, and sent alone
+		c.sendAgain(cl, func(ctx context.Context) error {
+			if err := cl.verify(); err != nil {
+				return err
+			}
+			return cl.renew(ctx)
+		})
+	default:
+		cl.Release()
 	}
-	cl.Release()
 }
 
 // unsolicited handles a message that answers no request: an oplock or lease break. It is never signed, and a

@@ -41,6 +41,11 @@ func (cl *Call) renew(ctx context.Context) error {
 	if cl.expirations++; cl.expirations > maxExpirations {
 		return cl.refuseSession()
 	}
+	return cl.awaitRenewal(ctx)
+}
+
+// awaitRenewal is renew for an expiration that has been counted.
+func (cl *Call) awaitRenewal(ctx context.Context) error {
 	c, r := cl.c, &cl.c.reauth
 	r.mu.Lock()
 	if r.epoch.Load() != cl.epoch {

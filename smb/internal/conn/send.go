@@ -13,12 +13,15 @@ import (
 // for the right to write. On error cl is released, at once or later, and the caller must not use it; if ctx has
 // ended and cl.Detached is set, req is sent nevertheless. cl.Payload and cl.dst are borrowed until start fails or the call is over.
 func (c *Conn) start(ctx context.Context, cl *Call, req Request, least protection) error {
+	if cl.Detached {
+		cl.req, cl.least = req, least
+	}
 	want := c.charged(max(len(cl.Payload), cl.Expect))
 	mid, got, err := c.credits.acquire(ctx, cl, want, want)
 	if err != nil {
 		// Not by err: the reason why the connection ended may be a context's end, too, that of a new authentication.
 		if cl.Detached && ctx.Err() != nil {
-			c.detach(cl, req, least)
+			c.detach(cl)
 			return err
 		}
 		cl.Release()
@@ -198,9 +201,11 @@ func (c *Conn) startCompound(ctx context.Context, compound []Compounded, least p
 		return err
 	}
 	if err := c.send.lock(ctx); err != nil {
-		// Sent nevertheless: it is short, and its requests belong together.
-		c.work.run(func() { c.writeDetached(f) })
-		return c.abandonAll(ctx, compound, err)
+		f.free()
+		for _, p := range compound {
+			c.abandonUnsent(p.Call)
+		}
+		return err
 	}
 	if err := c.write(ctx, f); err != nil {
 		if !errors.As(err, new(*contextError)) {

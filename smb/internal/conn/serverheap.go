@@ -55,6 +55,6 @@ func (cl *Call) disregard() {
 	c.ring.mu.Unlock()
 	if !pending {
 		<-cl.done
-		cl.Release()
+		c.discardReply(cl)
 	}
 }

@@ -91,7 +91,11 @@ func (c *Conn) roundTrip(ctx context.Context, cl *Call, req Request, least prote
 			return cl.checkStatus(expected)
 		}
 		if err := cl.renew(ctx); err != nil {
-			cl.Release()
+			if cl.req != nil && ctx.Err() != nil && c.Alive() {
+				c.sendAgain(cl, cl.awaitRenewal)
+			} else {
+				cl.Release()
+			}
 			return err
 		}
 		cl.rewind()

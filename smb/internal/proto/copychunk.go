@@ -18,7 +18,7 @@ type Chunk struct {
 }
 
 // AppendCopyChunk appends the input of FSCTL_SRV_COPYCHUNK and of FSCTL_SRV_COPYCHUNK_WRITE (2.2.31.1). A
-// server allows at least 16 chunks of at least 1 MiB, and returns its limits when a request exceeds them.
+// server returns its limits when a request exceeds them.
 func AppendCopyChunk(dst []byte, source ResumeKey, chunks []Chunk) []byte {
 	dst = append(dst, source[:]...)
 	dst = le.AppendUint32(dst, uint32(len(chunks)))

@@ -103,8 +103,7 @@ func (r *remote) ReadWhole(name string, _ int64) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// WriteWhole uses a temporary name that package smb chooses, which cannot be guessed either: all of it is
-// one round trip.
+// WriteWhole uses a temporary name that package smb chooses, which cannot be guessed either: up to 64 KiB are two round trips.
 func (r *remote) WriteWhole(_, name string, data []byte, modified time.Time) error {
 	return r.lanes.of(r.share).ReplaceFile(r.full(name), data, 0o666, modified)
 }
