@@ -89,7 +89,7 @@ func (p *Pool) Get(n int) Buffer {
 	return Buffer{s, key, 0, n}
 }
 
-// Copy returns a Buffer with a copy of b.
+// Copy returns a Buffer with a copy of b, a reference of its own to free (rule 1), as Get does.
 func (p *Pool) Copy(b []byte) Buffer {
 	buf := p.Get(len(b))
 	copy(buf.Bytes(), b)

@@ -218,6 +218,54 @@ func TestQueueBounds(t *testing.T) {
 	})
 }
 
+// TestBatchesGrow: batches hold 1 MiB after 4 MiB of long DATA without short DATA or a PING between, and 256 KiB again
+// after either.
+func TestBatchesGrow(t *testing.T) {
+	const message = 8 << 20
+	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow},
+		http2.Setting{ID: http2.SettingMaxFrameSize, Val: message})
+	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+	awaitWindow(t, c, message)
+	long, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Release()
+	other, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Release()
+	limit := func(when string, want int) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if got := c.fillLimit(); got != want {
+			t.Errorf("%s a batch holds %d bytes, not %d", when, got, want)
+		}
+	}
+	write := func(s *Stream, n int) {
+		t.Helper()
+		if err := s.Write(context.Background(), &Out{Data: c.cfg.Pool.Get(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit("At first", batchLimit)
+	write(long, message)
+	limit("After a long message", aloneLimit)
+	write(other, 100)
+	limit("After a small message", batchLimit)
+	write(long, message)
+	limit("After the next long message", aloneLimit)
+	ctx, cancel := context.WithCancel(context.Background())
+	pinged := make(chan struct{})
+	go func() { defer close(pinged); c.Ping(ctx) }() // which r does not answer
+	r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
+	limit("After a PING", batchLimit)
+	cancel()
+	<-pinged
+}
+
 // TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does. Those of an Open with a context have
 // at most 1 MiB, those of Post and of an Open without one have what the windows admit.
 func TestFrameSizes(t *testing.T) {

@@ -385,6 +385,47 @@ func TestCloseResetsNothing(t *testing.T) {
 	})
 }
 
+// TestOpenThatWaitsWhenAWriteFails: an Open that waits for a stream fails as soon as nothing can be written any more, as one that begins
+// then does, although the connection is read on.
+func TestOpenThatWaitsWhenAWriteFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		c, err := NewClient(a, newRecorder(t), Config{Pool: tarntest.NewPool(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := make(chan error, 1)
+		go func() { run <- c.Run() }()
+		http2.NewFramer(b, b).WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+		synctest.Wait()
+		s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})
+			waiting <- err
+		}()
+		synctest.Wait()
+		b.(*memConn).r.close()
+		begun := time.Now()
+		if err := s.Write(context.Background(), &Out{Data: tarntest.NewPool(t).Copy([]byte("x"))}); err != nil {
+			t.Fatal(err)
+		}
+		err = <-waiting
+		if d := time.Since(begun); err == nil || d > 0 {
+			t.Errorf("the Open that waited returned %v after %v", err, d)
+		}
+		if _, err2 := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End}); err2 != err {
+			t.Errorf("an Open that began then returned %v, and the one that waited %v", err2, err)
+		}
+		<-run
+		s.Release()
+		b.Close()
+	})
+}
+
 // TestReadsOnWhenAWriteFails: a connection on which nothing can be written is read for a quarter of a second more, and ends
 // for the reason that its peer gives meanwhile.
 func TestReadsOnWhenAWriteFails(t *testing.T) {

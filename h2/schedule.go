@@ -157,11 +157,14 @@ func (c *Conn) mayPass(s *Stream, n int) bool {
 
 // fillLimit is how many bytes a batch has before long DATA waits. c.mu is held.
 func (c *Conn) fillLimit() int {
-	if c.held <= 1 {
+	if c.held <= 1 || c.send.undisturbed == growAfter {
 		return aloneLimit
 	}
 	return batchLimit
 }
+
+// countLong counts n bytes of long DATA that are queued. c.mu is held.
+func (c *Conn) countLong(n int) { c.send.undisturbed = min(c.send.undisturbed+n, growAfter) }
 
 // fill queues DATA of the streams that are ready, as far as the windows and the
 // batch allow. c.mu is held, but not while a Source is asked.
@@ -199,6 +202,7 @@ func (c *Conn) fill() {
 			c.send.passed += n
 		} else {
 			c.send.passed -= min(n*(passLimit/passing), c.send.passed)
+			c.countLong(n)
 		}
 		room -= n
 		filled = true
@@ -240,6 +244,9 @@ func (c *Conn) waitSent(ctx context.Context, s *Stream, o *Out) error {
 	}
 	w := s.wait
 	w.active, w.out = true, *o
+	if int64(o.left())+o.SourceLen <= passing {
+		c.send.undisturbed = 0
+	}
 	c.list(w)
 	c.kick()
 	c.mu.Unlock()

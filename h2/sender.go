@@ -27,9 +27,13 @@ const (
 	// leaves in a few microseconds, and a writer goroutine must first get a processor,
 	// while everything that is queued waits.
 	shortBatches = 64
-	// aloneLimit is batchLimit while there is one stream, whose DATA nothing but PINGs
-	// and the like can wait for.
+	// aloneLimit takes batchLimit's place while there is one stream, whose DATA nothing
+	// but PINGs and the like can wait for, and after growAfter bytes of long DATA.
 	aloneLimit = 1 << 20
+	// growAfter is how many bytes of long DATA are queued without short DATA or a PING
+	// between them before batches have aloneLimit bytes. The next small call or PING may
+	// wait for that much; those after it wait for batchLimit.
+	growAfter = 4 << 20
 	// lingerTime is how long the writer goroutine of a connection on which nothing can
 	// be tried is kept, at least, when it has nothing to send: a new one would have to
 	// grow its stack for each batch. It is kept for twice that at most (TestWriterLingers).
@@ -60,6 +64,7 @@ type sender struct {
 
 	ready           schedule
 	passed          int      // bytes of short DATA that long DATA has let pass and not yet made up for
+	undisturbed     int      // bytes of long DATA queued since the last short DATA or PING; at most growAfter
 	window          int64    // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
 	conn            int64    // what the connection may send
 	maxFrame        int      // the peer's MAX_FRAME_SIZE
@@ -287,6 +292,7 @@ func (c *Conn) writeFailed(err error) {
 	}
 	c.send.shut = true
 	c.dropQueued()
+	c.wakeAllOpeners() // their requests can be sent on another connection
 	if c.send.limit.IsZero() {
 		c.send.limit = time.Now().Add(abortTimeout)
 		if c.nc.SetReadDeadline(c.send.limit) != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -234,6 +235,56 @@ func (stuckHandler) Enabled(context.Context, slog.Level) bool    { return true }
 func (h stuckHandler) Handle(context.Context, slog.Record) error { <-h; return nil }
 func (h stuckHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
 func (h stuckHandler) WithGroup(string) slog.Handler             { return h }
+
+// endHandler is a slog.Handler that reports how far the connection was when its end was logged.
+type endHandler struct {
+	stuckHandler
+	c    *Conn
+	seen chan string
+}
+
+func (h *endHandler) Handle(context.Context, slog.Record) error {
+	select {
+	case <-h.c.Done():
+		h.seen <- "it was done"
+	default:
+		h.seen <- fmt.Sprintf("%d connections, error %v", h.c.counters.conns.Load(), h.c.Err())
+	}
+	return nil
+}
+
+// TestDoneComesLast: when Done is closed, the end of the connection has been logged and counted, so that one who waits for Done reads what is final.
+// A logger, in turn, sees a connection that has been counted, has an error, and is not done.
+func TestDoneComesLast(t *testing.T) {
+	h := &endHandler{seen: make(chan string, 1)}
+	m, err := Clients(Config{Pool: tarntest.NewPool(t), Log: slog.New(h)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := wireOver(t)
+	h.c = m.Make(a, newRecorder(t))
+	run := make(chan error)
+	go func() { run <- h.c.Run() }()
+	r := newRaw(t, b)
+	readPreface(t, b)
+	r.fr.WriteSettings()
+	go r.listen()
+	r.fr.WriteRawFrame(http2.FrameSettings, 0, 1, nil)
+	<-h.c.Done()
+	err = h.c.Err()
+	if err == nil {
+		t.Error("there is no error")
+	}
+	select {
+	case seen := <-h.seen:
+		if want := fmt.Sprintf("0 connections, error %v", err); seen != want {
+			t.Errorf("the logger saw %q, want %q", seen, want)
+		}
+	default:
+		t.Error("the end has not been logged")
+	}
+	<-run
+}
 
 // A logger that blocks delays neither the end of the streams that the event ends, nor what is sent.
 func TestLoggerThatBlocks(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// open opens a stream whose writing is then blocked: the peer's window is used up.
+// blocked opens a stream whose writing is then blocked: the peer's window is used up.
 func blocked(t *testing.T, c *Conn) (*Stream, *call, chan error) {
 	t.Helper()
 	k := newCall()

@@ -40,7 +40,7 @@ func (t *table) at(i uint64) (e entry, ok bool) {
 	return t.entries[uint64(len(t.entries))-(i-staticFields)], true
 }
 
-// tableState tells one content of a table from another: entries enter at one end and leave at the other.
+// tableState differs when the content of a table does: entries enter at one end and leave at the other.
 type tableState struct {
 	added uint64
 	held  int

@@ -169,6 +169,11 @@ func (c *Conn) fits(s *Stream, left int) bool {
 // putOut queues all of o. c.mu is held.
 func (c *Conn) putOut(s *Stream, o *Out) {
 	last := o.Ending
+	if left := o.left(); left > passing {
+		c.countLong(left)
+	} else if left > 0 {
+		c.send.undisturbed = 0
+	}
 	if o.hasHeader() {
 		e := More
 		if o.left() == 0 && !o.hasTrailer() {

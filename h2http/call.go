@@ -86,7 +86,7 @@ func newCall(c *clientConn, r *http.Request, trace *httptrace.ClientTrace) *call
 	return x
 }
 
-// errHeaderTimeout is a net.Error, as http.Transport's is.
+// timeoutError is the text of a net.Error, which http.Transport's errors for timeouts are, too.
 type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }

@@ -149,7 +149,7 @@ func clientIfGiven(c *tls.Config, k *tlsKeys) {
 	c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, k.clientRoots
 }
 
-// tlsMakers are who serves and who sends: net/http, with which the others are compared, first.
+// tlsServers and tlsClients serve and send: net/http, with which the others are compared, first.
 var (
 	tlsServers = map[string]func(t *testing.T, srv *http.Server, l net.Listener) error{
 		"net/http": func(t *testing.T, srv *http.Server, l net.Listener) error { return srv.ServeTLS(l, "", "") },

@@ -43,8 +43,8 @@ func (o Outcome) WasteShare() float64 {
 
 // Simulate replays t against r. It models a pool as one list of idle slabs for each class under one
 // bound on bytes, of which slabs that no request wanted for a whole collection cycle are given up by
-// half at its end. A real pool spreads its lists over processors, so its hit rate is a little lower;
-// waste does not depend on that. Simulate takes time proportional to the events and neither keeps nor
+// half at its end. A real pool gives up a slab that was idle for three collections or for four to eight seconds, and
+// spreads its lists over processors, so its hits differ; waste does not depend on that. Simulate takes time proportional to the events and neither keeps nor
 // changes t. Errors match ErrMalformed (the ladder, or events out of order) or ErrEmpty.
 func Simulate(t Trace, r Replay) (Outcome, error) {
 	if err := checkLadder(r.Classes); err != nil {

@@ -70,7 +70,7 @@ func newPool(t testing.TB, level tarn.CheckLevel) *tarn.Pool {
 	return p
 }
 
-// outstanding is what is out now, or in the end if that becomes nothing within Grace.
+// outstanding waits until no buffer is out, for Grace at the most, and returns those that are out then.
 func outstanding(p *tarn.Pool) []tarn.Outstanding {
 	const steps = 100
 	for range steps {

@@ -12,7 +12,8 @@
 // reference, so that a frame's header, its payload and whatever follows leave in
 // one system call. What is small is a constant per kind of connection
 // ([CopyBelow], [RecordSize]). On a connection that wraps another the wrapper's
-// own Write is called, with pieces of up to a TLS record.
+// own Write is called; pieces are gathered into writes of whole TLS records, but
+// for the last.
 //
 // References are tarn.Buffers and follow the five rules of package tarn.
 package wire

@@ -4,8 +4,9 @@ import "github.com/tarn-go/tarn"
 
 // Landing receives one message of declared length in a buffer of its own. The
 // buffer grows as bytes arrive, so that a peer that declares much and sends little
-// causes no large allocation: at most max(trust, 4 × what has arrived) bytes are taken.
-// Growth by fours copies less than a third of the message.
+// causes no large allocation: it has at most max(trust, 4 × what has arrived) bytes. It is
+// held beside the one before it while what has arrived is copied; growth by fours copies
+// less than a third of the message.
 //
 // The zero Landing is ready for Start. It is for one goroutine at a time.
 type Landing struct {

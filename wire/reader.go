@@ -95,9 +95,9 @@ func (r *Reader) OnDeadline(passed func() error) { r.onDeadline = passed }
 func (r *Reader) Buffered() int { return r.w - r.r }
 
 // Peek waits until n bytes are buffered and returns them without moving on. The
-// slice is borrowed: it is valid until the next call of any method of r. Fewer
-// than n bytes come only with an error: io.EOF when the stream ended exactly
-// here, io.ErrUnexpectedEOF when it ended within the n bytes. It panics if n is
+// slice is borrowed: it is valid until the next call of any method of r. It
+// has n bytes, or with an error none: io.EOF when the stream ended exactly here,
+// io.ErrUnexpectedEOF when it ended within the n bytes. It panics if n is
 // negative or above MaxPeek.
 func (r *Reader) Peek(n int) ([]byte, error) {
 	if r.w-r.r >= n && n >= 0 {
@@ -119,8 +119,9 @@ func (r *Reader) Peek(n int) ([]byte, error) {
 
 // Next returns a reference to the next n bytes and moves past them; the caller
 // frees it. It is a view of the receive buffer where that holds the bytes or can,
-// else a buffer of its own, which grows as bytes arrive: never more than
-// max(trust, 4 × what has arrived) is taken from the pool at any time. The end
+// else a buffer of its own, which grows as bytes arrive: it has never more than
+// max(trust, 4 × what has arrived), and is held beside the one before it while
+// what has arrived is copied. The end
 // of the stream before n bytes is io.ErrUnexpectedEOF. After any error the
 // position in the stream is undefined and r must not be read further.
 func (r *Reader) Next(n int) (tarn.Buffer, error) {
