@@ -88,8 +88,8 @@ func (act *activity) close() {
 	})
 	act.policy.close(act.balancer.close)
 	act.cc.mu.Lock()
-	subs := act.subs
-	act.subs = nil
+	subs := act.subs.list
+	act.subs = set[*subConn]{}
 	act.cc.mu.Unlock()
 	for _, s := range subs {
 		s.shutdown()

@@ -144,7 +144,7 @@ func authType(p peer.Peer) string {
 // open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
 // whether the server may have received any of it.
 func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
-	r := c.cc.route(c.method, &c.info)
+	r := conn.route(c.method, &c.info)
 	out.Block = r.block
 	a.conn = conn
 	if c.info.lease == nil {

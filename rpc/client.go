@@ -43,7 +43,7 @@ type ClientConn struct {
 	target    resolver.Target
 	builder   resolver.Builder
 	authority string
-	scheme    string
+	scheme    string // of the target, with another protocol than gRPC; otherwise what the transport credentials make :scheme
 	accepts   string
 	info      callInfo // the sum of the default call options
 	unary     grpc.UnaryClientInterceptor
@@ -119,9 +119,8 @@ func (cc *ClientConn) configure() (err error) {
 	if o.creds == nil {
 		return ErrNoTransportSecurity
 	}
-	cc.scheme = "https"
+	cc.scheme = schemeOf(o.creds)
 	if o.creds.Info().SecurityProtocol == "insecure" {
-		cc.scheme = "http"
 		for _, c := range o.perRPC {
 			if c.RequireTransportSecurity() {
 				return ErrCredentialsNeedSecurity
@@ -259,7 +258,7 @@ func (cc *ClientConn) Close() error {
 	cc.active = nil
 	cc.setState(connectivity.Shutdown)
 	cc.idle.stop()
-	conns := slices.Clone(cc.conns)
+	conns := slices.Clone(cc.conns.list)
 	cc.mu.Unlock()
 	cc.setPicker(closedPicker{})
 	cc.mu.Lock()
@@ -303,7 +302,7 @@ func (cc *ClientConn) subConns() []*subConn {
 	if cc.active == nil {
 		return nil
 	}
-	return slices.Clone(cc.active.subs)
+	return slices.Clone(cc.active.subs.list)
 }
 
 // begin counts a goroutine that Close waits for; false after Close.

@@ -25,6 +25,8 @@ type clientConn struct {
 	cc      *ClientConn
 	sub     *subConn
 	perRPC  []credentials.PerRPCCredentials // of all calls on the connection
+	scheme  string
+	routes  *routes // the client's, unless the balancer's credentials for the subConn make another scheme
 	h2c     *h2.Conn
 	peer    peer.Peer
 	ctx     context.Context // for statistics
@@ -112,7 +114,12 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 		nc.Close()
 		return nil, err
 	}
-	sc, info, err := c.creds().ClientHandshake(ctx, name, nc)
+	creds := c.creds()
+	c.scheme, c.routes = schemeOf(creds), &c.cc.routes
+	if c.scheme != c.cc.scheme {
+		c.routes = new(routes)
+	}
+	sc, info, err := creds.ClientHandshake(ctx, name, nc)
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
@@ -148,6 +155,15 @@ func checkLevel(info credentials.AuthInfo, perRPC []credentials.PerRPCCredential
 		}
 	}
 	return nil
+}
+
+// schemeOf is the :scheme of requests on connections made with creds: as in grpc-go, https for "tls" alone, and so http for ALTS
+// and local connections.
+func schemeOf(creds credentials.TransportCredentials) string {
+	if creds.Info().SecurityProtocol == "tls" {
+		return "https"
+	}
+	return "http"
 }
 
 // creds are the balancer's for this subConn, otherwise the client's.

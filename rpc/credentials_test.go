@@ -1,11 +1,14 @@
 package rpc_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +17,10 @@ import (
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -22,6 +28,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
 
@@ -86,7 +93,11 @@ func TestCallCredentials(t *testing.T) {
 		_, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.PerRPCCredentials(x.creds))
 		wantCode(t, err, x.want)
 	}
-	_, err := rpc.NewClient(addr, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPerRPCCredentials(token{secure: true}))
+	// Metadata that may not be sent fails the call before a token is asked for, as in grpc-go.
+	ctx := metadata.AppendToOutgoingContext(ctxFor(t), "not a key", "x")
+	_, err := c.EmptyCall(ctx, &pb.Empty{}, grpc.PerRPCCredentials(token{err: status.Error(codes.Unavailable, "later")}))
+	wantCode(t, err, codes.Internal)
+	_, err = rpc.NewClient(addr, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithPerRPCCredentials(token{secure: true}))
 	if !errors.Is(err, rpc.ErrCredentialsNeedSecurity) {
 		t.Fatal(err)
 	}
@@ -273,4 +284,180 @@ func TestCredentialsOfTheFirstConnection(t *testing.T) {
 	cc := dialTarn(t, addr, rpc.WithProtocol(rpc.Connect), rpc.WithTransportCredentials(creds))
 	_, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.PerRPCCredentials(token{secure: true}))
 	wantCode(t, err, codes.Unauthenticated)
+}
+
+// labelledToken are per-RPC credentials with a value for the key "who", and one of its own.
+type labelledToken string
+
+func (n labelledToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"Who": string(n), "from-" + string(n): "1"}, nil
+}
+func (labelledToken) RequireTransportSecurity() bool { return false }
+
+// TestCredentialsWithOneKey: of the credentials of a client, the last that has a key sets its value. Those of the call add
+// theirs, and what the call's context has for the key follows, as in grpc-go.
+func TestCredentialsWithOneKey(t *testing.T) {
+	var mu sync.Mutex
+	var got metadata.MD
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		got, _ = metadata.FromIncomingContext(ctx)
+		return &pb.SimpleResponse{}, nil
+	}})
+	b := bundle{insecure.NewCredentials(), labelledToken("bundle")}
+	cc, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithContextDialer(dialOver(t)), rpc.WithCredentialsBundle(b),
+		rpc.WithPerRPCCredentials(labelledToken("first")), rpc.WithPerRPCCredentials(labelledToken("second")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	stock, err := grpc.NewClient(addr, grpc.WithContextDialer(dialOver(t)), grpc.WithCredentialsBundle(b),
+		grpc.WithPerRPCCredentials(labelledToken("first")), grpc.WithPerRPCCredentials(labelledToken("second")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stock.Close()
+	connect, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithContextDialer(dialOver(t)), rpc.WithProtocol(rpc.Connect), rpc.WithCredentialsBundle(b),
+		rpc.WithPerRPCCredentials(labelledToken("first")), rpc.WithPerRPCCredentials(labelledToken("second")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connect.Close()
+	for name, cc := range map[string]grpc.ClientConnInterface{"tarn": cc, "grpc-go": stock, "Connect": connect} {
+		ctx := metadata.AppendToOutgoingContext(ctxFor(t), "who", "context", "who", "context again")
+		if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{}, grpc.PerRPCCredentials(labelledToken("call"))); err != nil {
+			t.Fatal(name, err)
+		}
+		mu.Lock()
+		if want := []string{"bundle", "call", "context", "context again"}; !slices.Equal(got["who"], want) {
+			t.Errorf("%s: the server got %q, want %q", name, got["who"], want)
+		}
+		for _, from := range []string{"first", "second", "bundle", "call"} {
+			if v := got["from-"+from]; !slices.Equal(v, []string{"1"}) {
+				t.Errorf("%s: from-%s is %q", name, from, v)
+			}
+		}
+		mu.Unlock()
+	}
+}
+
+// protocolCredentials are insecure credentials of another name.
+type protocolCredentials struct {
+	credentials.TransportCredentials
+	protocol string
+}
+
+func (c protocolCredentials) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: c.protocol}
+}
+func (c protocolCredentials) Clone() credentials.TransportCredentials { return c }
+
+// schemes serves every stream of nc with an OK, and sends the stream's :scheme.
+func schemes(nc net.Conn, to chan<- string) {
+	defer nc.Close()
+	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	fr := http2.NewFramer(nc, nc)
+	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	fr.WriteSettings()
+	for {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				fr.WriteSettingsAck()
+			}
+		case *http2.MetaHeadersFrame:
+			to <- f.PseudoValue("scheme")
+			block.Reset()
+			for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
+				enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+			}
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		}
+	}
+}
+
+// schemeBundling is pick_first with a bundle of transport credentials for its SubConns.
+type schemeBundling struct {
+	balancer.ClientConn
+	creds credentials.TransportCredentials
+}
+
+func (b schemeBundling) Name() string { return "scheme_bundling_test" }
+
+func (b schemeBundling) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	return balancer.Get("pick_first").Build(schemeBundling{cc, b.creds}, opts)
+}
+
+func (b schemeBundling) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	opts.CredsBundle = bundle{conn: b.creds}
+	return b.ClientConn.NewSubConn(addrs, opts)
+}
+
+// TestScheme: :scheme is https if the protocol of a connection's transport credentials is "tls", otherwise http, as in grpc-go. The
+// credentials may be the client's or of the bundle that a balancer gives a SubConn; a dialer's TLS does not matter.
+func TestScheme(t *testing.T) {
+	const viaBundle = `{"loadBalancingConfig":[{"scheme_bundling_test":{}}]}`
+	named := func(protocol string) credentials.TransportCredentials {
+		return protocolCredentials{insecure.NewCredentials(), protocol}
+	}
+	balancer.Register(schemeBundling{creds: named("tls")})
+	got := make(chan string, 1)
+	lis := listen(t)
+	t.Cleanup(func() { lis.Close() })
+	go func() {
+		for {
+			nc, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			go schemes(nc, got)
+		}
+	}()
+	addr := lis.Addr().String()
+	for _, x := range []struct {
+		name, config string
+		creds        credentials.TransportCredentials
+		want         string
+	}{
+		{"insecure", "{}", insecure.NewCredentials(), "http"},
+		{"tls", "{}", named("tls"), "https"},
+		{"alts", "{}", named("alts"), "http"},
+		{"local", "{}", named("local"), "http"},
+		{"insecure, and the balancer's are tls", viaBundle, insecure.NewCredentials(), "https"},
+		{"tls, and the balancer's, too", viaBundle, named("tls"), "https"},
+	} {
+		ours, err := rpc.NewClient(addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(x.creds), rpc.WithDefaultServiceConfig(x.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stock, err := grpc.NewClient(addr, grpc.WithTransportCredentials(x.creds), grpc.WithDefaultServiceConfig(x.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, cc := range map[string]*grpc.ClientConn{"tarn": rpc.AsGRPC(ours), "grpc-go": stock} {
+			for range 2 {
+				s, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+				if err == nil {
+					_, err = s.Recv()
+				}
+				if err != io.EOF {
+					t.Fatalf("%s, %s: %v", x.name, name, err)
+				}
+				if s := <-got; s != x.want {
+					t.Errorf("%s, %s: %q, want %q", x.name, name, s, x.want)
+				}
+			}
+		}
+		ours.Close()
+		stock.Close()
+	}
 }

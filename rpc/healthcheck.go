@@ -18,10 +18,12 @@ import (
 )
 
 // healthWatch is a balancer's listener to the health of a READY subConn.
-type healthWatch struct{ stop context.CancelFunc }
+type healthWatch struct {
+	stop context.CancelFunc // nil: the health is not checked
+}
 
 func (w *healthWatch) end() {
-	if w != nil {
+	if w != nil && w.stop != nil {
 		w.stop()
 	}
 }
@@ -58,8 +60,7 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if s.state != connectivity.Ready || s.leaving || listener == nil { // leaving: the connection may have been lost
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &healthWatch{cancel}
+	w := &healthWatch{}
 	s.health = w
 	notify := func(state connectivity.State, err error) {
 		s.act.policy.run(func() {
@@ -76,6 +77,8 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 		notify(connectivity.Ready, nil)
 		return
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
 	s.watch(ctx, s.held, *name, notify)
 }
 

@@ -242,3 +242,31 @@ func BenchmarkPick(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkState is a resolver's state that replaces all of 1,000 endpoints, none of which can be reached: what the balancer and its SubConns
+// cost, without connections.
+func BenchmarkState(b *testing.B) {
+	f := &fleet{}
+	r := manual.NewBuilderWithScheme("names")
+	states := []resolver.State{f.state(upTo(2000)[:1000]...), f.state(upTo(2000)[1000:]...)}
+	r.InitialState(states[0])
+	built := make(chan struct{})
+	r.BuildCallback = func(resolver.Target, resolver.ClientConn, resolver.BuildOptions) { close(built) }
+	cc, err := rpc.NewClient(r.Scheme()+":///fleet", rpc.WithResolvers(r), rpc.WithTransportCredentials(insecure.NewCredentials()),
+		rpc.WithDefaultServiceConfig(evenly), rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cc.Close()
+	cc.Connect()
+	<-built
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		r.UpdateState(states[n%2])
+	}
+}

@@ -32,6 +32,9 @@ func (p producingPick) Pick(info balancer.PickInfo) (balancer.PickResult, error)
 	if b, ok := info.Ctx.Value(builderKey{}).(balancer.ProducerBuilder); ok {
 		p.sc.GetOrBuildProducer(b)
 	}
+	if to, ok := info.Ctx.Value(subConnKey{}).(*balancer.SubConn); ok {
+		*to = p.sc
+	}
 	return balancer.PickResult{SubConn: p.sc}, nil
 }
 
@@ -39,6 +42,9 @@ var _ = func() bool {
 	balancer.Register(base.NewBalancerBuilder(producing, firstReady(func(sc balancer.SubConn) balancer.Picker { return producingPick{sc} }), base.Config{}))
 	return true
 }()
+
+// subConnKey is of a *balancer.SubConn in a call's context, which is set to the SubConn picked.
+type subConnKey struct{}
 
 // connOfProducer is the builder of a producer that does nothing; it keeps what the producer makes its calls on, and
 // counts how often it is stopped.
@@ -91,6 +97,71 @@ func TestProducersStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestProducerOfAShutDownSubConn: a producer that is built on a SubConn that has been shut down is stopped: no change of the
+// state follows that would stop it, and a balancer need not release it.
+func TestProducerOfAShutDownSubConn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		pb.RegisterTestServiceServer(s, &testService{})
+		cc := dialPiped(t, s, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+producing+`":{}}]}`))
+		var sc balancer.SubConn
+		if _, err := pb.NewTestServiceClient(cc).EmptyCall(context.WithValue(t.Context(), subConnKey{}, &sc), &pb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		sc.Shutdown()
+		synctest.Wait()
+		b := &connOfProducer{}
+		_, release := sc.GetOrBuildProducer(b)
+		if n := b.stops.Load(); n != 1 {
+			t.Errorf("the producer was stopped %d times, want 1", n)
+		}
+		err := b.cc.Invoke(t.Context(), pb.TestService_EmptyCall_FullMethodName, &pb.Empty{}, &pb.Empty{})
+		wantCode(t, err, codes.Unavailable)
+		release()
+		if n := b.stops.Load(); n != 1 {
+			t.Errorf("the released producer was stopped %d times, want 1", n)
+		}
+	})
+}
+
+// callingBuilder is the builder of a producer that makes a call while it is built.
+type callingBuilder func(grpc.ClientConnInterface)
+
+func (f *callingBuilder) Build(cc any) (balancer.Producer, func()) {
+	(*f)(cc.(grpc.ClientConnInterface))
+	return nil, func() {}
+}
+
+// TestProducerCallsWhileItIsBuilt: the builder of a producer may make calls, and the connection may be lost meanwhile.
+func TestProducerCallsWhileItIsBuilt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		pb.RegisterTestServiceServer(s, &testService{})
+		cc := dialPiped(t, s, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+producing+`":{}}]}`))
+		built := false
+		var b callingBuilder = func(on grpc.ClientConnInterface) {
+			p := pb.NewTestServiceClient(on)
+			if _, err := p.EmptyCall(t.Context(), &pb.Empty{}); err != nil {
+				t.Error(err)
+			}
+			s.Stop()
+			synctest.Wait() // until the loss waits for the SubConn, or has been recorded
+			_, err := p.EmptyCall(t.Context(), &pb.Empty{})
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("a call on the lost connection: %v", err)
+			}
+			built = true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := pb.NewTestServiceClient(cc).EmptyCall(context.WithValue(ctx, builderKey{}, &b), &pb.Empty{})
+		wantCode(t, err, codes.Unavailable)
+		if !built {
+			t.Error("the producer has not been built")
+		}
+	})
 }
 
 // TestProducerStreamsAndIdle: streams of a balancer's producer, which opens one after the other as ORCA's does, count

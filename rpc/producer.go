@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -15,11 +16,16 @@ import (
 type producer struct {
 	p     balancer.Producer
 	stop  func()
-	refs  int // subConn.mu
+	built chan struct{} // closed when p and stop are set
+	refs  int           // subConn.mu
 	ended sync.Once
 }
 
-func (p *producer) end() { p.ended.Do(p.stop) }
+// end waits until p has been built.
+func (p *producer) end() {
+	<-p.built
+	p.ended.Do(p.stop)
+}
 
 func endAll(producers map[balancer.ProducerBuilder]*producer) {
 	for _, p := range producers {
@@ -28,20 +34,30 @@ func endAll(producers map[balancer.ProducerBuilder]*producer) {
 }
 
 // GetOrBuildProducer implements balancer.SubConn. The builder is given a
-// grpc.ClientConnInterface whose calls go over this subConn.
+// grpc.ClientConnInterface whose calls go over this subConn. A producer that is built after Shutdown has taken effect is stopped at once:
+// nothing else would stop it, because no change of the state follows.
 func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.producers[b]
-	if p == nil {
-		p = &producer{}
-		p.p, p.stop = b.Build(onSubConn{s})
+	p, found := s.producers[b]
+	if !found {
+		p = &producer{built: make(chan struct{})}
 		if s.producers == nil {
 			s.producers = map[balancer.ProducerBuilder]*producer{}
 		}
 		s.producers[b] = p
 	}
 	p.refs++
+	over := s.state == connectivity.Shutdown
+	s.mu.Unlock()
+	if !found {
+		// Without the lock: a call that the builder makes takes it when the connection turns out to be lost.
+		p.p, p.stop = b.Build(onSubConn{s})
+		close(p.built)
+	}
+	<-p.built
+	if over {
+		p.end()
+	}
 	return p.p, sync.OnceFunc(func() { s.release(b, p) })
 }
 

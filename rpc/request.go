@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,12 +74,14 @@ func (b *routes) put(r *route) {
 	b.m.Store(&next)
 }
 
-// route returns the data that calls of a method with the same options share.
-func (cc *ClientConn) route(method string, ci *callInfo) *route {
+// route returns the data that calls of a method with the same options share on c.
+func (c *clientConn) route(method string, ci *callInfo) *route {
+	cc := c.cc
 	plain := !ci.special && !cc.info.special
-	known, agent := &cc.routes, cc.opts.userAgent
+	known, agent := c.routes, cc.opts.userAgent
 	if ci.agent != nil {
 		known, agent = &ci.agent.routes, ci.agent.name
+		plain = plain && c.scheme == cc.scheme
 	}
 	if plain {
 		if r := known.get(method); r != nil {
@@ -91,7 +94,7 @@ func (cc *ClientConn) route(method string, ci *callInfo) *route {
 	}
 	fs := []h2.Field{
 		{Name: ":method", Value: "POST"},
-		{Name: ":scheme", Value: cc.scheme},
+		{Name: ":scheme", Value: c.scheme},
 		{Name: ":path", Value: method},
 		{Name: ":authority", Value: authority},
 		{Name: "content-type", Value: header.ContentType(ci.subtype)},
@@ -124,25 +127,24 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	return cc.appendCallMetadata(fs, c, conn.perRPC, conn.peer.AuthInfo)
 }
 
-// appendCallMetadata appends the metadata of the context and of the pick, and that of the credentials, perRPC and the call's, which
-// get auth.
+// appendCallMetadata appends the metadata of the credentials, perRPC and the call's, which get auth, and that of the context and of the
+// pick. The order is grpc-go's: of several values of a key, servers often read the first alone.
 func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
-	if md, ok := metadata.FromOutgoingContext(c.tagged); ok && len(md) > 0 {
-		if err := checkMetadata(md); err != nil {
-			return fs, err
-		}
-		fs = appendMetadata(fs, md)
-	}
-	if len(c.picked.md) > 0 {
-		fs = appendMetadata(fs, c.picked.md)
+	md, _ := metadata.FromOutgoingContext(c.tagged)
+	if err := checkMetadata(md); err != nil { // before a token is asked for, as in grpc-go
+		return fs, err
 	}
 	if len(perRPC) > 0 || len(c.info.creds) > 0 {
-		return cc.appendCredentials(fs, c, perRPC, auth)
+		var err error
+		if fs, err = cc.appendCredentials(fs, c, perRPC, auth); err != nil {
+			return fs, err
+		}
 	}
-	return fs, nil
+	return appendMetadata(appendMetadata(fs, md), c.picked.md), nil
 }
 
-// appendCredentials appends the metadata of each of the per-RPC credentials.
+// appendCredentials appends the metadata of the per-RPC credentials. Of perRPC, the last with a key replaces the others, and what the call's
+// credentials have is sent behind, as in grpc-go.
 func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
 	service := c.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
@@ -155,16 +157,18 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credent
 	audience := "https://" + strings.TrimSuffix(host, ":443") + service
 	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
 	var err error
+	start := len(fs)
 	for _, p := range perRPC {
-		if fs, err = appendToken(fs, ctx, p, audience, codes.Unauthenticated); err != nil {
+		if fs, err = appendToken(fs, start, ctx, p, audience, codes.Unauthenticated); err != nil {
 			return fs, err
 		}
 	}
+	start = len(fs)
 	for _, p := range c.info.creds {
-		if p.RequireTransportSecurity() && (cc.scheme != "https" || credentials.CheckSecurityLevel(auth, credentials.PrivacyAndIntegrity) != nil) {
+		if p.RequireTransportSecurity() && credentials.CheckSecurityLevel(auth, credentials.PrivacyAndIntegrity) != nil {
 			return fs, status.Error(codes.Unauthenticated, insecureCredentials)
 		}
-		if fs, err = appendToken(fs, ctx, p, audience, codes.Internal); err != nil {
+		if fs, err = appendToken(fs, start, ctx, p, audience, codes.Internal); err != nil {
 			return fs, err
 		}
 	}
@@ -174,9 +178,9 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credent
 // insecureCredentials is the text of the error for credentials that need a more secure connection.
 const insecureCredentials = "transport: cannot send secure credentials on an insecure connection"
 
-// appendToken appends the metadata of p. other is the code of an error that is not a status; grpc-go has one for the
-// credentials of a client and another for those of a call.
-func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredentials, audience string, other codes.Code) ([]h2.Field, error) {
+// appendToken appends the metadata of p, in place of fields of the same name from start on. other is the code of an error that is not a
+// status; grpc-go has one for the credentials of a client and another for those of a call.
+func appendToken(fs []h2.Field, start int, ctx context.Context, p credentials.PerRPCCredentials, audience string, other codes.Code) ([]h2.Field, error) {
 	token, err := p.GetRequestMetadata(ctx, audience)
 	if err != nil {
 		st, ok := status.FromError(err)
@@ -189,7 +193,6 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 		}
 		return fs, err
 	}
-	start := len(fs)
 	for k, v := range token {
 		k = strings.ToLower(k)
 		if header.Reserved(k) {
@@ -198,7 +201,12 @@ func appendToken(fs []h2.Field, ctx context.Context, p credentials.PerRPCCredent
 		if err := checkMetadata(metadata.MD{k: {v}}); err != nil {
 			return fs, err
 		}
-		fs = append(fs, h2.Field{Name: k, Value: header.EncodeValue(k, v), Sensitive: true})
+		f := h2.Field{Name: k, Value: header.EncodeValue(k, v), Sensitive: true}
+		if i := slices.IndexFunc(fs[start:], func(f h2.Field) bool { return f.Name == k }); i >= 0 {
+			fs[start+i] = f
+			continue
+		}
+		fs = append(fs, f)
 	}
 	sortFields(fs[start:])
 	return fs, nil

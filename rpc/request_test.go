@@ -27,7 +27,7 @@ func TestOrderOfTokens(t *testing.T) {
 		p[strings.ToUpper(n)] = n
 	}
 	for range 20 {
-		fs, err := appendToken([]h2.Field{{Name: "z"}}, t.Context(), p, "", codes.Unauthenticated)
+		fs, err := appendToken([]h2.Field{{Name: "z"}}, 1, t.Context(), p, "", codes.Unauthenticated)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func (act *activity) newSubConn(ch *child, addrs []resolver.Address, opts balanc
 		return nil, errInactive
 	}
 	act.subs.add(s)
-	if act.pace == nil && len(act.subs) > pacedFrom {
+	if act.pace == nil && len(act.subs.list) > pacedFrom {
 		act.pace = new(pacer)
 	}
 	s.entity = act.cc.entity.AddSubchannel(addrs[0].Addr)

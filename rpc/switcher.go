@@ -102,7 +102,7 @@ func (sw *switcher) exitIdle() {
 	// A balancer without ExitIdle: connect its subConns for it.
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	for _, s := range ch.subs {
+	for _, s := range ch.subs.list {
 		s.Connect()
 	}
 }
@@ -131,8 +131,8 @@ func (ch *child) close() {
 	}
 	ch.b.Close()
 	ch.sw.mu.Lock()
-	subs := ch.subs
-	ch.subs = nil
+	subs := ch.subs.list
+	ch.subs = set[*subConn]{}
 	ch.sw.mu.Unlock()
 	for _, s := range subs {
 		s.Shutdown()

@@ -20,9 +20,9 @@ type webBody struct {
 	r     io.Reader
 	refs  refsSource // the content as references, when package h2http received it; nil: not available
 	pool  *tarn.Pool
-	limit int // of a message, in bytes
-	kind  message.Kind
-	plain bool // the body is one message without a prefix
+	limit int          // of a message, in bytes
+	kind  message.Kind // Compressed if the header names a compression; not set for requests of gRPC and gRPC-Web
+	plain bool         // the body is one message without a prefix
 	in    message.Assembler
 	part  tarn.Chain // what refs appends to; empty between reads. As a field it is not allocated for each read
 	end   error
@@ -38,6 +38,9 @@ func (b *webBody) next() received {
 		m, kind, size, ok, err := b.in.Next(b.limit)
 		switch {
 		case ok:
+			if size == 0 && kind == message.Compressed && b.kind == message.Compressed {
+				kind = message.Plain // an empty message is not decompressed, as in connect-go
+			}
 			return received{m, kind, size, nil}
 		case err != nil:
 			return received{size: size, err: err}

@@ -53,6 +53,7 @@ type webCall struct {
 	gotOne bool
 
 	responseMetadata
+	headerErr error // why the header did not fit; nil otherwise. sendMu guards it
 }
 
 func (c *webCall) clientStreams() bool {
@@ -257,15 +258,15 @@ func (c *webCall) send(codec message.Codec, v any) error {
 }
 
 // putHeader sets the response's header fields once. It fails if the client does not take as many, and then sets none of the
-// handler's. sendMu is held.
+// handler's and fails whenever it is called again, so that a response without them is not taken for complete. sendMu is held.
 func (c *webCall) putHeader() error {
-	if c.sentHeader {
-		return nil
+	if c.sentHeader || c.headerErr != nil {
+		return c.headerErr
 	}
 	h := c.w.Header()
 	c.proto.header(h)
 	if err := c.fits(h); err != nil {
-		c.header, c.trailer = nil, nil
+		c.header, c.trailer, c.headerErr = nil, nil, err
 		return err
 	}
 	c.sentHeader = true
@@ -338,7 +339,7 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
 		c.w.Header().Set("Connection", "close") // its deadlines have expired
 	}
-	if begun == headerPending && (st == nil || len(c.header) > 0 || c.early != "" && len(c.trailer) > 0) {
+	if begun == headerPending && (st == nil || c.headerErr != nil || len(c.header) > 0 || c.early != "" && len(c.trailer) > 0) {
 		if err := c.putHeader(); err != nil {
 			st = statusOf(err)
 		}

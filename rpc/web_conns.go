@@ -33,9 +33,10 @@ type webConns struct {
 	version atomic.Int32                         // of HTTP; 0: not known
 	last    atomic.Pointer[credentials.AuthInfo] // of the last connection
 
-	mu    sync.Mutex
-	spare net.Conn // made to determine the version, and not used yet
-	open  map[*webConn]struct{}
+	mu           sync.Mutex
+	spare        net.Conn // made to determine the version, and not used yet
+	spareVersion int32    // of HTTP
+	open         map[*webConn]struct{}
 }
 
 // webConn is an open connection.
@@ -125,16 +126,16 @@ func (c *webConns) find(ctx context.Context) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.keep(nc)
-	c.version.Store(v)
+	c.keep(nc, v)
 	return v, nil
 }
 
-// keep stores a connection for the next dial.
-func (c *webConns) keep(nc net.Conn) {
+// keep stores a connection for the next dial of its version, which following calls use.
+func (c *webConns) keep(nc net.Conn, version int32) {
 	c.mu.Lock()
 	old := c.spare
-	c.spare = nc
+	c.spare, c.spareVersion = nc, version
+	c.version.Store(version)
 	c.mu.Unlock()
 	if old != nil {
 		old.Close()
@@ -144,11 +145,7 @@ func (c *webConns) keep(nc net.Conn) {
 // dial returns the dial function of the transport for one version of HTTP.
 func (c *webConns) dial(want int32) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		c.mu.Lock()
-		nc := c.spare
-		c.spare = nil
-		c.mu.Unlock()
-		if nc != nil {
+		if nc := c.takeSpare(want); nc != nil {
 			return nc, nil
 		}
 		nc, v, err := c.connect(ctx)
@@ -156,12 +153,24 @@ func (c *webConns) dial(want int32) func(context.Context, string, string) (net.C
 			return nil, err
 		}
 		if v != want {
-			c.keep(nc)
-			c.version.Store(v) // following calls
+			c.keep(nc, v)
 			return nil, &dialError{errVersion}
 		}
 		return nc, nil
 	}
+}
+
+// takeSpare returns the connection that keep has stored, the caller's from now on; nil: there is none of that version. A call that
+// has asked for the version before it changed may dial for the other.
+func (c *webConns) takeSpare(version int32) net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.spareVersion != version {
+		return nil
+	}
+	nc := c.spare
+	c.spare = nil
+	return nc
 }
 
 // connect makes a connection and returns its version of HTTP.

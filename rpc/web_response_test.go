@@ -127,6 +127,46 @@ func TestWebResponseBeyondTheClientsLimit(t *testing.T) {
 	}
 }
 
+// TestWebHeaderThatDidNotFit: a stream whose header did not fit fails, also if its handler goes on after SendHeader's error.
+func TestWebHeaderThatDidNotFit(t *testing.T) {
+	var then func(pb.TestService_StreamingOutputCallServer) error
+	svc := &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+		if err := s.SendHeader(metadata.Pairs("x", strings.Repeat("y", 8<<10))); status.Code(err) != codes.Internal {
+			t.Errorf("SendHeader: %v", err)
+		}
+		return then(s)
+	}}
+	_, addr := startTarn(t, svc)
+	for _, p := range []rpc.Protocol{rpc.Connect, rpc.GRPCWeb} {
+		rt := &h2http.Transport{Config: h2http.Config{Pool: tarntest.NewPool(t)}, DisableCompression: true, MaxResponseHeaderBytes: 4 << 10}
+		t.Cleanup(rt.CloseIdleConnections)
+		cc, err := rpc.NewClient("http://"+addr, rpc.WithPool(tarntest.NewPool(t)), rpc.WithRoundTripper(rt), rpc.WithProtocol(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cc.Close() })
+		for _, end := range []error{nil, status.Error(codes.NotFound, "gone")} {
+			for _, sends := range []int{0, 1} {
+				then = func(s pb.TestService_StreamingOutputCallServer) error {
+					for range sends {
+						if err := s.Send(&pb.StreamingOutputCallResponse{}); status.Code(err) != codes.Internal {
+							t.Errorf("%v: Send: %v", p, err)
+						}
+					}
+					return end
+				}
+				s, err := pb.NewTestServiceClient(cc).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+				for err == nil {
+					_, err = s.Recv()
+				}
+				if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "the client takes 4416") {
+					t.Errorf("%v, %d messages, then %v: %v", p, sends, end, err)
+				}
+			}
+		}
+	}
+}
+
 // TestWebResponseAtTheClientsLimit: headers around the length that an HTTP/2 client takes are either received or refused by the server, which
 // counts the field of the compression.
 func TestWebResponseAtTheClientsLimit(t *testing.T) {
@@ -237,5 +277,32 @@ func TestConnectEmptyCompressed(t *testing.T) {
 	defer cc.Close()
 	if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
 		t.Errorf("response: %v", err)
+	}
+}
+
+// TestConnectEmptyCompressedEnvelope: an empty message of a stream is not decompressed, whatever its flag says, if the header names a
+// compression.
+func TestConnectEmptyCompressedEnvelope(t *testing.T) {
+	const empty, end = "\x01\x00\x00\x00\x00", "\x02\x00\x00\x00\x02{}"
+	svc := &testService{output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error { return nil }}
+	_, url := startWeb(t, svc)
+	for _, c := range []struct{ compression, want string }{{"gzip", end}, {"identity", "compressed flag set with identity"}} {
+		res, text := exchange(t, "POST", url+"StreamingOutputCall", empty, "Content-Type", "application/connect+proto", "Connect-Content-Encoding", c.compression)
+		if res.StatusCode != 200 || !strings.Contains(text, c.want) {
+			t.Errorf("request, %s: %d %q", c.compression, res.StatusCode, text)
+		}
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/connect+proto")
+			w.Header().Set("Connect-Content-Encoding", c.compression)
+			io.WriteString(w, empty+end)
+		}))
+		s, err := pb.NewTestServiceClient(dialTarn(t, h.URL, rpc.WithProtocol(rpc.Connect))).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+		if err == nil {
+			_, err = s.Recv()
+		}
+		if c.want == end && err != nil || c.want != end && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("response, %s: %v", c.compression, err)
+		}
+		h.Close()
 	}
 }
