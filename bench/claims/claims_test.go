@@ -59,6 +59,17 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Results that do not name the processor have no empty line in its place.
+func TestMachineWithoutName(t *testing.T) {
+	r, err := read(t, strings.ReplaceAll(sample, "cpu: Abacus\n", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.machine(); !strings.HasPrefix(m, "- core: go1.0") {
+		t.Errorf("machine %q", m)
+	}
+}
+
 // Turns that were added at other times are distinguished by their times.
 func TestMachineNamesEveryTime(t *testing.T) {
 	const head = "# go version go1.0 plan9/mips, 2 processors, "
@@ -66,7 +77,7 @@ func TestMachineNamesEveryTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "core: go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC, 1 turns; 2026-01-02 12:30 UTC, 2 turns\n"
+	want := "core: go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC; 2026-01-02 12:30 UTC, 2 turns\n"
 	if m := r.machine(); !strings.HasSuffix(m, want) {
 		t.Errorf("got %q, want %q at its end", m, want)
 	}

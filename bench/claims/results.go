@@ -16,7 +16,7 @@ type results struct {
 	values map[key][]float64
 	order  []string // the benchmarks without their peers, as they came first
 	cpu    string
-	runs   []string // when and with what each file was made
+	runs   []string // when and with what each file was made, at each time by one turn where no number follows
 }
 
 type key struct{ bench, peer, unit string }
@@ -43,7 +43,9 @@ func (r *results) read(name string) error {
 			run += later(run, note)
 		}
 		if note, ok := strings.CutPrefix(line, "# -bench "); ok {
-			run += note[strings.LastIndex(note, ","):]
+			if turns := note[strings.LastIndex(note, ","):]; turns != ", 1 turns" {
+				run += turns
+			}
 		}
 		if strings.HasPrefix(line, "Benchmark") {
 			if err := r.add(line); err != nil {
@@ -120,6 +122,11 @@ func (r *results) plusMinus(bench, peer, unit string) string {
 	return fmt.Sprintf(" ± %.0f%%", 100*(slices.Max(v)-slices.Min(v))/2/m)
 }
 
+// machine names the processor, where a result does, and the times of the runs.
 func (r *results) machine() string {
-	return fmt.Sprintf("%s\n\n- %s\n", r.cpu, strings.Join(r.runs, "\n- "))
+	name := ""
+	if r.cpu != "" {
+		name = r.cpu + "\n\n"
+	}
+	return name + "- " + strings.Join(r.runs, "\n- ") + "\n"
 }

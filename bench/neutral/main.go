@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/child"
+	"github.com/tarn-go/tarn/internal/cputime"
 )
 
 func main() {
@@ -101,8 +102,8 @@ func run(what string, sizes []int, count int, seconds float64, more []listing) e
 	for _, list := range more {
 		all = append(all, list(self, dir)...)
 	}
-	fmt.Printf("# go version %s %s/%s, %d processors, %s\n# -bench '%s', %d turns\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), what, count)
+	fmt.Printf("# go version %s %s/%s, %d processors, %s\n# -bench '%s', %d turns\ncpu: %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), what, count, cputime.Model())
 	for turn := range count {
 		for _, size := range sizes {
 			for _, c := range all {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net"
 
 	"github.com/tarn-go/tarn"
@@ -32,36 +31,26 @@ var (
 	statusOK        = h2.NewBlock(h2.Field{Name: "grpc-status", Value: "0"})
 )
 
-// serveCanned serves on l until stopped is closed.
-func serveCanned(l net.Listener, from answering, stopped <-chan struct{}) error {
+func newCanned(from answering) (*canned, error) {
 	m := &pb.SimpleResponse{Payload: &pb.Payload{Body: make([]byte, 100)}}
 	message, err := proto.Marshal(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	text, err := framed(m)
 	if err != nil {
+		return nil, err
+	}
+	return &canned{message: message, framed: text, from: from}, nil
+}
+
+func (c *canned) serve(nc net.Conn) error {
+	conn, err := h2.NewServer(nc, c, h2.Config{})
+	if err != nil {
 		return err
 	}
-	c := &canned{message: message, framed: text, from: from}
-	go func() {
-		<-stopped
-		l.Close() // ends Accept
-	}()
-	for {
-		nc, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		conn, err := h2.NewServer(nc, c, h2.Config{})
-		if err != nil {
-			return err
-		}
-		conn.Start(func(error) {})
-	}
+	conn.Start(func(error) {})
+	return nil
 }
 
 func (c *canned) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {

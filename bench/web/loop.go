@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,51 +10,38 @@ import (
 	"time"
 )
 
-// serveLoop serves HTTP/1.1 with the least work that a server can do: one goroutine a connection serves its requests one
-// after another. It has no deadlines and limits, makes no checks, and does not notice that a client closes its connection during a call.
-func serveLoop(l net.Listener, conn func(net.Conn), stopped <-chan struct{}) error {
-	go func() {
-		<-stopped
-		l.Close() // ends Accept
-	}()
-	for {
-		nc, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer nc.Close()
-			conn(nc)
-		}()
-	}
-}
-
 // loopReaders are 4 KiB long, as net/http's.
 var loopReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
-// handleLoop reads requests by http.ReadRequest, calls h, and sends each response by one write.
-func handleLoop(h http.Handler) func(net.Conn) {
-	return func(nc net.Conn) {
-		br := loopReaders.Get().(*bufio.Reader)
-		br.Reset(nc)
-		defer loopReaders.Put(br)
-		w := &loopWriter{header: make(http.Header)}
-		for {
-			r, err := http.ReadRequest(br)
-			if err != nil {
-				return
-			}
-			w.clear()
-			h.ServeHTTP(w, r)
-			if _, err := io.Copy(io.Discard, r.Body); err != nil {
-				return
-			}
-			if _, err := nc.Write(w.response()); err != nil {
-				return
-			}
+// handleLoop returns a server of connections that serves HTTP/1.1 with the least work that a server can do. One goroutine
+// a connection serves its requests one after another: it reads them by http.ReadRequest, calls h, and sends each response
+// by one write. It has no deadlines and limits, makes no checks, and does not notice that a client closes its connection
+// during a call.
+func handleLoop(h http.Handler) func(net.Conn) error {
+	return func(nc net.Conn) error {
+		go loop(nc, h)
+		return nil
+	}
+}
+
+func loop(nc net.Conn, h http.Handler) {
+	defer nc.Close()
+	br := loopReaders.Get().(*bufio.Reader)
+	br.Reset(nc)
+	defer loopReaders.Put(br)
+	w := &loopWriter{header: make(http.Header)}
+	for {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		w.clear()
+		h.ServeHTTP(w, r)
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		if _, err := nc.Write(w.response()); err != nil {
+			return
 		}
 	}
 }

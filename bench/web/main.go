@@ -1,8 +1,8 @@
 // Command web measures the processor time of a server for a call of connect-go's client, without compression:
 // connect-go's handler on net/http, Tarn's ServeHTTP on package h2http, Tarn's Serve, and, as the least that any
 // handler costs, one on h2http that only reads, converts and writes, and two servers on package h2 with responses made
-// before (see canned). For HTTP/1.1 two servers without net/http's server show what it takes (see serveLoop). Each has a
-// separate process.
+// before (see canned). For HTTP/1.1 two servers without net/http's server show what it takes (see handleLoop), and two that do not
+// parse requests either show what any server takes (see handleUnparsed). Each has a separate process.
 //
 //	go run ./web -calls 20000 -turns 7
 //
@@ -41,7 +41,7 @@ const (
 
 func main() {
 	log.SetFlags(0)
-	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, loop, loop-tarn, canned or canned-go, until standard input ends")
+	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, loop, loop-tarn, unparsed, unparsed-same, canned or canned-go, until standard input ends")
 	calls := flag.Int("calls", 20000, "calls a turn")
 	turns := flag.Int("turns", 7, "turns of each server")
 	only := flag.String("only", "", "measure the kinds of calls whose name contains this, such as gRPC or JSON")
@@ -98,9 +98,11 @@ func serve(name string) error {
 		if name == "canned-go" {
 			from = onGoroutine
 		}
-		stopped := make(chan struct{})
-		stop = func() { close(stopped) }
-		run = func(l net.Listener) error { return serveCanned(l, from, stopped) }
+		c, err := newCanned(from)
+		if err != nil {
+			return err
+		}
+		run, stop = accepting(c.serve)
 	case "loop", "loop-tarn":
 		handler := http.Handler(http.HandlerFunc(floor))
 		if name == "loop-tarn" {
@@ -108,9 +110,11 @@ func serve(name string) error {
 			pb.RegisterTestServiceServer(s, echo{})
 			handler = s
 		}
-		stopped := make(chan struct{})
-		stop = func() { close(stopped) }
-		run = func(l net.Listener) error { return serveLoop(l, handleLoop(handler), stopped) }
+		run, stop = accepting(handleLoop(handler))
+	case "unparsed":
+		run, stop = accepting(handleUnparsed(answerJSON))
+	case "unparsed-same":
+		run, stop = accepting(handleUnparsed(answerSame))
 	case "floor":
 		srv.Handler = http.HandlerFunc(floor)
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
@@ -219,6 +223,8 @@ var servers = [...]struct {
 	{name: "floor", title: "a bare handler on h2http"},
 	{name: "loop", title: "a bare handler, bare loop", http1: true},
 	{name: "loop-tarn", title: "ServeHTTP, bare loop", http1: true},
+	{name: "unparsed", title: "JSON, head not parsed", http1: true},
+	{name: "unparsed-same", title: "neither JSON nor a head", http1: true},
 	{name: "canned-go", title: "canned, own goroutine", http2: true},
 	{name: "canned", title: "canned", http2: true},
 }

@@ -353,7 +353,8 @@ func (s *session) runHTTP2Loads(ctx context.Context, title string, n int, loads 
 	c := Case{Title: title, Metrics: []Metric{{"cpu", "processor time/req", Nanoseconds, Lower}, {"rate", "req/s", Count, Higher}}}
 	used, rates := make([][]float64, len(loads)), make([][]float64, len(loads))
 	for round := range s.loadRounds + 1 {
-		for i, l := range loads {
+		for _, i := range inTurn(round, len(loads)) {
+			l := loads[i]
 			s.progress.step("%s: %s (%d of %d)", title, l.name, round, s.loadRounds)
 			runtime.GC() // otherwise a client in this process would collect its predecessor's garbage while it is measured
 			start := time.Now()

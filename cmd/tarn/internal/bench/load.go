@@ -40,7 +40,8 @@ func (s *session) runLoads(ctx context.Context, title string, loads []load) (Cas
 		}
 	}
 	for round := range s.loadRounds {
-		for i, l := range loads {
+		for _, i := range inTurn(round, len(loads)) {
+			l := loads[i]
 			s.progress.step("%s: %s (%d of %d)", title, l.name, round+1, s.loadRounds)
 			if err := results[i].turn(ctx, l, s.plan); err != nil {
 				return c, err

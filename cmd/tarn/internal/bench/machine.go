@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tarn-go/tarn/internal/cputime"
 	"google.golang.org/grpc"
 )
 
@@ -37,7 +37,7 @@ func (m Machine) Busy() string {
 
 func machine() Machine {
 	return Machine{
-		CPU:   cpuName(),
+		CPU:   cputime.Model(),
 		Cores: runtime.GOMAXPROCS(0),
 		OS:    runtime.GOOS,
 		Arch:  runtime.GOARCH,
@@ -46,21 +46,6 @@ func machine() Machine {
 		GRPC:  grpc.Version,
 		Load:  loadAverage(),
 	}
-}
-
-// cpuName returns the processor's name from the system; if that is unknown, the architecture.
-func cpuName() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if key, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // loadAverage asks the system for its load average over a minute.

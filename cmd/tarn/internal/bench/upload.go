@@ -66,9 +66,10 @@ func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) 
 		all = append(all, upload{m.name, m.kind, m.rt, url})
 	}
 	rates, used := make([][]float64, len(all)), make([][]float64, len(all))
-	for round := range s.loadRounds + 1 {
-		for i, u := range all {
-			s.progress.step("%s: %s (%d of %d)", title, u.name, round, s.loadRounds)
+	for round := range s.uploadRounds + 1 {
+		for _, i := range inTurn(round, len(all)) {
+			u := all[i]
+			s.progress.step("%s: %s (%d of %d)", title, u.name, round, s.uploadRounds)
 			start, before := time.Now(), cputime.Used()
 			if err := u.send(ctx); err != nil {
 				return c, fmt.Errorf("upload: %s: %w", u.name, err)
