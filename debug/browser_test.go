@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -56,9 +57,15 @@ func inBrowser(t *testing.T) {
 // visitSource is visit for a set that may have servers and clients.
 func visitSource(t *testing.T, source Source) *visitor {
 	t.Helper()
+	return visitHandler(t, HandlerOf(source))
+}
+
+// visitHandler is visitSource for a handler that serves the page.
+func visitHandler(t *testing.T, handler http.Handler) *visitor {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
-	server := httptest.NewServer(HandlerOf(source))
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	v := &visitor{t: t, ctx: ctx, host: strings.TrimPrefix(server.URL, "http://"), url: server.URL + "/debug/tarn/", server: server}
 	v.Browser = browsertest.Start(ctx, t, v.event)
@@ -113,6 +120,9 @@ func (v *visitor) key(key string) {
 		event := map[string]any{"type": typ, "key": key}
 		if typ == "keyDown" && len(key) == 1 {
 			event["text"] = key
+		}
+		if key == "Escape" {
+			event["windowsVirtualKeyCode"] = 27 // by which Chromium closes what is open
 		}
 		v.must(v.Call(v.ctx, "Input.dispatchKeyEvent", event, nil))
 	}
@@ -286,6 +296,30 @@ func (v *visitor) unwrapped() {
 	if shown != lines {
 		v.t.Errorf("the %d lines to paste are shown as %d", lines, shown)
 	}
+}
+
+// The labels of figures are not cut off, also where a pool wastes so little that they have decimals.
+func TestBrowserLabelsFit(t *testing.T) {
+	inBrowser(t)
+	pool := named(t, "frames")
+	for range 4000 {
+		pool.Get(16 << 10).Free()
+	}
+	v := visit(t, pool)
+	for _, width := range []int{320, 800, 1280} {
+		v.must(v.Size(v.ctx, width, 900, 1))
+		v.must(v.Open(v.ctx, v.url))
+		v.until(`document.querySelectorAll("#sizing svg.curve").length == 2 && innerWidth == ` + fmt.Sprint(width))
+		var cut []string
+		v.must(v.Eval(v.ctx, `[...document.querySelectorAll("#sizing svg text")].filter(text => {
+			const at = text.getBoundingClientRect(), figure = text.ownerSVGElement.getBoundingClientRect();
+			return at.left < figure.left - 1 || at.right > figure.right + 1;
+		}).map(text => text.textContent)`, &cut))
+		if len(cut) > 0 {
+			t.Errorf("%d wide: cut off: %q", width, cut)
+		}
+	}
+	v.content()
 }
 
 // After an outage the lines have a gap instead of a straight line through it.

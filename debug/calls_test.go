@@ -30,7 +30,7 @@ func (s *scripted) Endpoint() endpoint.State {
 	return e
 }
 
-// server is one with everything that the page shows.
+// serverState is that of a server with everything that the page shows.
 func serverState() endpoint.State {
 	return endpoint.State{
 		Kind: "gRPC server", Name: "127.0.0.1:50051", Conns: 3, Streams: 41, Waiting: 0,

@@ -132,8 +132,8 @@ func program() string {
 	return filepath.Base(name)
 }
 
-// Snapshot returns the state of all pools, at most half a second old. The result is shared: it is not
-// to be changed.
+// Snapshot returns the state of all pools, at most half a second old, or twenty times as old as it took to
+// make, if that is more. The result is shared: it is not to be changed.
 func (c *Watcher) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()

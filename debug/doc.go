@@ -15,6 +15,6 @@
 // run the program can reach it.
 //
 // The cost of the page does not depend on how often it is opened: pools are asked at most twice a
-// second and the ladder is solved at most every five seconds for all clients, everything kept is of
-// bounded size, and answers are made in memory before a byte is sent, so a slow client delays no other.
+// second and the ladder is solved at most every five seconds for all clients (only ?format=pprof reads the pools
+// for each request), everything kept is of bounded size, and answers are made in memory before a byte is sent, so a slow client delays no other.
 package debug

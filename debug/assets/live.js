@@ -132,16 +132,22 @@ function swap(html) {
     if (!here || served.get(part.id) === markup || selecting(here)) continue;
     const open = new Set([...here.querySelectorAll("details[open]")].map(d => d.dataset.key));
     const focus = here.contains(document.activeElement) && document.activeElement, key = focus && focus.closest("[data-key]");
-    const id = focus && focus.id, wanted = key && key.dataset.key;
+    const selector = focus && same(focus), wanted = key && key.dataset.key;
     here.replaceChildren(...document.importNode(part, true).childNodes);
     served.set(part.id, markup);
+    reveal(); // what is hidden takes no focus
     for (const d of here.querySelectorAll("details")) {
       d.open = open.has(d.dataset.key);
       if (wanted && d.dataset.key === wanted) d.querySelector("summary").focus();
     }
-    if (id && $(id)) $(id).focus();
+    const next = selector && here.querySelector(selector);
+    if (next) next.focus();
   }
-  reveal();
+}
+// same selects, in a part that was taken over, what stands for an element of the part before.
+function same(element) {
+  const name = ["id", "popovertarget", "data-copy", "href"].find(name => element.hasAttribute(name));
+  return name && `[${name}="${CSS.escape(element.getAttribute(name))}"]`;
 }
 function selecting(part) {
   const s = getSelection();

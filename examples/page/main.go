@@ -25,5 +25,6 @@ func main() {
 		header.Free()
 		body.Free() // the last one returns the memory to the pool
 	})
+	fmt.Println("open http://localhost:6060/debug/tarn/")
 	log.Fatal(http.ListenAndServe("localhost:6060", nil))
 }

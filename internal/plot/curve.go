@@ -20,13 +20,19 @@ type Marks struct {
 	Proposed Mark // the ladder to take in its place
 }
 
+// labelGap is the distance from the label of an axis to the figure.
+const labelGap = 6
+
+// percentWidth is the most that text, a percentage, takes in the fonts of the style sheet: 0.64 em for a digit and 0.95 em
+// for the sign, of 12.5 pixels.
+func percentWidth(text string) float64 { return 8*float64(len(text)) + 4 }
+
 // Curve draws the least share of waste against the number of classes, the knee on it, and where the
 // ladders in force and proposed stand.
 func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	if len(curve) == 0 {
 		return ""
 	}
-	const padLeft = 34
 	most := float64(max(curve[len(curve)-1].Classes, m.Now.Classes, m.Proposed.Classes, 2))
 	share := max(m.Now.Share, m.Proposed.Share)
 	for _, p := range curve[min(2, len(curve)-1):] {
@@ -34,16 +40,19 @@ func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	}
 	share = max(share*1.15, 0.01)
 	floor := f.Height - bottom
+	step, padLeft := shareStep(share), 0.0
+	for v := 0.0; v <= share; v += step {
+		padLeft = max(padLeft, percentWidth(Percent(v))+labelGap)
+	}
 	x := func(k float64) float64 { return padLeft + (k-1)/(most-1)*(f.Width-padLeft-12) }
 	y := func(v float64) float64 { return max(floor-v/share*(floor-top), 2) }
 
 	var s svg
 	s.addf(`<svg class="curve" viewBox="0 0 %.0f %.0f" role="img" aria-label="Waste against the number of classes">`, f.Width, f.Height)
-	step := shareStep(share)
 	for i := 0; float64(i)*step <= share; i++ {
 		v := float64(i) * step
 		s.line("grid", padLeft, y(v), f.Width-right, y(v))
-		s.text("label", "end", padLeft-6, y(v)+4, Percent(v))
+		s.text("label", "end", padLeft-labelGap, y(v)+4, Percent(v))
 	}
 	path := "M"
 	for i, p := range curve {

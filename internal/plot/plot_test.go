@@ -165,6 +165,25 @@ func TestNotesOfCurveApart(t *testing.T) {
 	}
 }
 
+// The labels of the axis of waste are not cut off, however many characters a small share has.
+func TestCurveLabelsFit(t *testing.T) {
+	label := regexp.MustCompile(`text-anchor="end" x="([0-9.-]+)"[^>]*>([^<]*%)</text>`)
+	for _, f := range []Frame{Middle(), Narrow()} {
+		for _, share := range []float64{0, 0.001, 0.02, 0.3} {
+			text := Curve([]sizing.Point{{Classes: 1, Share: share}, {Classes: 2, Share: share}}, Marks{}, f)
+			labels := label.FindAllStringSubmatch(text, -1)
+			if len(labels) < 3 {
+				t.Errorf("%d labels: %s", len(labels), text)
+			}
+			for _, l := range labels {
+				if end, err := strconv.ParseFloat(l[1], 64); err != nil || end < percentWidth(l[2]) {
+					t.Errorf("share %v, %v wide: %q ends at %s, so its begin is cut off", share, f.Width, l[2], l[1])
+				}
+			}
+		}
+	}
+}
+
 // The axis of waste is labelled with round percentages whose texts are exact.
 func TestCurveTicksAreRound(t *testing.T) {
 	label := regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)%</text>`)
