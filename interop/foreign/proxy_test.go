@@ -80,15 +80,20 @@ var proxies = []proxy{
 		if os.Getuid() == 0 {
 			user = "user root;"
 		}
+		var files syscall.Rlimit // a worker has two sockets a stream; root alone may raise the hard limit
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+			t.Fatal(err)
+		}
 		return []string{installed(t, "nginx-light", "nginx"), "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", configured(t, dir, fmt.Sprintf(`
 %[1]s daemon off; worker_processes 1; worker_shutdown_timeout 60s; pid %[2]s/pid; error_log %[2]s/error.log warn;
+worker_rlimit_nofile %[5]d;
 events { worker_connections 4096; }
 http {
 	access_log off; client_max_body_size 100m; http2_max_concurrent_streams 2000;
 	client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
 	upstream back { server %[4]s max_fails=0; keepalive 64; }
 	server { listen %[3]s http2; location / { grpc_pass grpc://back; } }
-}`, user, dir, front, back))}
+}`, user, dir, front, back, min(8192, files.Max)))}
 	}, syscall.SIGHUP},
 }
 
