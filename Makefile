@@ -24,7 +24,7 @@ CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
 LANES  ?= 2
 
 .PHONY: test
-test: deps gotestsum ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
+test: ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
 	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
 	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
@@ -33,6 +33,9 @@ test: deps gotestsum ## everything that must be green, in every module; lists th
 .PHONY: $(CHECKS:%=check-%)
 $(CHECKS:%=check-%): check-%:
 	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
+
+# Peers are installed while checks that need none run.
+check-race check-units check-oldest check-tags check-peers: deps gotestsum
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, every network, a minute of each fuzz target, and an hour of whole conversations
