@@ -52,8 +52,12 @@ func firstTable(r *results) string {
 		case timesTheirs:
 			ratio, word = ours/theirs, "of it"
 		}
-		if fmt.Sprintf("%.2f", ratio) == "1.00" {
+		switch two := fmt.Sprintf("%.2f", ratio); {
+		case f.bar.sense == timesTheirs:
+		case two == "1.00":
 			word = "of it" // neither less nor more
+		case ratio < 1:
+			word = "behind"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | **%.2f×** %s%s | %s |\n", f.what, format(ours, unit), format(theirs, unit),
 			ratio, word, f.bar.spread(r, unit), f.side)
