@@ -111,7 +111,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 		return nil, err
 	}
 	if x.trace != nil && x.trace.GotConn != nil {
-		x.trace.GotConn(httptrace.GotConnInfo{Conn: x.conn.nc, Reused: x.conn.used.Load()})
+		x.trace.GotConn(x.conn.gotConn())
 	}
 	x.first = !x.conn.used.Swap(true)
 	ending := first.Ending

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,7 @@ type clientConn struct {
 	closing   atomic.Bool           // this side has begun to end the connection
 	failure   atomic.Pointer[error] // see earlyFailure
 	timer     *time.Timer           // for IdleConnTimeout; nil: none
-	idleAt    atomic.Int64
+	idleAt    atomic.Int64          // when the last request ended, or the connection was made: time.Time.UnixNano
 
 	// headed is the calls whose response's header has come and whose callers have not
 	// been woken; the connection's goroutine's. They are woken together, when everything
@@ -56,8 +57,8 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 		c.tls = &state
 	}
 	c.h2 = g.pool.maker.Make(nc, c)
+	c.idleAt.Store(time.Now().UnixNano())
 	if d := g.pool.idle; d > 0 {
-		c.idleAt.Store(time.Now().UnixNano())
 		c.timer = time.AfterFunc(d, c.closeIdle)
 	}
 	c.h2.Start(func(err error) {
@@ -117,7 +118,7 @@ func (c *clientConn) closeIdle() {
 		c.timer.Reset(d)
 		return
 	}
-	if left := d - time.Since(time.Unix(0, c.idleAt.Load())); left > 0 {
+	if left := d - c.idleFor(); left > 0 {
 		c.timer.Reset(left)
 		return
 	}
@@ -207,9 +208,17 @@ func (c *clientConn) stateChanged() {
 	}
 }
 
-// OnIdle notes the time for IdleConnTimeout.
-func (c *clientConn) OnIdle(*h2.Conn) {
-	if c.pool.idle > 0 {
-		c.idleAt.Store(time.Now().UnixNano())
+// OnIdle notes the time for IdleConnTimeout and for httptrace.
+func (c *clientConn) OnIdle(*h2.Conn) { c.idleAt.Store(time.Now().UnixNano()) }
+
+// idleFor returns how long no request has been under way.
+func (c *clientConn) idleFor() time.Duration { return time.Since(time.Unix(0, c.idleAt.Load())) }
+
+// gotConn returns what httptrace's GotConn is told before a request is sent.
+func (c *clientConn) gotConn() httptrace.GotConnInfo {
+	info := httptrace.GotConnInfo{Conn: c.nc, Reused: c.used.Load()}
+	if info.Reused && c.h2.Streams() == 0 {
+		info.WasIdle, info.IdleTime = true, max(0, c.idleFor()) // the system's clock may have been set back
 	}
+	return info
 }
