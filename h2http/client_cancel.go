@@ -38,6 +38,16 @@ func (c *cancelContext) endAs(err, cause error) {
 	c.end(err)
 }
 
+// canceled ends the context because Cancel has been closed. After the deadline of parent that is the error, as in net/http: for its
+// Timeout, http.Client closes the channel at the time of the deadline, and either may be noticed first.
+func (c *cancelContext) canceled(parent context.Context) {
+	if d, ok := parent.Deadline(); ok && !time.Now().Before(d) {
+		c.endAs(context.DeadlineExceeded, context.DeadlineExceeded)
+		return
+	}
+	c.endAs(errRequestCanceled, errRequestCanceled)
+}
+
 // withCancel returns a copy of r whose context also ends when r.Cancel is closed. The caller calls end when
 // the request and its response have ended.
 func withCancel(r *http.Request) (copied *http.Request, end func()) {
@@ -47,7 +57,7 @@ func withCancel(r *http.Request) (copied *http.Request, end func()) {
 	cancel := cancelOf(r)
 	select {
 	case <-cancel:
-		ctx.endAs(errRequestCanceled, errRequestCanceled)
+		ctx.canceled(parent)
 	case <-parent.Done():
 		follow(ctx, parent, cancel) // before the request, which a goroutine would let begin first
 	default:
@@ -60,7 +70,7 @@ func withCancel(r *http.Request) (copied *http.Request, end func()) {
 func follow(ctx *cancelContext, parent context.Context, cancel <-chan struct{}) {
 	select {
 	case <-cancel:
-		ctx.endAs(errRequestCanceled, errRequestCanceled)
+		ctx.canceled(parent)
 	case <-parent.Done():
 		if parent.Err() == context.DeadlineExceeded {
 			timer := time.NewTimer(timeoutGrace)

@@ -37,6 +37,33 @@ func TestClientTimeoutIsNamed(t *testing.T) {
 	})
 }
 
+// TestCancelAtTheDeadline: if a request's Cancel channel is closed at the time of its context's deadline, as by http.Client for its
+// Timeout, the error is that of the deadline, whichever the client notices first.
+func TestCancelAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, nc := net.Pipe()
+		go io.Copy(io.Discard, silent)
+		rt := &h2http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nc, nil }}
+		canceled := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(canceled) }) // before the context's timer
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", "http://silent/", nil)
+		//lint:ignore SA1019 http.Client sets it
+		req.Cancel = canceled
+		resp, err := rt.RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		rt.CloseIdleConnections()
+		silent.Close()
+		synctest.Wait()
+	})
+}
+
 // TestDeadlineBeforeClientTimeout: the deadline of the request's context is not taken for a Timeout that is later.
 func TestDeadlineBeforeClientTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -279,6 +279,18 @@ var clientFacts = []clientSemantics{
 		close(cancel)
 		canceled(n, rt, url, cancel)
 	}},
+	{name: "Cancel closed and the deadline passed before", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {}, do: func(n *notes, rt http.RoundTripper, url string) {
+		ctx, end := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+		defer end()
+		cancel := make(chan struct{})
+		close(cancel)
+		for range 20 { // either might be noticed first
+			req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+			//lint:ignore SA1019 http.Client sets it
+			req.Cancel = cancel
+			send(n, rt, req)
+		}
+	}},
 	{name: "Cancel closed before the header", handler: func(n *notes, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, do: func(n *notes, rt http.RoundTripper, url string) {
 		cancel := make(chan struct{})
 		time.AfterFunc(20*time.Millisecond, func() { close(cancel) })
