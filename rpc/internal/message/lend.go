@@ -1,13 +1,18 @@
 package message
 
 import (
+	"sync"
+
 	"github.com/tarn-go/tarn"
 	"google.golang.org/protobuf/proto"
 )
 
 // Lease holds the memory of lent messages until it is released. The zero Lease is ready. It is not safe
 // for concurrent use.
-type Lease struct{ held []Message }
+type Lease struct {
+	held []Message
+	one  [1]Message // the initial array of held
+}
 
 // Release frees the memory: lent fields must not be used any more (rule 3).
 func (l *Lease) Release() {
@@ -54,11 +59,12 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 // Fields of maps, groups and extensions are copied. pool is for the part of the message that is parsed.
 func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
-	if len(b) < LongField { // before the splitter, which is allocated on the heap
+	if len(b) < LongField {
 		defer m.Free()
 		return Proto{}.Unmarshal(&m, v)
 	}
-	var s splitter
+	s := splitters.Get().(*splitter)
+	defer s.recycle()
 	if !s.scan(b, planOf(v.ProtoReflect().Descriptor())) {
 		defer m.Free()
 		return Proto{}.Unmarshal(&m, v)
@@ -66,8 +72,20 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	skeleton := pool.Get(s.skeletonLen(b))
 	err := s.unmarshal(s.appendSkeleton(skeleton.Bytes()[:0], b), v)
 	skeleton.Free()
+	if l.held == nil {
+		l.held = l.one[:0]
+	}
 	l.held = append(l.held, m)
 	return err
+}
+
+// splitters are reused: one takes about a kilobyte.
+var splitters = sync.Pool{New: func() any { return new(splitter) }}
+
+// recycle makes s available for reuse; the caller holds the last reference.
+func (s *splitter) recycle() {
+	*s = splitter{}
+	splitters.Put(s)
 }
 
 // scan parses all of a message and makes views of its long fields. False: there are none, or the message must

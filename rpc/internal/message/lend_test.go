@@ -251,3 +251,30 @@ func TestLendingShortMessages(t *testing.T) {
 		t.Errorf("%v allocations, and %v without a lease", n, parsed)
 	}
 }
+
+// TestLendAllocations: lending allocates no memory for parsing and none for the lease beyond the lease itself. One
+// allocation is left for what package protobuf does.
+func TestLendAllocations(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(wrapperspb.Bytes(make([]byte, 16<<10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := new(wrapperspb.BytesValue)
+	lend := func() {
+		l := new(Lease)
+		if err := l.Unmarshal(pool, Message{Buf: pool.Copy(data)}, v); err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+	}
+	for range 100 {
+		lend()
+	}
+	if n := testing.AllocsPerRun(500, lend); n > 2+dropped {
+		t.Errorf("%v allocations", n)
+	}
+}
