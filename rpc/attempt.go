@@ -140,7 +140,7 @@ func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
 	if a.header == nil && !a.closed && a.end == nil {
 		a.finishWith(status.New(codes.Internal, "rpc: the server sent data before a header"))
 	}
-	a.put(b)
+	a.put(b, a.conn.cc.opts.pool)
 	a.took(e)
 }
 

@@ -58,14 +58,15 @@ var (
 // errOver is what next returns when the inbox was closed before the peer ended.
 var errOver = errors.New("rpc: the call is over")
 
-// put takes ownership of b, the next bytes from the peer. mu is held.
-func (i *inbox) put(b tarn.Buffer) {
+// put takes ownership of b, the next bytes from the peer; pool is for messages that arrive in pieces. mu is held.
+func (i *inbox) put(b tarn.Buffer, pool *tarn.Pool) {
 	if i.end != nil || i.closed {
 		b.Free()
 		return
 	}
 	n := b.Len()
 	i.in.Append(b)
+	i.in.Gather(pool, i.limit)
 	i.arrived(n)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // inboxModel drives an inbox step by step, with goroutines that wait for messages, for the end and for a
@@ -246,7 +247,7 @@ func (m *inboxModel) put(n int) bool {
 	}
 	b := m.pool.Copy(m.stream[m.at : m.at+n])
 	m.i.mu.Lock()
-	m.i.put(b)
+	m.i.put(b, m.pool)
 	m.i.mu.Unlock()
 	m.sent(n)
 	return true
@@ -473,5 +474,25 @@ func TestInboxInterleavings(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+// A request that arrives in two pieces is gathered as it arrives, before its handler starts: a handler would have to copy it once more.
+func TestInboxGathersOnlyMessage(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	stream := messagesOf(16<<10 + 8)
+	for _, first := range []int{3000, 8000, 16 << 10} {
+		i := inbox{limit: modelLimit, mode: onlyOne}
+		i.mu.Lock()
+		i.put(pool.Copy(stream[:first]), pool)
+		i.put(pool.Copy(stream[first:]), pool)
+		i.finish(io.EOF)
+		r := i.only()
+		i.mu.Unlock()
+		if r.err != nil || r.msg.Chain != nil || !bytes.Equal(r.msg.Buf.Bytes(), stream[message.PrefixLen:]) {
+			t.Errorf("%d bytes and the rest: %v, in pieces: %v", first, r.err, r.msg.Chain != nil)
+		}
+		r.msg.Free()
+		i.close()
 	}
 }

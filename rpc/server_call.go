@@ -165,7 +165,7 @@ func (c *serverCall) start() {
 // goroutine.
 func (c *serverCall) gotData(b tarn.Buffer, e h2.Ending) {
 	c.mu.Lock()
-	c.put(b)
+	c.put(b, c.conn.srv.opts.pool)
 	c.gotEnd(e)
 }
 

@@ -172,7 +172,7 @@ func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byt
 // allows. plan is the plan of the message's type (nil: unknown): its long bytes fields get separate memory.
 func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Plan) []byte {
 	if l := a.large(); l != nil {
-		if l.left() == 0 {
+		if l.left() == 0 || l.size < landFrom { // for so few bytes a system call of their own costs more than a copy
 			return nil
 		}
 		return l.space()
@@ -186,6 +186,34 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	if size < landFrom || size > limit || have >= size {
 		return nil
 	}
+	a.begin(p, pool, grants, plan)
+	return a.pieces.large.space()
+}
+
+// Gather has a message of up to 32 KiB that has arrived in part received into a buffer of its own, as Land does for
+// longer ones, if that holds no more than shrinkBelow times what has arrived. Otherwise its pieces would be copied
+// together when the last has come, by another goroutine and when they have left the processor's cache, and until then
+// each would keep a receive buffer. It must not be called between Land and Landed.
+func (a *Assembler) Gather(pool *tarn.Pool, limit int) {
+	if a.large() != nil {
+		return
+	}
+	p, ok := a.prefix()
+	if !ok || !a.defined(p[0]) {
+		return
+	}
+	size := int(binary.BigEndian.Uint32(p[1:]))
+	have := a.held() - PrefixLen
+	if size < joinBelow || size >= landFrom || size > limit || have >= size || size > shrinkBelow*have {
+		return
+	}
+	a.begin(p, pool, nil, nil)
+}
+
+// begin has the message at the front, whose prefix is p, received into separate memory.
+func (a *Assembler) begin(p [PrefixLen]byte, pool *tarn.Pool, grants *Allowance, plan *Plan) {
+	size := int(binary.BigEndian.Uint32(p[1:]))
+	have := a.held() - PrefixLen
 	a.spill()
 	m := a.pieces
 	m.kind, m.grants = Kind(p[0]), grants
@@ -198,18 +226,17 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	}
 	m.large = newArrival(pool, plan, size, trust)
 	if _, err := m.data.Discard(PrefixLen); err != nil {
-		return nil // impossible: the prefix was just read
+		return // impossible: the prefix was just read
 	}
 	var array [4][]byte // more than one is rare
 	views, err := m.data.Peek(have, array[:0])
 	if err != nil {
-		return nil // impossible: it holds that much
+		return // impossible: it holds that much
 	}
 	for _, v := range views {
 		m.large.put(v)
 	}
 	m.data.Free()
-	return m.large.space()
 }
 
 // Landed reports that the first n bytes of Land's memory are filled.

@@ -33,7 +33,7 @@ func TestAssemble(t *testing.T) {
 		var stream []byte
 		var want [][]byte
 		for range 1 + rnd.IntN(5) {
-			n := []int{0, 1, 4, 100, landFrom - 1, landFrom, 200000}[rnd.IntN(7)]
+			n := []int{0, 1, 4, 100, joinBelow, 16 << 10, landFrom - 1, landFrom, 200000}[rnd.IntN(9)]
 			want = append(want, fill(n))
 			stream = append(stream, frame(fill(n))...)
 		}
@@ -62,6 +62,9 @@ func TestAssemble(t *testing.T) {
 				a.Landed(k)
 			} else {
 				a.Append(pool.Copy(stream[:k]))
+				if rnd.IntN(2) == 0 {
+					a.Gather(pool, 1<<20)
+				}
 			}
 			stream = stream[k:]
 			take()
@@ -126,6 +129,7 @@ func FuzzAssembler(f *testing.F) {
 	f.Add(append(frame(nil), frame([]byte{1})...), uint8(1))
 	f.Add([]byte{0, 255, 255, 255, 255, 1}, uint8(2))
 	f.Add([]byte{7, 0, 0, 0, 0}, uint8(9))
+	f.Add(append(frame(fill(joinBelow)), frame([]byte{1})...), uint8(200))
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
 		pool := tarntest.NewPool(t)
 		var a Assembler
@@ -133,6 +137,7 @@ func FuzzAssembler(f *testing.F) {
 		for len(data) > 0 {
 			k := min(len(data), 1+int(cut))
 			a.Append(pool.Copy(data[:k]))
+			a.Gather(pool, 1<<16)
 			data = data[k:]
 			for {
 				m, _, size, ok, err := a.Next(1 << 16)
@@ -229,5 +234,52 @@ func TestAssembleWaiting(t *testing.T) {
 				m.Free()
 			}
 		})
+	}
+}
+
+// TestGather: a message of which an eighth or more has arrived leaves the receive buffer, and is contiguous when it is
+// complete. A shorter part takes no memory in advance, nor does a message that Land receives, or one that is refused.
+func TestGather(t *testing.T) {
+	const limit, receive = 1 << 20, 64 << 10
+	for _, c := range []struct {
+		size, first int
+		gathered    bool
+	}{
+		{16 << 10, 16 << 10, true},
+		{16 << 10, 8000, true},
+		{16 << 10, PrefixLen + 2<<10, true},
+		{16 << 10, PrefixLen + 2<<10 - 1, false},
+		{16 << 10, 3, false},
+		{joinBelow, joinBelow, true},
+		{joinBelow - 1, joinBelow - 1, false},
+		{landFrom - 1, landFrom - 1, true},
+		{landFrom, landFrom, false},
+		{limit + 1, 16 << 10, false},
+		{16 << 10, PrefixLen + 16<<10, false}, // complete
+	} {
+		pool := tarntest.NewPool(t)
+		stream := frame(fill(c.size))
+		var a Assembler
+		b := pool.Get(receive)
+		copy(b.Bytes(), stream[:c.first])
+		a.Append(b.Slice(0, c.first))
+		b.Free()
+		a.Gather(pool, limit)
+		if held := pool.Stats().InUse; held < receive != c.gathered {
+			t.Errorf("%d of %d bytes: %d bytes are held", c.first, c.size, held)
+		}
+		if c.gathered {
+			if dst := a.Land(pool, limit, nil, nil); dst != nil {
+				t.Errorf("%d of %d bytes: the rest is landed", c.first, c.size)
+			}
+			a.Append(pool.Copy(stream[c.first:]))
+			a.Gather(pool, limit)
+			m, _, _, ok, err := a.Next(limit)
+			if !ok || err != nil || m.Chain != nil || !bytes.Equal(m.Buf.Bytes(), fill(c.size)) {
+				t.Errorf("%d of %d bytes: %v, %v, in pieces: %v", c.first, c.size, ok, err, m.Chain != nil)
+			}
+			m.Free()
+		}
+		a.Free()
 	}
 }
