@@ -45,6 +45,12 @@ func ioctlStep(req proto.IoctlRequest) step {
 // 3.2.4.1.4), or one after the other when the server grants too few credits for that. use gets the replies:
 // calls[0] is the CREATE, the last one the CLOSE. The file is closed on every path.
 func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(calls []*conn.Call) error, steps ...step) error {
+	return t.chainOrUndo(ctx, create, nil, use, steps...)
+}
+
+// chainOrUndo is chain. If ctx ends before the chain has, undo runs when the server's answer says that it has opened the file, in
+// another goroutine perhaps, after the return. undo may be nil.
+func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, undo func(), use func(calls []*conn.Call) error, steps ...step) error {
 	if at := snapshotOf(ctx); at != 0 {
 		create.Contexts.Timewarp = at
 	}
@@ -54,14 +60,18 @@ func (t *tree) chain(ctx context.Context, create *proto.CreateRequest, use func(
 		steps = steps[:n-1]
 	}
 	compound := make([]conn.Compounded, 0, 6)
-	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandCreate), Request: create})
+	first := t.Call(proto.CommandCreate)
+	if undo != nil {
+		first.Undo = func(*conn.Call) { undo() }
+	}
+	compound = append(compound, conn.Compounded{Call: first, Request: create})
 	for i := range steps {
 		compound = append(compound, t.compounded(&steps[i], proto.RelatedFileID()))
 	}
 	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandClose), Request: &closing})
 	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		return t.chainSingly(ctx, create, &closing, use, steps)
+		return t.chainSingly(ctx, create, undo, &closing, use, steps)
 	}
 	if err != nil {
 		return err
@@ -91,10 +101,10 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 }
 
 // chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, closing *proto.CloseRequest, use func(calls []*conn.Call) error, steps []step) error {
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, steps []step) error {
 	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.closeOpened
+	cl.Undo = t.closeOr(undo)
 	if err := t.RoundTrip(ctx, cl, create); err != nil {
 		return err
 	}
@@ -111,16 +121,19 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, clo
 		done = append(done, p)
 	}
 	closing.FileID = r.FileID
-	ctx, cancel := t.m.s.closing(ctx)
+	until, cancel := t.m.s.closing(ctx)
 	defer cancel()
 	last := t.closeCall()
-	if cerr := t.RoundTrip(ctx, last, closing); cerr == nil {
+	if cerr := t.RoundTrip(until, last, closing); cerr == nil {
 		done = append(done, conn.Compounded{Call: last})
 	} else if err == nil {
 		err = cerr
 	}
 	if err != nil {
 		conn.ReleaseAll(done)
+		if undo != nil && ctx.Err() != nil {
+			undo()
+		}
 		return err
 	}
 	return useReplies(done, use)

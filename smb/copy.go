@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"strings"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -120,7 +119,11 @@ func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
 // copyTemporary copies to a new file in the directory of dst and then renames it to dst, so that no data is lost
 // when dst is the source.
 func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error) {
-	beside := temporaryName(dst)
+	remote, err := s.remote(dst)
+	if err != nil {
+		return 0, err
+	}
+	beside := temporaryName(remote)
 	to, err := s.openFile(beside, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return 0, err
@@ -138,11 +141,11 @@ func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error)
 	return n, err
 }
 
-// temporaryName is a random name in the directory of name, which no other program can guess. Package cmd/tarn/internal/smb
+// temporaryName is a random name in the directory of the remote name, which no other program can guess. Package cmd/tarn/internal/smb
 // knows such names (unfinished) and leaves their files alone.
-func temporaryName(name string) string {
-	cut := strings.LastIndexAny(name, `/\`) + 1
-	return name[:cut] + ".tarn-" + rand.Text()
+func temporaryName(remote string) string {
+	dir, _ := split(remote)
+	return join(dir, ".tarn-"+rand.Text())
 }
 
 // span is n bytes at offset source of one file, to be copied to offset target of another.

@@ -44,6 +44,11 @@ var (
 	ErrUnsupported error = &classError{"smb: not supported by the server", errors.ErrUnsupported}
 )
 
+var (
+	errIsDirectory  error = &classError{"is a directory", syscall.EISDIR}
+	errNotDirectory error = &classError{"not a directory", syscall.ENOTDIR}
+)
+
 // classError is a sentinel error that also matches a more general one.
 type classError struct {
 	text  string
@@ -60,7 +65,8 @@ type Status uint32
 func (s Status) Error() string { return proto.Status(s).String() }
 
 // Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded, syscall.ENOSPC,
-// syscall.EDQUOT, ErrLocked and ErrUnsupported where the status has that meaning.
+// syscall.EDQUOT, syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, ErrName, ErrLocked and ErrUnsupported where the status has that
+// meaning.
 func (s Status) Is(target error) bool {
 	switch target {
 	case fs.ErrNotExist:
@@ -87,6 +93,14 @@ func (s Status) Is(target error) bool {
 		return proto.Status(s) == proto.StatusDiskFull
 	case syscall.EDQUOT:
 		return proto.Status(s) == proto.StatusQuotaExceeded || proto.Status(s) == proto.StatusDiskQuotaExceeded
+	case syscall.EISDIR:
+		return proto.Status(s) == proto.StatusFileIsADirectory
+	case syscall.ENOTDIR:
+		return proto.Status(s) == proto.StatusNotADirectory
+	case syscall.ENOTEMPTY:
+		return proto.Status(s) == proto.StatusDirectoryNotEmpty
+	case ErrName, fs.ErrInvalid:
+		return proto.Status(s) == proto.StatusObjectNameInvalid
 	case os.ErrDeadlineExceeded:
 		return proto.Status(s) == proto.StatusIOTimeout
 	case ErrLocked:

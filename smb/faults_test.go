@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -145,9 +146,43 @@ func (c *cutter) cut() {
 	c.last.Close()
 }
 
-// durableShare are the lines of smb.conf without which Samba grants no durable handles.
+// durableShare are the lines of smb.conf with which Samba keeps every durable handle. All but the last are defaults of 4.17 (TestDurableSettings).
 func durableShare() []string {
 	return []string{"kernel oplocks = no", "kernel share modes = no", "posix locking = no"}
+}
+
+// TestDurableSettings closes the connection under an open file, with and without a lock, of shares with different settings.
+func TestDurableSettings(t *testing.T) {
+	for _, settings := range []struct {
+		lines        []string
+		kept, locked bool // whether the file survives
+	}{
+		{nil, true, false},
+		{[]string{"posix locking = no"}, true, true},
+		{[]string{"kernel oplocks = yes"}, false, false},
+	} {
+		t.Run(strings.Join(settings.lines, ", "), func(t *testing.T) {
+			eachMode(t, rig.Config{Share: settings.lines}, func(t *testing.T, srv *rig.Server) {
+				for what, kept := range map[string]bool{"no lock": settings.kept, "a lock": settings.locked} {
+					var c cutter
+					share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
+					f, err := share.Create(what)
+					must(t, err)
+					_, err = f.Write([]byte("content"))
+					must(t, err)
+					if what == "a lock" {
+						must(t, f.Lock(0, 1, smb.LockExclusive))
+					}
+					c.cut()
+					_, err = f.ReadAt(make([]byte, 7), 0)
+					if kept && err != nil || !kept && !errors.Is(err, smb.ErrHandleLost) && !errors.Is(err, smb.ErrConnLost) {
+						t.Errorf("with %s: %v", what, err)
+					}
+					f.Close()
+				}
+			})
+		})
+	}
 }
 
 // TestReconnect closes connections under open files: with durable handles their use continues.

@@ -246,6 +246,21 @@ func TestMappedNames(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(srv.Dir, "di\uf022r\uf029", "what\uf025")); err != nil {
 		t.Error(err)
 	}
+	// A space or period that is encoded although it is not at the end: the entry is listed under a name that leads to it, not to the
+	// other file.
+	must(t, os.WriteFile(filepath.Join(srv.Dir, "di\uf022r\uf029", "in\uf028side"), []byte("encoded"), 0o666))
+	must(t, share.WriteFile("di:r./in side", []byte("not encoded"), 0o666))
+	list, err = share.ReadDir("di:r.")
+	must(t, err)
+	contents := map[string]bool{}
+	for _, e := range list {
+		b, err := share.ReadFile("di:r./" + e.Name())
+		must(t, err)
+		contents[string(b)] = true
+	}
+	if len(list) != len(names)+2 || len(contents) != len(list) || !contents["encoded"] || !contents["not encoded"] {
+		t.Errorf("%d names lead to %d files", len(list), len(contents))
+	}
 	must(t, share.Rename("di:r./what?", "di:r./why?"))
 	must(t, share.RemoveAll("di:r."))
 	if _, err := share.Open("a/../../b"); !errors.Is(err, smb.ErrName) {

@@ -1,6 +1,7 @@
 package smb_test
 
 import (
+	"maps"
 	"strings"
 	"sync"
 
@@ -92,10 +93,11 @@ func (m *memoryDisk) hook(c *script.Conn, msg *script.Message) bool {
 	case proto.CommandCreate:
 		m.create(c, msg)
 	case proto.CommandClose:
-		if m.opened(c, msg, 8) == nil {
+		h := m.opened(c, msg, 8)
+		if h == nil {
 			return true
 		}
-		delete(m.handles, le.Uint64(b[16:]))
+		maps.DeleteFunc(m.handles, func(_ uint64, x *memoryHandle) bool { return x == h })
 		return false
 	case proto.CommandRead:
 		if h := m.opened(c, msg, 16); h != nil {

@@ -69,7 +69,8 @@ func (m NameMapping) wire(name string) string {
 	return string(out)
 }
 
-// local decodes the name of a directory entry. A name that would then contain a path is returned as it is.
+// local decodes the name of a directory entry. A name that would then contain a path, or be another one when it is encoded again, is
+// returned as it is: the program opens or removes the entry by what local returns.
 func (m NameMapping) local(name string) string {
 	if m != NamesSFM {
 		return name
@@ -91,7 +92,7 @@ func (m NameMapping) local(name string) string {
 		}
 		return r
 	}, name)
-	if local == "." || local == ".." {
+	if local == "." || local == ".." || local != name && m.wire(local) != name {
 		return name
 	}
 	return local

@@ -3,6 +3,7 @@ package smb
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -14,31 +15,31 @@ import (
 // is zero. The error matches fs.ErrExist when the name exists. Up to 64 KiB take one round trip where one
 // WRITE may have as many (SessionInfo.MaxWrite), and other clients see the complete file or, until it is
 // written, an empty one; of a longer file they may see a part. When writing fails the file is removed
-// again, unless the connection was lost: then it may or may not exist.
+// again, unless the connection was lost: then it may or may not exist. When the context ends while the server creates the file,
+// it is removed as soon as the server answers, which may be after the return.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	err := s.writeNew(name, data, perm, mtime)
-	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrConnLost) && !errors.Is(err, ErrName) {
-		var refused *ResponseError
-		if !errors.As(err, &refused) || refused.Command != proto.CommandCreate.String() {
-			s.removeUnfinished(name)
-		}
+	created, err := s.writeNew(name, data, perm, mtime)
+	if err != nil && created && !errors.Is(err, ErrConnLost) {
+		s.removeUnfinished(name)
 	}
 	return pathError("write", name, err)
 }
 
-// writeNew is WriteNewFile, but the caller removes the file when writing fails.
-func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
+// writeNew is WriteNewFile, but when writing fails and the server has answered that it created the file, the caller removes it. Where
+// that is not known, the name may be that of another program's file.
+func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) <= smallIO {
-		err := s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) error {
-			return t.newSmall(ctx, remote, data, perm, mtime)
+		err := s.resolveOnce(name, func(ctx context.Context, t *tree, remote string) (err error) {
+			created, err = t.newSmall(ctx, remote, data, perm, mtime)
+			return err
 		})
 		if err != errLarge {
-			return err
+			return created, err
 		}
 	}
-	f, err := s.openFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, err := s.openOrUndo(name, "", os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm, (*tree).removeCreated)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = f.WriteAt(data, 0)
 	if err == nil && !mtime.IsZero() {
@@ -47,13 +48,13 @@ func (s *Share) writeNew(name string, data []byte, perm fs.FileMode, mtime time.
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return true, err
 }
 
-// newSmall creates the file remote in one frame.
-func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) error {
+// newSmall creates the file remote in one frame. created is whether the server has answered that it did.
+func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs.FileMode, mtime time.Time) (created bool, err error) {
 	if len(data) > t.Conn().Terms().MaxWrite {
-		return errLarge
+		return false, errLarge
 	}
 	create := openRequest(remote, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	create.Access |= proto.AccessWriteAttributes
@@ -62,5 +63,20 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 		further = append(further, setStep(proto.ClassBasic, timesInfo(time.Time{}, mtime)))
 	}
 	defer t.m.s.streams.changed(t.m, remote)
-	return t.writeSmall(ctx, create, data, further...)
+	err = t.writeSmall(ctx, create, func() { t.removeCreated(remote) }, data, further...)
+	var refused *ResponseError
+	if errors.As(err, &refused) {
+		return refused.Command != proto.CommandCreate.String(), err
+	}
+	return err == nil || err == io.ErrShortWrite, err
+}
+
+// removeCreated removes a file that this client has created although the call that wanted it has returned.
+func (t *tree) removeCreated(remote string) {
+	ctx, cancel := t.m.s.closing(context.Background())
+	defer cancel()
+	err := t.delete(ctx, remote)
+	if hasStatus(err, proto.StatusCannotDelete) && t.setInfo(ctx, remote, proto.ClassBasic, modeBits(proto.AttrNormal)) == nil {
+		t.delete(ctx, remote)
+	}
 }

@@ -20,7 +20,8 @@ func (s *Share) Create(name string) (*File, error) {
 
 // OpenFile opens the named file with the flags of package os (O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_CREATE,
 // O_EXCL, O_SYNC, O_TRUNC). Only the owner's write bit of perm is used: without it a new file is marked
-// read-only. Other clients may open the file for reading, writing and deletion meanwhile.
+// read-only; an existing one stays as it is. A file opened with O_APPEND can be truncated by Share.Truncate, not by File.Truncate: it is
+// opened without the right to write elsewhere. Other clients may open the file for reading, writing and deletion meanwhile.
 func (s *Share) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	f, err := s.openFile(name, flag, perm)
 	if err != nil {
@@ -35,6 +36,15 @@ func (s *Share) openFile(name string, flag int, perm fs.FileMode) (*File, error)
 
 // openNamed opens the file name with a suffix, that of a stream.
 func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*File, error) {
+	return s.openOrUndo(name, suffix, flag, perm, nil)
+}
+
+// openOrUndo is openNamed. If the context ends before the server has answered and the file is opened nevertheless, it is closed again,
+// and then undo runs, unless it is nil.
+func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo func(t *tree, remote string)) (*File, error) {
+	if flag&(os.O_CREATE|os.O_EXCL|os.O_TRUNC) == os.O_CREATE|os.O_TRUNC && perm&0o200 == 0 {
+		return s.truncateOrCreate(name, suffix, flag, perm)
+	}
 	var f *File
 	op := func(ctx context.Context, t *tree, remote string) error {
 		remote += suffix
@@ -47,11 +57,17 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 		if err != nil {
 			return err
 		}
-		h, err := s.open(ctx, t, name, remote, req)
+		var after func()
+		if undo != nil {
+			after = func() { undo(t, remote) }
+		}
+		r, err := t.createOrUndo(ctx, req, after)
 		if err != nil {
 			t.m.s.leases.dismiss(d.lease)
 			return err
 		}
+		h := newHandle(t, name, remote, &r)
+		h.at = req.Contexts.Timewarp
 		h.grant(d)
 		if flag&os.O_TRUNC != 0 {
 			h.changed()
@@ -71,6 +87,20 @@ func (s *Share) openNamed(name, suffix string, flag int, perm fs.FileMode) (*Fil
 		err = s.resolve(name, op)
 	}
 	return f, err
+}
+
+// truncateOrCreate opens with os.O_CREATE and os.O_TRUNC a file that is to be read-only if it is new. It truncates or creates, one
+// after the other: CREATE with OVERWRITE_IF would make an existing file read-only, too (MS-FSA 2.1.5.1.2.1).
+func (s *Share) truncateOrCreate(name, suffix string, flag int, perm fs.FileMode) (f *File, err error) {
+	for range maxRepeats {
+		if f, err = s.openNamed(name, suffix, flag&^os.O_CREATE, perm); !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		if f, err = s.openNamed(name, suffix, flag|os.O_EXCL, perm); !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+	return nil, err
 }
 
 // openRequest translates the flags of package os to those of CREATE.
@@ -110,7 +140,9 @@ func openRequest(remote string, flag int, perm fs.FileMode) *proto.CreateRequest
 		if perm&0o200 == 0 {
 			req.Attributes = proto.AttrReadOnly
 		}
-		req.Options |= proto.OptionNonDirectory
+		if flag&os.O_EXCL == 0 { // otherwise whatever has the name is refused as existing
+			req.Options |= proto.OptionNonDirectory
+		}
 	}
 	if flag&os.O_SYNC != 0 {
 		req.Options |= proto.OptionWriteThrough
@@ -130,12 +162,17 @@ func (s *Share) open(ctx context.Context, t *tree, name, remote string, req *pro
 }
 
 // create sends CREATE. When its caller returns before the reply, the file is closed again.
-func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.CreateResponse, err error) {
+func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (proto.CreateResponse, error) {
+	return t.createOrUndo(ctx, req, nil)
+}
+
+// createOrUndo is create, and runs undo, which may be nil, after the file has been closed again.
+func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo func()) (r proto.CreateResponse, err error) {
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
 	}
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.closeOpened
+	cl.Undo = t.closeOr(undo)
 	if err = t.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
 	}
@@ -146,11 +183,14 @@ func (t *tree) create(ctx context.Context, req *proto.CreateRequest) (r proto.Cr
 	return r, nil
 }
 
-// closeOpened closes the file of a CREATE whose caller has returned.
-func (t *tree) closeOpened(cl *conn.Call) {
-	if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
-		t.closeID(context.Background(), r.FileID)
+// closeOr returns the Undo of a CREATE: it closes the file, and then runs undo, which may be nil.
+func (t *tree) closeOr(undo func()) func(*conn.Call) {
+	return func(cl *conn.Call) {
+		if r, err := proto.DecodeCreateResponse(cl.Message()); err == nil {
+			t.closeID(context.Background(), r.FileID)
+		}
+		if undo != nil {
+			undo()
+		}
 	}
 }
-
-var errNotDirectory = errors.New("not a directory")

@@ -125,7 +125,8 @@ func (s *Share) removeTree(name string, depth int) error {
 	return pathError("removeall", name, err)
 }
 
-// Rename moves oldname to newname and replaces a file that has that name, as os.Rename does.
+// Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
+// open, Samba one that is open on the same connection: the error matches fs.ErrPermission.
 func (s *Share) Rename(oldname, newname string) error {
 	return linkError("rename", oldname, newname, s.rename(oldname, proto.RenameInfo{Name: newname, Replace: true}))
 }
@@ -188,14 +189,19 @@ func (s *Share) locate(ctx context.Context, start, on *tree, remote string) (str
 // modify sets one structure of the named file, following links. It is safe to repeat.
 func (s *Share) modify(name string, class proto.InfoClass, body []byte) error {
 	return s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
-		req := statRequest(remote)
-		req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
-		if class == proto.ClassEndOfFile {
-			req.Access |= proto.AccessWriteData
-		}
-		defer t.m.s.streams.changed(t.m, remote)
-		return t.chain(ctx, req, nil, setStep(class, body))
+		return t.setInfo(ctx, remote, class, body)
 	})
+}
+
+// setInfo is modify on the tree.
+func (t *tree) setInfo(ctx context.Context, remote string, class proto.InfoClass, body []byte) error {
+	req := statRequest(remote)
+	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes | proto.AccessSynchronize
+	if class == proto.ClassEndOfFile {
+		req.Access |= proto.AccessWriteData
+	}
+	defer t.m.s.streams.changed(t.m, remote)
+	return t.chain(ctx, req, nil, setStep(class, body))
 }
 
 // Truncate sets the length of the named file in bytes. A part that is added reads as zeros.

@@ -12,10 +12,7 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/conn"
 )
 
-var (
-	errIsDirectory = errors.New("is a directory")
-	errWhence      = errors.New("bad whence")
-)
+var errWhence = errors.New("bad whence")
 
 // streamSize is the length in bytes of one request of the read-ahead or of ReadFrom.
 const streamSize = 512 << 10
@@ -441,14 +438,19 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	}
 }
 
-// appendAll writes p at the current end of the file. When the server does not append by itself (it does when
-// the handle has no other right), two concurrent writers may overwrite each other.
+// appendAll writes p at the current end of the file, and moves the position behind it, as O_APPEND does on a local file. When the
+// server does not append by itself (it does when the handle has no other right), two concurrent writers may overwrite each other.
 func (h *handle) appendAll(ctx context.Context, p []byte) (int, error) {
 	end, err := h.size(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return h.transfer(ctx, writing, p, end)
+	n, err := h.transfer(ctx, writing, p, end)
+	if n > 0 {
+		h.off = end + int64(n)
+		h.grown(h.off)
+	}
+	return n, err
 }
 
 // idleAhead is how long a file keeps its read-ahead without a read, at least; at most twice as long.

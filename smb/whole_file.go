@@ -168,13 +168,13 @@ func (h *handle) readAll(ctx context.Context) ([]byte, error) {
 func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	err := errLarge
-	if len(data) <= smallIO {
+	if len(data) <= smallIO && perm&0o200 != 0 { // otherwise see truncateOrCreate
 		err = s.resolve(name, func(ctx context.Context, t *tree, remote string) error {
 			if len(data) > t.Conn().Terms().MaxWrite {
 				return errLarge
 			}
 			defer t.m.s.streams.changed(t.m, remote)
-			return t.writeSmall(ctx, openRequest(remote, flags, perm), data)
+			return t.writeSmall(ctx, openRequest(remote, flags, perm), nil, data)
 		})
 	}
 	if err != errLarge {
@@ -192,8 +192,8 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
-// cannot write, or not all.
-func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data []byte, further ...step) error {
+// cannot write, or not all. undo is that of chainOrUndo.
+func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo func(), data []byte, further ...step) error {
 	steps := make([]step, 0, 1+len(further))
 	if len(data) > 0 {
 		steps = append(steps, step{
@@ -204,7 +204,7 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 		})
 	}
 	steps = append(steps, further...)
-	return t.chain(ctx, create, func(calls []*conn.Call) error {
+	return t.chainOrUndo(ctx, create, undo, func(calls []*conn.Call) error {
 		if len(data) == 0 {
 			return nil
 		}
@@ -228,17 +228,18 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, data
 // a frame when a WRITE fails or is short, as Samba does on a full disk, so the file is renamed only after the server has
 // acknowledged all of it. When it fails, the file name is unchanged, and the new file is removed again; but if the connection is lost,
 // or the context ends, while the server renames, name may be replaced nevertheless. When the server cannot be reached again, the new
-// file stays, under a name that begins with ".tarn-".
+// file stays, under a name that begins with ".tarn-". A file that is open may not be replaced, as with Rename.
 func (s *Share) ReplaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	return pathError("write", name, s.replaceFile(name, data, perm, mtime))
 }
 
 func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
-	if _, err := s.remote(name); err != nil {
+	remote, err := s.remote(name)
+	if err != nil {
 		return err
 	}
-	beside := temporaryName(name)
-	err := s.writeNew(beside, data, perm, mtime)
+	beside := temporaryName(remote)
+	_, err = s.writeNew(beside, data, perm, mtime)
 	if err == nil {
 		err = s.rename(beside, proto.RenameInfo{Name: name, Replace: true})
 	}
@@ -253,5 +254,5 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 func (s *Share) removeUnfinished(name string) {
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
-	s.WithContext(ctx).delete(name)
+	s.WithContext(ctx).remove(name)
 }

@@ -127,14 +127,14 @@ func (c *Conn) interim(cl *Call, h *proto.Header) {
 // discardReply frees the reply to a call that its caller has given up.
 func (c *Conn) discardReply(cl *Call) {
 	switch {
-	case cl.Undo != nil && cl.Status == proto.StatusSuccess:
+	case cl.Undo != nil && cl.err == nil && cl.Status == proto.StatusSuccess:
 		c.work.run(func() {
 			if cl.verify() == nil {
 				cl.Undo(cl)
 			}
 			cl.Release()
 		})
-	case cl.req != nil && cl.expired(): // detached, and sent alone
+	case cl.req != nil && cl.err == nil && cl.expired(): // detached, and sent alone
 		c.sendAgain(cl, func(ctx context.Context) error {
 			if err := cl.verify(); err != nil {
 				return err

@@ -80,8 +80,8 @@ func (c *Conn) writeFailed(ctx context.Context, cl *Call, err error) error {
 		if gone := cl.abandon(ctx); gone != nil {
 			return gone
 		}
-		<-cl.done // it was done already
-		cl.Release()
+		<-cl.done // the reply came first
+		c.discardReply(cl)
 		return err
 	}
 	c.fail(classified(err))
@@ -222,7 +222,7 @@ func (c *Conn) abandonAll(ctx context.Context, compound []Compounded, err error)
 	for _, p := range compound {
 		if p.Call.abandon(ctx) == nil {
 			<-p.Call.done
-			p.Call.Release()
+			c.discardReply(p.Call)
 		}
 	}
 	return err

@@ -134,7 +134,11 @@ func (c *Conn) compound(ctx context.Context, compound []Compounded, least protec
 			return err
 		}
 		err := finishAll(ctx, compound)
-		if err == nil && compound[0].Call.expired() {
+		if err != nil {
+			c.discardReplies(compound)
+			return err
+		}
+		if compound[0].Call.expired() {
 			// The related requests were refused as well: none had an effect.
 			if err = compound[0].Call.renew(ctx); err == nil {
 				for _, p := range compound {
@@ -165,6 +169,15 @@ func finishAll(ctx context.Context, compound []Compounded) error {
 		}
 	}
 	return failed
+}
+
+// discardReplies ends a compound whose caller gives up after some of its replies have come.
+func (c *Conn) discardReplies(compound []Compounded) {
+	for _, p := range compound {
+		if p.Call != nil {
+			c.discardReply(p.Call)
+		}
+	}
 }
 
 // refusedOf is the first refusal among the replies of a compound.
