@@ -31,10 +31,10 @@ const (
 	maxReadBuffer  = 16 << 10
 )
 
-// lowWater is the low-water mark of the socket while long data is received, in bytes. Measured against Samba
-// on the same machine: with a higher one the sender waits for space, with a lower one the receiver wakes too
-// often.
-const lowWater = 256 << 10
+// lowWater is the low-water mark of the socket while long data is received, in bytes: the length of the longest request, so
+// that the receiver wakes once for each. Measured against Samba on the same machine: with 256 KiB, READs of 1 MiB take a
+// tenth longer, and more processor time of both sides.
+const lowWater = 1 << 20
 
 // Conn is one connection with one session on it. One goroutine receives; callers write their own requests,
 // one at a time, and verify and decrypt their own replies. It is safe for concurrent use.
