@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             everything but http, attack and calls, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls
+#   ./run.sh             everything but http, attack, calls and least, about a quarter of an hour on two cores
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls, least
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5
 #
-# smb needs smbd for its second half, and compares with smbclient where that is installed; files needs both; calls needs smbd, and compares
-# with libsmb2 where pkg-config finds it.
+# smb needs smbd for its second half, and compares with smbclient where that is installed; files needs both; calls and least need
+# smbd, and calls compares with libsmb2 where pkg-config finds it.
 #
 # Each turn runs all benchmarks, so that a period in which the machine is slow does not
 # affect one contestant alone. Close all other programs first.
@@ -113,15 +113,16 @@ for what; do
 		measure samba ./smb '^Benchmark(Samba|Delayed)$' 200ms "${COUNT:-5}"
 		;;
 	calls) # of 1 MiB, with clients that do less than any must; not among those that run without being named
-		(
-			results=$results/calls
-			mkdir -p "$results"
-			measure smb ./smb 'Samba/mode=(plain|encrypted)/op=.*/shape=seq-1M/|Floor/op=(read|write|create)|Libsmb2|Files/mode=plain/op=create-write-4K' 300x "${COUNT:-5}"
-		)
+		mkdir -p "$results/calls" "$bin/calls"
+		measure calls/smb ./smb 'Samba/mode=(plain|encrypted)/op=.*/shape=seq-1M/|Floor/op=(read|write|create)|Libsmb2|Files/mode=plain/op=create-write-4K' 300x "${COUNT:-5}"
+		;;
+	least) # calls of 1 MiB, eight in flight, with a client that does what every client must; not among those that run without being named
+		mkdir -p "$results/calls" "$bin/calls"
+		measure calls/least ./smb 'Samba/mode=(plain|encrypted)/op=.*/shape=seq-1M/goroutines=8/|Least' 600x "${COUNT:-5}"
 		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls least" >&2
 		exit 2
 		;;
 	esac

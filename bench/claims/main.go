@@ -97,8 +97,13 @@ func run(dir, page string) error {
 	if err != nil {
 		return err
 	}
+	least, err := readLeast(dir)
+	if err != nil {
+		return err
+	}
 	tables := map[string]string{
 		"smb-calls": callTable(calls), "smb-calls-when": strings.Join(calls.runs, "\n") + "\n",
+		"smb-least": leastTable(least), "smb-least-when": strings.Join(least.runs, "\n") + "\n",
 		"http": http.table(), "http-first": http.first(),
 		"machine": res.machine(), "losses": lossTable(res),
 		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),

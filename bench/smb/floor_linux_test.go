@@ -209,7 +209,7 @@ func (c *idleClient) recv(b []byte) {
 }
 
 // lowWater is how many bytes of a long reply wake the reader, as in package smb.
-const lowWater = 256 << 10
+const lowWater = 1 << 20
 
 // discard receives n bytes into c.received, or has the kernel discard them (recv(2), MSG_TRUNC).
 func (c *idleClient) discard(n int) {
@@ -314,20 +314,20 @@ func (r *recorder) Read(b []byte) (int, error) {
 func (r *recorder) Close() error { return nil }
 
 // take returns the frames written since the last call.
-func (r *recorder) take() (frames [][]byte) {
+func (r *recorder) take() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.written) > 0 {
-		n := 4 + int(binary.BigEndian.Uint32(r.written))
-		frames = append(frames, slices.Clone(r.written[:n]))
-		r.written = r.written[n:]
-	}
-	return frames
+	all := frames(r.written)
+	r.written = nil
+	return all
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
+// frames returns copies of the frames that b consists of.
+func frames(b []byte) (all [][]byte) {
+	for len(b) > 0 {
+		n := 4 + int(binary.BigEndian.Uint32(b))
+		all = append(all, slices.Clone(b[:n]))
+		b = b[n:]
 	}
+	return all
 }

@@ -125,3 +125,10 @@ func mountGoSMB2(b testing.TB, conn net.Conn, user, password, share string) moun
 		close:     func() { conn.Close() },
 	}
 }
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

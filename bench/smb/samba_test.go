@@ -118,14 +118,17 @@ func overTCP(b *testing.B, p peer, srv *rig.Server, addr, op string, s shape, go
 	}
 	b.SetBytes(int64(s.size))
 	b.ReportAllocs()
-	begun := cputime.Used()
+	begun, spent := cputime.Used(), spending{srv: srv}
+	b.StopTimer()
 	b.ResetTimer()
+	spent.start(b)
 	var next atomic.Int64
 	for i, run := range runs {
 		move(b, run, s, bufs, &next, int64(b.N)*int64(i+1)/connections)
 	}
-	b.StopTimer()
+	spent.stop(b)
 	reportCPU(b, begun, s.size)
+	spent.report(b)
 }
 
 // move has a goroutine for each buffer call run, until next has reached end.

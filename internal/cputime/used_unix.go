@@ -11,10 +11,13 @@ import (
 
 // Used returns the processor time that this process has used so far, in user and system mode; 0 where the system does
 // not say.
-func Used() time.Duration {
+func Used() time.Duration { return Own().All }
+
+// Own is Used with the kernel's part.
+func Own() Spent {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
+		return Spent{}
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return Spent{time.Duration(u.Utime.Nano() + u.Stime.Nano()), time.Duration(u.Stime.Nano())}
 }

@@ -229,6 +229,9 @@ func (s *Server) awaitAnswer() error {
 	}
 }
 
+// PID is the id of the server's process, and of the session of all its processes.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Kill ends the server and its children at once, as a crash would.
 func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
