@@ -32,6 +32,7 @@ var everywhere = []struct {
 		"TestPusher":                   "pushes: fails with net/http's clients, which refuse it",
 		"TestSaveUploadedCreateFailed": "changes the mode of the root directory, where it is permitted to",
 	}},
+	{module: "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", version: "v0.72.0", packages: []string{""}, passes: 100},
 	{module: "github.com/hashicorp/go-retryablehttp", version: "v0.7.8", packages: []string{""}, passes: 50},
 	{module: "github.com/go-resty/resty/v2", version: "v2.17.2", packages: []string{""}, passes: 200, without: map[string]string{
 		"TestGet":                                    "requires HTTP/1.1",
