@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,6 +148,94 @@ func TestRoundRobinIsEven(t *testing.T) {
 			t.Errorf("backend %d: %d of 1200 calls", i, n)
 		}
 	}
+}
+
+// TestCallsArePickedOnce: every kind of call is picked once, so that each of two backends gets every other one, as in grpc-go. The stream of a call
+// with one request, which is opened with the request, was picked when the call began, too, and the other backend got none.
+func TestCallsArePickedOnce(t *testing.T) {
+	var hits [2]atomic.Int64
+	bs := make([]*backend, len(hits))
+	for i := range bs {
+		_, addr := startTarn(t, &testService{}, rpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+			hits[i].Add(1)
+			return h(ctx, in)
+		}), rpc.StreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			hits[i].Add(1)
+			return h(srv, s)
+		}))
+		bs[i] = &backend{addr: addr}
+	}
+	r := manual.NewBuilderWithScheme("names")
+	r.InitialState(stateOf(bs...))
+	const config = `{"loadBalancingConfig":[{"round_robin":{}}]}`
+	for client, cc := range map[string]grpc.ClientConnInterface{
+		"tarn":    dialTarn(t, "names:///x", rpc.WithResolvers(r), rpc.WithDefaultServiceConfig(config)),
+		"grpc-go": dialGRPC(t, "names:///x", grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(config)),
+	} {
+		c := pb.NewTestServiceClient(cc)
+		for kind, call := range map[string]func() error{
+			"unary": func() error {
+				_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+				return err
+			},
+			"client stream": func() error {
+				s, err := c.StreamingInputCall(ctxFor(t))
+				if err == nil {
+					_, err = s.CloseAndRecv()
+				}
+				return err
+			},
+			"server stream": func() error {
+				s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+				for err == nil {
+					_, err = s.Recv()
+				}
+				return unlessEOF(err)
+			},
+			"stream": func() error {
+				s, err := c.FullDuplexCall(ctxFor(t))
+				if err == nil {
+					err = s.CloseSend()
+				}
+				for err == nil {
+					_, err = s.Recv()
+				}
+				return unlessEOF(err)
+			},
+		} {
+			for touched := 0; touched < len(hits); { // until both are connected
+				if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+					t.Fatal(err)
+				}
+				touched = 0
+				for i := range hits {
+					touched += int(min(1, hits[i].Load()))
+				}
+			}
+			for i := range hits {
+				hits[i].Store(0)
+			}
+			for range 20 {
+				if err := call(); err != nil {
+					t.Fatalf("%s, %s: %v", client, kind, err)
+				}
+			}
+			if a, b := hits[0].Load(), hits[1].Load(); a != 10 || b != 10 {
+				t.Errorf("%s, %s: %d and %d calls", client, kind, a, b)
+			}
+		}
+		for i := range hits {
+			hits[i].Store(0)
+		}
+	}
+}
+
+// unlessEOF is err, or nil for the end of a stream.
+func unlessEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // No call fails while a resolver changes the addresses.

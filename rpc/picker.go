@@ -203,30 +203,42 @@ func waited(ctx context.Context, last error) error {
 	return status.Errorf(st.Code(), "%s while waiting for connections to become ready: latest balancer error: %v", st.Message(), last)
 }
 
-// connection picks one for the next attempt and checks the conditions that depend on it.
+// connection picks one for the next attempt and checks the conditions that depend on it. A pick that was not used, of a stream whose opening
+// waited for the request, is used if its connection still can be: a balancer that was asked twice for each stream would send half of them nowhere.
 func (c *call) connection() (*clientConn, error) {
-	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
 	c.seen.set(connecting)
-	p, err := c.cc.pick(c.tagged, c.method, &c.info)
-	if err != nil {
-		if p.how == dropped {
-			c.retry.maxAttempts = 0
+	if p := &c.picked; p.conn == nil || p.conn.usable() != nil {
+		if err := c.pickAnother(); err != nil {
+			return nil, err
 		}
-		return nil, err
 	}
-	c.picked = p
-	c.waited = c.waited || p.how == delayed
+	p := c.picked
 	if c.waited && !c.begun.IsZero() {
 		c.waited = false
 		for _, h := range c.cc.opts.stats {
 			h.HandleRPC(c.tagged, &stats.PickerUpdated{})
 		}
 	}
-	if err = c.checkAuthority(p.conn); err != nil {
+	if err := c.checkAuthority(p.conn); err != nil {
 		c.pickEnded(balancer.DoneInfo{Err: err})
 		return nil, err
 	}
 	return p.conn, nil
+}
+
+// pickAnother replaces c.picked.
+func (c *call) pickAnother() error {
+	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
+	p, err := c.cc.pick(c.tagged, c.method, &c.info)
+	if err != nil {
+		if p.how == dropped {
+			c.retry.maxAttempts = 0
+		}
+		return err
+	}
+	c.picked = p
+	c.waited = c.waited || p.how == delayed
+	return nil
 }
 
 // attemptEnded reports the end of an attempt to the balancer.
@@ -235,6 +247,7 @@ func (c *call) attemptEnded(a *attempt, err error) {
 		a.conn.counted(a, err)
 	}
 	if c.picked.done == nil {
+		c.picked = pick{} // the next attempt needs another
 		return
 	}
 	info := balancer.DoneInfo{Err: err}
