@@ -26,7 +26,8 @@ type clientConn struct {
 	sub     *subConn
 	perRPC  []credentials.PerRPCCredentials // of all calls on the connection
 	scheme  string
-	routes  *routes // the client's, unless the balancer's credentials for the subConn make another scheme
+	name    string  // the server's in its certificate, and :authority, unless a call has its own
+	routes  *routes // the client's, unless scheme or name are others
 	h2c     *h2.Conn
 	peer    peer.Peer
 	ctx     context.Context // for statistics
@@ -50,15 +51,15 @@ func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientC
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}
-	c := &clientConn{cc: cc, sub: s, perRPC: s.perRPC(), decided: make(chan struct{})}
+	c := &clientConn{cc: cc, sub: s, perRPC: s.perRPC(), name: cc.serverName(addr), decided: make(chan struct{})}
 	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
-	if nc, err = c.handshake(ctx, nc, cc.serverName(addr)); err != nil {
+	if nc, err = c.handshake(ctx, nc, addr); err != nil {
 		return nil, err
 	}
 	maker, every := cc.newest()
 	c.h2c, c.every = maker.Make(nc, c), every
 	allowIdleTLS(c.h2c, c.peer.AuthInfo)
-	c.entity = s.entity.AddSocket(entityConn(&c.peer, cc.serverName(addr), c.h2c))
+	c.entity = s.entity.AddSocket(entityConn(&c.peer, c.name, c.h2c))
 	c.ctx = context.Background()
 	for _, h := range cc.opts.stats {
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
@@ -108,7 +109,7 @@ func (c *clientConn) cause() error {
 }
 
 // handshake runs the security handshake on nc, or closes nc and returns an error.
-func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (net.Conn, error) {
+func (c *clientConn) handshake(ctx context.Context, nc net.Conn, addr *resolver.Address) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	if err := nc.SetDeadline(deadline); err != nil {
 		nc.Close()
@@ -116,10 +117,10 @@ func (c *clientConn) handshake(ctx context.Context, nc net.Conn, name string) (n
 	}
 	creds := c.creds()
 	c.scheme, c.routes = schemeOf(creds), &c.cc.routes
-	if c.scheme != c.cc.scheme {
+	if !c.plain() {
 		c.routes = new(routes)
 	}
-	sc, info, err := creds.ClientHandshake(ctx, name, nc)
+	sc, info, err := creds.ClientHandshake(handshakeContext(ctx, addr), c.name, nc)
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("transport: authentication handshake failed: %w", err)
@@ -156,6 +157,9 @@ func checkLevel(info credentials.AuthInfo, perRPC []credentials.PerRPCCredential
 	}
 	return nil
 }
+
+// plain reports whether requests on c have the client's :scheme and :authority.
+func (c *clientConn) plain() bool { return c.scheme == c.cc.scheme && c.name == c.cc.authority }
 
 // schemeOf is the :scheme of requests on connections made with creds: as in grpc-go, https for "tls" alone, and so http for ALTS
 // and local connections.

@@ -81,14 +81,14 @@ func (c *clientConn) route(method string, ci *callInfo) *route {
 	known, agent := c.routes, cc.opts.userAgent
 	if ci.agent != nil {
 		known, agent = &ci.agent.routes, ci.agent.name
-		plain = plain && c.scheme == cc.scheme
+		plain = plain && c.plain()
 	}
 	if plain {
 		if r := known.get(method); r != nil {
 			return r
 		}
 	}
-	authority := cc.authority
+	authority := c.name
 	if ci.authority != "" {
 		authority = ci.authority
 	}
@@ -124,19 +124,19 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 	if previous > 0 {
 		fs = append(fs, h2.Field{Name: "grpc-previous-rpc-attempts", Value: strconv.Itoa(previous)})
 	}
-	return cc.appendCallMetadata(fs, c, conn.perRPC, conn.peer.AuthInfo)
+	return cc.appendCallMetadata(fs, c, conn.perRPC, conn.name, conn.peer.AuthInfo)
 }
 
-// appendCallMetadata appends the metadata of the credentials, perRPC and the call's, which get auth, and that of the context and of the
-// pick. The order is grpc-go's: of several values of a key, servers often read the first alone.
-func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
+// appendCallMetadata appends the metadata of the credentials, perRPC and the call's, which get the connection's name and auth, and that of the
+// context and of the pick. The order is grpc-go's: of several values of a key, servers often read the first alone.
+func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
 	md, _ := metadata.FromOutgoingContext(c.tagged)
 	if err := checkMetadata(md); err != nil { // before a token is asked for, as in grpc-go
 		return fs, err
 	}
 	if len(perRPC) > 0 || len(c.info.creds) > 0 {
 		var err error
-		if fs, err = cc.appendCredentials(fs, c, perRPC, auth); err != nil {
+		if fs, err = cc.appendCredentials(fs, c, perRPC, name, auth); err != nil {
 			return fs, err
 		}
 	}
@@ -145,12 +145,12 @@ func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []creden
 
 // appendCredentials appends the metadata of the per-RPC credentials. Of perRPC, the last with a key replaces the others, and what the call's
 // credentials have is sent behind, as in grpc-go.
-func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, auth credentials.AuthInfo) ([]h2.Field, error) {
+func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
 	service := c.method
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
 	}
-	host := cc.authority
+	host := name
 	if c.info.authority != "" {
 		host = c.info.authority
 	}

@@ -93,7 +93,7 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	if c.info.authority != "" {
 		return nil, status.Errorf(codes.Unimplemented, "rpc: caller set CallAuthority, which clients of %v do not support", c.cc.opts.protocol)
 	}
-	fs, err := c.cc.appendCallMetadata(nil, c, c.cc.opts.perRPC, x.authInfo())
+	fs, err := c.cc.appendCallMetadata(nil, c, c.cc.opts.perRPC, c.cc.authority, x.authInfo())
 	if err != nil {
 		return nil, err
 	}
