@@ -226,16 +226,21 @@ func (cc *ClientConn) WaitForStateChange(ctx context.Context, source connectivit
 	}
 }
 
-// Connect leaves IDLE without a call. It does not wait.
+// Connect leaves IDLE without a call. It waits until the resolver has been built, as in grpc-go, and not for its addresses or a connection.
 func (cc *ClientConn) Connect() {
 	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if act := cc.active; act != nil {
-		act.policy.run(act.balancer.exitIdle)
+	if act := cc.active; act != nil || cc.web != nil {
+		if act != nil {
+			act.policy.run(act.balancer.exitIdle)
+		}
+		cc.mu.Unlock()
 		return
 	}
-	if cc.web == nil {
-		cc.activate()
+	err := cc.activate()
+	act := cc.active
+	cc.mu.Unlock()
+	if err == nil {
+		act.names.call(func() {}) // until it has been built
 	}
 }
 
