@@ -14,6 +14,7 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
@@ -233,4 +234,24 @@ func TestRingHash(t *testing.T) {
 			t.Errorf("all calls go to %v", used)
 		}
 	})
+}
+
+// mixedCase is pick_first under a name with capital letters.
+type mixedCase struct{ balancer.Builder }
+
+func (mixedCase) Name() string { return "MixedCase_Test" }
+
+// TestNamesOfBalancers: loadBalancingPolicy finds a balancer whose name has capital letters, as grpc-go does, and one in
+// the specification's words, ROUND_ROBIN, for which grpc-go takes pick_first.
+func TestNamesOfBalancers(t *testing.T) {
+	balancer.Register(mixedCase{balancer.Get("pick_first")})
+	for _, name := range []string{"MixedCase_Test", "ROUND_ROBIN", "round_robin"} {
+		cc, err := rpc.NewClient("passthrough:///x", rpc.WithTransportCredentials(insecure.NewCredentials()),
+			rpc.WithDefaultServiceConfig(`{"loadBalancingPolicy":"`+name+`"}`))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		cc.Close()
+	}
 }

@@ -203,7 +203,10 @@ func (js *jsonConfig) policy() (*policy, error) {
 	if js.Balancers == nil {
 		name := "pick_first"
 		if js.Balancer != nil {
-			name = strings.ToLower(*js.Balancer)
+			name = *js.Balancer
+		}
+		if balancer.Get(name) == nil {
+			name = strings.ToLower(name) // names of grpc-go were of any case, and ROUND_ROBIN is the specification's
 		}
 		if balancer.Get(name) == nil {
 			return nil, fmt.Errorf("no balancer is registered as %q", name)
