@@ -170,10 +170,13 @@ func schemeOf(creds credentials.TransportCredentials) string {
 	return "http"
 }
 
-// creds are the balancer's for this subConn, otherwise the client's.
+// creds are the balancer's for this subConn, otherwise the client's. A bundle without transport credentials leaves the client's in use, those of
+// its bundle included; in grpc-go a client with a bundle would then send in the clear.
 func (c *clientConn) creds() credentials.TransportCredentials {
 	if b := c.sub.opts.CredsBundle; b != nil {
-		return b.TransportCredentials()
+		if t := b.TransportCredentials(); t != nil {
+			return t
+		}
 	}
 	return c.cc.opts.creds
 }

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
 
@@ -353,7 +354,8 @@ func (c protocolCredentials) Info() credentials.ProtocolInfo {
 }
 func (c protocolCredentials) Clone() credentials.TransportCredentials { return c }
 
-// schemes serves every stream of nc with an OK, and sends the stream's :scheme.
+// schemes serves the streams of nc, one at a time, with an OK when the client has ended its side, and sends the stream's :scheme. An answer before
+// that would race with the request.
 func schemes(nc net.Conn, to chan<- string) {
 	defer nc.Close()
 	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
@@ -364,6 +366,7 @@ func schemes(nc net.Conn, to chan<- string) {
 	fr := http2.NewFramer(nc, nc)
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	fr.WriteSettings()
+	var scheme string
 	for {
 		f, err := fr.ReadFrame()
 		if err != nil {
@@ -375,42 +378,23 @@ func schemes(nc net.Conn, to chan<- string) {
 				fr.WriteSettingsAck()
 			}
 		case *http2.MetaHeadersFrame:
-			to <- f.PseudoValue("scheme")
+			scheme = f.PseudoValue("scheme")
+		case *http2.DataFrame:
+			if !f.StreamEnded() {
+				continue
+			}
+			to <- scheme
 			block.Reset()
 			for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
 				enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 			}
-			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.Header().StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
 		}
 	}
 }
 
-// schemeBundling is pick_first with a bundle of transport credentials for its SubConns.
-type schemeBundling struct {
-	balancer.ClientConn
-	creds credentials.TransportCredentials
-}
-
-func (b schemeBundling) Name() string { return "scheme_bundling_test" }
-
-func (b schemeBundling) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	return balancer.Get("pick_first").Build(schemeBundling{cc, b.creds}, opts)
-}
-
-func (b schemeBundling) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	opts.CredsBundle = bundle{conn: b.creds}
-	return b.ClientConn.NewSubConn(addrs, opts)
-}
-
-// TestScheme: :scheme is https if the protocol of a connection's transport credentials is "tls", otherwise http, as in grpc-go. The
-// credentials may be the client's or of the bundle that a balancer gives a SubConn; a dialer's TLS does not matter.
-func TestScheme(t *testing.T) {
-	const viaBundle = `{"loadBalancingConfig":[{"scheme_bundling_test":{}}]}`
-	named := func(protocol string) credentials.TransportCredentials {
-		return protocolCredentials{insecure.NewCredentials(), protocol}
-	}
-	balancer.Register(schemeBundling{creds: named("tls")})
-	got := make(chan string, 1)
+// startSchemes serves with schemes, and returns its address.
+func startSchemes(t *testing.T, to chan<- string) (addr string) {
 	lis := listen(t)
 	t.Cleanup(func() { lis.Close() })
 	go func() {
@@ -419,10 +403,21 @@ func TestScheme(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go schemes(nc, got)
+			go schemes(nc, to)
 		}
 	}()
-	addr := lis.Addr().String()
+	return lis.Addr().String()
+}
+
+// TestScheme: :scheme is https if the protocol of a connection's transport credentials is "tls", otherwise http, as in grpc-go. The
+// credentials may be the client's or of the bundle that a balancer gives a SubConn; a dialer's TLS does not matter.
+func TestScheme(t *testing.T) {
+	named := func(protocol string) credentials.TransportCredentials {
+		return protocolCredentials{insecure.NewCredentials(), protocol}
+	}
+	viaBundle := bundleAlways("scheme_bundling_test", bundle{conn: named("tls")})
+	got := make(chan string, 1)
+	addr := startSchemes(t, got)
 	for _, x := range []struct {
 		name, config string
 		creds        credentials.TransportCredentials
@@ -459,5 +454,56 @@ func TestScheme(t *testing.T) {
 		}
 		ours.Close()
 		stock.Close()
+	}
+}
+
+// TestSchemesOfOneClient: the connections of one client that have different :schemes do not share the header blocks that it keeps for a method,
+// whichever is used first, neither for its own calls nor for those of a library with a user agent of its own.
+func TestSchemesOfOneClient(t *testing.T) {
+	const config = `{"loadBalancingConfig":[{"schemes_of_one_client_test":{}}]}`
+	plain, private := make(chan string, 1), make(chan string, 1)
+	plainAddr, privateAddr := startSchemes(t, plain), startSchemes(t, private)
+	balancer.Register(bundling{name: "schemes_of_one_client_test", of: "round_robin", bundle: func(a resolver.Address) credentials.Bundle {
+		if a.Addr == privateAddr {
+			return bundle{conn: protocolCredentials{insecure.NewCredentials(), "tls"}}
+		}
+		return nil
+	}})
+	r := manual.NewBuilderWithScheme("schemes")
+	state := resolver.State{}
+	for _, addr := range []string{plainAddr, privateAddr} {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: addr}}})
+	}
+	r.InitialState(state)
+	for range 4 { // round_robin begins at random
+		cc := dialTarn(t, "schemes:///x", rpc.WithResolvers(r), rpc.WithDefaultServiceConfig(config))
+		library, err := grpc.NewClient("passthrough:///library", append([]grpc.DialOption{grpc.WithUserAgent("library")}, rpc.DialOptions(cc)...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer library.Close()
+		for _, c := range []grpc.ClientConnInterface{cc, library} {
+			for plains, privates := 0, 0; plains < 2 || privates < 2; {
+				s, err := pb.NewTestServiceClient(c).StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+				if err == nil {
+					_, err = s.Recv()
+				}
+				if err != io.EOF {
+					t.Fatal(err)
+				}
+				select {
+				case s := <-plain:
+					plains++
+					if s != "http" {
+						t.Errorf("%q on a connection without TLS", s)
+					}
+				case s := <-private:
+					privates++
+					if s != "https" {
+						t.Errorf("%q on a connection with TLS", s)
+					}
+				}
+			}
+		}
 	}
 }

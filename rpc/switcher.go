@@ -163,9 +163,6 @@ func (ch *child) NewSubConn(addrs []resolver.Address, opts balancer.NewSubConnOp
 	if len(addrs) == 0 {
 		return nil, errNoAddresses
 	}
-	if opts.CredsBundle != nil && opts.CredsBundle.TransportCredentials() == nil {
-		return nil, fmt.Errorf("rpc: balancer %q gave a SubConn a credentials bundle without transport credentials", ch.builder.Name())
-	}
 	ch.sw.act.turn.yield()
 	ch.sw.mu.Lock()
 	defer ch.sw.mu.Unlock()
