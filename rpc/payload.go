@@ -61,11 +61,11 @@ func takeRaw(v any) (m message.Message, ok bool) {
 func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compressor, limit int, r *received, lease *message.Lease, v any) (int, error) {
 	m := r.msg
 	r.msg = message.Message{}
-	if r.kind == message.Compressed {
-		if comp == nil {
-			m.Free()
-			return 0, status.Error(codes.Internal, "grpc: compressed flag set with identity or empty encoding")
-		}
+	if r.kind == message.Compressed && comp == nil {
+		m.Free()
+		return 0, status.Error(codes.Internal, "grpc: compressed flag set with identity or empty encoding")
+	}
+	if r.kind == message.Compressed && m.Len() > 0 { // an empty message is not decompressed, as in gRPC C++ and connect-go
 		var err error
 		if m, err = message.Decompress(pool, comp, m, limit); err != nil {
 			if errors.Is(err, message.ErrTooLarge) {

@@ -38,9 +38,6 @@ func (b *webBody) next() received {
 		m, kind, size, ok, err := b.in.Next(b.limit)
 		switch {
 		case ok:
-			if size == 0 && kind == message.Compressed && b.kind == message.Compressed {
-				kind = message.Plain // an empty message is not decompressed, as in connect-go
-			}
 			return received{m, kind, size, nil}
 		case err != nil:
 			return received{size: size, err: err}

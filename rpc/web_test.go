@@ -138,20 +138,7 @@ func TestWebText(t *testing.T) {
 			text.WriteString(base64.StdEncoding.EncodeToString(rest[:min(cut, len(rest))]))
 		}
 		res, answer := exchange(t, "POST", url+"UnaryCall", text.String(), "Content-Type", "application/grpc-web-text+proto")
-		var out []byte
-		for rest := answer; rest != ""; {
-			end := strings.IndexByte(rest, '=')
-			if end < 0 {
-				end = len(rest)
-			} else {
-				end = min((end+4)&^3, len(rest))
-			}
-			part, err := base64.StdEncoding.DecodeString(rest[:end])
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, rest = append(out, part...), rest[end:]
-		}
+		out := webText(t, answer)
 		if res.StatusCode != 200 || !bytes.Contains(out, body(1000)) || !bytes.Contains(out, []byte("grpc-status: 0\r\n")) {
 			t.Errorf("in parts of %d: %d, %d bytes: %.200q", cut, res.StatusCode, len(out), out)
 		}
@@ -160,6 +147,25 @@ func TestWebText(t *testing.T) {
 	if answer == "" || res.StatusCode != 200 {
 		t.Errorf("what is not base64: %d %q", res.StatusCode, answer)
 	}
+}
+
+// webText decodes an answer of gRPC-Web in text, whose parts are padded.
+func webText(t *testing.T, answer string) (out []byte) {
+	t.Helper()
+	for rest := answer; rest != ""; {
+		end := strings.IndexByte(rest, '=')
+		if end < 0 {
+			end = len(rest)
+		} else {
+			end = min((end+4)&^3, len(rest))
+		}
+		part, err := base64.StdEncoding.DecodeString(rest[:end])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, rest = append(out, part...), rest[end:]
+	}
+	return out
 }
 
 func TestWebCORS(t *testing.T) {
