@@ -36,6 +36,9 @@ func endAll(producers map[balancer.ProducerBuilder]*producer) {
 // GetOrBuildProducer implements balancer.SubConn. The builder is given a
 // grpc.ClientConnInterface whose calls go over this subConn. A producer that is built after Shutdown has taken effect is stopped at once:
 // nothing else would stop it, because no change of the state follows.
+//
+// Build runs in the goroutine of the caller, which mostly is the balancer's, as in grpc-go. While it waits for a call of its own, the
+// balancer gets no changes and Close does not return, there as here; a builder that makes calls leaves them to another goroutine.
 func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
 	s.mu.Lock()
 	p, found := s.producers[b]
