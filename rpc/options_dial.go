@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tarn-go/tarn"
@@ -115,7 +116,16 @@ func WithContextDialer(f func(ctx context.Context, addr string) (net.Conn, error
 
 // WithUserAgent puts s in front of the library's own user-agent.
 func WithUserAgent(s string) DialOption {
-	return dialOption(func(o *dialOptions) { o.userAgent = s + " " })
+	return dialOption(func(o *dialOptions) { o.userAgent = agentPrefix(s) })
+}
+
+// agentPrefix is what s puts in front of the library's own user-agent: nothing if s is empty, because servers refuse a field value that begins
+// with a blank (RFC 9113 section 8.2.1).
+func agentPrefix(s string) string {
+	if s = strings.TrimSpace(s); s != "" {
+		s += " "
+	}
+	return s
 }
 
 // WithAuthority sets the :authority of calls and the name TLS verifies.

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,30 @@ type bundle struct {
 func (b bundle) TransportCredentials() credentials.TransportCredentials { return b.conn }
 func (b bundle) PerRPCCredentials() credentials.PerRPCCredentials       { return b.call }
 func (b bundle) NewWithMode(string) (credentials.Bundle, error)         { return b, nil }
+
+// TestEmptyUserAgent: an empty user agent of the caller, as programs have it that configure none, adds nothing. What was sent began with a blank, and
+// servers that check fields ended each call.
+func TestEmptyUserAgent(t *testing.T) {
+	got := make(chan []string, 1)
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		got <- md["user-agent"]
+		return &pb.SimpleResponse{}, nil
+	}})
+	for _, protocol := range []rpc.Protocol{rpc.GRPC, rpc.Connect} {
+		var agents [][]string
+		for _, opts := range [][]rpc.DialOption{nil, {rpc.WithUserAgent("")}, {rpc.WithUserAgent(" ")}} {
+			cc := dialTarn(t, addr, append(opts, rpc.WithProtocol(protocol))...)
+			if _, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+				t.Fatal(protocol, err)
+			}
+			agents = append(agents, <-got)
+		}
+		if len(agents[0]) != 1 || !slices.Equal(agents[0], agents[1]) || !slices.Equal(agents[0], agents[2]) {
+			t.Errorf("%v: without a user agent, with an empty one and a blank: %q", protocol, agents)
+		}
+	}
+}
 
 // TestMetadataOfOptions: a credentials bundle adds its credentials to calls, and WithUserAgent its text; options that
 // are joined are all applied.
