@@ -154,6 +154,39 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// onceListener counts how often it is closed.
+type onceListener struct {
+	net.Listener
+	accepts chan struct{} // gets a value before each Accept
+	closed  atomic.Int32
+}
+
+func (l *onceListener) Accept() (net.Conn, error) {
+	l.accepts <- struct{}{}
+	return l.Listener.Accept()
+}
+
+func (l *onceListener) Close() error {
+	l.closed.Add(1)
+	return l.Listener.Close()
+}
+
+// TestListenersAreClosedOnce, because those of programs may panic when they are closed twice.
+func TestListenersAreClosedOnce(t *testing.T) {
+	for name, stop := range map[string]func(*rpc.Server){"Stop": (*rpc.Server).Stop, "GracefulStop": (*rpc.Server).GracefulStop} {
+		s := rpc.NewServer()
+		lis := &onceListener{Listener: listen(t), accepts: make(chan struct{}, 1)}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(lis) }()
+		<-lis.accepts
+		stop(s)
+		if err := <-served; err != nil || lis.closed.Load() != 1 {
+			t.Errorf("%s: closed %d times, %v", name, lis.closed.Load(), err)
+		}
+		s.Stop()
+	}
+}
+
 // GracefulStop waits for a running call, which succeeds; new ones do not begin.
 func TestGracefulStop(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})

@@ -177,9 +177,8 @@ func (s *Server) Serve(lis net.Listener) error {
 	defer listed.Remove()
 	defer func() {
 		s.mu.Lock()
-		delete(s.listeners, lis)
-		s.mu.Unlock()
-		lis.Close()
+		defer s.mu.Unlock()
+		s.closeListener(lis)
 	}()
 	return s.accept(lis)
 }
@@ -325,6 +324,14 @@ func (s *Server) GracefulStop() {
 
 func (s *Server) closeListeners() {
 	for lis := range s.listeners {
+		s.closeListener(lis)
+	}
+}
+
+// closeListener closes lis unless that has been done: a program's listener may panic when it is closed twice. mu is held.
+func (s *Server) closeListener(lis net.Listener) {
+	if _, open := s.listeners[lis]; open {
+		delete(s.listeners, lis)
 		lis.Close()
 	}
 }
