@@ -154,6 +154,39 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// TestUnixAddressesForADialer: a dialer gets the addresses of sockets as grpc-go's does.
+func TestUnixAddressesForADialer(t *testing.T) {
+	for target, want := range map[string]string{
+		"unix:/tmp/s":              "unix:///tmp/s",
+		"unix:///tmp/s":            "unix:///tmp/s",
+		"unix:s":                   "unix:s",
+		"unix-abstract:s":          "unix:@s",
+		"passthrough:///unix:///s": "unix:///s",
+	} {
+		got := make(chan string, 2)
+		dial := func(_ context.Context, addr string) (net.Conn, error) {
+			select {
+			case got <- addr:
+			default:
+			}
+			return nil, errors.New("not there")
+		}
+		for name, cc := range map[string]grpc.ClientConnInterface{
+			"tarn":    dialTarn(t, target, rpc.WithContextDialer(dial)),
+			"grpc-go": dialGRPC(t, target, grpc.WithContextDialer(dial)),
+		} {
+			_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
+			wantCode(t, err, codes.Unavailable)
+			if addr := <-got; addr != want {
+				t.Errorf("%s: the dialer gets %q for %q, want %q", name, addr, target, want)
+			}
+			for len(got) > 0 {
+				<-got
+			}
+		}
+	}
+}
+
 // onceListener counts how often it is closed.
 type onceListener struct {
 	net.Listener

@@ -109,7 +109,8 @@ func (r unixResolver) Build(t resolver.Target, cc resolver.ClientConn, _ resolve
 	return oneAddress(cc, unixAddress(string(r), t))
 }
 
-// unixAddress is the address of a unix or unix-abstract target, with "unix:" in front.
+// unixAddress is the address of a unix or unix-abstract target, with "unix:" in front, or "unix://" if the path is absolute:
+// the dialer of WithContextDialer gets it, and grpc-go's gets these forms.
 func unixAddress(scheme string, t resolver.Target) string {
 	path := t.URL.Path // absolute
 	if path == "" {
@@ -117,6 +118,9 @@ func unixAddress(scheme string, t resolver.Target) string {
 	}
 	if scheme == "unix-abstract" {
 		path = "@" + strings.TrimPrefix(path, "/")
+	}
+	if strings.HasPrefix(path, "/") {
+		return "unix://" + path
 	}
 	return "unix:" + path
 }
