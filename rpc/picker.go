@@ -97,6 +97,7 @@ func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pi
 		return pick{conn: ci.only}, ci.only.usable()
 	}
 	p := cc.picker.Load()
+	var last error
 	if p.picker != nil {
 		if r, err := p.picker.Pick(balancer.PickInfo{FullMethodName: method, Ctx: ctx}); err == nil {
 			if c := connOf(&r); c != nil {
@@ -104,9 +105,11 @@ func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pi
 			}
 		} else if v, over := pickError(err, ci); over {
 			return v.of(err, ci)
+		} else {
+			last = err
 		}
 	}
-	return cc.pickSlow(ctx, method, ci, p)
+	return cc.pickSlow(ctx, method, ci, p, last)
 }
 
 // connOf returns the connection of a pick; nil when it has ended: then the pick is invalid, and another
@@ -123,9 +126,13 @@ func connOf(r *balancer.PickResult) *clientConn {
 	return nil
 }
 
-func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers) (pick, error) {
+// pickSlow waits for a picker after seen, which has answered with last. If the call's time ends first, its error contains the last reason
+// why it waited.
+func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo, seen *pickers, last error) (pick, error) {
 	defer cc.idle.waiting()()
-	var last error // the picker's error for a call that waits for another picker
+	if errors.Is(last, balancer.ErrNoSubConnAvailable) {
+		last = nil
+	}
 	for {
 		if seen.picker == nil {
 			if err := cc.leaveIdle(); err != nil {
