@@ -140,6 +140,9 @@ func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []creden
 			return fs, err
 		}
 	}
+	if err := checkMetadata(c.picked.md); err != nil {
+		return fs, err
+	}
 	return appendMetadata(appendMetadata(fs, md), c.picked.md), nil
 }
 
