@@ -36,6 +36,7 @@ type clientStream struct {
 
 	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
 	over atomic.Bool
+	held atomic.Bool // the caller has asked for the context: no other attempt follows
 
 	mu     sync.Mutex
 	result error // the call's error, once it has ended; nil: OK
@@ -153,7 +154,7 @@ func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 
 // mayRetry decides on another attempt after a's end, and waits for its time. sendMu is held.
 func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
-	if cs.committed || cs.ctx.Err() != nil || cs.isOver() || a.answered() {
+	if cs.committed || cs.held.Load() || cs.ctx.Err() != nil || cs.isOver() || a.answered() {
 		return false
 	}
 	v := cs.retry.judge(status.Code(err), seen, a.trailerMD())
@@ -241,7 +242,7 @@ func (cs *clientStream) keep(m *message.Message) {
 	if cs.committed {
 		return
 	}
-	if a := cs.current(); a != nil && a.answered() {
+	if a := cs.current(); a != nil && a.answered() || cs.held.Load() {
 		cs.commit()
 		return
 	}
@@ -290,8 +291,10 @@ func (cs *clientStream) Trailer() metadata.MD {
 	return nil
 }
 
-// Context is the call's context, with the peer in it once there is one.
+// Context is the call's context, with the peer in it once there is one. From then on the call is not tried again, as package grpc says of
+// ClientStream: another attempt might have another peer.
 func (cs *clientStream) Context() context.Context {
+	cs.held.Store(true)
 	if a := cs.current(); a != nil && a.conn != nil {
 		return peer.NewContext(cs.tagged, &a.conn.peer)
 	}

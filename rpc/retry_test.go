@@ -126,6 +126,32 @@ func TestRetryThrottled(t *testing.T) {
 	}
 }
 
+// TestContextEndsRetries: a stream whose caller has asked for its context is not tried again, as in grpc-go.
+func TestContextEndsRetries(t *testing.T) {
+	svc, n := flaky(2, codes.Unavailable)
+	_, addr := startTarn(t, svc)
+	for name, cc := range map[string]grpc.ClientConnInterface{
+		"tarn":    dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig)),
+		"grpc-go": dialGRPC(t, addr, grpc.WithDefaultServiceConfig(retryConfig)),
+	} {
+		n.Store(0)
+		s, err := pb.NewTestServiceClient(cc).FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.Send(&pb.StreamingOutputCallRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Context()
+		}
+		_, err = s.Recv()
+		if wantCode(t, err, codes.Unavailable); n.Load() != 1 {
+			t.Errorf("%s: %d attempts", name, n.Load())
+		}
+	}
+}
+
 func TestRetryPushback(t *testing.T) {
 	var n atomic.Int32
 	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
