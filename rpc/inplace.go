@@ -44,7 +44,7 @@ func SendMsgInPlace(ctx context.Context, m any, done func()) error {
 	if t, ok := transportOf(ctx).(*webTransport); ok {
 		codec, end := inPlace(t.codec, t.body.lease, m, done)
 		defer end()
-		return (*webCall)(t).sendNow(codec, m)
+		return (*webCall)(t).abort((*webCall)(t).sendNow(codec, m))
 	}
 	done()
 	return status.Error(codes.Internal, "rpc: caller's context is not that of a call of a Server of package rpc")

@@ -40,8 +40,9 @@ type serverCall struct {
 	md       metadata.MD
 	first    *received // the request of a unary call: set by handleUnary until it is decoded or the handler has returned
 	dispatch dispatch
-	asked    bool // the call is part of its connection's admission
-	gotOne   bool // a message has been received; under recvMu
+	asked    bool       // the call is part of its connection's admission
+	gotOne   bool       // a message has been received; under recvMu
+	aborted  codes.Code // of the status that was sent because SendMsg or RecvMsg failed; OK: none. Under sendMu
 
 	admitted admitted // under conn.admission.mu
 

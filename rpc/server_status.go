@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/tarn-go/tarn/h2"
@@ -54,6 +55,37 @@ const detailsKey = "grpc-status-details-bin"
 func (c *serverCall) sendStatus(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
+	if c.aborted == codes.OK {
+		return c.writeStatus(st)
+	}
+	if st.Code() != c.aborted {
+		st = status.New(c.aborted, "an error of SendMsg or RecvMsg aborted the stream")
+	}
+	return st
+}
+
+// abort ends the call with the status of err, which SendMsg or RecvMsg is about to return, and returns err. Package grpc says of both that an
+// error aborts the stream: OK must not follow a message that could not be sent or received. Unless the call has ended, nothing that
+// the handler does afterwards has an effect.
+func (c *serverCall) abort(err error) error {
+	if err == nil || err == io.EOF || c.Err() != nil {
+		return err
+	}
+	if !c.sendMu.TryLock() {
+		// Another goroutine may be in SendMsg and wait for the peer's window, which the end of the context ends.
+		c.cancel(context.Canceled)
+		c.sendMu.Lock()
+	}
+	if c.aborted == codes.OK && !c.released {
+		c.aborted = c.writeStatus(statusOf(err)).Code()
+	}
+	c.sendMu.Unlock()
+	c.cancel(context.Canceled)
+	return err
+}
+
+// writeStatus is sendStatus; sendMu is held.
+func (c *serverCall) writeStatus(st *status.Status) *status.Status {
 	var out h2.Out
 	out.Ending = h2.End
 	if !c.sentHeader && (st.Code() == codes.OK || len(c.header) > 0) {

@@ -112,6 +112,11 @@ func (c *serverCall) sendError(err error) error {
 func (s *serverStream) SendMsg(v any) error { return s.send(s.shape.codec, v) }
 
 func (s *serverStream) send(codec message.Codec, v any) error {
+	return s.call().abort(s.sendOpen(codec, v))
+}
+
+// sendOpen is send without the end of the call after an error.
+func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	c := s.call()
 	m, info, err := c.encode(codec, v)
 	if err != nil {
@@ -173,7 +178,9 @@ func (c *serverCall) encodeReply(reply any) (message.Message, payloadInfo, error
 
 // RecvMsg waits for one message. io.EOF means that the client has sent its last message. For a method without
 // client streaming it also waits for the request's end after the message.
-func (s *serverStream) RecvMsg(v any) error {
+func (s *serverStream) RecvMsg(v any) error { return s.call().abort(s.recv(v)) }
+
+func (s *serverStream) recv(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()

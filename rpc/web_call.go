@@ -53,7 +53,8 @@ type webCall struct {
 	gotOne bool
 
 	responseMetadata
-	headerErr error // why the header did not fit; nil otherwise. sendMu guards it
+	headerErr error          // why the header did not fit; nil otherwise. sendMu guards it
+	aborted   *status.Status // the call's, because SendMsg or RecvMsg failed; nil otherwise. sendMu guards it
 }
 
 func (c *webCall) clientStreams() bool {
@@ -243,6 +244,10 @@ func (c *webCall) send(codec message.Codec, v any) error {
 		m.Free()
 		return errCallOver
 	}
+	if c.aborted != nil {
+		m.Free()
+		return c.aborted.Err()
+	}
 	if err := c.putHeader(); err != nil {
 		m.Free()
 		return err
@@ -332,6 +337,9 @@ func (c *webCall) addFields(prefix string, md metadata.MD) {
 func (c *webCall) end(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
+	if c.aborted != nil {
+		st = c.aborted
+	}
 	begun := headerPending
 	if c.sentHeader {
 		begun = headerWritten
@@ -348,6 +356,20 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	c.proto.end(st, begun)
 	c.stats.outTrailer(c.trailer)
 	return st
+}
+
+// abort makes err, which SendMsg or RecvMsg is about to return, the call's status, and returns it (see [serverCall.abort]). Unlike over gRPC,
+// the status is sent when the handler returns.
+func (c *webCall) abort(err error) error {
+	if err == nil || err == io.EOF || c.ctx.Err() != nil {
+		return err
+	}
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.aborted == nil && !c.released {
+		c.aborted = statusOf(err)
+	}
+	return err
 }
 
 // refuse answers a request that is not a call.
@@ -403,7 +425,7 @@ func (s *webStream) SetTrailer(md metadata.MD) { s.call().SetTrailer(md) }
 
 // SendMsg sends one message and flushes it. A *tarn.Chain or *tarn.Buffer is sent as it is and emptied.
 func (s *webStream) SendMsg(v any) error {
-	return s.call().sendNow(s.codec, v)
+	return s.call().abort(s.call().sendNow(s.codec, v))
 }
 
 // sendNow sends one message and flushes it.
@@ -420,7 +442,9 @@ func (c *webCall) sendNow(codec message.Codec, v any) error {
 }
 
 // RecvMsg waits for one message; io.EOF means that the client has sent its last message.
-func (s *webStream) RecvMsg(v any) error {
+func (s *webStream) RecvMsg(v any) error { return s.call().abort(s.recv(v)) }
+
+func (s *webStream) recv(v any) error {
 	c := s.call()
 	c.recvMu.Lock()
 	defer c.recvMu.Unlock()

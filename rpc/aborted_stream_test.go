@@ -1,0 +1,122 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+)
+
+// abortedLimit is how long messages of an abortedService may be.
+const abortedLimit = 1000
+
+// abortedService is a service whose handlers continue after an error of SendMsg or RecvMsg, and return what then makes of it.
+type abortedService struct {
+	testService
+	then func(error) error
+}
+
+func (s *abortedService) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
+	long := make([]byte, 2*abortedLimit)
+	rand.NewChaCha8([32]byte{}).Read(long) // compressing it, which Connect's clients accept, does not make it shorter
+	err := stream.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: long}})
+	if err == nil {
+		return errors.New("too long a message was sent")
+	}
+	_ = stream.Send(&pb.StreamingOutputCallResponse{Payload: payload(1)})
+	return s.then(err)
+}
+
+func (s *abortedService) StreamingInputCall(stream pb.TestService_StreamingInputCallServer) error {
+	_, err := stream.Recv()
+	if err == nil || err == io.EOF {
+		return errors.New("too long a message was received")
+	}
+	_ = stream.SendAndClose(&pb.StreamingInputCallResponse{})
+	return s.then(err)
+}
+
+// TestErrorAbortsTheStream: a call whose handler's SendMsg or RecvMsg has failed ends with the status of that error, whatever the handler
+// does and returns afterwards, as package grpc says of ServerStream.
+func TestErrorAbortsTheStream(t *testing.T) {
+	for what, then := range map[string]func(error) error{
+		"OK":             func(error) error { return nil },
+		"another status": func(err error) error { return status.Errorf(codes.Internal, "failed: %v", err) },
+	} {
+		svc := &abortedService{then: then}
+		_, ours := startTarn(t, svc, rpc.MaxSendMsgSize(abortedLimit), rpc.MaxRecvMsgSize(abortedLimit))
+		_, theirs := startGRPC(t, svc, grpc.MaxSendMsgSize(abortedLimit), grpc.MaxRecvMsgSize(abortedLimit))
+		for name, cc := range map[string]grpc.ClientConnInterface{
+			"tarn":     dialTarn(t, ours),
+			"grpc-go":  dialTarn(t, theirs),
+			"Connect":  dialTarn(t, ours, rpc.WithProtocol(rpc.Connect)),
+			"gRPC-Web": dialTarn(t, ours, rpc.WithProtocol(rpc.GRPCWeb)),
+		} {
+			c := pb.NewTestServiceClient(cc)
+			s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Recv()
+			if status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("%s: the handler returns %s after an error of SendMsg: %v", name, what, err)
+			}
+			in, err := c.StreamingInputCall(ctxFor(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The call may have ended before: CloseAndRecv returns its status.
+			_ = in.Send(&pb.StreamingInputCallRequest{Payload: payload(2 * abortedLimit)})
+			if _, err := in.CloseAndRecv(); status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("%s: the handler returns %s after an error of RecvMsg: %v", name, what, err)
+			}
+		}
+	}
+}
+
+// TestAbortEndsASend: the failing RecvMsg of one goroutine of a handler ends the SendMsg of another, which waits for the client, and the
+// handler's context. The client gets RecvMsg's status.
+func TestAbortEndsASend(t *testing.T) {
+	done := make(chan error, 2)
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		sending := make(chan error)
+		go func() {
+			for {
+				if err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(1 << 20)}); err != nil {
+					sending <- err
+					return
+				}
+			}
+		}()
+		_, err := s.Recv()
+		done <- err
+		<-s.Context().Done()
+		done <- <-sending
+		return nil
+	}}
+	_, addr := startTarn(t, svc, rpc.MaxRecvMsgSize(1000))
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	defer cancel()
+	s, err := pb.NewTestServiceClient(dialTarn(t, addr)).FullDuplexCall(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(&pb.StreamingOutputCallRequest{Payload: payload(2000)}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, <-done, codes.ResourceExhausted)
+	if err := <-done; err == nil {
+		t.Error("a SendMsg of an aborted stream did not fail")
+	}
+	for err = nil; err == nil; {
+		_, err = s.Recv()
+	}
+	wantCode(t, err, codes.ResourceExhausted)
+}
