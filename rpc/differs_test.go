@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
@@ -63,6 +64,42 @@ func TestEmptyStreamHasAHeader(t *testing.T) {
 			t.Errorf("%d header lists, want %d", lists, want)
 		}
 	}
+}
+
+// TestSendMsgWaitsForTheWindow: SendMsg of a message that is longer than the peer's window returns when the peer has received enough of it.
+// grpc-go's returns at once, if nothing is queued before the message.
+func TestSendMsgWaitsForTheWindow(t *testing.T) {
+	const length = 32 << 20
+	sent := make(chan struct{}, 1)
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(length)})
+		sent <- struct{}{}
+		return err
+	}}
+	receive := func(t *testing.T, c pb.TestServiceClient, waiting func()) {
+		s, err := c.FullDuplexCall(ctxFor(t), grpc.MaxCallRecvMsgSize(2*length))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting()
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	inBubble(t, svc, nil, func(t *testing.T, c pb.TestServiceClient) {
+		receive(t, c, func() {
+			synctest.Wait()
+			if len(sent) > 0 {
+				t.Error("SendMsg returned before the client had received anything")
+			}
+		})
+		<-sent
+	})
+	_, addr := startGRPC(t, svc)
+	receive(t, pb.NewTestServiceClient(dialTarn(t, addr)), func() { <-sent })
 }
 
 // TestUnaryHandlerStartsAtTheEnd: a whole request does not start its handler before the client has ended its side.
