@@ -148,7 +148,8 @@ func (s *Share) Readlink(name string) (string, error) {
 var errNotLink = errors.New("not a symbolic link")
 
 // Symlink makes newname a symbolic link to oldname, which is relative to the link's directory unless it
-// begins with a separator. The server may refuse it: Samba 4.17 does.
+// begins with a separator. The server may refuse it: Samba 4.17 does. When the context ends while the server makes the link, the link
+// is removed as soon as the server answers, which may be after the return.
 func (s *Share) Symlink(oldname, newname string) error {
 	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
 }
@@ -176,7 +177,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.chain(ctx, create, nil, ioctlStep(ioctl))
+		err := t.chainOrUndo(ctx, create, func() { t.removeCreated(remote) }, nil, ioctlStep(ioctl))
 		var refused *ResponseError
 		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
 		return err

@@ -249,10 +249,11 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 	return err
 }
 
-// removeUnfinished removes a file that could not be finished, even if the share's context has ended or the connection
-// was lost. The server has Limits.CloseTimeout to answer.
+// removeUnfinished removes a file that could not be finished, even if the share's context has ended, or ends meanwhile, or the
+// connection was lost. The server has Limits.CloseTimeout to answer.
 func (s *Share) removeUnfinished(name string) {
-	ctx, cancel := s.m.s.closing(s.ctx)
+	// If the end of the context ended the wait, the request would be cancelled or not sent at all, and the file would stay.
+	ctx, cancel := s.m.s.closing(context.WithoutCancel(s.ctx))
 	defer cancel()
 	s.WithContext(ctx).remove(name)
 }
