@@ -86,9 +86,11 @@ const maxKeptFields = 64
 func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	sh := responseShapeOf(h)
 	extra := append([]h2.Field(nil), h.Extra...)
-	bad := sh.bad
-	if bad == nil {
-		bad = malformed(extra)
+	var bad *status.Status
+	if h.Status == 0 || sh.grpc { // otherwise the HTTP status says what has happened
+		if bad = sh.bad; bad == nil {
+			bad = malformed(extra)
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,14 +102,18 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		a.finishWith(bad)
 	case h.Status == 0: // trailers
 		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
-		a.finishWith(sh.status(extra, endTrailers))
+		st := sh.status(extra, endTrailers)
+		if a.header != nil && a.header.httpStatus != 200 && !sh.hasStatus(extra) {
+			st = a.header.notGRPC()
+		}
+		a.finishWith(st)
 	case e == h2.End: // a response that consists of it alone
 		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
 		a.finishWith(sh.status(extra, onlyTrailers))
 	default:
 		a.header, a.headerExtra, a.headerLen = sh, extra, h.Length
-		if st := sh.notGRPC(); st != nil {
-			a.finishWith(st)
+		if !sh.grpc {
+			a.finishWith(sh.notGRPC())
 			return
 		}
 		a.gate.announce(headerEvent)

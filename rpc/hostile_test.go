@@ -412,7 +412,7 @@ func TestHostileResponses(t *testing.T) {
 			{"odd grpc-status", func(p *rawPeer, id uint32) {
 				headers(p, id, false, good...)
 				headers(p, id, true, "grpc-status", "fine")
-			}, codes.Internal},
+			}, codes.Unknown},
 			{"no trailers", func(p *rawPeer, id uint32) {
 				headers(p, id, false, good...)
 				p.fr.WriteData(id, true, prefixed(0, reply))

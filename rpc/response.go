@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/tarn-go/tarn/h2"
@@ -73,17 +75,27 @@ func find(name string, lists ...[]h2.Field) (string, bool) {
 	return "", false
 }
 
-// notGRPC returns the status of a response that is not gRPC's.
+// notGRPC returns the status of a response that has no status of gRPC, or not gRPC's content type; nil if its HTTP status and
+// content type are those of gRPC.
 func (sh *responseShape) notGRPC() *status.Status {
 	if sh.httpStatus == 200 && sh.grpc {
 		return nil
 	}
-	code := header.FromHTTP(sh.httpStatus)
-	msg := "unexpected HTTP status code received from server: " + strconv.Itoa(sh.httpStatus)
-	if !sh.grpc {
+	msg := fmt.Sprintf("unexpected HTTP status code received from server: %d (%s)", sh.httpStatus, http.StatusText(sh.httpStatus))
+	switch {
+	case sh.grpc:
+	case sh.contentType == "":
+		msg += "; malformed header: missing HTTP content-type"
+	default:
 		msg += "; transport: received unexpected content-type " + strconv.Quote(sh.contentType)
 	}
-	return status.New(code, msg)
+	return status.New(header.FromHTTP(sh.httpStatus), msg)
+}
+
+// hasStatus reports whether a header list contains grpc-status.
+func (sh *responseShape) hasStatus(extra []h2.Field) bool {
+	_, ok := find("grpc-status", sh.fields, extra)
+	return ok
 }
 
 // ending says which kind of header list holds a status.
@@ -110,7 +122,7 @@ func (sh *responseShape) status(extra []h2.Field, e ending) *status.Status {
 	}
 	code, ok := header.ParseStatus(text)
 	if !ok {
-		return status.Newf(codes.Internal, "transport: malformed grpc-status %q", text)
+		return status.Newf(codes.Unknown, "transport: malformed grpc-status %q", text)
 	}
 	msg, _ := find("grpc-message", sh.fields, extra)
 	st := status.New(code, header.DecodeMessage(msg))
