@@ -63,7 +63,7 @@ func (c *serviceConfig) find(method string) *methodConfig {
 	return c.methods[""]
 }
 
-// strictness says how an unknown field is treated.
+// strictness says how an unknown field is treated, and an unknown balancer in loadBalancingPolicy.
 type strictness uint8
 
 const (
@@ -154,7 +154,7 @@ func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 		}
 	}
 	var err error
-	if out.policy, err = js.policy(); err != nil {
+	if out.policy, err = js.policy(how); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrServiceConfig, err)
 	}
 	for _, m := range js.Methods {
@@ -198,8 +198,9 @@ func decodeConfig(text string, js *jsonConfig, how strictness) error {
 	return nil
 }
 
-// policy is the first registered balancer of the list, or that of the older field, or pick_first.
-func (js *jsonConfig) policy() (*policy, error) {
+// policy is the first registered balancer of the list, or that of the older field, or pick_first. As in grpc-go, a resolver's older field
+// may name a balancer that this program has not: many zones still say grpclb.
+func (js *jsonConfig) policy(how strictness) (*policy, error) {
 	if js.Balancers == nil {
 		name := "pick_first"
 		if js.Balancer != nil {
@@ -209,7 +210,12 @@ func (js *jsonConfig) policy() (*policy, error) {
 			name = strings.ToLower(name) // names of grpc-go were of any case, and ROUND_ROBIN is the specification's
 		}
 		if balancer.Get(name) == nil {
-			return nil, fmt.Errorf("no balancer is registered as %q", name)
+			err := fmt.Errorf("no balancer is registered as %q", name)
+			if how == strict {
+				return nil, err
+			}
+			grpclog.Component("rpc").Warningf("service config of the resolver: %v: pick_first is used", err)
+			name = "pick_first"
 		}
 		return onePolicy(name, json.RawMessage("{}"))
 	}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
 
@@ -40,6 +42,29 @@ func TestTimeoutsOfServiceConfigs(t *testing.T) {
 		} {
 			if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); status.Code(err) != want {
 				t.Errorf("%s, a timeout of %q: %v", name, text, err)
+			}
+		}
+	}
+}
+
+// TestUnknownPolicyOfAResolver: a resolver's loadBalancingPolicy that no balancer is registered for means pick_first, as in grpc-go; an
+// unknown loadBalancingConfig is an error.
+func TestUnknownPolicyOfAResolver(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	for config, want := range map[string]codes.Code{
+		`{"loadBalancingPolicy":"grpclb"}`:                codes.OK,
+		`{"loadBalancingConfig":[{"not_registered":{}}]}`: codes.Unavailable,
+	} {
+		names := manual.NewBuilderWithScheme("policy")
+		names.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
+			cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: addr}}, ServiceConfig: cc.ParseServiceConfig(config)})
+		}
+		for name, cc := range map[string]grpc.ClientConnInterface{
+			"tarn":    dialTarn(t, "policy:///x", rpc.WithResolvers(names)),
+			"grpc-go": dialGRPC(t, "policy:///x", grpc.WithResolvers(names)),
+		} {
+			if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); status.Code(err) != want {
+				t.Errorf("%s, %s: %v", name, config, err)
 			}
 		}
 	}
