@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -353,5 +354,26 @@ func resetStatus(err error) (*status.Status, progress) {
 	case errors.Is(err, h2.ErrClosed):
 		return status.Convert(ErrClientConnClosing), maybeProcessed
 	}
-	return status.New(codes.Unavailable, "error reading from server: "+err.Error()), maybeProcessed
+	return status.New(codes.Unavailable, lostText(err)), maybeProcessed
+}
+
+// lostText says that a connection has been lost, in grpc-go's words, which programs search for.
+func lostText(err error) string {
+	var away *h2.ConnError
+	told := errors.As(err, &away) && away.Fault == h2.Told // the peer has sent GOAWAY before
+	if told && away.Err != nil {
+		err = away.Err
+	}
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF // h2 says so wherever calls were open
+	}
+	text := "error reading from server: " + err.Error()
+	if !told {
+		return text
+	}
+	text = fmt.Sprintf("closing transport due to: connection error: desc = %q, received prior goaway: code: %v", text, away.Code)
+	if away.Reason != "" {
+		text += fmt.Sprintf(", debug data: %q", away.Reason)
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
@@ -81,4 +83,29 @@ func TestAttackIsReported(t *testing.T) {
 			t.Errorf("the log is %q", text)
 		}
 	})
+}
+
+// TestTextOfALostConnection: the errors of calls whose connection is lost have grpc-go's text, which programs search for.
+func TestTextOfALostConnection(t *testing.T) {
+	for name, f := range map[string]func(p *rawPeer, id uint32){
+		"no GOAWAY":        func(*rawPeer, uint32) {},
+		"GOAWAY":           func(p *rawPeer, id uint32) { p.fr.WriteGoAway(id, http2.ErrCodeNo, nil) },
+		"GOAWAY with why":  func(p *rawPeer, id uint32) { p.fr.WriteGoAway(id, http2.ErrCodeNo, []byte("max_age")) },
+		"GOAWAY, an error": func(p *rawPeer, id uint32) { p.fr.WriteGoAway(id, http2.ErrCodeInternal, []byte("a \"reason\"")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := rawServer(t, func(p *rawPeer, id uint32) {
+				p.fr.WriteSettingsAck()
+				f(p, id)
+				p.nc.(interface{ CloseWrite() error }).CloseWrite() // Close, with bytes unread, would reset the connection
+			})
+			text := func(cc grpc.ClientConnInterface) string {
+				_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
+				return fmt.Sprint(err)
+			}
+			if ours, theirs := text(dialTarn(t, addr)), text(dialGRPC(t, addr)); ours != theirs {
+				t.Errorf("%s\ngrpc-go: %s", ours, theirs)
+			}
+		})
+	}
 }
