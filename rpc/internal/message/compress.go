@@ -84,7 +84,7 @@ func versionCloses(version string) bool {
 func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 	for size := firstChunk; ; size = min(2*size, lastChunk) {
 		b := a.Get(size)
-		n, err := io.ReadFull(r, b.Bytes())
+		n, err := readChunk(r, b.Bytes())
 		if n > 0 {
 			out.Append(b.Narrow(0, n))
 		} else {
@@ -93,13 +93,24 @@ func readLimited(a *tarn.Pool, r io.Reader, out *tarn.Chain, limit int) error {
 		if out.Len() > limit {
 			return ErrTooLarge
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("rpc: peer's message does not decompress: %w", err)
 		}
 	}
+}
+
+// readChunk reads until p is full or r returns an error, and returns that as it is: io.ReadFull returns io.ErrUnexpectedEOF at r's end, and so
+// does a decompressor whose input has been cut.
+func readChunk(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var k int
+		k, err = r.Read(p[n:])
+		n += k
+	}
+	return n, err
 }
 
 // byteReader is a bytes.Reader without the methods with which a decompressor could do more than read (Seek,

@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -91,4 +92,45 @@ func TestDecompressConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestDecompressDamaged: a message of gzip that has been cut anywhere, or whose checksum is wrong, is refused.
+func TestDecompressDamaged(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	c := encoding.GetCompressor(gzip.Name)
+	for _, size := range []int{100, firstChunk, 3 * firstChunk} {
+		plain := make([]byte, size)
+		rng := rand.New(rand.NewPCG(1, uint64(size)))
+		for i := range plain {
+			plain[i] = byte(rng.Uint32())
+		}
+		var packed bytes.Buffer
+		w, err := c.Compress(&packed)
+		if err == nil {
+			_, err = w.Write(plain)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := packed.Bytes()
+		check := func(name string, b []byte, good bool) {
+			m, err := Decompress(pool, c, Message{Buf: pool.Copy(b)}, 10*size)
+			if err == nil {
+				m.Free()
+			}
+			if (err == nil) != good {
+				t.Errorf("%d bytes, %s: %v", size, name, err)
+			}
+		}
+		check("whole", whole, true)
+		for _, cut := range []int{1, 4, 8, 9, len(whole) / 2, len(whole) - 11} {
+			check(fmt.Sprintf("without the last %d", cut), whole[:len(whole)-cut], false)
+		}
+		wrong := bytes.Clone(whole)
+		wrong[len(wrong)-6] ^= 1
+		check("another checksum", wrong, false)
+	}
 }
