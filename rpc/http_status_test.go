@@ -11,6 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// newestGRPC reports whether grpc-go is the version that package rpc is compared with: 1.84, which the workspace has. Behaviour that has changed
+// since the lowest version in go.mod is compared there, under the race detector.
+func newestGRPC() bool { return strings.HasPrefix(grpc.Version, "1.84.") }
+
 // TestHTTPStatusAsInGRPC: what a client makes of HTTP statuses, content types and statuses of gRPC that do not go together.
 func TestHTTPStatusAsInGRPC(t *testing.T) {
 	const details = "grpc-status-details-bin"
@@ -45,7 +49,11 @@ func TestHTTPStatusAsInGRPC(t *testing.T) {
 					p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(c.trailer...), EndHeaders: true, EndStream: true})
 				}
 			})
-			for name, cc := range map[string]grpc.ClientConnInterface{"tarn": dialTarn(t, addr), "grpc-go": dialGRPC(t, addr)} {
+			clients := map[string]grpc.ClientConnInterface{"tarn": dialTarn(t, addr)}
+			if newestGRPC() {
+				clients["grpc-go"] = dialGRPC(t, addr)
+			}
+			for name, cc := range clients {
 				_, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{})
 				want, message := c.want, c.message
 				if c.ours && name == "grpc-go" {
