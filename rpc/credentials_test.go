@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,7 +17,6 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
@@ -354,59 +352,24 @@ func (c protocolCredentials) Info() credentials.ProtocolInfo {
 }
 func (c protocolCredentials) Clone() credentials.TransportCredentials { return c }
 
-// schemes serves the streams of nc, one at a time, with an OK when the client has ended its side, and sends the stream's :scheme. An answer before
-// that would race with the request.
-func schemes(nc net.Conn, to chan<- string) {
-	defer nc.Close()
-	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
-	}
-	var block bytes.Buffer
-	enc := hpack.NewEncoder(&block)
-	fr := http2.NewFramer(nc, nc)
-	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	fr.WriteSettings()
-	var scheme string
-	for {
-		f, err := fr.ReadFrame()
-		if err != nil {
-			return
-		}
-		switch f := f.(type) {
-		case *http2.SettingsFrame:
-			if !f.IsAck() {
-				fr.WriteSettingsAck()
-			}
-		case *http2.MetaHeadersFrame:
-			scheme = f.PseudoValue("scheme")
-		case *http2.DataFrame:
-			if !f.StreamEnded() {
-				continue
-			}
-			to <- scheme
-			block.Reset()
-			for _, f := range [][2]string{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "0"}} {
-				enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-			}
-			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.Header().StreamID, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
-		}
-	}
-}
-
-// startSchemes serves with schemes, and returns its address.
+// startSchemes serves the streams of each connection, one at a time, with an OK when the client has ended its side, sends the stream's :scheme,
+// and returns its address. An answer before that would race with the request.
 func startSchemes(t *testing.T, to chan<- string) (addr string) {
-	lis := listen(t)
-	t.Cleanup(func() { lis.Close() })
-	go func() {
-		for {
-			nc, err := lis.Accept()
+	return rawServerOf(t, func(p *rawPeer, h *http2.MetaHeadersFrame) {
+		scheme := h.PseudoValue("scheme")
+		for ended := h.StreamEnded(); !ended; {
+			f, err := p.fr.ReadFrame()
 			if err != nil {
 				return
 			}
-			go schemes(nc, to)
+			if d, ok := f.(*http2.DataFrame); ok {
+				ended = d.StreamEnded()
+			}
 		}
-	}()
-	return lis.Addr().String()
+		to <- scheme
+		p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, EndHeaders: true, EndStream: true,
+			BlockFragment: p.block(":status", "200", "content-type", "application/grpc", "grpc-status", "0")})
+	})
 }
 
 // TestScheme: :scheme is https if the protocol of a connection's transport credentials is "tls", otherwise http, as in grpc-go. The
