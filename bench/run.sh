@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             everything but http, attack, calls and least, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls, least
+#   ./run.sh             everything but http, attack, calls, least and web, about a quarter of an hour on two cores
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls, least, web
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5
@@ -31,15 +31,21 @@ begin() {
 	fi
 }
 
+# heading WHAT TURNS: the lines before the results of a run
+heading() {
+	echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
+	echo "# -bench $1, $2 turns"
+}
+
+# processor: its name, as go test prints it
+processor() { sed -n 's/^model name[^:]*: */cpu: /p' /proc/cpuinfo | head -n 1; }
+
 # measure NAME PACKAGE PATTERN BENCHTIME COUNT
 measure() {
 	out="$results/$1.txt"
 	begin "$out"
 	(cd "$2" && go test -c -o "$bin/$1" .)
-	{
-		echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
-		echo "# -bench '$3' -benchtime $4, $5 turns"
-	} >>"$out.new"
+	heading "'$3' -benchtime $4" "$5" >>"$out.new"
 	turn=1
 	while [ "$turn" -le "$5" ]; do
 		echo "$1: turn $turn of $5" >&2
@@ -73,10 +79,7 @@ for what; do
 		begin "$results/attack.txt"
 		while [ "$turn" -le "${COUNT:-5}" ]; do
 			echo "attack: turn $turn of ${COUNT:-5}" >&2
-			{
-				echo "# $(go version), $(nproc 2>/dev/null || echo ?) processors, $(date -u '+%Y-%m-%d %H:%M UTC')"
-				echo "# -bench 'Attack', 1 turns"
-			} >>"$results/attack.txt.new"
+			heading "'Attack'" 1 >>"$results/attack.txt.new"
 			# A turn in which an attack does not pass is a result, which is kept; one that could not be measured is none.
 			"$bin/attack" -results >"$bin/attack.turn" || {
 				grep -q '^# FAIL' "$bin/attack.turn"
@@ -120,17 +123,27 @@ for what; do
 		mkdir -p "$results/calls" "$bin/calls"
 		measure calls/least ./smb 'Samba/mode=(plain|encrypted)/op=.*/shape=seq-1M/goroutines=8/|Least' 600x "${COUNT:-5}"
 		;;
+	web) # servers beside connect-go, a minute a turn; not among those that run without being named
+		go build -o "$bin/web" ./web
+		begin "$results/web.txt"
+		{
+			heading "'Web'" "${COUNT:-5}"
+			processor
+			"$bin/web" -turns "${COUNT:-5}" -first "$kept"
+		} >>"$results/web.txt.new"
+		mv "$results/web.txt.new" "$results/web.txt"
+		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls least" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls least web" >&2
 		exit 2
 		;;
 	esac
 done
 [ -z "${RESULTS:-}" ] || exit "$status"
 echo
-for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../README.md; do
+for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../docs/rpc.md ../README.md; do
 	go run ./claims -w "$page"
 done
-echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md and README.md have the new figures." >&2
+echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md, docs/rpc.md and README.md have the new figures." >&2
 exit "$status"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -137,6 +138,11 @@ func smbBars() []bar {
 	}
 }
 
+// about are the bars of the benchmarks whose names begin with prefix.
+func about(prefix string, bars []bar) []bar {
+	return slices.DeleteFunc(slices.Clone(bars), func(c bar) bool { return !strings.HasPrefix(c.bench, prefix) })
+}
+
 func barTable(r *results, bars []bar) string {
 	var b strings.Builder
 	b.WriteString("| what | target | stretch target | measured (range) | Tarn | peer | benchmark |\n|---|---|---|---|---|---|---|\n")
@@ -168,7 +174,7 @@ func (c bar) row(r *results) string {
 		peer = format(theirs, unit)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s%s | %s | %s | `%s` |\n",
-		c.what, c.goal(c.first), c.goal(c.aim), c.value(v)+c.spread(r, unit), c.verdict(v), format(own, unit), peer, c.bench)
+		c.what, c.goal(c.first), c.goal(c.aim), c.value(v)+c.spread(r, unit), c.verdict(v)+c.doubt(r, unit, v), format(own, unit), peer, c.bench)
 }
 
 // spread is the range of the ratio over the turns, in brackets.
@@ -182,28 +188,42 @@ func (c bar) spread(r *results, unit string) string {
 
 // bounds are the lowest and the highest ratio of a turn's value to that of the peer's turn next to it.
 func (c bar) bounds(r *results, unit string) (low, high float64) {
-	return c.boundsOf(r, key{c.bench, "tarn", unit})
+	return ends(c.turns(r, key{c.bench, "tarn", unit}))
 }
 
-// boundsOf is bounds for another contestant than Tarn, or another benchmark.
-func (c bar) boundsOf(r *results, own key) (low, high float64) {
+// ends are the lowest and the highest of v, 0 of none.
+func ends(v []float64) (low, high float64) {
+	if len(v) == 0 {
+		return 0, 0
+	}
+	return slices.Min(v), slices.Max(v)
+}
+
+// turns are the ratios of the values of own, a contestant, to those that the peer had in the same turns.
+func (c bar) turns(r *results, own key) []float64 {
 	ours, theirs := r.values[own], r.values[key{c.bench, c.peer, own.unit}]
 	n := min(len(ours), len(theirs)) // one that was added later has not been in the first turns
 	ours, theirs = ours[len(ours)-n:], theirs[len(theirs)-n:]
+	var ratios []float64
 	for i := range n {
-		if ours[i] <= 0 || theirs[i] <= 0 {
-			continue
+		switch {
+		case ours[i] <= 0 || theirs[i] <= 0:
+		case c.sense == timesFaster:
+			ratios = append(ratios, theirs[i]/ours[i])
+		default:
+			ratios = append(ratios, ours[i]/theirs[i])
 		}
-		v := ours[i] / theirs[i]
-		if c.sense == timesFaster {
-			v = theirs[i] / ours[i]
-		}
-		if low == 0 || v < low {
-			low = v
-		}
-		high = max(high, v)
 	}
-	return low, high
+	return ratios
+}
+
+// doubt says where the median of the turns' ratios is on another side of a target than v, the ratio of the medians; empty if it is not.
+func (c bar) doubt(r *results, unit string, v float64) string {
+	ratios := c.turns(r, key{c.bench, "tarn", unit})
+	if c.sense == atMost || len(ratios) == 0 || c.verdict(middle(ratios)) == c.verdict(v) {
+		return ""
+	}
+	return fmt.Sprintf(" (median of the turns' ratios %s%s)", c.value(middle(ratios)), c.verdict(middle(ratios)))
 }
 
 func (c bar) verdict(v float64) string {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -41,17 +39,7 @@ func calls() []call {
 	}
 }
 
-// readCalls reads the results of "run.sh calls", whose benchmarks have the names of others, from the directory calls in dir. Without it there
-// are none.
-func readCalls(dir string) (*results, error) {
-	res, name := new(results), filepath.Join(dir, "calls", "smb.txt")
-	if _, err := os.Stat(name); os.IsNotExist(err) {
-		return res, nil
-	}
-	return res, res.read(name)
-}
-
-// callTable is a row for each call. Its ratios are medians of those of the turns.
+// callTable is a row for each call, from the results of "run.sh calls". Its ratios are medians of those of the turns.
 func callTable(r *results) string {
 	var b strings.Builder
 	b.WriteString("| calls | target | the other's time / Tarn's | Tarn, µs | the other, µs | sends only, µs | handles replies, µs |\n|---|---|---|---|---|---|---|\n")

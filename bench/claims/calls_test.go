@@ -10,7 +10,7 @@ import (
 // TestCalls makes the table of calls from two turns, of which one has a floor.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
-	none, err := readCalls(dir)
+	none, err := readFile(dir, "calls", "smb.txt")
 	if err != nil || !strings.Contains(callTable(none), "not measured") {
 		t.Errorf("without results: %v", err)
 	}
@@ -26,7 +26,7 @@ BenchmarkFiles/mode=plain/op=create-write-4K/peer=go-smb2-2 300 600000 ns/op
 	if err := os.WriteFile(filepath.Join(dir, "calls", "smb.txt"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := readCalls(dir)
+	r, err := readFile(dir, "calls", "smb.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ BenchmarkSplit/peer=grpc-nozero-2  100  64 ns/op
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := floorTable(r)
+	table := floorTable(r, "")
 	for _, want := range []string{"| Split, against a pool that does not zero | ≥ 4.5× | 4.00× (4.00–4.00) | 2.76× (2.56–3.00) |", "not measured | not measured"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
@@ -154,6 +154,34 @@ BenchmarkSplit/peer=grpc-nozero-2  100  64 ns/op
 	}
 	if lost := lossTable(r); strings.Contains(lost, "added") {
 		t.Errorf("a floor is ahead of Tarn:\n%s", lost)
+	}
+}
+
+// TestDoubt: a row says when the median of the turns' ratios has another verdict than the ratio of the medians.
+func TestDoubt(t *testing.T) {
+	r, err := read(t, `BenchmarkSplit/peer=tarn-2  1  10 ns/op
+BenchmarkSplit/peer=grpc-2  1  99 ns/op
+BenchmarkSplit/peer=tarn-2  1  20 ns/op
+BenchmarkSplit/peer=grpc-2  1  220 ns/op
+BenchmarkSplit/peer=tarn-2  1  20 ns/op
+BenchmarkSplit/peer=grpc-2  1  199 ns/op
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := bar{"x", "Split", "", "grpc", 9.93, none, timesFaster}
+	const want = "| x | ≥ 9.93× |  | 9.95× (9.90–11.00), target met | 20.0 ns | 199 ns | `Split` |\n"
+	if got := c.row(r); got != want {
+		t.Errorf("got %q", got)
+	}
+	c.first = 9.951
+	if got := c.row(r); !strings.Contains(got, "9.95× (9.90–11.00), **missed** |") {
+		t.Errorf("got %q", got)
+	}
+	r.values[key{"Split", "grpc", "ns/op"}] = []float64{99, 150, 220} // ratios of 9.9, 7.5 and 11; of the medians 7.5
+	c.first = 9
+	if got := c.row(r); !strings.Contains(got, "7.50× (7.50–11.00), **missed** (median of the turns' ratios 9.90×, target met) |") {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -178,18 +206,45 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestMarkersHaveTables: each marker of docs/performance.md is that of a table.
-func TestMarkersHaveTables(t *testing.T) {
-	text, err := os.ReadFile("../../docs/performance.md")
+// TestPages: each page with tables has those that the results give.
+func TestPages(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]string{"machine": "", "bars": "", "floors": "", "losses": ""}
-	for _, table := range valueTables() {
-		tables[table.name] = ""
+	tables := map[string]map[string]string{}
+	for _, dir := range []string{"../results", "../results/xeon"} {
+		res, err := readAll(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tables[dir], err = allTables(dir, res); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := fill(string(text), tables); err != nil {
-		t.Error(err)
+	filled := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !marker.Match(text) {
+			continue
+		}
+		filled++
+		dir := "../results"
+		if filepath.Base(page) == "second-machine.md" {
+			dir = "../results/xeon"
+		}
+		got, err := fill(string(text), tables[dir])
+		if err != nil {
+			t.Errorf("%s: %v", page, err)
+		} else if got != string(text) {
+			t.Errorf("%s does not have the tables of %s: go run ./claims -results %s -w %s", page, dir, dir, page)
+		}
+	}
+	if filled < 7 {
+		t.Errorf("%d pages with tables", filled)
 	}
 }
 

@@ -40,11 +40,14 @@ func floors() []floor {
 	}
 }
 
-// floorTable is a row for each floor.
-func floorTable(r *results) string {
+// floorTable is a row for each floor whose benchmark's name begins with prefix.
+func floorTable(r *results, prefix string) string {
 	var b strings.Builder
 	b.WriteString("| what | target | a program that does less (range) | Tarn (range) | what that program does |\n|---|---|---|---|---|\n")
 	for _, f := range floors() {
+		if !strings.HasPrefix(f.target.bench, prefix) {
+			continue
+		}
 		own := f.own
 		if own == "" {
 			own = "tarn"
@@ -65,6 +68,6 @@ func (c bar) ratio(r *results, who string) string {
 	if c.sense == timesFaster {
 		v = theirs / ours
 	}
-	low, high := c.boundsOf(r, key{c.bench, who, c.unit})
+	low, high := ends(c.turns(r, key{c.bench, who, c.unit}))
 	return fmt.Sprintf("%.2f× (%.2f–%.2f)", v, low, high)
 }

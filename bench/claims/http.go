@@ -104,6 +104,47 @@ func (h *httpRuns) table() string {
 	return b.String()
 }
 
+// httpTarget is a target for a case: a bound for a contestant's value divided by the peer's in the same run.
+type httpTarget struct {
+	what, title, own, peer string
+	sense                  sense
+	bound                  float64
+}
+
+// targets are those of docs/h2http.md that are missed, or nearly.
+func (h *httpRuns) targets() []httpTarget {
+	const upload = "Upload of 64 MiB in one request"
+	return []httpTarget{
+		{"server, 1 MiB by http.ServeFile, processor time, against net/http's HTTP/2", "HTTP/2 server, responses of 1 MiB from a file, 32 streams on each of 4 connections", "tarn", "net/http", timesTheirs, 0.6},
+		{"client of nginx, 100 B, processor time, against net/http's HTTP/2", "HTTP/2 client, responses of 100 B, 128 callers", "tarn", "net/http", timesTheirs, 0.4},
+		{"upload of 64 MiB on loopback, bytes a second, against net/http's HTTP/2", upload, "tarn", "net/http, HTTP/2", timesMore, 1.5},
+		{"the same, round trip 10 ms, against net/http's HTTP/1.1", upload + ", round trip 10ms", "tarn", "net/http, HTTP/1.1", timesMore, 1},
+		{"memory of an idle connection of `ConfigureServer`, against net/http's HTTP/2", "Idle HTTP/2 connections, 500 of them", "ConfigureServer", "net/http", timesTheirs, 0.25},
+	}
+}
+
+// verdicts compares the median of the runs' ratios with each target.
+func (h *httpRuns) verdicts() string {
+	var b strings.Builder
+	b.WriteString("| what | target | measured (range over the runs) |\n|---|---|---|\n")
+	for _, t := range h.targets() {
+		var ratios []float64
+		for _, c := range h.cases[t.title] {
+			v, ok := c.value(t.own)
+			w, okPeer := c.value(t.peer)
+			if ok && okPeer && w > 0 {
+				ratios = append(ratios, v/w)
+			}
+		}
+		goal, measured := bar{first: t.bound, aim: none, sense: t.sense}, "not measured"
+		if len(ratios) > 0 {
+			measured = medianAndRange(ratios, "") + goal.verdict(middle(ratios))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", t.what, goal.goal(t.bound), measured)
+	}
+	return b.String()
+}
+
 // firsts are the rows of the README's table about net/http: what they are called there, the case, and whom Tarn is compared with.
 func (h *httpRuns) firsts() [][3]string {
 	return [][3]string{

@@ -67,4 +67,13 @@ func TestHTTPFirst(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	got = h.verdicts()
+	for _, want := range []string{
+		"| client of nginx, 100 B, processor time, against net/http's HTTP/2 | ≤ 0.4× | 0.40, target met |\n",
+		"| the same, round trip 10 ms, against net/http's HTTP/1.1 | ≥ 1× | not measured |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
 }

@@ -6,6 +6,7 @@
 //	go run ./claims -w ../README.md              the same, and draw the chart that it shows
 //	go run ./claims -w ../docs/h2.md             the same, with what attacks cost
 //	go run ./claims -w ../docs/h2http.md         the same, with the figures of "tarn bench http"
+//	go run ./claims -w ../docs/rpc.md            the same, with servers beside connect-go
 //	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
 
@@ -84,36 +85,60 @@ func readAll(dir string) (*results, error) {
 	return res, nil
 }
 
+// readFile reads the results of one file below dir. Of a missing file there are none.
+func readFile(dir string, name ...string) (*results, error) {
+	res, file := new(results), filepath.Join(append([]string{dir}, name...)...)
+	if _, err := os.Stat(file); os.IsNotExist(err) {
+		return res, nil
+	}
+	return res, res.read(file)
+}
+
+// allTables are the tables by their names. res are the results of the benchmarks in dir.
+func allTables(dir string, res *results) (map[string]string, error) {
+	http, err := readHTTP(filepath.Join(dir, "http.json"))
+	if err != nil {
+		return nil, err
+	}
+	calls, err := readFile(dir, "calls", "smb.txt")
+	if err != nil {
+		return nil, err
+	}
+	least, err := readFile(dir, "calls", "least.txt")
+	if err != nil {
+		return nil, err
+	}
+	web, err := readFile(dir, "web.txt")
+	if err != nil {
+		return nil, err
+	}
+	tables := map[string]string{
+		"smb-calls": callTable(calls), "smb-calls-when": calls.machine(),
+		"smb-least": leastTable(least), "smb-least-when": least.machine(),
+		"web": webTable(web), "web-when": web.machine(), "http-targets": http.verdicts(),
+		"attacks-when": res.when("attack"), "smb-when": res.when("samba", "script", "files"),
+		"http": http.table(), "http-first": http.first(),
+		"machine": res.machine(), "losses": lossTable(res),
+		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
+		"bars": barTable(res, bars()), "first": firstTable(res), "floors": floorTable(res, ""), "bars-neutral": barTable(res, about("Neutral/", bars())), "floors-neutral": floorTable(res, "Neutral/"), "bars-smb": barTable(res, smbBars()), "bars-http": barTable(res, httpBars()),
+	}
+	for _, t := range valueTables() {
+		tables[t.name] = t.markdown(res)
+	}
+	return tables, nil
+}
+
 func run(dir, page string) error {
 	res, err := readAll(dir)
 	if err != nil {
 		return err
 	}
-	http, err := readHTTP(filepath.Join(dir, "http.json"))
+	tables, err := allTables(dir, res)
 	if err != nil {
 		return err
-	}
-	calls, err := readCalls(dir)
-	if err != nil {
-		return err
-	}
-	least, err := readLeast(dir)
-	if err != nil {
-		return err
-	}
-	tables := map[string]string{
-		"smb-calls": callTable(calls), "smb-calls-when": strings.Join(calls.runs, "\n") + "\n",
-		"smb-least": leastTable(least), "smb-least-when": strings.Join(least.runs, "\n") + "\n",
-		"http": http.table(), "http-first": http.first(),
-		"machine": res.machine(), "losses": lossTable(res),
-		"attacks": attackVerdict(res), "attack-memory": attackTable(res, "peak-MB"), "attack-time": attackTable(res, "cpu-ms"),
-		"bars": barTable(res, bars()), "first": firstTable(res), "floors": floorTable(res), "bars-smb": barTable(res, smbBars()), "bars-http": barTable(res, httpBars()),
-	}
-	for _, t := range valueTables() {
-		tables[t.name] = t.markdown(res)
 	}
 	if page == "" {
-		for _, name := range []string{"machine", "bars", "bars-smb", "floors", "losses", "http", "attacks", "attack-memory", "attack-time"} {
+		for _, name := range []string{"machine", "bars", "bars-smb", "floors", "losses", "http", "web", "attacks", "attack-memory", "attack-time"} {
 			fmt.Printf("%s\n", tables[name])
 		}
 		for _, t := range valueTables() {

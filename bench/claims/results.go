@@ -122,8 +122,22 @@ func (r *results) plusMinus(bench, peer, unit string) string {
 	return fmt.Sprintf(" ± %.0f%%", 100*(slices.Max(v)-slices.Min(v))/2/m)
 }
 
+// when lists the times of the runs of some files, by their names without ".txt".
+func (r *results) when(files ...string) string {
+	var b strings.Builder
+	for _, run := range r.runs {
+		if name, _, _ := strings.Cut(run, ":"); slices.Contains(files, name) {
+			fmt.Fprintf(&b, "- %s\n", run)
+		}
+	}
+	return b.String()
+}
+
 // machine names the processor, where a result does, and the times of the runs.
 func (r *results) machine() string {
+	if len(r.runs) == 0 {
+		return "Not measured yet.\n"
+	}
 	name := ""
 	if r.cpu != "" {
 		name = r.cpu + "\n\n"

@@ -1,13 +1,26 @@
-// Command web measures the processor time of a server for a call of connect-go's client, without compression:
-// connect-go's handler on net/http, Tarn's ServeHTTP on package h2http, Tarn's Serve, and, as the least that any
-// handler costs, one on h2http that only reads, converts and writes, and two servers on package h2 with responses made
-// before (see canned). For HTTP/1.1 two servers without net/http's server show what it takes (see handleLoop), and two that do not
-// parse requests either show what any server takes (see handleUnparsed). Each has a separate process.
+// Command web measures the processor time of a server for a unary call of connect-go's client with 100 bytes, and prints it in
+// the form of Go's benchmarks:
 //
-//	go run ./web -calls 20000 -turns 7
+//	go run ./web                        a turn: each kind of call with each of its servers
+//	go run ./web -turns 5 -only json    five turns of some kinds
 //
-// It prints processor time (user and system) a call, the median of the turns, which alternate between the
-// servers, and their ratio with its range. Over HTTP/1.1 the others serve by net/http. Linux only: it reads /proc.
+// The kinds are gRPC and Connect over HTTP/2, and Connect with JSON over HTTP/1.1, each without compression, and once more
+// with a client that accepts gzip, as connect-go's does by default: connect-go's handler then compresses each response, and
+// the others do not. The servers, each in a process of its own, are:
+//
+//	connect               connect-go's handler on net/http
+//	tarn                  rpc's ServeHTTP on package h2http
+//	tarn-serve            rpc's Serve
+//	floor                 a handler on h2http that only reads, converts and writes: the least that any handler costs
+//	floor-canned-go       package h2 and responses made before, each sent by a goroutine of its own (see canned)
+//	floor-canned          the same, sent by the goroutine that reads
+//	tarn-loop, floor-loop the handlers of tarn and floor on HTTP/1.1 without net/http's server (see handleLoop)
+//	floor-unparsed        HTTP/1.1 without parsing the request's head (see handleUnparsed)
+//	floor-echo            the same without JSON: the response is the request's text
+//
+// Over HTTP/1.1 net/http's server calls the handlers of connect, tarn and floor. The time is that of the server's process,
+// user and system. Each turn begins with another server; -first is the number of the first turn, so that this goes on where
+// turns are added (run.sh web). ./claims makes the table of docs/rpc.md. Linux only: it reads /proc.
 package main
 
 import (
@@ -20,7 +33,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,21 +53,17 @@ const (
 
 func main() {
 	log.SetFlags(0)
-	server := flag.String("server", "", "serve as connect-go, tarn, serve, floor, loop, loop-tarn, unparsed, unparsed-same, canned or canned-go, until standard input ends")
-	calls := flag.Int("calls", 20000, "calls a turn")
-	turns := flag.Int("turns", 7, "turns of each server")
-	only := flag.String("only", "", "measure the kinds of calls whose name contains this, such as gRPC or JSON")
-	compress := flag.Bool("gzip", false, "accept gzip, as connect-go's client does by default: connect-go's handler then compresses each response, and the others do not")
+	server := flag.String("server", "", "be the server of this `name`, until standard input ends")
+	calls := flag.Int("calls", 20000, "calls of each measurement")
+	turns := flag.Int("turns", 1, "turns")
+	first := flag.Int("first", 0, "`number` of the first turn")
+	only := flag.String("only", "", "measure the kinds of calls whose name contains this `part`, such as grpc or gzip")
 	flag.Parse()
-	accept := nothing
-	if *compress {
-		accept = gzip
-	}
 	var err error
 	if *server != "" {
 		err = serve(*server)
 	} else {
-		err = measure(*only, *calls, *turns, accept)
+		err = measure(*only, *calls, *first, *turns)
 	}
 	if err != nil {
 		log.Fatal("web: ", err)
@@ -79,23 +87,23 @@ func serve(name string) error {
 	srv := &http.Server{Protocols: both}
 	run, stop := srv.Serve, func() { srv.Close() }
 	switch name {
-	case "connect-go":
+	case "connect":
 		mux := http.NewServeMux()
 		mux.Handle(path, connect.NewUnaryHandler(path, func(_ context.Context, r *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
 			return connect.NewResponse(&pb.SimpleResponse{Payload: r.Msg.Payload}), nil
 		}))
 		srv.Handler = mux
-	case "tarn", "serve":
+	case "tarn", "tarn-serve":
 		s := rpc.NewServer()
 		pb.RegisterTestServiceServer(s, echo{})
 		srv.Handler = s
 		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
-		if name == "serve" {
+		if name == "tarn-serve" {
 			run, stop = s.Serve, s.Stop
 		}
-	case "canned", "canned-go":
+	case "floor-canned", "floor-canned-go":
 		from := onReader
-		if name == "canned-go" {
+		if name == "floor-canned-go" {
 			from = onGoroutine
 		}
 		c, err := newCanned(from)
@@ -103,17 +111,17 @@ func serve(name string) error {
 			return err
 		}
 		run, stop = accepting(c.serve)
-	case "loop", "loop-tarn":
+	case "floor-loop", "tarn-loop":
 		handler := http.Handler(http.HandlerFunc(floor))
-		if name == "loop-tarn" {
+		if name == "tarn-loop" {
 			s := rpc.NewServer()
 			pb.RegisterTestServiceServer(s, echo{})
 			handler = s
 		}
 		run, stop = accepting(handleLoop(handler))
-	case "unparsed":
+	case "floor-unparsed":
 		run, stop = accepting(handleUnparsed(answerJSON))
-	case "unparsed-same":
+	case "floor-echo":
 		run, stop = accepting(handleUnparsed(answerSame))
 	case "floor":
 		srv.Handler = http.HandlerFunc(floor)
@@ -171,36 +179,13 @@ func framed(m proto.Message) ([]byte, error) {
 	return text, err
 }
 
-// process is a server that runs.
-type process struct {
-	name string
-	*child.Process
-}
-
-func start(name string) (*process, error) {
-	cmd, err := child.Self("-server", name)
-	if err != nil {
-		return nil, err
-	}
-	p, err := child.Start(cmd)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &process{name, p}, nil
-}
-
-// shape is one kind of call.
-type shape struct {
-	name  string
-	limit float64 // the target for Tarn's share of connect-go's time
-	http2 bool
-	opts  []connect.ClientOption
-}
-
-var shapes = []shape{
-	{"gRPC over HTTP/2", 0.35, true, []connect.ClientOption{connect.WithGRPC()}},
-	{"Connect over HTTP/2", 0.35, true, nil},
-	{"Connect JSON over HTTP/1.1", 0.6, false, []connect.ClientOption{connect.WithProtoJSON()}},
+// kind is one kind of call.
+type kind struct {
+	name    string // of its benchmark
+	http2   bool
+	accept  accepted
+	opts    []connect.ClientOption
+	servers []string
 }
 
 // accepted is which compression of responses the client accepts.
@@ -211,82 +196,79 @@ const (
 	gzip             // connect-go's default
 )
 
-// servers are the processes, connect-go's first, and what a row of the table names each.
-var servers = [...]struct {
-	name, title string
-	http2       bool // and nothing else
-	http1       bool // and nothing else
-}{
-	{name: "connect-go", title: "connect-go on net/http"},
-	{name: "tarn", title: "ServeHTTP on h2http"},
-	{name: "serve", title: "rpc.Server.Serve"},
-	{name: "floor", title: "a bare handler on h2http"},
-	{name: "loop", title: "a bare handler, bare loop", http1: true},
-	{name: "loop-tarn", title: "ServeHTTP, bare loop", http1: true},
-	{name: "unparsed", title: "JSON, head not parsed", http1: true},
-	{name: "unparsed-same", title: "neither JSON nor a head", http1: true},
-	{name: "canned-go", title: "canned, own goroutine", http2: true},
-	{name: "canned", title: "canned", http2: true},
+func kinds() []kind {
+	over2 := []string{"connect", "tarn", "tarn-serve", "floor", "floor-canned-go", "floor-canned"}
+	over1 := []string{"connect", "tarn", "floor", "tarn-loop", "floor-loop", "floor-unparsed", "floor-echo"}
+	few := []string{"connect", "tarn", "floor"}
+	grpc, json := []connect.ClientOption{connect.WithGRPC()}, []connect.ClientOption{connect.WithProtoJSON()}
+	return []kind{
+		{"protocol=grpc/http=2", true, nothing, grpc, over2},
+		{"protocol=connect/http=2", true, nothing, nil, over2},
+		{"protocol=connect-json/http=1.1", false, nothing, json, over1},
+		{"protocol=grpc/http=2/accept=gzip", true, gzip, grpc, few},
+		{"protocol=connect/http=2/accept=gzip", true, gzip, nil, few},
+		{"protocol=connect-json/http=1.1/accept=gzip", false, gzip, json, few},
+	}
 }
 
-func measure(only string, calls, turns int, accept accepted) error {
-	var ps [len(servers)]*process
-	for i, s := range servers {
-		p, err := start(s.name)
-		if err != nil {
-			return err
+func measure(only string, calls, first, turns int) error {
+	running := map[string]*child.Process{}
+	defer func() {
+		for _, p := range running {
+			p.Close()
 		}
-		defer p.Close()
-		ps[i] = p
-	}
-	fmt.Printf("%-28s %-26s %12s %22s %8s\n", "100 B unary", "server", "µs a call", "/ connect-go's", "target")
-	for _, s := range shapes {
-		if !strings.Contains(s.name, only) {
-			continue
-		}
-		var took, ratios [len(servers)][]float64
-		for turn := range turns + 1 {
-			for i, p := range ps {
-				if servers[i].http2 && !s.http2 || servers[i].http1 && s.http2 {
-					continue
-				}
-				us, err := s.turn(p, calls, accept)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", s.name, p.name, err)
-				}
-				if turn > 0 { // the first warms up
-					took[i] = append(took[i], us)
-					ratios[i] = append(ratios[i], us/took[0][turn-1])
-				}
-			}
-		}
-		for i, server := range servers {
-			if len(ratios[i]) == 0 {
+	}()
+	for turn := first; turn < first+turns; turn++ {
+		for _, k := range kinds() {
+			if !strings.Contains(k.name, only) {
 				continue
 			}
-			slices.Sort(ratios[i])
-			fmt.Printf("%-28s %-26s %12.1f %8.2f (%.2f to %.2f) %8.2f\n", s.name, server.title, median(took[i]),
-				median(ratios[i]), ratios[i][0], ratios[i][turns-1], s.limit)
+			for i := range k.servers {
+				name := k.servers[(i+turn)%len(k.servers)]
+				if running[name] == nil {
+					p, err := start(name)
+					if err != nil {
+						return err
+					}
+					running[name] = p
+				}
+				if _, err := k.measure(running[name], calls/4); err != nil { // to warm up
+					return fmt.Errorf("%s, %s: %w", k.name, name, err)
+				}
+				took, err := k.measure(running[name], calls)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", k.name, name, err)
+				}
+				n := float64(calls / callers * callers)
+				fmt.Printf("BenchmarkWeb/%s/peer=%s \t%8.0f\t%12.0f cpu-ns/op\t%12.0f user-ns/op\t%12.0f kernel-ns/op\n",
+					k.name, name, n, float64(took.Sum())/n, float64(took.User)/n, float64(took.Kernel)/n)
+			}
 		}
 	}
 	return nil
 }
 
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	n := len(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
+func start(name string) (*child.Process, error) {
+	cmd, err := child.Self("-server", name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := child.Start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
 }
 
-// turn makes calls and returns the server's processor time for each, in microseconds.
-func (s shape) turn(p *process, calls int, accept accepted) (float64, error) {
+// measure makes calls and returns the server's processor time for all of them.
+func (k kind) measure(p *child.Process, calls int) (child.Times, error) {
 	version := new(http.Protocols)
-	version.SetHTTP1(!s.http2)
-	version.SetUnencryptedHTTP2(s.http2)
+	version.SetHTTP1(!k.http2)
+	version.SetUnencryptedHTTP2(k.http2)
 	tr := &http.Transport{Protocols: version, MaxIdleConnsPerHost: callers, DisableCompression: true}
 	defer tr.CloseIdleConnections()
-	opts := s.opts
-	if accept == nothing {
+	opts := k.opts
+	if k.accept == nothing {
 		opts = append([]connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}, opts...)
 	}
 	c := connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](&http.Client{Transport: tr}, "http://"+p.Addr+path, opts...)
@@ -295,7 +277,7 @@ func (s shape) turn(p *process, calls int, accept accepted) (float64, error) {
 	defer cancel()
 	before, err := p.Times()
 	if err != nil {
-		return 0, err
+		return child.Times{}, err
 	}
 	var wg sync.WaitGroup
 	failed := make(chan error, callers)
@@ -312,9 +294,9 @@ func (s shape) turn(p *process, calls int, accept accepted) (float64, error) {
 	wg.Wait()
 	select {
 	case err := <-failed:
-		return 0, err
+		return child.Times{}, err
 	default:
 	}
 	after, err := p.Times()
-	return after.Sub(before).Sum().Seconds() * 1e6 / float64(calls/callers*callers), err
+	return after.Sub(before), err
 }
