@@ -17,15 +17,8 @@ import (
 type shape struct {
 	method, uri string
 	url         url.URL
-	groups      []headerValues
-	values      int // in all groups
+	headerGroups
 	traits
-}
-
-// headerValues is the values of one header.
-type headerValues struct {
-	key    string
-	values []string
 }
 
 // traits is what a request's fields say about it beyond its Header.
@@ -131,52 +124,32 @@ func (t *traits) note(f h2.Field) bool {
 
 // add adds a value to s.
 func (s *shape) add(key, value string) {
-	for i := range s.groups {
-		g := &s.groups[i]
-		if g.key == key {
-			if key == "Cookie" { // crumbs: RFC 9113 section 8.2.3
-				g.values[0] += "; " + value
-				return
-			}
-			g.values = append(g.values, value)
-			s.values++
+	if key == "Cookie" { // crumbs: RFC 9113 section 8.2.3
+		if have := s.group(key); have != nil {
+			have.values[0] += "; " + value
 			return
 		}
 	}
-	s.values++
-	s.groups = append(s.groups, headerValues{key, []string{value}})
+	s.headerGroups.add(key, value)
 }
 
 // header makes the request's Header out of s and extra, and returns what both say
 // about the request. values is where values go as long as they fit; it is empty.
 func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) {
-	h := make(http.Header, len(s.groups)+len(extra))
-	if n := s.values + len(extra); n > cap(values) {
-		values = make([]string, 0, n)
-	}
-	for i := range s.groups {
-		g := &s.groups[i]
-		start := len(values)
-		values = append(values, g.values...)
-		h[g.key] = values[start:len(values):len(values)]
-	}
+	h, values := s.headerGroups.header(len(extra), values)
 	t := s.traits
 	for _, f := range extra {
 		if !t.note(f) {
 			continue
 		}
 		key := canonicalName(f.Name)
-		if have, ok := h[key]; ok {
-			if key == "Cookie" {
+		if key == "Cookie" {
+			if have := h[key]; have != nil {
 				have[0] += "; " + f.Value
-			} else {
-				h[key] = append(have, f.Value)
+				continue
 			}
-			continue
 		}
-		start := len(values)
-		values = append(values, f.Value)
-		h[key] = values[start:len(values):len(values)]
+		values = put(h, key, f.Value, values)
 	}
 	return h, t
 }

@@ -12,10 +12,9 @@ import (
 
 // responseShape is what a response is made of that many responses share; see shape.
 type responseShape struct {
-	status   int
-	text     string // "200 OK"
-	groups   []headerValues
-	values   int
+	status int
+	text   string // "200 OK"
+	headerGroups
 	trailers []string
 }
 
@@ -39,17 +38,6 @@ func responseShapeOf(h *h2.Header) *responseShape {
 	return s
 }
 
-func (s *responseShape) add(key, value string) {
-	s.values++
-	for i := range s.groups {
-		if s.groups[i].key == key {
-			s.groups[i].values = append(s.groups[i].values, value)
-			return
-		}
-	}
-	s.groups = append(s.groups, headerValues{key, []string{value}})
-}
-
 func appendTrailers(keys []string, v string) []string {
 	for key := range strings.SplitSeq(v, ",") {
 		if key = strings.Trim(key, " \t"); key != "" {
@@ -62,30 +50,14 @@ func appendTrailers(keys []string, v string) []string {
 // header makes a response's Header, and returns the keys of its trailers. values is
 // where values go as long as they fit; it is empty.
 func (s *responseShape) header(extra []h2.Field, values []string) (http.Header, []string) {
-	h := make(http.Header, len(s.groups)+len(extra))
-	if n := s.values + len(extra); n > cap(values) {
-		values = make([]string, 0, n)
-	}
-	for i := range s.groups {
-		g := &s.groups[i]
-		start := len(values)
-		values = append(values, g.values...)
-		h[g.key] = values[start:len(values):len(values)]
-	}
+	h, values := s.headerGroups.header(len(extra), values)
 	trailers := s.trailers
 	for _, f := range extra {
 		if f.Name == "trailer" {
 			trailers = appendTrailers(trailers, f.Value)
 			continue
 		}
-		key := canonicalName(f.Name)
-		if have, ok := h[key]; ok {
-			h[key] = append(have, f.Value)
-			continue
-		}
-		start := len(values)
-		values = append(values, f.Value)
-		h[key] = values[start:len(values):len(values)]
+		values = put(h, canonicalName(f.Name), f.Value, values)
 	}
 	return h, trailers
 }

@@ -16,12 +16,7 @@ func (f *flow) free(s *state, b binding, pos token.Pos) {
 		l := s.lives[r]
 		switch l.st {
 		case held, foreign, lent:
-			if l.key != "" && l.alt != void {
-				s.forget(r)
-				continue
-			}
-			if l.st == lent {
-				f.reportLent(s, r, l, pos, "freed")
+			if !f.mayEnd(s, r, l, pos, "freed") {
 				continue
 			}
 			if l.kept.by != noKeeper {
@@ -47,17 +42,26 @@ func (f *flow) give(s *state, b binding, pos token.Pos, to string) {
 		l := s.lives[r]
 		switch l.st {
 		case held, foreign, lent:
-			if l.key != "" && l.alt != void {
-				s.forget(r)
-				continue
-			}
-			if l.st == lent {
-				f.reportLent(s, r, l, pos, to)
+			if !f.mayEnd(s, r, l, pos, to) {
 				continue
 			}
 			s.lives[r] = life{st: given, pos: pos, by: to, with: l.with, changes: l.changes}
 		}
 	}
+}
+
+// mayEnd returns whether a live reference can be followed to its end, which frees it or gives it away. Otherwise it is
+// not followed further; that a lent one ends here is reported.
+func (f *flow) mayEnd(s *state, r *ref, l life, pos token.Pos, to string) bool {
+	switch {
+	case l.key != "" && l.alt != void:
+		s.forget(r)
+		return false
+	case l.st == lent:
+		f.reportLent(s, r, l, pos, to)
+		return false
+	}
+	return true
 }
 
 // reportLent reports that a reference is freed or given away that this function does not own.

@@ -19,12 +19,7 @@ func Start(t testing.TB, cfg rig.Config) *rig.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("server's log:\n%s", s.Log())
-		}
-		s.Stop()
-	})
+	stopAtEnd(t, s)
 	return s
 }
 
@@ -39,13 +34,18 @@ func StartImpacket(t testing.TB) *rig.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopAtEnd(t, s)
+	return s
+}
+
+// stopAtEnd stops a server at the test's end, and logs what it has logged if the test has failed.
+func stopAtEnd(t testing.TB, s *rig.Server) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("server's log:\n%s", s.Log())
 		}
 		s.Stop()
 	})
-	return s
 }
 
 // Need leaves a test out where there is no Samba, and has it listed at the end of make test; with
