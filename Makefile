@@ -16,7 +16,7 @@ export GOFLAGS += -timeout=$(TIMEOUT)
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
 # How many checks run at a time. The tests under the race detector mostly wait for servers; what compiles, and the other tests,
