@@ -78,7 +78,7 @@ type Config struct {
 	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. There is
 	// another, at slog.LevelWarn, when a connection begins to be read more slowly because of
 	// Limits.Resets, Limits.Replies or Limits.Useless. Its slog.Handler is called on the goroutine
-	// that reads the connection, after the streams that the event ends have been told: while
+	// that reads the connection, after the streams that the event ends have ended: while
 	// it blocks, nothing further is read there, and sending goes on. See also [Maker.Stats].
 	Log *slog.Logger
 	// Limits bounds what a hostile peer may do.

@@ -214,7 +214,7 @@ func (c *clientConn) OnIdle(*h2.Conn) { c.idleAt.Store(time.Now().UnixNano()) }
 // idleFor returns how long no request has been under way.
 func (c *clientConn) idleFor() time.Duration { return time.Since(time.Unix(0, c.idleAt.Load())) }
 
-// gotConn returns what httptrace's GotConn is told before a request is sent.
+// gotConn returns what httptrace's GotConn gets before a request is sent.
 func (c *clientConn) gotConn() httptrace.GotConnInfo {
 	info := httptrace.GotConnInfo{Conn: c.nc, Reused: c.used.Load()}
 	if info.Reused && c.h2.Streams() == 0 {

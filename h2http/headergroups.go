@@ -8,7 +8,7 @@ type headerGroups struct {
 	values int // in all groups
 }
 
-// headerValues is the values of one header.
+// headerValues are the values of one header.
 type headerValues struct {
 	key    string
 	values []string

@@ -109,7 +109,7 @@ func isInt(v ssa.Value, n int64) bool {
 	return exact && i == n
 }
 
-// canon names a value so that values that are equal, as far as the analysis can tell, have the same name:
+// canon names a value so that values that the analysis finds equal have the same name:
 // loads of one variable, lengths of one slice.
 func (f *flow) canon(v ssa.Value) string {
 	switch v := v.(type) {
