@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
 // script answers requests on one connection: request is called with each request's
@@ -346,34 +349,42 @@ func TestStreamLimitIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestSilentConnectionIsReplaced: a connection whose peer answers nothing ends, and the next request takes another. It runs in fake time: on
+// a busy machine any peer may be silent for as long as a test can wait.
 func TestSilentConnectionIsReplaced(t *testing.T) {
-	var silent atomic.Bool
-	silent.Store(true)
-	url := rawOrigin(t, false, func(i int, _ io.ReadWriteCloser, fr *http2.Framer) {
-		if i > 0 {
-			(&script{end: ok}).serve(fr)
-			return
+	faultnet.NeedsFakeTime(t)
+	synctest.Test(t, func(t *testing.T) {
+		silent := true // the first connection's peer
+		rt := ownTransport(t, &clientSetup{
+			tr: http.Transport{HTTP2: &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 20 * time.Millisecond}},
+			dial: func(context.Context, string, string) (net.Conn, error) {
+				l, answers := faultnet.New(t, faultnet.Memory), !silent
+				silent = false
+				go func() {
+					defer l.Server.Close()
+					if _, err := io.ReadFull(l.Server, make([]byte, len(http2.ClientPreface))); err != nil {
+						return
+					}
+					fr := http2.NewFramer(l.Server, l.Server)
+					if answers {
+						(&script{end: ok}).serve(fr)
+						return
+					}
+					fr.WriteSettings()
+					io.Copy(io.Discard, l.Server)
+				}()
+				return l.Client, nil
+			},
+		})
+		req, _ := http.NewRequest("GET", "http://server/", nil)
+		_, err := rt.RoundTrip(req)
+		var ce *h2.ConnError
+		if !errors.As(err, &ce) {
+			t.Errorf("the request on a silent connection ended with %v", err)
 		}
-		fr.WriteSettings()
-		for { // reads, and answers nothing
-			if _, err := fr.ReadFrame(); err != nil {
-				return
-			}
-		}
+		mustRoundTrip(t, rt, req)
+		rt.(*h2http.Transport).CloseIdleConnections()
 	})
-	rt := &h2http.Transport{
-		DialContext: dialer(t),
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond, PingTimeout: 20 * time.Millisecond},
-		Config:      h2http.Config{Pool: drainedPool(t)},
-	}
-	t.Cleanup(rt.CloseIdleConnections)
-	req, _ := http.NewRequest("GET", url, nil)
-	_, err := rt.RoundTrip(req)
-	var ce *h2.ConnError
-	if !errors.As(err, &ce) {
-		t.Errorf("the request on a silent connection ended with %v", err)
-	}
-	mustRoundTrip(t, rt, req)
 }
 
 func TestIdleConnTimeout(t *testing.T) {

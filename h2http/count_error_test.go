@@ -275,13 +275,18 @@ func TestCountErrorOfServers(t *testing.T) {
 				}), func(srv *http.Server) {
 					srv.HTTP2 = &http.HTTP2Config{CountError: n.count, SendPingTimeout: c.ping, PingTimeout: c.ping}
 				})
-				p := r.dialPeer(t)
-				if c.ping == 0 { // otherwise the connection may have ended by then
-					p.ping()
+				p, err := r.connect(t)
+				if err != nil && c.ping == 0 { // otherwise the connection may have ended by then
+					t.Fatal(err)
 				}
-				c.client(p)
+				if err == nil {
+					defer p.nc.Close()
+					if c.ping == 0 {
+						p.ping()
+					}
+					c.client(p)
+				}
 				got := n.until(t, []string{c.want})
-				p.nc.Close()
 				if s.own && !slices.Equal(got, []string{c.want}) {
 					t.Errorf("counted %q, not %q", got, c.want)
 				}
