@@ -177,13 +177,17 @@ func relay(dst, src net.Conn, delay time.Duration) {
 		}
 	}()
 	for {
+		// What is read is held already, so no more is read than may be: pieces of any length then pass at the same rate.
+		mu.Lock()
+		for held >= relayHolds {
+			passed.Wait()
+		}
+		room := relayHolds - held
+		mu.Unlock()
 		data := pool.Get().(*[256 << 10]byte)
-		n, err := src.Read(data[:])
+		n, err := src.Read(data[:min(room, len(data))])
 		if n > 0 {
 			mu.Lock()
-			for held >= relayHolds {
-				passed.Wait()
-			}
 			held += n
 			mu.Unlock()
 			queue <- piece{time.Now().Add(delay), data, n}
