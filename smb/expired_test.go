@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -244,4 +245,38 @@ func testExpiredClose(t *testing.T, s *script.Server, command, held proto.Comman
 		t.Errorf("%d authentications, want 1", n)
 	}
 	must(t, f.Share().Session().Echo(t.Context()))
+}
+
+// TestForgottenSession has the server forget a session, as when its administrator closes it. A server without the session has no key
+// to sign its answer with (MS-SMB2 3.3.5.2.9).
+func TestForgottenSession(t *testing.T) {
+	for _, kind := range []string{"plain", "signed/GMAC"} {
+		t.Run(kind, func(t *testing.T) {
+			s := protections()[kind]
+			var forgotten atomic.Bool
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command == proto.CommandNegotiate {
+					forgotten.Store(false)
+				}
+				if forgotten.Load() {
+					c.Raw(forgedFrame(proto.Header{
+						Command: m.Command, Status: proto.StatusUserSessionDeleted, Credits: 1, MessageID: m.MessageID,
+						SessionID: m.SessionID, TreeID: m.TreeID,
+					}, errorBody()...))
+				}
+				return forgotten.Load()
+			}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			forgotten.Store(true)
+			if _, err := f.Share().Stat("file"); err != nil {
+				t.Error(err)
+			}
+			forgotten.Store(true)
+			if err := f.Share().Mkdir("dir", 0); !errors.Is(err, smb.ErrConnLost) || errors.Is(err, smb.ErrSecurity) {
+				t.Error(err)
+			}
+			must(t, f.Share().Session().Echo(t.Context()))
+		})
+	}
 }

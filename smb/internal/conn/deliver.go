@@ -98,6 +98,11 @@ func (c *Conn) accept(cl *Call, h *proto.Header, came protection) error {
 		return securityError("clear reply to an encrypted " + cl.cmd.String())
 	case cl.protection == signed && h.Flags&proto.FlagSigned == 0 && !(h.Status == proto.StatusPending && h.Flags&proto.FlagAsync != 0):
 		// Interim replies are unsigned (3.3.4.4); they hold nothing but an id.
+		if h.Status == proto.StatusUserSessionDeleted {
+			// A server that has no such session has no key to sign with (3.3.5.2.9). Forged, it ends the connection, as a
+			// forged RST does.
+			return &connError{ErrLost, errors.New("the server reports, unsigned, that the session does not exist")}
+		}
 		return securityError("unsigned reply to a signed " + cl.cmd.String())
 	}
 	return nil
