@@ -169,8 +169,8 @@ func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error
 		return c.key, err
 	}
 	if on != t {
-		if !t.Conn().Alive() {
-			return c.key, t.Conn().Err() // reopen the target on the connection of the source
+		if !t.Alive() {
+			return c.key, t.Err() // reopen the target on the connection of the source
 		}
 		return c.key, ErrUnsupported // the two files are on different connections
 	}

@@ -44,6 +44,9 @@ func (m *mount) referred(ctx context.Context, t *tree, remote string) (*tree, st
 	if r == nil {
 		var err error
 		if r, rest, err = t.refer(ctx, path); err != nil {
+			if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
+				err = &lostError{errNoTarget, err}
+			}
 			return nil, "", err
 		}
 		m.s.origin.referrals.keep(path, rest, r)

@@ -120,8 +120,8 @@ func TestRootLifetime(t *testing.T) {
 			r.target = ""
 			<-time.After(rootLifetime + time.Second)
 			for range 2 {
-				if _, err := r.root.Stat("file"); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("%v, want %v", err, fs.ErrNotExist)
+				if _, err := r.root.Stat("file"); !errors.Is(err, smb.ErrShareLost) || errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%v, want %v", err, smb.ErrShareLost)
 				}
 			}
 			r.target = "two"

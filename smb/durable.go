@@ -92,7 +92,7 @@ func (h *handle) again(ctx context.Context, op func(t *tree, id proto.FileID) er
 		if err != nil {
 			return err
 		}
-		return op(t, id)
+		return h.closedByServer(op(t, id))
 	})
 }
 
@@ -121,7 +121,7 @@ func (h *handle) reopenOnce(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, none, ErrClosed
 	case lostErr != nil:
 		return nil, none, lostErr
-	case t.Conn().Alive():
+	case t.Alive():
 		return t, id, nil
 	}
 	return h.reconnect(ctx)
@@ -133,7 +133,7 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	h.mu.Lock()
 	t, id, d := h.t, h.id, h.durable
 	h.mu.Unlock()
-	cause, with := t.Conn().Err(), t.with
+	cause, with := t.Err(), t.with
 	t, err := h.m.tree(ctx)
 	if err != nil {
 		return nil, none, err
@@ -158,8 +158,8 @@ func (h *handle) reconnect(ctx context.Context) (*tree, proto.FileID, error) {
 	}
 	r, err := t.create(ctx, &req)
 	if err != nil {
-		if errors.As(err, new(*ResponseError)) {
-			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))
+		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
+			err = h.giveUp(&lostError{ErrHandleLost, err})
 		}
 		return nil, none, err
 	}
@@ -186,7 +186,7 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 	req.Contexts.Timewarp = h.at
 	r, err := t.create(ctx, req)
 	if err != nil {
-		if errors.As(err, new(*ResponseError)) {
+		if errors.As(err, new(*ResponseError)) && !errors.Is(err, ErrConnLost) {
 			err = h.giveUp(fmt.Errorf("%w: %w", ErrHandleLost, err))
 		}
 		return nil, none, err
@@ -201,6 +201,21 @@ func (h *handle) reopenDir(ctx context.Context, t *tree) (*tree, proto.FileID, e
 	h.t, h.id = t, r.FileID
 	h.mu.Unlock()
 	return t, r.FileID, nil
+}
+
+// closedByServer gives the handle up if err is the server's refusal of a request because the handle is closed, and returns the error
+// for the caller. err may be nil.
+func (h *handle) closedByServer(err error) error {
+	if !hasStatus(err, proto.StatusFileClosed) && !hasStatus(err, proto.StatusFileForcedClosed) {
+		return err
+	}
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed { // by Close, while the request was under way
+		return ErrClosed
+	}
+	return h.giveUp(&lostError{ErrHandleLost, err})
 }
 
 // giveUp makes every later use of the handle fail with err.

@@ -11,12 +11,15 @@ import (
 )
 
 var (
-	// ErrConnLost is matched when the connection broke or could not be made. An operation that was under way
-	// may or may not have taken effect.
+	// ErrConnLost is matched when the connection broke or could not be made, or the server has closed the share. An operation that
+	// was under way may or may not have taken effect.
 	ErrConnLost = conn.ErrLost
 	// ErrHandleLost is matched by operations on a file that was open when its connection
-	// broke and that the server did not keep (no durable handle): open it again.
+	// broke and that the server did not keep (no durable handle), or that the server has closed: open it again.
 	ErrHandleLost = errors.New("smb: the open file did not survive the loss of its connection")
+	// ErrShareLost is matched by operations on a mounted share when the server refuses to connect it again, after the connection was
+	// lost or the server has closed the share. The next operation tries again.
+	ErrShareLost = errors.New("smb: the share cannot be connected again")
 	// ErrClosed is matched by operations on a closed file, share or session. It matches fs.ErrClosed too.
 	ErrClosed error = &classError{"smb: already closed", fs.ErrClosed}
 	// ErrProtocol is matched when the server broke the protocol. The connection is closed.
@@ -136,6 +139,18 @@ type dialError struct{ cause error }
 
 func (e *dialError) Error() string   { return "smb: cannot connect: " + e.cause.Error() }
 func (e *dialError) Unwrap() []error { return []error{ErrConnLost, e.cause} }
+
+// lostError is the error of operations on an open file or a mounted share that the server does not give back after a loss. The
+// cause is a refusal that concerns the handle or the share, not the file that the operation names: the error matches what the cause
+// matches, except fs.ErrNotExist, from which programs conclude that the file does not exist.
+type lostError struct{ class, cause error }
+
+func (e *lostError) Error() string { return e.class.Error() + ": " + e.cause.Error() }
+func (e *lostError) Unwrap() error { return e.class }
+func (e *lostError) Is(target error) bool {
+	return target != fs.ErrNotExist && errors.Is(e.cause, target)
+}
+func (e *lostError) As(target any) bool { return errors.As(e.cause, target) }
 
 // refused is the error of a refused request.
 func refused(r conn.Refusal) error {

@@ -69,7 +69,7 @@ func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 		return nil, id, ErrClosed
 	case lostErr != nil:
 		return nil, id, lostErr
-	case t.Conn().Alive():
+	case t.Alive():
 		return t, id, nil
 	}
 	return h.reopen(ctx)
@@ -160,19 +160,22 @@ func (h *handle) close(ctx context.Context) error {
 	if lostErr != nil {
 		return lostErr
 	}
-	if !t.Conn().Alive() {
+	if !t.Alive() {
 		if h.isDir {
 			return nil // nothing was lost with it
 		}
 		if granted && unreachable == nil {
-			return h.closeAgain(ctx, t.Conn().Err()) // the connection was lost since this call began
+			return h.closeAgain(ctx, t.Err()) // the connection was lost since this call began
 		}
 		// The server closes the handle by itself, at once or after its timeout.
-		return fmt.Errorf("%w: %w", ErrHandleLost, t.Conn().Err())
+		return fmt.Errorf("%w: %w", ErrHandleLost, t.Err())
 	}
 	err := t.closeID(ctx, id)
-	if h.m.s.repeatable(err) {
+	switch {
+	case h.m.s.repeatable(err):
 		err = h.closeAgain(ctx, err)
+	case hasStatus(err, proto.StatusFileClosed):
+		err = &lostError{ErrHandleLost, err}
 	}
 	return err
 }
@@ -191,7 +194,7 @@ func (h *handle) closeAgain(ctx context.Context, failed error) error {
 		h.mu.Lock()
 		t, id, granted := h.t, h.id, h.durable.granted
 		h.mu.Unlock()
-		if !t.Conn().Alive() {
+		if !t.Alive() {
 			if h.isDir {
 				return nil // nothing was lost with it
 			}
@@ -213,7 +216,7 @@ func (h *handle) closeAgain(ctx context.Context, failed error) error {
 func (h *handle) keptByServer() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.closed && h.lostErr == nil && h.durable.granted && !h.t.Conn().Alive()
+	return !h.closed && h.lostErr == nil && h.durable.granted && !h.t.Alive()
 }
 
 // closeID sends CLOSE, later when ctx ends before it can be sent.

@@ -171,7 +171,7 @@ func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy co
 func (l *listing) restart(t *tree, id proto.FileID) error {
 	if l.t != nil {
 		if l.losses++; l.losses > maxLosses {
-			return l.t.Conn().Err()
+			return l.t.Err()
 		}
 	}
 	l.t, l.id = t, id

@@ -57,7 +57,7 @@ func (f *File) lock(op string, ctx context.Context, off, n int64, flags proto.Lo
 				t.lock(context.Background(), t.Call(proto.CommandLock), id, uint64(off), uint64(n), proto.LockUnlock)
 			}
 		}
-		err = t.lock(ctx, cl, id, uint64(off), uint64(n), flags)
+		err = f.h.closedByServer(t.lock(ctx, cl, id, uint64(off), uint64(n), flags))
 	}
 	return f.wrap(op, err)
 }

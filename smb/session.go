@@ -272,7 +272,7 @@ func (s *Session) Mount(ctx context.Context, share string) (*Share, error) {
 		return nil, err
 	}
 	m := newMount(s, name)
-	if _, err := m.tree(ctx); err != nil {
+	if _, err := m.connectedTree(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -314,7 +314,7 @@ func (m *mount) current() (*tree, *referral, error) {
 	switch {
 	case m.closed:
 		return nil, nil, ErrClosed
-	case m.t != nil && m.t.Conn().Alive():
+	case m.t != nil && m.t.Alive():
 		return m.t, nil, nil
 	case m.root != nil && m.root.valid():
 		return nil, m.root, nil
@@ -329,8 +329,18 @@ func (m *mount) connected() bool {
 	return m.t != nil || m.root != nil
 }
 
-// tree returns the share's tree on a live connection, and connects it if necessary.
+// tree is connectedTree for an operation on a file.
 func (m *mount) tree(ctx context.Context) (*tree, error) {
+	t, err := m.connectedTree(ctx)
+	var refused *ResponseError
+	if errors.As(err, &refused) && refused.Command == proto.CommandTreeConnect.String() && !errors.Is(err, ErrConnLost) {
+		err = &lostError{ErrShareLost, err}
+	}
+	return t, err
+}
+
+// connectedTree returns the share's tree on a live connection, and connects it if necessary.
+func (m *mount) connectedTree(ctx context.Context) (*tree, error) {
 	t, root, err := m.current()
 	if err == nil && t == nil && root == nil {
 		t, root, err = m.connect(ctx)
@@ -396,13 +406,4 @@ func (m *mount) find(ctx context.Context, failures int) (*tree, *referral, error
 		}
 	}
 	return nil, nil, err
-}
-
-// drop removes a tree that the server has disconnected.
-func (m *mount) drop(t *tree) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.t == t {
-		m.t = nil
-	}
 }

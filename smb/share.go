@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 
@@ -44,12 +45,16 @@ func (s *Share) Unmount() error {
 	t := m.t
 	m.mu.Unlock()
 	m.s.forget(m)
-	if t == nil || !t.Conn().Alive() {
+	if t == nil || !t.Alive() {
 		return nil
 	}
 	ctx, cancel := s.m.s.closing(s.ctx)
 	defer cancel()
-	return t.Disconnect(ctx)
+	err := t.Disconnect(ctx)
+	if hasStatus(err, proto.StatusNetworkNameDeleted) {
+		return nil // the server has closed the share before
+	}
+	return err
 }
 
 func nothing() {}
@@ -89,8 +94,9 @@ func (s *Share) onTree(ctx context.Context, op func(ctx context.Context, t *tree
 		return err
 	}
 	err = op(ctx, t)
-	if hasStatus(err, proto.StatusNetworkNameDeleted) { // refused before it had an effect
-		t.m.drop(t)
+	var refused *ResponseError
+	if hasStatus(err, proto.StatusNetworkNameDeleted) && errors.As(err, &refused) && refused.Command == proto.CommandCreate.String() {
+		// The server has closed the share, and has not begun the operation.
 		if t, err = s.m.tree(ctx); err == nil {
 			err = op(ctx, t)
 		}

@@ -111,7 +111,7 @@ func (h *handle) complete(ctx context.Context, s *segment) error {
 		switch {
 		case err != nil:
 			if !h.repeats(ctx, s, err) && !s.refitted(err) {
-				return err
+				return h.closedByServer(err)
 			}
 		case s.done == s.n:
 			return nil

@@ -100,8 +100,8 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 }
 
 // Next waits for changes and returns at least one. After Close it fails with ErrClosed; ErrMissed means that
-// some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost. The
-// first Next after a loss that happened since the first Next began fails with ErrMissed, when the server collects
+// some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the server closes the
+// directory or the share, with ErrHandleLost. The first Next after a loss that happened since the first Next began fails with ErrMissed, when the server collects
 // changes again: a directory that is read after it is complete.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -120,7 +120,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 
 func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 	if cl := w.take(); cl != nil {
-		if w.on.Conn().Alive() {
+		if w.on.Alive() {
 			err := cl.Finish(ctx, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup)
 			if err == nil {
 				return w.events(w.on, cl)
@@ -152,8 +152,12 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 		return nil, ErrMissed
 	}
 	w.begun, w.on = true, t
-	if err := t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup); err != nil {
-		return nil, err
+	err = t.RoundTrip(ctx, cl, &req, proto.StatusNotifyEnumDir, proto.StatusNotifyCleanup)
+	if hasStatus(err, proto.StatusNetworkNameDeleted) {
+		return w.next(ctx) // on another tree
+	}
+	if err != nil {
+		return nil, w.f.h.closedByServer(err)
 	}
 	return w.events(t, cl)
 }
@@ -195,8 +199,11 @@ func (w *Watcher) events(t *tree, cl *conn.Call) ([]Event, error) {
 	switch cl.Status {
 	case proto.StatusNotifyEnumDir:
 		return nil, ErrMissed
-	case proto.StatusNotifyCleanup:
-		return nil, ErrClosed
+	case proto.StatusNotifyCleanup: // the directory was closed
+		if _, _, err := t.m.current(); err != nil {
+			return nil, err // by Unmount
+		}
+		return nil, &lostError{ErrHandleLost, Status(cl.Status)}
 	}
 	list, err := proto.DecodeChangeNotifyResponse(cl.Message())
 	if err != nil {

@@ -110,7 +110,8 @@ func translate(err error) error {
 		return err
 	}
 	var status smb.Status
-	if errors.As(err, &status) {
+	// The status of a lost handle is that of the attempt to open it again.
+	if errors.As(err, &status) && !errors.Is(err, smb.ErrHandleLost) {
 		switch status {
 		case statusObjectNameCollision:
 			return os.ErrExist

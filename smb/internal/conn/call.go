@@ -62,6 +62,7 @@ type Call struct {
 	c           *Conn // never changes
 	cmd         proto.Command
 	tree        uint32
+	on          *Tree // nil: the request is on no share
 	protection  protection
 	force       bool // sign although the session does not sign everything
 	flags       proto.Flags
@@ -130,8 +131,19 @@ func (cl *Call) failure() error {
 	case proto.StatusUserSessionDeleted, proto.StatusNetworkSessionExpired:
 		// The session is not valid any more; a new connection logs in again.
 		return cl.refuseSession()
+	case proto.StatusNetworkNameDeleted:
+		if cl.on != nil {
+			return cl.refuseTree()
+		}
 	}
 	return cl.c.refused(cl)
+}
+
+// refuseTree ends the tree because the server reports that it has closed the share. The connection stays.
+func (cl *Call) refuseTree() error {
+	err := &connError{ErrLost, cl.c.refused(cl)}
+	cl.on.lost.CompareAndSwap(nil, err)
+	return err
 }
 
 // refused is the error of a request that the server refused.

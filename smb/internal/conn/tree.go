@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
@@ -11,7 +12,8 @@ type Tree struct {
 	c          *Conn
 	id         uint32
 	kind       proto.ShareType
-	protection protection // sealed: the share requires encryption, whether or not the session does
+	protection protection                // sealed: the share requires encryption, whether or not the session does
+	lost       atomic.Pointer[connError] // not nil: the server has closed the share, and this is its refusal
 }
 
 // Connect connects the share \\host\share (TREE_CONNECT). When it fails although the server has connected the share, as when ctx
@@ -65,6 +67,17 @@ func disconnectAgain(cl *Call) {
 // Conn is the tree's connection.
 func (t *Tree) Conn() *Conn { return t.c }
 
+// Alive reports whether requests may still be sent: the connection has not ended, and the server is not known to have closed the share.
+func (t *Tree) Alive() bool { return t.lost.Load() == nil && t.c.Alive() }
+
+// Err is the reason why the tree ended, nil while it has not. It matches one of ErrLost, ErrProtocol and ErrSecurity.
+func (t *Tree) Err() error {
+	if err := t.lost.Load(); err != nil {
+		return err
+	}
+	return t.c.Err()
+}
+
 // Kind is the share's type.
 func (t *Tree) Kind() proto.ShareType { return t.kind }
 
@@ -78,7 +91,11 @@ func (t *Tree) Disconnect(ctx context.Context) error {
 
 // Call takes a slot for a request on this tree. The slot is released by the first method that returns an
 // error for it, or by Call.Release.
-func (t *Tree) Call(cmd proto.Command) *Call { return t.c.newCall(cmd, t.id) }
+func (t *Tree) Call(cmd proto.Command) *Call {
+	cl := t.c.newCall(cmd, t.id)
+	cl.on = t
+	return cl
+}
 
 // RoundTrip sends one request and waits for its reply. When the error is nil the caller releases cl. A
 // refusal by the server, unless its status is among expected, is returned as the error of Config.Refused, and
