@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -53,8 +55,10 @@ func TestWebClientGet(t *testing.T) {
 	s.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Find", Handler: handler}, {MethodName: "Change", Handler: handler}}}, nil)
 	methods := make(chan string, 10)
+	queries := make(chan string, 10)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		methods <- r.Method
+		queries <- r.URL.RawQuery
 		s.ServeHTTP(w, r)
 	}))
 	defer h.Close()
@@ -72,6 +76,16 @@ func TestWebClientGet(t *testing.T) {
 		out := new(pb.SimpleResponse)
 		if err := cc.Invoke(ctxFor(t), "/"+service+"/"+c.method, &pb.SimpleRequest{Payload: payload(c.size)}, out, c.opts...); err != nil {
 			t.Fatal(err)
+		}
+		var names []string
+		for part := range strings.SplitSeq(<-queries, "&") {
+			name, _, _ := strings.Cut(part, "=")
+			names = append(names, name)
+		}
+		// The order that the protocol recommends, so that caches have one entry for a request.
+		order := []string{"connect", "base64", "compression", "encoding", "message"}
+		if !slices.IsSortedFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) }) {
+			t.Errorf("the query's parameters are %v", names)
 		}
 		if got := <-methods; got != c.want || !bytes.Equal(out.GetPayload().GetBody(), body(c.size)) {
 			t.Errorf("%s with %d bytes was called with %s", c.method, c.size, got)

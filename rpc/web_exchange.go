@@ -175,13 +175,14 @@ func (x *webExchange) get(r *http.Request, m *message.Message) bool {
 	if !x.web.get || !sideEffectFree(c.method) || m.Len() > maxGetURL {
 		return false
 	}
-	q := url.Values{"connect": {"v" + connectVersion}, "encoding": {c.codecName()},
-		"base64": {"1"}, "message": {base64.RawURLEncoding.EncodeToString(m.Flatten())}}
+	// In the order that the protocol recommends, so that caches have one entry for a request.
+	query := "connect=v" + connectVersion + "&base64=1"
 	if c.info.compressor != nil && m.Len() > 0 {
-		q.Set("compression", c.info.compressor.Name())
+		query += "&compression=" + url.QueryEscape(c.info.compressor.Name())
 	}
+	query += "&encoding=" + url.QueryEscape(c.codecName()) + "&message=" + base64.RawURLEncoding.EncodeToString(m.Flatten())
 	u := *r.URL
-	u.RawQuery = q.Encode()
+	u.RawQuery = query
 	if len(u.RequestURI()) > maxGetURL {
 		return false
 	}
