@@ -110,14 +110,25 @@ func unmarshal(codec message.Codec, m message.Message, v any) error {
 	return err
 }
 
-// count holds the error texts for a wrong number of messages, in grpc-go's words.
-type count struct{ none, many string }
+// count holds the code and the texts of the errors for a wrong number of messages, in grpc-go's words.
+type count struct {
+	code       codes.Code
+	none, many string
+}
+
+// in returns n with another code.
+func (n count) in(code codes.Code) count {
+	n.code = code
+	return n
+}
 
 var (
 	requestCount = count{
+		code: codes.Internal,
 		none: "cardinality violation: received no request message from non-client-streaming RPC",
 		many: "cardinality violation: received multiple request messages for non-client-streaming RPC"}
 	responseCount = count{
+		code: codes.Internal,
 		none: "cardinality violation: received no response message from non-server-streaming RPC",
 		many: "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message"}
 )
@@ -132,9 +143,9 @@ func (r *received) status(limit int, n count) error {
 	case errors.Is(r.err, message.ErrTruncated):
 		return status.Error(codes.Internal, "unexpected EOF: "+r.err.Error())
 	case errors.Is(r.err, errNoMessage):
-		return status.Error(codes.Internal, n.none)
+		return status.Error(n.code, n.none)
 	case errors.Is(r.err, errTwoMessages):
-		return status.Error(codes.Internal, n.many)
+		return status.Error(n.code, n.many)
 	}
 	if _, ok := status.FromError(r.err); ok {
 		return r.err

@@ -94,7 +94,7 @@ func (c *webCall) open() *webRefusal {
 	}
 	if c.r.Method != http.MethodPost {
 		return &webRefusal{httpStatus: http.StatusMethodNotAllowed, header: http.Header{"Allow": {http.MethodPost}},
-			st: status.Newf(codes.Unimplemented, "calls are made with POST, not %s", c.r.Method)}
+			st: status.Newf(codes.Unknown, "calls are made with POST, not %s", c.r.Method)}
 	}
 	sub, ok := strings.CutPrefix(mediaType, "application/")
 	if !ok {
@@ -143,7 +143,7 @@ func (c *webCall) field(name string) string {
 func (c *webCall) unsupported() *webRefusal {
 	return &webRefusal{httpStatus: http.StatusUnsupportedMediaType,
 		header: http.Header{"Accept-Post": {"application/grpc, application/grpc-web, application/grpc-web-text, application/json, application/proto, application/connect+json, application/connect+proto"}},
-		st:     status.Newf(codes.Unimplemented, "content type %q is not of a protocol of this server", c.field("Content-Type"))}
+		st:     status.Newf(codes.Unknown, "content type %q is not of a protocol of this server", c.field("Content-Type"))}
 }
 
 // find looks the method up.

@@ -50,6 +50,14 @@ func (b *webBody) next() received {
 	}
 }
 
+// empty reports whether the body has no content. It waits for the first bytes.
+func (b *webBody) empty() bool {
+	for b.in.Len() == 0 && b.end == nil {
+		b.read()
+	}
+	return b.in.Len() == 0 && errors.Is(b.end, io.EOF)
+}
+
 // read reads the next bytes of the body: directly into a large message's memory, or into a buffer whose parts
 // become messages without a copy.
 func (b *webBody) read() {

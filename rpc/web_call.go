@@ -65,6 +65,14 @@ func (c *webCall) serverStreams() bool {
 	return c.method == nil || c.method.stream != nil && c.method.stream.ServerStreams
 }
 
+// requests holds the protocol's errors for a wrong number of requests.
+func (c *webCall) requests() count {
+	if _, ok := c.proto.(*webConnectStream); ok {
+		return requestCount.in(connectCardinality)
+	}
+	return requestCount
+}
+
 // serve runs the handler to its end and sends the status.
 func (c *webCall) serve() {
 	if err := c.checkMetadata(); err != nil {
@@ -135,7 +143,7 @@ func (c *webCall) tap() *status.Status {
 func (c *webCall) unary() *status.Status {
 	first := c.body.only()
 	if first.err != nil {
-		return statusOf(first.status(c.srv.opts.maxRecv, requestCount))
+		return statusOf(first.status(c.srv.opts.maxRecv, c.requests()))
 	}
 	c.request = boundRequest{call: c, first: first}
 	reply, err := c.callUnary(&c.request)
@@ -381,8 +389,8 @@ func (c *webCall) refuse(no *webRefusal) {
 		refuser.refuse(no)
 		return
 	}
-	// Without a protocol the answer is Connect's JSON, which a person can read.
-	writeConnectError(c.w, no.httpStatus, no.st)
+	// Without a protocol the answer is for a person; clients of every protocol take the HTTP status.
+	http.Error(c.w, no.st.Message(), no.httpStatus)
 }
 
 // flush sends the written data to the client.
@@ -394,7 +402,7 @@ func (c *webCall) flush() {
 // decode fills v from r and frees r's message.
 func (c *webCall) decode(r *received, v any) error {
 	if r.err != nil {
-		return r.status(c.srv.opts.maxRecv, requestCount)
+		return r.status(c.srv.opts.maxRecv, c.requests())
 	}
 	size, err := decodeMessage(c.srv.opts.pool, c.codec, c.incoming, c.srv.opts.maxRecv, r, c.body.lease, v)
 	if err != nil {
@@ -468,9 +476,9 @@ func (s *webStream) recv(v any) error {
 		return nil
 	case after.err == nil:
 		after.msg.Free()
-		return (&received{err: errTwoMessages}).status(c.srv.opts.maxRecv, requestCount)
+		return (&received{err: errTwoMessages}).status(c.srv.opts.maxRecv, c.requests())
 	default:
-		return after.status(c.srv.opts.maxRecv, requestCount)
+		return after.status(c.srv.opts.maxRecv, c.requests())
 	}
 }
 

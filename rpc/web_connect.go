@@ -23,6 +23,9 @@ import (
 // connectVersion is the only version of the Connect protocol.
 const connectVersion = "1"
 
+// connectCardinality is the code of a wrong number of messages. It is gRPC's, too, but not grpc-go's.
+const connectCardinality = codes.Unimplemented
+
 // endStreamFlag marks the envelope that ends a stream with its status and trailer.
 const endStreamFlag = 0x02
 
@@ -177,8 +180,10 @@ type webConnectUnary webCall
 
 func (p *webConnectUnary) call() *webCall { return (*webCall)(p) }
 
-// applicationType is the prefix of all protocols' content types.
-const applicationType = "application/"
+const (
+	applicationType = "application/"         // precedes the codec in the content type of a unary call; the prefix of all protocols' types
+	connectType     = "application/connect+" // precedes the codec in the content type of a stream
+)
 
 func (p *webConnectUnary) header(h http.Header) {
 	name := p.call().codec.Name()
@@ -231,7 +236,7 @@ func (p *webConnectUnary) refuse(no *webRefusal) {
 type webConnectStream struct{ call *webCall }
 
 func (p *webConnectStream) header(h http.Header) {
-	h.Set("Content-Type", "application/connect+"+p.call.codec.Name())
+	h.Set("Content-Type", connectType+p.call.codec.Name())
 	if p.call.outgoing != nil {
 		h.Set("Connect-Content-Encoding", p.call.outgoing.Name())
 	}

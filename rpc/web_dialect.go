@@ -21,6 +21,8 @@ import (
 type dialect interface {
 	// framing says how messages are separated.
 	framing() framing
+	// responses holds the errors for a wrong number of responses.
+	responses() count
 	// request sets the request's fields.
 	request(c *call, h http.Header)
 	// answered processes the response's header; a status means that no message follows.
@@ -52,6 +54,8 @@ type webFramesDialect struct{}
 
 func (webFramesDialect) framing() framing { return framing{ends: trailerFlag} }
 
+func (webFramesDialect) responses() count { return responseCount }
+
 func (webFramesDialect) request(c *call, h http.Header) {
 	h.Set("Content-Type", "application/grpc-web+"+c.codecName())
 	h.Set("X-Grpc-Web", "1")
@@ -69,13 +73,11 @@ func (webFramesDialect) request(c *call, h http.Header) {
 }
 
 func (webFramesDialect) answered(x *webExchange, res *http.Response) *status.Status {
-	if res.Header.Get("Grpc-Status") != "" { // a trailers-only response
+	if res.Header.Get("Grpc-Status") != "" && (res.StatusCode != http.StatusOK || x.body.empty()) { // a trailers-only response
 		st, trailer := readGRPCStatus(lowerFields(res.Header))
 		x.header, x.trailer = nil, trailer
-		if st == nil {
-			return status.New(codes.Internal, responseCount.none)
-		}
-		return st
+		x.finish(st)
+		return nil
 	}
 	if res.StatusCode != http.StatusOK {
 		x.header = nil
@@ -163,13 +165,32 @@ func addReceived(md metadata.MD, f webField) *status.Status {
 
 // contentTypeOf refuses a response of another protocol.
 func contentTypeOf(res *http.Response, want string) *status.Status {
-	got := res.Header.Get("Content-Type")
-	base, _, _ := strings.Cut(got, ";")
-	base = strings.TrimSpace(base)
-	if base == want || strings.HasPrefix(base, want+"+") {
+	if base := mediaType(res); base == want || strings.HasPrefix(base, want+"+") {
 		return nil
 	}
-	return status.Newf(codes.Unknown, "rpc: the server answered with content type %q, not %s", got, want)
+	return status.Newf(codes.Unknown, wrongContentType, res.Header.Get("Content-Type"), want)
+}
+
+// connectContentType refuses a response of Connect in another codec, with INTERNAL, and one of another protocol, with
+// UNKNOWN, as connect-go does.
+func connectContentType(res *http.Response, prefix, codec string) *status.Status {
+	got := mediaType(res)
+	code := codes.Unknown
+	switch {
+	case got == prefix+codec:
+		return nil
+	case strings.HasPrefix(got, prefix):
+		code = codes.Internal
+	}
+	return status.Newf(code, wrongContentType, res.Header.Get("Content-Type"), prefix+codec)
+}
+
+const wrongContentType = "rpc: the server answered with content type %q, not %s"
+
+// mediaType is the content type without its parameters.
+func mediaType(res *http.Response) string {
+	base, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(base)
 }
 
 // connectRequest sets the fields of a request of Connect. typePrefix precedes the codec's name in the content
@@ -196,8 +217,10 @@ type connectUnaryDialect struct{}
 
 func (connectUnaryDialect) framing() framing { return framing{plain: true} }
 
+func (connectUnaryDialect) responses() count { return responseCount.in(connectCardinality) }
+
 func (connectUnaryDialect) request(c *call, h http.Header) {
-	connectRequest(c, h, "application/", "")
+	connectRequest(c, h, applicationType, "")
 }
 
 func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.Status {
@@ -216,7 +239,7 @@ func (connectUnaryDialect) answered(x *webExchange, res *http.Response) *status.
 		x.header, x.trailer = nil, metadata.Join(x.header, x.trailer)
 		return x.connectFailure(res)
 	}
-	if st := contentTypeOf(res, "application/"+x.call.codecName()); st != nil {
+	if st := connectContentType(res, applicationType, x.call.codecName()); st != nil {
 		return st
 	}
 	return x.decompressBy(res.Header.Get("Content-Encoding"))
@@ -229,15 +252,17 @@ type connectStreamDialect struct{}
 
 func (connectStreamDialect) framing() framing { return framing{ends: endStreamFlag} }
 
+func (connectStreamDialect) responses() count { return responseCount.in(connectCardinality) }
+
 func (connectStreamDialect) request(c *call, h http.Header) {
-	connectRequest(c, h, "application/connect+", "Connect-")
+	connectRequest(c, h, connectType, "Connect-")
 }
 
 func (connectStreamDialect) answered(x *webExchange, res *http.Response) *status.Status {
 	if res.StatusCode != http.StatusOK {
 		return x.connectFailure(res)
 	}
-	if st := contentTypeOf(res, "application/connect+"+x.call.codecName()); st != nil {
+	if st := connectContentType(res, connectType, x.call.codecName()); st != nil {
 		return st
 	}
 	return x.decompressBy(res.Header.Get("Connect-Content-Encoding"))

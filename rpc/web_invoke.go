@@ -129,7 +129,7 @@ func (x *webExchange) receiveError(ctx context.Context, r *received) error {
 		return x.call.failure(x.status)
 	case errors.Is(r.err, message.ErrTooLarge), errors.Is(r.err, message.ErrTruncated), errors.Is(r.err, message.ErrFlag),
 		errors.Is(r.err, errNoMessage), errors.Is(r.err, errTwoMessages):
-		return r.status(x.call.info.maxRecv, responseCount)
+		return r.status(x.call.info.maxRecv, x.in.responses())
 	}
 	return x.failure(ctx, r.err)
 }

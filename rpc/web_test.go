@@ -97,14 +97,14 @@ func TestWebRefusals(t *testing.T) {
 		status                   int
 		says                     string
 	}{
-		{"no content type", "POST", "UnaryCall", "", nil, 415, "unimplemented"},
+		{"no content type", "POST", "UnaryCall", "", nil, 415, "content type \"\""},
 		{"a foreign content type", "POST", "UnaryCall", "", []string{"Content-Type", "text/html"}, 415, "text/html"},
 		{"an unknown codec", "POST", "UnaryCall", "", []string{"Content-Type", "application/xml"}, 415, "application/xml"},
 		{"a unary call of a stream", "POST", "FullDuplexCall", "{}", []string{"Content-Type", "application/json"}, 415, ""},
 		{"both directions over HTTP/1.1", "POST", "FullDuplexCall", "", []string{"Content-Type", "application/connect+json"}, 505, "HTTP/2"},
 		{"gRPC over HTTP/1.1", "POST", "UnaryCall", "", []string{"Content-Type", "application/grpc"}, 505, "HTTP/2"},
 		{"an unknown method", "POST", "Nothing", "{}", []string{"Content-Type", "application/json"}, 404, "unknown method"},
-		{"PUT", "PUT", "UnaryCall", "{}", []string{"Content-Type", "application/json"}, 405, "POST"},
+		{"PUT", "PUT", "UnaryCall", "{}", []string{"Content-Type", "application/json"}, 405, "calls are made with POST"},
 		{"GET of a method with side effects", "GET", "UnaryCall?encoding=json&message={}", "", nil, 405, "NO_SIDE_EFFECTS"},
 		{"malformed JSON", "POST", "UnaryCall", "{", []string{"Content-Type", "application/json"}, 500, "unmarshal"},
 		{"another version", "POST", "UnaryCall", "{}", []string{"Content-Type", "application/json", "Connect-Protocol-Version", "2"}, 400, "version"},
