@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -31,6 +32,8 @@ type activity struct {
 
 	subs set[*subConn] // cc.mu
 	pace *pacer        // cc.mu; nil: there have always been few subConns
+
+	endpoints int // cc.mu; the resolver's last, for channelz
 }
 
 // activate leaves IDLE. cc.mu is held.
@@ -138,6 +141,7 @@ func (n nameClient) ReportError(err error) {
 	if act.apply(nil, nil) == nil {
 		return
 	}
+	act.cc.entity.Log("Resolver reported an error: %v", err)
 	act.policy.run(func() { act.balancer.resolverError(err) })
 }
 
@@ -169,15 +173,16 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	if r.Err == nil && ok {
 		return act.apply(cfg, s), nil
 	}
+	err := r.Err
+	if err == nil {
+		err = fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", r.Config)
+	}
+	act.cc.entity.Log("Resolver returned a service config that cannot be used: %v", err)
 	act.cc.mu.Lock()
 	last := act.cc.last
 	act.cc.mu.Unlock()
 	if last != nil {
 		return act.apply(nil, s), balancer.ErrBadResolverState
-	}
-	err := r.Err
-	if err == nil {
-		err = fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", r.Config)
 	}
 	act.show(balancer.State{ConnectivityState: connectivity.TransientFailure,
 		Picker: errorPicker{status.Errorf(codes.Unavailable, "error parsing service config: %v", err)}})
@@ -204,11 +209,37 @@ func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig
 		}
 	}
 	if s != nil {
+		act.logState(cfg, s)
 		cfg = cfg.selecting(s)
 	}
 	cc.last = cfg
 	cc.setConfig(cfg)
 	return cfg
+}
+
+// logState adds to channelz what a resolver's state changes, with cfg the config that it leads to. cc.mu is held.
+func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
+	cc := act.cc
+	if cc.entity == nil {
+		return
+	}
+	last := cc.last
+	if last == nil {
+		last = cc.fallback
+	}
+	var changes []string
+	if cfg.text != last.text {
+		changes = append(changes, "service config updated")
+	}
+	n := len(s.Endpoints)
+	switch {
+	case n == 0 && act.endpoints > 0:
+		changes = append(changes, "resolver returned an empty address list")
+	case n > 0 && act.endpoints == 0:
+		changes = append(changes, "resolver returned new addresses")
+	}
+	act.endpoints = n
+	cc.entity.Log("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
 }
 
 // setConfig makes cfg the config of new calls. cc.mu is held.

@@ -47,6 +47,7 @@ type clientConn struct {
 // the handshake, or the peer's HTTP/2.
 func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientConn, error) {
 	cc := s.act.cc
+	s.entity.SetTarget(addr.Addr)
 	nc, err := cc.dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)

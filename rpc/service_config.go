@@ -24,6 +24,7 @@ var ErrServiceConfig = errors.New("rpc: bad service config")
 type serviceConfig struct {
 	serviceconfig.Config // grpc-go's marker
 
+	text     string // its JSON
 	policy   *policy
 	methods  map[string]*methodConfig // by "/service/method", "/service/" or ""
 	throttle *throttle
@@ -146,7 +147,7 @@ func digits(s string) bool {
 }
 
 func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
-	out := &serviceConfig{methods: map[string]*methodConfig{}}
+	out := &serviceConfig{text: text, methods: map[string]*methodConfig{}}
 	var js jsonConfig
 	if text != "" {
 		if err := decodeConfig(text, &js, how); err != nil {

@@ -2,6 +2,7 @@ package channelz_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	testpb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 )
 
@@ -235,6 +238,84 @@ func TestEntities(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestTrace: a client's trace has what its resolver and its balancers do, and a subchannel that was deleted can be looked up by
+// the event that names it, with its own trace, as in grpc-go.
+func TestTrace(t *testing.T) {
+	var z rpc.ChannelzRegistry
+	_, first := start(t, &z)
+	_, second := start(t, &z)
+	r := manual.NewBuilderWithScheme("whatever")
+	r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: first}}})
+	cc, err := rpc.NewClient("whatever:///x", rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()),
+		rpc.WithResolvers(r), rpc.WithChannelz(&z))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	use(t, cc)
+
+	look := pb.NewChannelzClient(dial(t, first, nil))
+	top, err := look.GetTopChannels(bounded(t), &pb.GetTopChannelsRequest{StartChannelId: 1 << 32})
+	if err != nil || len(top.Channel) != 1 || len(top.Channel[0].SubchannelRef) != 1 {
+		t.Fatal(top, err)
+	}
+	ch, sub := top.Channel[0].Ref.ChannelId, top.Channel[0].SubchannelRef[0].SubchannelId
+	trace := func() []*pb.ChannelTraceEvent {
+		t.Helper()
+		c, err := look.GetChannel(bounded(t), &pb.GetChannelRequest{ChannelId: ch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Channel.Data.Trace.Events
+	}
+	logged := func(what string) {
+		t.Helper()
+		until(t, func() string {
+			events := trace()
+			if slices.ContainsFunc(events, func(e *pb.ChannelTraceEvent) bool { return strings.Contains(e.Description, what) }) {
+				return ""
+			}
+			return fmt.Sprintf("the client's trace has no %q: %v", what, events)
+		})
+	}
+	logged("resolver returned new addresses")
+	logged(`Channel switches to new LB policy "pick_first"`)
+	config := r.CC().ParseServiceConfig(`{"loadBalancingPolicy":"round_robin"}`)
+	r.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: second}}, ServiceConfig: config})
+	logged("service config updated")
+	logged(`Channel switches to new LB policy "round_robin"`)
+	logged(fmt.Sprintf("Subchannel(id:%d) deleted", sub))
+
+	s, err := look.GetSubchannel(bounded(t), &pb.GetSubchannelRequest{SubchannelId: sub})
+	if err != nil {
+		t.Fatalf("a deleted subchannel that the client's trace names: %v", err)
+	}
+	events := s.Subchannel.Data.Trace.Events
+	if last := events[len(events)-1].Description; last != "Subchannel deleted" {
+		t.Errorf("the deleted subchannel's trace ends with %q", last)
+	}
+	if !slices.ContainsFunc(events, func(e *pb.ChannelTraceEvent) bool {
+		return e.Description == fmt.Sprintf("Subchannel picks a new address %q to connect", first)
+	}) {
+		t.Errorf("the subchannel's trace does not say that it connected to %s: %v", first, events)
+	}
+
+	r.UpdateState(resolver.State{ServiceConfig: config})
+	logged("resolver returned an empty address list")
+	r.CC().ReportError(errors.New("no such name"))
+	logged("no such name")
+	r.UpdateState(resolver.State{ServiceConfig: r.CC().ParseServiceConfig("{")})
+	logged("Resolver returned a service config that cannot be used")
+
+	// Newer events displace those that name the subchannel.
+	for range 30 {
+		r.CC().ReportError(errors.New("again"))
+	}
+	if _, err := look.GetSubchannel(bounded(t), &pb.GetSubchannelRequest{SubchannelId: sub}); status.Code(err) != codes.NotFound {
+		t.Errorf("a deleted subchannel that no event names: %v, want NOT_FOUND", err)
+	}
 }
 
 // The same service shows grpc-go's own entities, page by page.

@@ -106,15 +106,21 @@ type Trace struct {
 	events  []Event
 }
 
-func (t *Trace) add(e Event) {
+// add returns the subchannel of an event that it drops, if no other event names it.
+func (t *Trace) add(e Event) (dropped *Subchannel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.logged++
 	e.Time = time.Now()
 	if len(t.events) == maxEvents {
+		dropped = t.events[0].Subchannel
 		t.events = slices.Delete(t.events, 0, 1)
 	}
 	t.events = append(t.events, e)
+	if slices.ContainsFunc(t.events, func(e Event) bool { return e.Subchannel == dropped }) {
+		return nil
+	}
+	return dropped
 }
 
 // Read returns when the entity was made, how many events there were, and the last of them.
@@ -167,14 +173,34 @@ func (c *Channel) End(how Outcome) {
 func (c *Channel) SetState(s connectivity.State) {
 	if c != nil {
 		c.state.Store(int32(s))
-		c.Trace.add(Event{Description: fmt.Sprintf("Channel Connectivity change to %v", s)})
+		c.add(Event{Description: fmt.Sprintf("Channel Connectivity change to %v", s)})
+	}
+}
+
+// Log adds an event to a client's trace.
+func (c *Channel) Log(format string, args ...any) {
+	if c != nil {
+		c.add(Event{Description: fmt.Sprintf(format, args...)})
+	}
+}
+
+// add adds an event to the trace. A removed subchannel stays in the registry while an event names it.
+func (c *Channel) add(e Event) {
+	s := c.Trace.add(e)
+	if s == nil {
+		return
+	}
+	c.reg.mu.Lock()
+	defer c.reg.mu.Unlock()
+	if s.removed {
+		delete(c.reg.subchannels, s.ID)
 	}
 }
 
 // State is the client's state.
 func (c *Channel) State() connectivity.State { return connectivity.State(c.state.Load()) }
 
-// Remove removes a client from the list.
+// Remove removes a client from the list, and with it the subchannels that its trace names.
 func (c *Channel) Remove() {
 	if c == nil {
 		return
@@ -182,6 +208,7 @@ func (c *Channel) Remove() {
 	c.reg.mu.Lock()
 	defer c.reg.mu.Unlock()
 	delete(c.reg.channels, c.ID)
+	maps.DeleteFunc(c.reg.subchannels, func(_ int64, s *Subchannel) bool { return s.of == c })
 }
 
 // Subchannels lists a client's subchannels by identifier.
@@ -208,6 +235,7 @@ type Subchannel struct {
 	target  atomic.Pointer[string]
 	state   atomic.Int32
 	sockets map[int64]*Socket // reg.mu
+	removed bool              // reg.mu
 }
 
 // AddSubchannel lists a subchannel for the address target.
@@ -223,7 +251,7 @@ func (c *Channel) AddSubchannel(target string) *Subchannel {
 	s.ID = add(c.reg, &c.reg.subchannels, s)
 	c.subs[s.ID] = s
 	c.reg.mu.Unlock()
-	c.Trace.add(Event{Description: fmt.Sprintf("Subchannel(id:%d) created", s.ID), Subchannel: s})
+	c.add(Event{Description: fmt.Sprintf("Subchannel(id:%d) created", s.ID), Subchannel: s})
 	return s
 }
 
@@ -268,19 +296,21 @@ func (s *Subchannel) SetState(st connectivity.State, err error) {
 // State is the subchannel's state.
 func (s *Subchannel) State() connectivity.State { return connectivity.State(s.state.Load()) }
 
-// Remove removes a subchannel from the list. A socket with running calls stays until it ends.
+// Remove removes a subchannel from its client's. It can be found while the client's trace names it. A socket with running calls stays
+// until it ends.
 func (s *Subchannel) Remove() {
 	if s == nil {
 		return
 	}
 	r := s.of.reg
 	r.mu.Lock()
-	_, listed := r.subchannels[s.ID]
-	delete(r.subchannels, s.ID)
+	listed := !s.removed
+	s.removed = true
 	delete(s.of.subs, s.ID)
 	r.mu.Unlock()
 	if listed {
-		s.of.Trace.add(Event{Description: fmt.Sprintf("Subchannel(id:%d) deleted", s.ID), Subchannel: s})
+		s.Trace.add(Event{Description: "Subchannel deleted"})
+		s.of.add(Event{Description: fmt.Sprintf("Subchannel(id:%d) deleted", s.ID), Subchannel: s})
 	}
 }
 
