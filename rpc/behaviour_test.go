@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -100,6 +101,31 @@ func TestStatusDetails(t *testing.T) {
 		st := status.Convert(err)
 		if st.Code() != codes.Aborted || st.Message() != "\t☺ % \n" || len(st.Details()) != 1 {
 			t.Fatalf("%v %q %v", st.Code(), st.Message(), st.Details())
+		}
+	})
+}
+
+// TestStatusDetailsReplaceATrailers: of a trailer with the key of the status' details, as a proxy passes it on, nothing is sent when
+// the status has details of its own.
+func TestStatusDetailsReplaceATrailers(t *testing.T) {
+	const key = "grpc-status-details-bin"
+	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs(key, "passed on", "other", "stays")); err != nil {
+			return nil, err
+		}
+		st, err := status.New(codes.Aborted, "text").WithDetails(wrapperspb.String("more"))
+		if err != nil {
+			return nil, err
+		}
+		return nil, st.Err()
+	}}
+	eachPairing(t, svc, func(t *testing.T, c pb.TestServiceClient) {
+		var trailer metadata.MD
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.Trailer(&trailer))
+		st := status.Convert(err)
+		details, _ := proto.Marshal(st.Proto())
+		if got := trailer[key]; len(st.Details()) != 1 || len(got) != 1 || got[0] != string(details) || len(trailer["other"]) != 1 {
+			t.Errorf("%v %v with the trailer %q", err, st.Details(), trailer)
 		}
 	})
 }
