@@ -206,7 +206,7 @@ func TestStatusTables(t *testing.T) {
 		}
 	}
 	for r, c := range map[uint32]codes.Code{7: codes.Unavailable, 8: codes.Canceled, 11: codes.ResourceExhausted,
-		12: codes.PermissionDenied, 0: codes.Internal, 1: codes.Internal, 99: codes.Internal} {
+		12: codes.PermissionDenied, 0: codes.Internal, 1: codes.Internal, 3: codes.Internal, 13: codes.Internal, 99: codes.Internal} {
 		if FromReset(r) != c {
 			t.Errorf("FromReset(%d) = %v", r, FromReset(r))
 		}

@@ -31,7 +31,6 @@ const (
 	rstCancel             = 0x8
 	rstEnhanceYourCalm    = 0xb
 	rstInadequateSecurity = 0xc
-	rstHTTP11Required     = 0xd
 )
 
 // FromReset maps the error code of a RST_STREAM to a code, by the table
@@ -44,7 +43,7 @@ func FromReset(code uint32) codes.Code {
 		return codes.Canceled
 	case rstEnhanceYourCalm:
 		return codes.ResourceExhausted
-	case rstInadequateSecurity, rstHTTP11Required:
+	case rstInadequateSecurity:
 		return codes.PermissionDenied
 	}
 	return codes.Internal
