@@ -241,6 +241,7 @@ func (cc *ClientConn) Connect() {
 	cc.mu.Unlock()
 	if err == nil {
 		act.names.call(func() {}) // until it has been built
+		act.policy.run(act.balancer.exitIdle)
 	}
 }
 

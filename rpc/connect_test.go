@@ -6,7 +6,11 @@ import (
 
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 )
 
 // countedResolver is a builder of resolvers that do nothing.
@@ -33,6 +37,52 @@ func TestConnectBuildsTheResolver(t *testing.T) {
 		stock.Connect()
 		if ours.Load() != 1 || stocks.Load() != 1 {
 			t.Fatalf("tarn's resolver was built %d times, grpc-go's %d", ours.Load(), stocks.Load())
+		}
+	}
+}
+
+// asleep is a balancer that connects nothing and reports calls of ExitIdle, like grpc-go's lazy before the first of them.
+type asleep struct {
+	balancer.Balancer // nil
+	woken             chan struct{}
+	to                balancer.ClientConn
+}
+
+func (asleep) Name() string { return "asleep_test" }
+
+func (a asleep) Build(to balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	a.to = to
+	return a
+}
+
+func (a asleep) UpdateClientConnState(balancer.ClientConnState) error {
+	a.to.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: base.NewErrPicker(balancer.ErrNoSubConnAvailable)})
+	return nil
+}
+
+func (a asleep) ExitIdle() { a.woken <- struct{}{} }
+func (asleep) Close()      {}
+
+// TestConnectWakesTheBalancer: Connect of an idle client calls ExitIdle of the balancer to which its resolver has reported in Build, as
+// in grpc-go: a balancer may connect nothing before.
+func TestConnectWakesTheBalancer(t *testing.T) {
+	woken := make(chan struct{}, 10)
+	balancer.Register(asleep{woken: woken})
+	const config = `{"loadBalancingConfig":[{"asleep_test":{}}]}`
+	names := func() resolver.Builder {
+		r := manual.NewBuilderWithScheme("whatever")
+		r.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: "not dialled"}}})
+		return r
+	}
+	for name, connect := range map[string]func(){
+		"rpc":     dialTarn(t, "whatever:///x", rpc.WithResolvers(names()), rpc.WithDefaultServiceConfig(config)).Connect,
+		"grpc-go": dialGRPC(t, "whatever:///x", grpc.WithResolvers(names()), grpc.WithDefaultServiceConfig(config)).Connect,
+	} {
+		connect()
+		select {
+		case <-woken:
+		case <-ctxFor(t).Done():
+			t.Errorf("%s: Connect has not called ExitIdle", name)
 		}
 	}
 }
