@@ -252,8 +252,8 @@ func (cc *ClientConn) ResetConnectBackoff() {
 	}
 }
 
-// Close ends all connections and calls and returns when their goroutines have ended. A second Close returns
-// ErrClientConnClosing.
+// Close ends all connections and calls and returns when their goroutines have ended. It does not wait for a dialer of
+// [WithContextDialer] that ignores its context. A second Close returns ErrClientConnClosing.
 func (cc *ClientConn) Close() error {
 	cc.mu.Lock()
 	if cc.state == connectivity.Shutdown {

@@ -44,11 +44,11 @@ type clientConn struct {
 }
 
 // connect opens a connection and waits for the server's SETTINGS. The error says what failed: the network,
-// the handshake, or the peer's HTTP/2.
-func (s *subConn) connect(ctx context.Context, addr *resolver.Address) (*clientConn, error) {
+// the handshake, or the peer's HTTP/2. stop is closed when the connection is no longer wanted.
+func (s *subConn) connect(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (*clientConn, error) {
 	cc := s.act.cc
 	s.entity.SetTarget(addr.Addr)
-	nc, err := cc.dial(ctx, addr)
+	nc, err := cc.dialUntil(ctx, stop, addr)
 	if err != nil {
 		return nil, fmt.Errorf("transport: Error while dialing: %w", err)
 	}

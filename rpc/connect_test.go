@@ -1,14 +1,19 @@
 package rpc_test
 
 import (
+	"context"
+	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 )
@@ -85,4 +90,41 @@ func TestConnectWakesTheBalancer(t *testing.T) {
 			t.Errorf("%s: Connect has not called ExitIdle", name)
 		}
 	}
+}
+
+// closedConn records Close.
+type closedConn struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c closedConn) Close() error {
+	defer close(c.closed)
+	return c.Conn.Close()
+}
+
+// TestCloseDoesNotWaitForADialer: Close returns while a dialer runs that ignores its context, as in grpc-go, and the connection that
+// the dialer returns later is closed. In the bubble a Close that waits for the dialer is a deadlock.
+func TestCloseDoesNotWaitForADialer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		late := closedConn{a, make(chan struct{})}
+		release := make(chan struct{})
+		cc, err := rpc.NewClient("passthrough:///x", rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()),
+			rpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				<-release
+				return late, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cc.Connect()
+		synctest.Wait()
+		if err := cc.Close(); err != nil {
+			t.Fatal(err)
+		}
+		close(release)
+		<-late.closed
+	})
 }

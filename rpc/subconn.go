@@ -161,11 +161,12 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func(
 
 // tryAll returns the first connection that can be made. The error is that of the first address.
 func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (*clientConn, resolver.Address, error) {
+	stop := ctx.Done()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var first error
 	for i := range addrs {
-		c, err := s.connect(ctx, &addrs[i])
+		c, err := s.connect(ctx, stop, &addrs[i])
 		if err == nil {
 			return c, addrs[i], nil
 		}

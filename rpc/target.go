@@ -205,6 +205,35 @@ func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Con
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
+// dialUntil is dial, and returns when stop is closed, also while an application's dialer runs that ignores its context: Close does not
+// wait for it. A connection that such a dialer returns later is closed.
+func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (net.Conn, error) {
+	if cc.opts.dialer == nil {
+		return cc.dial(ctx, addr)
+	}
+	type result struct {
+		nc  net.Conn
+		err error
+	}
+	dialed := make(chan result)
+	go func() {
+		nc, err := cc.dial(ctx, addr)
+		select {
+		case dialed <- result{nc, err}:
+		case <-stop:
+			if err == nil {
+				nc.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-dialed:
+		return r.nc, r.err
+	case <-stop:
+		return nil, context.Canceled
+	}
+}
+
 // networkOf splits an address as net.Dial takes it: "unix:path" and
 // "unix:///path" are sockets.
 func networkOf(addr string) (network, address string) {
