@@ -18,24 +18,36 @@ export GOFLAGS += -timeout=$(TIMEOUT)
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-CHECKS := fmt race tidy vet lint ownership ports units oldest tags peers
-# How many checks run at a time. The tests under the race detector mostly wait for servers; what compiles, and the other tests,
-# runs beside them. 1: one after the other.
-LANES  ?= 2
+# The checks of make test, in lanes that run side by side, the checks of a lane one after the other. The tests under the race detector
+# mostly wait for servers, and take longest. What compiles and starts no server takes the processor time that the tests leave.
+LANE_RACE   := race
+LANE_TESTS  := units peers oldest tags
+LANE_STATIC := fmt tidy vet lint ownership ports
+CHECKS      := $(LANE_RACE) $(LANE_TESTS) $(LANE_STATIC)
+# How many lanes run at a time. 1: one after the other.
+LANES ?= 3
 
 .PHONY: test
 test: ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
-	$(MAKE) --no-print-directory -j$(LANES) $(CHECKS:%=check-%); status=$$?; \
+	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-static; status=$$?; \
 	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
+
+.PHONY: lane-race lane-tests lane-static
+lane-race: deps gotestsum
+	@for check in $(LANE_RACE); do $(MAKE) --no-print-directory check-$$check || exit 1; done
+
+lane-tests: deps gotestsum
+	@for check in $(LANE_TESTS); do $(MAKE) --no-print-directory check-$$check || exit 1; done
+
+# The peers are installed meanwhile.
+lane-static:
+	@for check in $(LANE_STATIC); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
 
 # A check as part of make test: its lines begin with its name, and its time is noted. The log of one that fails is kept for the end.
 .PHONY: $(CHECKS:%=check-%)
 $(CHECKS:%=check-%): check-%:
 	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
-
-# Peers are installed while checks that need none run.
-check-race check-units check-oldest check-tags check-peers: deps gotestsum
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, every network, a minute of each fuzz target, and an hour of whole conversations
@@ -88,7 +100,7 @@ cross: ## compile every published package for the other platforms; a part of tes
 # The tests below are run with -vet=off, because the targets vet and ports cover every module; but for the files that only
 # tarn_safe builds.
 #
-# A test that fails runs again by itself, twice at most, and make test lists it at its end: two lanes of servers and peers on two
+# A test that fails runs again by itself, twice at most, and make test lists it at its end: lanes of servers and peers on two
 # cores starve each other for moments. A data race, a panic, more than five failures, and a test binary that failed by itself
 # (ci/gotest.sh) count at once.
 GOTEST = $(CURDIR)/ci/gotest.sh --format pkgname --format-hide-empty-pkg --format-icons text --hide-summary skipped --rerun-fails=2 \
@@ -125,14 +137,15 @@ race: gotestsum ## unit tests under the race detector
 	(cd $$m && $(GOTEST) --packages "$$($(GO) list ./... | grep -vxF $(SEQUENTIAL:%=-e %) | tr '\n' ' ')" -- -vet=off -race -p 1) || exit 1; done
 
 # The networks of internal/faultnet that TARN_NET names, and the packages that are tested on them. The long forms of tests run on TCP
-# alone. A cell is a package on a network: LANES of them run at a time, and the result of each and its time in seconds are printed at the end.
+# alone. A cell is a package on a network: CELLS_AT_ONCE of them run at a time, and the result of each and its time in seconds are printed at the end.
 NETWORKS ?= tcp tls wrapped memory pipe trickle jitter
 NETWORKED ?= wire h2 h2http smb rpc
+CELLS_AT_ONCE ?= 2
 CELLS := $(foreach n,$(NETWORKS),$(NETWORKED:%=network-$n-%))
 .PHONY: networks
 networks: gotestsum ## tests of wire, h2, h2http, smb and rpc on every network of the network double; lists the results and what was left out
 	@export TARN_LEFT_OUT=$$(mktemp) RESULTS=$$(mktemp); unset TARN_LONG; \
-	$(MAKE) --no-print-directory --keep-going --output-sync=target -j$(LANES) $(CELLS); status=$$?; \
+	$(MAKE) --no-print-directory --keep-going --output-sync=target -j$(CELLS_AT_ONCE) $(CELLS); status=$$?; \
 	echo; echo "NETWORKS: $$(grep -c passed $$RESULTS) of $(words $(CELLS)) passed"; sort $$RESULTS; rm -f $$RESULTS; ./ci/leftout.sh $$TARN_LEFT_OUT; exit $$status
 
 .PHONY: $(CELLS)
