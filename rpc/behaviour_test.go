@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -119,13 +120,26 @@ func TestStatusDetailsReplaceATrailers(t *testing.T) {
 		}
 		return nil, st.Err()
 	}}
-	eachPairing(t, svc, func(t *testing.T, c pb.TestServiceClient) {
+	check := func(t *testing.T, c pb.TestServiceClient) {
 		var trailer metadata.MD
 		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}, grpc.Trailer(&trailer))
 		st := status.Convert(err)
 		details, _ := proto.Marshal(st.Proto())
 		if got := trailer[key]; len(st.Details()) != 1 || len(got) != 1 || got[0] != string(details) || len(trailer["other"]) != 1 {
 			t.Errorf("%v %v with the trailer %q", err, st.Details(), trailer)
+		}
+	}
+	eachPairing(t, svc, check)
+	t.Run("ServeHTTP", func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+		pb.RegisterTestServiceServer(s, svc)
+		t.Cleanup(s.Stop)
+		check(t, pb.NewTestServiceClient(dialGRPC(t, serveHTTP2(t, s))))
+	})
+	eachWeb(t, svc, func(t *testing.T, c pb.TestServiceClient, major int) {
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		if st := status.Convert(err); st.Code() != codes.Aborted || len(st.Details()) != 1 {
+			t.Errorf("HTTP/%d: %v %v", major, err, st.Details())
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // responseMetadata is the metadata that a handler sets for its response's header and trailer, in any
@@ -42,6 +43,14 @@ func (r *responseMetadata) SetTrailer(md metadata.MD) {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
 	r.trailer = metadata.Join(r.trailer, md)
+}
+
+// replaceDetails removes the details of another call's status, which a handler that passes on a call has in its trailer, if st has its
+// own: a client that gets both may use neither. sendMu is held.
+func (r *responseMetadata) replaceDetails(st *status.Status) {
+	if len(r.trailer[detailsKey]) > 0 && len(st.Proto().GetDetails()) > 0 {
+		delete(r.trailer, detailsKey) // SetTrailer made a copy
+	}
 }
 
 // lastHeader adds md to a header that is sent now: it fails when that has been sent. sendMu is held, and md

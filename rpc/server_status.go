@@ -107,9 +107,7 @@ func (c *serverCall) writeStatus(st *status.Status) *status.Status {
 // empty then. Interceptors, and the binary log, which is one, have returned before: they saw the handler's status and trailer.
 // Nothing is logged, because a client could fill a log by announcing a low limit. sendMu is held.
 func (c *serverCall) putStatus(out *h2.Out, st *status.Status) *status.Status {
-	if len(c.trailer[detailsKey]) > 0 && len(st.Proto().GetDetails()) > 0 {
-		delete(c.trailer, detailsKey) // st's own are sent
-	}
+	c.replaceDetails(st)
 	if err := c.putEnd(out, st, c.trailer); err != nil {
 		c.trailer = nil
 		st = replaced(err, st)

@@ -361,6 +361,7 @@ func (c *webCall) end(st *status.Status) *status.Status {
 		}
 	}
 	c.released = true
+	c.replaceDetails(st)
 	c.proto.end(st, begun)
 	c.stats.outTrailer(c.trailer)
 	return st
