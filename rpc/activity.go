@@ -169,13 +169,12 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 	if r == nil || act.cc.opts.noResolverConfig {
 		return act.apply(nil, s), nil
 	}
-	cfg, ok := r.Config.(*serviceConfig)
-	if r.Err == nil && ok {
-		return act.apply(cfg, s), nil
-	}
 	err := r.Err
 	if err == nil {
-		err = fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", r.Config)
+		var cfg *serviceConfig
+		if cfg, err = parsedServiceConfig(r.Config); err == nil {
+			return act.apply(cfg, s), nil
+		}
 	}
 	act.cc.entity.Log("Resolver returned a service config that cannot be used: %v", err)
 	act.cc.mu.Lock()

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/grpclog"
@@ -177,6 +179,25 @@ func parseServiceConfig(text string, how strictness) (*serviceConfig, error) {
 		out.health = &name
 	}
 	return out, nil
+}
+
+// parsedServiceConfig returns the config that a resolver got from ParseServiceConfig. A resolver may also have one of grpc-go's own
+// parser. Its JSON, in an unexported field, is parsed again, because the exported fields are only the settings of methods.
+func parsedServiceConfig(c serviceconfig.Config) (*serviceConfig, error) {
+	switch c := c.(type) {
+	case *serviceConfig:
+		return c, nil
+	//lint:ignore SA1019 grpc-go's parser still returns it
+	case *grpc.ServiceConfig:
+		text := reflect.Indirect(reflect.ValueOf(c))
+		if text.IsValid() {
+			text = text.FieldByName("rawJSONString")
+		}
+		if text.Kind() == reflect.String && text.Len() > 0 {
+			return parseServiceConfig(text.String(), lenient)
+		}
+	}
+	return nil, fmt.Errorf("a service config of type %T was not made by ParseServiceConfig", c)
 }
 
 // decodeConfig parses one JSON object, which nothing may follow.
