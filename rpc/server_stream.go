@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/tarn-go/tarn/h2"
@@ -104,6 +105,10 @@ func (c *serverCall) sendError(err error) error {
 	}
 	if cause := c.Err(); cause != nil {
 		return status.FromContextError(cause).Err()
+	}
+	var reset *h2.StreamError
+	if errors.As(err, &reset) && reset.Fault == h2.Told {
+		return status.FromContextError(context.Canceled).Err() // the reset is about to end the context, too
 	}
 	return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
 }
