@@ -145,6 +145,7 @@ func TestMissingShare(t *testing.T) {
 		must(t, err)
 		must(t, os.Rename(srv.Dir, srv.Dir+".away"))
 		c.cut()
+		share.Stat("dir") // finds the loss, and is repeated; RemoveAll and Rename would fail with ErrConnLost
 		for what, op := range map[string]func() error{
 			"RemoveAll":    func() error { return share.RemoveAll("dir") },
 			"Stat":         func() error { _, err := share.Stat("dir"); return err },
