@@ -19,33 +19,28 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 # The checks of make test, in lanes that run side by side, the checks of a lane one after the other. The tests under the race detector
-# mostly wait for servers, and take longest; tidy downloads. What compiles and starts no server takes the processor time that the
-# others leave.
+# mostly wait for servers, and take longest. What compiles and starts no server takes the processor time that the tests leave.
 LANE_RACE   := race
 LANE_TESTS  := units peers oldest tags
-LANE_TIDY   := fmt tidy
-LANE_STATIC := vet lint ownership ports
-CHECKS      := $(LANE_RACE) $(LANE_TESTS) $(LANE_TIDY) $(LANE_STATIC)
+LANE_STATIC := fmt tidy vet lint ownership ports
+CHECKS      := $(LANE_RACE) $(LANE_TESTS) $(LANE_STATIC)
 # How many lanes run at a time. 1: one after the other.
-LANES ?= 4
+LANES ?= 3
 
 .PHONY: test
 test: ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
-	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-tidy lane-static; status=$$?; \
+	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-static; status=$$?; \
 	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
 
-.PHONY: lane-race lane-tests lane-tidy lane-static
+.PHONY: lane-race lane-tests lane-static
 lane-race: deps gotestsum
 	@for check in $(LANE_RACE); do $(MAKE) --no-print-directory check-$$check || exit 1; done
 
 lane-tests: deps gotestsum
 	@for check in $(LANE_TESTS); do $(MAKE) --no-print-directory check-$$check || exit 1; done
 
-# The peers are installed while these two begin.
-lane-tidy:
-	@for check in $(LANE_TIDY); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
-
+# The peers are installed meanwhile.
 lane-static:
 	@for check in $(LANE_STATIC); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
 
