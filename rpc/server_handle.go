@@ -86,9 +86,9 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	st := c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {
 		unsent = true
-		err = c.sendError(c.st.WriteLater(c, &out))
+		err = sendError(c, c.st.WriteLater(c, &out))
 	} else {
-		err = c.sendError(c.st.Write(c, &out))
+		err = sendError(c, c.st.Write(c, &out))
 	}
 	c.sendMu.Unlock()
 	if err == nil {

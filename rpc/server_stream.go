@@ -52,7 +52,7 @@ func (c *serverCall) SendHeader(md metadata.MD) error {
 	if err := c.putHeader(&out); err != nil {
 		return err
 	}
-	return c.sendError(c.st.Write(c, &out))
+	return sendError(c, c.st.Write(c, &out))
 }
 
 // putHeader adds the response header to out unless it has been sent. It fails, and the header is not sent, if that
@@ -98,12 +98,12 @@ func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
 	return nil
 }
 
-// sendError converts a failed write to the error for the handler.
-func (c *serverCall) sendError(err error) error {
+// sendError converts a failed write to the error for the handler of the call whose context is ctx.
+func sendError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if cause := c.Err(); cause != nil {
+	if cause := ctx.Err(); cause != nil {
 		return status.FromContextError(cause).Err()
 	}
 	var reset *h2.StreamError
@@ -141,7 +141,7 @@ func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	out.Data, out.Rest = m.Buf, m.Chain
 	c.seen.set(sending)
 	defer c.seen.set(working)
-	if err := c.sendError(c.st.Write(c, &out)); err != nil {
+	if err := sendError(c, c.st.Write(c, &out)); err != nil {
 		return err
 	}
 	c.conn.entity.MessageSent()

@@ -22,7 +22,7 @@ func TestSendErrorOfReset(t *testing.T) {
 		{&h2.StreamError{Code: h2.FlowControlError, Fault: h2.Peer}, codes.Unavailable},
 		{errors.New("lost"), codes.Unavailable},
 	} {
-		if err := new(serverCall).sendError(x.err); status.Code(err) != x.want {
+		if err := sendError(t.Context(), x.err); status.Code(err) != x.want {
 			t.Errorf("%v: %v, want %v", x.err, err, x.want)
 		}
 	}

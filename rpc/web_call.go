@@ -261,10 +261,7 @@ func (c *webCall) send(codec message.Codec, v any) error {
 		return err
 	}
 	if info.wire, err = c.proto.message(m, info); err != nil {
-		if cause := c.ctx.Err(); cause != nil {
-			return status.FromContextError(cause).Err()
-		}
-		return status.Error(codes.Unavailable, "rpc: the response could not be sent: "+err.Error())
+		return sendError(c.ctx, err)
 	}
 	c.stats.outPayload(v, info)
 	return nil

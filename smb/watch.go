@@ -100,9 +100,10 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 }
 
 // Next waits for changes and returns at least one. After Close it fails with ErrClosed; ErrMissed means that
-// some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the server closes the
-// directory or the share, with ErrHandleLost. The first Next after a loss that happened since the first Next began fails with ErrMissed, when the server collects
-// changes again: a directory that is read after it is complete.
+// some changes were not reported. When the connection is lost while Next waits, it fails with ErrConnLost; when the
+// server closes the directory or the share, with ErrHandleLost. The first Next after a loss that happened since the
+// first Next began fails with ErrMissed, when the server collects changes again: a directory that is read after it is
+// complete.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -216,7 +216,8 @@ func (a *attempt) stream(path string) *conformance.ClientResponseResult {
 	return a.end(err, header, s.Trailer())
 }
 
-// talk sends all messages and receives all responses.
+// talk sends all messages and receives all responses. It sleeps only where the suite's
+// request demands a delay.
 func (a *attempt) talk(s grpc.ClientStream, desc *grpc.StreamDesc) error {
 	for i, m := range a.in {
 		if desc.ClientStreams {
