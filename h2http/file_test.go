@@ -176,3 +176,110 @@ func TestLongWrites(t *testing.T) {
 		<-done
 	}
 }
+
+// TestFileBecomesShorter: when a file becomes shorter while it is sent, its handler sees its end, and the stream is reset, since fewer
+// bytes came than were announced.
+func TestFileBecomesShorter(t *testing.T) {
+	const size, first, left = 8 << 20, 1 << 19, 1 << 20
+	name, content := fileOf(t, size)
+	url := serveWith(t, tarntest.NewPool(t), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		w.Header().Set("Content-Type", "application/octet-stream")
+		if n, err := io.CopyN(w, f, first); n != first || err != nil {
+			t.Errorf("%d bytes copied: %v", n, err)
+		}
+		if err := os.Truncate(name, left); err != nil {
+			t.Error(err)
+		}
+		if n, err := io.CopyN(w, f, size-first); n != left-first || err != io.EOF {
+			t.Errorf("%d bytes copied of a file that has become shorter: %v", n, err)
+		}
+	}))
+	client := &http.Client{Transport: &h2http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err == nil || len(got) > left || !bytes.Equal(got, content[:len(got)]) {
+		t.Errorf("%d bytes of a file that has become shorter: %v", len(got), err)
+	}
+}
+
+// TestFileThatIsLessThanAsked: a handler that asks for more than a short file has gets a Content-Length, and one that cannot read at all
+// can still answer with an error.
+func TestFileThatIsLessThanAsked(t *testing.T) {
+	name, content := fileOf(t, 1000)
+	mux := http.NewServeMux()
+	for path, name := range map[string]string{"/short": name, "/directory": filepath.Dir(name)} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			f, err := os.Open(name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer f.Close()
+			w.Header().Set("Content-Type", "text/plain")
+			if _, err := io.CopyN(w, f, 1<<20); err != io.EOF {
+				http.Error(w, "unreadable", http.StatusInternalServerError)
+			}
+		})
+	}
+	url := serveWith(t, tarntest.NewPool(t), mux)
+	client := &http.Client{Transport: &h2http.Transport{}}
+	defer client.CloseIdleConnections()
+	for path, want := range map[string]struct {
+		status int
+		body   string
+	}{"/short": {200, string(content)}, "/directory": {500, "unreadable\n"}} {
+		resp, err := client.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want.status || string(got) != want.body || resp.ContentLength != int64(len(want.body)) {
+			t.Errorf("%s: %s, %d bytes of %d: %v", path, resp.Status, len(got), resp.ContentLength, err)
+		}
+	}
+}
+
+// TestLongWriteTellsItsType: the first bytes of a long Write tell the Content-Type, as those of a short one do, also in the answer to HEAD,
+// of which nothing is copied.
+func TestLongWriteTellsItsType(t *testing.T) {
+	page := append([]byte("<!DOCTYPE html><html>"), make([]byte, 1<<20)...)
+	pool := tarntest.NewPool(t)
+	url := serveWith(t, pool, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, err := w.Write(page); n != len(page) || err != nil {
+			t.Errorf("%d bytes written: %v", n, err)
+		}
+	}))
+	client := &http.Client{Transport: &h2http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Head(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); got != "text/html; charset=utf-8" {
+		t.Errorf("Content-Type of HEAD: %q", got)
+	}
+	if n := taken(pool); n >= uint64(len(page)) {
+		t.Errorf("memory for %d bytes, of which nothing is sent", n)
+	}
+	if resp, err = client.Get(url); err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || !bytes.Equal(got, page) || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("%d bytes, %v: %v", len(got), resp.Header, err)
+	}
+}

@@ -114,26 +114,29 @@ func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
 		return 0, err
 	}
 	total := len(p)
+	head := w.x.request.Method == http.MethodHead
+	if total >= sourceFrom && !head {
+		if w.needsSniff() {
+			w.head.contentType = http.DetectContentType([]byte(p[:sniffLen]))
+		}
+		n, err := w.supply(&bytesSource[T]{w.x.conn.engine.pool, p}, int64(total))
+		return int(n), err
+	}
 	if w.n+total > gatherSize {
 		c := &w.scratch.chain
-		for done, sent := 0, 0; done < total; {
-			m := min(total-done, pieceSize)
+		left := p
+		if head {
+			left = p[:min(total, sniffLen)] // it is not sent
+		}
+		for len(left) > 0 {
+			m := min(len(left), pieceSize)
 			b := w.x.conn.engine.pool.Get(m)
-			copy(b.Bytes(), p[done:done+m])
+			copy(b.Bytes(), left[:m])
 			c.Append(b)
-			done += m
-			long := total-done >= sourceFrom && w.x.request.Method != http.MethodHead
-			if c.Len() < 4*pieceSize && done < total && !long {
-				continue
-			}
-			if err := w.chunk(c, h2.More); err != nil {
-				return sent, err
-			}
-			sent = done
-			if long {
-				n, err := w.supply(&bytesSource[T]{w.x.conn.engine.pool, p[done:]}, int64(total-done))
-				return done + int(n), err
-			}
+			left = left[m:]
+		}
+		if err := w.chunk(c, h2.More); err != nil {
+			return 0, err
 		}
 		return total, nil
 	}
@@ -183,7 +186,7 @@ func (w *responseWriter) writeChain(c *tarn.Chain) error {
 }
 
 // ReadFrom writes what src has left. It is read into the memory that is sent: of a file of which an io.LimitedReader gives at least
-// sourceFrom+pieceSize bytes, what the system has in memory is read by the goroutine that sends, just before.
+// sourceFrom bytes, what the system has in memory is read by the goroutine that sends, just before.
 func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	if b, ok := src.(*body); ok {
 		return b.WriteTo(w)
@@ -195,6 +198,16 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 	f := w.fileOf(l)
 	for {
+		if f != nil && w.decided() {
+			sent, err := w.sendFile(f, l)
+			n += sent
+			if err != nil || l.N == 0 {
+				return n, err
+			}
+			if !f.usable() {
+				f = nil
+			}
+		}
 		b, m, err := w.readPiece(src, size)
 		size = min(nextPiece(size, m), pieceSize)
 		if m > 0 {
@@ -212,17 +225,6 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		}
 		if err != nil {
 			return n, err
-		}
-		if f == nil || w.n > 0 {
-			continue
-		}
-		sent, err := w.sendFile(f, l)
-		n += sent
-		if err != nil {
-			return n, err
-		}
-		if !f.usable() {
-			f = nil
 		}
 	}
 }
@@ -275,23 +277,7 @@ func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := h2.Out{Rest: c, Ending: e}
-	n := w.n
-	if c != nil {
-		n += c.Len()
-	}
-	if w.n > 0 {
-		o.Data = w.gathered.Narrow(0, w.n)
-	} else {
-		w.gathered.Free()
-	}
-	w.gathered, w.n = tarn.Buffer{}, 0
-	if !w.sent.Load() {
-		w.sent.Store(true)
-		if w.head.needsType && n > 0 {
-			w.head.contentType = http.DetectContentType(firstBytes(&o))
-		}
-		w.head.put(w, &o, n)
-	}
+	w.precede(&o)
 	if w.x.request.Method == http.MethodHead {
 		o.Data.Free()
 		o.Data = tarn.Buffer{}
@@ -315,12 +301,46 @@ func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 	return nil
 }
 
+// precede puts what is to be sent before the rest of o into it: the header, unless it has been sent, and what is gathered. mu is held.
+func (w *responseWriter) precede(o *h2.Out) {
+	n := w.n
+	if o.Rest != nil {
+		n += o.Rest.Len()
+	}
+	if w.n > 0 {
+		o.Data = w.gathered.Narrow(0, w.n)
+	} else {
+		w.gathered.Free()
+	}
+	w.gathered, w.n = tarn.Buffer{}, 0
+	if w.sent.Load() {
+		return
+	}
+	w.sent.Store(true)
+	if w.head.needsType && w.head.contentType == "" && n > 0 {
+		w.head.contentType = http.DetectContentType(firstBytes(o))
+	}
+	w.head.put(w, o, n)
+}
+
+// decided reports whether nothing about the header depends on content that is yet to be read, nor on whether it can be read: the handler
+// may answer with an error then, and a response that turns out to be short gets a Content-Length.
+func (w *responseWriter) decided() bool {
+	return w.sent.Load() || w.head.status != 0 && w.head.length >= 0 && !w.needsSniff()
+}
+
+// needsSniff reports whether the header waits for the first bytes of content, which tell their type.
+func (w *responseWriter) needsSniff() bool { return w.head.needsType && w.n == 0 && !w.sent.Load() }
+
+// sniffLen is how many bytes http.DetectContentType looks at.
+const sniffLen = 512
+
 // firstBytes returns the first bytes of the content of o.
 func firstBytes(o *h2.Out) []byte {
 	if o.Data.Len() > 0 {
 		return o.Data.Bytes()
 	}
-	p := make([]byte, 512)
+	p := make([]byte, sniffLen)
 	return p[:o.Rest.CopyTo(p)]
 }
 

@@ -10,13 +10,15 @@ import (
 
 // sourceFrom is how many bytes of a Write or of a file must be left for a Source to supply them, so that they are copied or read just
 // before they are sent: what many streams copied or read when they began to wait has left the processor's cache when they are sent.
-const sourceFrom = 2 * pieceSize
+const sourceFrom = 3 * pieceSize
 
-// supply sends n bytes of source, and returns how many it supplied before it ended. The header has been sent, and nothing is gathered.
+// supply sends n bytes of source, together with the header, unless that has been sent, and what is gathered. It returns how many bytes
+// source supplied before it ended. No content decides the header's Content-Type any more.
 func (w *responseWriter) supply(source h2.Source, n int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := h2.Out{Source: source, SourceLen: n}
+	w.precede(&o)
 	if err := w.x.stream.Write(nil, &o); err != nil {
 		w.failed = w.x.why(err)
 		return n - o.SourceLen, w.failed
@@ -39,7 +41,7 @@ func (s *bytesSource[T]) Supply(n int) tarn.Buffer {
 
 // fileOf returns a Source of the file that src limits, if w can send it by one; nil: it cannot.
 func (w *responseWriter) fileOf(src *io.LimitedReader) *fileSource {
-	if src == nil || src.N < sourceFrom+pieceSize || w.x.request.Method == http.MethodHead {
+	if src == nil || src.N < sourceFrom || w.x.request.Method == http.MethodHead {
 		return nil
 	}
 	return newFileSource(src.R, w.x.conn.engine.pool)
@@ -47,6 +49,9 @@ func (w *responseWriter) fileOf(src *io.LimitedReader) *fileSource {
 
 // sendFile sends what f, which l limits, has in memory, and returns how many bytes that was.
 func (w *responseWriter) sendFile(f *fileSource, l *io.LimitedReader) (int64, error) {
+	if err := w.admit(0); err != nil {
+		return 0, err
+	}
 	n := l.N
 	if w.head.length >= 0 {
 		n = min(n, w.head.length-w.written)
