@@ -68,6 +68,9 @@ var endSemantics = []semantics{
 		p.wait(1, 2)
 		p.nc.Close()
 		p.mu.Lock()
+		for p.err == nil { // what had come already is still read
+			p.changed.Wait()
+		}
 		p.streams[1].ended, p.streams[1].events = true, nil // how much came is not the point
 		p.mu.Unlock()
 	}},
