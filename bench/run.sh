@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the benchmarks, keeps their raw output in results/, and prints benchstat's tables.
 #
-#   ./run.sh             everything but http, attack, calls, least and web, about a quarter of an hour on two cores
-#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls, least, web
+#   ./run.sh             everything but those below "not among those", about a quarter of an hour on two cores
+#   ./run.sh core rpc    those named: core, rpc, neutral, idle, smb, files, http, attack, calls, least, web,
+#                        libraries, rclone
 #   RESULTS=DIR ./run.sh put the raw output there, and leave the pages as they are
 #   ADD=1 ./run.sh       keep the turns of earlier runs, so that the figures are of several times
 #   COUNT=3 ./run.sh     that many turns of each instead of 5
@@ -133,17 +134,30 @@ for what; do
 		} >>"$results/web.txt.new"
 		mv "$results/web.txt.new" "$results/web.txt"
 		;;
+	libraries) # that require grpc-go's types, over the stock ClientConn and over rpc, a minute a turn; not among those that run without being named
+		mkdir -p "$results/libraries" "$bin/libraries"
+		measure libraries/etcd ../interop/etcd . 400ms "${COUNT:-5}"
+		measure libraries/bigtable ../interop/bigtable . 150ms "${COUNT:-5}"
+		measure libraries/others ../interop/libraries . 150ms "${COUNT:-5}"
+		;;
+	rclone) # as shipped and with smb/gosmb2, two minutes a turn; not among those that run without being named
+		mkdir -p "$results/rclone" "$bin/rclone"
+		(
+			[ ! -w /dev/shm ] || export TMPDIR=/dev/shm # files in memory
+			measure rclone/copy ../interop/rclone '^BenchmarkCopy$' 1x "${COUNT:-5}"
+		)
+		;;
 	files) measure files ./smb '^Benchmark(Files|Tree)$' 200ms "${COUNT:-5}" ;;
 	*)
-		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls least web" >&2
+		echo "run.sh: there is no \"$what\"; there are: core rpc neutral idle smb files http attack calls least web libraries rclone" >&2
 		exit 2
 		;;
 	esac
 done
 [ -z "${RESULTS:-}" ] || exit "$status"
 echo
-for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../docs/rpc.md ../README.md; do
+for page in ../docs/performance.md ../docs/smb.md ../docs/h2http.md ../docs/h2.md ../docs/rpc.md ../docs/migrate-grpc.md ../README.md; do
 	go run ./claims -w "$page"
 done
-echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md, docs/rpc.md and README.md have the new figures." >&2
+echo "docs/performance.md, docs/smb.md, docs/h2http.md, docs/h2.md, docs/rpc.md, docs/migrate-grpc.md and README.md have the new figures." >&2
 exit "$status"

@@ -7,6 +7,7 @@
 //	go run ./claims -w ../docs/h2.md             the same, with what attacks cost
 //	go run ./claims -w ../docs/h2http.md         the same, with the figures of "tarn bench http"
 //	go run ./claims -w ../docs/rpc.md            the same, with servers beside connect-go
+//	go run ./claims -w ../docs/migrate-grpc.md   the same, with libraries over the stock ClientConn and over rpc
 //	go run ./claims -before DIR                  name what is slower than in DIR; exit status 3 if anything is
 package main
 
@@ -87,11 +88,17 @@ func readAll(dir string) (*results, error) {
 
 // readFile reads the results of one file below dir. Of a missing file there are none.
 func readFile(dir string, name ...string) (*results, error) {
-	res, file := new(results), filepath.Join(append([]string{dir}, name...)...)
+	res := new(results)
+	return res, res.readFrom(append([]string{dir}, name...)...)
+}
+
+// readFrom adds the results of a file, given by the parts of its path, unless it is missing.
+func (r *results) readFrom(path ...string) error {
+	file := filepath.Join(path...)
 	if _, err := os.Stat(file); os.IsNotExist(err) {
-		return res, nil
+		return nil
 	}
-	return res, res.read(file)
+	return r.read(file)
 }
 
 // allTables are the tables by their names. res are the results of the benchmarks in dir.
@@ -112,7 +119,19 @@ func allTables(dir string, res *results) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	libraries := new(results)
+	for _, name := range []string{"etcd.txt", "bigtable.txt", "others.txt"} {
+		if err := libraries.readFrom(dir, "libraries", name); err != nil {
+			return nil, err
+		}
+	}
+	rclone, err := readFile(dir, "rclone", "copy.txt")
+	if err != nil {
+		return nil, err
+	}
 	tables := map[string]string{
+		"libraries": libraryTable(libraries), "libraries-when": libraries.machine(),
+		"rclone": rcloneTable(rclone), "rclone-when": rclone.machine(),
 		"smb-calls": callTable(calls), "smb-calls-when": calls.machine(),
 		"smb-least": leastTable(least), "smb-least-when": least.machine(),
 		"web": webTable(web), "web-when": web.machine(), "http-targets": http.verdicts(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/internal/turn"
 )
 
 // BenchmarkLibsmb2 reads 1 MiB at a time in the clear, one read after the other, with Tarn's client and with libsmb2, the client of VLC,
@@ -20,7 +21,7 @@ func BenchmarkLibsmb2(b *testing.B) {
 	srv := rigtest.Start(b, rig.Config{})
 	fill(b, srv)
 	s := shape{"seq-1M", 1 << 20, false}
-	for _, p := range inTurn([]string{"tarn", "libsmb2"}) {
+	for _, p := range turn.Order("tarn", "libsmb2") {
 		b.Run("mode=plain/op=read/shape=seq-1M/goroutines=1/peer="+p, func(b *testing.B) {
 			if p == "tarn" {
 				overTCP(b, peer{p, mountTarn}, srv, srv.Addr, "read", s, 1)

@@ -7,14 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	smb2 "github.com/cloudsoda/go-smb2"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/internal/turn"
 	"github.com/tarn-go/tarn/smb"
 )
 
@@ -62,16 +61,8 @@ type peer struct {
 	mount func(b testing.TB, conn net.Conn, user, password, share string) mount
 }
 
-// peers are the clients. Their order is the other way round in every second turn of run.sh, which sets
-// TARN_TURN.
-func peers() []peer { return inTurn([]peer{{"tarn", mountTarn}, {"go-smb2", mountGoSMB2}}) }
-
-func inTurn[T any](list []T) []T {
-	if turn, _ := strconv.Atoi(os.Getenv("TARN_TURN")); turn%2 == 0 && turn > 0 {
-		slices.Reverse(list)
-	}
-	return list
-}
+// peers are the clients, in the order of this turn.
+func peers() []peer { return turn.Order(peer{"tarn", mountTarn}, peer{"go-smb2", mountGoSMB2}) }
 
 func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount {
 	b.Helper()

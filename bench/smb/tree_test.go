@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
+	"github.com/tarn-go/tarn/internal/turn"
 )
 
 // treeFiles is how many files of smallBytes are copied.
@@ -56,7 +57,7 @@ func BenchmarkTree(b *testing.B) {
 			}
 			w := treeWork{srv: srv, mode: mode, addr: addr, source: source}
 			for _, op := range []string{"get", "put"} {
-				for _, p := range inTurn([]treePeer{{"tarn", w.tarn(tarn)}, {"smbclient", w.smbclient}}) {
+				for _, p := range turn.Order(treePeer{"tarn", w.tarn(tarn)}, treePeer{"smbclient", w.smbclient}) {
 					b.Run(fmt.Sprintf("mode=%s/rtt=%v/op=%s/peer=%s", mode.Name(), rtt, op, p.name), func(b *testing.B) {
 						w.run(b, op, p.command)
 					})

@@ -19,6 +19,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/internal/cputime"
+	"github.com/tarn-go/tarn/internal/turn"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -192,12 +193,13 @@ func BenchmarkReadRow(b *testing.B) {
 }
 
 func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
-	for _, c := range []struct {
+	type contestant struct {
 		name string
 		dial func(testing.TB, string) *grpc.ClientConn
-	}{{"grpc-go", stock}, {"tarn", shared}, {"floor", least}} {
+	}
+	for _, c := range turn.Order(contestant{"grpc", stock}, contestant{"tarn", shared}, contestant{"floor", least}) {
 		tbl := table(b, c.dial(b, emulatorProcess(b)))
-		b.Run(c.name, func(b *testing.B) {
+		b.Run("peer="+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(4)
 			before := cputime.Used()

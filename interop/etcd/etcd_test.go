@@ -30,6 +30,7 @@ import (
 	"github.com/tarn-go/tarn/internal/cputime"
 	"github.com/tarn-go/tarn/internal/freeport"
 	"github.com/tarn-go/tarn/internal/leftout"
+	"github.com/tarn-go/tarn/internal/turn"
 	"github.com/tarn-go/tarn/rpc"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -290,7 +291,7 @@ func BenchmarkPutGet(b *testing.B) {
 	c := start(b)
 	run := func(name string, cl *clientv3.Client) {
 		ready(b, cl)
-		b.Run(name, func(b *testing.B) {
+		b.Run("peer="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(8)
 			value := strings.Repeat("v", 100)
@@ -312,10 +313,17 @@ func BenchmarkPutGet(b *testing.B) {
 			b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
-	run("grpc-go", c.client(b))
-	over, _ := c.over(b, tarn.Shared())
-	run("tarn", over)
-	run("floor", c.least(b))
+	for _, peer := range turn.Order("grpc", "tarn", "floor") {
+		switch peer {
+		case "grpc":
+			run(peer, c.client(b))
+		case "tarn":
+			over, _ := c.over(b, tarn.Shared())
+			run(peer, over)
+		case "floor":
+			run(peer, c.least(b))
+		}
+	}
 }
 
 // TestGateway serves JSON over HTTP with grpc-gateway's generated handlers for etcd, whose
@@ -367,15 +375,13 @@ func BenchmarkGateway(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { cc.Close() })
-	for _, compared := range []struct {
-		name string
-		conn *grpc.ClientConn
-	}{{"grpc-go", stock}, {"tarn", rpc.AsGRPC(cc)}} {
+	conns := map[string]*grpc.ClientConn{"grpc": stock, "tarn": rpc.AsGRPC(cc)}
+	for _, peer := range turn.Order("grpc", "tarn") {
 		mux := runtime.NewServeMux()
-		if err := gw.RegisterKVHandler(bounded(b), mux, compared.conn); err != nil {
+		if err := gw.RegisterKVHandler(bounded(b), mux, conns[peer]); err != nil {
 			b.Fatal(err)
 		}
-		b.Run(compared.name, func(b *testing.B) {
+		b.Run("peer="+peer, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(8)
 			before := cputime.Used()

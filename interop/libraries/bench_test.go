@@ -21,6 +21,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/internal/cputime"
+	"github.com/tarn-go/tarn/internal/turn"
 	"github.com/tarn-go/tarn/rpc"
 )
 
@@ -88,13 +89,13 @@ func conns(b *testing.B) []compared {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { cc.Close() })
-	return []compared{{"grpc-go", stock}, {"tarn", rpc.AsGRPC(cc)}}
+	return turn.Order(compared{"grpc", stock}, compared{"tarn", rpc.AsGRPC(cc)})
 }
 
 // measure runs call over and over by eight goroutines a processor. Allocations and cpu-us/op, processor time, are
 // the client's.
 func measure(b *testing.B, name string, call func(context.Context) error) {
-	b.Run(name, func(b *testing.B) {
+	b.Run("peer="+name, func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetParallelism(8)
 		before := cputime.Used()
@@ -141,7 +142,7 @@ func BenchmarkDapr(b *testing.B) {
 
 // BenchmarkPlugin calls a plugin, which grpc-go serves on a Unix socket.
 func BenchmarkPlugin(b *testing.B) {
-	for _, name := range []string{"grpc-go", "tarn"} {
+	for _, name := range turn.Order("grpc", "tarn") {
 		var at net.Addr
 		cc, err := rpc.NewClient("passthrough:///plugin", rpc.WithTransportCredentials(insecure.NewCredentials()),
 			rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

@@ -113,7 +113,7 @@ func copyStandIn(to, from string) error {
 	return os.WriteFile(filepath.Join(to, "go.mod"), []byte(mod), 0o600)
 }
 
-func shop(t *testing.T) *workshop {
+func shop(t testing.TB) *workshop {
 	t.Helper()
 	w, err := prepare()
 	if err != nil {
@@ -123,7 +123,7 @@ func shop(t *testing.T) *workshop {
 }
 
 // build builds a command, or the tests of a package, with the go-smb2 of v.
-func (w *workshop) build(t *testing.T, v variant, pkg string, args ...string) string {
+func (w *workshop) build(t testing.TB, v variant, pkg string, args ...string) string {
 	t.Helper()
 	bin := filepath.Join(w.dir, string(v)+"-"+strings.ReplaceAll(strings.TrimPrefix(pkg, rclone+"/"), "/", "-"))
 	args = append(append(args, "-mod=mod", "-modfile="+w.modfile[v], "-o", bin), pkg)

@@ -5,26 +5,64 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/turn"
 )
 
-// cost is the time of one run of rclone.
-type cost struct{ elapsed, processor time.Duration }
-
-// rclone copies there and back with each go-smb2, by turns; every byte is compared. The costs are
-// printed: they are asserted nowhere, as other programs run on the machine that tests run on.
+// TestCopy copies there and back with each go-smb2, and compares every byte.
 func TestCopy(t *testing.T) {
-	modes, megabytes, files, rounds := rig.Modes()[:1], 64, 100, 1
+	modes, megabytes, files := rig.Modes()[:1], 64, 100
 	if os.Getenv("TARN_LONG") == "1" {
-		modes, megabytes, files, rounds = rig.Modes(), 1024, 2000, 5
+		modes, megabytes, files = rig.Modes(), 1024, 2000
 	}
+	for c := range copies(t, modes, megabytes, files) {
+		t.Run(c.name(), func(t *testing.T) {
+			c.put(t)
+			c.get(t)
+			c.check(t)
+		})
+	}
+}
+
+// BenchmarkCopy copies 1 GiB, and 2,000 files of 4 KiB, there and back with each go-smb2. The time includes the start of rclone. Every
+// byte is compared. Copies are made where TMPDIR is, which should be in memory. cpu-ns/op is rclone's processor time.
+func BenchmarkCopy(b *testing.B) {
+	for c := range copies(b, rig.Modes(), 1024, 2000) {
+		for _, op := range []struct {
+			name string
+			copy func(testing.TB) time.Duration
+		}{{"put", c.put}, {"get", c.get}} {
+			b.Run(fmt.Sprintf("mode=%s/files=%s/op=%s/peer=%s", c.mode.Name(), c.work, op.name, c.peer()), func(b *testing.B) {
+				var used time.Duration
+				for range b.N {
+					used += op.copy(b)
+				}
+				b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
+			})
+		}
+		c.check(b)
+	}
+}
+
+// copying is one file or many, copied by one variant of rclone to one server and back.
+type copying struct {
+	srv               *server
+	mode              rig.Mode
+	variant           variant
+	work              string // large or small
+	binary            string
+	from, there, back string
+}
+
+// copies are those of both variants, in the order of this turn.
+func copies(t testing.TB, modes []rig.Mode, megabytes, files int) iter.Seq[*copying] {
 	w := shop(t)
 	binary := map[variant]string{}
 	for _, v := range []variant{shipped, tarns} {
@@ -33,39 +71,73 @@ func TestCopy(t *testing.T) {
 	source := t.TempDir()
 	fill(t, filepath.Join(source, "large"), 1, megabytes<<20)
 	fill(t, filepath.Join(source, "small"), files, 4096)
-	for _, mode := range modes {
-		srv := startServer(t, mode)
-		for _, work := range []string{"large", "small"} {
-			t.Run(mode.Name()+" "+work, func(t *testing.T) {
-				put, get := map[variant][]cost{}, map[variant][]cost{}
-				for round := range rounds {
-					order := []variant{shipped, tarns}
-					if round%2 == 1 {
-						slices.Reverse(order)
+	return func(yield func(*copying) bool) {
+		for _, mode := range modes {
+			srv := startServer(t, mode)
+			for _, work := range []string{"large", "small"} {
+				for _, v := range turn.Order(shipped, tarns) {
+					there := fmt.Sprintf("%s-%s", work, v)
+					c := &copying{srv, mode, v, work, binary[v], filepath.Join(source, work), there, filepath.Join(t.TempDir(), "back")}
+					if !yield(c) {
+						return
 					}
-					for _, v := range order {
-						from, back := filepath.Join(source, work), t.TempDir()
-						there := fmt.Sprintf("%s-%s-%d", work, v, round)
-						put[v] = append(put[v], copyTree(t, srv, binary[v], from, srv.share+"/"+there))
-						get[v] = append(get[v], copyTree(t, srv, binary[v], srv.share+"/"+there, back))
-						compare(t, from, back)
-						compare(t, from, filepath.Join(srv.dir, there))
-						if err := os.RemoveAll(filepath.Join(srv.dir, there)); err != nil {
-							t.Error(err)
-						}
-						if err := os.RemoveAll(back); err != nil {
-							t.Error(err)
-						}
-					}
+					c.remove(t)
 				}
-				report(t, "put", put)
-				report(t, "get", get)
-			})
+			}
 		}
 	}
 }
 
-func fill(t *testing.T, dir string, files, size int) {
+func (c *copying) name() string { return fmt.Sprintf("%s %s %s", c.mode.Name(), c.work, c.variant) }
+
+// peer is what the benchmark calls the variant.
+func (c *copying) peer() string {
+	if c.variant == shipped {
+		return "go-smb2"
+	}
+	return "tarn"
+}
+
+// put copies to the server and returns the processor time.
+func (c *copying) put(t testing.TB) time.Duration {
+	t.Helper()
+	return c.copy(t, c.from, c.srv.share+"/"+c.there)
+}
+
+// get copies what was put from the server and returns the processor time.
+func (c *copying) get(t testing.TB) time.Duration {
+	t.Helper()
+	return c.copy(t, c.srv.share+"/"+c.there, c.back)
+}
+
+func (c *copying) copy(t testing.TB, from, to string) time.Duration {
+	t.Helper()
+	cmd := exec.Command(c.binary, "copy", "--ignore-times", from, to) // files that are there from an earlier iteration are copied again
+	cmd.Env = c.srv.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s copy %s %s: %v\n%s", filepath.Base(c.binary), from, to, err, tail(out))
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// check compares both copies with the source.
+func (c *copying) check(t testing.TB) {
+	t.Helper()
+	compare(t, c.from, c.back)
+	compare(t, c.from, filepath.Join(c.srv.dir, c.there))
+}
+
+// remove removes both copies, for which there would not be room in memory beside the next.
+func (c *copying) remove(t testing.TB) {
+	t.Helper()
+	for _, dir := range []string{filepath.Join(c.srv.dir, c.there), c.back} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func fill(t testing.TB, dir string, files, size int) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -88,19 +160,8 @@ func fill(t *testing.T, dir string, files, size int) {
 	}
 }
 
-func copyTree(t *testing.T, srv *server, binary, from, to string) cost {
-	t.Helper()
-	cmd := exec.Command(binary, "copy", from, to)
-	cmd.Env = srv.env
-	begin := time.Now()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s copy %s %s: %v\n%s", filepath.Base(binary), from, to, err, tail(out))
-	}
-	return cost{time.Since(begin), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-}
-
 // compare fails the test unless both trees have the same files with the same bytes.
-func compare(t *testing.T, a, b string) {
+func compare(t testing.TB, a, b string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(a, func(path string, d fs.DirEntry, err error) error {
@@ -130,24 +191,5 @@ func compare(t *testing.T, a, b string) {
 	}
 	if entries, err := os.ReadDir(b); err != nil || len(entries) != files {
 		t.Errorf("%d files instead of %d, %v", len(entries), files, err)
-	}
-}
-
-func report(t *testing.T, what string, costs map[variant][]cost) {
-	t.Helper()
-	middle := func(v variant, of func(cost) time.Duration) time.Duration {
-		var all []time.Duration
-		for _, c := range costs[v] {
-			all = append(all, of(c))
-		}
-		slices.Sort(all)
-		return all[len(all)/2]
-	}
-	for name, of := range map[string]func(cost) time.Duration{
-		"elapsed":        func(c cost) time.Duration { return c.elapsed },
-		"processor time": func(c cost) time.Duration { return c.processor },
-	} {
-		a, b := middle(shipped, of), middle(tarns, of)
-		t.Logf("%s, %s: shipped %v, tarn %v, ratio %.2f", what, name, a.Round(time.Millisecond), b.Round(time.Millisecond), float64(a)/float64(b))
 	}
 }

@@ -2,6 +2,6 @@
 // rclone: rclone's SMB backend built with them passes rclone's own integration
 // suites against a real Samba server, and its copies are compared with those of rclone as it is shipped.
 //
-// TARN_LONG=1 runs all suites and the comparison with the amount of data that the documentation states; without it the
-// backend's suite runs, and a short comparison.
+// TARN_LONG=1 runs all suites and large copies; without it the backend's suite runs, and small ones. BenchmarkCopy measures the copies
+// (bench/run.sh rclone).
 package rclone

@@ -18,7 +18,7 @@ type server struct {
 	env        []string
 }
 
-func startServer(t *testing.T, mode rig.Mode) *server {
+func startServer(t testing.TB, mode rig.Mode) *server {
 	t.Helper()
 	s := rigtest.Start(t, rig.Config{Mode: mode})
 	host, port, err := net.SplitHostPort(s.Addr)
