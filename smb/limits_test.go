@@ -109,7 +109,13 @@ func TestEndlessListing(t *testing.T) {
 func TestDirectoryInItself(t *testing.T) {
 	for _, ids := range []string{"the same id", "new ids", "the same id when it is opened", "new ids when it is opened"} {
 		t.Run(ids, func(t *testing.T) {
-			eachKind(t, func(t *testing.T, s *script.Server) { testDirectoryInItself(t, s, ids) })
+			for _, kind := range kinds() {
+				// New ids are followed to the depth that bounds a walk, which takes thousands of requests.
+				if kind != "plain" && strings.HasPrefix(ids, "new ids") && os.Getenv("TARN_LONG") == "" {
+					continue
+				}
+				t.Run(kind, func(t *testing.T) { testDirectoryInItself(t, protections()[kind], ids) })
+			}
 		})
 	}
 }
