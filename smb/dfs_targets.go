@@ -95,7 +95,7 @@ func (s *Session) linked(host, share string) (*mount, error) {
 }
 
 // tried removes a mount that linked returned if it has never been connected and no other goroutine connects it, and likewise its
-// session.
+// session, unless that has to remember that its server refuses the user.
 func (s *Session) tried(m *mount) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Session) tried(m *mount) {
 	if m.s == s {
 		return
 	}
-	if c, _ := m.s.current(); c != nil {
+	if c, _ := m.s.current(); c != nil || m.s.loginRefusal() != nil {
 		return
 	}
 	for at := range l.mounts {

@@ -20,6 +20,11 @@ var (
 	// ErrShareLost is matched by operations on a mounted share when the server refuses to connect it again, after the connection was
 	// lost or the server has closed the share. The next operation tries again.
 	ErrShareLost = errors.New("smb: the share cannot be connected again")
+	// ErrLogin is matched when the user's login was refused: by the server, with a status that matches fs.ErrPermission, such as
+	// STATUS_LOGON_FAILURE or STATUS_PASSWORD_EXPIRED, or by the Initiator, with an error that does. The error matches that, too.
+	// So that calls after a lost connection cannot lock the account, a Session does not log in again for 15 minutes; until then
+	// they fail with the same error. A program that has other credentials dials another Session.
+	ErrLogin = errors.New("smb: login refused")
 	// ErrClosed is matched by operations on a closed file, share or session. It matches fs.ErrClosed too.
 	ErrClosed error = &classError{"smb: already closed", fs.ErrClosed}
 	// ErrProtocol is matched when the server broke the protocol. The connection is closed.
@@ -89,7 +94,8 @@ func (s Status) Is(target error) bool {
 		case proto.StatusAccessDenied, proto.StatusNetworkAccessDenied, proto.StatusCannotDelete,
 			proto.StatusMediaWriteProtected, proto.StatusLogonFailure, proto.StatusWrongPassword,
 			proto.StatusAccountDisabled, proto.StatusAccountRestriction, proto.StatusAccountLockedOut,
-			proto.StatusPasswordExpired, proto.StatusLogonTypeNotGranted:
+			proto.StatusAccountExpired, proto.StatusPasswordExpired, proto.StatusPasswordMustChange,
+			proto.StatusInvalidLogonHours, proto.StatusInvalidWorkstation, proto.StatusLogonTypeNotGranted:
 			return true
 		}
 	case syscall.ENOSPC:

@@ -133,7 +133,7 @@ func (g *globFS) Stat(name string) (fs.FileInfo, error) {
 
 func (g *globFS) keep(err error) error {
 	// A context that ends while a referral is followed is joined to the refusal that named it.
-	ended := errors.Is(err, ErrConnLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	ended := errors.Is(err, ErrConnLost) || errors.Is(err, ErrLogin) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	refused := errors.As(err, new(*ResponseError)) || errors.Is(err, ErrName) || errors.Is(err, errLinks)
 	if g.err == nil && err != nil && (ended || !refused) {
 		g.err = err

@@ -5,7 +5,8 @@ import "context"
 // Initiator starts the authentications of a Dialer: one for each login, including reconnections. It is safe
 // for concurrent use.
 type Initiator interface {
-	// Start begins one authentication with the server named host.
+	// Start begins one authentication with the server named host. An error that matches fs.ErrPermission means that the
+	// credentials were refused (ErrLogin); SecurityContext.Step may return one, too.
 	Start(ctx context.Context, host string) (SecurityContext, error)
 }
 

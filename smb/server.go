@@ -77,9 +77,9 @@ func (s *Session) dialServer(ctx context.Context, at int) (*conn.Conn, error) {
 	}
 	c, err := s.setUp(attempt, nc, at)
 	if err != nil && (errors.Is(err, ErrConnLost) || attempt.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)) {
-		err = &dialError{err}
+		return nil, &dialError{err}
 	}
-	return c, err
+	return c, s.noteLogin(err)
 }
 
 // adopt is conn for a connection that the caller made.
@@ -87,7 +87,7 @@ func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
 	_, err := s.setUp(ctx, nc, 0)
-	return err
+	return s.noteLogin(err)
 }
 
 // setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc.

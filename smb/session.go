@@ -19,15 +19,16 @@ type Session struct {
 	cfg     Dialer
 	servers []*server // one, or the controllers of a domain
 
-	lock   chan struct{} // capacity 1, full when free: taken by the goroutine that dials
-	done   chan struct{} // closed by Close
-	mu     sync.Mutex
-	cur    *conn.Conn
-	at     int // index of the server in use: that of cur, once there is one
-	closed bool
-	failed dialFailure // of the last attempts to dial
-	mounts []*mount    // the program's, unless unmounted
-	leases leaseTable
+	lock    chan struct{} // capacity 1, full when free: taken by the goroutine that dials
+	done    chan struct{} // closed by Close
+	mu      sync.Mutex
+	cur     *conn.Conn
+	at      int // index of the server in use: that of cur, once there is one
+	closed  bool
+	failed  dialFailure // of the last attempts to dial
+	refused *loginError // the last login, if it was refused
+	mounts  []*mount    // the program's, unless unmounted
+	leases  leaseTable
 
 	// origin is the session that the program has dialled, which DFS links led to this one; usually this one itself. Only its
 	// referrals and linkTargets are used.
@@ -132,7 +133,11 @@ func (s *Session) connSince(ctx context.Context, failures int) (*conn.Conn, erro
 		return c, nil
 	case failed.series != failures: // or has just failed to
 		return nil, failed.err
-	case c == nil:
+	}
+	if err := s.loginRefusal(); err != nil {
+		return nil, err
+	}
+	if c == nil {
 		return s.dial(ctx)
 	}
 	return s.redial(ctx)

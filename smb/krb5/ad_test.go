@@ -153,11 +153,11 @@ func adLookup(t *testing.T, dc *addc.Domain) {
 
 func adRefusals(t *testing.T, dc *addc.Domain) {
 	wrong := initiator(t, krb5.Config{User: "alice", Password: "Wrong-secret-1", ConfigFile: dc.KRB5Conf})
-	if _, err := dialer(t, dc, smb.Dialer{Initiator: wrong}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) {
+	if _, err := dialer(t, dc, smb.Dialer{Initiator: wrong}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) || !errors.Is(err, smb.ErrLogin) {
 		t.Errorf("wrong password: %v", err)
 	}
 	i := initiator(t, krb5.Config{User: "alice", Password: alicePassword, ConfigFile: dc.KRB5Conf, SPN: "cifs/other." + addc.DNSName})
-	if _, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) {
+	if _, err := dialer(t, dc, smb.Dialer{Initiator: i}).Dial(t.Context(), addc.HostName); !errors.Is(err, krb5.ErrTicket) || errors.Is(err, smb.ErrLogin) {
 		t.Errorf("a server that the domain does not know: %v", err)
 	}
 	d := dialer(t, dc, smb.Dialer{Initiator: smb.NTLM{User: "alice", Password: "Wrong-secret-1", Domain: addc.NetBIOS}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -21,7 +22,8 @@ var (
 	// ErrConfig is matched when a [Config], or a file that it names, is invalid.
 	ErrConfig = errors.New("krb5: bad configuration")
 	// ErrTicket is matched when the KDC issued no ticket: a wrong password, an unknown service, clocks that
-	// differ, or no reachable KDC.
+	// differ, or no reachable KDC. If the KDC refused the credentials the error matches fs.ErrPermission, too,
+	// and so smb.ErrLogin where smb reports it.
 	ErrTicket = errors.New("krb5: no ticket for the server")
 	// ErrServer is matched when the server's answer is malformed, or is a Kerberos error.
 	ErrServer = errors.New("krb5: bad answer from the server")
@@ -196,6 +198,9 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 	i.kdcLock.Lock()
 	defer i.kdcLock.Unlock()
 	if err := i.client.AffirmLogin(); err != nil {
+		if credentialsRefused(err) {
+			err = fmt.Errorf("%w: %w", fs.ErrPermission, err)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
 	}
 	ticket, key, err := i.client.GetServiceTicket(spn)
@@ -208,6 +213,17 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 		realm:  i.client.Credentials.Domain(),
 		name:   i.client.Credentials.CName(),
 	}, nil
+}
+
+// credentialsRefused reports whether the KDC has counted err, of logging in, as a failed login of the user, who may be locked out
+// after some of them (RFC 4120 7.5.9). gokrb5 keeps only the text of the KDC's error.
+func credentialsRefused(err error) bool {
+	for _, code := range []string{"KDC_ERR_PREAUTH_FAILED", "KDC_ERR_CLIENT_REVOKED", "KDC_ERR_KEY_EXPIRED"} {
+		if strings.Contains(err.Error(), code) {
+			return true
+		}
+	}
+	return false
 }
 
 // Close drops tickets and keys and ends their renewal. Running authentications continue; Start fails from now
