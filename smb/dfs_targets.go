@@ -151,6 +151,6 @@ func (s *Session) with(host, addr string) *Session {
 	cfg := s.cfg
 	cfg.Host = host
 	to := newSession(cfg, net.JoinHostPort(host, port))
-	to.origin = s.origin
+	to.origin, to.ownGUID = s.origin, s.ownGUID
 	return to
 }

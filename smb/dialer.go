@@ -61,7 +61,7 @@ type Dialer struct {
 	// the address dialled.
 	Host string
 	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which associates leases and durable
-	// handles with it; zero: a random one for each Session.
+	// handles with it; zero: a random one for each Session, which changes when the server does not answer to it any more.
 	ClientGUID [16]byte
 	// NoReconnect disables reconnection: after a lost connection every operation fails with ErrConnLost.
 	NoReconnect bool

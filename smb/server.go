@@ -2,10 +2,12 @@ package smb
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 )
@@ -13,9 +15,12 @@ import (
 // server is one of a session's possible servers. Several servers are replicas of one another, as a domain's
 // controllers are, but a file that is open on one is not open on another.
 type server struct {
-	addr   string
-	host   string       // its name for the Initiator and in share paths
-	config *conn.Config // for its connections
+	addr string
+	host string // its name for the Initiator and in share paths
+
+	// Read and changed by the goroutine that dials.
+	config     *conn.Config  // for its connections
+	unanswered time.Duration // how long attempts to log in have not been answered
 }
 
 func (s *Session) newServer(addr string) *server {
@@ -26,7 +31,7 @@ func (s *Session) newServer(addr string) *server {
 			host = h
 		}
 	}
-	return &server{addr, host, s.newConnConfig(host)}
+	return &server{addr: addr, host: host, config: s.newConnConfig(host)}
 }
 
 // using returns the server in use: that of the last connection, or the first one.
@@ -60,39 +65,78 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 	return nil, failed
 }
 
-// dialServer makes a connection with the server with index at and logs in. An attempt that reaches Limits.DialTimeout has
-// found no server, as one that is refused has not: its error matches ErrConnLost, and redial makes another.
-func (s *Session) dialServer(ctx context.Context, at int) (*conn.Conn, error) {
-	attempt, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
+// dialServer makes a connection with the server with index at and logs in.
+//
+// A server may still hold the lost connection, or the process that served it, and not answer the same client until that has
+// ended: Samba hands connections with the ClientGUID of a living process to that process, and ends a session that
+// SESSION_SETUP names as the previous one before it answers, however long that takes. So after attempts that were not
+// answered for Limits.DialTimeout, of one caller or of several, another is made as a new client. If that succeeds, the server
+// answers others, and waiting longer for the old session is of no use; durable handles are lost then.
+func (s *Session) dialServer(ctx context.Context, at int) (c *conn.Conn, err error) {
+	l := &s.cfg.Limits
+	to := s.servers[at]
+	same := identity{to.config, s.previous(at)}
+	mayChange := same.previous != 0 && s.ownGUID && l.RedialTimeout > 0
+	if !mayChange || to.unanswered < l.DialTimeout {
+		begun, answered := time.Now(), false
+		if c, answered, err = s.attempt(ctx, at, same, l.DialTimeout); answered {
+			to.unanswered = 0
+			return c, err
+		}
+		to.unanswered += time.Since(begun)
+	}
+	if !mayChange || to.unanswered < l.DialTimeout || ctx.Err() != nil {
+		return c, err
+	}
+	to.unanswered = 0
+	other := *same.config
+	rand.Read(other.ClientGUID[:]) // never fails (crypto/rand)
+	c, _, err = s.attempt(ctx, at, identity{config: &other}, min(l.DialTimeout, l.RedialTimeout))
+	return c, err
+}
+
+// attempt makes a connection as the client who and logs in, within limit. An attempt that reaches the limit has found no
+// server, as one that is refused has not: its error matches ErrConnLost, and redial makes another. answered is false
+// if the server has accepted the connection, and the limit or ctx ended before it had answered.
+func (s *Session) attempt(ctx context.Context, at int, who identity, limit time.Duration) (c *conn.Conn, answered bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	nc, err := s.cfg.DialFunc(attempt, "tcp", s.servers[at].addr)
+	nc, err := s.cfg.DialFunc(limited, "tcp", s.servers[at].addr)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:
-			return nil, conn.ContextError(ctx)
-		case attempt.Err() != nil:
-			err = conn.ContextError(attempt)
+			return nil, true, conn.ContextError(ctx)
+		case limited.Err() != nil:
+			err = conn.ContextError(limited)
 		}
-		return nil, &dialError{err}
+		return nil, true, &dialError{err}
 	}
-	c, err := s.setUp(attempt, nc, at)
-	if err != nil && (errors.Is(err, ErrConnLost) || attempt.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)) {
-		return nil, &dialError{err}
+	c, err = s.setUp(limited, nc, at, who)
+	answered = err == nil || limited.Err() == nil
+	if err != nil && (errors.Is(err, ErrConnLost) || !answered && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)) {
+		return nil, answered, &dialError{err}
 	}
-	return c, s.noteLogin(err)
+	return c, answered, s.noteLogin(err)
+}
+
+// identity is the client that the server sees.
+type identity struct {
+	config   *conn.Config // with its ClientGUID
+	previous uint64       // the session of the lost connection, which the new one replaces; zero: none
 }
 
 // adopt is conn for a connection that the caller made.
 func (s *Session) adopt(ctx context.Context, nc net.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Limits.DialTimeout)
 	defer cancel()
-	_, err := s.setUp(ctx, nc, 0)
+	_, err := s.setUp(ctx, nc, 0, identity{config: s.servers[0].config})
 	return s.noteLogin(err)
 }
 
-// setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc.
-func (s *Session) setUp(ctx context.Context, nc net.Conn, at int) (*conn.Conn, error) {
-	c, err := conn.Open(ctx, nc, s.servers[at].config, s.previous(at))
+// setUp negotiates and logs in on nc, a connection with the server with index at. It takes ownership of nc. From then on the
+// session is the client who.
+func (s *Session) setUp(ctx context.Context, nc net.Conn, at int, who identity) (*conn.Conn, error) {
+	c, err := conn.Open(ctx, nc, who.config, who.previous)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +148,7 @@ func (s *Session) setUp(ctx context.Context, nc net.Conn, at int) (*conn.Conn, e
 	}
 	old := s.cur
 	s.cur, s.at = c, at
+	s.servers[at].config = who.config
 	s.mu.Unlock()
 	if old != nil {
 		old.Wait()

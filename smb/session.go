@@ -18,6 +18,7 @@ import (
 type Session struct {
 	cfg     Dialer
 	servers []*server // one, or the controllers of a domain
+	ownGUID bool      // the client's GUID is not one that the program has chosen
 
 	lock    chan struct{} // capacity 1, full when free: taken by the goroutine that dials
 	done    chan struct{} // closed by Close
@@ -47,10 +48,11 @@ type dialFailure struct {
 
 // newSession makes a session with the server at the first of addrs that answers.
 func newSession(cfg Dialer, addrs ...string) *Session {
-	if cfg.ClientGUID == [16]byte{} {
+	own := cfg.ClientGUID == [16]byte{}
+	if own {
 		rand.Read(cfg.ClientGUID[:]) // never fails (crypto/rand)
 	}
-	s := &Session{cfg: cfg, lock: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Session{cfg: cfg, ownGUID: own, lock: make(chan struct{}, 1), done: make(chan struct{})}
 	s.origin = s
 	s.lock <- struct{}{}
 	for _, addr := range addrs {
