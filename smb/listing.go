@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"io/fs"
@@ -29,6 +30,7 @@ type listing struct {
 	begun   bool
 	ended   bool
 	first   string // the first name of the last reply
+	leftOut error  // the end of the listing if an entry was left out, until it is returned
 
 	seed     maphash.Seed
 	returned []uint64            // hashes of the names returned, 8 bytes an entry
@@ -56,9 +58,13 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			if name == "." || name == ".." {
 				continue
 			}
-			// A name that leads elsewhere would attack the program that joins it to a path.
 			if name == "" || strings.ContainsAny(name, "/\\\x00") {
-				return nil, l.refuse(conn.ProtocolError("directory entry with a path for a name"))
+				if _, err := l.count(name); err != nil {
+					l.drop()
+					return nil, err
+				}
+				l.leftOut = &leftOutError{name}
+				continue
 			}
 			if e.Attributes&proto.AttrReparsePoint != 0 && l.class == proto.FileDirectoryInformation {
 				l.drop()
@@ -78,16 +84,33 @@ func (l *listing) next(ctx context.Context) (*info, error) {
 			return nil, l.refuse(err)
 		}
 		l.drop()
-		if l.ended {
-			return nil, io.EOF
+		if !l.ended {
+			err := l.fetch(ctx)
+			l.ended = err == io.EOF
+			if err == nil {
+				continue
+			}
+			if err != io.EOF {
+				return nil, err
+			}
 		}
-		err := l.fetch(ctx)
-		l.ended = err == io.EOF
-		if err != nil {
+		if err := l.leftOut; err != nil {
+			l.leftOut = nil
 			return nil, err
 		}
+		return nil, io.EOF
 	}
 }
+
+// leftOutError is the error at the end of a listing that has left out an entry, because its name leads elsewhere and would attack
+// the program that joins it to a path. A correct server may list such a name: Samba does, with "mangled names = no", if a file on
+// its disk has a backslash in its name.
+type leftOutError struct{ name string }
+
+func (e *leftOutError) Error() string {
+	return fmt.Sprintf("smb: the server lists an invalid name: %q", e.name)
+}
+func (e *leftOutError) Unwrap() error { return ErrName }
 
 // refuse ends the connection because of the reply that is being read, the rest of which is not used.
 func (l *listing) refuse(err error) error {
@@ -236,7 +259,8 @@ func listRequest(remote string) *proto.CreateRequest {
 }
 
 // ReadDir reads all of the named directory, sorted by name. When it has more entries than Limits.MaxEntries,
-// the error matches ErrTooMany.
+// the error matches ErrTooMany. After an error it returns the entries that it has read. A name that is a path
+// is left out: ReadDir then returns the others and an error that matches ErrName.
 func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 	return s.readDir(name, enterAny)
 }
@@ -244,21 +268,22 @@ func (s *Share) ReadDir(name string) ([]fs.DirEntry, error) {
 // readDir is ReadDir of a directory unless enter returns an error for it.
 func (s *Share) readDir(name string, enter func(*handle) error) ([]fs.DirEntry, error) {
 	var list []fs.DirEntry
+	var failed error
 	for e, err := range s.entries(name, enter) {
-		if err != nil {
-			return list, err
+		if failed = err; err == nil {
+			list = append(list, e)
 		}
-		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return list, nil
+	return list, failed
 }
 
 func enterAny(*handle) error { return nil }
 
 // Entries iterates over the named directory in the server's order. It holds one reply at a time, whatever the
 // directory's size, and 8 bytes for each entry returned. When the connection is lost, the listing continues
-// on the next one without repeating an entry. An error ends the sequence, with a nil entry. Info of an entry
+// on the next one without repeating an entry. An error ends the sequence, with a nil entry;
+// if a name is a path, it comes after all other entries and matches ErrName. Info of an entry
 // sends no request; its FileStat.FileID is zero unless Dialer.EntryIDs is set.
 func (s *Share) Entries(name string) iter.Seq2[fs.DirEntry, error] { return s.entries(name, enterAny) }
 

@@ -16,31 +16,92 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/script"
 )
 
-// A listing that contains a name with a path is refused by each call that lists.
+// TestPathsInListing lists directories that contain a name with a path: it is left out, and each call that lists returns the other
+// entries and an error. The connection remains.
 func TestPathsInListing(t *testing.T) {
 	for _, name := range []string{"../x", `..\x`, "/etc/passwd", "a/b", `a\b`, "x\x00y", ""} {
-		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
-			switch m.Command {
-			case proto.CommandCreate:
-				c.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
-				return true
-			case proto.CommandQueryDirectory:
-				c.List(m, script.Entry{Name: "good"}, script.Entry{Name: name})
-				return true
+		for _, kind := range kinds() {
+			s := protections()[kind]
+			begun := false
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				switch m.Command {
+				case proto.CommandCreate:
+					begun = false
+					c.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+					return true
+				case proto.CommandQueryDirectory:
+					if begun {
+						c.Refuse(m, proto.StatusNoMoreFiles)
+						return true
+					}
+					begun = true
+					c.List(m, script.Entry{Name: "one"}, script.Entry{Name: name}, script.Entry{Name: "another"})
+					return true
+				}
+				return false
 			}
-			return false
-		}}
-		f, err := scripted(t, s, smb.Dialer{})
-		must(t, err)
-		for what, list := range map[string]func() error{
-			"ReadDir":      func() error { _, err := f.Share().ReadDir("d"); return err },
-			"File.ReadDir": func() error { _, err := f.ReadDir(-1); return err },
-		} {
-			if err := list(); !errors.Is(err, smb.ErrProtocol) {
-				t.Errorf("%s with the name %q: %v", what, name, err)
+			f, err := scripted(t, s, smb.Dialer{NoReconnect: true})
+			must(t, err)
+			entries := func() (list []fs.DirEntry, failed error) {
+				for e, err := range f.Share().Entries("d") {
+					if failed = err; err == nil {
+						list = append(list, e)
+					}
+				}
+				return list, failed
+			}
+			walk := func() (list []fs.DirEntry, failed error) {
+				err := f.Share().WalkDir("d", func(name string, d fs.DirEntry, err error) error {
+					if err != nil {
+						failed = err
+					} else if name != "d" {
+						list = append(list, d)
+					}
+					return nil
+				})
+				must(t, err)
+				return list, failed
+			}
+			for what, list := range map[string]func() ([]fs.DirEntry, error){
+				"ReadDir": func() ([]fs.DirEntry, error) { return f.Share().ReadDir("d") },
+				"File.ReadDir": func() ([]fs.DirEntry, error) {
+					d, err := f.Share().Open("d")
+					must(t, err)
+					defer d.Close()
+					return d.ReadDir(-1)
+				},
+				"Entries": entries,
+				"WalkDir": walk,
+			} {
+				got, err := list()
+				if !errors.Is(err, smb.ErrName) || errors.Is(err, smb.ErrProtocol) || len(got) != 2 {
+					t.Errorf("%s: %s with the name %q: %v, %v", kind, what, name, got, err)
+				}
+				for _, e := range got {
+					if e.Name() != "one" && e.Name() != "another" {
+						t.Errorf("%s: %s with the name %q: %q", kind, what, name, e.Name())
+					}
+				}
 			}
 		}
 	}
+}
+
+// TestBackslashOnDisk lists a directory with a file that has a backslash in its name, as Samba's disk may have.
+func TestBackslashOnDisk(t *testing.T) {
+	eachMode(t, rig.Config{Share: []string{"mangled names = no"}}, func(t *testing.T, srv *rig.Server) {
+		share := mount(t, srv, smb.Dialer{NoReconnect: true})
+		for _, name := range []string{`back\slash`, "one", "another"} {
+			must(t, os.WriteFile(filepath.Join(srv.Dir, name), []byte(name), 0o666))
+		}
+		list, err := share.ReadDir(".")
+		if len(list) != 2 || !errors.Is(err, smb.ErrName) {
+			t.Errorf("%v, %v", list, err)
+		}
+		if b, err := share.ReadFile("one"); err != nil || string(b) != "one" {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
 }
 
 // TestListingOfClosedSession closes a session while a directory is partly read and stays open: the memory of

@@ -137,10 +137,7 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := dir.share.ReadDir(dir.path)
-	if err != nil {
-		return err
-	}
+	entries, failed := dir.share.ReadDir(dir.path)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -155,7 +152,7 @@ func (a *app) listDir(ctx context.Context, out io.Writer, dir spot, prefix strin
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // entry writes one file: its name in text, its URL in JSON.

@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	client "github.com/tarn-go/tarn/smb"
 )
 
 // job is one file to copy.
@@ -69,7 +71,10 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		return err
 	}
 	entries, err := from.ReadDir(fromName)
-	if err != nil {
+	if errors.Is(err, client.ErrName) && !a.opts.delete { // a name on the server's disk that SMB does not have
+		p.skipped++
+		a.complain("left out: %v", err)
+	} else if err != nil {
 		return err
 	}
 	if toName != "." && !a.opts.dryRun {
@@ -199,10 +204,10 @@ func (a *app) sameTime(x, y time.Time) bool {
 	return x.Truncate(timeUnit).Equal(y.Truncate(timeUnit))
 }
 
-// list is what a directory has, by name.
+// list is what a directory has, by name, as far as SMB has the names.
 func list(t tree, name string) (map[string]fs.FileInfo, error) {
 	entries, err := t.ReadDir(name)
-	if err != nil {
+	if err != nil && !errors.Is(err, client.ErrName) {
 		return nil, err
 	}
 	there := make(map[string]fs.FileInfo, len(entries))

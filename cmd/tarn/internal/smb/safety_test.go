@@ -174,6 +174,36 @@ func testLeftOut(t *testing.T, s server) {
 	}
 }
 
+// A file on the server's disk with a name that SMB does not have is left out with a message, and the others are copied and listed.
+func TestNameOnDisk(t *testing.T) {
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode, Share: []string{"mangled names = no"}})
+			for _, name := range []string{"one", "two", `back\slash`} {
+				if err := os.WriteFile(filepath.Join(s.Dir, name), []byte("x"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := run(t.Context(), "ls", s.url("")); r.status != cli.Failed || !strings.Contains(r.out, "one") || !strings.Contains(r.out, "two") {
+				t.Errorf("%+v", r)
+			}
+			dir := t.TempDir()
+			r := run(t.Context(), "get", "-r", s.url(""), dir)
+			if r.status != cli.Failed || !strings.Contains(r.err, "left out") || !strings.Contains(r.err, "copied 2 of 2") {
+				t.Errorf("%+v", r)
+			}
+			if r := run(t.Context(), "sync", "-delete", s.url(""), dir); r.status != cli.Failed || !strings.Contains(r.err, "invalid name") {
+				t.Errorf("%+v", r)
+			}
+			dir = t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "three"), []byte("x"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			must(t, "sync", dir, s.url(""))
+		})
+	}
+}
+
 // A flag behind the arguments is honoured, and an unknown flag there is an error, so
 // that nothing is copied unencrypted into a file called -encrypt.
 func TestFlagsAnywhere(t *testing.T) {
