@@ -40,7 +40,7 @@ type callInfo struct {
 }
 
 func defaultCallInfo() callInfo {
-	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Proto{}}
+	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Default()}
 }
 
 // apply adds opts to ci. An unknown option fails the call, because ignoring it could change the meaning of

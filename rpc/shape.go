@@ -126,7 +126,7 @@ func (sh *shape) choose(s *Server) {
 		var ok bool
 		if sh.codec, ok = message.ForSubtype(sh.subtype); !ok {
 			// As in grpc-go, an unknown subtype means protobuf.
-			sh.codec = message.Proto{}
+			sh.codec = message.Default()
 		}
 	}
 	fields := []h2.Field{{Name: ":status", Value: httpOK}, {Name: "content-type", Value: header.ContentType(sh.subtype)}}

@@ -31,7 +31,7 @@ func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 		return no
 	}
 	if !c.codecFor(codec) {
-		c.codec = message.Proto{} // as in grpc-go, an unknown subtype means protobuf
+		c.codec = message.Default() // as in grpc-go, an unknown subtype means protobuf
 	}
 	if name := c.field("Grpc-Encoding"); !identity(name) {
 		if c.incoming = encoding.GetCompressor(name); c.incoming == nil {

@@ -47,6 +47,15 @@ func ForSubtype(subtype string) (c Codec, ok bool) {
 	return nil, false
 }
 
+// Default is the codec of messages whose content subtype is not stated: the one registered for "proto".
+func Default() Codec {
+	c, ok := ForSubtype("")
+	if !ok {
+		return Proto{}
+	}
+	return c
+}
+
 // Proto marshals protobuf messages directly into pooled memory.
 type Proto struct{}
 
