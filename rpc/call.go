@@ -29,6 +29,7 @@ type call struct {
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
+	peered   context.Context    // tagged with the attempt's peer, for stats handlers; nil until it is known
 	picked   pick               // result of the picker for the attempt
 	seen     *observed          // for the debug page; nil: calls are not observed
 	waited   bool               // for a picker; not yet reported to the stats handlers

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -30,11 +31,19 @@ func (c *call) statsBegin(k kind) {
 	for _, h := range c.cc.opts.stats {
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: c.method, FailFast: !c.info.waitForReady, NameResolutionDelay: c.delayed})
 	}
-	c.tagged = ctx
+	c.tagged, c.peered = ctx, nil
 	for _, h := range c.cc.opts.stats {
 		h.HandleRPC(ctx, &stats.Begin{Client: true, BeginTime: c.begun, FailFast: !c.info.waitForReady,
 			IsClientStream: k.client, IsServerStream: k.server, IsTransparentRetryAttempt: c.retry.transparent})
 	}
+}
+
+// statsContext is the context of an attempt's events: from OutHeader on it has the peer, which otelgrpc records.
+func (c *call) statsContext() context.Context {
+	if c.peered != nil {
+		return c.peered
+	}
+	return c.tagged
 }
 
 func (c *call) statsOutHeader(p *peer.Peer) {
@@ -47,15 +56,18 @@ func (c *call) statsOutHeader(p *peer.Peer) {
 	if c.info.compressor != nil {
 		enc = c.info.compressor.Name()
 	}
+	if p.Addr != nil { // Connect and gRPC-Web: not known yet
+		c.peered = peer.NewContext(c.tagged, p)
+	}
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr,
+		h.HandleRPC(c.statsContext(), &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr,
 			LocalAddr: p.LocalAddr, Compression: enc, Header: md})
 	}
 }
 
 func (c *call) statsOutPayload(v any, info payloadInfo) {
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
+		h.HandleRPC(c.statsContext(), &stats.OutPayload{Client: true, Payload: v, Length: info.plain,
 			CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
 	}
 }
@@ -71,13 +83,13 @@ func (c *call) statsInHeader(a *attempt) {
 	}
 	md := a.headerMD()
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.InHeader{Client: true, WireLength: n, Compression: sh.encoding, Header: md})
+		h.HandleRPC(c.statsContext(), &stats.InHeader{Client: true, WireLength: n, Compression: sh.encoding, Header: md})
 	}
 }
 
 func (c *call) statsInPayload(v any, size int, r *received) {
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.tagged, &stats.InPayload{Client: true, Payload: v, Length: size, CompressedLength: r.size,
+		h.HandleRPC(c.statsContext(), &stats.InPayload{Client: true, Payload: v, Length: size, CompressedLength: r.size,
 			WireLength: r.size + message.PrefixLen, RecvTime: time.Now()})
 	}
 }
@@ -91,10 +103,11 @@ func (c *call) statsEnd(a *attempt, err error) {
 	n := a.trailerLen
 	a.mu.Unlock()
 	trailer := a.trailerMD()
+	ctx := c.statsContext()
 	for _, h := range c.cc.opts.stats {
 		if trailer != nil {
-			h.HandleRPC(c.tagged, &stats.InTrailer{Client: true, WireLength: n, Trailer: trailer})
+			h.HandleRPC(ctx, &stats.InTrailer{Client: true, WireLength: n, Trailer: trailer})
 		}
-		h.HandleRPC(c.tagged, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
+		h.HandleRPC(ctx, &stats.End{Client: true, BeginTime: c.begun, EndTime: time.Now(), Trailer: trailer, Error: err})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -34,8 +35,11 @@ func (l *eventLog) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Co
 
 func (l *eventLog) HandleConn(context.Context, stats.ConnStats) {}
 
-func (l *eventLog) HandleRPC(_ context.Context, s stats.RPCStats) {
+func (l *eventLog) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	text := strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats.")
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		text += " of a peer"
+	}
 	wire := func(n int) string {
 		if n > 0 {
 			return "with a length"
