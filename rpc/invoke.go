@@ -88,16 +88,7 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	if c.statsOn() {
 		c.statsBegin(kindUnary)
 	}
-	conn, err := c.connection()
-	var m message.Message
-	var info payloadInfo
-	if err == nil {
-		if c.info.inPlace != nil {
-			m, info, err = c.encodeOnce(req)
-		} else {
-			m, info, err = encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
-		}
-	}
+	conn, m, info, err := c.pickAndEncode(req)
 	if err != nil {
 		if c.statsOn() {
 			c.statsEnd(a, err)
@@ -137,6 +128,37 @@ func (c *call) tryUnary(a *attempt, req, reply any) (progress, reuse, error) {
 	}
 	c.attemptEnded(a, err)
 	return a.seen, r, err
+}
+
+// pickAndEncode returns the connection of an attempt and the request, to be freed by the caller.
+func (c *call) pickAndEncode(req any) (*clientConn, message.Message, payloadInfo, error) {
+	if c.retry.transparent {
+		// The connection that was picked for the last attempt may have ended while the request was encoded. This
+		// could go on for ever if encoding takes longer than connections live.
+		m, info, err := c.encodeUnary(req)
+		if err != nil {
+			return nil, m, info, err
+		}
+		conn, err := c.connection()
+		if err != nil {
+			m.Free()
+		}
+		return conn, m, info, err
+	}
+	conn, err := c.connection()
+	if err != nil {
+		return nil, message.Message{}, payloadInfo{}, err
+	}
+	m, info, err := c.encodeUnary(req)
+	return conn, m, info, err
+}
+
+// encodeUnary returns the request, to be freed by the caller.
+func (c *call) encodeUnary(req any) (message.Message, payloadInfo, error) {
+	if c.info.inPlace != nil {
+		return c.encodeOnce(req)
+	}
+	return encodeMessage(c.cc.opts.pool, c.info.codec, c.info.compressor, c.info.maxSend, req)
 }
 
 // unaryResult reads the result of an attempt that has ended.
