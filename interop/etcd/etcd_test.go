@@ -289,6 +289,7 @@ func TestResolver(t *testing.T) {
 // Allocations and cpu-us/op, processor time, are the client's: etcd runs in separate processes.
 func BenchmarkPutGet(b *testing.B) {
 	c := start(b)
+	ready(b, c.client(b)) // the floor's connection is made at once
 	run := func(name string, cl *clientv3.Client) {
 		ready(b, cl)
 		b.Run("peer="+name, func(b *testing.B) {
