@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 )
 
@@ -84,12 +85,13 @@ func testEndedCalls(t *testing.T, srv *rig.Server, share *smb.Share) {
 // seesWhatIsOpen holds that srv.OpenFiles reports an open file and a lock, so that the test is not about nothing.
 func seesWhatIsOpen(t *testing.T, srv *rig.Server, share *smb.Share) {
 	t.Helper()
+	if open := rigtest.OpenFiles(t, srv); len(open) != 0 {
+		t.Errorf("before any is opened the server reports %q", open)
+	}
 	f, err := share.OpenFile("a", os.O_RDWR, 0)
 	must(t, err)
 	must(t, f.Lock(0, 10, smb.LockExclusive))
-	open, err := srv.OpenFiles()
-	must(t, err)
-	if len(open) != 2 {
+	if open := rigtest.OpenFiles(t, srv); len(open) != 2 {
 		t.Errorf("with an open file and a lock the server reports %q", open)
 	}
 	must(t, f.Close())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
@@ -71,9 +72,8 @@ func TestClosedShare(t *testing.T) {
 		}
 		must(t, share.Rename("f", "h"))
 		must(t, share.Session().Echo(t.Context()))
-		open, err := srv.OpenFiles()
-		if err != nil || len(open) != 0 {
-			t.Error(open, err)
+		if open := rigtest.OpenFiles(t, srv); len(open) != 0 {
+			t.Error(open)
 		}
 		must(t, share.Unmount())
 	})

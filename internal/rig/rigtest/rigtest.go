@@ -4,6 +4,7 @@ package rigtest
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/leftout"
@@ -46,6 +47,20 @@ func stopAtEnd(t testing.TB, s *rig.Server) {
 		}
 		s.Stop()
 	})
+}
+
+// OpenFiles returns the files that the server holds open. Unless the test runs as root, as smbstatus demands, it is left out as [Need]
+// does.
+func OpenFiles(t testing.TB, s *rig.Server) []string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		leftout.Skip(t, "smbstatus, which lists the open files, works as root only")
+	}
+	open, err := s.OpenFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open
 }
 
 // Need leaves a test out where there is no Samba, and has it listed at the end of make test; with
