@@ -19,7 +19,7 @@ type Config struct {
 	// 16384 to 16777215; 0: 1 MiB.
 	MaxFrameSize int
 	// Window is the receive window a stream starts with, in bytes; 0: 256 KiB. It
-	// grows, four times as large each time (sixteen times where a round trip takes more
+	// grows, four times as large each time (64 times where a round trip takes more
 	// than a millisecond) and for the whole connection, while it is what limits the
 	// peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
 	Window, MaxWindow int

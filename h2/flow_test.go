@@ -2,6 +2,7 @@ package h2
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -243,32 +244,36 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestUploadRoundTrips counts the round trips that 64 MiB in one request take with the windows of
+// TestUploadRoundTrips counts the round trips that long requests take with the windows of
 // package h2http, on a network without any other limit: the first ones open the window. Time is
 // synctest's.
 func TestUploadRoundTrips(t *testing.T) {
 	const rtt = 10 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t, delayed(rtt), Config{idleAfter: time.Hour}, Config{MaxWindow: 16 << 20, Rate: 1_250_000_000, idleAfter: time.Hour})
-		p.sh.serve = func(s *Stream, k *call) {
-			if err := s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer}); err != nil {
-				t.Error(err)
-			}
-		}
-		body := make([]byte, 64<<20)
-		for _, x := range []struct {
-			name  string
-			trips float64 // at most
-		}{{"of a new connection", 7}, {"when the window is open", 5}} {
-			start := time.Now()
-			p.do(t, body)
-			trips := float64(time.Since(start)) / float64(rtt)
-			t.Logf("%s: %.2f round trips", x.name, trips)
-			if trips > x.trips {
-				t.Errorf("%s: %.2f round trips, %.0f allowed", x.name, trips, x.trips)
-			}
-		}
-	})
+	for _, x := range []struct {
+		size      int     // of each request
+		new, open float64 // round trips at most, on a new connection and when the window is open
+	}{{24 << 20, 4, 2}, {64 << 20, 7, 5}} {
+		t.Run(fmt.Sprintf("%d MiB", x.size>>20), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, delayed(rtt), Config{idleAfter: time.Hour}, Config{Window: 352 << 10, MaxWindow: 16 << 20, Rate: 1_250_000_000, idleAfter: time.Hour})
+				p.sh.serve = func(s *Stream, k *call) {
+					if err := s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer}); err != nil {
+						t.Error(err)
+					}
+				}
+				body := make([]byte, x.size)
+				for _, most := range []float64{x.new, x.open} {
+					start := time.Now()
+					p.do(t, body)
+					if trips := float64(time.Since(start)) / float64(rtt); trips > most {
+						t.Errorf("%.2f round trips, %.0f allowed", trips, most)
+					} else {
+						t.Logf("%.2f round trips", trips)
+					}
+				}
+			})
+		})
+	}
 }
 
 // delayed wires by two pipes and a relay that takes as many bytes as are sent and

@@ -147,7 +147,7 @@ const (
 	growth = 4
 	// longGrowth is growth where a round trip is longer than steadyRTT: each time takes one,
 	// in which the peer waits.
-	longGrowth = 16
+	longGrowth = 64
 	// certainRTT is from when a round trip is not doubted that one acknowledgement alone has shown. A shorter one may be
 	// mostly the time for which a goroutine or thread waited for a processor.
 	certainRTT = 8 * time.Millisecond
