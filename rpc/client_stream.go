@@ -191,6 +191,8 @@ func (cs *clientStream) againLocked(ended *attempt, err error) bool {
 	}
 	_, seen := ended.outcome()
 	if !cs.mayRetry(ended, err, seen) {
+		// SendMsg has told the caller to stop: the messages so far must not become a call with all of them.
+		cs.commit()
 		return false
 	}
 	ended.release()

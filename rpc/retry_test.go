@@ -240,3 +240,41 @@ func TestMaxConcurrentStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryAfterSendGaveUp: when SendMsg has returned io.EOF because the throttle allows no other attempt, RecvMsg makes none
+// either, although other calls have succeeded meanwhile. The caller has stopped to send: the server would take the messages so
+// far for all.
+func TestRetryAfterSendGaveUp(t *testing.T) {
+	var n atomic.Int32
+	svc := &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+		if n.Add(1) <= 2 {
+			return status.Error(codes.Unavailable, "try again")
+		}
+		return echoStream(s)
+	}}
+	_, addr := startTarn(t, svc)
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(`{"retryThrottling":{"maxTokens":4,"tokenRatio":2},`+retryConfig[1:])))
+	s, err := c.FullDuplexCall(ctxFor(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = s.Send(&pb.StreamingOutputCallRequest{})
+	}
+	if err != io.EOF || n.Load() != 2 {
+		t.Fatalf("%v after %d attempts", err, n.Load())
+	}
+	if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}); err != nil { // returns two of the tokens
+		t.Fatal(err)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for err = nil; err == nil; {
+		_, err = s.Recv()
+	}
+	wantCode(t, err, codes.Unavailable)
+	if n.Load() != 2 {
+		t.Errorf("%d attempts", n.Load())
+	}
+}
