@@ -46,6 +46,18 @@ func (c *call) statsContext() context.Context {
 	return c.tagged
 }
 
+// withoutPeer is a context without its peer.
+type withoutPeer struct{ context.Context }
+
+// Value implements context.Context.
+func (c withoutPeer) Value(key any) any {
+	if key == peerKey {
+		return nil
+	}
+	return c.Context.Value(key)
+}
+
+// statsOutHeader reports the request's header, which is sent to p; a p without an address is not known.
 func (c *call) statsOutHeader(p *peer.Peer) {
 	md, ok := metadata.FromOutgoingContext(c.tagged) // a copy
 	if !ok {
@@ -56,8 +68,10 @@ func (c *call) statsOutHeader(p *peer.Peer) {
 	if c.info.compressor != nil {
 		enc = c.info.compressor.Name()
 	}
-	if p.Addr != nil { // Connect and gRPC-Web: not known yet
+	if p.Addr != nil {
 		c.peered = peer.NewContext(c.tagged, p)
+	} else if _, ok := peer.FromContext(c.tagged); ok {
+		c.peered = withoutPeer{c.tagged} // it is the caller's
 	}
 	for _, h := range c.cc.opts.stats {
 		h.HandleRPC(c.statsContext(), &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr,

@@ -37,8 +37,11 @@ func (l *eventLog) HandleConn(context.Context, stats.ConnStats) {}
 
 func (l *eventLog) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	text := strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats.")
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+	switch p, ok := peer.FromContext(ctx); {
+	case ok && p.Addr != nil:
 		text += " of a peer"
+	case ok:
+		text += " of an empty peer"
 	}
 	wire := func(n int) string {
 		if n > 0 {

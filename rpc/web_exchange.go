@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
@@ -24,7 +23,6 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
 
@@ -48,6 +46,8 @@ type webExchange struct {
 	status  *status.Status // nil: OK
 	trailer metadata.MD
 
+	out *webOut // nil without statistics handlers
+
 	begun atomic.Bool // a request was begun, and a connection could be made for it
 
 	mu sync.Mutex // of peer, which the transport's goroutines set
@@ -60,6 +60,9 @@ var errWebClosed = errors.New("rpc: the client has been closed")
 // exchange makes an attempt of c.
 func (w *webClient) exchange(c *call, k kind) *webExchange {
 	x := &webExchange{web: w, call: c, in: w.speaks(k), conns: w.conns}
+	if c.statsOn() {
+		x.out = new(webOut)
+	}
 	for _, p := range c.info.creds {
 		if p.RequireTransportSecurity() {
 			x.conns = w.hidden
@@ -108,17 +111,16 @@ func (x *webExchange) request(ctx context.Context) (*http.Request, error) {
 	// Compression is the protocol's, not the transport's.
 	r.Header.Set("Accept-Encoding", "identity")
 	x.in.request(c, r.Header)
-	if c.statsOn() {
-		c.statsOutHeader(&peer.Peer{})
-	}
+	x.out.made()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		x.mu.Lock()
-		defer x.mu.Unlock()
 		x.at.Addr, x.at.LocalAddr = info.Conn.RemoteAddr(), info.Conn.LocalAddr()
 		if c, ok := info.Conn.(*webConn); ok {
 			x.at.AuthInfo = c.auth
 		}
+		x.mu.Unlock()
 		x.begun.Store(true)
+		x.statsOut()
 	}}
 	return r.WithContext(httptrace.WithClientTrace(ctx, trace)), nil
 }
@@ -469,33 +471,4 @@ func (x *webExchange) server() *peer.Peer {
 	}
 	p := x.at
 	return &p
-}
-
-// statsInHeader reports the response's header, if there is one, once.
-func (x *webExchange) statsInHeader() {
-	if x.headerReported || x.header == nil {
-		return
-	}
-	x.headerReported = true
-	comp, n := "", 0
-	if x.incoming != nil {
-		comp = x.incoming.Name()
-	}
-	for _, f := range lowerFields(x.res.Header) {
-		n += len(f.name) + len(f.value)
-	}
-	for _, h := range x.call.cc.opts.stats {
-		h.HandleRPC(x.call.tagged, &stats.InHeader{Client: true, WireLength: n, Compression: comp, Header: x.header})
-	}
-}
-
-// statsEnd reports the end.
-func (x *webExchange) statsEnd(err error) {
-	x.statsInHeader()
-	for _, h := range x.call.cc.opts.stats {
-		if x.trailer != nil {
-			h.HandleRPC(x.call.tagged, &stats.InTrailer{Client: true, Trailer: x.trailer})
-		}
-		h.HandleRPC(x.call.tagged, &stats.End{Client: true, BeginTime: x.call.begun, EndTime: time.Now(), Trailer: x.trailer, Error: err})
-	}
 }

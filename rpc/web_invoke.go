@@ -92,7 +92,7 @@ func (x *webExchange) unary(req, reply any) (err error) {
 		setBody(r, &m)
 	}
 	if c.statsOn() {
-		c.statsOutPayload(req, info)
+		x.statsOnly(req, info)
 	}
 	if err := x.send(r); err != nil {
 		return err

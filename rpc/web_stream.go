@@ -156,7 +156,12 @@ func (cs *webClientStream) SendMsg(v any) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		cs.finish(err)
 	}
-	if err == nil && cs.statsOn() {
+	switch {
+	case err != nil || !cs.statsOn():
+	case cs.upload == nil:
+		cs.x.statsOnly(v, info)
+	default:
+		cs.x.statsOut()
 		cs.statsOutPayload(v, info)
 	}
 	return err
@@ -333,9 +338,12 @@ func (cs *webClientStream) finish(err error) {
 	if answered {
 		x.release()
 	} else {
-		begun := x.reached()
-		x = &webExchange{web: x.web, call: x.call} // the transport still uses the other
+		begun, p := x.reached(), x.server()
+		x = &webExchange{web: x.web, call: x.call, out: x.out} // the transport still uses the other
 		x.begun.Store(begun)
+		if p != nil {
+			x.at = *p
+		}
 	}
 	if cs.statsOn() {
 		x.statsEnd(err)
