@@ -37,7 +37,8 @@ func (failing) FullDuplexCall(s testpb.TestService_FullDuplexCallServer) error {
 }
 
 // TestOpenTelemetrySpans: otelgrpc records the same spans over either implementation, on both sides, with the same
-// attributes, status and parents, of unary and streaming calls that succeed and fail. Ports are compared by their presence.
+// attributes, status and parents, of unary and streaming calls that succeed and fail. Ports are compared by their presence. This
+// otelgrpc takes the server's address from OutHeader; later ones take it from the event's context, which TestStatsAsInGRPC compares.
 func TestOpenTelemetrySpans(t *testing.T) {
 	record := func(svc testpb.TestServiceServer, server func(stats.Handler) string, client func(stats.Handler, string) grpc.ClientConnInterface) map[string]int {
 		exporter := tracetest.NewInMemoryExporter()
