@@ -90,8 +90,13 @@ func (f *File) Truncate(size int64) error {
 	return err
 }
 
-// Chtimes sets the times of the last access and the last write. A zero time leaves the stored one unchanged.
+// Chtimes sets the times of the last access and the last write, in steps of 100 ns. A zero time leaves the stored one
+// unchanged. For other times up to the start of 1601 (UTC), which SMB cannot express, the error matches
+// fs.ErrInvalid and nothing is changed.
 func (f *File) Chtimes(atime, mtime time.Time) error {
+	if !storable(atime) || !storable(mtime) {
+		return f.wrap("chtimes", errTooEarly)
+	}
 	return f.change("chtimes", proto.ClassBasic, timesInfo(atime, mtime))
 }
 
@@ -103,6 +108,12 @@ func (f *File) Chmod(mode fs.FileMode) error {
 	}
 	return f.change("chmod", proto.ClassBasic, modeInfo(fi.(*info), mode))
 }
+
+var errTooEarly error = &classError{"time before 1601", fs.ErrInvalid}
+
+// storable reports whether a request to set a file's time to t does what it says: a time of 0 means that the stored one
+// remains (MS-FSCC 2.4.7).
+func storable(t time.Time) bool { return t.IsZero() || proto.NewFiletime(t) != 0 }
 
 func timesInfo(atime, mtime time.Time) []byte {
 	b := proto.BasicInfo{}

@@ -213,8 +213,12 @@ func (s *Share) Truncate(name string, size int64) error {
 }
 
 // Chtimes sets the times of the last access and last write of the named file, in steps of 100 ns. A zero time
-// leaves the stored one unchanged.
+// leaves the stored one unchanged. For other times up to the start of 1601 (UTC), which SMB cannot express, the error
+// matches fs.ErrInvalid and nothing is changed.
 func (s *Share) Chtimes(name string, atime, mtime time.Time) error {
+	if !storable(atime) || !storable(mtime) {
+		return pathError("chtimes", name, errTooEarly)
+	}
 	return pathError("chtimes", name, s.modify(name, proto.ClassBasic, timesInfo(atime, mtime)))
 }
 

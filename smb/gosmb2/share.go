@@ -189,7 +189,8 @@ func (s *Share) Chmod(name string, mode os.FileMode) error {
 	return pathError("chmod", local, s.s.Chmod(remote, mode))
 }
 
-// Chtimes sets the times of the last access and last write, in steps of 100 ns.
+// Chtimes sets the times of the last access and last write, in steps of 100 ns. See [smb.Share.Chtimes] for zero and early
+// times.
 func (s *Share) Chtimes(name string, atime time.Time, mtime time.Time) error {
 	local, remote, err := s.name("chtimes", name)
 	if err != nil {
