@@ -48,7 +48,8 @@ type decoder struct {
 	fields        []Field // scratch
 	extra         []Field // scratch
 	into          *[]Field
-	nfields       int // of them all
+	nfields       int     // of them all
+	framing       framing // of h.Fields
 	seen          pseudo
 	inside        bool // not at its beginning, where alone the table's size may change
 	selfDependent bool
@@ -79,6 +80,7 @@ type remembered struct {
 	size    int
 	seen    pseudo
 	regular bool
+	framing framing
 }
 
 // badHeader is what is wrong with a header list that the peer has sent.
@@ -150,7 +152,7 @@ func (d *decoder) decode(block []byte, h *Header) *badHeader {
 func (d *decoder) take(k *remembered) {
 	*d.h = k.h
 	d.h.Memo = &k.memo
-	d.size, d.seen, d.regular, d.nfields = k.size, k.seen, k.regular, len(k.h.Fields)
+	d.size, d.seen, d.regular, d.nfields, d.framing = k.size, k.seen, k.regular, len(k.h.Fields), k.framing
 }
 
 // sameAsBefore returns the run that block is as a whole, if the same bytes were that with the same table; nil: it has to be
@@ -279,7 +281,7 @@ func (d *decoder) slow(block []byte) *badHeader {
 		run = d.ends[n-1].block
 	}
 	*d.h = Header{}
-	d.size, d.seen, d.regular = 0, 0, false
+	d.size, d.seen, d.regular, d.framing = 0, 0, false, framing{}
 	d.into = &d.fields
 	added := d.table.added
 	if reason := d.parse(block[:run]); reason != "" {
@@ -293,13 +295,14 @@ func (d *decoder) slow(block []byte) *badHeader {
 	bad := d.finish(block[run:])
 	if len(d.fields) > 0 {
 		d.h.Fields = append([]Field(nil), d.fields...)
+		d.framing.add(d.h.Fields)
 	}
 	if bad != nil {
 		return bad
 	}
 	if run > 0 && k.size <= maxRemembered && k.seen == d.seen && kept {
 		k.key, k.h.Fields = string(d.key[:d.ends[n-1].key]), d.h.Fields
-		k.enters = enters
+		k.enters, k.framing = enters, d.framing
 		d.h.Memo = d.remember(&k)
 	} else if len(d.ends) > 0 {
 		d.note()
@@ -339,7 +342,7 @@ func (d *decoder) startLong(h *Header) {
 	*h = Header{}
 	d.h, d.bad, d.inside, d.nfields = h, badHeader{}, false, 0
 	d.fields, d.extra = d.fields[:0], d.extra[:0]
-	d.size, d.seen, d.regular = 0, 0, false
+	d.size, d.seen, d.regular, d.framing = 0, 0, false, framing{}
 	d.into = &d.fields
 }
 

@@ -56,6 +56,38 @@ func TestDecoderRemembers(t *testing.T) {
 	}
 }
 
+// TestDecoderRemembersFraming: what is remembered of content-length and host belongs to the block that was decoded last, and does not have
+// fields behind what the blocks have in common.
+func TestDecoderRemembersFraming(t *testing.T) {
+	var e encoder
+	e.init()
+	var d decoder
+	d.init(64<<10, "")
+	twice := NewBlock(Field{Name: ":method", Value: "POST"}, Field{Name: ":scheme", Value: "http"}, Field{Name: ":path", Value: "/"},
+		Field{Name: "content-length", Value: "1"}, Field{Name: "host", Value: "a"}, Field{Name: "content-length", Value: "2"})
+	for i := range 4 {
+		for _, c := range []struct {
+			block  *Block
+			fields []Field
+			want   framing // of Header.Fields and Header.Extra
+		}{
+			{twice, nil, framing{"1", 2, true, 1}},
+			{testRequest, nil, framing{}},
+			{testRequest, []Field{{Name: "content-length", Value: fmt.Sprint(i)}}, framing{fmt.Sprint(i), 1, false, 0}},
+			{twice, []Field{{Name: "host", Value: fmt.Sprint(i)}}, framing{"1", 2, true, 2}},
+		} {
+			var h Header
+			if bad := d.decode(e.encode(c.block, c.fields), &h); bad != nil {
+				t.Fatal(bad)
+			}
+			got := d.framing
+			if got.add(h.Extra); got != c.want {
+				t.Errorf("round %d: %+v, not %+v, of %v and %v", i, got, c.want, h.Fields, h.Extra)
+			}
+		}
+	}
+}
+
 // TestDecoderWholeBlocks: a block that comes again is handed out without being parsed, unless the table has changed since, even if
 // its bytes are the same.
 func TestDecoderWholeBlocks(t *testing.T) {

@@ -17,7 +17,8 @@
 // # Lifetime of streams
 //
 // A Stream is held twice: by the connection while it is open, and by the layer above
-// from Open or the first OnHeaders until it calls [Stream.Release], exactly once.
+// from Open or the first OnHeaders until it calls [Stream.Release], exactly once,
+// or until a Write with [Out].Release returns nil.
 // After both the Stream is used again for another call. After Release no method of
 // it may be called. A [Handle] may be kept and does nothing once the stream is
 // released. A stream counts against the server's limit until it is released, so that

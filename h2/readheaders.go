@@ -355,7 +355,9 @@ func (c *Conn) checkHeaders(s *Stream, f frame, bad *badHeader) error {
 		reason = "status 101, which HTTP/2 does not have"
 	}
 	if reason == "" && !trailers {
-		switch m := messageFields(h); {
+		m := c.in.dec.framing
+		m.add(h.Extra)
+		switch {
 		case m.lengths > 1 && m.differ:
 			reason = "content-length twice, with different values"
 		case m.hosts > 1 && c.side == server:
@@ -391,20 +393,17 @@ type framing struct {
 	hosts   int
 }
 
-// messageFields looks for the fields that may not differ or be repeated.
-func messageFields(h *Header) (m framing) {
-	for _, fields := range [2][]Field{h.Fields, h.Extra} {
-		for i := range fields {
-			switch f := &fields[i]; f.Name {
-			case "host":
-				m.hosts++
-			case "content-length":
-				if m.lengths++; m.lengths == 1 {
-					m.length = f.Value
-				}
-				m.differ = m.differ || f.Value != m.length
+// add looks for the fields that may not differ or be repeated.
+func (m *framing) add(fields []Field) {
+	for i := range fields {
+		switch f := &fields[i]; f.Name {
+		case "host":
+			m.hosts++
+		case "content-length":
+			if m.lengths++; m.lengths == 1 {
+				m.length = f.Value
 			}
+			m.differ = m.differ || f.Value != m.length
 		}
 	}
-	return m
 }

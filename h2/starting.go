@@ -29,7 +29,7 @@ func (s *Stream) Starting() {
 // streams that are reset before their handlers start. Released streams count as
 // started. It may be called on any goroutine and does not block.
 func (s *Stream) Started() {
-	if s.start.Swap(started) == starting {
+	if s.start.Load() != started && s.start.Swap(started) == starting {
 		s.c.starting.done()
 	}
 }
@@ -48,6 +48,9 @@ type startGate struct {
 // done counts one stream less.
 func (g *startGate) done() {
 	g.n.Add(-1)
+	if g.wake.Load() == nil { // as a rule; a swap costs as much as all the rest
+		return
+	}
 	if w := g.wake.Swap(nil); w != nil {
 		close(*w)
 	}

@@ -12,7 +12,7 @@ type Stream struct {
 
 	c   *Conn
 	id  uint32
-	gen atomic.Uint32 // moves on when the stream is used again
+	gen uint32 // moves on when the stream is used again: written under c.mu, when nothing but a Handle refers to the stream
 
 	// Under c.mu:
 	state      state
@@ -64,7 +64,7 @@ type Handle struct {
 }
 
 // Handle returns a handle of s.
-func (s *Stream) Handle() Handle { return Handle{s, s.gen.Load()} }
+func (s *Stream) Handle() Handle { return Handle{s, s.gen} }
 
 // Reset is Stream.Reset if the stream has not been released meanwhile; otherwise
 // it does nothing. The zero Handle does nothing.
@@ -75,7 +75,7 @@ func (h Handle) Reset(code Code) {
 	c := h.s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.s.gen.Load() == h.gen && !h.s.is(released) {
+	if h.s.gen == h.gen && !h.s.is(released) {
 		c.resetByUser(h.s, code)
 		c.kickSoon()
 	}
@@ -104,30 +104,38 @@ func (s *Stream) Release() {
 		c.mu.Unlock()
 		panic("h2: Stream released twice")
 	}
+	before := c.queued()
+	idle := c.release(s)
+	if c.queued() != before { // what WriteLater has queued is left to Flush
+		c.kickSoon()
+	}
+	c.mu.Unlock()
+	if idle {
+		c.idled()
+	}
+}
+
+// release is Release apart from sending and OnIdle; it reports whether idled is to be called. s is not released yet. c.mu is held.
+func (c *Conn) release(s *Stream) (idle bool) {
 	s.Started()
 	s.flags |= released
-	before := c.queued()
 	if s.state == closed {
 		c.retire(s)
 	} else {
 		c.resetByUser(s, Cancel)
 	}
-	if c.queued() != before { // what WriteLater has queued is left to Flush
-		c.kickSoon()
-	}
-	idle := c.held == 0
-	c.mu.Unlock()
-	if idle && c.events != nil {
-		c.events.OnIdle(c)
-	}
+	return c.held == 0 && c.events != nil
 }
+
+// idled calls OnIdle after the last stream has been released. c.mu is not held.
+func (c *Conn) idled() { c.events.OnIdle(c) }
 
 // maxFree bounds the spare streams of a connection.
 const maxFree = 128
 
 // recycle keeps s, to which only Handles refer now. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
-	s.gen.Add(1)
+	s.gen++
 	if c.recycler != nil && s.Value != nil {
 		c.recycler.Recycle(s.Value)
 	}
@@ -152,7 +160,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.returnable, s.unread, s.since, s.headers, s.informed = 0, 0, 0, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority, s.updated = DefaultPriority(), false
-	s.start.Store(notStarted)
+	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
 		c.streams = new(streamSet)
 	}

@@ -153,6 +153,50 @@ func TestWriteLater(t *testing.T) {
 	r.wait("much", func(s seen) bool { return s.typ == http2.FrameData && s.n == minMaxFrame })
 }
 
+// TestWriteReleases: a Write with Release releases its stream when it succeeds, and leaves it to its caller when it fails.
+func TestWriteReleases(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		write func(*Stream, context.Context, *Out) error
+	}{{"Write", (*Stream).Write}, {"WriteLater", (*Stream).WriteLater}} {
+		t.Run(c.name, func(t *testing.T) {
+			r, conn, _ := rawClient(t, Config{})
+			s, err := conn.Open(context.Background(), newCall(), &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			tooMuch := &Out{Data: conn.cfg.Pool.Get(initialWindow + 1), Ending: End, Release: true}
+			if err := c.write(s, ctx, tooMuch); err != context.Canceled || conn.Streams() != 1 {
+				t.Fatalf("%v, with %d streams held", err, conn.Streams())
+			}
+			s.Release()
+
+			k := newCall()
+			s, err = conn.Open(context.Background(), k, &Out{Block: testRequest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := s.Handle()
+			r.headers(s.ID(), End, ":status", "200")
+			<-k.done
+			if err := c.write(s, context.Background(), &Out{Ending: End, Release: true}); err != nil || conn.Streams() != 0 {
+				t.Fatalf("%v, with %d streams held", err, conn.Streams())
+			}
+			conn.Flush()
+			r.wait("END_STREAM", func(f seen) bool { return f.typ == http2.FrameData && f.id == h.s.ID() && f.end })
+			h.Reset(Cancel)
+			defer func() {
+				if recover() == nil {
+					t.Error("Release after that did not panic")
+				}
+			}()
+			s.Release()
+		})
+	}
+}
+
 func TestStreamLimit(t *testing.T) {
 	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 	s, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest, Ending: End})

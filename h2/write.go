@@ -20,6 +20,7 @@ type Out struct {
 	TrailerBlock *Block
 	Trailers     []Field
 	Ending       Ending // END_STREAM on the last frame; trailers imply it
+	Release      bool   // Write and WriteLater release the stream as Release does, unless they fail
 	NoWait       bool   // Open does not wait while the peer permits no further stream
 	LeaveData    bool   // Open with a context does not wait to send DATA: what would wait stays in Data, the caller's; not with Rest or trailers
 	Opened       bool   // set by Open when the stream exists, also if Open then fails
@@ -72,13 +73,20 @@ func (s *Stream) Write(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
 	err := c.write(ctx, s, o)
+	idle := false
 	if err == nil {
 		c.gather()
+		if o.Release {
+			idle = c.release(s)
+		}
 		c.kick()
 	}
 	c.mu.Unlock()
 	if err != nil {
 		o.failed(err)
+	}
+	if idle {
+		c.idled()
 	}
 	return err
 }
@@ -91,12 +99,19 @@ func (s *Stream) WriteLater(ctx context.Context, o *Out) error {
 	c := s.c
 	c.mu.Lock()
 	err := c.write(ctx, s, o)
+	idle := false
+	if err == nil && o.Release {
+		idle = c.release(s)
+	}
 	if err == nil && c.queued() >= batchLimit {
 		c.kickSoon()
 	}
 	c.mu.Unlock()
 	if err != nil {
 		o.failed(err)
+	}
+	if idle {
+		c.idled()
 	}
 	return err
 }
