@@ -85,7 +85,7 @@ func (p *Pool[J]) Run(j J) {
 	p.mu.Lock()
 	if p.first == none {
 		p.first = j
-		p.front.Store(j.Conn())
+		p.atFront(j.Conn())
 	} else {
 		p.last.link().behind = j
 	}
@@ -213,11 +213,19 @@ func (p *Pool[J]) take() J {
 	p.queued--
 	if p.first == none {
 		p.last = none
-		p.front.Store(nil)
+		p.atFront(nil)
 	} else {
-		p.front.Store(p.first.Conn())
+		p.atFront(p.first.Conn())
 	}
 	return j
+}
+
+// atFront notes the connection of the first job: most often the same as before, so that it is not stored
+// again, which would take an atomic exchange. mu is held.
+func (p *Pool[J]) atFront(c *h2.Conn) {
+	if p.front.Load() != c {
+		p.front.Store(c)
+	}
 }
 
 // due returns the connections on which a worker must send what is queued before it
