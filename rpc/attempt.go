@@ -68,8 +68,7 @@ func (p *attempts) put(a *attempt) {
 	a.end, a.closed, a.placed = nil, false, false
 	a.header, a.headerExtra, a.trailer, a.trailerExtra, a.headerReported = nil, nil, nil, nil, false
 	a.status, a.seen, a.sent = nil, maybeProcessed, false
-	a.writing.Store(false)
-	a.ended.Store(false)
+	a.writing, a.ended = atomic.Bool{}, atomic.Bool{} // not stored atomically: no other goroutine uses them any more
 	a.mu.Unlock()
 	a.conn, a.replies, a.st = nil, nil, nil
 	if cap(a.fields) > maxKeptFields {
@@ -294,10 +293,9 @@ func (a *attempt) outcome() (*status.Status, progress) {
 	return a.status, a.seen
 }
 
-// endedWell reports whether the stream ended on both sides without a reset.
+// endedWell reports, when waitEnd has returned true, whether the stream ended on both sides without a reset. What it
+// looks at does not change any more, so it needs no lock.
 func (a *attempt) endedWell() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return a.trailer != nil && a.status == nil
 }
 
