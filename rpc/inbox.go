@@ -14,11 +14,13 @@ import (
 // stream ended. Both ends of a call have one. The connection's reading goroutine fills it; any number of
 // goroutines wait on it.
 type inbox struct {
-	limit int    // of a message, in bytes
-	mode  intake // set before anything comes
+	limit int // of a message, in bytes
 	// grantAt is how many bytes of messages are taken before their window is given back; 0: grantFrom. Set before
 	// anything is taken.
-	grantAt int
+	grantAt int32
+	mode    intake // set before anything comes
+	closed  bool   // the owner takes nothing any more; in is freed, now or when placing ends. Under mu
+	placed  bool   // the reading goroutine writes to memory of in. Under mu
 
 	mu        sync.Mutex
 	gate      gate
@@ -28,9 +30,7 @@ type inbox struct {
 	taken     int // of these, bytes that h2 does not count as unread any more
 	// end is nil while more may come. io.EOF: the peer has sent its last message, or further ones are
 	// refused. Otherwise the reason why nothing more comes.
-	end    error
-	closed bool // the owner takes nothing any more; in is freed, now or when placing ends
-	placed bool // the reading goroutine writes to memory of in
+	end error
 }
 
 // intake says how messages are taken from an inbox.
@@ -111,7 +111,7 @@ const grantFrom = 4 << 10
 
 // grantTaken gives back the window of the messages that have been taken. mu is held.
 func (i *inbox) grantTaken() {
-	at := i.grantAt
+	at := int(i.grantAt)
 	if at == 0 {
 		at = grantFrom
 	}

@@ -22,12 +22,13 @@ import (
 // any of these after they have returned, so it is never reused for another call; the reused objects are those
 // of h2.
 type serverCall struct {
-	conn  *serverConn
-	st    *h2.Stream
-	shape *shape
-	extra []h2.Field      // the call's own metadata
-	user  context.Context // the handler's context: the call itself, or one made by stats handlers
-	seen  *observed       // for statistics and the debug page; nil without
+	conn   *serverConn
+	st     *h2.Stream
+	handle h2.Handle // of st, for those who may come when it has been released
+	shape  *shape
+	extra  []h2.Field      // the call's own metadata
+	user   context.Context // the handler's context: the call itself, or one made by stats handlers
+	seen   *observed       // for statistics and the debug page; nil without
 
 	workers.Link[*serverCall]
 
@@ -42,6 +43,7 @@ type serverCall struct {
 	dispatch dispatch
 	asked    bool       // the call is part of its connection's admission
 	gotOne   bool       // a message has been received; under recvMu
+	ended    bool       // release has been called; the worker's own
 	aborted  codes.Code // of the status that was sent because SendMsg or RecvMsg failed; OK: none. Under sendMu
 
 	admitted admitted // under conn.admission.mu
@@ -82,7 +84,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		c.refuse(s, sh.subtype, &refusal{httpStatus: httpOK, st: status.FromContextError(context.DeadlineExceeded)})
 		return
 	}
-	call := &serverCall{conn: c, st: s, shape: sh, extra: extra}
+	call := &serverCall{conn: c, st: s, handle: s.Handle(), shape: sh, extra: extra}
 	if sh.method != nil && sh.method.lends {
 		call.lease = new(message.Lease)
 	}
@@ -100,7 +102,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	}
 	s.Value = call
 	call.source, call.limit = s, c.srv.opts.maxRecv
-	call.grantAt = max(1, min(grantFrom, c.srv.opts.grantBeforeStart()))
+	call.grantAt = int32(max(1, min(grantFrom, c.srv.opts.grantBeforeStart())))
 	unary := sh.method != nil && sh.method.unary != nil
 	if unary {
 		call.mode = onlyOne
@@ -236,8 +238,8 @@ func (c *serverCall) askAdmission() {
 		c.in.Park()
 		c.source.Taken(c.ungranted - c.taken)
 		c.taken = c.ungranted
-	case v == refuse && c.over.Err() == nil: // so the stream has not been released
-		h = c.st.Handle()
+	case v == refuse:
+		h = c.handle
 	}
 	c.mu.Unlock()
 	if v == refuse {
@@ -283,13 +285,7 @@ func (c *serverCall) reset() { c.cancel(context.Canceled) }
 // DeadlinePassed resets the stream and then ends the call, so that a handler that wakes up cannot answer any
 // more.
 func (c *serverCall) DeadlinePassed() {
-	c.mu.Lock()
-	var h h2.Handle
-	if c.over.Err() == nil { // so the stream has not been released
-		h = c.st.Handle()
-	}
-	c.mu.Unlock()
-	h.Reset(h2.Cancel)
+	c.handle.Reset(h2.Cancel)
 	c.cancel(context.DeadlineExceeded)
 }
 
@@ -333,10 +329,21 @@ func (c *serverCall) dropped() {
 }
 
 // release is called once when the handler has returned and the status has been
-// sent: it ends the context, waits for other users of the stream, and releases it.
+// sent: it ends the context, waits for other users of the stream, and releases it,
+// unless that was done with the response.
 func (c *serverCall) release() {
 	if !c.timer.At().IsZero() {
 		c.conn.timers.Remove(&c.timer)
+	}
+	c.ended = true
+	if c.released { // with the response of a unary call
+		c.endCall()
+		if c.lease != nil {
+			c.recvMu.Lock() // a goroutine that the handler left running may be decoding the request
+			c.lease.Release()
+			c.recvMu.Unlock()
+		}
+		return
 	}
 	if !c.tryLockUse() {
 		c.cancel(context.Canceled)
@@ -346,6 +353,14 @@ func (c *serverCall) release() {
 	if c.lease != nil {
 		c.lease.Release()
 	}
+	c.endCall()
+	c.st.Release()
+	c.sendMu.Unlock()
+	c.recvMu.Unlock()
+}
+
+// endCall ends the context, and frees what the call holds.
+func (c *serverCall) endCall() {
 	c.mu.Lock()
 	run, first := c.over.End(context.Canceled)
 	if first {
@@ -354,9 +369,6 @@ func (c *serverCall) release() {
 	c.closeLocked()
 	c.mu.Unlock()
 	run.Run()
-	c.st.Release()
-	c.sendMu.Unlock()
-	c.recvMu.Unlock()
 }
 
 // tryLockUse takes recvMu and sendMu if no goroutine that the handler left running uses the stream.
@@ -377,7 +389,7 @@ func (c *serverCall) lockUse() {
 	c.recvMu.Lock()
 	if !c.sendMu.TryLock() {
 		// One is in SendMsg: its wait for the peer's window ends with the stream.
-		c.st.Handle().Reset(h2.Cancel)
+		c.handle.Reset(h2.Cancel)
 		c.sendMu.Lock()
 	}
 }

@@ -56,11 +56,10 @@ func request(w *workers.Worker[*serverCall]) *received {
 // further calls of the connection are queued, the reply is left to be sent together with theirs, and unsent
 // is true. It uses first for the request, and refers to it no more when it has returned.
 func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err error) {
-	c.mu.Lock()
+	// Without mu: the request has ended, so the reading goroutine does not touch it any more.
 	*first = c.only()
 	c.in.Free()
 	c.first = first
-	c.mu.Unlock()
 	if first.err != nil {
 		// As in grpc-go, interceptors are not called when no request has arrived.
 		err := first.status(c.limit, requestCount)
@@ -82,7 +81,7 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 		msg.Free()
 		return false, c.sendStatus(statusOf(err)).Err()
 	}
-	out.Data, out.Rest, out.Ending = msg.Buf, msg.Chain, h2.End
+	out.Data, out.Rest, out.Ending, out.Release = msg.Buf, msg.Chain, h2.End, true
 	st := c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {
 		unsent = true
@@ -90,6 +89,7 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	} else {
 		err = sendError(c, c.st.Write(c, &out))
 	}
+	c.released = err == nil // with the response; release does the rest
 	c.sendMu.Unlock()
 	if err == nil {
 		c.conn.entity.MessageSent()
@@ -140,7 +140,7 @@ func (c *serverCall) callStream(m *method) (err error) {
 // Exited is Handle's end when the handler does not return because of
 // runtime.Goexit.
 func (c *serverCall) Exited() {
-	if !c.released { // statsEnd has not been called
+	if !c.ended { // statsEnd has not been called
 		st := status.New(codes.Internal, "the handler ended its goroutine")
 		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
 		st = c.sendStatus(st)

@@ -55,7 +55,10 @@ const detailsKey = "grpc-status-details-bin"
 func (c *serverCall) sendStatus(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if c.aborted == codes.OK {
+	switch {
+	case c.released: // a stats handler that was called after the response has ended the goroutine
+		return st
+	case c.aborted == codes.OK:
 		return c.writeStatus(st)
 	}
 	if st.Code() != c.aborted {
