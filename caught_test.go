@@ -67,7 +67,7 @@ func wrongUses(get func(int) tarn.Buffer, anew func(), order freeOrder, uses int
 // that no reference holds are all caught, at every level. The figures are quoted in doc.go.
 func TestShareOfWrongUsesCaught(t *testing.T) {
 	uses := 10_000
-	if raceEnabled { // one goroutine, and the same first uses
+	if raceEnabled || testing.Short() { // one goroutine, and the same first uses
 		uses = 2000
 	}
 	for _, c := range []struct {

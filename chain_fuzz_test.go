@@ -17,10 +17,10 @@ func TestChainModel(t *testing.T) {
 	}
 }
 
-// programs is how many of n random programs of one goroutine run: under the race detector, which finds nothing in
-// them and makes them ten times slower, a fifth.
+// programs is how many of n random programs of one goroutine run: a fifth with -short, and under the race detector,
+// which finds nothing in them and makes them ten times slower.
 func programs(n int) int {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		return n / 5
 	}
 	return n

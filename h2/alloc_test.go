@@ -8,9 +8,9 @@ import (
 	"github.com/tarn-go/tarn/internal/faultnet"
 )
 
-// TestUnaryAllocs asserts that an exchange allocates nothing on either side, nor
+// TestUnaryAllocations asserts that an exchange allocates nothing on either side, nor
 // with fields that differ from call to call beyond those fields' strings.
-func TestUnaryAllocs(t *testing.T) {
+func TestUnaryAllocations(t *testing.T) {
 	faultnet.NeedsTCP(t, "the relay allocates")
 	if raceEnabled {
 		t.Log("allocations are not counted under the race detector")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,12 @@ const exploredSteps = 100
 // every goroutine is blocked, so that a seed is one interleaving. What leaves must be
 // valid HTTP/2 within the windows, in order, and everything must end.
 func TestExploreSender(t *testing.T) {
-	seeds := 10_000 // 10^6 steps
-	if raceEnabled {
+	seeds := 2500
+	switch {
+	case raceEnabled:
 		seeds = 200
+	case os.Getenv("TARN_LONG") != "":
+		seeds = 10_000 // 10^6 steps
 	}
 	const parts = 4
 	for part := range parts {

@@ -133,6 +133,7 @@ func TestReferralsToManyServers(t *testing.T) {
 // TestReferralsToMissingTargets has links name more servers that cannot be reached, and more shares that do not exist, than a session
 // follows links to: they do not count, and the links behind them are followed.
 func TestReferralsToMissingTargets(t *testing.T) {
+	withoutDetector(t)
 	for _, kind := range kinds() {
 		for missing, most := range map[string]int{"server": 1000, "share": 4096} {
 			t.Run(kind+"/"+missing, func(t *testing.T) {
@@ -262,6 +263,7 @@ func newLinking(t *testing.T, kind string) *linking {
 // TestReferralsToManyShares has a server whose links each name another share of another server, or of its own: no more than 4,096 of
 // these are connected.
 func TestReferralsToManyShares(t *testing.T) {
+	withoutDetector(t)
 	for _, host := range []string{"scripted", "other"} {
 		t.Run(host, func(t *testing.T) {
 			const most = 4096

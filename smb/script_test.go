@@ -84,6 +84,14 @@ func eachMode(t *testing.T, cfg rig.Config, use func(t *testing.T, srv *rig.Serv
 	}
 }
 
+// withoutDetector leaves a test that makes thousands of calls one after the other to builds without the race detector.
+func withoutDetector(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("one call at a time; make units runs it")
+	}
+}
+
 func checkRead(t testing.TB, f *smb.File, n int, off int64) {
 	t.Helper()
 	p := make([]byte, n)
