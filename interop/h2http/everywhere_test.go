@@ -41,6 +41,11 @@ var everywhere = []struct {
 		"TestClientRetryWait":                        "requires that a sleep is at most 10 ms too long",
 		"TestClientRetryWaitCallbackSwitchToDefault": "requires that a sleep is at most 5 ms too long",
 	}},
+	{module: "github.com/tmaxmax/go-sse", version: "v0.12.0", packages: []string{""}, passes: 50},
+	{module: "github.com/google/go-containerregistry", version: "v0.22.1", packages: []string{"pkg/v1/remote", "pkg/v1/remote/transport", "pkg/registry"}, passes: 50, without: map[string]string{
+		"TestWriteLayer_Progress_Error": "requires how much HTTP/1.1 sends to a server that fails: fails with net/http's HTTP/2, too",
+		"TestWriteLayer_Progress_Retry": "requires how much HTTP/1.1 sends to a server that fails: fails with net/http's HTTP/2, too",
+	}},
 }
 
 // TestSuitesEverywhere runs the first of them; with TARN_LONG=1 all, for which modules are downloaded.
