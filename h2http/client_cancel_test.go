@@ -2,6 +2,7 @@ package h2http_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -141,4 +142,86 @@ func TestDialsAreShared(t *testing.T) {
 			t.Errorf("%d dials", n)
 		}
 	})
+}
+
+// TestEndedContextSendsNothing: a request whose context has ended is not sent on a connection in use, and its error is the context's
+// cause. net/http's HTTP/2 over TLS sends some.
+func TestEndedContextSendsNothing(t *testing.T) {
+	check := func(t *testing.T, rt http.RoundTripper, url string, served *atomic.Int32) {
+		t.Helper()
+		do := func(ctx context.Context, body io.Reader) error {
+			req, err := http.NewRequestWithContext(ctx, "POST", url, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := rt.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err
+		}
+		if err := do(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		cause := errors.New("the cause")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		for range 20 {
+			body := &closes{Reader: strings.NewReader("content")}
+			if err := do(ctx, body); err != cause {
+				t.Errorf("the error is %v", err)
+			}
+			if body.n.Load() != 1 {
+				t.Errorf("the body was closed %d times", body.n.Load())
+			}
+		}
+		if err := do(context.Background(), nil); err != nil { // after which any of those would have been served
+			t.Fatal(err)
+		}
+		if n := served.Load(); n != 2 {
+			t.Errorf("%d requests were served, not 2", n)
+		}
+	}
+	eachClient(t, func(t *testing.T, s clientStack) {
+		if !s.own && s.tls {
+			t.Skip("net/http sends some")
+		}
+		var served atomic.Int32
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+		check(t, s.make(t, new(clientSetup)), o.url, &served)
+	})
+	eachClientConn(t, func(t *testing.T, cc *http.ClientConn, base string) {
+		if strings.Contains(t.Name(), "/net/http") {
+			t.Skip("net/http counts requests that are not sent as in flight for a while")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 20 {
+			if err := cc.Reserve(); err != nil {
+				t.Fatal(err)
+			}
+			req, _ := http.NewRequestWithContext(ctx, "GET", base, nil)
+			resp, err := cc.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if n := cc.InFlight(); n != 0 {
+			t.Errorf("%d requests are in flight", n)
+		}
+	})
+}
+
+// closes counts how often a body is closed.
+type closes struct {
+	io.Reader
+	n atomic.Int32
+}
+
+func (c *closes) Close() error {
+	c.n.Add(1)
+	return nil
 }

@@ -296,10 +296,10 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			g.mu.Unlock()
 			return nil, false, noConnError{}
 		}
-		if ctx.Err() != nil { // before GetConn, as http.Transport; Cause alone may be that of a parent from which ctx is detached
+		if err := ended(ctx); err != nil { // before GetConn, as http.Transport
 			g.checkEmpty()
 			g.mu.Unlock()
-			return nil, false, context.Cause(ctx)
+			return nil, false, err
 		}
 		if !asked { // before the dial, whose goroutine calls hooks of its own; another connection may be there afterwards
 			g.mu.Unlock()

@@ -64,6 +64,12 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, err
 	}
+	if err := ended(r.Context()); err != nil { // it has its stream: one that was reserved is free again
+		c.giveBack()
+		end()
+		closeBody(r)
+		return nil, err
+	}
 	x := newCall(c.conn, r, httptrace.ContextClientTrace(r.Context()))
 	x.over = func() {
 		c.giveBack()

@@ -216,6 +216,10 @@ func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Respo
 	trace := httptrace.ContextClientTrace(r.Context())
 	first := r
 	for retry := 0; ; retry++ {
+		if err := ended(r.Context()); err != nil { // before GetConn
+			closeBody(r)
+			return nil, nil, err
+		}
 		c, wait, err := g.get(r.Context(), trace, mode)
 		if err != nil {
 			if r != first || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
@@ -256,6 +260,15 @@ func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Respo
 			}
 		}
 	}
+}
+
+// ended returns why ctx has ended, as http.Transport does before it sends a request; nil: it has not. Cause alone may be that of a
+// parent from which ctx is detached.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 func closeBody(r *http.Request) {
