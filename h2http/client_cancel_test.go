@@ -190,29 +190,6 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		o := startOrigin(t, s.tls, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 		check(t, s.make(t, new(clientSetup)), o.url, &served)
 	})
-	eachClientConn(t, func(t *testing.T, cc *http.ClientConn, base string) {
-		if strings.Contains(t.Name(), "/net/http") {
-			t.Skip("net/http counts requests that are not sent as in flight for a while")
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		for range 20 {
-			if err := cc.Reserve(); err != nil {
-				t.Fatal(err)
-			}
-			req, _ := http.NewRequestWithContext(ctx, "GET", base, nil)
-			resp, err := cc.RoundTrip(req)
-			if err == nil {
-				resp.Body.Close()
-			}
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("the error is %v", err)
-			}
-		}
-		if n := cc.InFlight(); n != 0 {
-			t.Errorf("%d requests are in flight", n)
-		}
-	})
 }
 
 // closes counts how often a body is closed.

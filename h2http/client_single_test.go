@@ -4,6 +4,7 @@ package h2http_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -240,5 +241,32 @@ func TestClientConnBodyThatPanics(t *testing.T) {
 			t.Errorf("%d available, %d in flight", a, n)
 		}
 		visit(t, cc, base)
+	})
+}
+
+// TestClientConnEndedContext: a request whose context has ended is not sent, and the place that was reserved for it is free again.
+func TestClientConnEndedContext(t *testing.T) {
+	eachClientConn(t, func(t *testing.T, cc *http.ClientConn, base string) {
+		if strings.Contains(t.Name(), "/net/http") {
+			t.Skip("net/http counts requests that are not sent as in flight for a while")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range 20 {
+			if err := cc.Reserve(); err != nil {
+				t.Fatal(err)
+			}
+			req, _ := http.NewRequestWithContext(ctx, "GET", base, nil)
+			resp, err := cc.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if n := cc.InFlight(); n != 0 {
+			t.Errorf("%d requests are in flight", n)
+		}
 	})
 }
