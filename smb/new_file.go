@@ -12,11 +12,11 @@ import (
 )
 
 // WriteNewFile creates the named file, writes data to it, and sets its last write time to mtime unless that
-// is zero, or so early that [Share.Chtimes] refuses it. The error matches fs.ErrExist when the name exists. Up to 64 KiB take one round trip where one
-// WRITE may have as many (SessionInfo.MaxWrite), and other clients see the complete file or, until it is
-// written, an empty one; of a longer file they may see a part. When writing fails the file is removed
-// again, unless the connection was lost: then it may or may not exist. When the context ends while the server creates the file,
-// it is removed as soon as the server answers, which may be after the return.
+// is zero, or so early that [Share.Chtimes] refuses it. The error matches fs.ErrExist when the name exists. Up to
+// 64 KiB take one round trip where one WRITE may have as many (SessionInfo.MaxWrite), and other clients see the
+// complete file or, until it is written, an empty one; of a longer file they may see a part. When writing fails the
+// file is removed again, unless the connection was lost: then it may or may not exist. When the context ends while
+// the server creates the file, it is removed as soon as the server answers, which may be after the return.
 func (s *Share) WriteNewFile(name string, data []byte, perm fs.FileMode, mtime time.Time) error {
 	created, err := s.writeNew(name, data, perm, mtime)
 	if err != nil && created && !errors.Is(err, ErrConnLost) {

@@ -223,8 +223,8 @@ func (t *tree) writeSmall(ctx context.Context, create *proto.CreateRequest, undo
 }
 
 // ReplaceFile writes data to a new file in the same directory, sets its last write time to mtime unless that
-// is zero, or so early that [Share.Chtimes] refuses it, and renames it to name, replacing a file that has that name: other clients see the old file or the
-// new one, never a part. Up to 64 KiB take two round trips, where WriteNewFile takes one: a server goes on with the requests of
+// is zero, or so early that [Share.Chtimes] refuses it, and renames it to name, replacing a file that has that name:
+// other clients see the old file or the new one, never a part. Up to 64 KiB take two round trips, where WriteNewFile takes one: a server goes on with the requests of
 // a frame when a WRITE fails or is short, as Samba does on a full disk, so the file is renamed only after the server has
 // acknowledged all of it. When it fails, the file name is unchanged, and the new file is removed again; but if the connection is lost,
 // or the context ends, while the server renames, name may be replaced nevertheless. When the server cannot be reached again, the new
