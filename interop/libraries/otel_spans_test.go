@@ -121,7 +121,7 @@ func spanText(s tracetest.SpanStub) string {
 		if strings.HasSuffix(string(kv.Key), ".port") {
 			kv.Value = attribute.BoolValue(kv.Value.AsInt64() > 0)
 		}
-		attrs = append(attrs, string(kv.Key)+"="+kv.Value.Emit())
+		attrs = append(attrs, string(kv.Key)+"="+kv.Value.String())
 	}
 	slices.Sort(attrs)
 	var events []string
