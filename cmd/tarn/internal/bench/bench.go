@@ -42,6 +42,9 @@ type options struct {
 // Run is tarn bench. It returns cli.OK, cli.Failed if a measurement or the report failed, and
 // cli.Usage if the arguments are invalid.
 func Run(ctx context.Context, args []string, std cli.Streams) int {
+	if len(args) == 3 && args[0] == relayCommand {
+		return cli.Finish("tarn bench", nil, std.Err, func() error { return runRelay(args[1], args[2]) })
+	}
 	opt, err := parse(args, std.Out)
 	return cli.Finish("tarn bench", err, std.Err, func() error {
 		rep, err := measure(ctx, opt, newProgress(std.Err))

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tarn-go/tarn/h2http"
@@ -31,7 +30,7 @@ func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) 
 	note := "Processor time of client and server."
 	if rtt > 0 {
 		title += fmt.Sprintf(", round trip %v", rtt)
-		note = fmt.Sprintf("A relay delays each direction by half the round trip and holds at most %s, what a Linux socket sends unacknowledged by default. Processor time of client, relay and server.", sizeName(relayHolds))
+		note = fmt.Sprintf("A relay in a process of its own delays each direction by half the round trip and holds at most %s, what a Linux socket sends unacknowledged by default. Processor time of client and server.", sizeName(relayHolds))
 	}
 	c := Case{Title: title, Note: note, Metrics: []Metric{{"rate", "bytes/s", Bytes, Higher}, {"cpu", "processor time", Nanoseconds, Lower}}}
 	var all []upload
@@ -61,7 +60,7 @@ func (s *session) uploads(ctx context.Context, rtt time.Duration) (Case, error) 
 				return c, err
 			}
 			defer r.Close()
-			url = "http://" + r.Addr().String()
+			url = "http://" + r.Addr
 		}
 		all = append(all, upload{m.name, m.kind, m.rt, url})
 	}
@@ -121,80 +120,4 @@ func (u *upload) send(ctx context.Context) error {
 		return fmt.Errorf("%s %s %w", resp.Status, answer, err)
 	}
 	return nil
-}
-
-// relayHolds is how many bytes a relay holds in each direction: the default of the largest send
-// buffer on Linux (net.ipv4.tcp_wmem), which bounds what TCP has under way.
-const relayHolds = 4 << 20
-
-// startRelay forwards connections to addr, each byte later by delay, until the listener that it
-// returns is closed.
-func startRelay(addr string, delay time.Duration) (net.Listener, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		for {
-			a, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b, err := net.Dial("tcp", addr)
-			if err != nil {
-				a.Close()
-				continue
-			}
-			go relay(b, a, delay)
-			go relay(a, b, delay)
-		}
-	}()
-	return l, nil
-}
-
-// relay forwards what src sends until its end, and closes dst.
-func relay(dst, src net.Conn, delay time.Duration) {
-	type piece struct {
-		due  time.Time
-		data *[256 << 10]byte
-		n    int
-	}
-	queue := make(chan piece, relayHolds>>10)
-	var mu sync.Mutex
-	passed := sync.NewCond(&mu)
-	held := 0
-	pool := sync.Pool{New: func() any { return new([256 << 10]byte) }}
-	go func() {
-		defer dst.Close()
-		for p := range queue {
-			time.Sleep(time.Until(p.due))
-			dst.Write(p.data[:p.n]) // once dst is closed, src is read until it ends, too
-			mu.Lock()
-			held -= p.n
-			mu.Unlock()
-			passed.Signal()
-			pool.Put(p.data)
-		}
-	}()
-	for {
-		// What is read is held already, so no more is read than may be: pieces of any length then pass at the same rate.
-		mu.Lock()
-		for held >= relayHolds {
-			passed.Wait()
-		}
-		room := relayHolds - held
-		mu.Unlock()
-		data := pool.Get().(*[256 << 10]byte)
-		n, err := src.Read(data[:min(room, len(data))])
-		if n > 0 {
-			mu.Lock()
-			held += n
-			mu.Unlock()
-			queue <- piece{time.Now().Add(delay), data, n}
-		}
-		if err != nil {
-			close(queue)
-			return
-		}
-	}
 }
