@@ -8,6 +8,7 @@ PRIVATE   := $(shell ./ci/modules.sh private)
 PORTS   := linux/386 linux/arm64 linux/s390x darwin/arm64 windows/amd64
 # Packages that are also tested on 32 bits and with the oldest Go, and what they import.
 CORE     = $(shell GOWORK=off $(GO) list -deps . ./tarntest ./adapt ./wire ./sizing | grep ^github.com/tarn-go/tarn)
+SHORT   := $(if $(TARN_LONG),,-short)
 OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 FUZZTIME ?= 20s
 TIMEOUT ?= 20m
@@ -124,12 +125,12 @@ units: gotestsum ## unit tests of the published modules without the race detecto
 .PHONY: oldest
 oldest: gotestsum ## the core's tests with the oldest Go that go.mod admits
 	@GOTOOLCHAIN=$(OLDEST) $(GO) version > /dev/null 2>&1 || { echo "$(OLDEST) cannot be had here"; test -z "$(CI)"; exit; }; \
-	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off -short
+	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off $(SHORT)
 
 .PHONY: tags
 tags: gotestsum ## the core without unsafe, and on 32 bits
-	@GOWORK=off $(GOTEST) --packages "$(CORE)" -- -tags tarn_safe -short
-	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off -short
+	@GOWORK=off $(GOTEST) --packages "$(CORE)" -- -tags tarn_safe $(SHORT)
+	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off $(SHORT)
 
 # Packages whose code runs on one goroutine, or in processes that are built without the detector: the analyser, its planted
 # mistakes, its command, the migration, and the rules of the repository. The target units tests them.
