@@ -33,7 +33,7 @@ LANES ?= 3
 test: ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
 	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-static; status=$$?; \
-	echo "TOOK: $$(tr '\n' ' ' < $$TOOK)"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
+	echo "TOOK: $$(paste -sd, $$TOOK | sed 's/,/, /g')"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
 
 .PHONY: lane-race lane-tests lane-static
 lane-race: deps gotestsum
@@ -46,10 +46,14 @@ lane-tests: deps gotestsum
 lane-static:
 	@for check in $(LANE_STATIC); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
 
-# A check as part of make test: its lines begin with its name, and its time is noted. The log of one that fails is kept for the end.
+# A check as part of make test: its lines begin with its name, and its time is noted, with the processor time of what it ran. The log
+# of one that fails is kept for the end.
 .PHONY: $(CHECKS:%=check-%)
 $(CHECKS:%=check-%): check-%:
-	@bash -o pipefail -c 'start=$$(date +%s); $(MAKE) --no-print-directory $* 2>&1 | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; echo "$* $$(($$(date +%s) - start))s" >> $$TOOK; exit $$status'
+	@bash -o pipefail -c 'start=$$(date +%s); used=$$TARN_LOGS/$*.used; \
+	{ $(MAKE) --no-print-directory $* 2>&1; status=$$?; times > $$used; exit $$status; } | sed -u "s/^/$*: /" | tee $$TARN_LOGS/$*; status=$$?; \
+	test $$status = 0 || mv $$TARN_LOGS/$* $$TARN_LOGS/$*.failed; \
+	awk -F"[ms ]+" -v took=$$(($$(date +%s) - start)) "NR == 2 { printf \"$* %ds (processor %ds)\n\", took, 60*\$$1 + \$$2 + 60*\$$3 + \$$4 }" $$used >> $$TOOK; exit $$status'
 
 .PHONY: test-all
 test-all: ## the same with the long forms of soaks and other people's suites, everything compiled for other platforms, every network, a minute of each fuzz target, and an hour of whole conversations
