@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"context"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -8,7 +10,8 @@ import (
 
 // InTapHandle calls h when the header of a call has arrived, before a handler is started and before a unary
 // request is read. An error refuses the call: with its own status, or PERMISSION_DENIED. h runs on the
-// goroutine that reads the connection and must not block. It panics when set twice.
+// goroutine that reads the connection and must not block; its context ends at the call's deadline. It panics when
+// set twice.
 func InTapHandle(h tap.ServerInHandle) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.tap != nil {
@@ -40,11 +43,21 @@ func (c *serverCall) tap() *refusal {
 	if f == nil {
 		return nil
 	}
-	ctx, err := f(c.user, &tap.Info{FullMethodName: c.shape.path, Header: c.incoming()})
+	ctx, cancel := c.user, func() {}
+	if at, ok := c.Deadline(); ok {
+		// The call's timer starts after f: an f that waits for c's end would block the connection for ever.
+		ctx, cancel = context.WithDeadline(ctx, at)
+		context.AfterFunc(c, cancel)
+	}
+	user, err := f(ctx, &tap.Info{FullMethodName: c.shape.path, Header: c.incoming()})
 	if err == nil {
-		c.user = ctx
+		err = status.FromContextError(ctx.Err()).Err()
+	}
+	if err == nil {
+		c.user = user
 		return nil
 	}
+	cancel()
 	st, ok := status.FromError(err)
 	if !ok {
 		st = status.New(codes.PermissionDenied, err.Error())

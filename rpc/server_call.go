@@ -96,6 +96,9 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		}
 	}
 	call.user = call
+	if has {
+		call.timer.Set(time.Now().Add(timeout))
+	}
 	if no := call.tap(); no != nil {
 		c.refuse(s, sh.subtype, no)
 		return
@@ -113,9 +116,7 @@ func (c *serverConn) begin(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		call.end = io.EOF
 	}
 	if has {
-		at := time.Now().Add(timeout)
-		call.timer.Set(at)
-		s.SetDeadline(at)
+		s.SetDeadline(call.timer.At())
 	}
 	c.srv.entity.Begin()
 	c.entity.Begin()

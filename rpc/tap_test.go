@@ -3,9 +3,13 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -55,4 +59,39 @@ func TestInTapHandle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The handle's context has the call's deadline, as in grpc-go. A handle that waits for it, which it must not, blocks the
+// connection until then only.
+func TestTapDeadline(t *testing.T) {
+	svc := &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		return &pb.SimpleResponse{}, nil
+	}}
+	const timeout = time.Second
+	var waits []error
+	handle := func(ctx context.Context, _ *tap.Info) (context.Context, error) {
+		at, ok := ctx.Deadline()
+		if left := time.Until(at); !ok || left != timeout {
+			t.Errorf("the deadline is in %v (%v), want %v", left, ok, timeout)
+		}
+		if waits == nil {
+			<-ctx.Done()
+			waits = append(waits, ctx.Err())
+		}
+		return ctx, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true), rpc.InTapHandle(handle))
+		pb.RegisterTestServiceServer(s, svc)
+		c := pb.NewTestServiceClient(dialPiped(t, s))
+		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.OK} {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			_, err := c.UnaryCall(ctx, &pb.SimpleRequest{})
+			cancel()
+			wantCode(t, err, want)
+		}
+		if !slices.Equal(waits, []error{context.DeadlineExceeded}) {
+			t.Errorf("the handle's context ended with %v", waits)
+		}
+	})
 }
