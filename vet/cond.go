@@ -207,7 +207,7 @@ func (s *state) resolve(key string, value truth) {
 		}
 		l.key = ""
 		if !value {
-			l.st = l.alt
+			l.st, l.sent = l.alt, false
 			if l.same != nil {
 				same := l.same
 				l.same = nil

@@ -188,7 +188,7 @@ func (f *flow) outlet(s *state, c *ssa.CallCommon, v, a ssa.Value, p param, pos 
 }
 
 // perhaps makes a fill depend on the error of the function that filled: with an error there may be no
-// reference.
+// reference. An error that is ignored is taken to be nil.
 func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos token.Pos) {
 	for _, r := range b.refs {
 		l := s.lives[r]
@@ -201,7 +201,9 @@ func (f *flow) perhaps(s *state, fn *types.Func, b binding, v ssa.Value, pos tok
 		}
 		key, ok := f.outcome(v, out[0].when, out[0].at)
 		if !ok {
-			s.forget(r)
+			if out[0].when != ifNil {
+				s.forget(r)
+			}
 			continue
 		}
 		delete(s.facts, key)

@@ -56,7 +56,6 @@ var primitives = map[string]*contract{
 	"Writer.WriteByte":   fills(),
 	"Writer.ReadFrom":    fills(),
 	"Writer.Append":      fills(taken),
-	"Writer.Chain":       on(effectEmpty, owned),
 	"Writer.Take":        on(effectEmpty, owned),
 	"Writer.MoveTo":      {Params: []param{{Effect: effectEmpty}, {Effect: effectFill}}},
 	"Writer.Free":        on(effectEmpty),

@@ -3,6 +3,7 @@ package vet
 import (
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -275,7 +276,36 @@ func (f *flow) store(s *state, st *ssa.Store) {
 			}
 		}
 	}
+	if k == composite && f.copyParts(s, st.Val, p, b) {
+		return
+	}
 	s.places[p] = b
+}
+
+// copyParts binds the parts of a struct that is copied from one variable to another to what the parts of the first
+// are bound to, and returns false if these are not known one by one.
+func (f *flow) copyParts(s *state, val ssa.Value, to place, b binding) bool {
+	load, ok := val.(*ssa.UnOp)
+	if !ok || load.Op != token.MUL || b.part || len(b.views) > 0 || !to.local() || s.escaped[to.root] {
+		return false
+	}
+	from, ok := f.placeOf(load.X)
+	if _, whole := s.places[from]; !ok || whole || !from.local() || s.escaped[from.root] {
+		return false
+	}
+	parts := map[place]binding{}
+	found := 0
+	for p, c := range s.places {
+		if p.within(from) {
+			parts[place{to.root, to.path + p.path[len(from.path):]}] = c
+			found += len(c.refs)
+		}
+	}
+	if found != len(b.refs) {
+		return false // changed since it was loaded
+	}
+	maps.Copy(s.places, parts)
+	return true
 }
 
 // own reports whether a value is a reference that this function owns, or a container that it made.

@@ -16,12 +16,12 @@ func (c *checker) checkFree(f *flow) {
 		return
 	}
 	recv := fn.Params[0]
-	ptr, ok := recv.Type().Underlying().(*types.Pointer)
-	if !ok || c.kinds.kindOf(ptr.Elem()) == handle {
-		return
+	owner := recv.Type()
+	if ptr, ok := owner.Underlying().(*types.Pointer); ok {
+		owner = ptr.Elem()
 	}
-	st, ok := ptr.Elem().Underlying().(*types.Struct)
-	if !ok {
+	st, ok := owner.Underlying().(*types.Struct)
+	if !ok || c.kinds.kindOf(owner) == handle {
 		return
 	}
 	freed := map[int]bool{}
@@ -40,16 +40,23 @@ func (c *checker) checkFree(f *flow) {
 	}
 }
 
-// released records the fields of recv's struct that are freed or moved in fn or in the methods that it calls.
-// It returns false when all of recv is passed or stored elsewhere.
+// released records the fields of recv's struct that are freed or moved in fn or in the methods that it calls. recv is a
+// pointer to the struct, or the struct. It returns false when all of recv is passed or stored elsewhere.
 func (c *checker) released(f *flow, fn *ssa.Function, recv ssa.Value, freed map[int]bool, seen map[*ssa.Function]bool) bool {
 	if seen[fn] {
 		return true
 	}
 	seen[fn] = true
+	if v := variableOf(recv); v != nil {
+		recv = v
+	}
 	for _, u := range *recv.Referrers() {
 		switch u := u.(type) {
 		case *ssa.FieldAddr:
+			if f.released(u) {
+				freed[u.Field] = true
+			}
+		case *ssa.Field:
 			if f.released(u) {
 				freed[u.Field] = true
 			}
@@ -73,4 +80,18 @@ func (c *checker) released(f *flow, fn *ssa.Function, recv ssa.Value, freed map[
 		}
 	}
 	return true
+}
+
+// variableOf is the variable in which a function keeps a parameter that is a struct; nil for a pointer, and where
+// fields are taken from the parameter itself.
+func variableOf(param ssa.Value) *ssa.Alloc {
+	if len(*param.Referrers()) != 1 {
+		return nil
+	}
+	st, ok := (*param.Referrers())[0].(*ssa.Store)
+	if !ok || st.Val != param {
+		return nil
+	}
+	v, _ := st.Addr.(*ssa.Alloc)
+	return v
 }

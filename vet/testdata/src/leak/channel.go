@@ -1,6 +1,10 @@
 package leak
 
-import "github.com/tarn-go/tarn"
+import (
+	"context"
+
+	"github.com/tarn-go/tarn"
+)
 
 func received(ch chan tarn.Buffer) int {
 	b := <-ch // want `leak: b from <-ch is not freed on the path that returns at line \d+; call b.Free\(\) there`
@@ -81,6 +85,44 @@ func selectedBySend(ch chan tarn.Buffer, p *tarn.Pool) {
 	case other := <-ch:
 		other.Free()
 		b.Free()
+	}
+}
+
+func selectedBySendOrCancelled(ch chan tarn.Buffer, ctx context.Context, p *tarn.Pool) error {
+	b := p.Get(10) // want `leak: b from p.Get is not freed on the path that returns at line \d+`
+	select {
+	case ch <- b:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func selectedBySendOrFreed(ch chan tarn.Buffer, ctx context.Context, p *tarn.Pool) error {
+	b := p.Get(10)
+	select {
+	case ch <- b:
+		return nil
+	case <-ctx.Done():
+		b.Free()
+		return ctx.Err()
+	}
+}
+
+type packet struct{ head, body tarn.Buffer }
+
+func (p packet) Free() { // want `leak: Free does not free the field body, which holds references`
+	p.head.Free()
+}
+
+func selectedInPacket(ch chan packet, ctx context.Context, p *tarn.Pool) error {
+	head, body := p.Get(10), p.Get(100) // want `leak: body from p.Get is not freed on the path that returns at line \d+`
+	select {
+	case ch <- packet{head, body}: // want `leak: the field body of packet takes a reference here`
+		return nil
+	case <-ctx.Done():
+		head.Free()
+		return ctx.Err()
 	}
 }
 

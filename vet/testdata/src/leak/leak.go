@@ -3,6 +3,7 @@ package leak
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/tarn-go/tarn"
@@ -212,4 +213,23 @@ func onlyInClosure(p *tarn.Pool, run func(func())) {
 		b := p.Get(10) // want `leak: b from p.Get is not freed`
 		_ = b.Len()
 	})
+}
+
+func printed(p *tarn.Pool) int {
+	w := tarn.NewWriter(p)
+	fmt.Fprintf(w, "%d bytes", 10) // want `leak: w holds what this call put in, and is not freed`
+	return w.Len()
+}
+
+func printedAndFreed(p *tarn.Pool) int {
+	w := tarn.NewWriter(p)
+	defer w.Free()
+	fmt.Fprintf(w, "%d bytes", 10)
+	return w.Len()
+}
+
+func printedAndTaken(p *tarn.Pool) tarn.Chain {
+	w := tarn.NewWriter(p)
+	fmt.Fprintf(w, "%d bytes", 10)
+	return w.Take()
 }
