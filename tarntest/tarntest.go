@@ -3,6 +3,7 @@
 package tarntest
 
 import (
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ const Grace = time.Second
 
 // NewPool returns a pool for one test, with every reference tracked (tarn.CheckAll). When the test
 // and its cleanups registered later are over, the test fails for each place that made references that
-// are still out after Grace, and for each misuse that was reported, with stacks.
+// are still out after Grace, and for each kind and place of misuse that was reported, with stacks.
 func NewPool(t testing.TB) *tarn.Pool {
 	t.Helper()
 	return newPool(t, tarn.CheckAll)
@@ -63,8 +64,8 @@ func newPool(t testing.TB, level tarn.CheckLevel) *tarn.Pool {
 			t.Errorf("tarntest: never freed: %v", h)
 		}
 		p.Trim() // looks for writes to freed memory
-		for _, m := range found.take() {
-			t.Errorf("tarntest: %v", &m)
+		for _, text := range found.take() {
+			t.Errorf("tarntest: %s", text)
 		}
 	})
 	return p
@@ -97,10 +98,24 @@ func (r *reports) add(m tarn.Misuse) {
 	r.list = append(r.list, m)
 }
 
-func (r *reports) take() []tarn.Misuse {
+// take returns the text of each report, the same once with its count, in the order of the first.
+func (r *reports) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := r.list
+	var texts []string
+	counts := map[string]int{}
+	for _, m := range r.list {
+		text := m.Error()
+		if counts[text] == 0 {
+			texts = append(texts, text)
+		}
+		counts[text]++
+	}
 	r.list = nil
-	return list
+	for i, text := range texts {
+		if n := counts[text]; n > 1 {
+			texts[i] = fmt.Sprintf("%d times: %s", n, text)
+		}
+	}
+	return texts
 }

@@ -99,6 +99,21 @@ func TestEqualLeaksAreOneFailure(t *testing.T) {
 	}
 }
 
+// So are five hundred that the garbage collector has found before the test ends.
+func TestEqualReportsAreOneFailure(t *testing.T) {
+	r := &recorder{TB: t}
+	p := NewPool(r)
+	for range 500 {
+		leakHere(p) //tarn:allow leak the reports are what is tested
+	}
+	for p.Stats().Leaked < 500 {
+		runtime.GC()
+	}
+	if failures := r.end(); len(r.failures) != 1 || !strings.Contains(failures, "500 times: tarn: leak: ") {
+		t.Errorf("%d failures:\n%.2000s", len(r.failures), failures)
+	}
+}
+
 func TestWritesAfterFreeFail(t *testing.T) {
 	r := &recorder{TB: t}
 	p := NewPool(r)
