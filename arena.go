@@ -18,12 +18,15 @@ const MaxChunk = slab.MaxChunk
 // there is no room to grow into.
 type Arena struct{ arena slab.Arena }
 
-// NewArena makes an arena that cuts chunks of the given size in bytes, at least 64 and at most
-// MaxChunk, otherwise the nearest of these. Buffers longer than a sixteenth of it come from the pool, except
+// NewArena makes an arena that cuts chunks of p (nil: Shared) of the given size in bytes, at least 64 and at
+// most MaxChunk, otherwise the nearest of these. Buffers longer than a sixteenth of it come from the pool, except
 // that those of up to 4 KiB are cut if a chunk gives four.
 // It holds a chunk for each of its shards that was used, at most 64, until Free: goroutines are
 // spread over eight or more shards for each processor, as two that use one chunk slow each other down.
 func NewArena(p *Pool, chunk int) *Arena {
+	if p == nil {
+		p = Shared()
+	}
 	a := new(Arena)
 	a.arena.Init(&p.depot, min(max(chunk, slab.MinChunk), MaxChunk))
 	runtime.SetFinalizer(a, (*Arena).Free) // a forgotten arena must not count as a leak

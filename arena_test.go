@@ -59,6 +59,9 @@ func TestArenaEdges(t *testing.T) {
 		a.Free()
 		a.Free()
 	}
+	shared := tarn.NewArena(nil, 1<<10)
+	shared.Get(10).Free()
+	shared.Free()
 }
 
 // What is too long to be cut is the pool's in every respect.

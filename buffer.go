@@ -125,7 +125,7 @@ func (b Buffer) Unique() bool { return b.slab == nil || b.slab.Unique(b.key) }
 func (b Buffer) Free() { b.slab.Free(b.key) }
 
 // Join takes ownership of b and next and returns one reference to the bytes of both, if next begins
-// in the same slab where b ends. Otherwise it reports false, and both stay the caller's.
+// in the same slab where b ends. Otherwise it returns b and false, and both stay the caller's.
 func (b Buffer) Join(next Buffer) (Buffer, bool) {
 	s := b.slab
 	if s == nil || s != next.slab || b.off+b.n != next.off || !b.key.SameCycle(next.key) {

@@ -22,7 +22,7 @@ func (b Buffer) Headroom() int {
 }
 
 // GrowTail takes ownership of b and returns the same reference with n more bytes at its end, if
-// b is Unique and its slab has them. Otherwise it reports false and b stays the caller's. The new
+// b is Unique and its slab has them. Otherwise it returns b and false, and b stays the caller's. The new
 // bytes are undefined (zero in a ZeroOnGet pool). A negative n panics.
 func (b Buffer) GrowTail(n int) (Buffer, bool) {
 	if n < 0 {

@@ -35,7 +35,7 @@ func TestCheckedMisuseNamesTheCallers(t *testing.T) {
 			b := acquiredHere(p)
 			freedHere(b)
 			b.Free()
-		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freedHere", `pool "checked"`, "128-byte"}},
+		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freedHere", `pool "checked"`, "128 bytes"}},
 		{"double free while others live", func(p *tarn.Pool) {
 			b := acquiredHere(p)
 			defer b.Free()
@@ -69,7 +69,7 @@ func TestCheckedMisuseNamesTheCallers(t *testing.T) {
 			defer tail.Free()
 			freedHere(head)
 			b.Free()
-		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freed first at"}},
+		}, tarn.DoubleFree, []string{"double free", "acquiredHere", "freed or handed over first at"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPool(t, tarn.PoolConfig{Name: "checked", Check: tarn.CheckAll})

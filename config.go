@@ -156,15 +156,14 @@ func (c PoolConfig) complete() (PoolConfig, error) {
 	if err := checkClasses(c.Classes); err != nil {
 		return c, err
 	}
-	retain := c.Retain
-	if retain == RetainNothing {
-		retain = 0
+	if c.Retain < RetainNothing {
+		return c, fmt.Errorf("%w: Retain is %d; the only negative value is RetainNothing", ErrConfig, c.Retain)
 	}
 	for _, bound := range []struct {
 		name  string
 		value int64
 	}{
-		{"Retain", retain}, {"Budget", c.Budget}, {"HighWater", c.HighWater}, {"LowWater", c.LowWater},
+		{"Budget", c.Budget}, {"HighWater", c.HighWater}, {"LowWater", c.LowWater},
 		{"CheckEvery", int64(c.CheckEvery)}, {"GuardBytes", c.GuardBytes},
 	} {
 		if bound.value < 0 {

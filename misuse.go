@@ -59,15 +59,15 @@ func (m *Misuse) Error() string {
 	fmt.Fprintf(&s, "tarn: %s: ", m.Kind)
 	switch m.Kind {
 	case Leak:
-		fmt.Fprintf(&s, "a %d-byte slab became unreachable while referenced", m.Size)
+		fmt.Fprintf(&s, "a slab of %d bytes became unreachable while referenced", m.Size)
 	case ForeignFree:
 		fmt.Fprintf(&s, "%s of %d bytes that did not come from the pool", m.Op, m.Size)
 	case Unguarded:
-		fmt.Fprintf(&s, "a %d-byte slab comes from ordinary memory", m.Size)
+		fmt.Fprintf(&s, "a slab of %d bytes comes from ordinary memory", m.Size)
 	case WriteAfterFree:
-		fmt.Fprintf(&s, "a %d-byte slab was written to after its last Free, through a slice kept from Bytes", m.Size)
+		fmt.Fprintf(&s, "a slab of %d bytes was written to after its last Free, through a slice kept from Bytes", m.Size)
 	default:
-		fmt.Fprintf(&s, "%s on a reference to a %d-byte slab that was given up before", m.Op, m.Size)
+		fmt.Fprintf(&s, "%s on a reference to a slab of %d bytes that was given up before", m.Op, m.Size)
 	}
 	if m.Pool != "" {
 		fmt.Fprintf(&s, " (pool %q)", m.Pool)
@@ -79,7 +79,7 @@ func (m *Misuse) Error() string {
 		fmt.Fprintf(&s, "\nacquired at:\n%s", m.Acquired)
 	}
 	if len(m.Freed) > 0 {
-		fmt.Fprintf(&s, "\nfreed first at:\n%s", m.Freed)
+		fmt.Fprintf(&s, "\nfreed or handed over first at:\n%s", m.Freed)
 	}
 	return s.String()
 }

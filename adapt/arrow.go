@@ -56,8 +56,8 @@ func misalignment(b tarn.Buffer) int {
 
 // Reallocate returns size bytes that begin with those of b and are zero beyond them, and takes b
 // back: it must not be used afterwards. The memory stays where it is if it is large enough and not
-// more than twice what is needed. A b that this allocator did not hand out is copied, too, and is
-// refused as in Free.
+// more than twice what is needed; a b of size bytes is returned as it is. A b of another length that this
+// allocator did not hand out is copied, too, and is refused as in Free. A negative size panics.
 func (a *ArrowAllocator) Reallocate(size int, b []byte) []byte {
 	if size == len(b) {
 		return b

@@ -106,8 +106,17 @@ func startAdapter(ctx context.Context, p ladderPool, c AdapterConfig) (*Adapter,
 
 func newAdapter(p ladderPool, c AdapterConfig) (*Adapter, error) {
 	static := p.Classes()
-	if len(static) == 0 || c.Every < 0 || c.Classes < 0 || c.Classes > MaxClasses || c.Gain < 0 || c.Gain >= 1 || c.Confirm < 0 {
-		return nil, fmt.Errorf("%w: an adapter with %+v", ErrOptions, c)
+	switch {
+	case len(static) == 0:
+		return nil, fmt.Errorf("%w: the pool has no classes", ErrOptions)
+	case c.Every < 0:
+		return nil, fmt.Errorf("%w: Every is %v; it cannot be negative", ErrOptions, c.Every)
+	case c.Classes < 0 || c.Classes > MaxClasses:
+		return nil, fmt.Errorf("%w: Classes is %d; it is 0 to %d", ErrOptions, c.Classes, MaxClasses)
+	case !(c.Gain >= 0 && c.Gain < 1):
+		return nil, fmt.Errorf("%w: Gain is %v; it is a share of 0 to less than 1", ErrOptions, c.Gain)
+	case c.Confirm < 0:
+		return nil, fmt.Errorf("%w: Confirm is %d; it cannot be negative", ErrOptions, c.Confirm)
 	}
 	a := &Adapter{pool: p, config: c, static: static, done: make(chan struct{}), cancel: func() {}}
 	if a.config.Every == 0 {

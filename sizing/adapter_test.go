@@ -3,8 +3,10 @@ package sizing
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -324,9 +326,16 @@ func TestMoveAllocates(t *testing.T) {
 }
 
 func TestAdapterOptions(t *testing.T) {
-	for _, c := range []AdapterConfig{{Every: -1}, {Classes: -1}, {Classes: MaxClasses + 1}, {Gain: 1}, {Gain: -0.1}, {Confirm: -1}} {
-		if _, err := Adapt(context.Background(), tarn.Shared(), c); !errors.Is(err, ErrOptions) {
-			t.Errorf("%+v: %v", c, err)
+	for _, c := range []struct {
+		field  string
+		config AdapterConfig
+	}{
+		{"Every", AdapterConfig{Every: -1}}, {"Classes", AdapterConfig{Classes: -1}}, {"Classes", AdapterConfig{Classes: MaxClasses + 1}},
+		{"Gain", AdapterConfig{Gain: 1}}, {"Gain", AdapterConfig{Gain: -0.1}}, {"Gain", AdapterConfig{Gain: math.NaN()}}, {"Confirm", AdapterConfig{Confirm: -1}},
+	} {
+		_, err := Adapt(context.Background(), tarn.Shared(), c.config)
+		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.field+" is ") {
+			t.Errorf("%+v: %v", c.config, err)
 		}
 	}
 }

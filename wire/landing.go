@@ -21,7 +21,7 @@ type Landing struct {
 
 // Start begins a message of n > 0 bytes, as the peer has declared. trust is how many
 // bytes of memory may be taken before any has arrived; ≤ 0 is DefaultTrust. It panics
-// when a message is under way.
+// when a message is under way, or n is not positive.
 func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 	if l.want != 0 {
 		panic("wire: Landing.Start during a message")
@@ -82,7 +82,7 @@ func (l *Landing) move(n int) {
 	l.buf, l.mem = b, mem
 }
 
-// Filled says that n more bytes stand at the start of the last Space.
+// Filled says that n more bytes stand at the start of the last Space. It panics if that had fewer, or n is negative.
 func (l *Landing) Filled(n int) {
 	if n < 0 || n > len(l.mem)-l.got {
 		panic("wire: Landing.Filled beyond its space")

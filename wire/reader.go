@@ -121,9 +121,9 @@ func (r *Reader) Peek(n int) ([]byte, error) {
 // frees it. It is a view of the receive buffer where that holds the bytes or can,
 // else a buffer of its own, which grows as bytes arrive: it has never more than
 // max(trust, 4 × what has arrived), and is held beside the one before it while
-// what has arrived is copied. The end
-// of the stream before n bytes is io.ErrUnexpectedEOF. After any error the
-// position in the stream is undefined and r must not be read further.
+// what has arrived is copied. Next(0) is the zero Buffer. The end of the stream
+// before n bytes is io.ErrUnexpectedEOF. After any error the position in the
+// stream is undefined and r must not be read further. A negative n panics.
 func (r *Reader) Next(n int) (tarn.Buffer, error) {
 	switch {
 	case n < 0:
@@ -242,8 +242,8 @@ func (r *Reader) Discard(n int) (int, error) {
 }
 
 // Release gives the receive buffer back. What was buffered is lost, and every
-// later call fails with net.ErrClosed. References handed out stay valid. It must
-// not be called while another call is under way.
+// later call that asks for bytes fails with net.ErrClosed. References handed out
+// stay valid. It must not be called while another call is under way.
 func (r *Reader) Release() {
 	r.drop()
 	r.unmark()

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/tarn-go/tarn"
 )
 
 // This file has the methods by which the standard library and parsers of text use a Reader and a
@@ -65,8 +67,8 @@ func (r *Reader) ReadSlice(delim byte) ([]byte, error) {
 
 // WriteTo writes what comes until the end of the stream to w, straight from the receive buffer: it
 // copies and allocates nothing. A w that is a [Writer] is passed references and flushed after each.
-// Errors are the connection's or w's own, and io.ErrShortWrite if w writes less without one; what w
-// has not taken is still to be read.
+// Errors are the connection's or w's own, io.ErrShortWrite if w writes less without one, and tarn.ErrCount if
+// it claims an impossible count; what w has not taken is still to be read.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	own, _ := w.(*Writer)
 	for {
@@ -89,7 +91,7 @@ func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 		}
 		m, err := w.Write(r.mem[r.r:r.w])
 		if m < 0 || m > n {
-			return written, errShortWrite
+			return written, tarn.ErrCount
 		}
 		r.r += m
 		written += int64(m)
@@ -137,8 +139,8 @@ const (
 
 // ReadFrom appends what src has until io.EOF, read straight into pooled memory, and sends it whenever
 // 64 KiB are gathered; what remains goes with the next Flush. It allocates nothing. Errors are src's
-// or the connection's own, io.ErrNoProgress when src keeps reading nothing, and an error of the
-// Writer's own when it claims an impossible count.
+// or the connection's own, io.ErrNoProgress when src keeps reading nothing, and tarn.ErrCount when it
+// claims an impossible count.
 func (w *Writer) ReadFrom(src io.Reader) (total int64, err error) {
 	for empty := 0; ; {
 		b := &w.batch
@@ -148,7 +150,7 @@ func (w *Writer) ReadFrom(src io.Reader) (total int64, err error) {
 		space := b.mem[b.pos:]
 		n, err := src.Read(space)
 		if n < 0 || n > len(space) {
-			return total, errBadCount
+			return total, tarn.ErrCount
 		}
 		b.pos += n
 		b.size += n
@@ -172,8 +174,6 @@ func (w *Writer) ReadFrom(src io.Reader) (total int64, err error) {
 		}
 	}
 }
-
-var errBadCount = errors.New("wire: a source reported an impossible count")
 
 var (
 	_ io.WriterTo     = (*Reader)(nil)

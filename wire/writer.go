@@ -69,7 +69,8 @@ func (w *Writer) NewBatch() *Batch {
 	return b
 }
 
-// Space appends n bytes (0..MaxPeek) for the caller to fill at once.
+// Space appends n bytes and returns them for the caller to fill before the next call of a method of w. n must be
+// in 0..MaxPeek, else it panics.
 func (w *Writer) Space(n int) []byte { return w.batch.Space(n) }
 
 // Write appends a copy of p. Errors come from Flush.
@@ -82,7 +83,7 @@ func (w *Writer) Append(b tarn.Buffer) { w.batch.Append(b) }
 // has returned.
 func (w *Writer) Borrow(p []byte) { w.batch.Borrow(p) }
 
-// AppendChain moves the first n bytes of c to the end of what is to be sent.
+// AppendChain moves the first n bytes of c to the end of what is to be sent. It panics if c holds fewer.
 func (w *Writer) AppendChain(c *tarn.Chain, n int) { w.batch.AppendChain(c, n) }
 
 // Buffered returns how many bytes await Flush.
@@ -91,7 +92,7 @@ func (w *Writer) Buffered() int { return w.batch.Len() }
 // Flush sends what was gathered and frees it, whatever the outcome.
 func (w *Writer) Flush() error { return w.Send(&w.batch) }
 
-// Release drops what was gathered and frees it.
+// Release drops what was gathered and frees it. Every later Flush or Send fails, with net.ErrClosed if none did before.
 func (w *Writer) Release() {
 	w.batch.Clear()
 	if w.err == nil {
