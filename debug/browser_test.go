@@ -195,10 +195,14 @@ func (v *visitor) background() (colour string) {
 
 func TestBrowserPhoneAndDark(t *testing.T) {
 	inBrowser(t)
-	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool)
+	v := visit(t, busyPool(t, tarn.PoolConfig{Name: "a pool with <b>a name</b>", Check: tarn.CheckAll}).Pool, busyPool(t, tarn.PoolConfig{Name: "other"}).Pool,
+		busyPool(t, tarn.PoolConfig{Name: "frames of the storage backend in eu-west-1, " + strings.Repeat("long", 20)}).Pool)
 	v.must(v.Open(v.ctx, v.url))
-	v.until(`document.querySelectorAll("tr[data-pool]").length == 2 && /\d/.test(document.querySelector("tr[data-pool] .rate").textContent)`)
+	v.until(`document.querySelectorAll("tr[data-pool]").length == 3 && /\d/.test(document.querySelector("tr[data-pool] .rate").textContent)`)
 	v.shoot("overview")
+	v.must(v.Size(v.ctx, 1280, 800, 1))
+	v.until(`innerWidth == 1280`)
+	v.uncut()
 	v.must(v.Size(v.ctx, 360, 800, 1))
 	v.until(`innerWidth == 360`)
 	v.uncut()
