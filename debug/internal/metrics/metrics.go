@@ -39,12 +39,12 @@ type ClassMetric struct {
 // Pool returns the metrics of a pool as a whole.
 func Pool() []Metric {
 	return []Metric{
-		{"tarn_pool_in_use_bytes", "Bytes of slabs out.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.InUse) }},
+		{"tarn_pool_in_use_bytes", "Bytes of slabs in use.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.InUse) }},
 		{"tarn_pool_idle_bytes", "Bytes of slabs kept for reuse.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Idle) }},
 		{"tarn_pool_peak_bytes", "The most bytes that were ever in use and idle together.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Peak) }},
-		{"tarn_pool_retain_limit_bytes", "Bound on bytes kept for reuse.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Retain) }},
+		{"tarn_pool_retain_limit_bytes", "Bound on the bytes of slabs that the pool keeps, in use and idle together.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Retain) }},
 		{"tarn_pool_budget_limit_bytes", "Bound on bytes in use, 0 where there is none.", "By", Gauge, func(s tarn.Stats) float64 { return float64(s.Budget) }},
-		{"tarn_pool_in_use_buffers", "Slabs out.", "{buffer}", Gauge, func(s tarn.Stats) float64 { return float64(s.InUseBuffers) }},
+		{"tarn_pool_in_use_buffers", "Slabs in use.", "{buffer}", Gauge, func(s tarn.Stats) float64 { return float64(s.InUseBuffers) }},
 		{"tarn_pool_waiting", "Acquires waiting for the budget.", "{call}", Gauge, func(s tarn.Stats) float64 { return float64(s.Waiting) }},
 		{"tarn_pool_leaked_buffers_total", "Slabs collected by the garbage collector while still referenced.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Leaked) }},
 		{"tarn_pool_refused_total", "Foreign slices that were offered to the pool and refused.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Refused) }},
@@ -57,12 +57,12 @@ func Pool() []Metric {
 // for classes that a pool has given up.
 func Classes() []ClassMetric {
 	return []ClassMetric{
-		{"tarn_pool_gets_total", "Buffers asked for.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Gets) }},
+		{"tarn_pool_gets_total", "Buffers requested.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Gets) }},
 		{"tarn_pool_hits_total", "Gets served from idle slabs.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Hits) }},
 		{"tarn_pool_misses_total", "Gets that allocated.", "{get}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Misses) }},
 		{"tarn_pool_frees_total", "Slabs whose last reference was freed.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Frees) }},
 		{"tarn_pool_dropped_total", "Slabs not kept when they were returned, or given up later.", "{buffer}", Counter, func(c tarn.ClassStats) float64 { return float64(c.Dropped) }},
-		{"tarn_pool_class_in_use_buffers", "Slabs of the class out.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.InUse) }},
+		{"tarn_pool_class_in_use_buffers", "Slabs of the class in use.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.InUse) }},
 		{"tarn_pool_class_idle_buffers", "Slabs of the class kept for reuse.", "{buffer}", Gauge, func(c tarn.ClassStats) float64 { return float64(c.Idle) }},
 	}
 }

@@ -5,10 +5,10 @@ import "github.com/tarn-go/tarn"
 // The two families that are made of more than Stats.
 const (
 	PinnedName = "tarn_pool_pinned_unseen_bytes"
-	PinnedHelp = "Estimated bytes in use beyond what was asked for."
+	PinnedHelp = "Estimated bytes in use beyond the requested ones."
 
 	SizesName = "tarn_pool_requested_size_bytes"
-	SizesHelp = "Sizes asked for, estimated from samples."
+	SizesHelp = "Requested sizes in bytes, estimated from samples."
 )
 
 // Sizes are the sizes that were asked for, as Prometheus counts them.
