@@ -208,6 +208,12 @@ func (x *exchange) fail(err error) {
 	x.ctx.end(context.Canceled)
 }
 
+// answered ends the request's context and body before the handler has returned, as net/http does: the whole response has been sent.
+func (x *exchange) answered() {
+	x.body.end(resetOf(server, x.stream.ID(), &h2.StreamError{Code: h2.NoError}))
+	x.ctx.end(context.Canceled)
+}
+
 // why returns why the stream ended early, else err.
 func (x *exchange) why(err error) error {
 	x.mu.Lock()

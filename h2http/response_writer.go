@@ -276,16 +276,24 @@ const (
 func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	head := w.x.request.Method == http.MethodHead
+	if head && w.sent.Load() {
+		if c != nil {
+			c.Free()
+		}
+		w.drop()
+		return w.x.why(w.failed)
+	}
 	o := h2.Out{Rest: c, Ending: e}
 	w.precede(&o)
-	if w.x.request.Method == http.MethodHead {
+	if head {
 		o.Data.Free()
 		o.Data = tarn.Buffer{}
 		if c != nil {
 			c.Free()
 		}
-	}
-	if e == h2.End && w.x.request.Method != http.MethodHead {
+		o.Ending = h2.End // nothing follows the header, whatever the handler does
+	} else if e == h2.End {
 		w.putTrailers(&o)
 	}
 	var err error
@@ -297,6 +305,9 @@ func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 	if err != nil {
 		w.failed = w.x.why(err)
 		return w.failed
+	}
+	if head && e == h2.More {
+		w.x.answered()
 	}
 	return nil
 }

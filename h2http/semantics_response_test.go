@@ -145,6 +145,26 @@ var responseSemantics = []semantics{
 		w.(http.Flusher).Flush()
 		io.WriteString(w, "x")
 	}},
+	{name: "HEAD flush, then wait for the end", client: method("HEAD"), handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		n.add("%v", r.Context().Err())
+	}},
+	{name: "HEAD long, then wait for the end", client: method("HEAD"), handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+		for range 3 {
+			io.WriteString(w, text(3000))
+		}
+		<-r.Context().Done()
+		n.add("%v", r.Context().Err())
+	}},
+	{name: "HEAD with content, flush, then wait for the end",
+		client: func(p *peer) { p.request(1, more, "HEAD", "/") },
+		handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			_, err := r.Body.Read(make([]byte, 1))
+			n.add("%v %v", r.Context().Err(), err)
+		}},
 	{name: "204", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(204)
 		m, err := io.WriteString(w, "x")
