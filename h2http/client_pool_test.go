@@ -32,6 +32,7 @@ type script struct {
 	request  func(s *script, id uint32)
 	end      func(s *script, id uint32)
 	reset    func(id uint32)
+	data     func(f *http2.DataFrame)
 }
 
 func (s *script) serve(fr *http2.Framer) {
@@ -63,6 +64,9 @@ func (s *script) serve(fr *http2.Framer) {
 				s.reset(f.StreamID)
 			}
 		case *http2.DataFrame:
+			if s.data != nil {
+				s.data(f)
+			}
 			if f.StreamEnded() && s.end != nil {
 				s.end(s, f.StreamID)
 			}

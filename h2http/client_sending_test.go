@@ -6,11 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/tarn-go/tarn/h2http"
 )
 
 // watched is a request's body that a test writes to and that notes when it is closed.
@@ -50,6 +53,45 @@ func TestRefusedBodyIsNotSent(t *testing.T) {
 		case <-data:
 			t.Error("the request was ended in order")
 		default:
+		}
+	})
+}
+
+// TestLastPieceEnds sends a body whose Reader returns io.EOF after its last bytes, as a file and a received body do. If
+// its length is declared, the frame with the last bytes ends the stream, as with net/http: Tomcat 10.1 over TLS takes an
+// empty DATA frame after a body of 64 KiB for a frame of another stream.
+func TestLastPieceEnds(t *testing.T) {
+	eachClient(t, func(t *testing.T, s clientStack) {
+		for _, n := range []int{1, 65535, 65536, 200_000} {
+			origin := stacks[slices.IndexFunc(stacks, func(s stack) bool { return s.own })].start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, text(n))
+				w.(http.Flusher).Flush() // before the end
+			}))
+			rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: origin.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+			t.Cleanup(rt.CloseIdleConnections)
+			received, err := (&http.Client{Transport: rt}).Get(origin.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, body := range []io.Reader{struct{ io.Reader }{strings.NewReader(text(n))}, received.Body} {
+				got, last := 0, 0
+				url, _ := scripted(t, s.tls, func(int) *script {
+					sc := &script{end: ok, data: func(f *http2.DataFrame) { got, last = got+len(f.Data()), len(f.Data()) }}
+					sc.settings = []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 20}}
+					sc.request = func(sc *script, id uint32) { sc.do(func() { sc.fr.WriteWindowUpdate(0, 1<<20) }) }
+					return sc
+				})
+				req, _ := http.NewRequest("POST", url, body)
+				req.ContentLength = int64(n)
+				resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if got != n || last == 0 {
+					t.Errorf("%T: %d of %d bytes, and %d in the last frame", body, got, n, last)
+				}
+			}
 		}
 	})
 }

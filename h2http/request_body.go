@@ -213,13 +213,10 @@ func (x *call) sendBody() error {
 	r := x.request
 	x.sending.started.Store(true)
 	if b, ok := r.Body.(*body); ok {
-		if err := x.sendChain(b); err != nil {
-			return err
-		}
-		return x.sendEnd()
+		return x.sendChain(b)
 	}
 	if r.Body == nil || r.Body == http.NoBody {
-		return x.sendEnd()
+		return x.sendEnd(nil)
 	}
 	left := contentLength(r)
 	declared := left > 0
@@ -231,6 +228,12 @@ func (x *call) sendBody() error {
 		buf := x.conn.pool.mem.Get(size)
 		n, err := r.Body.Read(buf.Bytes())
 		piece = nextPiece(piece, n)
+		if declared && int64(n) == left && err == nil && len(r.Trailer) == 0 {
+			var more [1]byte // or the end, which the last bytes' frame is to carry, as with net/http
+			m := 0
+			m, err = r.Body.Read(more[:])
+			left -= int64(m)
+		}
 		if declared {
 			if left -= int64(n); left < 0 {
 				buf.Free()
@@ -262,28 +265,33 @@ func (x *call) sendBody() error {
 			if o.Ending == h2.End {
 				return nil
 			}
-			return x.sendEnd()
+			return x.sendEnd(nil)
 		}
 	}
 }
 
-// sendChain sends a body that this package has received, by reference.
+// sendChain sends a body that this package has received, by reference, and the trailers. Of a declared length the last bytes are
+// sent together with the end.
 func (x *call) sendChain(b *body) error {
 	var c tarn.Chain
 	defer func() { c.Free() }()
 	left := contentLength(x.request)
 	declared := left > 0
 	for {
-		if err := b.next(&c); err == io.EOF {
-			if declared && left > 0 {
-				return errBodyTooShort
-			}
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if left -= int64(c.Len()); declared && left < 0 {
+		had := c.Len()
+		err := b.next(&c)
+		left -= int64(c.Len() - had)
+		switch {
+		case declared && left < 0:
 			return errBodyTooLong
+		case err == io.EOF && declared && left > 0:
+			return errBodyTooShort
+		case err == io.EOF:
+			return x.sendEnd(&c)
+		case err != nil:
+			return err
+		case declared && left == 0:
+			continue
 		}
 		if x.stream.Write(nil, &h2.Out{Rest: &c}) != nil {
 			return errStopped
@@ -291,13 +299,13 @@ func (x *call) sendChain(b *body) error {
 	}
 }
 
-// sendEnd ends the request, with its trailers.
-func (x *call) sendEnd() error {
+// sendEnd sends c (nil: nothing), which is left empty, and ends the request, with its trailers.
+func (x *call) sendEnd(c *tarn.Chain) error {
 	trailers := appendHeader(nil, x.request.Trailer)
 	if err := x.fits(trailers); err != nil {
 		return err
 	}
-	if x.stream.Write(nil, &h2.Out{Trailers: trailers, Ending: h2.End}) != nil {
+	if x.stream.Write(nil, &h2.Out{Rest: c, Trailers: trailers, Ending: h2.End}) != nil {
 		return errStopped
 	}
 	return nil
