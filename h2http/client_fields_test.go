@@ -53,7 +53,22 @@ var clientFieldFacts = []clientSemantics{
 	{name: "host that is bad", handler: requestDump, do: fetch(func(r *http.Request) { r.Host = "a b" })},
 	{name: "host in the header", handler: requestDump, do: fetch(func(r *http.Request) { r.Header.Set("Host", "example.com") })},
 	{name: "values in order", handler: requestDump, do: fetch(func(r *http.Request) { r.Header["X-A"] = []string{"1", "", "2"}; r.Header["X-B"] = nil })},
-	{name: "values with blanks", handler: requestDump, do: fetch(func(r *http.Request) { r.Header["X-A"] = []string{" a "} })},
+	{name: "values with blanks",
+		handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+			n.add("%q %q %q", r.Header["X-A"], r.Header["Cookie"], r.UserAgent())
+		},
+		do: func(n *notes, rt http.RoundTripper, url string) {
+			req, _ := http.NewRequest("GET", url, nil)
+			req.Header = http.Header{"X-A": {" a ", "\tb"}, "Cookie": {"c=d; e=f "}, "User-Agent": {"g "}}
+			resp, err := rt.RoundTrip(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			n.add("%t", err == nil)
+		},
+		differs: "such a request is malformed (RFC 9113 section 8.2.1), and HTTP/1.1 sends no blanks, too",
+		netHTTP: `[" a " "\tb"] ["c=d; e=f "] "g "` + "\ntrue",
+		want:    `["a" "b"] ["c=d; e=f"] "g"` + "\ntrue"},
 	{name: "values above 127", handler: requestDump, do: fetch(func(r *http.Request) { r.Header["X-A"] = []string{"caf\xc3\xa9"} })},
 	{name: "names above 127", handler: requestDump, do: fetch(func(r *http.Request) { r.Header["X-\xc3\xa9"] = []string{"1"} })},
 	{name: "name that is empty", handler: requestDump, do: fetch(func(r *http.Request) { r.Header[""] = []string{"1"} })},

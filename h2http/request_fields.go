@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,7 +185,8 @@ func (x *call) fields(fields []h2.Field) ([]h2.Field, error) {
 
 func validPath(p string) bool { return p != "" && p[0] == '/' || p == "*" }
 
-// regular appends the fields that are no pseudo-fields, sorted by name.
+// regular appends the fields that are no pseudo-fields, sorted by name. Blanks around a value are not sent: with them
+// the request would be malformed (RFC 9113 section 8.2.1).
 func (x *call) regular(fields []h2.Field) []h2.Field {
 	r := x.request
 	start := len(fields)
@@ -199,7 +201,7 @@ func (x *call) regular(fields []h2.Field) []h2.Field {
 			continue
 		case "user-agent":
 			if agent = ""; len(values) > 0 {
-				agent = values[0]
+				agent = textproto.TrimString(values[0])
 			}
 			continue
 		case "cookie":
@@ -207,7 +209,7 @@ func (x *call) regular(fields []h2.Field) []h2.Field {
 			continue
 		}
 		for _, v := range values {
-			fields = append(fields, h2.Field{Name: name, Value: v})
+			fields = append(fields, h2.Field{Name: name, Value: textproto.TrimString(v)})
 		}
 	}
 	if agent != "" {
@@ -232,7 +234,7 @@ func (x *call) regular(fields []h2.Field) []h2.Field {
 func appendCookies(fields []h2.Field, values []string) []h2.Field {
 	for _, v := range values {
 		for crumb := range strings.SplitSeq(v, ";") {
-			if crumb = strings.TrimLeft(crumb, " "); crumb != "" {
+			if crumb = textproto.TrimString(crumb); crumb != "" {
 				fields = append(fields, h2.Field{Name: "cookie", Value: crumb})
 			}
 		}

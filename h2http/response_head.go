@@ -2,6 +2,7 @@ package h2http
 
 import (
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,14 +132,14 @@ func (w *responseWriter) putTrailers(o *h2.Out) {
 		}
 		for _, v := range w.header[key] {
 			if httpguts.ValidHeaderFieldValue(v) {
-				o.Trailers = append(o.Trailers, h2.Field{Name: name, Value: v})
+				o.Trailers = append(o.Trailers, h2.Field{Name: name, Value: textproto.TrimString(v)})
 			}
 		}
 	}
 }
 
 // appendHeader appends the fields of h, sorted by name, but for Content-Length and
-// what belongs to a connection.
+// what belongs to a connection. Blanks around a value are not sent: with them the message would be malformed (RFC 9113 section 8.2.1).
 func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
 	start := len(fields)
 	for key, values := range h {
@@ -151,7 +152,7 @@ func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
 		}
 		for _, v := range values {
 			if httpguts.ValidHeaderFieldValue(v) {
-				fields = append(fields, h2.Field{Name: name, Value: v})
+				fields = append(fields, h2.Field{Name: name, Value: textproto.TrimString(v)})
 			}
 		}
 	}
