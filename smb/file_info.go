@@ -46,7 +46,7 @@ func (h *handle) stat(ctx context.Context) (*info, error) {
 		return nil, err
 	}
 	h.length.Store(int64(r.EndOfFile))
-	return statOf(h.remote, &r), nil
+	return statOf(h.name, &r), nil
 }
 
 // size is the file's length.

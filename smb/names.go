@@ -1,6 +1,7 @@
 package smb
 
 import (
+	"path"
 	"strings"
 	"unicode/utf8"
 )
@@ -112,6 +113,18 @@ func split(remote string) (dir, base string) {
 		return remote[:i], remote[i+1:]
 	}
 	return "", remote
+}
+
+// baseName is the last component of a name in any form that remoteName accepts, and "." for the root.
+func baseName(name string) string {
+	if plainName(name) {
+		return name
+	}
+	base := path.Base(path.Clean("/" + strings.ReplaceAll(name, `\`, "/")))
+	if base == "/" {
+		return "."
+	}
+	return base
 }
 
 // join joins a directory and a name.

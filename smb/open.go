@@ -66,7 +66,7 @@ func (s *Share) openOrUndo(name, suffix string, flag int, perm fs.FileMode, undo
 			t.m.s.leases.dismiss(d.lease)
 			return err
 		}
-		h := newHandle(t, name, remote, &r)
+		h := newHandle(t, name+suffix, remote, &r)
 		h.at = req.Contexts.Timewarp
 		h.grant(d)
 		if flag&os.O_TRUNC != 0 {

@@ -69,14 +69,11 @@ func (i *info) Mode() fs.FileMode {
 	return mode
 }
 
-// statOf describes a file by its CREATE reply.
+// statOf describes a file by its CREATE reply. name is the one that the program gave: behind a link, or when its characters are
+// encoded, the file has another name on the server.
 func statOf(name string, r *proto.CreateResponse) *info {
-	_, base := split(name)
-	if base == "" {
-		base = "."
-	}
 	return &info{FileStat{
-		FileName:       base,
+		FileName:       baseName(name),
 		EndOfFile:      int64(r.EndOfFile),
 		AllocationSize: int64(r.Allocation),
 		CreationTime:   r.Times.Creation.Time(),
@@ -127,7 +124,7 @@ func (s *Share) stat(name string, options proto.CreateOptions) (*info, error) {
 			if err != nil {
 				return t.Malformed(err)
 			}
-			fi = statOf(remote, &r)
+			fi = statOf(name, &r)
 			return nil
 		})
 	})

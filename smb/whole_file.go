@@ -78,7 +78,7 @@ func (s *Share) readSmall(name string) (data []byte, fi *info, err error) {
 				return errLarge
 			}
 			data = append(make([]byte, 0, len(got)), got...)
-			fi = statOf(remote, &opened)
+			fi = statOf(name, &opened)
 			return t.after(calls[2], fi, int64(len(got)))
 		}, read, closeStep())
 	})
