@@ -185,7 +185,7 @@ func (e *endingCall) run() (what string, err error) {
 		{"ReadDir", func() error { _, err := s.ReadDir("."); return err }},
 		{"Stat", func() error { _, err := s.Stat(e.name); return err }},
 		{"Copy", func() error { _, err := s.Copy(e.name, e.other); return err }},
-		{"Symlink", func() error { return s.Symlink("a", e.own+"l") }},
+		{"Symlink", func() error { err := s.Symlink("a", e.own+"l"); e.share.Remove(e.own + "l"); return err }},
 		{"Readlink", func() error { _, err := s.Readlink(e.name); return err }},
 		{"At", func() error { _, err := s.At(time.Unix(1e9, 0)).Stat(e.name); return err }},
 		{"Streams", func() error { _, err := s.Streams(e.name); return err }},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -13,7 +14,7 @@ import (
 // maxLinks bounds how many links are followed for one name.
 const maxLinks = 40
 
-var errLinks = errors.New("too many levels of links")
+var errLinks error = &classError{"too many levels of links", syscall.ELOOP}
 
 // stoppedLink is a symbolic link that the client has to follow (MS-SMB2 2.2.2.2.1).
 type stoppedLink struct {
@@ -55,13 +56,13 @@ func (s *Share) follow(ctx context.Context, t *tree, remote string, op func(ctx 
 		case refused.link != nil:
 			next, e := refused.link.apply(t.with.host, t.m.name, remote)
 			if e != nil {
-				return errors.Join(err, e)
+				return fmt.Errorf("%w: %w", err, e)
 			}
 			remote = next
 		case refused.Status == Status(proto.StatusPathNotCovered):
 			t2, next, e := t.m.referred(ctx, t, remote)
 			if e != nil {
-				return errors.Join(err, e)
+				return fmt.Errorf("%w: %w", err, e)
 			}
 			t, remote = t2, next
 		default:
@@ -99,11 +100,15 @@ func (d *stoppedLink) apply(host, share, remote string) (string, error) {
 		own := strings.TrimLeft(target, `\`)
 		prefix := strings.ToLower(host + `\` + share + `\`)
 		if !strings.HasPrefix(strings.ToLower(own), prefix) {
-			return "", errors.New("smb: the link leads outside the share, to " + d.target)
+			return "", fmt.Errorf("the link leads outside the share, to %q", d.target)
 		}
 		target = own[len(prefix):]
 	}
-	return remoteName(target + `\` + rest)
+	name, err := remoteName(target + `\` + rest)
+	if err != nil {
+		err = fmt.Errorf("the link leads to %q: %w", d.target, err)
+	}
+	return name, err
 }
 
 // cutUnits splits s after n UTF-16 units.
@@ -119,7 +124,8 @@ func cutUnits(s string, n int) (string, string) {
 	return s, ""
 }
 
-// Readlink returns the target of the named symbolic link, with "/" between components.
+// Readlink returns the target of the named symbolic link, with "/" between components. One on a share, such as the link's own, has the
+// form "//server/share/path". Symlink makes an equal link of it.
 func (s *Share) Readlink(name string) (string, error) {
 	var target string
 	req := proto.IoctlRequest{Code: proto.FsctlGetReparsePoint, Output: 16 << 10}
@@ -138,7 +144,7 @@ func (s *Share) Readlink(name string) (string, error) {
 			if p.Tag != proto.ReparseTagSymlink && p.Tag != proto.ReparseTagMountPoint {
 				return errNotLink
 			}
-			target = strings.ReplaceAll(strings.TrimPrefix(proto.DecodeUTF16(p.Substitute), `\??\`), `\`, "/")
+			target = s.m.s.cfg.Names.linkTarget(proto.DecodeUTF16(p.Substitute))
 			return nil
 		}, ioctlStep(req))
 	})
@@ -147,17 +153,32 @@ func (s *Share) Readlink(name string) (string, error) {
 
 var errNotLink = errors.New("not a symbolic link")
 
-// Symlink makes newname a symbolic link to oldname, which is relative to the link's directory unless it
-// begins with a separator. The server may refuse it: Samba 4.17 does. When the context ends while the server makes the link, the link
+// linkTarget is the target of a symbolic link as Readlink returns it, from the one that the server stores.
+func (m NameMapping) linkTarget(stored string) string {
+	if rest, ok := strings.CutPrefix(stored, `\??\UNC\`); ok {
+		stored = `\\` + rest
+	}
+	parts := strings.Split(strings.TrimPrefix(stored, `\??\`), `\`)
+	for i, part := range parts {
+		parts[i] = m.local(part)
+	}
+	return strings.Join(parts, "/")
+}
+
+// Symlink makes newname a symbolic link to oldname. It is relative to the link's directory, unless it begins with one separator, as a
+// path on this share, or with two, as "//server/share/path". The server may refuse it: Samba 4.17 does. When the context ends while the server makes the link, the link
 // is removed as soon as the server answers, which may be after the return.
 func (s *Share) Symlink(oldname, newname string) error {
 	return linkError("symlink", oldname, newname, s.symlink(oldname, newname))
 }
 
 func (s *Share) symlink(oldname, newname string) error {
-	target, flags := strings.ReplaceAll(oldname, "/", `\`), proto.SymlinkRelative
-	if strings.HasPrefix(target, `\`) {
-		target, flags = `\??\UNC\`+s.m.s.using().host+`\`+s.m.name+target, 0
+	host := s.m.s.using().host
+	target, flags := s.m.s.cfg.Names.wire(strings.ReplaceAll(oldname, "/", `\`)), proto.SymlinkRelative
+	if rest, ok := strings.CutPrefix(target, `\\`); ok {
+		target, flags = `\??\UNC\`+rest, 0
+	} else if strings.HasPrefix(target, `\`) {
+		target, flags = `\??\UNC\`+host+`\`+s.m.name+target, 0
 	}
 	remote, err := s.remote(newname)
 	if err != nil {
@@ -165,9 +186,11 @@ func (s *Share) symlink(oldname, newname string) error {
 	}
 	// A link to a directory is a directory on Windows.
 	options := proto.OptionOpenReparsePoint
-	dir, _ := split(remote)
-	if fi, err := s.stat(join(dir, strings.ReplaceAll(oldname, "/", `\`)), 0); err == nil && fi.IsDir() {
-		options |= proto.OptionDirectory
+	link := stoppedLink{target: target, relative: flags != 0}
+	if leads, err := link.apply(host, s.m.name, remote); err == nil {
+		if fi, err := s.stat(leads, 0); err == nil && fi.IsDir() {
+			options |= proto.OptionDirectory
+		}
 	}
 	ioctl := proto.IoctlRequest{
 		Code: proto.FsctlSetReparsePoint, Input: proto.AppendSymlink(nil, target, flags),

@@ -124,11 +124,7 @@ func (s *Share) Readlink(name string) (string, error) {
 	if err != nil {
 		return "", pathError("readlink", local, err)
 	}
-	target = s.mapping.inbound(strings.ReplaceAll(target, "/", `\`))
-	if rest, ok := strings.CutPrefix(target, `UNC\`); ok {
-		target = `\\` + rest
-	}
-	return target, nil
+	return s.mapping.inbound(strings.ReplaceAll(target, "/", `\`)), nil
 }
 
 // Symlink makes linkpath a symbolic link to target. The server may refuse it: Samba 4.17 does.
