@@ -115,3 +115,62 @@ func TestConnectionBreaks(t *testing.T) {
 		t.Errorf("differs: %v", err)
 	}
 }
+
+// breakingTree loses its connection during the first two calls of Mkdir: before the server has made the directory, and after.
+type breakingTree struct {
+	tree
+	calls int
+}
+
+func (b *breakingTree) Mkdir(name string) error {
+	b.calls++
+	switch b.calls {
+	case 1:
+		return client.ErrConnLost
+	case 2:
+		if err := b.tree.Mkdir(name); err != nil {
+			return err
+		}
+		return client.ErrConnLost
+	}
+	return b.tree.Mkdir(name)
+}
+
+// When a connection breaks while a directory is made, it is made again, or found to be there.
+func TestMkdirAcrossLoss(t *testing.T) {
+	a := newApp("sync", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	defer a.close()
+	a.waits = []time.Duration{time.Millisecond, time.Millisecond}
+	source, target := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(source, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	from, err := openLocal(source, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.close()
+	to, err := openLocal(target, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.close()
+	breaking := &breakingTree{tree: to.tree}
+	var p plan
+	if err := a.add(t.Context(), &p, from.tree, ".", breaking, "."); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(target, "a", "b")); err != nil || !info.IsDir() || breaking.calls != 4 {
+		t.Errorf("%d calls, %v", breaking.calls, err)
+	}
+	breaking.calls, a.waits = 0, nil
+	if err := a.makeDir(t.Context(), breaking, "c"); !errors.Is(err, client.ErrConnLost) {
+		t.Errorf("without another attempt: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	breaking.calls, a.waits = 0, []time.Duration{time.Hour}
+	if err := a.makeDir(ctx, breaking, "d"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context: %v", err)
+	}
+}

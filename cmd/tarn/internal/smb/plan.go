@@ -78,7 +78,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		return err
 	}
 	if toName != "." && !a.opts.dryRun {
-		if err := a.makeDir(to, toName); err != nil {
+		if err := a.makeDir(ctx, to, toName); err != nil {
 			return err
 		}
 	}
@@ -137,9 +137,10 @@ func (a *app) leaveOutTemporary(p *plan, name string) {
 	a.complain("left out, a temporary name: %s", name)
 }
 
-// makeDir makes a directory of the target. With -delete a file in its place is removed.
-func (a *app) makeDir(to tree, name string) error {
-	err := to.Mkdir(name)
+// makeDir makes a directory of the target. With -delete a file in its place is removed. When the connection breaks it tries again: if the
+// server has made the directory, it is there already.
+func (a *app) makeDir(ctx context.Context, to tree, name string) error {
+	err := a.untilKept(ctx, func() error { return to.Mkdir(name) })
 	if err == nil {
 		return nil
 	}

@@ -122,26 +122,35 @@ func (a *app) reportFile(action string, j *job, err error) {
 	}
 }
 
-// attempt runs a job. When the connection breaks it runs it again after a pause: the session reconnects by
-// itself when the server is back.
+// attempt runs a job, and continues it when the connection breaks.
 func (a *app) attempt(ctx context.Context, j *job, m *meter, do func(ctx context.Context, j *job, count func(int64)) error) error {
+	var counted atomic.Int64
+	first := true
+	return a.untilKept(ctx, func() error {
+		m.add(-counted.Swap(0))
+		if !first {
+			if info, err := j.to.Lstat(path.Join(path.Dir(j.toName), j.part)); err == nil {
+				j.partThere, j.partSize = true, min(info.Size(), j.size)
+			}
+		}
+		first = false
+		return do(ctx, j, func(n int64) { counted.Add(n); m.add(n) })
+	})
+}
+
+// untilKept runs do. When the connection breaks it runs it again after a pause: the session reconnects by itself when the server is back.
+func (a *app) untilKept(ctx context.Context, do func() error) error {
 	for _, wait := range a.waits {
-		var counted atomic.Int64
-		err := do(ctx, j, func(n int64) { counted.Add(n); m.add(n) })
-		if err == nil || !lost(err) {
+		if err := do(); !lost(err) {
 			return err
 		}
-		m.add(-counted.Load())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if info, err := j.to.Lstat(path.Join(path.Dir(j.toName), j.part)); err == nil {
-			j.partThere, j.partSize = true, min(info.Size(), j.size)
-		}
 	}
-	return do(ctx, j, m.add)
+	return do()
 }
 
 // lost reports whether an error is about the connection and not about a file.
