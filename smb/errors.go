@@ -55,6 +55,7 @@ var (
 var (
 	errIsDirectory  error = &classError{"is a directory", syscall.EISDIR}
 	errNotDirectory error = &classError{"not a directory", syscall.ENOTDIR}
+	errLinks        error = &classError{"too many levels of links", syscall.ELOOP}
 )
 
 // classError is a sentinel error that also matches a more general one.

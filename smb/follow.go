@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -13,8 +12,6 @@ import (
 
 // maxLinks bounds how many links are followed for one name.
 const maxLinks = 40
-
-var errLinks error = &classError{"too many levels of links", syscall.ELOOP}
 
 // stoppedLink is a symbolic link that the client has to follow (MS-SMB2 2.2.2.2.1).
 type stoppedLink struct {

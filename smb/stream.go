@@ -14,7 +14,7 @@ import (
 
 var errWhence = errors.New("bad whence")
 
-// streamSize is the length in bytes of one request of the read-ahead or of ReadFrom.
+// streamSize is the length in bytes of one request of the read-ahead or of ReadFrom, where the server allows as many.
 const streamSize = 512 << 10
 
 // maxAhead bounds the bytes of read-ahead of one file.
@@ -373,8 +373,13 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err error) {
-	bound := h.m.s.cfg.Limits.Pipeline
-	p := pipeline{segs: make([]segment, max(1, min(window, bound/streamSize))), bound: bound}
+	t, _, err := h.live(ctx)
+	if err != nil {
+		return 0, err
+	}
+	// A segment is one request, so that requests are sent in the order of the file: impacket's server drops what is written behind the end.
+	bound, size := h.m.s.cfg.Limits.Pipeline, min(streamSize, t.WriteSize(streamSize))
+	p := pipeline{segs: make([]segment, max(1, min(window, bound/size))), bound: bound}
 	defer p.drop()
 	completeOldest := func() error {
 		s, err := p.pop(ctx, h)
@@ -388,7 +393,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 		if ctx.Err() != nil {
 			return total, conn.ContextError(ctx)
 		}
-		buf := h.m.s.cfg.Pool.Get(streamSize)
+		buf := h.m.s.cfg.Pool.Get(size)
 		n, rerr := io.ReadFull(r, buf.Bytes())
 		if n == 0 {
 			buf.Free()
