@@ -252,9 +252,11 @@ func (j *job) unchanged() error {
 	return nil
 }
 
-// same reports whether info describes what was planned to be copied.
+// same reports whether info describes what was planned to be copied. impacket's server reports a change time in listings alone.
 func (j *job) same(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && info.Size() == j.size && info.ModTime().Equal(j.modified) && changeTime(info).Equal(j.changed)
+	changed := changeTime(info)
+	return info.Mode().IsRegular() && info.Size() == j.size && info.ModTime().Equal(j.modified) &&
+		(changed.Equal(j.changed) || changed.IsZero() || j.changed.IsZero())
 }
 
 // finish gives the part the file's name. With sync -delete a directory of that name is removed.

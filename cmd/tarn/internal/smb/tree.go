@@ -63,7 +63,7 @@ type sink interface {
 	Sync() error
 }
 
-// changeTime is when anything about a file changed, where the file's server reports it.
+// changeTime is when anything about a file changed; zero where the file's server does not report it.
 func changeTime(info fs.FileInfo) time.Time {
 	if st, ok := info.Sys().(*client.FileStat); ok {
 		return st.ChangeTime
