@@ -13,8 +13,8 @@ OLDEST  := go$(shell sed -n 's/^go //p' go.mod)
 FUZZTIME ?= 20s
 TIMEOUT ?= 20m
 BIN     := bin
-# Without the debugger's tables, a test binary links in two thirds of the time.
-export GOFLAGS += -timeout=$(TIMEOUT) -ldflags=-w
+# Without the debugger's tables a package compiles in nine tenths of the time, and a test binary links in two thirds.
+export GOFLAGS += -timeout=$(TIMEOUT) -gcflags=all=-dwarf=false -ldflags=-w
 
 .PHONY: help
 help: ## list the targets

@@ -110,7 +110,7 @@ func TestLibrariesThatImportTarn(t *testing.T) {
 	write(t, filepath.Join(dir, "go.mod"), mod)
 	t.Logf("%d packages of %d modules", len(patterns), len(replaced))
 	cmd := exec.Command(tool(t), append([]string{"-C", dir, "-test=false"}, patterns...)...)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -trimpath", "GOWORK=off")
 	silent(t, cmd)
 }
 
@@ -129,7 +129,7 @@ func leak(p *tarn.Pool, m *message) {
 }
 `)
 	cmd := exec.Command(tool(t), "-C", dir, ".")
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	if err == nil || strings.Count(string(out), ": leak: ") != 1 || !strings.Contains(string(out), "leak.go:6:12: leak: b from p.Get is not freed") {
 		t.Errorf("%v\n%s", err, out)

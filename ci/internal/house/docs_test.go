@@ -256,7 +256,7 @@ func exportData(t *testing.T) importer.Lookup {
 		args = append(args, path)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(root, "go.work"), "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(root, "go.work"))
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()

@@ -41,7 +41,7 @@ func module(t *testing.T, files map[string]string) string {
 		}
 	}
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -mod=mod")
 	return dir
 }
 
@@ -150,7 +150,6 @@ func TestUnderGoVet(t *testing.T) {
 	dir := module(t, map[string]string{"a.go": leaky})
 	tool := filepath.Join(t.TempDir(), "tarnvet")
 	build := exec.Command("go", "build", "-o", tool, ".")
-	build.Env = append(os.Environ(), "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -162,7 +162,7 @@ func migrate(t *testing.T, dir string, args ...string) (int, string) {
 	t.Helper()
 	t.Chdir(dir)
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -mod=mod")
 	var out, errs bytes.Buffer
 	status := Run(t.Context(), args, cli.Streams{Out: &out, Err: &errs})
 	return status, out.String() + errs.String()
