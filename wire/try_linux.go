@@ -11,6 +11,11 @@ import (
 // unix.Writev vectors without allocating.
 const tryVec = 8
 
+// trySize is how many bytes of several pieces one system call of TrySend takes: no more than leave in one segment of the
+// loopback interface, or in one that a network card divides. A few bytes more leave in a segment of their own, which
+// wakes the peer once more (docs/performance.md).
+const trySize = 63 << 10
+
 func tryConn(c net.Conn) syscall.RawConn { return rawConn(c) }
 
 // writable sends what the socket takes at once. It never asks to wait.
@@ -22,7 +27,7 @@ func (w *Writer) writable(fd uintptr) bool {
 		if len(vec) == 1 {
 			n, err = syscall.Write(int(fd), vec[0])
 		} else {
-			n, err = unix.Writev(int(fd), vec[:min(len(vec), tryVec)])
+			n, err = unix.Writev(int(fd), vec[:pieces(vec)])
 		}
 		switch {
 		case err == syscall.EINTR:
@@ -37,4 +42,18 @@ func (w *Writer) writable(fd uintptr) bool {
 		w.try.advance(n)
 	}
 	return true
+}
+
+// pieces returns how many of the pieces the next system call takes. It passes over trySize where it would otherwise take
+// less than three quarters of that.
+func pieces(vec [][]byte) int {
+	n, size := 0, 0
+	for _, p := range vec[:min(len(vec), tryVec)] {
+		if size >= trySize/4*3 && size <= trySize && size+len(p) > trySize {
+			break
+		}
+		n++
+		size += len(p)
+	}
+	return n
 }
