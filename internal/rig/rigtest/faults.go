@@ -93,7 +93,8 @@ func stalls(t *testing.T, srv *rig.Server, converse Conversation, flow func(*fau
 		cancel()
 	}()
 	err := converse(ctx, t, share.WithContext(ctx), unique(t))
-	if !errors.Is(err, context.Canceled) {
+	// A Close that stalls ends by its own timeout if that is sooner than this test's goroutine.
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("stalled: %v", err)
 	}
 }
