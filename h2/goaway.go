@@ -61,6 +61,23 @@ func (c *Conn) goAwayLast() {
 	}
 }
 
+// answeredGoAway sends the second GOAWAY once what arrived together with the answer to its PING has been processed:
+// clients send that answer ahead of requests that they made before. Whatever the peer does, the second GOAWAY is queued
+// once, or the connection ends:
+//
+//	nothing follows the answer                   before Run waits for the next frame
+//	part of a frame's header follows             before Run waits for the rest of it
+//	part of a frame follows, or ever more input  by the timer of Shutdown, unless the rest arrives earlier
+//	no answer                                    by the timer
+//	the answer comes after the timer             it has no effect
+//	the connection ends                          teardown stops the timer
+func (c *Conn) answeredGoAway() {
+	c.in.leaving = false
+	c.lock() // what is queued leaves when Run pauses
+	c.goAwayLast()
+	c.mu.Unlock()
+}
+
 // finish ends a connection in order: what is queued is sent, then nothing more.
 // c.mu is held.
 func (c *Conn) finish() {

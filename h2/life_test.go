@@ -100,6 +100,43 @@ func TestShutdownServer(t *testing.T) {
 	}
 }
 
+// TestShutdownServesWhatCameWithTheAnswer: requests that arrive in one piece behind the answer to the PING between the
+// GOAWAYs are served. Clients send that answer ahead of requests that they made before, and some fail a call that the
+// second GOAWAY refuses.
+func TestShutdownServesWhatCameWithTheAnswer(t *testing.T) {
+	gate := make(chan struct{})
+	a, b := bufferedPipe() // what is written in one piece arrives in one
+	r, s, _ := rawServerOn(t, a, b, Config{}, func(s *Stream, k *call) {
+		<-gate
+		s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer})
+	})
+	r.request(1, End)
+	r.fr.WritePing(false, [8]byte{9})
+	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+	s.Shutdown()
+	r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
+	var out bytes.Buffer
+	all := http2.NewFramer(&out, nil)
+	all.WritePing(true, goAwayPing)
+	for _, id := range []uint32{3, 5} {
+		all.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: r.block(rawRequest...), EndHeaders: true})
+	}
+	begun := out.Len() + 4 // of the next frame's header
+	for _, id := range []uint32{3, 5} {
+		all.WriteData(id, true, nil)
+	}
+	r.nc.Write(out.Next(begun))
+	g, _ := r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id != maxStreamID })
+	if g.id != 5 {
+		t.Errorf("second GOAWAY %+v", g)
+	}
+	r.nc.Write(out.Bytes())
+	close(gate)
+	for _, id := range []uint32{1, 3, 5} {
+		r.wait("answer", func(s seen) bool { return s.id == id && s.typ == http2.FrameHeaders && s.end })
+	}
+}
+
 // TestShutdownPair: both sides of this package, with calls under way.
 func TestShutdownPair(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {

@@ -66,7 +66,7 @@ func (c *Conn) pong(data [8]byte) (asked bool) {
 		c.pings.unacked--
 	}
 	if data == goAwayPing {
-		c.goAwayLast()
+		c.in.leaving = true
 		return asked
 	}
 	key := binary.BigEndian.Uint64(data[:])

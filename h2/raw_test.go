@@ -54,6 +54,12 @@ func newRaw(t testing.TB, nc net.Conn) *raw {
 func rawServer(t testing.TB, cfg Config, serve func(*Stream, *call)) (*raw, *Conn, *recorder) {
 	t.Helper()
 	a, b := wireOver(t)
+	return rawServerOn(t, a, b, cfg, serve)
+}
+
+// rawServerOn is rawServer with the connection's ends of the client, a, and of the server.
+func rawServerOn(t testing.TB, a, b net.Conn, cfg Config, serve func(*Stream, *call)) (*raw, *Conn, *recorder) {
+	t.Helper()
 	cfg.Pool = tarntest.NewPool(t)
 	rec := newRecorder(t)
 	rec.serve = serve

@@ -20,6 +20,7 @@ type reading struct {
 	hdr  Header // what is handed to OnHeaders
 
 	lander  Lander    // the Handler, or nil
+	leaving bool      // the second GOAWAY is due: its PING has been answered
 	between bool      // the next byte begins a frame
 	frames  int       // since the connection was last waited for
 	run     int       // frames since Run last waited between two frames, or yielded
@@ -71,6 +72,9 @@ func (c *Conn) loop() error {
 		}
 	}
 	for first := !greeted; ; first = false {
+		if c.in.leaving && c.in.r.Buffered() < frameHeaderLen {
+			c.answeredGoAway()
+		}
 		if limit := int32(c.cfg.Limits.Starting); c.starting.n.Load() >= limit {
 			c.pause()
 			c.starting.wait(limit)
