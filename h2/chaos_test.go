@@ -34,7 +34,7 @@ func TestChaos(t *testing.T) {
 			}
 			if life == 2 {
 				p.do(t, []byte("\x00before the end"))
-				p.s.Shutdown()
+				p.s.Shutdown("")
 			}
 			if life == 3 {
 				p.s.NetConn().Close()

@@ -39,23 +39,23 @@ type Conn struct {
 	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
 	quiet       uint8       // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
-	mu           sync.Mutex
-	streams      *streamSet // nil: none since the connection was idle
-	current      *Stream    // in a callback, or was last: not to be reused yet
-	free         *Stream    // spare streams, linked by next
-	held         int        // streams open or not yet released
-	opened       int        // streams that count against the limit
-	nextID       uint32     // client: of the next stream to open
-	lastID       uint32     // server: the highest that the peer opened
-	life         life
-	nfree        int32       // spare streams
-	secondGoAway *time.Timer // server: sends it if no answer to PING comes
-	err          error       // why the connection ended
-	enc          encoder
-	send         sender
-	recv         receiving
-	limiter      limiter
-	pings        pings
+	mu       sync.Mutex
+	streams  *streamSet // nil: none since the connection was idle
+	current  *Stream    // in a callback, or was last: not to be reused yet
+	free     *Stream    // spare streams, linked by next
+	held     int        // streams open or not yet released
+	opened   int        // streams that count against the limit
+	nextID   uint32     // client: of the next stream to open
+	lastID   uint32     // server: the highest that the peer opened
+	life     life
+	nfree    int32     // spare streams
+	shutdown *shutdown // nil: Shutdown has not been called
+	err      error     // why the connection ended
+	enc      encoder
+	send     sender
+	recv     receiving
+	limiter  limiter
+	pings    pings
 
 	starting       startGate
 	peerHeaderList atomic.Uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE; 0: none

@@ -87,7 +87,7 @@ func Example() {
 	err = <-a.done
 	fmt.Println(string(a.body), err)
 	stream.Release()
-	client.Shutdown()
+	client.Shutdown("")
 	<-client.Done()
 	// Output: hello! <nil>
 }

@@ -103,7 +103,7 @@ func TestWriteIntoFullSocket(t *testing.T) {
 func TestNothingBlocksOnFullSocket(t *testing.T) {
 	forEachKind(t, func(t *testing.T, k faultnet.Kind) {
 		for name, end := range map[string]func(c *Conn){
-			"Close": func(c *Conn) { c.Shutdown(); c.Close() },
+			"Close": func(c *Conn) { c.Shutdown(""); c.Close() },
 			"Abort": func(c *Conn) { c.Abort(EnhanceYourCalm, "enough") },
 		} {
 			t.Run(name, func(t *testing.T) { nothingBlocks(t, k, end) })

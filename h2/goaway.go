@@ -18,16 +18,24 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
+// shutdown is what a call of Shutdown leaves for the end of the connection.
+type shutdown struct {
+	debug string
+	timer *time.Timer // server: sends the second GOAWAY if no answer to PING comes
+}
+
 // Shutdown ends the connection once its streams have ended and been released. A
 // server announces it with two GOAWAYs, a round trip apart, so that no request under
-// way is lost; a client opens no more streams. It does not wait: Run returns when
-// the connection has ended.
-func (c *Conn) Shutdown() {
+// way is lost; a client opens no more streams and sends its GOAWAY last. They carry
+// debug, of which at most 1 KiB is sent: why the connection ends, for the peer's logs.
+// It does not wait: Run returns when the connection has ended.
+func (c *Conn) Shutdown(debug string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life != alive || c.err != nil {
 		return
 	}
+	c.shutdown = &shutdown{debug: debug}
 	if c.side == client {
 		c.life = draining
 		c.wakeAllOpeners()
@@ -37,10 +45,10 @@ func (c *Conn) Shutdown() {
 		return
 	}
 	c.life = announced
-	c.putGoAway(maxStreamID, NoError, "")
+	c.putGoAway(maxStreamID, NoError, debug)
 	c.putPing(0, goAwayPing)
 	c.kickSoon()
-	c.secondGoAway = time.AfterFunc(goAwayTimeout, func() {
+	c.shutdown.timer = time.AfterFunc(goAwayTimeout, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.goAwayLast()
@@ -55,7 +63,7 @@ func (c *Conn) goAwayLast() {
 		return
 	}
 	c.life = draining
-	c.putGoAway(c.lastID, NoError, "")
+	c.putGoAway(c.lastID, NoError, c.shutdown.debug)
 	if c.held == 0 {
 		c.finish()
 	}
@@ -86,7 +94,11 @@ func (c *Conn) finish() {
 	}
 	c.err = ErrClosed
 	if c.side == client {
-		c.putGoAway(0, NoError, "")
+		debug := ""
+		if c.shutdown != nil {
+			debug = c.shutdown.debug
+		}
+		c.putGoAway(0, NoError, debug)
 	}
 	c.sendLast()
 }

@@ -38,7 +38,7 @@ func TestBothGreetFirst(t *testing.T) {
 			t.Error(string(a.body), err)
 		}
 		stream.Release()
-		client.Shutdown()
+		client.Shutdown("")
 		<-client.Done()
 		<-server.Done()
 	})

@@ -216,7 +216,7 @@ func TestRequestsAfterGoAwayHeldBack(t *testing.T) {
 		r.request(1, More)
 		r.fr.WritePing(false, [8]byte{1})
 		r.wait("the answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-		s.Shutdown()
+		s.Shutdown("")
 		r.fr.WritePing(true, goAwayPing)
 		begun := time.Now()
 		const seconds = 2

@@ -161,9 +161,9 @@ func TestQuietStreams(t *testing.T) {
 // idleEnds are the ways to end a connection.
 var idleEnds = map[string]func(p *pair){
 	"Close":          func(p *pair) { p.c.Close() },
-	"Shutdown":       func(p *pair) { p.c.Shutdown() },
+	"Shutdown":       func(p *pair) { p.c.Shutdown("") },
 	"server's Close": func(p *pair) { p.s.Close() },
-	"server's":       func(p *pair) { p.s.Shutdown() },
+	"server's":       func(p *pair) { p.s.Shutdown("") },
 	"Abort":          func(p *pair) { p.s.Abort(EnhanceYourCalm, "enough") },
 	"broken":         func(p *pair) { p.c.NetConn().Close() },
 }
@@ -181,7 +181,7 @@ func TestIdleConnEnds(t *testing.T) {
 				<-p.s.Done()
 				p.s.mu.Lock()
 				defer p.s.mu.Unlock()
-				if p.s.secondGoAway != nil && p.s.secondGoAway.Stop() {
+				if p.s.shutdown != nil && p.s.shutdown.timer.Stop() {
 					t.Error("a timer is left")
 				}
 			})

@@ -78,15 +78,15 @@ func TestShutdownServer(t *testing.T) {
 	r.request(1, End)
 	r.fr.WritePing(false, [8]byte{9})
 	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-	s.Shutdown()
+	s.Shutdown("moved")
 	g, _ := r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
-	if g.id != maxStreamID || g.code != http2.ErrCodeNo {
+	if g.id != maxStreamID || g.code != http2.ErrCodeNo || g.text != "moved" {
 		t.Fatalf("first GOAWAY %+v", g)
 	}
 	r.request(3, End) // on its way when the first GOAWAY was sent
 	r.fr.WritePing(true, goAwayPing)
 	g, _ = r.wait("second GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway && s.id != maxStreamID })
-	if g.id != 3 {
+	if g.id != 3 || g.text != "moved" {
 		t.Fatalf("second GOAWAY %+v", g)
 	}
 	r.request(5, End) // too late
@@ -113,7 +113,7 @@ func TestShutdownServesWhatCameWithTheAnswer(t *testing.T) {
 	r.request(1, End)
 	r.fr.WritePing(false, [8]byte{9})
 	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
-	s.Shutdown()
+	s.Shutdown("")
 	r.wait("GOAWAY", func(s seen) bool { return s.typ == http2.FrameGoAway })
 	var out bytes.Buffer
 	all := http2.NewFramer(&out, nil)
@@ -142,7 +142,7 @@ func TestShutdownPair(t *testing.T) {
 	forEachWiring(t, func(t *testing.T, w wiring) {
 		p := newPair(t, w, Config{}, Config{})
 		p.do(t, []byte("one"))
-		p.s.Shutdown()
+		p.s.Shutdown("")
 		p.runs.Wait()
 		if p.serr != nil || p.cerr != nil {
 			t.Errorf("server %v, client %v", p.serr, p.cerr)
@@ -168,7 +168,7 @@ func TestShutdownOfAClosedConnection(t *testing.T) {
 	r.fr.WritePing(false, [8]byte{1})
 	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
 	b.(*memConn).w.close()
-	s.Shutdown()
+	s.Shutdown("")
 	a.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -79,7 +79,7 @@ func TestShutdownWithoutAnswer(t *testing.T) {
 			r.fr.WriteSettings()
 			go r.listen()
 			synctest.Wait()
-			s.Shutdown()
+			s.Shutdown("")
 			for _, x := range []struct {
 				wait    time.Duration
 				goAways int

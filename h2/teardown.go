@@ -51,8 +51,8 @@ func (c *Conn) teardown(err error) error {
 	c.dropWriter()
 	c.wakeAllOpeners()
 	c.dropPings()
-	if c.secondGoAway != nil {
-		c.secondGoAway.Stop()
+	if c.shutdown != nil && c.shutdown.timer != nil {
+		c.shutdown.timer.Stop()
 	}
 	c.mu.Unlock()
 	c.stopKeepalive()

@@ -128,7 +128,7 @@ func TestXNetServer(t *testing.T) {
 	if d, err := c.Ping(context.Background()); err != nil || d <= 0 {
 		t.Error(d, err)
 	}
-	c.Shutdown()
+	c.Shutdown("")
 	if err := <-run; err != nil {
 		t.Error(err)
 	}

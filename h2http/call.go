@@ -138,7 +138,7 @@ func (x *call) roundTrip() (*http.Response, error) {
 	}
 	if x.conn.pool.singleUse || r.Close || r.Header.Get("Connection") == "close" {
 		x.conn.group.remove(x.conn)
-		x.conn.h2.Shutdown()
+		x.conn.h2.Shutdown("")
 	}
 	switch {
 	case !kept.IsZero():

@@ -108,7 +108,7 @@ func (c *clientConn) earlyFailure(ctx context.Context) error {
 // shutdown ends the connection when its streams have ended.
 func (c *clientConn) shutdown() {
 	c.closing.Store(true)
-	c.h2.Shutdown()
+	c.h2.Shutdown("")
 }
 
 // closeIdle ends the connection when it has been idle for IdleConnTimeout.

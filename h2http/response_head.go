@@ -74,7 +74,7 @@ func (d *responseHead) fill(w *responseWriter, status int) {
 		w.x.stream.SetPriority(h2.ParsePriority(strings.Join(p, ",")))
 	}
 	if h.Get("Connection") == "close" {
-		w.x.conn.h2.Shutdown()
+		w.x.conn.h2.Shutdown("")
 	}
 	w.scratch.fields = appendHeader(fields, h)
 }

@@ -295,7 +295,7 @@ func (a *acceptor) mine(nc, conn net.Conn, state *tls.ConnectionState, p preface
 	}
 	c := e.start(conn, serverHandler{e.srv}, ctx, state, p, func() { report(conn, http.StateClosed) })
 	if a.isClosed() {
-		c.h2.Shutdown()
+		c.h2.Shutdown("")
 	}
 }
 

@@ -276,7 +276,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *
 	case c.refused:
 		c.h2.Abort(h2.InadequateSecurity, "TLS version or cipher suite prohibited")
 	case going:
-		c.h2.Shutdown()
+		c.h2.Shutdown("")
 	}
 	return c
 }
@@ -306,7 +306,7 @@ func (e *engine) shutdown() {
 	}
 	e.going = true
 	for c := range e.conns {
-		c.h2.Shutdown()
+		c.h2.Shutdown("")
 	}
 	e.checkEmpty()
 }

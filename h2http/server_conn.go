@@ -123,7 +123,7 @@ func (c *serverConn) onTimer() {
 			c.timer.Reset(left)
 			return
 		}
-		c.h2.Shutdown()
+		c.h2.Shutdown("")
 	}
 }
 

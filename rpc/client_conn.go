@@ -234,7 +234,7 @@ func (c *clientConn) OnGoAway(_ *h2.Conn, why *h2.GoAwayError) {
 		c.cc.tooManyPings(c.every)
 	}
 	c.leave(why)
-	c.h2c.Shutdown()
+	c.h2c.Shutdown("")
 }
 
 // OnIdle does nothing.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -313,6 +314,60 @@ func TestConnectionIdle(t *testing.T) {
 	waitState(t, cc, connectivity.Idle)
 	if _, err := pb.NewTestServiceClient(cc).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGoAwaysSayWhy: both GOAWAYs with which a server ends a connection in order carry why, as grpc-go's do.
+func TestGoAwaysSayWhy(t *testing.T) {
+	type stopper interface{ GracefulStop() }
+	const soon = 20 * time.Millisecond
+	for why, c := range map[string]struct {
+		params keepalive.ServerParameters
+		end    func(stopper)
+	}{
+		"max_age":       {keepalive.ServerParameters{MaxConnectionAge: soon}, func(stopper) {}},
+		"max_idle":      {keepalive.ServerParameters{MaxConnectionIdle: soon}, func(stopper) {}},
+		"graceful_stop": {keepalive.ServerParameters{}, stopper.GracefulStop},
+	} {
+		for name, start := range map[string]func(testing.TB) (stopper, string){
+			"tarn": func(t testing.TB) (stopper, string) {
+				return startTarn(t, &testService{}, rpc.KeepaliveParams(c.params))
+			},
+			"grpc": func(t testing.TB) (stopper, string) {
+				return startGRPC(t, &testService{}, grpc.KeepaliveParams(c.params))
+			},
+		} {
+			t.Run(name+"/"+why, func(t *testing.T) {
+				s, addr := start(t)
+				p := rawClient(t, addr)
+				ended := make(chan struct{})
+				p.fr.WritePing(false, [8]byte{1}) // a server that answers it has begun to serve the connection
+				for goAways := 0; goAways < 2; {
+					f, err := p.fr.ReadFrame()
+					if err != nil {
+						t.Fatal(err)
+					}
+					switch f := f.(type) {
+					case *http2.PingFrame:
+						if f.IsAck() {
+							go func() {
+								c.end(s)
+								close(ended)
+							}()
+							break
+						}
+						p.fr.WritePing(true, f.Data)
+					case *http2.GoAwayFrame:
+						goAways++
+						if got := string(f.DebugData()); got != why || f.ErrCode != http2.ErrCodeNo {
+							t.Errorf("GOAWAY %d: %v, %q", goAways, f.ErrCode, got)
+						}
+					}
+				}
+				p.nc.Close()
+				<-ended
+			})
+		}
 	}
 }
 

@@ -262,7 +262,7 @@ func (s *Server) serveConn(nc net.Conn) {
 	}
 	switch state {
 	case draining:
-		c.h2c.Shutdown()
+		c.h2c.Shutdown(gracefulStop)
 	case stopped:
 		c.h2c.Abort(h2.NoError, "")
 	}
@@ -309,7 +309,7 @@ func (s *Server) GracefulStop() {
 	conns := s.snapshot()
 	s.mu.Unlock()
 	for _, c := range conns {
-		c.h2c.Shutdown()
+		c.h2c.Shutdown(gracefulStop)
 	}
 	s.web.drain()
 	s.loops.Wait()

@@ -153,8 +153,15 @@ func (c *serverConn) startAging(p keepalive.ServerParameters) {
 	}
 }
 
+// The debug data of GOAWAYs in order, as grpc-go sends it.
+const (
+	gracefulStop = "graceful_stop"
+	maxAge       = "max_age"
+	maxIdle      = "max_idle"
+)
+
 func (c *serverConn) tooOld(grace time.Duration) {
-	c.h2c.Shutdown()
+	c.h2c.Shutdown(maxAge)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if grace > 0 && !c.over {
@@ -168,7 +175,7 @@ func (c *serverConn) checkIdle(limit time.Duration) {
 		quiet = 0
 	}
 	if quiet >= limit {
-		c.h2c.Shutdown()
+		c.h2c.Shutdown(maxIdle)
 		return
 	}
 	c.mu.Lock()

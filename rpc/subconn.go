@@ -185,7 +185,7 @@ func (s *subConn) connected(ctx context.Context, c *clientConn, addr resolver.Ad
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
-		c.h2c.Shutdown()
+		c.h2c.Shutdown("")
 		return
 	}
 	s.failures = 0
@@ -261,7 +261,7 @@ func (s *subConn) drop(why string) {
 	s.act.cc.metrics.disconnected(c.peer.AuthInfo, why)
 	s.held = nil
 	s.conn.Store(nil)
-	c.h2c.Shutdown()
+	c.h2c.Shutdown("")
 }
 
 // sameAddress compares what a connection depends on.
