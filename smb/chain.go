@@ -14,6 +14,7 @@ type step struct {
 	expect  int          // data bytes that its reply may carry
 	payload []byte       // of a WRITE; borrowed until the chain has ended
 	also    proto.Status // a status accepted besides success
+	target  string       // of a SET_INFO that renames the file: its new name
 }
 
 // setStep is a SET_INFO in a chain.
@@ -54,6 +55,10 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 	if at := snapshotOf(ctx); at != 0 {
 		create.Contexts.Timewarp = at
 	}
+	if err := t.awaitUnanswered(ctx, create, steps); err != nil {
+		return err
+	}
+	changes := t.changeOf(create, steps)
 	closing := proto.CloseRequest{FileID: proto.RelatedFileID()}
 	if n := len(steps); n > 0 && steps[n-1].cmd == proto.CommandClose {
 		closing.Flags = proto.ClosePostQuery
@@ -69,9 +74,12 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 		compound = append(compound, t.compounded(&steps[i], proto.RelatedFileID()))
 	}
 	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandClose), Request: &closing})
+	for i := range compound {
+		compound[i].Call.Change = changes
+	}
 	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		return t.chainSingly(ctx, create, undo, &closing, use, steps)
+		return t.chainSingly(ctx, create, undo, &closing, use, changes, steps)
 	}
 	if err != nil {
 		return err
@@ -101,10 +109,10 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 }
 
 // chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, steps []step) error {
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, changes conn.Change, steps []step) error {
 	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.closeOr(undo)
+	cl.Undo, cl.Change = t.closeOr(undo), changes
 	if err := t.RoundTrip(ctx, cl, create); err != nil {
 		return err
 	}
@@ -115,6 +123,7 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, und
 	}
 	for i := range steps {
 		p := t.compounded(&steps[i], r.FileID)
+		p.Call.Change = changes
 		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
 		}

@@ -26,10 +26,13 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 	return nil
 }
 
-// set runs a SET_INFO on an open file.
-func (t *tree) set(ctx context.Context, id proto.FileID, class proto.InfoClass, body []byte) error {
-	req := proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body}
-	return t.Do(ctx, t.Call(proto.CommandSetInfo), &req)
+// set runs a SET_INFO on the file. It is safe to repeat.
+func (h *handle) set(ctx context.Context, class proto.InfoClass, body []byte) error {
+	return h.again(ctx, func(t *tree, id proto.FileID) error {
+		cl := t.Call(proto.CommandSetInfo)
+		cl.Change = &h.change
+		return t.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body})
+	})
 }
 
 func (h *handle) stat(ctx context.Context) (*info, error) {
@@ -73,8 +76,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 func (f *File) change(op string, class proto.InfoClass, body []byte) error {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	err := f.h.again(ctx, func(t *tree, id proto.FileID) error { return t.set(ctx, id, class, body) })
-	return f.wrap(op, err)
+	return f.wrap(op, f.h.set(ctx, class, body))
 }
 
 // Truncate sets the file's length in bytes. A part that is added reads as zeros.

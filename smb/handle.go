@@ -17,6 +17,7 @@ type handle struct {
 	m       *mount
 	name    string // as the user gave it
 	remote  string
+	change  change // of requests on this file
 	append  bool
 	isDir   bool
 	at      proto.Filetime // of the snapshot; zero: the current version
@@ -45,7 +46,7 @@ type handle struct {
 
 func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
-		m: t.m, name: name, remote: remote, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
+		m: t.m, name: name, remote: remote, change: change{m: t.m, remote: remote}, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:     r.Attributes&proto.AttrDirectory != 0,
 		created:   r.Action == proto.ActionCreated,
 		opened:    r.Times.LastWrite.Time(),
@@ -58,9 +59,13 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	return h
 }
 
-// live returns the tree and id to use the file with. On a new connection it reopens the file by its durable
+// live returns the tree and id to use the file with, after the server has answered the requests that change the file and were given
+// up. On a new connection it reopens the file by its durable
 // handle, or reports it as lost.
 func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
+	if err := h.m.unanswered.wait(ctx, h.remote); err != nil {
+		return nil, proto.FileID{}, err
+	}
 	h.mu.Lock()
 	t, id, closed, lostErr := h.t, h.id, h.closed, h.lostErr
 	h.mu.Unlock()

@@ -73,7 +73,7 @@ func (t *tree) newSmall(ctx context.Context, remote string, data []byte, perm fs
 
 // removeCreated removes a file that this client has created although the call that wanted it has returned.
 func (t *tree) removeCreated(remote string) {
-	ctx, cancel := t.m.s.closing(context.Background())
+	ctx, cancel := t.m.s.closing(unordered(context.Background()))
 	defer cancel()
 	err := t.delete(ctx, remote)
 	if hasStatus(err, proto.StatusCannotDelete) && t.setInfo(ctx, remote, proto.ClassBasic, modeBits(proto.AttrNormal)) == nil {

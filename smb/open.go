@@ -171,8 +171,11 @@ func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo 
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
 	}
+	if err = t.m.unanswered.wait(ctx, req.Name); err != nil {
+		return r, err
+	}
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo = t.closeOr(undo)
+	cl.Undo, cl.Change = t.closeOr(undo), t.changeOf(req, nil)
 	if err = t.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
 	}

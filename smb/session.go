@@ -302,6 +302,8 @@ type mount struct {
 	name string
 	lock chan struct{} // capacity 1, full when free: taken by the goroutine that connects
 
+	unanswered unanswered
+
 	mu     sync.Mutex
 	t      *tree
 	root   *referral // not nil: the share is a DFS root on other servers, and has no tree

@@ -168,7 +168,9 @@ func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) er
 	req := statRequest(from)
 	req.Access = proto.AccessDelete | proto.AccessReadAttributes | proto.AccessSynchronize
 	req.Options = proto.OptionOpenReparsePoint
-	return t.chain(ctx, req, nil, setStep(proto.ClassRename, to.Append(nil)))
+	st := setStep(proto.ClassRename, to.Append(nil))
+	st.target = to.Name
+	return t.chain(ctx, req, nil, st)
 }
 
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's

@@ -54,7 +54,7 @@ func (h *handle) issue(ctx context.Context, s *segment, policy conn.CreditPolicy
 		if err != nil {
 			return err
 		}
-		if err = t.move(ctx, id, s, policy); err == nil || !h.repeats(ctx, s, err) {
+		if err = t.move(ctx, id, s, &h.change, policy); err == nil || !h.repeats(ctx, s, err) {
 			return err
 		}
 	}
@@ -70,16 +70,16 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 	return true
 }
 
-// move sends one request for the remaining part of s. A read without a slice gets memory here: a buffer to
+// move sends one request for the remaining part of s, of the file that change names. A read without a slice gets memory here: a buffer to
 // receive into or, when replies are encrypted, later the buffer in which the reply was decrypted.
-func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, policy conn.CreditPolicy) (err error) {
+func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *change, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
 	switch s.dir {
 	case writing:
-		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], policy)
+		s.cl, s.asked, err = t.StartWrite(ctx, id, off, s.data[s.done:], change, policy)
 		return err
 	case copying:
-		return t.startCopy(ctx, id, s, policy)
+		return t.startCopy(ctx, id, s, change, policy)
 	case listingEntries:
 		s.cl, err = s.listing.start(ctx, t, id, policy)
 		return err

@@ -253,7 +253,7 @@ func (s *Share) replaceFile(name string, data []byte, perm fs.FileMode, mtime ti
 // connection was lost. The server has Limits.CloseTimeout to answer.
 func (s *Share) removeUnfinished(name string) {
 	// If the end of the context ended the wait, the request would be cancelled or not sent at all, and the file would stay.
-	ctx, cancel := s.m.s.closing(context.WithoutCancel(s.ctx))
+	ctx, cancel := s.m.s.closing(unordered(context.WithoutCancel(s.ctx)))
 	defer cancel()
 	s.WithContext(ctx).remove(name)
 }

@@ -56,6 +56,7 @@ type Conn struct {
 	work         group            // the receiver, and calls that finish after their caller has returned
 	closed       atomic.Bool
 	heapGrown    atomic.Bool // growHeap has been done
+	lostChange   bool        // set before dead is closed: see LostChange
 
 	// Fixed once Open has returned.
 	agreed    agreement
@@ -146,6 +147,8 @@ func (c *Conn) fail(err error) {
 	c.ring.mu.Lock()
 	// The ring is empty afterwards: a call that is done belongs to its caller alone.
 	c.ring.clear(func(cl *Call) {
+		c.lostChange = c.lostChange || cl.Change != nil
+		cl.settle()
 		if cl.state == callPending {
 			cl.state = callDone
 			cl.err = err

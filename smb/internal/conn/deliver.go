@@ -133,10 +133,12 @@ func (c *Conn) interim(cl *Call, h *proto.Header) {
 func (c *Conn) discardReply(cl *Call) {
 	switch {
 	case cl.Undo != nil && cl.err == nil && cl.Status == proto.StatusSuccess:
+		cl.giveUp()
 		c.work.run(func() {
 			if cl.verify() == nil {
 				cl.Undo(cl)
 			}
+			cl.settle()
 			cl.Release()
 		})
 	case cl.req != nil && cl.err == nil && cl.expired(): // detached, and sent alone
@@ -147,6 +149,7 @@ func (c *Conn) discardReply(cl *Call) {
 			return cl.renew(ctx)
 		})
 	default:
+		cl.settle()
 		cl.Release()
 	}
 }

@@ -61,6 +61,7 @@ func (cl *Call) abandon(ctx context.Context) error {
 			c.ring.mu.Unlock()
 			return ContextError(ctx)
 		}
+		cl.giveUp()
 		mid, async, prot := cl.mid, cl.async, cl.protection
 		c.ring.cancelled.add(mid)
 		c.ring.mu.Unlock()

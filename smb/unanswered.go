@@ -1,0 +1,129 @@
+package smb
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tarn-go/tarn/smb/internal/conn"
+	"github.com/tarn-go/tarn/smb/internal/proto"
+)
+
+// unanswered are the requests that change files of a share, whose callers have returned because their contexts had ended, and which
+// the server has not answered yet. A later call on such a file waits for the answer, as a write of package os has had its effect, or will
+// have none, when it returns. Otherwise a cancelled WRITE might overwrite what a later one has written: a server carries out several
+// requests at once. Files are told apart by their names.
+type unanswered struct {
+	n     atomic.Int64 // of all files
+	mu    sync.Mutex
+	files map[string]*unansweredOf
+}
+
+type unansweredOf struct {
+	n    int
+	none chan struct{} // closed when n is zero
+}
+
+// add counts one more request for the file.
+func (u *unanswered) add(remote string) {
+	key := strings.ToLower(remote)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	of := u.files[key]
+	if of == nil {
+		if u.files == nil {
+			u.files = map[string]*unansweredOf{}
+		}
+		of = &unansweredOf{none: make(chan struct{})}
+		u.files[key] = of
+	}
+	of.n++
+	u.n.Add(1)
+}
+
+// remove counts one request less.
+func (u *unanswered) remove(remote string) {
+	key := strings.ToLower(remote)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	of := u.files[key]
+	u.n.Add(-1)
+	if of.n--; of.n == 0 {
+		delete(u.files, key)
+		close(of.none)
+	}
+}
+
+// wait returns when the server has answered the file's requests that are unanswered now.
+func (u *unanswered) wait(ctx context.Context, remote string) error {
+	if u.n.Load() == 0 || ctx.Value(unorderedKey{}) != nil {
+		return nil
+	}
+	u.mu.Lock()
+	of := u.files[strings.ToLower(remote)]
+	u.mu.Unlock()
+	if of == nil {
+		return nil
+	}
+	select {
+	case <-of.none:
+		return nil
+	case <-ctx.Done():
+		return conn.ContextError(ctx)
+	}
+}
+
+// unorderedKey is the context key of operations that do not wait.
+type unorderedKey struct{}
+
+// unordered returns a context for the removal of a file that could not be finished. It is sent whether or not the server answers
+// the requests that were given up: if they are carried out later, they find no file.
+func unordered(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unorderedKey{}, true)
+}
+
+// change is the file that a request changes.
+type change struct {
+	m      *mount
+	remote string
+	target string // its new name, if the request renames it
+}
+
+func (c *change) GivenUp() {
+	c.m.unanswered.add(c.remote)
+	if c.target != "" {
+		c.m.unanswered.add(c.target)
+	}
+}
+
+func (c *change) Answered() {
+	c.m.unanswered.remove(c.remote)
+	if c.target != "" {
+		c.m.unanswered.remove(c.target)
+	}
+}
+
+// changeOf is what the requests of a chain change, nil for nothing.
+func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Change {
+	changes, target := create.Disposition != proto.DispositionOpen, ""
+	for i := range steps {
+		changes = changes || steps[i].cmd == proto.CommandWrite || steps[i].cmd == proto.CommandSetInfo
+		target = max(target, steps[i].target) // one step at most has one
+	}
+	if !changes {
+		return nil
+	}
+	return &change{t.m, create.Name, target}
+}
+
+// awaitUnanswered waits for the requests that were given up and change a file that a chain names.
+func (t *tree) awaitUnanswered(ctx context.Context, create *proto.CreateRequest, steps []step) error {
+	err := t.m.unanswered.wait(ctx, create.Name)
+	for i := range steps {
+		if err == nil && steps[i].target != "" {
+			err = t.m.unanswered.wait(ctx, steps[i].target)
+		}
+	}
+	return err
+}
