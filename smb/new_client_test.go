@@ -22,6 +22,7 @@ type stuck struct {
 	*script.Server
 	stuck atomic.Bool
 	all   atomic.Bool // nobody is answered
+	holds atomic.Bool // a request of a client that has logged in is not answered
 	last  net.Conn
 
 	mu     sync.Mutex
@@ -38,7 +39,10 @@ func (x *stuck) clients() int {
 func newStuck(s *script.Server) *stuck {
 	x := &stuck{Server: s, known: map[string]bool{}, silent: map[*script.Conn]bool{}}
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
-		if m.Command == proto.CommandCreate {
+		switch {
+		case x.holds.Load() && m.Command > proto.CommandTreeConnect:
+			return true
+		case m.Command == proto.CommandCreate:
 			c.Opened(m, durableGrant(), func(b []byte) { b[2] = byte(proto.OplockBatch) })
 			return true
 		}
@@ -166,4 +170,67 @@ func TestClientGUIDOfProgram(t *testing.T) {
 			t.Errorf("%d clients", n)
 		}
 	})
+}
+
+// TestStuckClientOfUnansweredChange loses a connection with a request that is not answered, to a server that does not answer the same
+// client again, but others. If the request changes something, the session stays the same client: a server that gets unstuck would
+// carry the request out after those of the new client.
+func TestStuckClientOfUnansweredChange(t *testing.T) {
+	faultnet.NeedsFakeTime(t)
+	for _, kind := range kinds() {
+		for _, call := range []struct {
+			name    string
+			changes bool
+			run     func(s *smb.Share, f *smb.File) error
+		}{
+			{"ReadAt", false, func(_ *smb.Share, f *smb.File) error { _, err := f.ReadAt(make([]byte, 1), 0); return err }},
+			{"Stat", false, func(s *smb.Share, _ *smb.File) error { _, err := s.Stat("file"); return err }},
+			{"Open", false, func(s *smb.Share, _ *smb.File) error { _, err := s.Open("file"); return err }},
+			{"WriteAt", true, func(_ *smb.Share, f *smb.File) error { _, err := f.WriteAt(make([]byte, 1), 0); return err }},
+			{"Truncate", true, func(_ *smb.Share, f *smb.File) error { return f.Truncate(0) }},
+			{"PunchHole", true, func(_ *smb.Share, f *smb.File) error { return f.PunchHole(0, 1) }},
+			{"Create", true, func(s *smb.Share, _ *smb.File) error { _, err := s.Create("file"); return err }},
+			{"WriteFile", true, func(s *smb.Share, _ *smb.File) error { return s.WriteFile("file", make([]byte, 1), 0o666) }},
+			{"Rename", true, func(s *smb.Share, _ *smb.File) error { return s.Rename("file", "new") }},
+			{"Remove", true, func(s *smb.Share, _ *smb.File) error { return s.Remove("file") }},
+		} {
+			for _, when := range []string{"waits", "cancelled"} {
+				t.Run(kind+"/"+call.name+"/"+when, func(t *testing.T) {
+					s := protections()[kind]
+					synctest.Test(t, func(t *testing.T) {
+						x := newStuck(s)
+						f := x.open(t, smb.Dialer{})
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						x.holds.Store(true)
+						done := make(chan error, 1)
+						go func() { done <- call.run(f.Share().WithContext(ctx), f.WithContext(ctx)) }()
+						synctest.Wait()
+						if when == "cancelled" {
+							cancel()
+							synctest.Wait()
+						}
+						x.holds.Store(false)
+						x.stuck.Store(true)
+						x.last.Close()
+						err := <-done
+						if call.changes && when == "waits" && !errors.Is(err, smb.ErrConnLost) {
+							t.Error(err)
+						}
+						for range 3 {
+							if _, err := f.Share().Stat("file"); call.changes != errors.Is(err, smb.ErrConnLost) {
+								t.Error(err)
+							}
+						}
+						if n := x.clients(); (n == 1) != call.changes {
+							t.Errorf("%d clients", n)
+						}
+						x.stuck.Store(false)
+						_, err = f.Share().Stat("file")
+						must(t, err)
+					})
+				})
+			}
+		}
+	}
 }

@@ -72,11 +72,14 @@ func (s *Session) dial(ctx context.Context) (*conn.Conn, error) {
 // SESSION_SETUP names as the previous one before it answers, however long that takes. So after attempts that were not
 // answered for Limits.DialTimeout, of one caller or of several, another is made as a new client. If that succeeds, the server
 // answers others, and waiting longer for the old session is of no use; durable handles are lost then.
+//
+// Not so if the lost connection had a request that changes something, and that was not answered: the server still may have to
+// carry it out, and would do so after the requests of the new client. Only the end of the old session prevents that.
 func (s *Session) dialServer(ctx context.Context, at int) (c *conn.Conn, err error) {
 	l := &s.cfg.Limits
 	to := s.servers[at]
 	same := identity{to.config, s.previous(at)}
-	mayChange := same.previous != 0 && s.ownGUID && l.RedialTimeout > 0
+	mayChange := same.previous != 0 && s.ownGUID && l.RedialTimeout > 0 && !s.lostChange()
 	if !mayChange || to.unanswered < l.DialTimeout {
 		begun, answered := time.Now(), false
 		if c, answered, err = s.attempt(ctx, at, same, l.DialTimeout); answered {
@@ -165,6 +168,12 @@ func (s *Session) previous(at int) uint64 {
 		return 0
 	}
 	return s.cur.Terms().SessionID
+}
+
+// lostChange reports whether the lost connection has a request that changes something and was not answered.
+func (s *Session) lostChange() bool {
+	c, _ := s.current()
+	return c.LostChange()
 }
 
 // unreachable reports whether a server could not be reached, and so has refused nothing.
