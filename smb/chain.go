@@ -58,7 +58,7 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 	if err := t.awaitUnanswered(ctx, create, steps); err != nil {
 		return err
 	}
-	changes := t.changeOf(create, steps)
+	change := t.changeOf(create, steps)
 	closing := proto.CloseRequest{FileID: proto.RelatedFileID()}
 	if n := len(steps); n > 0 && steps[n-1].cmd == proto.CommandClose {
 		closing.Flags = proto.ClosePostQuery
@@ -75,11 +75,11 @@ func (t *tree) chainOrUndo(ctx context.Context, create *proto.CreateRequest, und
 	}
 	compound = append(compound, conn.Compounded{Call: t.Call(proto.CommandClose), Request: &closing})
 	for i := range compound {
-		compound[i].Call.Change = changes
+		compound[i].Call.Effect = change
 	}
 	err := t.Compound(ctx, compound)
 	if err == conn.ErrNoCredits {
-		return t.chainSingly(ctx, create, undo, &closing, use, changes, steps)
+		return t.chainSingly(ctx, create, undo, &closing, use, change, steps)
 	}
 	if err != nil {
 		return err
@@ -109,10 +109,10 @@ func useReplies(compound []conn.Compounded, use func(calls []*conn.Call) error) 
 }
 
 // chainSingly is chain with a round trip for each request.
-func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, changes conn.Change, steps []step) error {
+func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, undo func(), closing *proto.CloseRequest, use func(calls []*conn.Call) error, change conn.Effect, steps []step) error {
 	var done []conn.Compounded
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Change = t.closeOr(undo), changes
+	cl.Undo, cl.Effect = t.closeOr(undo), change
 	if err := t.RoundTrip(ctx, cl, create); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (t *tree) chainSingly(ctx context.Context, create *proto.CreateRequest, und
 	}
 	for i := range steps {
 		p := t.compounded(&steps[i], r.FileID)
-		p.Call.Change = changes
+		p.Call.Effect = change
 		if err = t.RoundTrip(ctx, p.Call, p.Request, p.Also); err != nil {
 			break
 		}

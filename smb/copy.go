@@ -236,7 +236,7 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 var errShrunk = errors.New("smb: the source shrank while it was copied")
 
 // startCopy sends a COPYCHUNK to target for the remaining part of s, or as much of it as one request may have.
-func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change *change, policy conn.CreditPolicy) error {
+func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) error {
 	key, err := s.source.keyOn(ctx, t)
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 		})
 	}
 	cl := t.Call(proto.CommandIoctl)
-	cl.Expect, cl.Change = 12, change
+	cl.Expect, cl.Effect = 12, change
 	req := proto.IoctlRequest{
 		Code: proto.FsctlCopyChunkWrite, FileID: target, Output: 12,
 		Input: proto.AppendCopyChunk(nil, key, chunks),

@@ -31,8 +31,8 @@
 // # Concurrency
 //
 // Sessions, shares and files may be used from any number of goroutines. A file's Read, Write and Seek share
-// one position and run one at a time; ReadAt and WriteAt run concurrently. When a call that changes a file returns because
-// its context has ended, later calls on that file wait until the server has answered the request.
+// one position and run one at a time; ReadAt and WriteAt run concurrently. When a call that changes or opens a file returns
+// because its context has ended, later calls on that file wait until the server has answered the request.
 //
 // # Limitations
 //

@@ -30,7 +30,7 @@ func (t *tree) query(ctx context.Context, req *proto.QueryInfoRequest, use func(
 func (h *handle) set(ctx context.Context, class proto.InfoClass, body []byte) error {
 	return h.again(ctx, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandSetInfo)
-		cl.Change = &h.change
+		cl.Effect = &h.change
 		return t.Do(ctx, cl, &proto.SetInfoRequest{Type: proto.InfoFile, Class: class, FileID: id, Info: body})
 	})
 }

@@ -17,7 +17,7 @@ type handle struct {
 	m       *mount
 	name    string // as the user gave it
 	remote  string
-	change  change // of requests on this file
+	change  effect // of requests on this file
 	append  bool
 	isDir   bool
 	at      proto.Filetime // of the snapshot; zero: the current version
@@ -46,7 +46,7 @@ type handle struct {
 
 func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 	h := &handle{
-		m: t.m, name: name, remote: remote, change: change{m: t.m, remote: remote}, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
+		m: t.m, name: name, remote: remote, change: effect{m: t.m, remote: remote, lasts: true}, t: t, id: r.FileID, grants: r.Contexts, oplock: r.Oplock,
 		isDir:     r.Attributes&proto.AttrDirectory != 0,
 		created:   r.Action == proto.ActionCreated,
 		opened:    r.Times.LastWrite.Time(),

@@ -175,7 +175,8 @@ func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo 
 		return r, err
 	}
 	cl := t.Call(proto.CommandCreate)
-	cl.Undo, cl.Change = t.closeOr(undo), t.changeOf(req, nil)
+	cl.Undo = t.closeOr(undo)
+	cl.Effect = &effect{m: t.m, remote: req.Name, lasts: req.Disposition != proto.DispositionOpen}
 	if err = t.RoundTrip(ctx, cl, req); err != nil {
 		return r, err
 	}

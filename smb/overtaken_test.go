@@ -25,13 +25,13 @@ type slowChange struct {
 	armed    proto.Command // the next such request is the slow one
 	c        *script.Conn
 	held     *script.Message
-	requests int
+	received []proto.Command
 }
 
 func (x *slowChange) hook(c *script.Conn, m *script.Message) bool {
 	x.mu.Lock()
 	if m.Command != proto.CommandCancel {
-		x.requests++
+		x.received = append(x.received, m.Command)
 	}
 	hold := x.armed != 0 && m.Command == x.armed
 	if hold {
@@ -50,14 +50,16 @@ func (x *slowChange) release() {
 	}
 }
 
-func (x *slowChange) received() int {
+// since returns the requests that have been received after the first n.
+func (x *slowChange) since(n int) []proto.Command {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.requests
+	return slices.Clone(x.received[n:])
 }
 
 // TestCancelledChangeIsNotOvertaken ends the context of a call whose request the server carries out slowly. Calls on the same file
-// send nothing before the server has answered it, so that they are not undone by it; calls on other files do.
+// send nothing before the server has answered it, and a file that it has opened is closed, so that they are not undone or refused because
+// of it; calls on other files do.
 func TestCancelledChangeIsNotOvertaken(t *testing.T) {
 	faultnet.NeedsFakeTime(t)
 	old, now := bytes.Repeat([]byte("o"), 3000), bytes.Repeat([]byte("n"), 3000)
@@ -78,6 +80,7 @@ func TestCancelledChangeIsNotOvertaken(t *testing.T) {
 		{"Truncate", proto.CommandSetInfo, func(_ *smb.Share, f *smb.File) error { return f.Truncate(1) }},
 		{"Share.Truncate", proto.CommandSetInfo, func(s *smb.Share, _ *smb.File) error { return s.Truncate("file", 1) }},
 		{"Create", proto.CommandCreate, func(s *smb.Share, _ *smb.File) error { _, err := s.Create("file"); return err }},
+		{"Open", proto.CommandCreate, func(s *smb.Share, _ *smb.File) error { _, err := s.Open("file"); return err }},
 		{"Rename", proto.CommandSetInfo, func(s *smb.Share, _ *smb.File) error { return s.Rename("other", "FILE") }},
 	}
 	later := []call{
@@ -135,17 +138,18 @@ func TestCancelledChangeIsNotOvertaken(t *testing.T) {
 								t.Fatal(err)
 							}
 							synctest.Wait()
-							seen := x.received()
+							seen := len(x.since(0))
 							ctx, cancel = context.WithCancel(t.Context())
 							defer cancel()
 							done := make(chan error, 1)
 							go func() { done <- second.run(share.WithContext(ctx), f.WithContext(ctx)) }()
 							synctest.Wait()
-							if n := x.received() - seen; n > 0 || len(done) > 0 {
-								t.Fatalf("%d requests overtook the cancelled one", n)
+							if overtook := x.since(seen); len(overtook) > 0 || len(done) > 0 {
+								t.Fatalf("%v overtook the cancelled request", overtook)
 							}
 							_, err = share.Stat("dir")
 							must(t, err)
+							seen = len(x.since(0))
 							switch end {
 							case answered:
 								x.release()
@@ -162,6 +166,9 @@ func TestCancelledChangeIsNotOvertaken(t *testing.T) {
 							// A lost Rename is not repeated.
 							if err := <-done; err != nil && !(end == lost && second.name == "Rename" && errors.Is(err, smb.ErrConnLost)) {
 								t.Error(err)
+							}
+							if then := x.since(seen); end == answered && first.slow == proto.CommandCreate && then[0] != proto.CommandClose {
+								t.Errorf("%v before the file that the cancelled request opened was closed", then)
 							}
 							if got, _ := x.disk.content("file"); slices.Contains([]string{"WriteAt", "WriteFile"}, second.name) && !bytes.Equal(got, now) {
 								t.Error("the cancelled call undid the later one")

@@ -14,7 +14,7 @@ type Range struct{ Offset, Length int64 }
 func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte) error, also ...proto.Status) error {
 	return h.again(ctx, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandIoctl)
-		cl.Expect, cl.Change = room, &h.change
+		cl.Expect, cl.Effect = room, &h.change
 		req := proto.IoctlRequest{Code: code, FileID: id, Input: input, Output: uint32(room)}
 		if err := t.RoundTrip(ctx, cl, &req, also...); err != nil {
 			return err

@@ -70,9 +70,9 @@ func (h *handle) repeats(ctx context.Context, s *segment, err error) bool {
 	return true
 }
 
-// move sends one request for the remaining part of s, of the file that change names. A read without a slice gets memory here: a buffer to
+// move sends one request for the remaining part of s, whose effect is change. A read without a slice gets memory here: a buffer to
 // receive into or, when replies are encrypted, later the buffer in which the reply was decrypted.
-func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *change, policy conn.CreditPolicy) (err error) {
+func (t *tree) move(ctx context.Context, id proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) (err error) {
 	off, left := s.off+int64(s.done), s.n-s.done
 	switch s.dir {
 	case writing:

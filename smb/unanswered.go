@@ -10,10 +10,11 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// unanswered are the requests that change files of a share, whose callers have returned because their contexts had ended, and which
-// the server has not answered yet. A later call on such a file waits for the answer, as a write of package os has had its effect, or will
-// have none, when it returns. Otherwise a cancelled WRITE might overwrite what a later one has written: a server carries out several
-// requests at once. Files are told apart by their names.
+// unanswered are the requests that change or open files of a share, whose callers have returned because their contexts had ended, and
+// which the server has not answered yet. A later call on such a file waits for the answer, as a write of package os has had its effect,
+// or will have none, when it returns. Otherwise a cancelled WRITE might overwrite what a later one has written, since a server carries
+// out several requests at once; and a file that a cancelled CREATE has opened could not be replaced before it is closed again. Files are
+// told apart by their names.
 type unanswered struct {
 	n     atomic.Int64 // of all files
 	mu    sync.Mutex
@@ -83,29 +84,32 @@ func unordered(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unorderedKey{}, true)
 }
 
-// change is the file that a request changes.
-type change struct {
+// effect is what a request does to a file of a share.
+type effect struct {
 	m      *mount
 	remote string
-	target string // its new name, if the request renames it
+	target string // the file's new name, if the request renames it
+	lasts  bool   // it changes the file; otherwise it opens it
 }
 
-func (c *change) GivenUp() {
-	c.m.unanswered.add(c.remote)
-	if c.target != "" {
-		c.m.unanswered.add(c.target)
+func (e *effect) Lasts() bool { return e.lasts }
+
+func (e *effect) GivenUp() {
+	e.m.unanswered.add(e.remote)
+	if e.target != "" {
+		e.m.unanswered.add(e.target)
 	}
 }
 
-func (c *change) Answered() {
-	c.m.unanswered.remove(c.remote)
-	if c.target != "" {
-		c.m.unanswered.remove(c.target)
+func (e *effect) Answered() {
+	e.m.unanswered.remove(e.remote)
+	if e.target != "" {
+		e.m.unanswered.remove(e.target)
 	}
 }
 
 // changeOf is what the requests of a chain change, nil for nothing.
-func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Change {
+func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Effect {
 	changes, target := create.Disposition != proto.DispositionOpen, ""
 	for i := range steps {
 		changes = changes || steps[i].cmd == proto.CommandWrite || steps[i].cmd == proto.CommandSetInfo
@@ -114,10 +118,10 @@ func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Change {
 	if !changes {
 		return nil
 	}
-	return &change{t.m, create.Name, target}
+	return &effect{t.m, create.Name, target, true}
 }
 
-// awaitUnanswered waits for the requests that were given up and change a file that a chain names.
+// awaitUnanswered waits for the requests that were given up and have an effect on a file that a chain names.
 func (t *tree) awaitUnanswered(ctx context.Context, create *proto.CreateRequest, steps []step) error {
 	err := t.m.unanswered.wait(ctx, create.Name)
 	for i := range steps {

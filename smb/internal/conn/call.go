@@ -55,8 +55,8 @@ type Call struct {
 	// sends the request as soon as it can. It is never cancelled. Its late reply is ignored, unless the session had expired:
 	// then the connection sends the request again. It has no Payload, and its body is not changed afterwards.
 	Detached bool
-	// Change is what the request changes; nil: nothing. Of Detached requests it is nil.
-	Change Change
+	// Effect is what the request does to a file; nil: nothing. Of Detached requests it is nil.
+	Effect Effect
 
 	// Status is the reply's status; the caller may read it once the call is done.
 	Status proto.Status
@@ -80,7 +80,7 @@ type Call struct {
 	// Guarded by ring.mu while registered.
 	state     callState
 	reclaimed bool   // the caller wants dst back
-	givenUp   bool   // Change.GivenUp was called, and Answered was not
+	givenUp   bool   // Effect.GivenUp was called, and Answered was not
 	answered  bool   // an interim reply came and its credits are counted
 	async     uint64 // AsyncId of the last interim reply, for CANCEL
 

@@ -147,7 +147,7 @@ func (c *Conn) fail(err error) {
 	c.ring.mu.Lock()
 	// The ring is empty afterwards: a call that is done belongs to its caller alone.
 	c.ring.clear(func(cl *Call) {
-		c.lostChange = c.lostChange || cl.Change != nil
+		c.lostChange = c.lostChange || cl.Effect != nil && cl.Effect.Lasts()
 		cl.settle()
 		if cl.state == callPending {
 			cl.state = callDone

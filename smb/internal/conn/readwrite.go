@@ -74,15 +74,15 @@ func (t *Tree) StartRead(ctx context.Context, id proto.FileID, off int64, n int,
 }
 
 // StartWrite sends a WRITE of data at off, or of as much of it as one request may move, and returns how much.
-// data is borrowed until the call is done. change is that of the call.
-func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data []byte, change Change, policy CreditPolicy) (*Call, int, error) {
+// data is borrowed until the call is done. effect is that of the call.
+func (t *Tree) StartWrite(ctx context.Context, id proto.FileID, off int64, data []byte, effect Effect, policy CreditPolicy) (*Call, int, error) {
 	t.growHeap(ctx, id, len(data))
 	cl := t.Call(proto.CommandWrite)
 	mid, charge, n, err := t.book(ctx, cl, min(len(data), t.c.agreed.MaxWrite), policy)
 	if err != nil {
 		return nil, 0, err
 	}
-	cl.Payload, cl.Change = data[:n], change
+	cl.Payload, cl.Effect = data[:n], effect
 	cl.write = proto.WriteRequest{Length: uint32(n), Offset: uint64(off), FileID: id}
 	if err := t.c.startWith(ctx, cl, &cl.write, t.protection, mid, charge); err != nil {
 		return nil, 0, err

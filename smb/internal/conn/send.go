@@ -102,7 +102,7 @@ func (c *Conn) abandonUnsent(cl *Call) {
 		return
 	}
 	cl.state = callAbandoned
-	cl.dst, cl.Undo, cl.Change = nil, nil, nil
+	cl.dst, cl.Undo, cl.Effect = nil, nil, nil
 	f, err := c.replaceByEcho(cl)
 	c.ring.mu.Unlock()
 	if err != nil {
