@@ -65,7 +65,7 @@ func (h *handle) size(ctx context.Context) (int64, error) {
 func (f *File) Stat() (fs.FileInfo, error) {
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	fi, err := f.h.stat(ctx)
+	fi, err := f.h.stat(unordered(ctx)) // nothing that it returns can be undone
 	if err != nil {
 		return nil, f.wrap("stat", err)
 	}

@@ -78,8 +78,9 @@ func (u *unanswered) wait(ctx context.Context, remote string) error {
 // unorderedKey is the context key of operations that do not wait.
 type unorderedKey struct{}
 
-// unordered returns a context for the removal of a file that could not be finished. It is sent whether or not the server answers
-// the requests that were given up: if they are carried out later, they find no file.
+// unordered returns a context for File.Stat, which describes the file also while the server stalls, and for the removal of a file that
+// could not be finished: it is sent whether or not the server answers the requests that were given up, and if they are carried out
+// later, they find no file.
 func unordered(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unorderedKey{}, true)
 }
