@@ -183,7 +183,8 @@ func (c *copyCutter) seen(head []byte) bool {
 // where it was, with a new key for the source.
 func TestCopyAcrossLoss(t *testing.T) {
 	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
-	want := random(70<<20 + 12345)
+	// Seven requests of 16 MiB: more than up to the second cut, even if the server has answered each request before the cut behind it.
+	want := random(102<<20 + 12345)
 	must(t, os.WriteFile(srv.Dir+"/from", want, 0o666))
 	var c copyCutter
 	share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
