@@ -21,10 +21,11 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 # The checks of make test, in lanes that run side by side, the checks of a lane one after the other. The tests under the race detector
-# mostly wait for servers, and take longest. What compiles and starts no server takes the processor time that the tests leave.
+# mostly wait for servers, and take longest. What compiles and starts no server takes the processor time that the tests leave; two such
+# checks follow the tests, so that the lanes end at about the same time.
 LANE_RACE   := race
-LANE_TESTS  := units peers oldest tags
-LANE_STATIC := fmt tidy vet lint ownership ports
+LANE_TESTS  := units peers oldest tags ownership ports
+LANE_STATIC := fmt tidy vet lint
 CHECKS      := $(LANE_RACE) $(LANE_TESTS) $(LANE_STATIC)
 # How many lanes run at a time. 1: one after the other.
 LANES ?= 3
