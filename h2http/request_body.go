@@ -17,6 +17,7 @@ import (
 
 // requestBody is the state of sending a request's body.
 type requestBody struct {
+	more    [1]byte     // where the end is looked for behind a declared length
 	started atomic.Bool // reading the body has begun
 	refused atomic.Bool // the response says that the rest is not wanted
 	once    sync.Once   // closes the body
@@ -229,9 +230,8 @@ func (x *call) sendBody() error {
 		n, err := r.Body.Read(buf.Bytes())
 		piece = nextPiece(piece, n)
 		if declared && int64(n) == left && err == nil && len(r.Trailer) == 0 {
-			var more [1]byte // or the end, which the last bytes' frame is to carry, as with net/http
-			m := 0
-			m, err = r.Body.Read(more[:])
+			m := 0 // or the end, which the last bytes' frame is to carry, as with net/http
+			m, err = r.Body.Read(x.sending.more[:])
 			left -= int64(m)
 		}
 		if declared {
