@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	// goAwayTimeout is how long a server waits for the answer to its PING between
-	// its two GOAWAYs.
+	// goAwayTimeout is the longest time between a server's two GOAWAYs.
 	goAwayTimeout = 5 * time.Second
+	// goAwayQuiet is how long after its last stream has ended a server sends the PING between
+	// its two GOAWAYs. net/http closes the connection after that time.
+	goAwayQuiet = time.Second
 	// abortTimeout is how long a connection that is aborted may take to send its
 	// GOAWAY.
 	abortTimeout = 250 * time.Millisecond
@@ -21,12 +23,15 @@ const (
 // shutdown is what a call of Shutdown leaves for the end of the connection.
 type shutdown struct {
 	debug string
-	timer *time.Timer // server: sends the second GOAWAY if no answer to PING comes
+	timer *time.Timer // server: onShutdownTimer
+	until time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
+	asked bool        // server: the PING is sent
 }
 
 // Shutdown ends the connection once its streams have ended and been released. A
-// server announces it with two GOAWAYs, a round trip apart, so that no request under
-// way is lost; a client opens no more streams and sends its GOAWAY last. They carry
+// server announces it with two GOAWAYs so that no request under way is lost. Between
+// them is a round trip, which begins a second after the last stream has ended if any is
+// open, or else at once; and at most five seconds. A client opens no more streams and sends its GOAWAY last. They carry
 // debug, of which at most 1 KiB is sent: why the connection ends, for the peer's logs.
 // It does not wait: Run returns when the connection has ended.
 func (c *Conn) Shutdown(debug string) {
@@ -46,14 +51,47 @@ func (c *Conn) Shutdown(debug string) {
 	}
 	c.life = announced
 	c.putGoAway(maxStreamID, NoError, debug)
-	c.putPing(0, goAwayPing)
+	c.shutdown.until = time.Now().Add(goAwayTimeout)
+	c.shutdown.timer = time.AfterFunc(goAwayTimeout, c.onShutdownTimer)
+	if c.held == 0 {
+		c.askGoAway()
+	}
 	c.kickSoon()
-	c.shutdown.timer = time.AfterFunc(goAwayTimeout, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+}
+
+// askGoAway sends the PING between a server's two GOAWAYs. While a stream is open it is left for goAwayQuiet after the
+// last has ended: clients close the connection by themselves then, but one that has a PING to answer may not (Apache's
+// mod_proxy_http2 keeps a connection for another request, which fails, if the PING arrives with a response's end).
+// c.mu is held.
+func (c *Conn) askGoAway() {
+	c.shutdown.asked = true
+	c.putPing(0, goAwayPing)
+}
+
+// quietBetweenGoAways is called when the last stream between a server's two GOAWAYs has ended. c.mu is held.
+func (c *Conn) quietBetweenGoAways() {
+	if s := c.shutdown; !s.asked {
+		s.timer.Reset(min(goAwayQuiet, time.Until(s.until)))
+	}
+}
+
+// onShutdownTimer sends the PING between a server's two GOAWAYs, or the second GOAWAY.
+func (c *Conn) onShutdownTimer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life != announced {
+		return
+	}
+	left := time.Until(c.shutdown.until)
+	if left <= 0 {
 		c.goAwayLast()
-		c.kickSoon()
-	})
+	} else {
+		if c.held == 0 && !c.shutdown.asked {
+			c.askGoAway()
+		}
+		c.shutdown.timer.Reset(left)
+	}
+	c.kickSoon()
 }
 
 // goAwayLast sends the second GOAWAY: no stream beyond lastID will be served. c.mu is
@@ -73,6 +111,7 @@ func (c *Conn) goAwayLast() {
 // clients send that answer ahead of requests that they made before. Whatever the peer does, the second GOAWAY is queued
 // once, or the connection ends:
 //
+//	a stream is open                             no PING is sent before goAwayQuiet after the last has ended
 //	nothing follows the answer                   before Run waits for the next frame
 //	part of a frame's header follows             before Run waits for the rest of it
 //	part of a frame follows, or ever more input  by the timer of Shutdown, unless the rest arrives earlier

@@ -201,7 +201,10 @@ func (c *Conn) retire(s *Stream) {
 	}
 	if c.held == 0 {
 		c.endQuiet()
-		if c.life == draining {
+		switch c.life {
+		case announced:
+			c.quietBetweenGoAways()
+		case draining:
 			c.finish()
 		}
 	}
