@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
@@ -124,17 +126,24 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestTimeouts connects to a server that never answers: every call ends in its time limit.
+// TestTimeouts connects to a server that never answers a READ: the call ends in its time limit, and the connection stays in use.
 func TestTimeouts(t *testing.T) {
-	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }}
-	d := smb.Dialer{}
-	d.Limits.RequestTimeout = 250 * time.Millisecond
-	f, err := scripted(t, s, d)
+	faultnet.NeedsFakeTime(t)
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		synctest.Test(t, func(t *testing.T) { testTimeouts(t, s) })
+	})
+}
+
+func testTimeouts(t *testing.T, s *script.Server) {
+	const limit = 250 * time.Millisecond
+	s.Hook = func(c *script.Conn, m *script.Message) bool { return m.Command == proto.CommandRead }
+	f, err := scripted(t, s, smb.Dialer{Limits: smb.Limits{RequestTimeout: limit}})
 	must(t, err)
 	var timeout interface{ Timeout() bool }
+	begun := time.Now()
 	_, err = f.ReadAt(make([]byte, 10), 0)
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Error(err)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(begun) != limit {
+		t.Errorf("%v after %v", err, time.Since(begun))
 	}
 	if n, err := f.WriteAt(make([]byte, 10), 0); n != 10 || err != nil {
 		t.Error("the connection ended:", n, err)
