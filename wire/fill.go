@@ -15,13 +15,13 @@ func (r *Reader) fill(need int) error {
 		return r.err
 	}
 	r.check()
-	for {
+	for empty := 0; ; {
 		n, err := r.read(need)
 		if n > 0 {
 			r.w += n
 			return nil // an error that came with the bytes is returned by the next read
 		}
-		if err := r.failed(err); err != nil {
+		if err := r.failed(err, &empty); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 	}
 	r.check()
 	r.drop()
-	for {
+	for empty := 0; ; {
 		var n int
 		var err error
 		if r.raw != nil {
@@ -69,16 +69,21 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		if err := r.failed(err); err != nil {
+		if err := r.failed(err, &empty); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // failed keeps the error that ended the stream. A deadline does not end it: the caller
-// may move the deadline and go on. A nil result says that passed has moved it.
-func (r *Reader) failed(err error) error {
+// may move the deadline and go on. Nor does a read of nothing, unless it is the last of
+// maxEmpty, which empty counts. A nil result says to read again: passed has moved the
+// deadline, or nothing has happened (io.Reader).
+func (r *Reader) failed(err error, empty *int) error {
 	if err == nil {
+		if *empty++; *empty < maxEmpty {
+			return nil
+		}
 		err = io.ErrNoProgress
 	}
 	if r.w == r.r {

@@ -293,3 +293,54 @@ func TestWaitingHoldsNothing(t *testing.T) {
 		})
 	}
 }
+
+// emptyConn is a connection on which Read returns nothing, without an error, so many times before each piece.
+type emptyConn struct {
+	net.Conn
+	times, left int
+}
+
+func (c *emptyConn) Read(p []byte) (int, error) {
+	if c.left > 0 {
+		c.left--
+		return 0, nil
+	}
+	c.left = c.times
+	return c.Conn.Read(p)
+}
+
+// TestReadOfNothing: a Read of the connection that returns nothing and no error, as net.Pipe's does for an empty Write, does not end
+// the stream unless it does so for ever.
+func TestReadOfNothing(t *testing.T) {
+	const length = 20_000
+	reads := map[string]func(rd *wire.Reader) error{
+		"Peek":     func(rd *wire.Reader) error { _, err := rd.Peek(length); return err },
+		"ReadFull": func(rd *wire.Reader) error { _, err := rd.ReadFull(make([]byte, length)); return err }, // without the receive buffer
+		"Next": func(rd *wire.Reader) error {
+			b, err := rd.Next(length)
+			b.Free()
+			return err
+		},
+		"Discard": func(rd *wire.Reader) error { _, err := rd.Discard(length); return err },
+	}
+	for name, read := range reads {
+		for times, want := range map[int]error{0: nil, 1: nil, 40: nil, 1 << 30: io.ErrNoProgress} {
+			a, b := net.Pipe()
+			rd := wire.NewReader(&emptyConn{b, times, times}, tarntest.NewPool(t))
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for range 10 {
+					a.Write(nil)
+					a.Write(make([]byte, length/10))
+				}
+			}()
+			if err := read(rd); err != want {
+				t.Errorf("%s, %d reads of nothing: %v, want %v", name, times, err, want)
+			}
+			rd.Release()
+			b.Close()
+			<-sent
+		}
+	}
+}
