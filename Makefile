@@ -73,13 +73,24 @@ fmt: ## fail if a file is not formatted by gofmt
 tidy: ## fail if a go.mod or go.sum is not as `go mod tidy` would have it
 	@for m in $(PUBLISHED) $(PRIVATE) ci/tools; do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || { echo "go.mod of $$m is not tidy"; exit 1; }; done
 
-.PHONY: vet
-vet: ## go vet, every module
-	@for m in $(PUBLISHED) $(PRIVATE); do echo "vet $$m"; (cd $$m && GOWORK=off $(GO) vet ./...) || exit 1; done
-
 # All modules in one run: a package that several of them use is analysed once, and the facts about its
 # functions are available in every module.
 OWNED = $(patsubst %,./%/...,$(PUBLISHED) $(PRIVATE))
+
+# From source, and without compiling what the packages import; units and peers compile every package on the versions that its
+# module asks for, and the target cross compiles for the other platforms.
+comma := ,
+space := $() $()
+.PHONY: vet ports ci-vet
+vet: ci-vet ## what go vet says, every module
+	@$(abspath $(BIN))/vet $$($(GO) env GOOS)/$$($(GO) env GOARCH) $(OWNED)
+
+ports: ci-vet ## vet for the other platforms
+	@$(abspath $(BIN))/vet $(subst $(space),$(comma),$(PORTS)) $(PUBLISHED:%=./%/...)
+
+ci-vet:
+	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test ./vet && GOWORK=off $(GO) build -o $(abspath $(BIN))/vet ./vet
+
 .PHONY: ownership
 ownership: ## tarnvet, every module: references that are leaked, used after free or freed twice
 	@mkdir -p $(BIN) && (cd vet && GOWORK=off $(GO) build -o $(abspath $(BIN))/tarnvet ./cmd/tarnvet)
@@ -90,14 +101,6 @@ lint: ## staticcheck, every module, and actionlint, at the versions that ci/tool
 	@mkdir -p bin && cd ci/tools && GOWORK=off $(GO) build -o ../../bin/ honnef.co/go/tools/cmd/staticcheck github.com/rhysd/actionlint/cmd/actionlint
 	@echo actionlint; bin/actionlint
 	@for m in $(PUBLISHED) $(PRIVATE); do echo "staticcheck $$m"; (cd $$m && GOWORK=off $(CURDIR)/bin/staticcheck ./...) || exit 1; done
-
-# In the workspace, from source, and without compiling what they import; the target cross compiles everything.
-comma := ,
-space := $() $()
-.PHONY: ports
-ports: ## vet for the other platforms
-	@mkdir -p $(BIN) && cd ci/tools && GOWORK=off $(GO) test ./ports && GOWORK=off $(GO) build -o $(abspath $(BIN))/ports ./ports
-	@$(abspath $(BIN))/ports $(subst $(space),$(comma),$(PORTS)) $(PUBLISHED:%=./%/...)
 
 .PHONY: cross
 cross: ## compile every published package for the other platforms; a part of test-all
