@@ -3,7 +3,6 @@ package tarn_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
@@ -153,8 +152,8 @@ func TestProfile(t *testing.T) {
 	if err := os.WriteFile(file, proto.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "tool", "pprof", "-top", file).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "acquiredHere") {
+	out, err := goPprof("-top", file)
+	if err != nil || !strings.Contains(out, "acquiredHere") {
 		t.Errorf("go tool pprof: %v\n%s", err, out)
 	}
 }
