@@ -14,6 +14,7 @@ import (
 // TestVet: what does not build, and what go vet reports, is found on the platforms that it is for, in packages, tests and
 // external tests, and on no other.
 func TestVet(t *testing.T) {
+	fset, parsed := token.NewFileSet(), map[string]*ast.File{} // of the standard library
 	for _, c := range []struct{ name, file, text, platform, want string }{
 		{"a constant", "a.go", "package a\n\nvar N int = 1 << 40\n", "linux/386", "overflows"},
 		{"a missing function", "a_windows.go", "package a\n\nvar _ = missing()\n", "windows/amd64", "undefined: missing"},
@@ -41,7 +42,7 @@ func TestVet(t *testing.T) {
 			})
 			t.Chdir(dir)
 			t.Setenv("GOWORK", "off")
-			s := &sources{root: dir + string(filepath.Separator), fset: token.NewFileSet(), parsed: map[string]*ast.File{}}
+			s := &sources{root: dir + string(filepath.Separator), fset: fset, parsed: parsed}
 			if err := vet(s, "linux/amd64", []string{"./..."}); err != nil {
 				t.Errorf("on linux/amd64: %v", err)
 			}
