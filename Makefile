@@ -21,22 +21,22 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 # The checks of make test, in lanes that run side by side, the checks of a lane one after the other. The tests under the race detector
-# mostly wait for servers, and take longest. What compiles and starts no server takes the processor time that the tests leave; two such
-# checks follow the tests, so that the lanes end at about the same time.
-LANE_RACE   := race
-LANE_TESTS  := units peers oldest tags ownership ports
-LANE_STATIC := fmt tidy vet lint
-CHECKS      := $(LANE_RACE) $(LANE_TESTS) $(LANE_STATIC)
+# mostly wait for servers, and take longest. What starts no server takes the processor time that these tests leave: first the checks
+# that compile little, then those that compile for themselves, and last the two that need what units and peers compile.
+LANE_RACE  := race
+LANE_TESTS := units peers
+LANE_REST  := fmt tidy vet ports oldest tags lint ownership
+CHECKS     := $(LANE_RACE) $(LANE_TESTS) $(LANE_REST)
 # How many lanes run at a time. 1: one after the other.
 LANES ?= 3
 
 .PHONY: test
 test: ## everything that must be green, in every module; lists the tests that were left out, that ran again, and what failed
 	@export TARN_LEFT_OUT=$$(mktemp) TOOK=$$(mktemp) TARN_LOGS=$$(mktemp -d); \
-	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-static; status=$$?; \
+	$(MAKE) --no-print-directory --keep-going -j$(LANES) lane-race lane-tests lane-rest; status=$$?; \
 	echo "TOOK: $$(paste -sd, $$TOOK | sed 's/,/, /g')"; rm -f $$TOOK; ./ci/leftout.sh $$TARN_LEFT_OUT; ./ci/failed.sh $$TARN_LOGS; exit $$status
 
-.PHONY: lane-race lane-tests lane-static
+.PHONY: lane-race lane-tests lane-rest
 lane-race: deps gotestsum
 	@for check in $(LANE_RACE); do $(MAKE) --no-print-directory check-$$check || exit 1; done
 
@@ -44,8 +44,8 @@ lane-tests: deps gotestsum
 	@for check in $(LANE_TESTS); do $(MAKE) --no-print-directory check-$$check || exit 1; done
 
 # The peers are installed meanwhile.
-lane-static:
-	@for check in $(LANE_STATIC); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
+lane-rest:
+	@for check in $(LANE_REST); do nice $(MAKE) --no-print-directory check-$$check || exit 1; done
 
 # A check as part of make test: its lines begin with its name, and its time is noted, with the processor time of what it ran. The log
 # of one that fails is kept for the end.
