@@ -1,10 +1,12 @@
 package smb_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
@@ -32,7 +34,12 @@ func TestClosedShare(t *testing.T) {
 		must(t, err)
 		w, err := share.Watch("", smb.WatchAll)
 		must(t, err)
-		next := func() error { _, err := w.Next(t.Context()); return err }
+		next := func() error { // fails if Samba reports nothing
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := w.Next(ctx)
+			return err
+		}
 		ended := make(chan error)
 		go func() { ended <- next() }()
 		must(t, srv.Control("close-share", srv.Share))
