@@ -22,8 +22,10 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-// memoryServer gives a scripted server files that outlive its connections, and durable handles for them.
+// memoryServer gives a scripted server files that outlive its connections, and durable handles for them. It carries out WRITEs in an
+// order of its own, as servers do that work on several at once.
 type memoryServer struct {
+	work  sync.WaitGroup // on WRITEs
 	mu    sync.Mutex
 	last  *script.Conn // of the session; a new one ends that before (MS-SMB2 3.3.5.5.3)
 	ids   map[string]uint64
@@ -77,15 +79,46 @@ func (m *memoryServer) hook(c *script.Conn, msg *script.Message) bool {
 		readReply(c, msg, len(data), func(reply []byte) { copy(reply[80:], data) })
 		return true
 	case proto.CommandWrite:
-		id, off, n := le.Uint64(msg.Body[16:]), int(le.Uint64(msg.Body[8:])), int(le.Uint32(msg.Body[4:]))
-		file := m.files[id]
-		if need := off + n; need > len(file) {
-			file = append(file, make([]byte, need-len(file))...)
+		if msg.Flags&proto.FlagRelated != 0 {
+			m.write(msg)
+			return false
 		}
-		copy(file[off:], msg.Body[48:][:n])
-		m.files[id] = file
+		later := *msg
+		later.Body = bytes.Clone(msg.Body)
+		m.work.Go(func() { m.writeLater(c, &later) })
+		return true
 	}
 	return false
+}
+
+// writeLater carries out a WRITE of c after other goroutines have run, unless the session has another connection by then, and answers it.
+func (m *memoryServer) writeLater(c *script.Conn, msg *script.Message) {
+	for range rand.IntN(100) {
+		runtime.Gosched()
+	}
+	m.mu.Lock()
+	current := c == m.last
+	if current {
+		m.write(msg)
+	}
+	m.mu.Unlock()
+	if current {
+		reply := make([]byte, 16)
+		reply[0] = 17
+		copy(reply[4:], msg.Body[4:8])
+		c.Reply(msg, proto.StatusSuccess, reply, script.AsAsked)
+	}
+}
+
+// write carries out a WRITE. m.mu is held.
+func (m *memoryServer) write(msg *script.Message) {
+	id, off, n := le.Uint64(msg.Body[16:]), int(le.Uint64(msg.Body[8:])), int(le.Uint32(msg.Body[4:]))
+	file := m.files[id]
+	if need := off + n; need > len(file) {
+		file = append(file, make([]byte, need-len(file))...)
+	}
+	copy(file[off:], msg.Body[48:][:n])
+	m.files[id] = file
 }
 
 // flaky dials a server and closes the connections that it dialled.
@@ -181,6 +214,7 @@ func stress(t *testing.T, kind string, pool *tarn.Pool) {
 	users.Wait()
 	close(stop)
 	cuts.Wait()
+	disk.work.Wait()
 	if cutter.cuts < 5 {
 		t.Errorf("%d cuts", cutter.cuts)
 	}
@@ -247,7 +281,8 @@ func (u *stressed) run(end time.Time) {
 			p = p[:min(len(p), len(u.model)-off)]
 			_, err := own.WithContext(ctx).WriteAt(p, int64(off))
 			u.check("WriteAt", err)
-			for err != nil && u.tolerable(err) { // written in part, perhaps: again
+			for err != nil && u.tolerable(err) { // written in part, perhaps; other bytes, which the first ones must not overwrite
+				p = random(len(p))
 				_, err = own.WriteAt(p, int64(off))
 			}
 			u.check("WriteAt", err)
@@ -266,6 +301,7 @@ func (u *stressed) run(end time.Time) {
 			n, err := own.WithContext(ctx).ReadFrom(bytes.NewReader(next))
 			u.check("ReadFrom", err)
 			for err != nil && u.tolerable(err) {
+				next = random(len(next))
 				_, err = own.WriteAt(next, 0)
 			}
 			u.check("WriteAt", err)
