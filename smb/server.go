@@ -19,8 +19,8 @@ type server struct {
 	host string // its name for the Initiator and in share paths
 
 	// Read and changed by the goroutine that dials.
-	config     *conn.Config  // for its connections
-	unanswered time.Duration // how long attempts to log in have not been answered
+	config *conn.Config  // for its connections
+	waited time.Duration // for answers to attempts to log in that have had none
 }
 
 func (s *Session) newServer(addr string) *server {
@@ -80,18 +80,18 @@ func (s *Session) dialServer(ctx context.Context, at int) (c *conn.Conn, err err
 	to := s.servers[at]
 	same := identity{to.config, s.previous(at)}
 	mayChange := same.previous != 0 && s.ownGUID && l.RedialTimeout > 0 && !s.lostChange()
-	if !mayChange || to.unanswered < l.DialTimeout {
+	if !mayChange || to.waited < l.DialTimeout {
 		begun, answered := time.Now(), false
 		if c, answered, err = s.attempt(ctx, at, same, l.DialTimeout); answered {
-			to.unanswered = 0
+			to.waited = 0
 			return c, err
 		}
-		to.unanswered += time.Since(begun)
+		to.waited += time.Since(begun)
 	}
-	if !mayChange || to.unanswered < l.DialTimeout || ctx.Err() != nil {
+	if !mayChange || to.waited < l.DialTimeout || ctx.Err() != nil {
 		return c, err
 	}
-	to.unanswered = 0
+	to.waited = 0
 	other := *same.config
 	rand.Read(other.ClientGUID[:]) // never fails (crypto/rand)
 	c, _, err = s.attempt(ctx, at, identity{config: &other}, min(l.DialTimeout, l.RedialTimeout))
