@@ -91,9 +91,9 @@ func short(n, want int, err error) error {
 }
 
 // write takes ownership of f and sends it under the token, which it releases. When ctx ends while the
-// connection accepts no data, the unsent part is copied, a goroutine goes on sending it, and write returns
-// the context's error: the payload is the caller's again, and the byte stream stays intact. Any other error
-// means that the connection is broken.
+// connection accepts no data, a goroutine goes on sending the unsent part, with a copy of the payload, and write
+// returns the context's error: the payload is the caller's again, and the byte stream stays intact. Any other
+// error means that the connection is broken.
 func (c *Conn) write(ctx context.Context, f frame) error {
 	s := &c.send
 	if ctx.Done() == nil {
@@ -119,7 +119,7 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 		}
 		if ctx.Err() != nil {
 			s.nc.SetWriteDeadline(time.Time{})
-			rest := c.copyUnsent(f, sent)
+			rest := c.unsent(f, sent)
 			c.work.run(func() { c.finishWrite(rest) })
 			return ContextError(ctx)
 		}
@@ -127,11 +127,11 @@ func (c *Conn) write(ctx context.Context, f frame) error {
 }
 
 // writeCopy is write for a net.Conn of unknown type, which a deadline might break (it breaks TLS for good):
-// all of f is copied and a goroutine sends it.
+// the payload is copied and a goroutine sends all of f.
 func (c *Conn) writeCopy(ctx context.Context, f frame) error {
-	rest := c.copyUnsent(f, 0)
+	all := c.unsent(f, 0)
 	done := make(chan error, 1)
-	c.work.run(func() { done <- c.finishWrite(rest) })
+	c.work.run(func() { done <- c.finishWrite(all) })
 	select {
 	case err := <-done:
 		return err
@@ -140,9 +140,12 @@ func (c *Conn) writeCopy(ctx context.Context, f frame) error {
 	}
 }
 
-// copyUnsent takes ownership of f and returns a copy of its unsent part.
-func (c *Conn) copyUnsent(f frame, sent int) tarn.Buffer {
+// unsent takes ownership of f and returns its unsent part, which refers to no payload of the caller's: that is copied.
+func (c *Conn) unsent(f frame, sent int) tarn.Buffer {
 	head := f.buf.Bytes()
+	if len(f.payload) == 0 {
+		return f.buf.Narrow(sent, len(head))
+	}
 	rest := c.pool.Get(len(head) + len(f.payload) - sent)
 	b := rest.Bytes()
 	if sent < len(head) {
