@@ -24,7 +24,7 @@ type webBody struct {
 	kind  message.Kind // Compressed if the header names a compression; not set for requests of gRPC and gRPC-Web
 	plain bool         // the body is one message without a prefix
 	in    message.Assembler
-	part  tarn.Chain // what refs appends to; empty between reads. As a field it is not allocated for each read
+	part  *tarn.Chain // what refs appends to, from spareParts; nil between reads
 	end   error
 	lease *message.Lease // of lent requests; nil: requests are copied
 }
@@ -82,17 +82,31 @@ func (b *webBody) read() {
 
 // chain takes the received data as the references of package h2http; false for a body of another package.
 func (b *webBody) chain() bool {
-	err := b.refs.appendTo(&b.part)
+	b.part = spareParts.Get().(*tarn.Chain)
+	err := b.refs.appendTo(b.part)
+	for b.part.Len() > 0 {
+		b.in.Append(b.part.NextSegment())
+	}
+	b.freePart()
 	if errors.Is(err, h2http.ErrNotOurs) {
 		b.refs = nil
 		return false
 	}
-	for b.part.Len() > 0 {
-		b.in.Append(b.part.NextSegment())
-	}
-	b.part.Free()
 	b.end = webEnd(err)
 	return true
+}
+
+// spareParts holds empty chains. One is in use for as long as a read takes, and a call has more than one read only if its
+// messages come in parts, so a chain in each body would be memory for little use.
+var spareParts = sync.Pool{New: func() any { return new(tarn.Chain) }}
+
+// freePart frees the data of a read, if there is any.
+func (b *webBody) freePart() {
+	if b.part != nil {
+		b.part.Free()
+		spareParts.Put(b.part)
+		b.part = nil
+	}
 }
 
 // refsSource appends the next content to a chain as references, which become the caller's.
@@ -161,16 +175,25 @@ func (b *webBody) wholeFrom(first tarn.Buffer) received {
 // wholeByReference takes what package h2http received without copying it; false: the body is not h2http's, and
 // nothing has been read.
 func (b *webBody) wholeByReference() (r received, ok bool) {
-	c := new(tarn.Chain)
+	b.part = spareParts.Get().(*tarn.Chain)
 	var err error
-	for err == nil && c.Len() <= b.limit {
-		err = b.refs.appendTo(c)
+	for err == nil && b.part.Len() <= b.limit {
+		err = b.refs.appendTo(b.part)
 	}
 	if errors.Is(err, h2http.ErrNotOurs) {
+		b.freePart()
 		b.refs = nil
 		return received{}, false
 	}
-	return b.ended(message.Message{Chain: c}, err), true
+	var m message.Message
+	if b.part.Segments() > 1 {
+		m.Chain = new(tarn.Chain)
+		m.Chain.AppendChain(b.part)
+	} else {
+		m.Buf = b.part.NextSegment()
+	}
+	b.freePart()
+	return b.ended(m, err), true
 }
 
 // readFull reads until p is full or r ends. Unlike io.ReadFull it returns r's error: net/http ends a body that was cut
@@ -245,7 +268,7 @@ func (b *webBody) close(mu *sync.Mutex) {
 
 func (b *webBody) free() {
 	b.in.Free()
-	b.part.Free() // not empty if appendTo panicked
+	b.freePart() // there is one if appendTo panicked
 	if b.lease != nil {
 		b.lease.Release()
 	}

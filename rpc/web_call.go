@@ -25,7 +25,8 @@ import (
 // errNoReturn is the end of a call whose handler has neither returned nor panicked as others do.
 var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine")
 
-// webCall is one call that ServeHTTP serves, in any protocol.
+// webCall is one call that ServeHTTP serves, in any protocol. As the handler's context it stays valid after the call, so it is not
+// used again; what few calls need is elsewhere, because its bytes are a sixth of those that a short call allocates.
 type webCall struct {
 	srv *Server
 	w   http.ResponseWriter
@@ -38,19 +39,19 @@ type webCall struct {
 	codec    message.Codec
 	incoming encoding.Compressor // of the request's messages; nil: none
 	outgoing encoding.Compressor // of the response's messages; nil: none
-	early    string              // precedes the names of the trailer's fields in the header; "": the trailer is sent at the end
 	timeout  time.Duration
 	bounded  bool // there is a timeout
+	early    bool // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
+	gotOne   bool // RecvMsg has returned a message. recvMu guards it
 	body     webBody
 
 	ctx   context.Context // the handler's context: life, or one derived from it
 	life  webLife
-	stats webStats
+	stats *webStats // nil: there are no statistics handlers
 
 	request boundRequest // of a unary call
 
 	recvMu sync.Mutex
-	gotOne bool
 
 	responseMetadata
 	headerErr error          // why the header did not fit; nil otherwise. sendMu guards it
@@ -88,7 +89,7 @@ func (c *webCall) serve() {
 		return
 	}
 	c.srv.entity.Begin()
-	c.stats.begin(c)
+	c.stats = beginWebStats(c)
 	seen := c.srv.opts.observe.begin(c.path, working)
 	if c.method != nil && c.method.lends {
 		c.body.lease = new(message.Lease)
@@ -145,8 +146,8 @@ func (c *webCall) unary() *status.Status {
 	if first.err != nil {
 		return statusOf(first.status(c.srv.opts.maxRecv, c.requests()))
 	}
-	c.request = boundRequest{call: c, first: first}
-	reply, err := c.callUnary(&c.request)
+	c.request.first = first
+	reply, err := c.callUnary((*webRequest)(c))
 	if err != nil {
 		return statusOf(err)
 	}
@@ -158,31 +159,37 @@ func (c *webCall) unary() *status.Status {
 
 // boundRequest is the request of a unary call until its handler has returned.
 type boundRequest struct {
-	call  *webCall
 	mu    sync.Mutex
 	first received
 }
 
-func (b *boundRequest) decode(v any) error {
-	b.mu.Lock()
-	r := b.first
-	b.first = received{err: errDecoded}
-	b.mu.Unlock()
-	if b.call.body.lease != nil { // the body's close waits for this
-		b.call.recvMu.Lock()
-		defer b.call.recvMu.Unlock()
-	}
-	return b.call.decode(&r, v)
-}
-
-func (b *boundRequest) drop() {
+// take returns the request, to be freed by the caller, the first time.
+func (b *boundRequest) take() received {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.first.msg.Free()
+	r := b.first
 	b.first = received{err: errDecoded}
+	return r
 }
 
-func (c *webCall) callUnary(request *boundRequest) (reply any, err error) {
+// webRequest is a unary webCall as its request.
+type webRequest webCall
+
+func (w *webRequest) decode(v any) error {
+	r := w.request.take()
+	if w.body.lease != nil { // the body's close waits for this
+		w.recvMu.Lock()
+		defer w.recvMu.Unlock()
+	}
+	return (*webCall)(w).decode(&r, v)
+}
+
+func (w *webRequest) drop() {
+	r := w.request.take()
+	r.msg.Free()
+}
+
+func (c *webCall) callUnary(request *webRequest) (reply any, err error) {
 	defer request.drop()
 	defer c.recover(&err)
 	return c.method.unary.Handler(c.method.impl, c.ctx, request.decode, c.srv.unary)
@@ -281,8 +288,8 @@ func (c *webCall) putHeader() error {
 	}
 	c.sentHeader = true
 	c.addFields("", c.header)
-	if c.early != "" {
-		c.addFields(c.early, c.trailer)
+	if c.early {
+		c.addFields(earlyTrailer, c.trailer)
 	}
 	c.stats.outHeader(c.header)
 	return nil
@@ -302,15 +309,15 @@ func (c *webCall) fits(h http.Header) error {
 		return nil
 	}
 	fields := appendMetadata(nil, c.header)
-	if c.early != "" {
+	if c.early {
 		n := len(fields)
 		fields = appendMetadata(fields, c.trailer)
 		for i := range fields[n:] {
-			fields[n+i].Name = c.early + fields[n+i].Name
+			fields[n+i].Name = earlyTrailer + fields[n+i].Name
 		}
 	}
 	size := generalFields
-	if c.early != "" && c.outgoing != nil { // a unary call of Connect
+	if c.early && c.outgoing != nil { // a unary call of Connect
 		size += len("content-encoding") + len(c.outgoing.Name()) + 32
 	}
 	for name, values := range h {
@@ -352,7 +359,7 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
 		c.w.Header().Set("Connection", "close") // its deadlines have expired
 	}
-	if begun == headerPending && (st == nil || c.headerErr != nil || len(c.header) > 0 || c.early != "" && len(c.trailer) > 0) {
+	if begun == headerPending && (st == nil || c.headerErr != nil || len(c.header) > 0 || c.early && len(c.trailer) > 0) {
 		if err := c.putHeader(); err != nil {
 			st = statusOf(err)
 		}

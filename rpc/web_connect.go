@@ -34,7 +34,7 @@ const earlyTrailer = "trailer-"
 
 // openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
-	c.proto, c.early = (*webConnectUnary)(c), earlyTrailer
+	c.proto, c.early = (*webConnectUnary)(c), true
 	c.body = webBody{r: c.r.Body, refs: (*requestRefs)(c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
@@ -50,7 +50,7 @@ func (c *webCall) openConnectUnary(codec string) *webRefusal {
 
 // openGet decodes the message of a unary call without side effects from the query.
 func (c *webCall) openGet() *webRefusal {
-	c.proto, c.early = (*webConnectUnary)(c), earlyTrailer
+	c.proto, c.early = (*webConnectUnary)(c), true
 	if no := c.find(); no != nil {
 		return no
 	}

@@ -11,19 +11,19 @@ import (
 // webStats calls the server's statistics handlers for a call that ServeHTTP serves, with the events of a call
 // of Serve.
 type webStats struct {
-	handlers []stats.Handler // none: no calls
+	handlers []stats.Handler
 	ctx      context.Context
 	begun    time.Time
 	encoding string
 }
 
-// begin tags the call's context and reports its header.
-func (s *webStats) begin(c *webCall) {
-	s.handlers = c.srv.opts.stats
-	if len(s.handlers) == 0 {
-		return
+// beginWebStats tags the call's context and reports its header. It returns nil, which calls nothing, if the server has no
+// statistics handlers.
+func beginWebStats(c *webCall) *webStats {
+	if len(c.srv.opts.stats) == 0 {
+		return nil
 	}
-	s.begun = time.Now()
+	s := &webStats{handlers: c.srv.opts.stats, begun: time.Now()}
 	if c.incoming != nil {
 		s.encoding = c.incoming.Name()
 	}
@@ -43,33 +43,49 @@ func (s *webStats) begin(c *webCall) {
 			Compression: s.encoding, WireLength: wire, Header: md.Copy()})
 		h.HandleRPC(s.ctx, &stats.Begin{BeginTime: s.begun, IsClientStream: c.clientStreams(), IsServerStream: c.serverStreams()})
 	}
+	return s
 }
 
 func (s *webStats) inPayload(v any, size, wire int) {
+	if s == nil {
+		return
+	}
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.InPayload{Payload: v, Length: size, CompressedLength: wire, WireLength: wire, RecvTime: time.Now()})
 	}
 }
 
 func (s *webStats) outPayload(v any, info payloadInfo) {
+	if s == nil {
+		return
+	}
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.OutPayload{Payload: v, Length: info.plain, CompressedLength: info.packed, WireLength: info.wire, SentTime: time.Now()})
 	}
 }
 
 func (s *webStats) outHeader(md metadata.MD) {
+	if s == nil {
+		return
+	}
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.OutHeader{Header: md.Copy(), Compression: s.encoding})
 	}
 }
 
 func (s *webStats) outTrailer(md metadata.MD) {
+	if s == nil {
+		return
+	}
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.OutTrailer{Trailer: md.Copy()})
 	}
 }
 
 func (s *webStats) end(err error) {
+	if s == nil {
+		return
+	}
 	for _, h := range s.handlers {
 		h.HandleRPC(s.ctx, &stats.End{BeginTime: s.begun, EndTime: time.Now(), Error: err})
 	}
