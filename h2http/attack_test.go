@@ -1,6 +1,7 @@
 package h2http_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"io"
 	"log"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn/h2"
 )
@@ -84,32 +87,46 @@ func (p *peer) wantGoAway(code http2.ErrCode) {
 	}
 }
 
+// TestAttackRapidReset runs in fake time: on a busy machine a client does not send as many resets a second as make an attack.
 func TestAttackRapidReset(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
-		h := &blocked{release: make(chan struct{})}
-		r := s.startLimited(t, h, h2.Limits{Resets: 10, Useless: 1000}, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
-		defer close(h.release)
-		p := r.dialPeer(t)
-		// On a busy machine handlers may run before their reset is read, which then does not count as one of an
-		// attack; once 20 run, streams are refused. 1,000 refusals are free, and each 50 of the next
-		// 1,000 make reading pause; then the connection ends. More come where they arrive at less than 5,000 a second.
-		for i := range 50_000 {
-			id := uint32(2*i + 1)
-			p.request(id, end, "GET", "/")
-			p.reset(id, http2.ErrCodeCancel)
+		synctest.Test(t, func(t *testing.T) {
+			h := &blocked{release: make(chan struct{})}
+			l := newPipes()
+			r := s.startOn(t, l, l.dial, h, h2.Limits{Resets: 10, Useless: 1000}, func(srv *http.Server) { srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 20} })
+			defer close(h.release)
+			p := r.dialPeer(t)
+			p.request(1, end, "GET", "/alive")
+			p.transcript(1)
 			p.mu.Lock()
-			over := p.goAway != nil || p.err != nil
+			p.mute = true // listen does not write, so that resets alone wait for the server
 			p.mu.Unlock()
-			if over {
-				break
+			// Of requests whose handlers start before their resets are read, no reset counts; once 20 handlers run, streams are
+			// refused. 1,000 refusals are free, and each 50 of the next 1,000 make reading pause; then the connection ends.
+			p.nc.Write(rapidResets(3, 5000))
+			p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+			if n := h.most.Load(); n > 20 {
+				t.Errorf("%d handlers ran at once; the limit is 20", n)
 			}
-		}
-		p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
-		if n := h.most.Load(); n > 20 {
-			t.Errorf("%d handlers ran at once; the limit is 20", n)
-		}
-		survives(t, r)
+			survives(t, r)
+		})
 	})
+}
+
+// rapidResets are n requests, each followed by its reset, the first on stream id.
+func rapidResets(id uint32, n int) []byte {
+	var frames, block bytes.Buffer
+	fr, enc := http2.NewFramer(&frames, nil), hpack.NewEncoder(&block)
+	for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/"},
+		{Name: ":authority", Value: "example.com", Sensitive: true}} {
+		enc.WriteField(f) // without the dynamic table: the block is the same each time
+	}
+	for range n {
+		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		id += 2
+	}
+	return frames.Bytes()
 }
 
 func TestAttackMadeYouReset(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
 )
@@ -48,6 +49,7 @@ type rig struct {
 	srv    *http.Server
 	url    string
 	addr   string
+	dial   faultnet.DialFunc // nil: TCP
 	client *http.Client
 	done   chan error // what serve returned
 }
@@ -61,10 +63,15 @@ func (s stack) start(t testing.TB, h http.Handler, with ...func(*http.Server)) *
 // startLimited is start with limits, where own is set.
 func (s stack) startLimited(t testing.TB, h http.Handler, limits h2.Limits, with ...func(*http.Server)) *rig {
 	t.Helper()
-	l := listenTCP(t)
-	r := &rig{srv: &http.Server{Handler: h, Protocols: protocols(s.tls)}, addr: l.Addr().String(), done: make(chan error, 1)}
+	return s.startOn(t, listenTCP(t), dialer(t), h, limits, with...)
+}
+
+// startOn is startLimited on a listener, with a dialer for it; nil: TCP.
+func (s stack) startOn(t testing.TB, l net.Listener, dial faultnet.DialFunc, h http.Handler, limits h2.Limits, with ...func(*http.Server)) *rig {
+	t.Helper()
+	r := &rig{srv: &http.Server{Handler: h, Protocols: protocols(s.tls)}, addr: l.Addr().String(), dial: dial, done: make(chan error, 1)}
 	r.url = "http://" + r.addr
-	tr := &http.Transport{Protocols: new(http.Protocols), DialContext: dialer(t)}
+	tr := &http.Transport{Protocols: new(http.Protocols), DialContext: dial}
 	tr.Protocols.SetUnencryptedHTTP2(!s.tls)
 	tr.Protocols.SetHTTP2(s.tls)
 	if s.tls {

@@ -2,6 +2,7 @@ package h2http_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -59,7 +60,11 @@ func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 // connect is dialPeer for a server that may end the connection at any time.
 func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
 	t.Helper()
-	nc, err := dialTCP(t, r.addr)
+	dial := r.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	nc, err := dial(context.Background(), "tcp", r.addr)
 	if err != nil {
 		return nil, err
 	}
