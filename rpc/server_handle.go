@@ -85,9 +85,9 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	st := c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {
 		unsent = true
-		err = sendError(c, c.st.WriteLater(c, &out))
+		err = c.sendError(c.st.WriteLater(c, &out))
 	} else {
-		err = sendError(c, c.st.Write(c, &out))
+		err = c.sendError(c.st.Write(c, &out))
 	}
 	c.released = err == nil // with the response; release does the rest
 	c.sendMu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -52,7 +53,7 @@ func (c *serverCall) SendHeader(md metadata.MD) error {
 	if err := c.putHeader(&out); err != nil {
 		return err
 	}
-	return sendError(c, c.st.Write(c, &out))
+	return c.sendError(c.st.Write(c, &out))
 }
 
 // putHeader adds the response header to out unless it has been sent. It fails, and the header is not sent, if that
@@ -98,6 +99,15 @@ func (c *serverConn) fits(what string, size int, fields []h2.Field) error {
 	return nil
 }
 
+// sendError converts a failed write to the handler's error. A write may find the stream reset by DeadlinePassed, which is about to end
+// the context; the call has to end with its deadline then, whichever goroutine is faster.
+func (c *serverCall) sendError(err error) error {
+	if at := c.timer.At(); err == h2.ErrStreamDone && !at.IsZero() && time.Until(at) <= 0 {
+		c.cancel(context.DeadlineExceeded)
+	}
+	return sendError(c, err)
+}
+
 // sendError converts a failed write to the error for the handler of the call whose context is ctx.
 func sendError(ctx context.Context, err error) error {
 	if err == nil {
@@ -141,7 +151,7 @@ func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	out.Data, out.Rest = m.Buf, m.Chain
 	c.seen.set(sending)
 	defer c.seen.set(working)
-	if err := sendError(c, c.st.Write(c, &out)); err != nil {
+	if err := c.sendError(c.st.Write(c, &out)); err != nil {
 		return err
 	}
 	c.conn.entity.MessageSent()
