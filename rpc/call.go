@@ -230,12 +230,15 @@ func (c *call) failure(st *status.Status) error {
 		if err := c.ctx.Err(); err != nil {
 			return status.FromContextError(err).Err()
 		}
-		if c.deadline && st.Code() == codes.Canceled && time.Until(c.at) <= 0 {
+		if st.Code() == codes.Canceled && c.late() {
 			return status.FromContextError(context.DeadlineExceeded).Err()
 		}
 	}
 	return st.Err()
 }
+
+// late reports whether the call's deadline has passed. Its context may still have to note that.
+func (c *call) late() bool { return c.deadline && time.Until(c.at) <= 0 }
 
 // wait waits before the next attempt; false when the call has ended.
 func (c *call) wait(d time.Duration) bool {
@@ -252,6 +255,15 @@ func (c *call) wait(d time.Duration) bool {
 	case <-c.ctx.Done():
 		return false
 	}
+}
+
+// await waits for the time of another attempt, if v says that there is one. Otherwise it returns the call's error: err, or, as grpc-go does,
+// the context's when that ends meanwhile.
+func (c *call) await(v verdict, err error) (bool, error) {
+	if !v.again || c.wait(v.wait) {
+		return v.again, err
+	}
+	return false, status.FromContextError(c.ctx.Err()).Err()
 }
 
 // report calls the options that asked for the end of the call.

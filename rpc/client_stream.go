@@ -158,7 +158,11 @@ func (cs *clientStream) mayRetry(a *attempt, err error, seen progress) bool {
 		return false
 	}
 	v := cs.retry.judge(status.Code(err), seen, a.trailerMD())
-	return v.again && cs.wait(v.wait)
+	again, err := cs.await(v, err)
+	if v.again && !again {
+		cs.markOver(err) // RecvMsg would return the attempt's status
+	}
+	return again
 }
 
 func (cs *clientStream) isOver() bool { return cs.over.Load() }

@@ -45,7 +45,10 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 		a := cc.attempts.get()
 		a.mode, a.limit = onlyOne, c.info.maxRecv
 		seen, reuse, err := c.tryUnary(a, req, reply)
-		again := err != nil && c.again(a, err, seen)
+		again := false
+		if err != nil {
+			again, err = c.again(a, err, seen)
+		}
 		if !again {
 			c.dropEncoded(req)
 			c.report(a, err)
@@ -59,20 +62,19 @@ func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any,
 	}
 }
 
-// again decides on another attempt, and waits for its time.
-func (c *call) again(a *attempt, err error, seen progress) bool {
+// again decides on another attempt after one that failed with err, and waits for its time. If there is none, it returns the call's error.
+func (c *call) again(a *attempt, err error, seen progress) (bool, error) {
 	if c.ctx.Err() != nil {
-		return false
+		return false, err
 	}
 	code := status.Code(err)
 	if seen == maybeProcessed && c.retry.policy == nil {
-		return false
+		return false, err
 	}
 	if a.answered() {
-		return false
+		return false, err
 	}
-	v := c.retry.judge(code, seen, a.trailerMD())
-	return v.again && c.wait(v.wait)
+	return c.await(c.retry.judge(code, seen, a.trailerMD()), err)
 }
 
 // reuse says whether an attempt may be used for another call.

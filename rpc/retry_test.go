@@ -2,12 +2,16 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -276,5 +280,86 @@ func TestRetryAfterSendGaveUp(t *testing.T) {
 	wantCode(t, err, codes.Unavailable)
 	if n.Load() != 2 {
 		t.Errorf("%d attempts", n.Load())
+	}
+}
+
+// TestEndsBeforeTheNextAttempt: a call whose deadline passes, or that is cancelled, while it waits for the time of another attempt ends for
+// that reason and not with the last attempt's status, as with grpc-go.
+func TestEndsBeforeTheNextAttempt(t *testing.T) {
+	const config = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"3600s","maxBackoff":"3600s",` +
+		`"backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE","RESOURCE_EXHAUSTED"]}}]}`
+	for _, code := range []codes.Code{codes.Unavailable, codes.ResourceExhausted} {
+		svc := &testService{
+			unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+				return nil, status.Error(code, "later")
+			},
+			duplex: func(pb.TestService_FullDuplexCallServer) error { return status.Error(code, "later") },
+		}
+		t.Run("grpc-go/"+code.String(), func(t *testing.T) {
+			inBubble(t, svc, nil, func(t *testing.T, _ pb.TestServiceClient) {
+				l := newPipes()
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+				pb.RegisterTestServiceServer(s, svc)
+				go s.Serve(l)
+				defer s.Stop()
+				cc := dialGRPC(t, "passthrough:///svc", grpc.WithContextDialer(l.dial), grpc.WithDefaultServiceConfig(config))
+				defer cc.Close()
+				endsWaiting(t, pb.NewTestServiceClient(cc), true)
+			})
+		})
+		for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
+			t.Run(p.String()+"/"+code.String(), func(t *testing.T) {
+				inBubble(t, svc, []rpc.DialOption{rpc.WithProtocol(p), rpc.WithDefaultServiceConfig(config)}, func(t *testing.T, c pb.TestServiceClient) {
+					endsWaiting(t, c, p == rpc.GRPC) // the others do not try streams again
+				})
+			})
+		}
+	}
+}
+
+// endsWaiting makes calls that end while they wait.
+func endsWaiting(t *testing.T, c pb.TestServiceClient, streams bool) {
+	for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+		begin := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			t.Cleanup(cancel)
+			if want == codes.Canceled {
+				time.AfterFunc(time.Minute, cancel)
+			}
+			return ctx
+		}
+		_, err := c.UnaryCall(begin(), &pb.SimpleRequest{})
+		wantCode(t, err, want)
+		if !streams {
+			continue
+		}
+		s, err := c.FullDuplexCall(begin())
+		if err == nil {
+			_, err = s.Recv()
+		}
+		wantCode(t, err, want)
+	}
+}
+
+// TestWaitForReadyEndsWithItsContext: a call that waits for a server which cannot be reached ends with its deadline, or when it is
+// cancelled, and says why it has waited.
+func TestWaitForReadyEndsWithItsContext(t *testing.T) {
+	for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
+		t.Run(p.String(), func(t *testing.T) {
+			dial := func(context.Context, string) (net.Conn, error) { return nil, errors.New("the reason") }
+			inBubble(t, &testService{}, []rpc.DialOption{rpc.WithProtocol(p), rpc.WithContextDialer(dial)}, func(t *testing.T, c pb.TestServiceClient) {
+				for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+					defer cancel()
+					if want == codes.Canceled {
+						time.AfterFunc(time.Minute, cancel)
+					}
+					_, err := c.UnaryCall(ctx, &pb.SimpleRequest{}, grpc.WaitForReady(true))
+					if wantCode(t, err, want); !strings.Contains(err.Error(), "the reason") {
+						t.Errorf("the error is %v", err)
+					}
+				}
+			})
+		})
 	}
 }

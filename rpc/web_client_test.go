@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -192,6 +194,42 @@ func TestWebClientDeadline(t *testing.T) {
 			t.Errorf("%v; the server has seen a deadline: %v", err, seen.Load())
 		}
 	})
+}
+
+// TestWebClientDeadlineWhileConnecting: a call whose deadline passes while its connection is made fails with DEADLINE_EXCEEDED, also when
+// the connection's deadline, which is the same, has been noticed before the context's.
+func TestWebClientDeadlineWhileConnecting(t *testing.T) {
+	silent := listen(t) // accepts connections and does not answer
+	t.Cleanup(func() { silent.Close() })
+	for _, p := range []rpc.Protocol{rpc.GRPCWeb, rpc.Connect} {
+		for name, dial := range map[string]func(context.Context, string) (net.Conn, error){
+			"handshake": func(ctx context.Context, addr string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(context.WithoutCancel(ctx), "tcp", addr)
+			},
+			"dial": func(ctx context.Context, addr string) (net.Conn, error) {
+				at, _ := ctx.Deadline()
+				<-time.After(time.Until(at))
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			},
+		} {
+			t.Run(p.String()+"/"+name, func(t *testing.T) {
+				c := pb.NewTestServiceClient(dialTarn(t, silent.Addr().String(), rpc.WithProtocol(p), rpc.WithContextDialer(dial),
+					rpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}))))
+				for _, opts := range [][]grpc.CallOption{nil} {
+					late := func() context.Context {
+						return lateContext{Context: t.Context(), at: time.Now().Add(20 * time.Millisecond)}
+					}
+					_, err := c.UnaryCall(late(), &pb.SimpleRequest{}, opts...)
+					wantCode(t, err, codes.DeadlineExceeded)
+					s, err := c.StreamingOutputCall(late(), &pb.StreamingOutputCallRequest{}, opts...)
+					if err == nil {
+						_, err = s.Recv()
+					}
+					wantCode(t, err, codes.DeadlineExceeded)
+				}
+			})
+		}
+	}
 }
 
 // Concurrent calls of one client share connections over HTTP/2 and have separate ones over HTTP/1.1.

@@ -306,6 +306,8 @@ func (x *webExchange) failure(ctx context.Context, err error) error {
 	switch {
 	case x.call.ctx.Err() != nil:
 		return status.FromContextError(x.call.ctx.Err()).Err()
+	case x.call.late(): // a connection's deadline, which is the call's while it is made, may pass before the context's timer fires
+		return status.FromContextError(context.DeadlineExceeded).Err()
 	case errors.Is(context.Cause(ctx), errWebClosed):
 		return ErrClientConnClosing
 	case errors.As(err, &reset):

@@ -32,10 +32,11 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 		if err != nil && w.closed.Err() == nil {
 			if again = x.mayWait(err); again {
 				failures++
-				again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures))
-			} else if again = c.ctx.Err() == nil && c.retry.policy != nil; again {
-				v := c.retry.judge(status.Code(err), maybeProcessed, x.trailer)
-				again = v.again && c.wait(v.wait)
+				if again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures)); !again {
+					err = waited(c.ctx, err)
+				}
+			} else if c.ctx.Err() == nil && c.retry.policy != nil {
+				again, err = c.await(c.retry.judge(status.Code(err), maybeProcessed, x.trailer), err)
 			}
 		}
 		if !again {
