@@ -148,15 +148,14 @@ func TestHandlerEndsUnderAFullSocket(t *testing.T) {
 		for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
 			t.Run(want.String(), func(t *testing.T) {
 				const handlers = 5
-				left := make(chan error, handlers)
-				sent := make(chan struct{}, 1000)
+				began, left := make(chan struct{}, 1000), make(chan error, 1000)
 				f := newFaulty(t, kind, &testService{duplex: func(s pb.TestService_FullDuplexCallServer) error {
+					began <- struct{}{}
 					for {
 						if err := s.Send(&pb.StreamingOutputCallResponse{Payload: payload(1 << 20)}); err != nil {
 							left <- err
 							return err
 						}
-						sent <- struct{}{}
 					}
 				}})
 				f.client = dialAgain(t, f, rpc.WithInitialWindowSize(64<<20), rpc.WithInitialConnWindowSize(256<<20), rpc.WithMaxHeaderListSize(1<<20))
@@ -165,18 +164,29 @@ func TestHandlerEndsUnderAFullSocket(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.each(func(l *faultnet.Link) { l.ToClient.Stall() })
-				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-				if want == codes.Canceled {
-					ctx, cancel = context.WithCancel(context.Background())
-					time.AfterFunc(100*time.Millisecond, cancel)
-				}
+				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				for range handlers {
-					s, err := c.FullDuplexCall(ctx)
-					if err != nil {
+				timeout := time.Minute
+				if want == codes.DeadlineExceeded {
+					timeout = 100 * time.Millisecond
+				}
+				for n := 0; n < handlers; {
+					ctx, cancel := context.WithTimeout(ctx, timeout)
+					defer cancel()
+					if s, err := c.FullDuplexCall(ctx); err == nil {
+						go s.Recv()
+					} else if want == codes.Canceled {
 						t.Fatal(err)
 					}
-					go s.Recv()
+					select {
+					case <-began:
+						n++
+					case <-ctx.Done():
+						timeout *= 2 // the handler could not begin before the deadline
+					}
+				}
+				if want == codes.Canceled {
+					time.AfterFunc(100*time.Millisecond, cancel)
 				}
 				within(t, "the handlers", func() {
 					for range handlers {
@@ -211,10 +221,9 @@ func TestHeaderBesideRecv(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind faultnet.Kind) {
 		c := newFaulty(t, kind, svc).calls
 		for i := range 40 {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-			if i%2 == 0 {
-				cancel()
-				ctx, cancel = context.WithCancel(context.Background())
+			ctx := &impatient{Context: context.Background(), done: make(chan struct{})}
+			if i%2 == 1 {
+				ctx.at = time.Now().Add(time.Minute)
 			}
 			st, err := c.FullDuplexCall(ctx)
 			if err != nil {
@@ -242,8 +251,11 @@ func TestHeaderBesideRecv(t *testing.T) {
 				}
 			}()
 			answer <- i%2 == 0
+			if i%2 == 1 {
+				ctx.end() // not before the handler, which would never have received answer
+			}
 			within(t, "Header and Recv", wg.Wait)
-			cancel()
+			ctx.end()
 		}
 	})
 }

@@ -91,7 +91,7 @@ func soakKind(t *testing.T, call caller) {
 		for _, procs := range []int{1, 2, 8} {
 			t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				within(t, "calls", func() { soak(t, long/3, call) })
+				soak(t, long/3, call)
 			})
 		}
 	})
@@ -119,12 +119,14 @@ func soak(t *testing.T, long time.Duration, call caller) {
 	lis.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	succeeded := sync.OnceFunc(func() { time.AfterFunc(long, cancel) }) // however slow this machine is
+	// Nothing breaks before the first call has succeeded: on a busy machine no connection might last long enough for one.
+	begun := make(chan struct{})
+	succeeded := sync.OnceFunc(func() { close(begun) })
 	var wg sync.WaitGroup
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
-		serveByTurns(ctx, t, addr, rpc.Pool(pool))
+		serveByTurns(ctx, t, addr, rpc.Pool(pool), begun)
 	}()
 	k := &killer{}
 	cc, err := rpc.NewClient(addr, rpc.WithPool(pool), rpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -135,6 +137,7 @@ func soak(t *testing.T, long time.Duration, call caller) {
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
+		<-begun
 		for sleep(ctx, time.Duration(rand.IntN(200))*time.Millisecond) {
 			k.kill()
 		}
@@ -158,7 +161,10 @@ func soak(t *testing.T, long time.Duration, call caller) {
 			}
 		}()
 	}
-	wg.Wait()
+	within(t, "the first call", func() { <-begun })
+	sleep(ctx, long)
+	cancel()
+	within(t, "calls", wg.Wait)
 	if err := cc.Close(); err != nil {
 		t.Error(err)
 	}
@@ -182,9 +188,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// serveByTurns runs one server after another on addr: some stop gracefully, some at once, and all limit the
-// age of their connections.
-func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.ServerOption) {
+// serveByTurns runs one server after another on addr: some stop gracefully, some at once, and all but the first, which serves until begun
+// is closed, limit the age of their connections.
+func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.ServerOption, begun <-chan struct{}) {
+	var age keepalive.ServerParameters
 	for ctx.Err() == nil {
 		lis, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -193,11 +200,12 @@ func serveByTurns(ctx context.Context, t *testing.T, addr string, pool rpc.Serve
 			}
 			continue
 		}
-		s := rpc.NewServer(pool, rpc.WaitForHandlers(true), rpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionAge: 100 * time.Millisecond, MaxConnectionAgeGrace: 50 * time.Millisecond}))
+		s := rpc.NewServer(pool, rpc.WaitForHandlers(true), rpc.KeepaliveParams(age))
 		pb.RegisterTestServiceServer(s, &testService{})
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(lis) }()
+		<-begun
+		age = keepalive.ServerParameters{MaxConnectionAge: 100 * time.Millisecond, MaxConnectionAgeGrace: 50 * time.Millisecond}
 		sleep(ctx, time.Duration(50+rand.IntN(400))*time.Millisecond)
 		if rand.IntN(2) == 0 {
 			stop := time.AfterFunc(200*time.Millisecond, s.Stop)
