@@ -70,6 +70,28 @@ func TestMachineWithoutName(t *testing.T) {
 	}
 }
 
+// A file that was made on another processor says so.
+func TestMachineOfEachFile(t *testing.T) {
+	r := &results{}
+	for _, cpu := range []string{"", "Abacus", "Quipu"} {
+		name := filepath.Join(t.TempDir(), "x.txt")
+		text := "# go version go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC\n"
+		if cpu != "" {
+			text += "cpu: " + cpu + "\n"
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.read(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const made = "- x: go1.0 plan9/mips, 2 processors, 2026-01-01 00:00 UTC"
+	if m, want := r.machine(), "Abacus\n\n"+made+"\n"+made+"\n"+made+", on Quipu\n"; m != want {
+		t.Errorf("got %q, want %q", m, want)
+	}
+}
+
 // Turns that were added at other times are distinguished by their times.
 func TestMachineNamesEveryTime(t *testing.T) {
 	const head = "# go version go1.0 plan9/mips, 2 processors, "

@@ -66,8 +66,8 @@ func (r *results) hasBetter(bench string) bool {
 // doubts are the reasons to distrust a comparison, a line each.
 func doubts(before, now *results) []string {
 	var out []string
-	if before.cpu != now.cpu {
-		out = append(out, fmt.Sprintf("before on %s, now on %s: ratios differ between processors, too", before.cpu, now.cpu))
+	if before.cpu() != now.cpu() {
+		out = append(out, fmt.Sprintf("before on %s, now on %s: ratios differ between processors, too", before.cpu(), now.cpu()))
 	}
 	for k, v := range now.values {
 		if k.peer == "tarn" && len(v) < enough {

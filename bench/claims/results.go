@@ -15,8 +15,13 @@ import (
 type results struct {
 	values map[key][]float64
 	order  []string // the benchmarks without their peers, as they came first
-	cpu    string
-	runs   []string // when and with what each file was made, at each time by one turn where no number follows
+	runs   []fileRun
+}
+
+// fileRun is how a file of results was made.
+type fileRun struct {
+	text string // when and with what, at each time by one turn where no number follows
+	cpu  string // the processor; "": the file does not name it
 }
 
 type key struct{ bench, peer, unit string }
@@ -32,19 +37,19 @@ func (r *results) read(name string) error {
 	if r.values == nil {
 		r.values = map[key][]float64{}
 	}
-	run := strings.TrimSuffix(filepath.Base(name), ".txt") + ":"
+	made := fileRun{text: strings.TrimSuffix(filepath.Base(name), ".txt") + ":"}
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		line := s.Text()
 		if cpu, ok := strings.CutPrefix(line, "cpu: "); ok {
-			r.cpu = cpu
+			made.cpu = cpu
 		}
 		if note, ok := strings.CutPrefix(line, "# go version "); ok {
-			run += later(run, note)
+			made.text += later(made.text, note)
 		}
 		if note, ok := strings.CutPrefix(line, "# -bench "); ok {
 			if turns := note[strings.LastIndex(note, ","):]; turns != ", 1 turns" {
-				run += turns
+				made.text += turns
 			}
 		}
 		if strings.HasPrefix(line, "Benchmark") {
@@ -53,7 +58,7 @@ func (r *results) read(name string) error {
 			}
 		}
 	}
-	r.runs = append(r.runs, run)
+	r.runs = append(r.runs, made)
 	return s.Err()
 }
 
@@ -126,21 +131,40 @@ func (r *results) plusMinus(bench, peer, unit string) string {
 func (r *results) when(files ...string) string {
 	var b strings.Builder
 	for _, run := range r.runs {
-		if name, _, _ := strings.Cut(run, ":"); slices.Contains(files, name) {
-			fmt.Fprintf(&b, "- %s\n", run)
+		if name, _, _ := strings.Cut(run.text, ":"); slices.Contains(files, name) {
+			fmt.Fprintf(&b, "- %s\n", run.text)
 		}
 	}
 	return b.String()
 }
 
-// machine names the processor, where a result does, and the times of the runs.
+// cpu is the processor that the first file with one names.
+func (r *results) cpu() string {
+	for _, m := range r.runs {
+		if m.cpu != "" {
+			return m.cpu
+		}
+	}
+	return ""
+}
+
+// machine names the processor, where a result does, and the times of the runs. Results of a later run on another processor have its
+// name behind them.
 func (r *results) machine() string {
 	if len(r.runs) == 0 {
 		return "Not measured yet.\n"
 	}
-	name := ""
-	if r.cpu != "" {
-		name = r.cpu + "\n\n"
+	var b strings.Builder
+	first := r.cpu()
+	if first != "" {
+		b.WriteString(first + "\n\n")
 	}
-	return name + "- " + strings.Join(r.runs, "\n- ") + "\n"
+	for _, m := range r.runs {
+		b.WriteString("- " + m.text)
+		if m.cpu != "" && m.cpu != first {
+			b.WriteString(", on " + m.cpu)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
