@@ -49,7 +49,7 @@ type rig struct {
 	srv    *http.Server
 	url    string
 	addr   string
-	dial   faultnet.DialFunc // nil: TCP
+	dial   faultnet.DialFunc // nil: dialTCP
 	client *http.Client
 	done   chan error // what serve returned
 }

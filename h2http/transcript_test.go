@@ -60,11 +60,13 @@ func (r *rig) dialPeer(t testing.TB, settings ...http2.Setting) *peer {
 // connect is dialPeer for a server that may end the connection at any time.
 func (r *rig) connect(t testing.TB, settings ...http2.Setting) (*peer, error) {
 	t.Helper()
-	dial := r.dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
+	var nc net.Conn
+	var err error
+	if r.dial != nil {
+		nc, err = r.dial(context.Background(), "tcp", r.addr)
+	} else {
+		nc, err = dialTCP(t, r.addr)
 	}
-	nc, err := dial(context.Background(), "tcp", r.addr)
 	if err != nil {
 		return nil, err
 	}
