@@ -29,11 +29,12 @@ type shutdown struct {
 }
 
 // Shutdown ends the connection once its streams have ended and been released. A
-// server announces it with two GOAWAYs so that no request under way is lost. Between
-// them is a round trip, which begins a second after the last stream has ended if any is
-// open, or else at once; and at most five seconds. A client opens no more streams and sends its GOAWAY last. They carry
-// debug, of which at most 1 KiB is sent: why the connection ends, for the peer's logs.
-// It does not wait: Run returns when the connection has ended.
+// server announces it with two GOAWAYs, so that no request under way is lost. Between
+// them are a PING and its answer, at most five seconds: the PING is sent at once if no
+// stream is open, or else a second after the last one has ended. A client opens no more
+// streams and sends its GOAWAY last. They carry debug, of which at most 1 KiB is sent:
+// why the connection ends, for the peer's logs. It does not wait: Run returns when the
+// connection has ended.
 func (c *Conn) Shutdown(debug string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

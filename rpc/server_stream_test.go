@@ -36,7 +36,7 @@ func TestSendErrorOfReset(t *testing.T) {
 }
 
 // TestSendBetweenResetAndEnd: at its deadline a call's stream is reset, and then its context ends. A handler that sends between the two gets
-// DEADLINE_EXCEEDED, and so does whoever looks at the context afterwards.
+// DEADLINE_EXCEEDED, and the context's error is the same afterwards.
 func TestSendBetweenResetAndEnd(t *testing.T) {
 	for name, send := range map[string]func(grpc.ServerStream) error{
 		"SendMsg":    func(s grpc.ServerStream) error { return s.SendMsg(new(emptypb.Empty)) },

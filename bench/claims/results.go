@@ -148,8 +148,8 @@ func (r *results) cpu() string {
 	return ""
 }
 
-// machine names the processor, where a result does, and the times of the runs. Results of a later run on another processor have its
-// name behind them.
+// machine names the processor, where a result does, and the times of the runs. A file that was made on another processor than the
+// first has its name behind its times.
 func (r *results) machine() string {
 	if len(r.runs) == 0 {
 		return "Not measured yet.\n"
