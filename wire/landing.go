@@ -5,8 +5,8 @@ import "github.com/tarn-go/tarn"
 // Landing receives one message of declared length in a buffer of its own. The
 // buffer grows as bytes arrive, so that a peer that declares much and sends little
 // causes no large allocation: it has at most max(trust, 4 × what has arrived) bytes. It is
-// held beside the one before it while what has arrived is copied; growth by fours copies
-// less than a third of the message.
+// held beside the one before it while what has arrived is copied. It has the declared length over a power of four,
+// so that no step is shorter than a factor of four and all together copy less than a third of the message.
 //
 // The zero Landing is ready for Start. It is for one goroutine at a time.
 type Landing struct {
@@ -33,8 +33,18 @@ func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 		trust = DefaultTrust
 	}
 	l.pool, l.got, l.want, l.frugal = pool, 0, n, false
-	l.buf = pool.Get(min(n, trust))
+	l.buf = pool.Get(l.room(trust))
 	l.mem = l.buf.Bytes()
+}
+
+// room returns the largest of the declared length, a fourth of it, a fourth of that and so on that is at most most
+// bytes.
+func (l *Landing) room(most int) int {
+	n := l.want
+	for n > most {
+		n = (n + 3) / 4
+	}
+	return n
 }
 
 // Active reports whether a message is under way: begun and not yet taken.
@@ -47,11 +57,11 @@ func (l *Landing) Left() int { return l.want - l.got }
 // zero, and never more than Left. It is borrowed until the next call.
 func (l *Landing) Space() []byte {
 	if l.got == len(l.mem) && l.got < l.want {
-		by := 4
 		if l.frugal {
-			by = 2
+			l.move(min(l.want, 2*l.got))
+		} else {
+			l.move(l.room(4 * l.got))
 		}
-		l.move(min(l.want, by*l.got))
 	}
 	return l.mem[l.got:]
 }

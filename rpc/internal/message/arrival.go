@@ -59,12 +59,17 @@ func (a *arrival) recycle() {
 
 func (a *arrival) left() int { return a.size - a.got }
 
-// room bounds how much of n bytes is taken at once when have of them have arrived.
+// room returns how much of n bytes is taken at once when have of them have arrived. It is a fourth of what is
+// taken next, and so on up to n: the last step is no shorter than the others, and all together copy less than a
+// third of n.
 func (a *arrival) room(n, have int) int {
 	if a.tight {
 		return min(n, max(2*have, firstLook))
 	}
-	return min(n, max(a.trust, 4*a.got))
+	for most := max(a.trust, 4*a.got); n > most; {
+		n = (n + 3) / 4
+	}
+	return n
 }
 
 // memory returns how many bytes are taken, including those not filled yet.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/tarntest"
+	"github.com/tarn-go/tarn/wire"
 )
 
 // arriveIn receives data as a message, to be freed, in pieces of lengths that cut chooses.
@@ -228,5 +229,31 @@ func TestPlans(t *testing.T) {
 	}
 	if n := plans.n.Load(); n > 2*maxPlans+20 {
 		t.Errorf("%d plans are kept", n)
+	}
+}
+
+// TestArrivalCopies: growing copies less than a third of a message that is received into one buffer, however little of it
+// is left at a step.
+func TestArrivalCopies(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	for _, n := range []int{wire.DefaultTrust + 1, 100_000, 1 << 20, 1<<20 + 8, 5 << 18, 1_300_000, 3_000_000} {
+		data := fill(n)
+		a := newArrival(pool, nil, n, trusted(0))
+		copied := 0
+		for put := 0; put < n; {
+			before := a.memory()
+			put += a.put(data[put:min(n, put+1000)])
+			if a.memory() != before {
+				copied += before
+			}
+		}
+		m := a.take()
+		if !bytes.Equal(m.Buf.Bytes(), data) {
+			t.Error("another message arrived")
+		}
+		m.Free()
+		if copied > n/3+3 { // each step is rounded up
+			t.Errorf("%d bytes of a message of %d are copied", copied, n)
+		}
 	}
 }
