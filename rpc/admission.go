@@ -8,7 +8,7 @@ const (
 	gatherMost = 256 << 20
 	// gatherShare is the part of that, one in gatherShare, that requests may take before
 	// any is held back.
-	gatherShare = 8
+	gatherShare = 4
 	// overdraftShare is the part, one in overdraftShare, that requests may take beyond it, so that some can
 	// always be completed.
 	overdraftShare = 16

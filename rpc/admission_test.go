@@ -2,19 +2,19 @@ package rpc
 
 import "testing"
 
-// TestAdmission: requests are let through up to an eighth of the limit; beyond that one request, however large, or
+// TestAdmission: requests are let through up to a quarter of the limit; beyond that one request, however large, or
 // several that have no more than a sixteenth of the limit to come. The others wait, and the one that asked first is let
 // through first. A request with which all hold more than the limit is refused.
 func TestAdmission(t *testing.T) {
 	const mib = 1 << 20
-	a := &admission{most: gatherMost} // 256 MiB: an eighth is 32 MiB, a sixteenth 16 MiB
+	a := &admission{most: gatherMost} // 256 MiB: a quarter is 64 MiB, a sixteenth 16 MiB
 	ask := func(c *serverCall, memory, missing int, want admissionVerdict) {
 		t.Helper()
 		if got := a.ask(c, memory*mib, missing*mib); got != want {
 			t.Fatalf("the verdict is %d, want %d, with %d MiB let through and %d MiB held", got, want, a.gathered/mib, a.held/mib)
 		}
 	}
-	within := make([]*serverCall, 8)
+	within := make([]*serverCall, 16)
 	for i := range within {
 		within[i] = new(serverCall)
 		ask(within[i], 4, 1, admit)
@@ -35,8 +35,8 @@ func TestAdmission(t *testing.T) {
 	if len(next) != 3 || next[0] != over[1] || next[1] != over[2] || next[2] != over[3] {
 		t.Fatalf("after the end of one call %d are let through", len(next))
 	}
-	ask(over[4], 215, 5, hold)
-	ask(over[4], 217, 3, refuse)
+	ask(over[4], 183, 5, hold)
+	ask(over[4], 185, 3, refuse)
 	for _, c := range append(over, within...) {
 		a.release(c)
 	}

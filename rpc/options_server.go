@@ -104,7 +104,7 @@ func MaxRecvMsgSize(n int) ServerOption {
 
 // RequestMemory bounds the memory in bytes that one connection takes for incomplete unary requests; 256 MiB
 // unless set, and at least 1 MiB. Their handlers have not started, so nothing else bounds it but the number
-// of calls that a connection may have. Up to an eighth of n, requests arrive concurrently; beyond that some
+// of calls that a connection may have. Up to a quarter of n, requests arrive concurrently; beyond that some
 // at a time, in the order in which they began to wait. A request for whose first window (256 KiB, or
 // InitialWindowSize) there is no memory left ends with REFUSED_STREAM, which clients may try again. grpc-go
 // has no such limit.
