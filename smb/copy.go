@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"sort"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
@@ -19,9 +20,17 @@ const (
 
 // Copy has the server copy the file src to dst (FSCTL_SRV_COPYCHUNK): the data does not pass through the
 // client. dst is created, or overwritten in place and truncated to the length of src at the end. Copy returns
-// how many bytes were copied. When both names lead to the same file, the error matches ErrSameFile and the
-// file is unchanged. When the server cannot copy, the error matches ErrUnsupported; dst is then unchanged, or
+// how many bytes were copied, holes included. When both names lead to the same file, the error matches ErrSameFile and the
+// file is unchanged. When the server cannot copy, the error matches ErrUnsupported; the content of dst is then unchanged, or
 // empty if it did not exist. Like written data, the copy may not be on the server's disk yet: see [File.Sync].
+//
+// Holes of a src that is marked as sparse ([File.SetSparse]) become holes of dst where the server reports and makes them
+// (FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE); otherwise they are copied as zeros. An existing dst is emptied first if src
+// has holes.
+//
+// Copy does not keep other programs from changing src. The copy is as long as src was when Copy opened it, and each byte of
+// it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
+// fails, unless it had holes only in what is missing.
 func (s *Share) Copy(dst, src string) (int64, error) {
 	n, err := s.copy(dst, src)
 	return n, linkError("copy", src, dst, err)
@@ -33,11 +42,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 		return 0, err
 	}
 	defer from.Close()
-	fi, err := from.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if fi.IsDir() {
+	if from.h.isDir {
 		return 0, errIsDirectory
 	}
 	// COPYCHUNK demands read access to the target too. The target is not truncated when it is opened: it may
@@ -46,32 +51,74 @@ func (s *Share) copy(dst, src string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	switch same, known, err := sameFile(s.ctx, from.h, to.h); {
-	case err != nil:
-		to.Close()
-		return 0, err
-	case same:
-		to.Close()
-		return 0, ErrSameFile
-	case !known:
-		to.Close()
-		return s.copyTemporary(dst, from, fi.Size())
-	}
-	n, err = to.h.copyFrom(s.ctx, from.h, span{n: fi.Size()})
-	if err == nil && to.h.length.Load() > fi.Size() {
-		err = to.Truncate(fi.Size())
-	}
+	n, err := s.copyOpened(to.h, from.h)
 	if cerr := to.Close(); err == nil {
 		err = cerr
+	}
+	if err == errPerhapsSame {
+		return s.copyTemporary(dst, from)
 	}
 	return n, err
 }
 
+func (s *Share) copyOpened(to, from *handle) (int64, error) {
+	if !to.created { // by this open, after from was opened
+		if err := differ(s.ctx, from, to); err != nil {
+			return 0, err
+		}
+	}
+	return to.replaceBy(s.ctx, from)
+}
+
+// errPerhapsSame is returned when the server does not say whether two handles are of one file.
+var errPerhapsSame = errors.New("smb: source and target may be the same file")
+
+// differ returns nil if the handles are of different files, else ErrSameFile or errPerhapsSame.
+func differ(ctx context.Context, a, b *handle) error {
+	switch same, known, err := sameFile(ctx, a, b); {
+	case err != nil:
+		return err
+	case same:
+		return ErrSameFile
+	case !known:
+		return errPerhapsSame
+	}
+	return nil
+}
+
+// replaceBy has the server replace the content of h by that of from. If from is, or may be, the same file, h must be empty.
+func (h *handle) replaceBy(ctx context.Context, from *handle) (int64, error) {
+	fi, err := from.stat(ctx)
+	if err != nil {
+		return 0, err
+	}
+	spans, err := h.spansFrom(ctx, from, fi)
+	if err != nil {
+		return 0, err
+	}
+	return h.takeSpans(ctx, from, spans, fi.Size())
+}
+
+// takeSpans copies spans of from to h, and gives h the length size. It returns up to which offset h is a copy.
+func (h *handle) takeSpans(ctx context.Context, from *handle, spans []span, size int64) (int64, error) {
+	done, err := h.copyFrom(ctx, from, spans)
+	n := reached(spans, done)
+	h.grown(n)
+	if err != nil {
+		return n, err
+	}
+	if h.length.Load() != size {
+		if err := h.setLength(ctx, size); err != nil {
+			return n, err
+		}
+	}
+	return size, nil
+}
+
 // sameFile compares the files of two handles. known is false when the server reports no file ids.
 func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
-	if b.created {
-		return false, true, nil // created by this open, after a was opened
+	if a.at != b.at {
+		return false, true, nil // a is of a snapshot, and b is not
 	}
 	ida, err := a.fileID(ctx)
 	if err == nil && ida != 0 {
@@ -99,9 +146,10 @@ func sameFile(ctx context.Context, a, b *handle) (same, known bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	same = ia.st.EndOfFile == ib.st.EndOfFile && ia.st.CreationTime.Equal(ib.st.CreationTime) &&
-		ia.st.LastWriteTime.Equal(ib.st.LastWriteTime)
-	return same, true, nil
+	// The time of creation alone: another program may be writing to the file. Servers invent one from the other times where their
+	// disk stores none, so a difference proves nothing.
+	same = ia.st.CreationTime.Equal(ib.st.CreationTime)
+	return same, same, nil
 }
 
 // fileID queries the file's id on its volume; zero when it has none.
@@ -118,7 +166,7 @@ func (h *handle) fileID(ctx context.Context) (id uint64, err error) {
 
 // copyTemporary copies to a new file in the directory of dst and then renames it to dst, so that no data is lost
 // when dst is the source.
-func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error) {
+func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 	remote, err := s.remote(dst)
 	if err != nil {
 		return 0, err
@@ -128,7 +176,7 @@ func (s *Share) copyTemporary(dst string, from *File, size int64) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	n, err := to.h.copyFrom(s.ctx, from.h, span{n: size})
+	n, err := to.h.replaceBy(s.ctx, from.h)
 	if cerr := to.Close(); err == nil {
 		err = cerr
 	}
@@ -149,14 +197,59 @@ func temporaryName(remote string) string {
 }
 
 // span is n bytes at offset source of one file, to be copied to offset target of another.
-type span struct{ source, target, n int64 }
+type span struct {
+	source, target, n int64
+	begin             int64 // bytes in the spans before it
+}
+
+// allOf is the span of a complete file.
+func allOf(size int64) []span { return []span{{n: size}} }
+
+// bytesIn is how many bytes spans have.
+func bytesIn(spans []span) int64 {
+	if len(spans) == 0 {
+		return 0
+	}
+	last := &spans[len(spans)-1]
+	return last.begin + last.n
+}
+
+// spanAt is the index of the span with byte at of all spans.
+func spanAt(spans []span, at int64) int {
+	return sort.Search(len(spans), func(i int) bool { return spans[i].begin+spans[i].n > at })
+}
+
+// reached is the offset in the target up to which it is complete when done bytes of spans, which are in order, were copied.
+func reached(spans []span, done int64) int64 {
+	if done == 0 {
+		return 0
+	}
+	s := &spans[spanAt(spans, done-1)]
+	return s.target + done - s.begin
+}
 
 // copySource is the file that a server copies from.
 type copySource struct {
 	from  *handle
-	shift int64 // offset in it minus the offset in the target
+	spans []span
 	t     *tree // tree for which key is valid; nil: no key yet
 	key   proto.ResumeKey
+}
+
+// appendChunks appends the chunks of a COPYCHUNK for the bytes from at of all spans on, at most n and as many as l allows. It
+// returns how many bytes they have.
+func (c *copySource) appendChunks(chunks []proto.Chunk, at, n int64, l copyLimits) ([]proto.Chunk, int64) {
+	total, n := int64(0), min(n, int64(l.total))
+	for i := spanAt(c.spans, at); total < n && len(chunks) < l.chunks; {
+		s := &c.spans[i]
+		within := at + total - s.begin
+		part := min(s.n-within, int64(l.chunk), n-total)
+		chunks = append(chunks, proto.Chunk{Source: uint64(s.source + within), Target: uint64(s.target + within), Length: uint32(part)})
+		if total += part; within+part == s.n {
+			i++
+		}
+	}
+	return chunks, total
 }
 
 // keyOn returns the resume key of the source for requests on t. It is requested once for each connection.
@@ -184,19 +277,19 @@ func (c *copySource) keyOn(ctx context.Context, t *tree) (proto.ResumeKey, error
 // finishes one.
 const copiesAhead = 2
 
-// copyFrom asks the server to copy a span of from to h. A span may be copied twice after a lost connection:
+// copyFrom asks the server to copy spans of from to h, in order. A part may be copied twice after a lost connection:
 // spans of one file do not overlap, so the result is the same.
-func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (done int64, err error) {
+func (h *handle) copyFrom(ctx context.Context, from *handle, spans []span) (done int64, err error) {
 	defer h.changed()
-	const request = chunkBytes * chunkCount
-	source := &copySource{from: from, shift: s.source - s.target}
+	source, total := &copySource{from: from, spans: spans}, bytesIn(spans)
 	var segs [copiesAhead]segment
-	p := pipeline{segs: segs[:], bound: copiesAhead * request}
+	var chunks [chunkCount]proto.Chunk
+	p := pipeline{segs: segs[:], bound: copiesAhead * chunkCount * chunkBytes}
 	defer p.drop()
-	for asked := int64(0); done < s.n; {
-		for asked < s.n && p.room() {
-			n := int(min(request, s.n-asked))
-			err := p.push(ctx, h, segment{dir: copying, off: s.target + asked, n: n, source: source})
+	for asked := int64(0); done < total; {
+		for asked < total && p.room() {
+			_, n := source.appendChunks(chunks[:0], asked, total-asked, mostCopied())
+			err := p.push(ctx, h, segment{dir: copying, off: asked, n: int(n), source: source})
 			if err == conn.ErrNoCredits {
 				break
 			}
@@ -204,7 +297,7 @@ func (h *handle) copyFrom(ctx context.Context, from *handle, s span) (done int64
 				n, err := h.completeAll(ctx, &p, 0, err)
 				return done + int64(n), err
 			}
-			asked += int64(n)
+			asked += n
 		}
 		part, err := p.pop(ctx, h)
 		done += int64(part.done)
@@ -242,13 +335,8 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 		return err
 	}
 	l, stated := t.copyLimits()
-	off, n := s.off+int64(s.done), min(s.n-s.done, l.total)
-	chunks := make([]proto.Chunk, 0, l.chunks)
-	for at := off; at < off+int64(n); at += int64(l.chunk) {
-		chunks = append(chunks, proto.Chunk{
-			Source: uint64(at + s.source.shift), Target: uint64(at), Length: uint32(min(int64(l.chunk), off+int64(n)-at)),
-		})
-	}
+	var room [chunkCount]proto.Chunk
+	chunks, n := s.source.appendChunks(room[:0], s.off+int64(s.done), int64(s.n-s.done), l)
 	cl := t.Call(proto.CommandIoctl)
 	cl.Expect, cl.Effect = 12, change
 	req := proto.IoctlRequest{
@@ -258,7 +346,7 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 	if err := t.Start(ctx, cl, &req, policy); err != nil {
 		return err
 	}
-	s.cl, s.asked, s.on, s.limited = cl, n, t, stated
+	s.cl, s.asked, s.on, s.limited = cl, int(n), t, stated
 	return nil
 }
 

@@ -18,12 +18,15 @@ type copyLimits struct {
 // than reading and writing.
 const leastCopy = 4 << 10
 
+// mostCopied are the limits for a server that states none.
+func mostCopied() copyLimits { return copyLimits{chunkCount, chunkBytes, chunkCount * chunkBytes} }
+
 // copyLimits are those of the next COPYCHUNK on t: the server's, if it has stated them, and never more than chunkCount and chunkBytes.
 func (t *tree) copyLimits() (l copyLimits, stated bool) {
 	if l := t.copies.Load(); l != nil {
 		return *l, true
 	}
-	return copyLimits{chunkCount, chunkBytes, chunkCount * chunkBytes}, false
+	return mostCopied(), false
 }
 
 // copyLimitsOf decodes the limits from the refusal of a COPYCHUNK (MS-SMB2 3.3.5.15.6); nil when there are none, or none that can be used.

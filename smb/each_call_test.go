@@ -27,11 +27,12 @@ type faultyShare struct {
 	share *smb.Share
 	link  atomic.Pointer[faultnet.Link] // the last that was dialled
 	want  []byte                        // content of the file "big"
+	holed []byte                        // content of the file "sparse"
 	kind  faultnet.Kind
 }
 
 func newFaultyShare(t *testing.T, protection string, kind faultnet.Kind) *faultyShare {
-	e := &faultyShare{t: t, ctx: t.Context(), disk: new(memoryDisk), want: bytes.Repeat([]byte("0123456789abcdefghijk"), 3200), kind: kind}
+	e := &faultyShare{t: t, ctx: t.Context(), disk: new(memoryDisk), want: bytes.Repeat([]byte("0123456789abcdefghijk"), 3200), holed: holed(), kind: kind}
 	e.disk.reset(nil)
 	l := faultnet.Listen(t, kind)
 	l.Faults(func(link *faultnet.Link) {
@@ -76,7 +77,8 @@ func (e *faultyShare) wait() {
 
 // begin brings the disk to its initial state.
 func (e *faultyShare) begin() {
-	e.disk.reset(map[string][]byte{"big": e.want, "small": e.want[:5000], "small:stream": nil})
+	e.disk.reset(map[string][]byte{"big": e.want, "small": e.want[:5000], "small:stream": nil, "sparse": e.holed})
+	e.disk.nodes["sparse"].sparse = true
 }
 
 // same is an error when got is not what is to be read.
@@ -220,6 +222,10 @@ func eachCalls() []eachCall {
 		onShare("Copy", repeated, func(e *faultyShare, s *smb.Share) error {
 			_, err := s.Copy("small", "big")
 			return e.written("small", e.want, err)
+		}),
+		onShare("Copy of a sparse file", repeated, func(e *faultyShare, s *smb.Share) error {
+			_, err := s.Copy("small", "sparse")
+			return e.written("small", e.holed, err)
 		}),
 		onShare("Truncate", repeated, func(e *faultyShare, s *smb.Share) error {
 			return e.written("big", e.want[:777], s.Truncate("big", 777))
@@ -390,6 +396,16 @@ func eachCalls() []eachCall {
 			return func() error {
 				_, err := to.WithContext(e.ctx).CopyRange(from, 0, 0, int64(len(e.want)))
 				return e.written("small", e.want, err)
+			}
+		}},
+		{"File.CopyFrom", repeated, func(e *faultyShare) func() error {
+			from, err := e.share.Open("sparse")
+			must(e.t, err)
+			to, err := e.share.OpenFile("small", os.O_RDWR, 0)
+			must(e.t, err)
+			return func() error {
+				_, err := to.WithContext(e.ctx).CopyFrom(from)
+				return e.written("small", e.holed, err)
 			}
 		}},
 		onDir("ReadDir", repeated, func(_ *faultyShare, f *smb.File) error { return checkEntries(f.ReadDir(-1)) }),

@@ -1,20 +1,59 @@
 package smb
 
+import "context"
+
 // CopyRange has the server copy n bytes from offset srcOff of src to offset off of f
 // (FSCTL_SRV_COPYCHUNK_WRITE): the data does not pass through the client. It returns how many bytes were
 // copied. Both files must be open on the same session; otherwise, and when the server cannot copy, the error
 // matches ErrUnsupported. Ranges of one file must not overlap. It borrows src and changes no file's position.
+// Holes of src are copied as zeros: what f has between off and off+n is overwritten, and stays allocated on the
+// server's disk. [File.CopyFrom] copies complete files, with their holes.
 func (f *File) CopyRange(src *File, srcOff, off, n int64) (int64, error) {
 	if srcOff < 0 || off < 0 || n < 0 || srcOff+n < 0 || off+n < 0 {
 		return 0, f.wrap("copy", errNegative)
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	done, err := f.h.copyFrom(ctx, src.h, span{srcOff, off, n})
+	done, err := f.h.copyFrom(ctx, src.h, []span{{source: srcOff, target: off, n: n}})
 	if done > 0 {
 		f.h.grown(off + done)
 	}
 	return done, f.wrap("copy", err)
+}
+
+// CopyFrom replaces the content of f by that of src, as [Share.Copy] does with files of these names. f must be open for reading
+// and writing. Both files must be open on the same session; otherwise, and when the server cannot copy, the error matches
+// ErrUnsupported, and the content of f is unchanged. If both are the same file, it is unchanged, and the error matches ErrSameFile
+// unless f was not known to have content. CopyFrom borrows src and changes no file's position.
+func (f *File) CopyFrom(src *File) (int64, error) {
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	n, err := f.copyFrom(ctx, src.h)
+	return n, f.wrap("copy", err)
+}
+
+func (f *File) copyFrom(ctx context.Context, from *handle) (int64, error) {
+	switch {
+	case from.isDir:
+		return 0, errIsDirectory
+	case from == f.h:
+		return 0, ErrSameFile
+	case f.h.length.Load() == 0:
+		return f.h.replaceBy(ctx, from)
+	}
+	err := differ(ctx, from, f.h)
+	if err == errPerhapsSame {
+		fi, err := from.stat(ctx)
+		if err != nil {
+			return 0, err
+		}
+		// Unlike emptying, this does not harm the file if it is the source.
+		return f.h.takeSpans(ctx, from, allOf(fi.Size()), fi.Size())
+	}
+	if err != nil {
+		return 0, err
+	}
+	return f.h.replaceBy(ctx, from)
 }
 
 // ID queries the file's id, which is unique on its volume as long as the file exists; zero where the server

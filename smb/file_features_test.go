@@ -157,38 +157,47 @@ func TestSparse(t *testing.T) {
 	must(t, f.Close())
 }
 
-// TestManyRanges receives more ranges than fit in one reply, and ranges outside the file.
+// TestManyRanges receives more ranges than one reply has, lists that do not continue, and ranges out of order.
 func TestManyRanges(t *testing.T) {
 	const many = 10_000
-	for _, stuck := range []bool{false, true} {
-		s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
-			if m.Command != proto.CommandIoctl || le.Uint32(m.Body[4:]) != proto.FsctlQueryAllocatedRanges {
-				return false
-			}
-			b := make([]byte, 48)
-			b[0] = 49
-			le.PutUint32(b[32:], 64+48)
-			from, status := int(le.Uint64(m.Body[56:]))/200, proto.StatusSuccess
-			if stuck {
-				from = 0
-			}
-			for i := from; i < many; i++ {
-				if len(b) == 48+64<<10 {
-					status = proto.StatusBufferOverflow
-					break
+	for _, c := range []struct {
+		name  string
+		room  int // ranges in one reply
+		first func(asked int) int
+		back  uint64 // by how much each range begins before the end of the last
+		fails bool
+	}{
+		{"full replies", 4096, func(asked int) int { return asked }, 0, false},
+		{"short replies", 7, func(asked int) int { return asked }, 0, false},
+		{"always the first", 4096, func(int) int { return 0 }, 0, true},
+		{"nothing", 0, func(asked int) int { return asked }, 0, true},
+		{"overlapping", 4096, func(asked int) int { return asked }, 150, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &script.Server{Hook: func(sc *script.Conn, m *script.Message) bool {
+				if m.Command != proto.CommandIoctl || le.Uint32(m.Body[4:]) != proto.FsctlQueryAllocatedRanges {
+					return false
 				}
-				b = le.AppendUint64(le.AppendUint64(b, uint64(i*200)), 100)
+				var list []byte
+				status := proto.StatusSuccess
+				first := c.first((int(le.Uint64(m.Body[56:])) + 100) / 200)
+				for i := first; i < many; i++ {
+					if i-first == c.room {
+						status = proto.StatusBufferOverflow
+						break
+					}
+					list = le.AppendUint64(le.AppendUint64(list, uint64(i*200)-c.back*uint64(i&1)), 100)
+				}
+				sc.Reply(m, status, ioctlAnswer(list), script.AsAsked)
+				return true
+			}}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			list, err := f.AllocatedRanges(0, many*200)
+			if c.fails && !errors.Is(err, smb.ErrProtocol) || !c.fails && (err != nil || len(list) != many) {
+				t.Errorf("%d ranges, %v", len(list), err)
 			}
-			le.PutUint32(b[36:], uint32(len(b)-48))
-			c.Reply(m, status, b, script.AsAsked)
-			return true
-		}}
-		f, err := scripted(t, s, smb.Dialer{})
-		must(t, err)
-		list, err := f.AllocatedRanges(0, many*200)
-		if err != nil || !stuck && len(list) != many {
-			t.Errorf("%d ranges, %v", len(list), err)
-		}
+		})
 	}
 }
 

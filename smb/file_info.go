@@ -84,11 +84,18 @@ func (f *File) Truncate(size int64) error {
 	if size < 0 {
 		return f.wrap("truncate", errNegative)
 	}
-	err := f.change("truncate", proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
+	ctx, cancel := f.h.m.s.bounded(f.ctx)
+	defer cancel()
+	return f.wrap("truncate", f.h.setLength(ctx, size))
+}
+
+// setLength sets the file's length in bytes.
+func (h *handle) setLength(ctx context.Context, size int64) error {
+	defer h.changed()
+	err := h.set(ctx, proto.ClassEndOfFile, proto.AppendSize(nil, uint64(size)))
 	if err == nil {
-		f.h.length.Store(size)
+		h.length.Store(size)
 	}
-	f.h.changed()
 	return err
 }
 

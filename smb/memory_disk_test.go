@@ -1,6 +1,7 @@
 package smb_test
 
 import (
+	"bytes"
 	"maps"
 	"strings"
 	"sync"
@@ -25,6 +26,10 @@ type memoryNode struct {
 	id   uint64
 	dir  bool
 	data []byte
+	// sparse is set by FSCTL_SET_SPARSE.
+	sparse bool
+	// changes counts those of data: the time of the last one.
+	changes uint64
 }
 
 type memoryHandle struct {
@@ -210,10 +215,27 @@ func (m *memoryDisk) create(c *script.Conn, msg *script.Message) {
 }
 
 func (n *memoryNode) put(off int, data []byte) {
+	n.changes++
 	if need := off + len(data); need > len(n.data) {
 		n.data = append(n.data, make([]byte, need-len(n.data))...)
 	}
 	copy(n.data[off:], data)
+}
+
+// sparseBlock is the length of the shortest hole in bytes.
+const sparseBlock = 4 << 10
+
+// allocated lists the ranges of n that are data: of a sparse file the blocks that are not zero.
+func (n *memoryNode) allocated() (list []byte) {
+	if !n.sparse {
+		return le.AppendUint64(make([]byte, 8), uint64(len(n.data)))
+	}
+	for at := 0; at < len(n.data); at += sparseBlock {
+		if b := n.data[at:min(at+sparseBlock, len(n.data))]; !bytes.Equal(b, make([]byte, len(b))) {
+			list = le.AppendUint64(le.AppendUint64(list, uint64(at)), uint64(len(b)))
+		}
+	}
+	return list
 }
 
 func (n *memoryNode) truncate(size int) {
@@ -243,7 +265,11 @@ func (m *memoryDisk) queryInfo(c *script.Conn, msg *script.Message, h *memoryHan
 		case proto.ClassInternal:
 			data = le.AppendUint64(nil, h.node.id)
 		case proto.ClassNetworkOpen:
+			le.PutUint64(data[16:], 133_000_000_000_000_000+h.node.changes)
 			le.PutUint64(data[40:], uint64(len(h.node.data)))
+			if h.node.sparse {
+				le.PutUint32(data[48:], uint32(proto.AttrSparse))
+			}
 			if h.node.dir {
 				le.PutUint32(data[48:], uint32(proto.AttrDirectory))
 			}
@@ -309,12 +335,14 @@ func (m *memoryDisk) ioctl(c *script.Conn, msg *script.Message, h *memoryHandle)
 	case proto.FsctlSetZeroData:
 		clear(h.node.data[le.Uint64(in):le.Uint64(in[8:])])
 	case proto.FsctlQueryAllocatedRanges:
-		data = le.AppendUint64(make([]byte, 8), uint64(len(h.node.data)))
+		data = h.node.allocated()
 	case proto.FsctlEnumerateSnapshots:
 		data = make([]byte, 16)
 	case proto.FsctlGetReparsePoint:
 		data = proto.AppendSymlink(nil, "target", proto.SymlinkRelative)
-	case proto.FsctlSetReparsePoint, proto.FsctlSetSparse:
+	case proto.FsctlSetSparse:
+		h.node.sparse = true
+	case proto.FsctlSetReparsePoint:
 	default:
 		c.Refuse(msg, proto.StatusNotSupported)
 		return

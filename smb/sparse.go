@@ -3,15 +3,16 @@ package smb
 import (
 	"context"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 // Range is a range of bytes of a file.
 type Range struct{ Offset, Length int64 }
 
-// ioctl sends a control code for the open file, and passes its output to use, which must not keep it. It is
-// safe to repeat.
-func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte) error, also ...proto.Status) error {
+// ioctl sends a control code for the open file, and passes its output to use, which must not keep it, with the
+// status: success, or one of also. It is safe to repeat.
+func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int, use func(output []byte, status proto.Status) error, also ...proto.Status) error {
 	return h.again(ctx, func(t *tree, id proto.FileID) error {
 		cl := t.Call(proto.CommandIoctl)
 		cl.Expect, cl.Effect = room, &h.change
@@ -25,7 +26,7 @@ func (h *handle) ioctl(ctx context.Context, code uint32, input []byte, room int,
 		}
 		r, err := proto.DecodeIoctlResponse(cl.Message())
 		if err == nil {
-			err = use(r.Output)
+			err = use(r.Output, cl.Status)
 		}
 		if err != nil {
 			return t.Malformed(err)
@@ -66,34 +67,58 @@ func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
-	var list []Range
-	for end := off + n; off < end; {
-		before := off
-		room := min(rangesRoom, f.h.maxTransact())
-		input := proto.AppendRange(nil, proto.Range{Offset: uint64(off), Length: uint64(end - off)})
-		var got []proto.Range
-		err := f.h.ioctl(ctx, proto.FsctlQueryAllocatedRanges, input, room, func(output []byte) (err error) {
-			got, err = proto.DecodeRanges(output)
-			return err
-		}, proto.StatusBufferOverflow)
+	list, err := f.h.allocated(ctx, off, n)
+	return list, f.wrap("ranges", err)
+}
+
+func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err error) {
+	end, window := off+n, n
+	for off < end {
+		stop := off + min(window, end-off)
+		got, more, err := h.allocatedOnce(ctx, off, stop-off)
+		if hasStatus(err, proto.StatusBufferTooSmall) && window > 1 {
+			window = min(window, end-off) / 2 // Samba returns either all ranges or none
+			continue
+		}
 		if err != nil {
-			return list, f.wrap("ranges", err)
+			return list, err
 		}
+		at := off
 		for _, r := range got {
-			start, stop := max(int64(r.Offset), off), min(int64(r.Offset+r.Length), end)
-			if start < stop { // in order, and within the requested range
-				list = append(list, Range{start, stop - start})
-				off = stop
+			from, to := max(int64(r.Offset), at), min(int64(r.End()), stop)
+			if from >= to {
+				continue // outside the requested range
 			}
+			if last := len(list) - 1; last >= 0 && list[last].Offset+list[last].Length == from {
+				list[last].Length += to - from
+			} else {
+				list = append(list, Range{from, to - from})
+			}
+			at = to
 		}
-		if len(got) < room/16 || off == before {
-			break
+		if len(list) > h.m.s.cfg.Limits.MaxEntries {
+			return list, ErrTooMany
 		}
-		if len(list) > f.h.m.s.cfg.Limits.MaxEntries {
-			return list, f.wrap("ranges", ErrTooMany)
+		if off = at; !more {
+			off = stop
+			window *= 2 // not beyond 2^63: it is n, or at most half of it
 		}
 	}
 	return list, nil
+}
+
+// allocatedOnce is one request. more is whether the server has more ranges between off and off+n than it sent.
+func (h *handle) allocatedOnce(ctx context.Context, off, n int64) (list []proto.Range, more bool, err error) {
+	input := proto.AppendRange(nil, proto.Range{Offset: uint64(off), Length: uint64(n)})
+	err = h.ioctl(ctx, proto.FsctlQueryAllocatedRanges, input, min(rangesRoom, h.maxTransact()), func(output []byte, status proto.Status) (err error) {
+		more = status == proto.StatusBufferOverflow
+		list, err = proto.DecodeRanges(output)
+		if err == nil && more && (len(list) == 0 || int64(list[len(list)-1].End()) <= off) {
+			err = conn.ProtocolError("it stated that there are more allocated ranges, and sent none")
+		}
+		return err
+	}, proto.StatusBufferOverflow)
+	return list, more, err
 }
 
 func (h *handle) maxTransact() int {

@@ -29,7 +29,7 @@ const (
 // twice, so a segment whose connection was lost is moved again on the connection that replaces it.
 type segment struct {
 	dir     direction
-	off     int64       // in the file
+	off     int64       // in the file; copying: in the spans
 	n       int         // bytes to move
 	data    []byte      // source or destination; borrowed until the segment is done
 	buf     tarn.Buffer // owner of data, when the transfer owns it

@@ -23,6 +23,7 @@ const (
 	reasonShort  = "shorter than its fixed part"
 	reasonSize   = "wrong structure size"
 	reasonLength = "length of 2^63 bytes or more"
+	reasonOrder  = "not in ascending order"
 	reasonBounds = "offset or length outside the message"
 )
 

@@ -101,21 +101,28 @@ func AppendRange(dst []byte, r Range) []byte {
 
 // AppendZeroData appends the input of FSCTL_SET_ZERO_DATA (MS-FSCC 2.3.67).
 func AppendZeroData(dst []byte, r Range) []byte {
-	return le.AppendUint64(le.AppendUint64(dst, r.Offset), r.Offset+r.Length)
+	return le.AppendUint64(le.AppendUint64(dst, r.Offset), r.End())
 }
 
-// DecodeRanges reads the output of FSCTL_QUERY_ALLOCATED_RANGES.
+// End is the offset behind the range.
+func (r Range) End() uint64 { return r.Offset + r.Length }
+
+// DecodeRanges reads the output of FSCTL_QUERY_ALLOCATED_RANGES, whose ranges are in ascending order (MS-FSCC 2.3.48).
 func DecodeRanges(b []byte) ([]Range, error) {
 	const name = "FILE_ALLOCATED_RANGE_BUFFER"
 	if len(b)%16 != 0 {
 		return nil, malformed(name, reasonSize)
 	}
-	list := make([]Range, 0, len(b)/16)
+	list, end := make([]Range, 0, len(b)/16), uint64(0)
 	for ; len(b) > 0; b = b[16:] {
 		r := Range{le.Uint64(b), le.Uint64(b[8:])}
-		if !isSize(r.Offset) || !isSize(r.Length) || !isSize(r.Offset+r.Length) {
+		if !isSize(r.Offset) || !isSize(r.Length) || !isSize(r.End()) {
 			return nil, malformed(name, reasonLength)
 		}
+		if r.Offset < end {
+			return nil, malformed(name, reasonOrder)
+		}
+		end = r.End()
 		list = append(list, r)
 	}
 	return list, nil

@@ -3,13 +3,18 @@
 package smb
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
+	client "github.com/tarn-go/tarn/smb"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestServerCopyIsFlushed has the server copy files within a share: it gets no READ and no WRITE, and one FLUSH for each file. Its log
@@ -36,6 +41,68 @@ func TestServerCopyIsFlushed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestServerCopyKeepsHoles has the server copy a file that is nearly all hole, to a new name and over another file.
+func TestServerCopyKeepsHoles(t *testing.T) {
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			s := startServer(t, rig.Config{Mode: mode})
+			const size = 32 << 20
+			name := filepath.Join(s.Dir, "sparse")
+			writeSparse(t, s, "sparse", size)
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, s.Dir, map[string]string{"other": strings.Repeat("0123456789abcdef", 200_000)})
+			if err := s.Own(filepath.Join(s.Dir, "other")); err != nil {
+				t.Fatal(err)
+			}
+			for _, to := range []string{"copy", "other"} {
+				must(t, "cp", s.url("sparse"), s.url(to))
+				if got, err := os.ReadFile(filepath.Join(s.Dir, to)); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%s has other content: %v", to, err)
+				}
+				if n := onDiskBytes(t, filepath.Join(s.Dir, to)); n > size/8 {
+					t.Errorf("%s has %d bytes on the disk", to, n)
+				}
+			}
+		})
+	}
+}
+
+// writeSparse writes a file that is nearly all hole. Samba reports holes only of files that a client has marked as sparse.
+func writeSparse(t *testing.T, s server, name string, size int64) {
+	t.Helper()
+	d := client.Dialer{Initiator: client.NTLM{User: s.User, Password: s.Password}, Pool: tarntest.NewPool(t)}
+	session, err := d.Dial(t.Context(), s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	share, err := session.Mount(t.Context(), s.Share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := share.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, failed := f.WriteAt([]byte("some data"), size/2)
+	if err := errors.Join(f.SetSparse(), failed, f.Truncate(size), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onDiskBytes is how many bytes of a disk a file occupies.
+func onDiskBytes(t *testing.T, name string) int64 {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
 // TestServerCannotCopy copies within a share of a server that supports no server-side copy: the command reads and writes. Samba

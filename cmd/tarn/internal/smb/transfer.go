@@ -297,16 +297,13 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (copied bool, e
 			err = e
 		}
 	}()
-	n, err := out.CopyRange(in, 0, 0, j.size)
+	n, err := out.CopyFrom(in)
 	if errors.Is(err, errors.ErrUnsupported) {
 		j.partThere, j.partSize = true, 0
 		return false, nil
 	}
 	if err == nil && n != j.size {
 		err = errChanged
-	}
-	if err == nil && j.partThere { // it may be longer, from another attempt
-		err = out.Truncate(j.size)
 	}
 	if err == nil {
 		err = out.Sync()
