@@ -91,6 +91,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		if there, err = list(to, toName); err != nil {
 			return err
 		}
+		useOwnNames(to, toName, entries, there)
 	}
 	wanted := map[string]string{}
 	for _, e := range entries {
