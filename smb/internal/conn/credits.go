@@ -30,6 +30,9 @@ type creditWait struct {
 	queued      bool
 }
 
+// errStarved is returned when credits are missing and no request is in flight whose reply could grant any.
+var errStarved = ProtocolError("it grants too few credits for any request")
+
 type waitList struct{ head, tail *Call }
 
 func (l *waitList) push(cl *Call) {
@@ -132,6 +135,9 @@ func (k *credits) acquireFor(ctx context.Context, cl *Call, w creditWait) (mid u
 		k.mu.Unlock()
 		<-cl.done // the credits were taken meanwhile and must be used
 	}
+	if cl.wait.err == errStarved {
+		cl.c.fail(errStarved) // no later request could be sent either
+	}
 	return cl.wait.mid, cl.wait.got, cl.wait.err
 }
 
@@ -149,8 +155,7 @@ func (k *credits) serve() {
 			if k.outstanding > 0 || k.parked > 0 {
 				return
 			}
-			// No request is in flight whose reply could grant any.
-			w.err = ProtocolError("it grants too few credits for any request")
+			w.err = errStarved
 		}
 		w.mid, w.got = mid, got
 		k.waiting.drop(cl)

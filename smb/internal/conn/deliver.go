@@ -166,21 +166,30 @@ func (c *Conn) unsolicited(h *proto.Header, msg tarn.Buffer) error {
 		return err
 	}
 	if t := c.cfg.Broken(c, &b); t != nil {
-		c.work.run(func() { t.acknowledge(&b) })
+		return t.acknowledge(&b)
 	}
 	return nil
 }
 
-// acknowledge answers the break of a lease or an oplock (3.2.5.19).
-func (t *Tree) acknowledge(b *proto.Break) {
+// errBreaks is returned to a server that does not let the client acknowledge what it breaks.
+var errBreaks = ProtocolError("it breaks leases or oplocks, and neither answers nor grants credits")
+
+// acknowledge answers the break of a lease or an oplock (3.2.5.19), as a detached request.
+func (t *Tree) acknowledge(b *proto.Break) error {
 	if b.IsLease && b.Flags&proto.LeaseBreakAckRequired == 0 {
-		return
+		return nil
+	}
+	if t.c.detached.waiting() >= maxDetached {
+		return errBreaks
 	}
 	var req Request = &proto.OplockAck{FileID: b.FileID, Oplock: b.Oplock}
 	if b.IsLease {
 		req = &proto.LeaseAck{Key: b.LeaseKey, State: b.NewState}
 	}
-	t.Do(context.Background(), t.Call(proto.CommandOplockBreak), req)
+	cl := t.Call(proto.CommandOplockBreak)
+	cl.Detached, cl.req, cl.least = true, req, t.protection
+	t.c.detach(cl)
+	return nil
 }
 
 var errSignature = errors.New("a reply's signature does not verify")

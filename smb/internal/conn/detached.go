@@ -6,13 +6,23 @@ import (
 )
 
 // detached are requests with Call.Detached set whose callers have returned: those that wait for credits, and those that are to be sent
-// again because the session had expired. One goroutine, which
-// runs while there are any, sends them in order. There are no more of them than files and trees were open. When the connection
-// ends, each is released.
+// again because the session had expired; and acknowledgements of breaks. One goroutine, which
+// runs while there are any, sends them in order. There are no more of them than files and trees were open, and maxDetached
+// acknowledgements. When the connection ends, each is released.
 type detached struct {
 	mu      sync.Mutex
 	unsent  []*Call
 	running bool
+}
+
+// maxDetached is how many detached requests may be waiting when a break is to be acknowledged.
+const maxDetached = 16 << 10
+
+// waiting is how many requests are to be sent.
+func (d *detached) waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.unsent)
 }
 
 // detach takes ownership of cl, a call that is not registered, and sends its request later.
