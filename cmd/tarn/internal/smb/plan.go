@@ -106,7 +106,11 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		wanted[to.fold(e.Name())] = e.Name()
 		source, target := path.Join(fromName, e.Name()), path.Join(toName, e.Name())
 		if e.IsDir() {
-			if err := a.directory(ctx, p, from, source, to, target); err != nil {
+			err := a.directory(ctx, p, from, source, to, target)
+			if concernsOne(err) && ctx.Err() == nil {
+				p.skipped++
+				a.complain("left out: %s", explain(err))
+			} else if err != nil {
 				return err
 			}
 			continue
@@ -132,6 +136,17 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 	return nil
 }
 
+// errNotDirectory is matched when the target has a file where the source has a directory.
+var errNotDirectory = errors.New("exists and is not a directory")
+
+// concernsOne reports whether err is about a directory alone, so that the others can be copied.
+func concernsOne(err error) bool {
+	if lost(err) || errors.Is(err, client.ErrLogin) || errors.Is(err, client.ErrShareLost) {
+		return false
+	}
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, client.ErrTooMany) || errors.Is(err, errNotDirectory)
+}
+
 // leaveOutTemporary reports a file that is not copied because of its name.
 func (a *app) leaveOutTemporary(p *plan, name string) {
 	p.skipped++
@@ -152,7 +167,7 @@ func (a *app) makeDir(ctx context.Context, to tree, name string) error {
 	case info.IsDir():
 		return nil
 	case !a.opts.delete:
-		return fmt.Errorf("%s exists and is not a directory", to.label(name))
+		return fmt.Errorf("%s %w", to.label(name), errNotDirectory)
 	}
 	if err := to.Remove(name); err != nil {
 		return err
