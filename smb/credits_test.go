@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,10 +142,11 @@ func TestCredits(t *testing.T) {
 func TestNoCredits(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
-			n, generous := 0, false
+			n := 0
+			var generous atomic.Bool
 			s := protections()[kind]
 			s.Grant = func(asked uint16) uint16 {
-				if n++; n > 4 && !generous {
+				if n++; n > 4 && !generous.Load() {
 					return 0
 				}
 				return 1
@@ -162,7 +164,7 @@ func TestNoCredits(t *testing.T) {
 					t.Fatal("continued without credits")
 				}
 			}
-			generous = true
+			generous.Store(true)
 			if _, err := f.Share().Stat("file"); err != nil {
 				t.Error(err)
 			}
