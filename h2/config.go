@@ -92,7 +92,7 @@ type Config struct {
 // zero Time disables them.
 type Keepalive struct {
 	Time        time.Duration // of silence before a PING
-	Timeout     time.Duration // to wait for any frame after the PING; then the connection ends; 0: 20 s
+	Timeout     time.Duration // to wait for any frame or part of DATA after the PING; then the connection ends; 0: 20 s
 	WithoutCall Permission    // whether to ping while no stream is open
 }
 

@@ -186,12 +186,17 @@ func (c *Conn) peek(n int) ([]byte, error) {
 	return c.in.r.Peek(n)
 }
 
+// discard skips n bytes of a frame's payload. What was queued is sent before it waits.
 func (c *Conn) discard(n int) error {
-	if c.in.r.Buffered() < n {
-		c.pause()
+	for {
+		m, err := c.in.r.Discard(min(n, c.in.r.Buffered()))
+		if n -= m; n == 0 || err != nil {
+			return err
+		}
+		if _, err := c.peek(1); err != nil {
+			return unexpected(err)
+		}
 	}
-	_, err := c.in.r.Discard(n)
-	return err
 }
 
 // pause is called before Run waits for the network: it sends what the frames

@@ -202,6 +202,7 @@ func (c *Conn) deliverPieces(s *Stream, f frame, n int) error {
 		if err != nil {
 			return unexpected(err)
 		}
+		c.noteReceived() // with each piece: a frame may take longer to arrive than keepalive waits
 		if n -= m; n == 0 {
 			e = f.ending()
 		}
