@@ -232,7 +232,7 @@ func (c *Conn) onGoAway(f frame) error {
 		}
 	}
 	c.mu.Unlock()
-	count(c.counters, &c.counters.received, why.Code)
+	c.counters.countGoAway(&c.counters.received, why.Code)
 	if c.events != nil {
 		c.events.OnGoAway(c, why)
 	}

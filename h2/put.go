@@ -50,7 +50,7 @@ func (c *Conn) putPing(f flags, data [8]byte) {
 }
 
 func (c *Conn) putGoAway(last uint32, code Code, debug string) {
-	count(c.counters, &c.counters.sent, code)
+	c.counters.countGoAway(&c.counters.sent, code)
 	debug = debug[:min(len(debug), maxDebug)]
 	p := c.put(frame{typ: frameGoAway, length: 8 + len(debug)})
 	binary.BigEndian.PutUint32(p, last)

@@ -16,8 +16,8 @@ type Stats struct {
 	ResetsSent        uint64
 	ResetsReceived    uint64
 	Refused           uint64 // streams of peers answered with REFUSED_STREAM; contained in ResetsSent
-	GoAwaysSent       map[Code]uint64
-	GoAwaysReceived   map[Code]uint64
+	GoAwaysSent       map[Code]uint64 // a code that RFC 9113 does not have counts as InternalError
+	GoAwaysReceived   map[Code]uint64 // likewise
 	KeepaliveTimeouts uint64
 	// Ended counts the connections that this side ended because the peer broke the
 	// protocol or crossed one of the Limits, by the reason that its ConnError gives.
@@ -58,6 +58,15 @@ func count[K comparable](n *counters, m *map[K]uint64, k K) {
 		*m = make(map[K]uint64)
 	}
 	(*m)[k]++
+}
+
+// countGoAway counts a GOAWAY in one of n's maps. Codes that RFC 9113 does not have count as InternalError, as which its section 7
+// lets an endpoint treat them: a peer can send any number of them, and the maps live as long as the Maker.
+func (n *counters) countGoAway(m *map[Code]uint64, code Code) {
+	if code >= Code(len(codeNames)) {
+		code = InternalError
+	}
+	count(n, m, code)
 }
 
 // noKeepaliveAnswer is the reason of a connection's end when a PING was not answered.

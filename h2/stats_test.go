@@ -136,6 +136,32 @@ func TestClientReports(t *testing.T) {
 	})
 }
 
+// TestGoAwaysOfUnknownCodes: a peer that sends GOAWAYs of ever other codes makes the Maker's counters, which are never cleared, no
+// longer, whatever it sends between them.
+func TestGoAwaysOfUnknownCodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bufferedPipe()
+		toServer(t, a, b, new(neverStarted), Config{Pool: tarntest.NewPool(t)}, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+			io.WriteString(a, Preface)
+			r.fr.WriteSettings()
+			go r.listen()
+			const n = 1000
+			for i := range uint32(n) {
+				r.fr.WriteGoAway(0, http2.ErrCode(uint32(len(codeNames))+i), nil)
+				r.request(2*i+1, End)
+			}
+			r.fr.WriteGoAway(0, http2.ErrCodeNo, nil)
+			synctest.Wait()
+			if err := s.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Stats().GoAwaysReceived; len(got) != 2 || got[InternalError] != n || got[NoError] != 1 {
+				t.Errorf("%d codes are counted: %d of INTERNAL_ERROR, %d of NO_ERROR", len(got), got[InternalError], got[NoError])
+			}
+		})
+	})
+}
+
 // TestStatsOfAllConnections: resets, and Opens that wait for a stream, are counted for all connections of a Maker together.
 func TestStatsOfAllConnections(t *testing.T) {
 	const conns = 3
