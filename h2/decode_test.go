@@ -419,6 +419,34 @@ func TestDecoderAgainstPlain(t *testing.T) {
 	}
 }
 
+// TestDecoderTableSizeUpdates: a block may begin with any number of changes of the table's size, of which two are usual, the smallest
+// size and the last (RFC 7541 section 4.2); behind a field there is none.
+func TestDecoderTableSizeUpdates(t *testing.T) {
+	resize := func(n uint64) []byte { return appendInt(nil, 0x20, 5, n) }
+	for _, x := range []struct {
+		name string
+		then []byte
+		ok   bool
+	}{
+		{"one", append(resize(100), 0x80|62), true},
+		{"two", append(append(resize(100), resize(tableSize)...), 0x80|62), true},
+		{"two, the first to nothing", append(append(resize(0), resize(tableSize)...), 0x82), true},
+		{"above what was offered", append(resize(tableSize+1), 0x80|62), false},
+		{"behind a field", append([]byte{0x80 | 62}, resize(100)...), false},
+		{"before and behind a field", append(append(resize(100), 0x80|62), resize(tableSize)...), false},
+	} {
+		var d decoder
+		var h Header
+		d.init(64<<10, "")
+		if bad := d.decode(enteredField("n", "v"), &h); bad != nil {
+			t.Fatal(bad)
+		}
+		if bad := d.decode(x.then, &h); (bad == nil || !bad.conn) != x.ok {
+			t.Errorf("%s: %v", x.name, bad)
+		}
+	}
+}
+
 func TestScanInt(t *testing.T) {
 	for _, v := range []uint64{0, 1, 126, 127, 128, 1337, 1 << 20, 1<<31 - 1} {
 		b := appendInt(nil, 0x80, 7, v)

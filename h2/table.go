@@ -136,6 +136,7 @@ func (d *decoder) parse(p []byte) (reason string) {
 			}
 			d.table.resize(int(v))
 			p = p[n:]
+			continue // a block may begin with two: the smallest size, and the last (RFC 7541 section 4.2)
 		}
 		d.inside = true
 	}
