@@ -42,10 +42,11 @@ const maxReturn = 1 << 20
 // returnFrom returns how many bytes of a stream's window are worth a WINDOW_UPDATE: a quarter of it. Where a round
 // trip is short, half of it: a peer on the same machine sends the other half meanwhile, and each WINDOW_UPDATE wakes it.
 func (r *receiving) returnFrom() int {
+	part := 4
 	if r.near() {
-		return min(r.window/2, maxReturn)
+		part = 2
 	}
-	return min(r.window/4, maxReturn)
+	return min(max(r.window/part, 1), maxReturn)
 }
 
 // returnConnFrom returns the same for the connection's window: a quarter of it. Many streams share that window and use all of it at
@@ -204,7 +205,10 @@ func (c *Conn) nextWindow() int {
 		factor = longGrowth
 	}
 	// Beyond Unread the peer could fill the windows of all streams.
-	next := min(factor*r.window, c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
+	next := min(c.cfg.MaxWindow, c.cfg.Unread/max(1, c.opened))
+	if r.window <= next/factor { // the product could be beyond an int of 32 bits
+		next = factor * r.window
+	}
 	if rate := c.cfg.Rate; rate > 0 {
 		next = int(min(float64(next), float64(rate)*roomTime(r.rtt).Seconds()))
 	}

@@ -1,8 +1,11 @@
 package h2
 
 import (
+	"net"
 	"testing"
 	"time"
+
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // TestWindowsAreReturnedByShares: a quarter of a window is returned at a time, half of a stream's where a round trip is short, and of
@@ -37,6 +40,21 @@ func TestWindowsAreReturnedByShares(t *testing.T) {
 	}
 }
 
+// TestLeastWindows: of a window of less than four bytes no WINDOW_UPDATE of nothing is sent, which would be an error.
+func TestLeastWindows(t *testing.T) {
+	for window := 1; window <= 4; window++ {
+		for _, rtt := range []time.Duration{0, time.Microsecond, time.Second} {
+			cfg := Config{Window: window, MaxWindow: window, Pool: tarntest.NewPool(t)}
+			c := &Conn{cfg: &cfg, nc: new(net.TCPConn), recv: receiving{rtt: rtt, timed: 2, window: window, size: initialWindow}}
+			s := &Stream{c: c, in: int64(window), unread: 1}
+			s.Taken(1)
+			if n := c.queued(); n != 0 {
+				t.Errorf("window of %d, round trip of %v: %d bytes queued for nothing", window, rtt, n)
+			}
+		}
+	}
+}
+
 // TestNextWindow: what a window grows to next, by the round trip, and what bounds it.
 func TestNextWindow(t *testing.T) {
 	const window = 256 << 10
@@ -56,12 +74,13 @@ func TestNextWindow(t *testing.T) {
 		{"Rate, long round trip", 10 * time.Millisecond, 1, func(c *Config) { c.Rate = 100 << 20 }, 100 << 20 * 19 / 1000},
 		{"Unread of many streams", time.Second, 16, nil, 64 << 20 / 16},
 		{"Unread of more", time.Second, 256, nil, 64 << 20 / 256},
+		{"large MaxWindow, many times more than an int of 32 bits", time.Second, 1, func(c *Config) { c.Window, c.MaxWindow, c.Unread = 64<<20, 100<<20, 100<<20 }, 100 << 20},
 	} {
 		cfg := conf
 		if x.change != nil {
 			x.change(&cfg)
 		}
-		c := &Conn{cfg: &cfg, opened: x.streams, recv: receiving{rtt: x.rtt, window: window}}
+		c := &Conn{cfg: &cfg, opened: x.streams, recv: receiving{rtt: x.rtt, window: max(window, cfg.Window)}}
 		if got := c.nextWindow(); got != x.want {
 			t.Errorf("%s: %d bytes, not %d", x.name, got, x.want)
 		}
