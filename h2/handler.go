@@ -44,8 +44,10 @@ type Lander interface {
 	// them go (at most n are stored), or nil to have them by OnData. The memory is
 	// used until Landed.
 	Land(s *Stream, n int) []byte
-	// Landed says that the first n > 0 bytes of what Land returned are filled. It
-	// is not called when the connection breaks meanwhile; OnReset follows then.
+	// Landed says that the first n > 0 bytes of what Land returned are filled. It is
+	// not called when the connection breaks meanwhile; OnReset follows then. Nor is it
+	// called when this side has reset or released the stream meanwhile; the memory is
+	// out of use when the next method is called, or Recycle.
 	Landed(s *Stream, n int, e Ending)
 }
 
