@@ -29,6 +29,10 @@ func (r *Reader) ReadUvarint() (uint64, error) {
 	v, n := binary.Uvarint(r.mem[r.r:r.w])
 	for n == 0 {
 		have := r.w - r.r
+		if have >= binary.MaxVarintLen64 { // too long already: the peer need not send its last byte
+			n = -have
+			break
+		}
 		if err := r.fill(have + 1); err != nil {
 			if err == io.EOF && have > 0 {
 				err = io.ErrUnexpectedEOF

@@ -47,7 +47,7 @@ func (r *Reader) IndexByte(v byte) int { return bytes.IndexByte(r.mem[r.r:r.w], 
 // io.ErrUnexpectedEOF otherwise. With an error nothing is returned and the cursor stays.
 func (r *Reader) ReadSlice(delim byte) ([]byte, error) {
 	for seen := 0; ; {
-		if i := bytes.IndexByte(r.mem[r.r+seen:r.w], delim); i >= 0 {
+		if i := bytes.IndexByte(r.mem[r.r+seen:min(r.w, r.r+MaxPeek)], delim); i >= 0 {
 			n := seen + i + 1
 			p := r.mem[r.r : r.r+n : r.r+n]
 			r.r += n

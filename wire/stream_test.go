@@ -103,6 +103,28 @@ func TestReadSliceIsBounded(t *testing.T) {
 	}
 }
 
+// MaxPeek is the bound also where the receive buffer is larger.
+func TestReadSliceInALargeBuffer(t *testing.T) {
+	a, b := net.Pipe()
+	go a.Write(append(bytes.Repeat([]byte("x"), wire.MaxPeek), '\n'))
+	rd := wire.NewReader(b, tarntest.NewPool(t))
+	rd.SetSizes(wire.MaxRead, wire.MaxRead)
+	defer rd.Release()
+	defer b.Close()
+	if _, err := rd.Peek(1); err != nil || rd.Buffered() != wire.MaxPeek+1 {
+		t.Fatalf("%d bytes buffered, %v", rd.Buffered(), err)
+	}
+	if p, err := rd.ReadSlice('\n'); err != bufio.ErrBufferFull {
+		t.Errorf("a line beyond MaxPeek, %d bytes buffered: %d bytes, %v", rd.Buffered(), len(p), err)
+	}
+	if _, err := rd.ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := rd.ReadSlice('\n'); err != nil || len(p) != wire.MaxPeek {
+		t.Errorf("a line of MaxPeek: %d bytes, %v", len(p), err)
+	}
+}
+
 // What goes through io.Copy on both sides arrives unchanged.
 func TestCopyBothWays(t *testing.T) {
 	payload := make([]byte, 1<<20)
@@ -255,13 +277,16 @@ func TestPrefixes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	a, b := net.Pipe()
-	sent(t, a, binary.AppendUvarint(bytes.Repeat([]byte{0xFF}, 10), 1))
-	rd := wire.NewReader(b, tarntest.NewPool(t))
-	defer rd.Release()
-	defer b.Close()
-	if _, err := rd.ReadUvarint(); !errors.Is(err, wire.ErrPrefix) {
-		t.Errorf("a number of more than 64 bits: %v", err)
+	endless := bytes.Repeat([]byte{0xFF}, 10)
+	for _, p := range [][]byte{binary.AppendUvarint(endless, 1), endless} {
+		a, b := net.Pipe()
+		sent(t, a, p)
+		rd := wire.NewReader(b, tarntest.NewPool(t))
+		defer rd.Release()
+		defer b.Close()
+		if _, err := rd.ReadUvarint(); !errors.Is(err, wire.ErrPrefix) {
+			t.Errorf("%d bytes of a number of more than 64 bits: %v", len(p), err)
+		}
 	}
 }
 
