@@ -1,6 +1,10 @@
 package wire
 
-import "github.com/tarn-go/tarn"
+import (
+	"math"
+
+	"github.com/tarn-go/tarn"
+)
 
 // Landing receives one message of declared length in a buffer of its own. The
 // buffer grows as bytes arrive, so that a peer that declares much and sends little
@@ -42,7 +46,7 @@ func (l *Landing) Start(pool tarn.Allocator, n, trust int) {
 func (l *Landing) room(most int) int {
 	n := l.want
 	for n > most {
-		n = (n + 3) / 4
+		n = (n-1)/4 + 1
 	}
 	return n
 }
@@ -58,9 +62,9 @@ func (l *Landing) Left() int { return l.want - l.got }
 func (l *Landing) Space() []byte {
 	if l.got == len(l.mem) && l.got < l.want {
 		if l.frugal {
-			l.move(min(l.want, 2*l.got))
+			l.move(min(l.want, 2*min(l.got, math.MaxInt/2)))
 		} else {
-			l.move(l.room(4 * l.got))
+			l.move(l.room(4 * min(l.got, math.MaxInt/4)))
 		}
 	}
 	return l.mem[l.got:]
@@ -77,7 +81,7 @@ func (l *Landing) Shrink() {
 		return
 	}
 	l.frugal = true
-	if len(l.mem) <= 2*l.got {
+	if len(l.mem)/2 <= l.got {
 		return
 	}
 	l.move(l.got)

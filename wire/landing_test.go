@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/tarn-go/tarn/tarntest"
@@ -60,6 +61,20 @@ func TestLandingCopies(t *testing.T) {
 		if copied > n/3+3 { // each step is rounded up
 			t.Errorf("%d bytes of a message of %d are copied", copied, n)
 		}
+	}
+}
+
+// TestLandingOfAnyLength: whatever length a peer declares, also one near the longest that an int counts (2 GiB on 32-bit
+// platforms), the first buffer has at most trust bytes.
+func TestLandingOfAnyLength(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	for short := range 8 {
+		var l wire.Landing
+		l.Start(pool, math.MaxInt-short, 0)
+		if n := l.Memory(); n > wire.DefaultTrust || n < wire.DefaultTrust/4 {
+			t.Errorf("%d bytes for a message of %d", n, math.MaxInt-short)
+		}
+		l.Free()
 	}
 }
 
