@@ -24,7 +24,7 @@ func (f *flow) outcome(v ssa.Value, w when, at int8) (key string, ok bool) {
 	return "is(" + f.canon(last) + ")", true
 }
 
-// ownError names the condition that an error in a struct that a call returned is nil.
+// ownError names the condition that an error in a struct that a call returned, or a channel delivered, is nil.
 func (f *flow) ownError(v ssa.Value, index int, at int8) string {
 	return "nil(" + strconv.Itoa(f.number(v)) + "#" + strconv.Itoa(index) + "." + strconv.Itoa(int(at)) + ")"
 }
@@ -35,8 +35,9 @@ func (f *flow) storeError(s *state, p place, b binding) {
 		return
 	}
 	f.forgetLoads(s, p)
-	if l := s.lives[b.refs[0]]; l.key != "" {
-		s.alias["nil("+f.canonPlace(place{p.root, p.path + "." + strconv.Itoa(b.refs[0].err-1)})+")"] = l.key
+	r := b.refs[0]
+	if key := f.ownError(r.site, r.index, int8(r.err-1)); s.lives[r].key == key || s.lives[r].failure == key {
+		s.alias["nil("+f.canonPlace(place{p.root, p.path + "." + strconv.Itoa(r.err-1)})+")"] = key
 	}
 }
 

@@ -281,20 +281,47 @@ func (f *flow) spawn(s *state, g *ssa.Go) {
 // receive takes a reference from a channel. The sender gave it away, so this function owns it.
 func (f *flow) receive(s *state, recv *ssa.UnOp) {
 	typ := recv.X.Type().Underlying().(*types.Chan).Elem()
-	if k := f.kinds.kindOf(typ); k != handle && k != container {
-		return
-	}
 	if !recv.CommaOk {
-		f.create(s, recv, -1, typ, recv.Pos(), life{st: held})
+		f.arrive(s, recv, -1, typ, recv.Pos(), "")
 		return
 	}
-	l := life{st: held}
+	open := ""
 	if ok := extracted(recv, 1); ok != nil { // false: the channel is closed
-		l.key, l.alt = "is("+f.canon(ok)+")", void
-		delete(s.facts, l.key)
-		delete(s.alias, l.key)
+		open = "is(" + f.canon(ok) + ")"
+		delete(s.facts, open)
+		delete(s.alias, open)
 	}
-	f.create(s, recv, 0, typ, recv.Pos(), l)
+	f.arrive(s, recv, 0, typ, recv.Pos(), open)
+}
+
+// arrive binds what a channel of typ has delivered, if key is true. A struct may hold no reference, because of its error or of
+// what its other fields say, or one that its sender frees when it is told to: it is followed only if nothing in the function frees
+// what it holds, or if it has no fields but a reference and an error, and in either case only if it has none that can tell the sender.
+func (f *flow) arrive(s *state, v ssa.Value, index int, typ types.Type, pos token.Pos, key string) {
+	l := life{st: held}
+	if key != "" {
+		l.key, l.alt = key, void
+	}
+	switch f.kinds.kindOf(typ) {
+	case handle, container:
+		f.create(s, v, index, typ, pos, l)
+	case composite:
+		at, fails := errorField(typ)
+		_, only := f.kinds.onlyLeaf(typ)
+		certain := only && fails && typ.Underlying().(*types.Struct).NumFields() == 2
+		if f.kinds.tells(typ) || !certain && !f.neverReleased(v, index) {
+			return
+		}
+		if fails {
+			l.failure = f.ownError(v, index, at)
+			delete(s.facts, l.failure)
+			delete(s.alias, l.failure)
+		}
+		r := f.create(s, v, index, typ, pos, l)
+		if fails {
+			r.err = int(at) + 1
+		}
+	}
 }
 
 // extracted is the instruction that extracts one of several values; nil where that is ignored.
@@ -317,10 +344,10 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 		if c.Dir != types.SendOnly {
 			received++
 			typ := c.Chan.Type().Underlying().(*types.Chan).Elem()
-			if chosen != nil && f.kinds.kindOf(typ) == handle {
-				l := life{st: held, key: f.isCase(chosen, i), alt: void}
-				delete(s.facts, l.key)
-				f.create(s, sel, received, typ, c.Pos, l)
+			if chosen != nil && f.kinds.kindOf(typ) != container {
+				key := f.isCase(chosen, i)
+				delete(s.facts, key)
+				f.arrive(s, sel, received, typ, c.Pos, key)
 			}
 			continue
 		}

@@ -180,6 +180,31 @@ func errorField(typ types.Type) (at int8, ok bool) {
 	return at, ok
 }
 
+// tells reports whether a struct or array has something by which its receiver can tell its sender to free the references in it: a
+// channel, a function, a pointer, an interface other than error, a map.
+func (t *tracked) tells(typ types.Type) bool {
+	if t.kindOf(typ) != composite {
+		switch typ.Underlying().(type) {
+		case *types.Chan, *types.Signature, *types.Pointer, *types.Map:
+			return true
+		case *types.Interface:
+			return !isError(typ)
+		}
+		return false
+	}
+	switch u := typ.Underlying().(type) {
+	case *types.Struct:
+		for f := range u.Fields() {
+			if t.tells(f.Type()) {
+				return true
+			}
+		}
+	case *types.Array:
+		return t.tells(u.Elem())
+	}
+	return false
+}
+
 func isBool(typ types.Type) bool {
 	b, ok := typ.Underlying().(*types.Basic)
 	return ok && b.Info()&types.IsBoolean != 0

@@ -79,3 +79,17 @@ func refSent(p *tarn.Pool, ch chan tarn.Buffer) byte {
 	defer b.Free()
 	return b.Bytes()[0]
 }
+
+type delivery struct {
+	body tarn.Buffer
+	err  error
+}
+
+func deliveredAndUsedAfterFree(ch chan delivery) int {
+	d := <-ch
+	if d.err != nil {
+		return 0
+	}
+	d.body.Free()
+	return len(d.body.Bytes()) // want `use after free`
+}
