@@ -75,7 +75,7 @@ type Config struct {
 	Policy PingPolicy
 	// Log, if not nil, receives a record for each connection that ends because the peer
 	// broke the protocol or a limit, did not answer, or sent GOAWAY with an error code, at
-	// slog.LevelWarn, and one for each other GOAWAY of a peer at slog.LevelDebug. There is
+	// slog.LevelWarn (for the first such GOAWAY), and one for each other GOAWAY of a peer at slog.LevelDebug. There is
 	// another, at slog.LevelWarn, when a connection begins to be read more slowly because of
 	// Limits.Resets, Limits.Replies or Limits.Useless. Its slog.Handler is called on the goroutine
 	// that reads the connection, after the streams that the event ends have ended: while

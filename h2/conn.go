@@ -36,6 +36,7 @@ type Conn struct {
 	since       time.Time   // when it began to run
 	place       int         // in counters.live
 	prefaceRead bool        // the caller has read the client's preface
+	warned      bool        // that the peer has sent GOAWAY with an error code; Run's own
 	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
 	quiet       uint8       // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 

@@ -245,8 +245,8 @@ func (c *Conn) onGoAway(f frame) error {
 	}
 	c.mu.Unlock()
 	level := slog.LevelDebug
-	if why.Code != NoError {
-		level = slog.LevelWarn
+	if why.Code != NoError && !c.warned { // once: a peer may send them as fast as it can
+		level, c.warned = slog.LevelWarn, true
 	}
 	c.log(level, "h2: GOAWAY received", why.Code, why.Debug) // a slow logger delays no stream's end
 	return nil

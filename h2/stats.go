@@ -15,7 +15,7 @@ type Stats struct {
 	Waiting           int64 // Opens that wait because a limit on streams is reached, now
 	ResetsSent        uint64
 	ResetsReceived    uint64
-	Refused           uint64 // streams of peers answered with REFUSED_STREAM; contained in ResetsSent
+	Refused           uint64          // streams of peers answered with REFUSED_STREAM; contained in ResetsSent
 	GoAwaysSent       map[Code]uint64 // a code that RFC 9113 does not have counts as InternalError
 	GoAwaysReceived   map[Code]uint64 // likewise
 	KeepaliveTimeouts uint64

@@ -137,11 +137,13 @@ func TestClientReports(t *testing.T) {
 }
 
 // TestGoAwaysOfUnknownCodes: a peer that sends GOAWAYs of ever other codes makes the Maker's counters, which are never cleared, no
-// longer, whatever it sends between them.
+// longer, and one warning in the log, whatever it sends between them.
 func TestGoAwaysOfUnknownCodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := bufferedPipe()
-		toServer(t, a, b, new(neverStarted), Config{Pool: tarntest.NewPool(t)}, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+		log := new(logBuffer)
+		cfg := Config{Pool: tarntest.NewPool(t), Log: slog.New(slog.NewTextHandler(log, nil))}
+		toServer(t, a, b, new(neverStarted), cfg, func(t *testing.T, m *Maker, s *Conn, r *raw) {
 			io.WriteString(a, Preface)
 			r.fr.WriteSettings()
 			go r.listen()
@@ -157,6 +159,9 @@ func TestGoAwaysOfUnknownCodes(t *testing.T) {
 			}
 			if got := m.Stats().GoAwaysReceived; len(got) != 2 || got[InternalError] != n || got[NoError] != 1 {
 				t.Errorf("%d codes are counted: %d of INTERNAL_ERROR, %d of NO_ERROR", len(got), got[InternalError], got[NoError])
+			}
+			if lines := strings.Count(log.String(), "level=WARN"); lines != 1 {
+				t.Errorf("%d warnings", lines)
 			}
 		})
 	})
