@@ -16,6 +16,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/internal/preset"
 )
 
 // rawGetter sends the same GET again and again and allocates nothing.
@@ -74,6 +75,12 @@ func (g *rawGetter) get() {
 
 // mallocs returns how many allocations a call of f takes.
 func mallocs(f func()) float64 {
+	n, _ := allocated(f)
+	return n
+}
+
+// allocated returns how many allocations a call of f takes, and their bytes.
+func allocated(f func()) (mallocs, bytes float64) {
 	const n = 500
 	for range 50 {
 		f()
@@ -85,7 +92,7 @@ func mallocs(f func()) float64 {
 		f()
 	}
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / n
+	return float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n
 }
 
 // TestAllocations bounds what a GET without content costs the server.
@@ -94,15 +101,26 @@ func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	answer := []byte("0123456789")
+	answer, values := []byte("0123456789"), []string{"a/b"}
 	for _, c := range []struct {
-		name    string
-		most    float64
-		handler http.HandlerFunc
+		name        string
+		most, bytes float64
+		handler     http.HandlerFunc
 	}{
-		{"content only", 3, func(w http.ResponseWriter, r *http.Request) { w.Write(answer) }},
-		{"with a header", 6, func(w http.ResponseWriter, r *http.Request) {
+		// The exchange (896 bytes) and the map of the request's header (400).
+		{"content only", 3, 1300, func(w http.ResponseWriter, r *http.Request) { w.Write(answer) }},
+		// Another map, and the value.
+		{"with a header", 6, 1740, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
+			w.Write(answer)
+		}},
+		{"with a trailer", 6, 1740, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "a")
+			w.Write(answer)
+		}},
+		{"with fields and a trailer, but without the map", 3, 1300, func(w http.ResponseWriter, r *http.Request) {
+			preset.Set(w, "Content-Type", values)
+			preset.Set(w, http.TrailerPrefix+"Grpc-Status", values)
 			w.Write(answer)
 		}},
 	} {
@@ -122,10 +140,11 @@ func TestAllocations(t *testing.T) {
 			go h2http.Serve(l, srv)
 			t.Cleanup(func() { srv.Close() })
 			g := newRawGetter(t, l.Addr().String())
-			if n := mallocs(g.get); n > c.most+0.5 {
-				t.Errorf("%.2f allocations a request; at most %v", n, c.most)
+			n, bytes := allocated(g.get)
+			if n > c.most+0.5 || bytes > c.bytes+32 {
+				t.Errorf("%.2f allocations and %.0f bytes a request; at most %v and %v", n, bytes, c.most, c.bytes)
 			} else {
-				t.Logf("%.2f allocations a request", n)
+				t.Logf("%.2f allocations and %.0f bytes a request", n, bytes)
 			}
 		})
 	}

@@ -19,6 +19,8 @@ type bodyOwner interface {
 	beforeRead()
 	// bodyClosed is called once, when the reader has closed the body.
 	bodyClosed()
+	// memory is where what is copied together of the content lies. It may be called by any goroutine.
+	memory() *tarn.Pool
 }
 
 // body is the received content of one stream: a request's on a server, a response's
@@ -30,7 +32,7 @@ type body struct {
 	mu     sync.Mutex
 	ready  *sync.Cond   // data, end or a failure; nil: no reader has waited yet
 	stream *h2.Stream   // window is given back on it; nil: not any more
-	data   tarn.Chain   // received and not read
+	data   *tarn.Chain  // received and not read, from spareChains; nil: nothing
 	err    error        // what follows data: io.EOF or a failure; nil: more may come
 	atEnd  func()       // called before io.EOF is first returned; nil: nothing
 	left   int64        // what content-length has yet to bring; -1: not declared, or not checked here
@@ -78,7 +80,7 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 		b.left -= n
 	}
 	if n > 0 {
-		b.data.Append(buf)
+		b.add(buf)
 	} else {
 		buf.Free()
 	}
@@ -86,6 +88,15 @@ func (b *body) put(buf tarn.Buffer, e h2.Ending) {
 		b.ended(io.EOF)
 	}
 	b.changed()
+}
+
+// add appends buf, which it takes ownership of and which is not empty. b.mu is held.
+func (b *body) add(buf tarn.Buffer) {
+	if b.data == nil {
+		b.data = spareChains.Get().(*tarn.Chain)
+		b.data.SetPool(b.owner.memory())
+	}
+	b.data.Append(buf)
 }
 
 // errLongContent is returned for reading a response that is longer than its
@@ -120,12 +131,29 @@ func (b *body) ended(err error) {
 // from now on. It must be called before the stream is released.
 func (b *body) detach(err error) {
 	b.mu.Lock()
+	b.detachLocked(err)
+	b.changed()
+}
+
+// detachEnded is detach if nothing more comes, which it reports.
+func (b *body) detachEnded(err error) bool {
+	b.mu.Lock()
+	if b.err == nil {
+		b.mu.Unlock()
+		return false
+	}
+	b.detachLocked(err)
+	b.changed()
+	return true
+}
+
+// detachLocked is detach. b.mu is held.
+func (b *body) detachLocked(err error) {
 	b.stream = nil
-	b.data.Free()
+	b.freeData()
 	if b.err == nil || b.err == io.EOF {
 		b.err = err
 	}
-	b.changed()
 }
 
 // begin is called by each method that reads.
@@ -145,7 +173,7 @@ func (b *body) begin() {
 // free.
 func (b *body) wait() error {
 	b.mu.Lock()
-	for b.data.Len() == 0 && b.err == nil && b.state != bodyClosed {
+	for b.data == nil && b.err == nil && b.state != bodyClosed {
 		if b.ready == nil {
 			b.ready = sync.NewCond(&b.mu)
 		}
@@ -155,7 +183,7 @@ func (b *body) wait() error {
 		b.mu.Unlock()
 		return errBodyClosed
 	}
-	if b.data.Len() > 0 {
+	if b.data != nil {
 		return nil
 	}
 	err, atEnd := b.err, b.atEnd
@@ -184,6 +212,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	defer b.mu.Unlock()
 	n, _ := b.data.Read(p) // there is data
+	if b.data.Len() == 0 {
+		b.freeData()
+	}
 	b.taken(n)
 	return n, nil
 }
@@ -196,7 +227,8 @@ func (b *body) next(dst *tarn.Chain) error {
 	}
 	defer b.mu.Unlock()
 	n := b.data.Len()
-	dst.AppendChain(&b.data)
+	dst.AppendChain(b.data)
+	b.freeData()
 	b.taken(n)
 	return nil
 }
@@ -259,7 +291,20 @@ func (b *body) Close() error {
 // drop frees what has been received and what will be received. b.mu is held.
 func (b *body) drop() {
 	b.state = bodyClosed
-	b.data.Free()
+	b.freeData()
+}
+
+// spareChains holds empty chains. A body has one while content waits to be read, which is a short time of its life.
+var spareChains = sync.Pool{New: func() any { return new(tarn.Chain) }}
+
+// freeData frees what has been received and not read. b.mu is held.
+func (b *body) freeData() {
+	if b.data != nil {
+		b.data.Free()
+		b.data.SetPool(nil)
+		spareChains.Put(b.data)
+		b.data = nil
+	}
 }
 
 // unwanted is Close for a body that no reader has: the owner's bodyClosed is not called.

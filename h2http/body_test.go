@@ -2,6 +2,7 @@ package h2http
 
 import (
 	"io"
+	"net/http"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -26,14 +27,14 @@ func (k *keptChains) writeChain(c *tarn.Chain) error {
 
 // TestCopyIsByReference: io.Copy hands what was received to a ResponseWriter of this package as it is.
 func TestCopyIsByReference(t *testing.T) {
-	buf := tarntest.NewPool(t).Copy(make([]byte, 10000))
+	pool := tarntest.NewPool(t)
+	buf := pool.Copy(make([]byte, 10000))
 	received := &buf.Bytes()[0]
 	var b body
-	b.start(nil, nil)
-	b.state = bodyReading
-	b.data.Append(buf)
+	b.start(&exchange{conn: &serverConn{engine: newEngine(&http.Server{}, pool)}}, nil)
+	b.add(buf)
 	b.err = io.EOF
-	defer b.data.Free()
+	defer b.unwanted()
 	w := &keptChains{t: t}
 	if n, err := io.Copy(w, &b); n != 10000 || err != nil {
 		t.Errorf("%d, %v", n, err)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 )
 
@@ -82,7 +83,6 @@ func newCall(c *clientConn, r *http.Request, trace *httptrace.ClientTrace) *call
 	x := &call{conn: c, request: r, trace: trace, head: r.Method == http.MethodHead}
 	x.headed = c.pool.signals.Get().(chan struct{})
 	x.body.start(x, nil)
-	x.body.data.SetPool(c.pool.mem)
 	return x
 }
 
@@ -288,6 +288,9 @@ func (x *call) bodyClosed() {
 		x.abandon(errBodyClosed)
 	}
 }
+
+// memory is the Transport's.
+func (x *call) memory() *tarn.Pool { return x.conn.pool.mem }
 
 // onHeaders takes the response's header, or its trailers.
 func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {

@@ -14,12 +14,16 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
 )
 
-// exchange is one request and its response on a server. It is allocated whole and
-// never used again, since handlers may keep its Request and its context.
+// exchange is one request and its response on a server. It is never used again, since
+// handlers may keep its Request, its context, its body and its ResponseWriter. What is of no use once the
+// handler has returned is elsewhere and is used again: the response's state (response) and the
+// content that waits to be read (spareChains). The exchange then has no reference to them, so that a handler's
+// late use of what it has kept cannot reach another exchange.
 //
 // Its stream is released by serve, once the handler has returned. Callbacks for the
 // stream may come until then.
@@ -32,20 +36,20 @@ type exchange struct {
 	ctx     streamContext
 	body    body
 	w       responseWriter
-	traits  traits
-	handler http.Handler
 	handle  h2.Handle // of stream, for timers
+	expects bool      // the client waits for 100 Continue
+	tooLong bool      // the header list is longer than permitted
 
-	mu       sync.Mutex
-	ended    error       // why the stream ended early; nil: it has not
-	received http.Header // trailers
-	deadline deadlines
+	mu     sync.Mutex
+	over   bool                    // the handler has returned
+	ended  error                   // why the stream ended early; nil: it has not
+	timers *[deadlines]*time.Timer // nil: no deadline has been set
 
 	values [inlineValues]string // of the request's Header
 }
 
 // inlineValues is how many header values fit in an exchange.
-const inlineValues = 10
+const inlineValues = 8
 
 // errHandlerDone is returned for use of a body or a ResponseWriter after the handler has
 // returned.
@@ -55,22 +59,21 @@ var errHandlerDone = errors.New("h2http: the handler has returned")
 // malformed; its stream is then reset and released.
 func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchange {
 	shape := shapeOf(h)
-	x := &exchange{conn: c, stream: s, handler: c.handler}
-	var header http.Header
-	header, x.traits = shape.header(h.Extra, x.values[:0])
-	if x.traits.bad != "" && !h.Truncated {
+	x := &exchange{conn: c, stream: s, tooLong: h.Truncated}
+	header, traits := shape.header(h.Extra, x.values[:0])
+	if traits.bad != "" && !h.Truncated {
 		countError(c.engine.srv.HTTP2, streamError(h2.ProtocolError))
 		s.Reset(h2.ProtocolError)
 		s.Release()
 		return nil
 	}
 	x.ctx.parent = c.ctx
-	if p := x.traits.priority; p != "" {
+	x.expects = traits.expects
+	if p := traits.priority; p != "" {
 		s.SetInitialPriority(h2.ParsePriority(p))
 	}
 	x.handle = s.Handle()
 	x.body.start(x, s)
-	x.body.data.SetPool(c.engine.pool)
 	x.w.x = x
 	x.url = shape.url // a copy: handlers change it
 	r := http.Request{
@@ -79,23 +82,20 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 		Proto:      "HTTP/2.0",
 		ProtoMajor: 2,
 		Header:     header,
-		Host:       x.traits.host,
+		Host:       traits.host,
 		RemoteAddr: c.remoteAddr,
 		RequestURI: shape.uri,
 		TLS:        c.tls,
-		Trailer:    x.traits.trailer(),
+		Trailer:    traits.trailer(),
 	}
 	if e == h2.End {
 		r.Body = http.NoBody
 		x.body.err = io.EOF
 	} else {
 		r.Body = &x.body
-		r.ContentLength = x.traits.length
+		r.ContentLength = traits.length
 	}
 	x.request = *r.WithContext(&x.ctx)
-	if h.Truncated {
-		x.handler = http.HandlerFunc(headerTooLong)
-	}
 	return x
 }
 
@@ -114,15 +114,21 @@ func (x *exchange) Exited() {}
 // Handle runs the handler on w's goroutine and ends the exchange.
 func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	x.stream.Started()
-	x.w.scratch = scratchOf(w)
+	x.w.r = responseOf(w)
 	returned := false
 	defer func() {
 		if !returned {
 			x.panicked(recover())
+			x.endRequest()
 		}
 		x.finish()
 	}()
-	x.handler.ServeHTTP(&x.w, &x.request)
+	handler := x.conn.handler
+	if x.tooLong {
+		handler = http.HandlerFunc(headerTooLong)
+	}
+	handler.ServeHTTP(&x.w, &x.request)
+	x.endRequest()
 	unsent = x.w.finish()
 	returned = true
 	return unsent
@@ -141,23 +147,32 @@ func (x *exchange) panicked(v any) {
 	x.conn.engine.logf("h2http: panic serving %v: %v\n%s", x.conn.remoteAddr, v, buf)
 }
 
-// finish ends what the handler used, and releases the stream.
-func (x *exchange) finish() {
-	x.w.close()
-	x.deadline.stop()
+// endRequest ends the request's context and removes its files when the handler has returned, before the response ends, as net/http does.
+func (x *exchange) endRequest() {
 	x.ctx.end(context.Canceled)
-	x.body.detach(errHandlerDone)
 	if f := x.request.MultipartForm; f != nil {
 		f.RemoveAll()
 	}
-	x.stream.Release()
+}
+
+// finish ends what the handler used, and releases the stream, unless that was done with the response.
+func (x *exchange) finish() {
+	x.w.close()
+	x.stopTimers()
+	if !x.w.released {
+		x.body.detach(errHandlerDone)
+		x.stream.Release()
+	}
 	x.conn.exchangeEnded()
 }
+
+// memory is the server's.
+func (x *exchange) memory() *tarn.Pool { return x.conn.engine.pool }
 
 // beforeRead sends 100 Continue when the client waits for that (RFC 9110 section
 // 10.1.1). It is called on the first read of the body.
 func (x *exchange) beforeRead() {
-	if x.traits.expects {
+	if x.expects {
 		x.w.sendContinue()
 	}
 }
@@ -181,16 +196,15 @@ func (x *exchange) onTrailers(s *h2.Stream, h *h2.Header) {
 			t[key] = append(t[key], f.Value)
 		}
 		x.body.mu.Lock()
-		x.received = t
-		x.body.atEnd = x.trailersRead
+		x.body.atEnd = func() { x.trailersRead(t) }
 		x.body.mu.Unlock()
 	}
 	x.body.end(io.EOF)
 }
 
 // trailersRead makes the trailers visible, on the goroutine that has read the body.
-func (x *exchange) trailersRead() {
-	for key, values := range x.received {
+func (x *exchange) trailersRead(received http.Header) {
+	for key, values := range received {
 		if _, declared := x.request.Trailer[key]; declared {
 			x.request.Trailer[key] = values
 		}
@@ -224,36 +238,49 @@ func (x *exchange) why(err error) error {
 	return err
 }
 
-// deadlines are the timers of one exchange.
-type deadlines struct {
-	mu          sync.Mutex
-	read, write *time.Timer
-	stopped     bool
-}
+// deadline is one of the two that an exchange can have.
+type deadline uint8
 
-func (d *deadlines) stop() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stopped = true
-	for _, t := range []*time.Timer{d.read, d.write} {
-		if t != nil {
-			t.Stop()
+const (
+	readDeadline deadline = iota
+	writeDeadline
+	deadlines
+)
+
+// setDeadline has f called at the time t; zero: never.
+func (x *exchange) setDeadline(d deadline, t time.Time, f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.timers == nil {
+		if x.over || t.IsZero() {
+			return
 		}
+		x.timers = new([deadlines]*time.Timer)
 	}
-}
-
-// set sets one of the timers to call f at the time t; zero: never.
-func (d *deadlines) set(timer **time.Timer, t time.Time, f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	timer := &x.timers[d]
 	if *timer != nil {
 		(*timer).Stop()
 		*timer = nil
 	}
-	if d.stopped || t.IsZero() {
+	if x.over || t.IsZero() {
 		return
 	}
 	*timer = time.AfterFunc(time.Until(t), f)
+}
+
+// stopTimers stops the timers when the handler has returned.
+func (x *exchange) stopTimers() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.timers == nil {
+		return
+	}
+	for _, t := range x.timers {
+		if t != nil {
+			t.Stop()
+		}
+	}
 }
 
 // readTimeout ends reading the request.

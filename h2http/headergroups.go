@@ -5,7 +5,13 @@ import "net/http"
 // headerGroups are the regular fields of a header list, by header.
 type headerGroups struct {
 	groups []headerValues
-	values int // in all groups
+	values int      // in all groups
+	room   []string // for the first value of a header, while there is some
+}
+
+// newHeaderGroups returns groups with room for so many fields.
+func newHeaderGroups(fields int) headerGroups {
+	return headerGroups{groups: make([]headerValues, 0, fields), room: make([]string, 0, fields)}
 }
 
 // headerValues are the values of one header.
@@ -30,7 +36,9 @@ func (g *headerGroups) add(key, value string) {
 		have.values = append(have.values, value)
 		return
 	}
-	g.groups = append(g.groups, headerValues{key, []string{value}})
+	g.room = append(g.room, value)
+	n := len(g.room)
+	g.groups = append(g.groups, headerValues{key, g.room[n-1 : n : n]})
 }
 
 // header makes a Header of g, with room for so many extra fields. values is where values go as long as they and the

@@ -46,7 +46,7 @@ func shapeOf(h *h2.Header) *shape {
 }
 
 func newShape(h *h2.Header) *shape {
-	s := &shape{method: h.Method, traits: traits{host: h.Authority, length: -1}}
+	s := &shape{method: h.Method, traits: traits{host: h.Authority, length: -1}, headerGroups: newHeaderGroups(len(h.Fields))}
 	if h.Protocol != "" {
 		s.add(":protocol", h.Protocol) // as net/http passes it on
 	}

@@ -24,7 +24,7 @@ func responseShapeOf(h *h2.Header) *responseShape {
 			return s
 		}
 	}
-	s := &responseShape{status: h.Status, text: strconv.Itoa(h.Status) + " " + http.StatusText(h.Status)}
+	s := &responseShape{status: h.Status, text: strconv.Itoa(h.Status) + " " + http.StatusText(h.Status), headerGroups: newHeaderGroups(len(h.Fields))}
 	for _, f := range h.Fields {
 		if f.Name == "trailer" {
 			s.trailers = appendTrailers(s.trailers, f.Value)

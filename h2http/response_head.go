@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/preset"
 )
 
 // responseHead is a response's status and header as they were when WriteHeader was
@@ -44,39 +45,58 @@ func statusField(status int) h2.Field {
 	return h2.Field{Name: ":status", Value: strconv.Itoa(status)}
 }
 
-// fill copies the status and the header of w.
-func (d *responseHead) fill(w *responseWriter, status int) {
+// fill copies the status and the header of r.
+func (d *responseHead) fill(w *responseWriter, r *response, status int) {
 	d.status, d.length = status, -1
-	fields := w.scratch.fields[:0]
-	h := w.header
-	if len(h) == 0 {
-		d.needsType, d.needsDate = bodyAllowed(status), true
-		w.scratch.fields = fields
-		return
+	d.needsType, d.needsDate = bodyAllowed(status), true
+	fields := r.fields[:0]
+	for _, f := range r.preset {
+		fields = d.take(w, fields, f.Key, f.Values)
 	}
-	if v, set := h["Content-Length"]; set {
-		if d.noLength = len(v) == 0 || v[0] == ""; !d.noLength {
-			if n, err := strconv.ParseUint(v[0], 10, 63); err == nil {
-				d.length, d.lengthText = int64(n), v[0]
+	for key, values := range r.header {
+		fields = d.take(w, fields, key, values)
+	}
+	sortFields(fields)
+	r.fields = fields
+}
+
+// take notes what values mean for the response, and appends the fields that are sent for them.
+func (d *responseHead) take(w *responseWriter, fields []h2.Field, key string, values []string) []h2.Field {
+	first := ""
+	if len(values) > 0 {
+		first = values[0]
+	}
+	switch key {
+	case "Content-Length":
+		if d.noLength = first == ""; !d.noLength {
+			if n, err := strconv.ParseUint(first, 10, 63); err == nil {
+				d.length, d.lengthText = int64(n), first
 			}
 		}
-	}
-	_, typed := h["Content-Type"]
-	_, dated := h["Date"]
-	d.needsType = bodyAllowed(status) && !typed && h.Get("Content-Encoding") == ""
-	d.needsDate = !dated
-	for _, v := range h["Trailer"] {
-		for key := range strings.SplitSeq(v, ",") {
-			d.declare(w, strings.Trim(key, " \t"))
+	case "Content-Type":
+		d.needsType = false
+	case "Content-Encoding":
+		if first != "" {
+			d.needsType = false
+		}
+	case "Date":
+		d.needsDate = false
+	case "Trailer":
+		for _, v := range values {
+			for key := range strings.SplitSeq(v, ",") {
+				d.declare(w, strings.Trim(key, " \t"))
+			}
+		}
+	case "Priority":
+		if len(values) > 0 { // the server's value takes precedence: RFC 9218 section 8
+			w.x.stream.SetPriority(h2.ParsePriority(strings.Join(values, ",")))
+		}
+	case "Connection":
+		if first == "close" {
+			w.x.conn.h2.Shutdown("")
 		}
 	}
-	if p := h["Priority"]; len(p) > 0 { // the server's value takes precedence: RFC 9218 section 8
-		w.x.stream.SetPriority(h2.ParsePriority(strings.Join(p, ",")))
-	}
-	if h.Get("Connection") == "close" {
-		w.x.conn.h2.Shutdown("")
-	}
-	w.scratch.fields = appendHeader(fields, h)
+	return appendKey(fields, key, values)
 }
 
 // declare notes a trailer.
@@ -95,13 +115,13 @@ func (d *responseHead) declare(w *responseWriter, key string) {
 }
 
 // put adds the header to o, whose content is n bytes long.
-func (d *responseHead) put(w *responseWriter, o *h2.Out, n int) {
-	fields := w.scratch.fields
+func (d *responseHead) put(w *responseWriter, r *response, o *h2.Out, n int) {
+	fields := r.fields
 	if d.contentType != "" {
 		fields = append(fields, h2.Field{Name: "content-type", Value: d.contentType})
 	}
 	if d.lengthText == "" && !d.noLength && o.Ending == h2.End && bodyAllowed(d.status) && (n > 0 || w.x.request.Method != http.MethodHead) {
-		d.lengthText = w.scratch.length.text(n)
+		d.lengthText = r.length.text(n)
 	}
 	if d.lengthText != "" {
 		fields = append(fields, h2.Field{Name: "content-length", Value: d.lengthText})
@@ -112,50 +132,72 @@ func (d *responseHead) put(w *responseWriter, o *h2.Out, n int) {
 	if o.Block = statusBlocks[d.status]; o.Block == nil {
 		fields = slices.Insert(fields, 0, statusField(d.status))
 	}
-	w.scratch.fields = fields
+	r.fields = fields
 	o.Fields = fields
 }
 
 // putTrailers adds the trailers that the handler has set to o.
-func (w *responseWriter) putTrailers(o *h2.Out) {
-	for key, values := range w.header {
-		if name, ok := strings.CutPrefix(key, http.TrailerPrefix); ok {
-			w.head.declare(w, name)
-			w.header[http.CanonicalHeaderKey(name)] = values
+func (r *response) putTrailers(w *responseWriter, o *h2.Out) {
+	for _, f := range r.preset { // what promote appends has no prefix
+		r.promote(w, f.Key, f.Values)
+	}
+	for key, values := range r.header {
+		r.promote(w, key, values)
+	}
+	slices.Sort(r.head.trailers)
+	fields := r.trailers[:0]
+	for _, key := range r.head.trailers {
+		if name, ok := lowerName(key); ok {
+			fields = appendValues(fields, name, r.values(key))
 		}
 	}
-	slices.Sort(w.head.trailers)
-	for _, key := range w.head.trailers {
-		name, ok := lowerName(key)
-		if !ok {
-			continue
-		}
-		for _, v := range w.header[key] {
-			if httpguts.ValidHeaderFieldValue(v) {
-				o.Trailers = append(o.Trailers, h2.Field{Name: name, Value: textproto.TrimString(v)})
-			}
-		}
+	r.trailers, o.Trailers = fields, fields
+}
+
+// promote makes a trailer of a field whose name has http.TrailerPrefix.
+func (r *response) promote(w *responseWriter, key string, values []string) {
+	if name, ok := strings.CutPrefix(key, http.TrailerPrefix); ok {
+		r.head.declare(w, name)
+		r.set(preset.Field{Key: http.CanonicalHeaderKey(name), Values: values})
 	}
 }
 
 // appendHeader appends the fields of h, sorted by name, but for Content-Length and
-// what belongs to a connection. Blanks around a value are not sent: with them the message would be malformed (RFC 9113 section 8.2.1).
+// what belongs to a connection.
 func appendHeader(fields []h2.Field, h http.Header) []h2.Field {
 	start := len(fields)
 	for key, values := range h {
-		if key == "Content-Length" {
-			continue
-		}
-		name, ok := lowerName(key)
-		if !ok || connectionField(name) {
-			continue
-		}
-		for _, v := range values {
-			if httpguts.ValidHeaderFieldValue(v) {
-				fields = append(fields, h2.Field{Name: name, Value: textproto.TrimString(v)})
-			}
+		fields = appendKey(fields, key, values)
+	}
+	sortFields(fields[start:])
+	return fields
+}
+
+// appendKey appends what appendHeader does for one key.
+func appendKey(fields []h2.Field, key string, values []string) []h2.Field {
+	if key == "Content-Length" {
+		return fields
+	}
+	name, ok := lowerName(key)
+	if !ok || connectionField(name) {
+		return fields
+	}
+	return appendValues(fields, name, values)
+}
+
+// appendValues appends a field for each value that is valid. Blanks around it are not sent: with them the message would be malformed
+// (RFC 9113 section 8.2.1).
+func appendValues(fields []h2.Field, name string, values []string) []h2.Field {
+	for _, v := range values {
+		if httpguts.ValidHeaderFieldValue(v) {
+			fields = append(fields, h2.Field{Name: name, Value: textproto.TrimString(v)})
 		}
 	}
-	slices.SortStableFunc(fields[start:], func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
 	return fields
+}
+
+func sortFields(fields []h2.Field) {
+	if len(fields) > 1 {
+		slices.SortStableFunc(fields, func(a, b h2.Field) int { return strings.Compare(a.Name, b.Name) })
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/preset"
 )
 
 const (
@@ -40,23 +41,18 @@ func nextPiece(size, n int) int {
 }
 
 // responseWriter is the http.ResponseWriter of an exchange, and part of it. As for
-// every ResponseWriter, one goroutine at a time may use it; sendContinue alone may be
-// called beside that.
+// every ResponseWriter, one goroutine at a time may use it. Its mutex is there for sendContinue, which may be called
+// beside that, and for goroutines that use it when the handler has returned although they may not: none of them reaches
+// the response of another exchange.
 type responseWriter struct {
-	x       *exchange
-	scratch *scratch
+	x *exchange
 
-	header   http.Header // the handler's; made by Header
-	head     responseHead
-	gathered tarn.Buffer // gatherSize long; zero: nothing
-	n        int         // bytes in it
-	written  int64
-	failed   error // what sending has failed with; nil: it has not
-	closed   bool  // the handler has returned
-
-	mu        sync.Mutex  // one Write on the stream at a time
+	mu        sync.Mutex
+	r         *response   // lent by the worker while the handler runs; nil: it has returned
+	closed    atomic.Bool // the handler has returned; for methods that do not wait for a Write
 	sent      atomic.Bool // the header has been sent
-	continued bool        // 100 Continue has been sent; mu
+	continued bool        // 100 Continue has been sent
+	released  bool        // the stream has been released, with the end of the response
 }
 
 var (
@@ -67,40 +63,60 @@ var (
 	_ io.StringWriter    = (*responseWriter)(nil)
 	_ io.ReaderFrom      = (*responseWriter)(nil)
 	_ chainWriter        = (*responseWriter)(nil)
+	_ preset.Writer      = (*responseWriter)(nil)
 )
 
-// inUse panics when the handler has returned.
-func (w *responseWriter) inUse(method string) {
-	if w.closed {
-		panic("h2http: " + method + " called after the handler has returned")
+// inUse returns the response; it panics when the handler has returned. mu is held.
+func (w *responseWriter) inUse(method string) *response {
+	if w.r == nil {
+		panicClosed(method)
 	}
+	return w.r
+}
+
+func panicClosed(method string) {
+	panic("h2http: " + method + " called after the handler has returned")
 }
 
 // Header returns the header map, of which the state when WriteHeader is called is sent.
 func (w *responseWriter) Header() http.Header {
-	w.inUse("Header")
-	if w.header == nil {
-		w.header = make(http.Header)
-	}
-	return w.header
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.inUse("Header").headerMap()
+}
+
+// Preset sets a field of the header. It implements preset.Writer.
+func (w *responseWriter) Preset(f preset.Field) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inUse("Header").set(f)
 }
 
 // WriteHeader takes the status and the header. Informational ones (1xx) are sent at
 // once.
 func (w *responseWriter) WriteHeader(status int) {
-	w.inUse("WriteHeader")
-	if w.head.status != 0 {
+	if w.writeHeader(status) {
 		w.x.conn.engine.superfluous(status)
-		return
+	}
+}
+
+// writeHeader is WriteHeader; it reports whether there was a status before.
+func (w *responseWriter) writeHeader(status int) (again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.inUse("WriteHeader")
+	if r.head.status != 0 {
+		return true
 	}
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
 	if status < 200 {
-		w.inform(status)
-		return
+		w.inform(r, status)
+	} else {
+		r.head.fill(w, r, status)
 	}
-	w.head.fill(w, status)
+	return false
 }
 
 // Write writes content.
@@ -110,79 +126,95 @@ func (w *responseWriter) Write(p []byte) (int, error) { return writeBytes(w, p) 
 func (w *responseWriter) WriteString(s string) (int, error) { return writeBytes(w, s) }
 
 func writeBytes[T []byte | string](w *responseWriter, p T) (int, error) {
-	if err := w.admit(len(p)); err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, err := w.admit(len(p))
+	if err != nil {
 		return 0, err
 	}
 	total := len(p)
+	pool := w.x.memory()
 	head := w.x.request.Method == http.MethodHead
 	if total >= sourceFrom && !head {
-		if w.needsSniff() {
-			w.head.contentType = http.DetectContentType([]byte(p[:sniffLen]))
+		if w.needsSniff(r) {
+			r.head.contentType = http.DetectContentType([]byte(p[:sniffLen]))
 		}
-		n, err := w.supply(&bytesSource[T]{w.x.conn.engine.pool, p}, int64(total))
+		n, err := w.supply(r, &bytesSource[T]{pool, p}, int64(total))
 		return int(n), err
 	}
-	if w.n+total > gatherSize {
-		c := &w.scratch.chain
+	if r.n+total > gatherSize {
+		c := &r.chain
 		left := p
 		if head {
 			left = p[:min(total, sniffLen)] // it is not sent
 		}
 		for len(left) > 0 {
 			m := min(len(left), pieceSize)
-			b := w.x.conn.engine.pool.Get(m)
+			b := pool.Get(m)
 			copy(b.Bytes(), left[:m])
 			c.Append(b)
 			left = left[m:]
 		}
-		if err := w.chunk(c, h2.More); err != nil {
+		if err := w.chunk(r, c, h2.More); err != nil {
 			return 0, err
 		}
 		return total, nil
 	}
 	if total > 0 {
-		if w.gathered.IsZero() {
-			w.gathered = w.x.conn.engine.pool.Get(gatherSize)
+		if r.gathered.IsZero() {
+			r.gathered = pool.Get(gatherSize)
 		}
-		w.n += copy(w.gathered.Bytes()[w.n:], p)
+		r.n += copy(r.gathered.Bytes()[r.n:], p)
 	}
 	return total, nil
 }
 
-// admit says why n more bytes cannot be written, if so.
-func (w *responseWriter) admit(n int) error {
-	w.inUse("Write")
-	if w.head.status == 0 {
-		w.head.fill(w, http.StatusOK)
+// admit says why n more bytes cannot be written, if so. mu is held.
+func (w *responseWriter) admit(n int) (*response, error) {
+	r := w.inUse("Write")
+	if r.head.status == 0 {
+		r.head.fill(w, r, http.StatusOK)
 	}
-	if !bodyAllowed(w.head.status) {
-		return http.ErrBodyNotAllowed
+	if !bodyAllowed(r.head.status) {
+		return nil, http.ErrBodyNotAllowed
 	}
-	w.written += int64(n)
-	if w.head.length >= 0 && w.written > w.head.length {
-		return http.ErrContentLength
+	r.written += int64(n)
+	if r.head.length >= 0 && r.written > r.head.length {
+		return nil, http.ErrContentLength
 	}
-	return w.failed // a short Write is only gathered and would succeed, after each Flush that fails
+	return r, r.failed // a short Write is only gathered and would succeed, after each Flush that fails
 }
 
 // writeChain writes all of c; it takes ownership of what c holds.
 func (w *responseWriter) writeChain(c *tarn.Chain) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writeChainLocked(c)
+}
+
+// writeChainLocked is writeChain. mu is held.
+func (w *responseWriter) writeChainLocked(c *tarn.Chain) error {
+	if w.r == nil {
+		c.Free()
+		panicClosed("Write")
+	}
 	n := c.Len()
-	if err := w.admit(n); err != nil {
+	r, err := w.admit(n)
+	if err != nil {
 		c.Free()
 		return err
 	}
-	if w.n+n <= gatherSize {
-		if w.gathered.IsZero() && n > 0 {
-			w.gathered = w.x.conn.engine.pool.Get(gatherSize)
+	if r.n+n <= gatherSize {
+		if r.gathered.IsZero() && n > 0 {
+			r.gathered = w.x.memory().Get(gatherSize)
 		}
 		for c.Len() > 0 {
-			m, _ := c.Read(w.gathered.Bytes()[w.n:])
-			w.n += m
+			m, _ := c.Read(r.gathered.Bytes()[r.n:])
+			r.n += m
 		}
 		return nil
 	}
-	return w.chunk(c, h2.More)
+	return w.chunk(r, c, h2.More)
 }
 
 // ReadFrom writes what src has left. It is read into the memory that is sent: of a file of which an io.LimitedReader gives at least
@@ -198,7 +230,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 	f := w.fileOf(l)
 	for {
-		if f != nil && w.decided() {
+		if f != nil {
 			sent, err := w.sendFile(f, l)
 			n += sent
 			if err != nil || l.N == 0 {
@@ -212,9 +244,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 		size = min(nextPiece(size, m), pieceSize)
 		if m > 0 {
 			n += int64(m)
-			c := &w.scratch.chain
-			c.Append(b.Narrow(0, m))
-			if werr := w.writeChain(c); werr != nil {
+			if werr := w.writePiece(b.Narrow(0, m)); werr != nil {
 				return n, werr
 			}
 		} else {
@@ -229,9 +259,21 @@ func (w *responseWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	}
 }
 
+// writePiece writes b, which it takes ownership of.
+func (w *responseWriter) writePiece(b tarn.Buffer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.r == nil {
+		b.Free()
+		panicClosed("ReadFrom")
+	}
+	w.r.chain.Append(b)
+	return w.writeChainLocked(&w.r.chain)
+}
+
 // readPiece reads from src, once, m bytes into memory of size bytes, which is returned to be freed.
 func (w *responseWriter) readPiece(src io.Reader, size int) (b tarn.Buffer, m int, err error) {
-	b = w.x.conn.engine.pool.Get(size)
+	b = w.x.memory().Get(size)
 	returned := false
 	defer func() {
 		if !returned {
@@ -248,20 +290,22 @@ func (w *responseWriter) Flush() { w.FlushError() }
 
 // FlushError is Flush that says why it failed.
 func (w *responseWriter) FlushError() error {
-	w.inUse("Flush")
-	if w.head.status == 0 {
-		w.head.fill(w, http.StatusOK)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.inUse("Flush")
+	if r.head.status == 0 {
+		r.head.fill(w, r, http.StatusOK)
 	}
-	if w.n > 0 || !w.sent.Load() {
-		return w.chunk(nil, h2.More)
+	if r.n > 0 || !w.sent.Load() {
+		return w.chunk(r, nil, h2.More)
 	}
 	return w.x.why(nil)
 }
 
 // chunk sends what is gathered and then all of c (nil: nothing), which is left empty, before these
-// the header and after these, with End, the trailers.
-func (w *responseWriter) chunk(c *tarn.Chain, e h2.Ending) error {
-	return w.send(c, e, atOnce)
+// the header and after these, with End, the trailers. mu is held.
+func (w *responseWriter) chunk(r *response, c *tarn.Chain, e h2.Ending) error {
+	return w.send(r, &h2.Out{Rest: c, Ending: e}, atOnce)
 }
 
 // departure says when what is sent leaves.
@@ -272,39 +316,40 @@ const (
 	later            // with what is sent next on the connection, or when it is flushed
 )
 
-// send is chunk with a choice of when that leaves.
-func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// send is chunk with a choice of when that leaves. Of o Rest, Ending and Release are set, which is left unset if the stream is not
+// released. mu is held.
+func (w *responseWriter) send(r *response, o *h2.Out, d departure) error {
 	head := w.x.request.Method == http.MethodHead
 	if head && w.sent.Load() {
-		if c != nil {
-			c.Free()
+		if o.Rest != nil {
+			o.Rest.Free()
 		}
-		w.drop()
-		return w.x.why(w.failed)
+		r.drop()
+		o.Release = false
+		return w.x.why(r.failed)
 	}
-	o := h2.Out{Rest: c, Ending: e}
-	w.precede(&o)
+	e := o.Ending
+	w.precede(r, o)
 	if head {
 		o.Data.Free()
 		o.Data = tarn.Buffer{}
-		if c != nil {
-			c.Free()
+		if o.Rest != nil {
+			o.Rest.Free()
 		}
 		o.Ending = h2.End // nothing follows the header, whatever the handler does
 	} else if e == h2.End {
-		w.putTrailers(&o)
+		r.putTrailers(w, o)
 	}
 	var err error
 	if d == later {
-		err = w.x.stream.WriteLater(nil, &o)
+		err = w.x.stream.WriteLater(nil, o)
 	} else {
-		err = w.x.stream.Write(nil, &o)
+		err = w.x.stream.Write(nil, o)
 	}
 	if err != nil {
-		w.failed = w.x.why(err)
-		return w.failed
+		o.Release = false
+		r.failed = w.x.why(err)
+		return r.failed
 	}
 	if head && e == h2.More {
 		w.x.answered()
@@ -313,35 +358,37 @@ func (w *responseWriter) send(c *tarn.Chain, e h2.Ending, d departure) error {
 }
 
 // precede puts what is to be sent before the rest of o into it: the header, unless it has been sent, and what is gathered. mu is held.
-func (w *responseWriter) precede(o *h2.Out) {
-	n := w.n
+func (w *responseWriter) precede(r *response, o *h2.Out) {
+	n := r.n
 	if o.Rest != nil {
 		n += o.Rest.Len()
 	}
-	if w.n > 0 {
-		o.Data = w.gathered.Narrow(0, w.n)
+	if r.n > 0 {
+		o.Data = r.gathered.Narrow(0, r.n)
 	} else {
-		w.gathered.Free()
+		r.gathered.Free()
 	}
-	w.gathered, w.n = tarn.Buffer{}, 0
+	r.gathered, r.n = tarn.Buffer{}, 0
 	if w.sent.Load() {
 		return
 	}
 	w.sent.Store(true)
-	if w.head.needsType && w.head.contentType == "" && n > 0 {
-		w.head.contentType = http.DetectContentType(firstBytes(o))
+	if r.head.needsType && r.head.contentType == "" && n > 0 {
+		r.head.contentType = http.DetectContentType(firstBytes(o))
 	}
-	w.head.put(w, o, n)
+	r.head.put(w, r, o, n)
 }
 
 // decided reports whether nothing about the header depends on content that is yet to be read, nor on whether it can be read: the handler
-// may answer with an error then, and a response that turns out to be short gets a Content-Length.
-func (w *responseWriter) decided() bool {
-	return w.sent.Load() || w.head.status != 0 && w.head.length >= 0 && !w.needsSniff()
+// may answer with an error then, and a response that turns out to be short gets a Content-Length. mu is held.
+func (w *responseWriter) decided(r *response) bool {
+	return w.sent.Load() || r.head.status != 0 && r.head.length >= 0 && !w.needsSniff(r)
 }
 
-// needsSniff reports whether the header waits for the first bytes of content, which tell their type.
-func (w *responseWriter) needsSniff() bool { return w.head.needsType && w.n == 0 && !w.sent.Load() }
+// needsSniff reports whether the header waits for the first bytes of content, which tell their type. mu is held.
+func (w *responseWriter) needsSniff(r *response) bool {
+	return r.head.needsType && r.n == 0 && !w.sent.Load()
+}
 
 // sniffLen is how many bytes http.DetectContentType looks at.
 const sniffLen = 512
@@ -355,44 +402,55 @@ func firstBytes(o *h2.Out) []byte {
 	return p[:o.Rest.CopyTo(p)]
 }
 
-func (w *responseWriter) drop() {
-	w.gathered.Free()
-	w.gathered, w.n = tarn.Buffer{}, 0
-}
-
 // finish ends the response after the handler has returned. If the next request is one
 // of the same connection it leaves the end queued, to be sent together with the next
-// response, and reports true.
+// response, and reports true. The stream of a request of which all has come is released with the response, because that takes the
+// connection's lock once instead of twice.
 func (w *responseWriter) finish() (unsent bool) {
-	if w.head.status == 0 {
-		w.head.fill(w, http.StatusOK)
+	release := w.x.body.detachEnded(errHandlerDone)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.r
+	if r.head.status == 0 {
+		r.head.fill(w, r, http.StatusOK)
 	}
 	d := atOnce
 	if w.x.conn.engine.workers.Next() == w.x.conn.h2 {
 		d = later
 	}
-	w.send(nil, h2.End, d) // an error means that the client does not wait for it
+	o := h2.Out{Ending: h2.End, Release: release}
+	w.send(r, &o, d) // an error means that the client does not wait for it
+	w.released = o.Release
+	w.end() // before another goroutine can use the stream
 	return d == later
 }
 
-// close ends the use of w and of what it has borrowed.
+// close is finish for a response that is not ended; after finish it does nothing.
 func (w *responseWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = true
-	w.drop()
-	w.scratch.tidy()
-	w.scratch = nil
+	w.end()
 }
 
-// inform sends an informational response.
-func (w *responseWriter) inform(status int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// end ends the use of w and of what it has borrowed. mu is held.
+func (w *responseWriter) end() {
+	if w.r == nil {
+		return
+	}
+	w.closed.Store(true)
+	w.r.clear()
+	w.r = nil
+}
+
+// inform sends an informational response. mu is held.
+func (w *responseWriter) inform(r *response, status int) {
 	w.continued = w.continued || status == http.StatusContinue
-	fields := append(w.scratch.fields[:0], statusField(status))
-	fields = appendHeader(fields, w.header)
-	w.scratch.fields = fields
+	fields := append(r.fields[:0], statusField(status))
+	for _, f := range r.preset {
+		fields = appendKey(fields, f.Key, f.Values)
+	}
+	fields = appendHeader(fields, r.header)
+	r.fields = fields
 	w.x.stream.Write(nil, &h2.Out{Fields: fields}) // an error shows on the next write
 }
 
@@ -403,7 +461,7 @@ func (w *responseWriter) sendContinue() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.sent.Load() && !w.closed && !w.continued {
+	if !w.sent.Load() && !w.closed.Load() && !w.continued {
 		w.x.stream.Write(nil, &h2.Out{Block: continueBlock})
 	}
 }
@@ -411,24 +469,28 @@ func (w *responseWriter) sendContinue() {
 // SetReadDeadline sets when reading the request's body fails with
 // os.ErrDeadlineExceeded.
 func (w *responseWriter) SetReadDeadline(t time.Time) error {
-	w.inUse("SetReadDeadline")
+	if w.closed.Load() {
+		panicClosed("SetReadDeadline")
+	}
 	if !t.IsZero() && !t.After(time.Now()) {
 		w.x.readTimeout()
 		return nil
 	}
-	w.x.deadline.set(&w.x.deadline.read, t, w.x.readTimeout)
+	w.x.setDeadline(readDeadline, t, w.x.readTimeout)
 	return nil
 }
 
 // SetWriteDeadline sets when the stream is reset and writing fails with
 // os.ErrDeadlineExceeded.
 func (w *responseWriter) SetWriteDeadline(t time.Time) error {
-	w.inUse("SetWriteDeadline")
+	if w.closed.Load() {
+		panicClosed("SetWriteDeadline")
+	}
 	if !t.IsZero() && !t.After(time.Now()) {
 		w.x.writeTimeout()
 		return nil
 	}
-	w.x.deadline.set(&w.x.deadline.write, t, w.x.writeTimeout)
+	w.x.setDeadline(writeDeadline, t, w.x.writeTimeout)
 	return nil
 }
 
@@ -440,7 +502,9 @@ func (w *responseWriter) Push(string, *http.PushOptions) error { return http.Err
 
 // CloseNotify returns a channel that receives when the request's context ends.
 func (w *responseWriter) CloseNotify() <-chan bool {
-	w.inUse("CloseNotify")
+	if w.closed.Load() {
+		panicClosed("CloseNotify")
+	}
 	ch := make(chan bool, 1)
 	w.x.ctx.AfterFunc(func() { ch <- true })
 	return ch

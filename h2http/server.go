@@ -344,10 +344,10 @@ func (e *engine) busy() bool {
 // WriteTimeout.
 func (e *engine) startTimers(x *exchange) {
 	if d := e.srv.ReadTimeout; d > 0 {
-		x.deadline.set(&x.deadline.read, time.Now().Add(d), x.readTimeout)
+		x.setDeadline(readDeadline, time.Now().Add(d), x.readTimeout)
 	}
 	if d := e.srv.WriteTimeout; d > 0 {
-		x.deadline.set(&x.deadline.write, time.Now().Add(d), x.writeTimeout)
+		x.setDeadline(writeDeadline, time.Now().Add(d), x.writeTimeout)
 	}
 }
 

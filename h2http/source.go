@@ -13,15 +13,13 @@ import (
 const sourceFrom = 3 * pieceSize
 
 // supply sends n bytes of source, together with the header, unless that has been sent, and what is gathered. It returns how many bytes
-// source supplied before it ended. No content decides the header's Content-Type any more.
-func (w *responseWriter) supply(source h2.Source, n int64) (int64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// source supplied before it ended. No content decides the header's Content-Type any more. mu is held.
+func (w *responseWriter) supply(r *response, source h2.Source, n int64) (int64, error) {
 	o := h2.Out{Source: source, SourceLen: n}
-	w.precede(&o)
+	w.precede(r, &o)
 	if err := w.x.stream.Write(nil, &o); err != nil {
-		w.failed = w.x.why(err)
-		return n - o.SourceLen, w.failed
+		r.failed = w.x.why(err)
+		return n - o.SourceLen, r.failed
 	}
 	return n - o.SourceLen, nil
 }
@@ -44,23 +42,29 @@ func (w *responseWriter) fileOf(src *io.LimitedReader) *fileSource {
 	if src == nil || src.N < sourceFrom || w.x.request.Method == http.MethodHead {
 		return nil
 	}
-	return newFileSource(src.R, w.x.conn.engine.pool)
+	return newFileSource(src.R, w.x.memory())
 }
 
-// sendFile sends what f, which l limits, has in memory, and returns how many bytes that was.
+// sendFile sends what f, which l limits, has in memory, if all that the header says is decided, and returns how many bytes that was.
 func (w *responseWriter) sendFile(f *fileSource, l *io.LimitedReader) (int64, error) {
-	if err := w.admit(0); err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.decided(w.inUse("ReadFrom")) {
+		return 0, nil
+	}
+	r, err := w.admit(0)
+	if err != nil {
 		return 0, err
 	}
 	n := l.N
-	if w.head.length >= 0 {
-		n = min(n, w.head.length-w.written)
+	if r.head.length >= 0 {
+		n = min(n, r.head.length-r.written)
 	}
 	if n < sourceFrom {
 		return 0, nil
 	}
-	n, err := w.supply(f, n)
+	n, err = w.supply(r, f, n)
 	l.N -= n
-	w.written += n
+	r.written += n
 	return n, err
 }
