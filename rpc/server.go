@@ -14,6 +14,7 @@ import (
 	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/message"
+	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
 )
 
@@ -39,6 +40,8 @@ type Server struct {
 	services map[string]*service
 
 	entity *entity.Server // in channelz; nil: not listed
+
+	deadlines timers.Heap // of the calls of ServeHTTP
 
 	mu        sync.Mutex
 	serving   bool

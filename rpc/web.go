@@ -65,7 +65,7 @@ type webRefusal struct {
 // webProtocol encodes a response in one protocol. Its methods are called with webCall.sendMu held.
 type webProtocol interface {
 	// header sets the response's fields, before anything is written.
-	header(h http.Header)
+	header()
 	// message writes one framed message, of which it takes ownership, and returns how many bytes it took.
 	message(m message.Message, info payloadInfo) (int, error)
 	// end writes the status, nil for OK, and the trailer. begun says whether the header has been written.

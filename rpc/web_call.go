@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/preset"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -280,9 +281,8 @@ func (c *webCall) putHeader() error {
 	if c.sentHeader || c.headerErr != nil {
 		return c.headerErr
 	}
-	h := c.w.Header()
-	c.proto.header(h)
-	if err := c.fits(h); err != nil {
+	c.proto.header()
+	if err := c.fits(); err != nil {
 		c.header, c.trailer, c.headerErr = nil, nil, err
 		return err
 	}
@@ -298,9 +298,9 @@ func (c *webCall) putHeader() error {
 // generalFields is the size of :status, date and content-length, counted as for a limit on header lists.
 const generalFields = len(":status") + len("200") + len("date") + len(http.TimeFormat) + len("content-length") + 19 + 3*32
 
-// fits fails if a header with the handler's fields beside those of h is longer than what the client takes (see [serverConn.fits]),
+// fits fails if a header with the handler's fields beside those that are set is longer than what the client takes (see [serverConn.fits]),
 // which is known on connections of Serve.
-func (c *webCall) fits(h http.Header) error {
+func (c *webCall) fits() error {
 	if len(c.header)+len(c.trailer) == 0 {
 		return nil
 	}
@@ -320,7 +320,7 @@ func (c *webCall) fits(h http.Header) error {
 	if c.early && c.outgoing != nil { // a unary call of Connect
 		size += len("content-encoding") + len(c.outgoing.Name()) + 32
 	}
-	for name, values := range h {
+	for name, values := range c.w.Header() {
 		for _, v := range values {
 			size += len(name) + len(v) + 32
 		}
@@ -328,11 +328,17 @@ func (c *webCall) fits(h http.Header) error {
 	return conn.fits("header", size, fields)
 }
 
+// set sets a field of the response's header. Values are not changed afterwards.
+func (c *webCall) set(key string, values ...string) { preset.Set(c.w, key, values) }
+
 // connKey is the key of a stream's *serverConn in the contexts of requests that Serve passes to ServeHTTP.
 type connKey struct{}
 
 // addFields adds metadata to the response's header, each name with a prefix.
 func (c *webCall) addFields(prefix string, md metadata.MD) {
+	if len(md) == 0 {
+		return
+	}
 	h := c.w.Header()
 	for k, vs := range md {
 		k = strings.ToLower(k)

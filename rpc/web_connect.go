@@ -185,18 +185,19 @@ const (
 	connectType     = "application/connect+" // precedes the codec in the content type of a stream
 )
 
-func (p *webConnectUnary) header(h http.Header) {
-	name := p.call().codec.Name()
-	if same := p.call().sameContentType(); same[0] == applicationType+name {
-		h["Content-Type"] = same
+func (p *webConnectUnary) header() {
+	c := p.call()
+	name := c.codec.Name()
+	if same := c.sameContentType(); same[0] == applicationType+name {
+		c.set("Content-Type", same...)
 	} else {
-		h.Set("Content-Type", applicationType+name)
+		c.set("Content-Type", applicationType+name)
 	}
-	if p.call().r.Method == http.MethodGet {
-		h.Add("Vary", "Accept-Encoding")
+	if c.r.Method == http.MethodGet {
+		c.w.Header().Add("Vary", "Accept-Encoding")
 	}
-	if p.call().srv.accepts != "" {
-		h["Accept-Encoding"] = p.call().srv.acceptsField
+	if c.srv.accepts != "" {
+		c.set("Accept-Encoding", c.srv.acceptsField...)
 	}
 }
 
@@ -206,12 +207,11 @@ const declaredByHTTP = 2 << 10
 
 func (p *webConnectUnary) message(m message.Message, info payloadInfo) (int, error) {
 	m = withoutPrefix(m)
-	h := p.call().w.Header()
 	if p.call().outgoing != nil && info.plain > 0 {
-		h.Set("Content-Encoding", p.call().outgoing.Name())
+		p.call().set("Content-Encoding", p.call().outgoing.Name())
 	}
 	if m.Len() > declaredByHTTP {
-		h.Set("Content-Length", strconv.Itoa(m.Len()))
+		p.call().set("Content-Length", strconv.Itoa(m.Len()))
 	}
 	return info.packed, writeMessage(p.call().w, m)
 }
@@ -235,13 +235,13 @@ func (p *webConnectUnary) refuse(no *webRefusal) {
 // status.
 type webConnectStream struct{ call *webCall }
 
-func (p *webConnectStream) header(h http.Header) {
-	h.Set("Content-Type", connectType+p.call.codec.Name())
+func (p *webConnectStream) header() {
+	p.call.set("Content-Type", connectType+p.call.codec.Name())
 	if p.call.outgoing != nil {
-		h.Set("Connect-Content-Encoding", p.call.outgoing.Name())
+		p.call.set("Connect-Content-Encoding", p.call.outgoing.Name())
 	}
 	if p.call.srv.accepts != "" {
-		h.Set("Connect-Accept-Encoding", p.call.srv.accepts)
+		p.call.set("Connect-Accept-Encoding", p.call.srv.acceptsField...)
 	}
 }
 
@@ -251,7 +251,7 @@ func (p *webConnectStream) message(m message.Message, info payloadInfo) (int, er
 
 func (p *webConnectStream) end(st *status.Status, begun headerState) {
 	if !p.call.sentHeader {
-		p.header(p.call.w.Header())
+		p.header()
 	}
 	p.writeEnd(st, p.call.trailer)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/lifetime"
+	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -23,8 +24,7 @@ var _ context.Context = (*webContext)(nil)
 
 // webLife is the state of a webContext.
 type webLife struct {
-	at    time.Time   // the deadline; zero: the call has none
-	timer *time.Timer // of the deadline; nil: none
+	timer timers.Entry // of the deadline; its time is zero without one
 
 	mu    sync.Mutex
 	state lifetime.State
@@ -41,18 +41,21 @@ func (c *webContext) begin() {
 	if !c.bounded {
 		return
 	}
-	c.life.at = time.Now().Add(c.timeout)
+	c.life.timer.Set(time.Now().Add(c.timeout))
 	if c.timeout <= 0 {
 		c.expire()
 		return
 	}
-	c.life.timer = time.AfterFunc(c.timeout, c.expire)
+	c.srv.deadlines.Add(&c.life.timer, c)
 }
+
+// DeadlinePassed implements timers.Firer. What expire calls may be another package's and may block.
+func (c *webContext) DeadlinePassed() { go c.expire() }
 
 // finish ends the context when the handler has returned.
 func (c *webContext) finish() {
-	if c.life.timer != nil {
-		c.life.timer.Stop()
+	if !c.life.timer.At().IsZero() {
+		c.srv.deadlines.Remove(&c.life.timer)
 	}
 	c.life.cutMu.Lock()
 	c.life.returned = true
@@ -93,7 +96,7 @@ func (c *webContext) end(err error) {
 // Deadline is the call's or the request's, whichever is earlier.
 func (c *webContext) Deadline() (time.Time, bool) {
 	at, ok := c.r.Context().Deadline()
-	if own := c.life.at; !own.IsZero() && (!ok || own.Before(at)) {
+	if own := c.life.timer.At(); !own.IsZero() && (!ok || own.Before(at)) {
 		return own, true
 	}
 	return at, ok

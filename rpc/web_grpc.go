@@ -68,13 +68,13 @@ func accepts(list, name string) bool {
 
 // setGRPCHeader sets the response's fields that gRPC and gRPC-Web share. The content type is the
 // request's.
-func (c *webCall) setGRPCHeader(h http.Header) {
-	h["Content-Type"] = c.sameContentType()
+func (c *webCall) setGRPCHeader() {
+	c.set("Content-Type", c.sameContentType()...)
 	if c.outgoing != nil {
-		h.Set("Grpc-Encoding", c.outgoing.Name())
+		c.set("Grpc-Encoding", c.outgoing.Name())
 	}
 	if c.srv.accepts != "" {
-		h["Grpc-Accept-Encoding"] = c.srv.acceptsField
+		c.set("Grpc-Accept-Encoding", c.srv.acceptsField...)
 	}
 }
 
@@ -112,27 +112,31 @@ type webGRPC webCall
 
 func (p *webGRPC) call() *webCall { return (*webCall)(p) }
 
-func (p *webGRPC) header(h http.Header) { p.call().setGRPCHeader(h) }
+func (p *webGRPC) header() { p.call().setGRPCHeader() }
 
 func (p *webGRPC) message(m message.Message, info payloadInfo) (int, error) {
 	return info.wire, writeMessage(p.call().w, m)
 }
 
 func (p *webGRPC) end(st *status.Status, begun headerState) {
-	prefix := http.TrailerPrefix
-	if !p.call().sentHeader { // a trailers-only response
-		p.header(p.call().w.Header())
-		prefix = ""
+	c := p.call()
+	if !c.sentHeader { // a trailers-only response
+		p.header()
+		putStatusFields(c.w.Header(), "", st)
+		c.addFields("", c.trailer)
+		c.w.WriteHeader(http.StatusOK)
+		return
 	}
-	putStatusFields(p.call().w.Header(), prefix, st)
-	p.call().addFields(prefix, p.call().trailer)
-	if prefix == "" {
-		p.call().w.WriteHeader(http.StatusOK)
+	if st == nil {
+		c.set(http.TrailerPrefix+"Grpc-Status", statusOKField...)
+	} else {
+		putStatusFields(c.w.Header(), http.TrailerPrefix, st)
 	}
+	c.addFields(http.TrailerPrefix, c.trailer)
 }
 
 func (p *webGRPC) refuse(no *webRefusal) {
-	p.call().setGRPCHeader(p.call().w.Header())
+	p.call().setGRPCHeader()
 	putStatusFields(p.call().w.Header(), "", no.st)
 	p.call().w.WriteHeader(no.httpStatus)
 }
@@ -143,10 +147,6 @@ var statusOKField = []string{"0"}
 // putStatusFields adds grpc-status and the fields that belong to it.
 func putStatusFields(h http.Header, prefix string, st *status.Status) {
 	if st == nil {
-		if prefix == http.TrailerPrefix {
-			h[http.TrailerPrefix+"Grpc-Status"] = statusOKField[:1:1]
-			return
-		}
 		h.Set(prefix+"Grpc-Status", "0")
 		return
 	}
@@ -173,7 +173,7 @@ type webFrames struct {
 // trailerFlag marks the frame that holds the trailer.
 const trailerFlag = 0x80
 
-func (p *webFrames) header(h http.Header) { p.call.setGRPCHeader(h) }
+func (p *webFrames) header() { p.call.setGRPCHeader() }
 
 func (p *webFrames) message(m message.Message, info payloadInfo) (int, error) {
 	return info.wire, writeMessage(p.writer(), m)
@@ -189,7 +189,7 @@ func (p *webFrames) writer() io.Writer {
 
 func (p *webFrames) end(st *status.Status, begun headerState) {
 	if !p.call.sentHeader {
-		p.header(p.call.w.Header())
+		p.header()
 	}
 	trailer := http.Header{}
 	putStatusFields(trailer, "", st)
@@ -210,7 +210,7 @@ func (p *webFrames) end(st *status.Status, begun headerState) {
 }
 
 func (p *webFrames) refuse(no *webRefusal) {
-	p.call.setGRPCHeader(p.call.w.Header())
+	p.call.setGRPCHeader()
 	putStatusFields(p.call.w.Header(), "", no.st)
 	p.call.w.WriteHeader(no.httpStatus)
 }
