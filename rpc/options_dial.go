@@ -18,8 +18,14 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// DialOption configures a [ClientConn]. Options have grpc-go's names and meanings.
-type DialOption struct{ apply func(*dialOptions) }
+// DialOption configures a [ClientConn]. Options have grpc-go's names and meanings. Only this package implements it; a struct that embeds
+// [EmptyDialOption] is one too. A nil DialOption must not be passed to [NewClient], as to grpc-go's.
+type DialOption interface{ apply(*dialOptions) }
+
+// EmptyDialOption is a [DialOption] that changes nothing, as grpc-go's.
+type EmptyDialOption struct{}
+
+func (EmptyDialOption) apply(*dialOptions) {}
 
 // dialFunc opens a connection to an address.
 type dialFunc = func(ctx context.Context, addr string) (net.Conn, error)
@@ -83,7 +89,10 @@ func defaultDialOptions() dialOptions {
 	}
 }
 
-func dialOption(f func(*dialOptions)) DialOption { return DialOption{f} }
+// dialOption is a DialOption that sets o.
+type dialOption func(o *dialOptions)
+
+func (set dialOption) apply(o *dialOptions) { set(o) }
 
 // JoinDialOptions is opts as one option, for packages that need several. Without any it changes nothing.
 func JoinDialOptions(opts ...DialOption) DialOption {

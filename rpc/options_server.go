@@ -23,8 +23,14 @@ const (
 	defaultIdleWorkers       = 1024
 )
 
-// ServerOption configures a [Server]. Options have grpc-go's names and meanings.
-type ServerOption struct{ apply func(*serverOptions) }
+// ServerOption configures a [Server]. Options have grpc-go's names and meanings. Only this package implements it; a struct that embeds
+// [EmptyServerOption] is one too. A nil ServerOption must not be passed to [NewServer], as to grpc-go's.
+type ServerOption interface{ apply(*serverOptions) }
+
+// EmptyServerOption is a [ServerOption] that changes nothing, as grpc-go's.
+type EmptyServerOption struct{}
+
+func (EmptyServerOption) apply(*serverOptions) {}
 
 type serverOptions struct {
 	pool           *tarn.Pool
@@ -71,7 +77,10 @@ func defaultServerOptions() serverOptions {
 	}
 }
 
-func serverOption(f func(*serverOptions)) ServerOption { return ServerOption{f} }
+// serverOption is a ServerOption that sets o.
+type serverOption func(o *serverOptions)
+
+func (set serverOption) apply(o *serverOptions) { set(o) }
 
 // JoinServerOptions is opts as one option, for packages that need several. Without any it changes nothing.
 func JoinServerOptions(opts ...ServerOption) ServerOption {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"go/ast"
 	"go/types"
+	"strings"
 )
 
 // returned names the type of package grpc that a function makes: ClientConn, Server or an option; "" for
@@ -30,11 +31,11 @@ func nameInGRPC(t types.Type) string {
 	return ""
 }
 
-// isOption reports whether obj is an option's type or a function that returns one.
+// isOption reports whether obj is an option's type, or a function that returns one.
 func isOption(obj types.Object) bool {
 	name := returned(obj)
 	if t, ok := obj.(*types.TypeName); ok {
-		name = t.Name()
+		name = strings.TrimPrefix(t.Name(), "Empty")
 	}
 	return name == "DialOption" || name == "ServerOption"
 }
@@ -51,6 +52,9 @@ func (f *file) forOthers(path []ast.Node, n *ast.SelectorExpr) bool {
 			fn := f.callee(up)
 			return fn != nil && f.foreign(fn)
 		case *ast.CompositeLit:
+			if n != nil && up.Type == n {
+				continue
+			}
 			if named, ok := f.pkg.TypesInfo.TypeOf(up).(*types.Named); ok {
 				return f.foreign(named.Obj())
 			}

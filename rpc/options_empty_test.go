@@ -1,0 +1,37 @@
+package rpc_test
+
+import (
+	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// namedDialOption and namedServerOption are options of a program's own, as grpc-go's Empty options permit them.
+type namedDialOption struct {
+	rpc.EmptyDialOption
+	name string
+}
+
+type namedServerOption struct {
+	rpc.EmptyServerOption
+	name string
+}
+
+// TestEmptyOptions: an option that a program embeds an Empty option in changes nothing, and a function that fails can return nil for an
+// option, as with grpc-go.
+func TestEmptyOptions(t *testing.T) {
+	cc, err := rpc.NewClient("passthrough:///127.0.0.1:1", rpc.EmptyDialOption{}, namedDialOption{name: "own"},
+		rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc.Close()
+	rpc.NewServer(rpc.EmptyServerOption{}, namedServerOption{name: "own"}).Stop()
+
+	var none rpc.DialOption = func() rpc.DialOption { return nil }()
+	var noneOfServer rpc.ServerOption = func() rpc.ServerOption { return nil }()
+	if none != nil || noneOfServer != nil {
+		t.Error("nil is an option")
+	}
+}
