@@ -25,7 +25,9 @@ github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Arguments
 are listed, and so are those that no longer compile. The module must require package rpc already, and
 package rpc/opentelemetry if it uses grpc's stats/opentelemetry:
 
-    go get github.com/tarn-go/tarn/rpc
+    go get -t github.com/tarn-go/tarn/rpc ./...
+
+With ./..., go get also adds the sums that the new requirements need, and with -t those of tests.
 
 `
 
@@ -79,11 +81,11 @@ func load(ctx context.Context, dir string, patterns []string, way direction) (*p
 	if err != nil {
 		return nil, err
 	}
+	if err := broken(pkgs); err != nil {
+		return nil, err
+	}
 	imported := map[string]bool{}
 	for _, pkg := range pkgs {
-		for _, e := range pkg.Errors {
-			return nil, fmt.Errorf("package %s does not compile: %v", pkg.PkgPath, e)
-		}
 		p.pkgs = append(p.pkgs, pkg)
 		p.own[pkg.PkgPath] = true
 		for path := range pkg.Imports {
@@ -92,6 +94,17 @@ func load(ctx context.Context, dir string, patterns []string, way direction) (*p
 	}
 	p.pairs, err = pairs(ctx, dir, way, imported)
 	return p, err
+}
+
+// broken is the first error of the packages, nil if there is none. Those of imported packages are first: a sum that go.mod's requirements
+// need and go.sum lacks is an error of the imported package, of which the importing one only says that it cannot be imported.
+func broken(pkgs []*packages.Package) (err error) {
+	packages.Visit(pkgs, nil, func(pkg *packages.Package) {
+		if err == nil && len(pkg.Errors) > 0 {
+			err = fmt.Errorf("package %s does not compile: %v", pkg.PkgPath, pkg.Errors[0])
+		}
+	})
+	return err
 }
 
 // report prints what has changed, what could not be changed, and what no longer compiles. Lines are those of

@@ -65,6 +65,10 @@ import "google.golang.org/grpc"
 
 func before() *grpc.ClientConn {
 	cc, _ := grpc.Dial("127.0.0.1:1", grpc.WithInsecure())
+	cc, _ = grpc.Dial("127.0.0.1:1",
+		grpc.WithUserAgent("old"),
+		grpc.WithAuthority("old"),
+	)
 	return cc
 }
 `
@@ -108,6 +112,33 @@ func others() {
 	library.Use(cc)
 	own, _ := grpc.NewClient("127.0.0.1:1")
 	library.Use(own)
+}
+`
+
+// emptied has functions that return nil for an option, and options of the program's own, by an Empty option that stays where it goes
+// to a library.
+const emptied = `package main
+
+import (
+	"errors"
+
+	"google.golang.org/grpc"
+
+	"example.com/app/library"
+)
+
+type named struct{ grpc.EmptyDialOption }
+
+type namedServer struct{ grpc.EmptyServerOption }
+
+func option() (grpc.DialOption, error) { return nil, errors.New("none") }
+
+func serverOption() (grpc.ServerOption, error) { return nil, errors.New("none") }
+
+func empty() {
+	_, _ = grpc.NewClient("127.0.0.1:1", grpc.EmptyDialOption{}, named{})
+	grpc.NewServer(grpc.EmptyServerOption{}, namedServer{})
+	library.Dial(grpc.EmptyDialOption{})
 }
 `
 
@@ -179,7 +210,7 @@ func read(t *testing.T, path ...string) string {
 
 // TestMigrate changes a program, and changes it back. What does not compile is listed after each.
 func TestMigrate(t *testing.T) {
-	dir := module(t, "cmd/tarn", map[string]string{"main.go": source, "dictated.go": dictated, "library/library.go": library})
+	dir := module(t, "cmd/tarn", map[string]string{"main.go": source, "dictated.go": dictated, "empty.go": emptied, "library/library.go": library})
 	if status, out := migrate(t, dir, "-n"); status != cli.OK || read(t, dir, "main.go") != source || !strings.Contains(out, "main.go: ") {
 		t.Fatalf("-n: status %d, %s", status, out)
 	}
@@ -207,11 +238,16 @@ func TestMigrate(t *testing.T) {
 	if got := read(t, dir, "dictated.go"); got != want {
 		t.Errorf("of what a library's types prescribe only a client of the program's own is to change:\n%s", got)
 	}
+	want = strings.NewReplacer("google.golang.org/grpc", "github.com/tarn-go/tarn/rpc", "grpc.", "rpc.").Replace(emptied)
+	want = strings.NewReplacer("library.Dial(rpc.", "library.Dial(grpc.", `"github.com/tarn-go/tarn/rpc"`, "\"github.com/tarn-go/tarn/rpc\"\n\t\"google.golang.org/grpc\"").Replace(want)
+	if got := read(t, dir, "empty.go"); got != want {
+		t.Errorf("options that are nil or empty:\n%s", got)
+	}
 	if status, out := migrate(t, dir); status != cli.OK || out != "" {
 		t.Errorf("a second time: status %d, %s", status, out)
 	}
-	if status, out := migrate(t, dir, "-back"); status != cli.OK || read(t, dir, "main.go") != source || read(t, dir, "dictated.go") != dictated {
-		t.Errorf("back: status %d, %s\n%s\n%s", status, out, read(t, dir, "main.go"), read(t, dir, "dictated.go"))
+	if status, out := migrate(t, dir, "-back"); status != cli.OK || read(t, dir, "main.go") != source || read(t, dir, "dictated.go") != dictated || read(t, dir, "empty.go") != emptied {
+		t.Errorf("back: status %d, %s\n%s\n%s\n%s", status, out, read(t, dir, "main.go"), read(t, dir, "dictated.go"), read(t, dir, "empty.go"))
 	}
 }
 
@@ -366,18 +402,19 @@ func TestMigrateLeaves(t *testing.T) {
 	if status != cli.Failed {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{"old.go:7:11: grpc.Dial has no counterpart", "grpc.WithInsecure has no counterpart", "to be changed by hand:\n"} {
+	for _, want := range []string{"old.go:7:11: grpc.Dial has no counterpart", "old.go:8:10: grpc.Dial has no counterpart", "grpc.WithInsecure has no counterpart", "to be changed by hand:\n"} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not once in\n%s", want, out)
 		}
 	}
-	if n := strings.Count(out, "old.go:"); n != 4 { // changes, two names, and the return of a client of grpc-go
+	if n := strings.Count(out, "old.go:"); n != 5 { // changes, three names, and the return of a client of grpc-go
 		t.Errorf("%d lines about old.go in\n%s", n, out)
 	}
 }
 
-// TestMigrateRefuses: packages that do not compile, and modules without package rpc.
+// TestMigrateRefuses: packages that do not compile, modules without package rpc, and requirements without their sums.
 func TestMigrateRefuses(t *testing.T) {
+	sumless := module(t, "cmd/tarn", map[string]string{"main.go": source, "library/library.go": library})
 	dir := module(t, "cmd/tarn", map[string]string{"main.go": "package main\n\nfunc main() { nothing() }\n"})
 	if status, out := migrate(t, dir); status != cli.Failed || !strings.Contains(out, "does not compile") {
 		t.Errorf("status %d, %s", status, out)
@@ -391,6 +428,15 @@ func TestMigrateRefuses(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	if status, out := migrate(t, bare); status != cli.Failed || !strings.Contains(out, "go get "+rpcPath) {
 		t.Errorf("status %d, %s", status, out)
+	}
+	if err := os.Remove(filepath.Join(sumless, "go.sum")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(sumless)
+	t.Setenv("GOFLAGS", "-mod=readonly")
+	var out bytes.Buffer
+	if status := Run(t.Context(), nil, cli.Streams{Out: &out, Err: &out}); status != cli.Failed || !strings.Contains(out.String(), "missing go.sum entry") {
+		t.Errorf("without go.sum: status %d, %s", status, &out)
 	}
 	if status, _ := migrate(t, bare, "-x"); status != cli.Usage {
 		t.Errorf("-x: status %d", status)

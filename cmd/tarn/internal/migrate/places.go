@@ -14,6 +14,7 @@ import (
 type place struct {
 	file         string // "" where it is not known
 	line, column int    // in the old file, unless places says otherwise
+	last         int    // the last line of the call, if the place is the function that is called
 	what         string
 }
 
@@ -25,17 +26,19 @@ func (p place) String() string {
 }
 
 // places returns what is left, each place once: what could not be changed, and errors of the changed packages
-// in other lines. Lines are those of the new files if they have been written, otherwise those of the old ones.
+// in other lines, but not in lines of the arguments of a call that could not be changed. Lines are those of the new files if they have been written, otherwise those of the old ones.
 func (p *program) places(pkgs []*packages.Package) []string {
-	at := func(q place) string { return fmt.Sprintf("%s:%d", q.file, q.line) }
+	at := func(file string, line int) string { return fmt.Sprintf("%s:%d", file, line) }
 	known := map[string]bool{} // by the line of the new file
 	var all []place
 	for _, q := range p.left {
 		changed := q
 		if f := p.changed[q.file]; f != nil {
-			changed.line = f.newLine(q.line)
+			changed.line, changed.last = f.newLine(q.line), f.newLine(q.last)
 		}
-		known[at(changed)] = true
+		for line := changed.line; line <= changed.last; line++ {
+			known[at(q.file, line)] = true
+		}
 		if p.written {
 			q = changed
 		}
@@ -48,7 +51,7 @@ func (p *program) places(pkgs []*packages.Package) []string {
 				continue
 			}
 			q := position(e)
-			if known[at(q)] && q.file != "" {
+			if known[at(q.file, q.line)] && q.file != "" {
 				continue
 			}
 			if f := p.changed[q.file]; f != nil && !p.written {
@@ -84,7 +87,7 @@ func position(e packages.Error) place {
 	if err1 != nil || err2 != nil {
 		return place{what: e.Error()}
 	}
-	return place{strings.Join(parts[:n-2], ":"), line, column, e.Msg}
+	return place{file: strings.Join(parts[:n-2], ":"), line: line, column: column, what: e.Msg}
 }
 
 // newLine is the line of the changed file that a line of the old one became.

@@ -248,8 +248,14 @@ func (f *file) replace(at, end token.Pos, text string) {
 }
 
 func (f *file) leave(n ast.Node, why string) {
-	at := f.pkg.Fset.Position(n.Pos())
-	f.p.left = append(f.p.left, place{f.name, at.Line, at.Column, why})
+	at, last := f.pkg.Fset.Position(n.Pos()), f.pkg.Fset.Position(n.End()).Line
+	path, _ := astutil.PathEnclosingInterval(f.ast, n.Pos(), n.End())
+	for _, up := range path {
+		if c, ok := up.(*ast.CallExpr); ok && c.Fun == n {
+			last = f.pkg.Fset.Position(c.End()).Line
+		}
+	}
+	f.p.left = append(f.p.left, place{f.name, at.Line, at.Column, last, why})
 }
 
 // apply makes the new text and reports whether the file changes.
