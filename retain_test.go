@@ -175,6 +175,64 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 	}
 }
 
+// TestCountersGrowWhileLeaksWait: hits, misses and their sum do not run backwards while the collector has found leaked slabs and their
+// finalizers have not run, which a program that leaks much has most of the time.
+//
+//tarn:allow leak the garbage collector takes them, which is what the test is about
+func TestCountersGrowWhileLeaksWait(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Report: func(tarn.Misuse) {}})
+	leaking := make([]tarn.Buffer, 50)
+	for range 20 {
+		for i := range leaking {
+			leaking[i] = p.Get(1000)
+		}
+		for _, b := range leaking {
+			b.Free()
+		}
+	}
+	for i := range leaking {
+		leaking[i] = p.Get(1000)
+	}
+	cycle := p.Stats().Cycles
+	collect(t, "two cycles", func() bool { return p.Stats().Cycles >= cycle+2 }) // from then on the pool refers to no slab that is in use
+	release := holdFinalizers(t)
+	before := p.Stats()
+	clear(leaking)
+	runtime.GC()
+	var held tarn.Chain
+	for range 50 {
+		held.Append(p.Get(1000))
+		after := p.Stats()
+		if after.Hits < before.Hits || after.Misses < before.Misses || after.Gets < before.Gets || after.Gets != after.Hits+after.Misses {
+			t.Errorf("%d gets, %d hits, %d misses became %d, %d, %d", before.Gets, before.Hits, before.Misses, after.Gets, after.Hits, after.Misses)
+			break
+		}
+		before = after
+	}
+	release()
+	held.Free()
+	collect(t, "50 leaks counted", func() bool { return p.Stats().Leaked == 50 })
+}
+
+// holdFinalizers lets no finalizer run until it is told to.
+func holdFinalizers(t *testing.T) (release func()) {
+	begun, held := make(chan struct{}), make(chan struct{})
+	type object struct{ *object } // not one of those small ones without pointers that share memory
+	runtime.SetFinalizer(new(object), func(*object) {
+		close(begun)
+		<-held
+	})
+	collect(t, "held", func() bool {
+		select {
+		case <-begun:
+			return true
+		default:
+			return false
+		}
+	})
+	return func() { close(held) }
+}
+
 // forget leaks three slabs.
 //
 //tarn:owned the garbage collector takes them, which is what the tests count

@@ -38,6 +38,7 @@ type class struct {
 // books are counts of one class. In use is gets - frees - leaked.
 type books struct {
 	gets, frees, leaked uint64
+	hits                uint64 // gets that allocated nothing; set only in what count shows
 }
 
 // inUse is how many slabs are in use by the books.
@@ -149,8 +150,11 @@ func (c *class) count() (b books, inUse, idle int64) {
 		add(w.Value())
 	}
 	c.tally.addTo(&b)
-	// A slab that has been found unreachable and is not finalized yet is in no sum.
-	c.shown = books{max(b.gets, c.shown.gets), max(b.frees, c.shown.frees), max(b.leaked, c.shown.leaked)}
+	// A slab that has been found unreachable and is not finalized yet is in no sum. Its misses are in the tally, and hits
+	// are what remains of gets: so each of hits and misses must not run backwards, and gets is their sum.
+	misses := c.misses.Load() // after gets: otherwise hits could be too many, and stay so
+	hits := max(b.gets-min(misses, b.gets), c.shown.hits)
+	c.shown = books{hits + misses, max(b.frees, c.shown.frees), max(b.leaked, c.shown.leaked), hits}
 	return c.shown, b.inUse(), idle
 }
 

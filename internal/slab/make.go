@@ -116,7 +116,6 @@ func (d *Depot) makeOversize(n int) *Slab {
 	s := newTransient(d, nil, make([]byte, n))
 	d.own(int64(n))
 	d.large.Add(int64(n))
-	d.oversize.misses.Add(1)
 	d.oversize.gets.Add(1)
 	return s
 }

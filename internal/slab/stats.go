@@ -55,9 +55,8 @@ func (d *Depot) Stats() Stats {
 
 // classStats derives a class's counters from its books.
 func classStats(b books, t *tally) ClassStats {
-	misses := min(t.misses.Load(), b.gets)
 	return ClassStats{
-		Gets: b.gets, Hits: b.gets - misses, Misses: misses,
+		Gets: b.gets, Hits: b.hits, Misses: b.gets - b.hits,
 		Frees: b.frees, Dropped: t.dropped.Load(),
 	}
 }
