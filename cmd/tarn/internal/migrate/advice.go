@@ -19,7 +19,7 @@ var forward = map[string]string{
 	"RPCDecompressor":  "import the compressor's package: it registers itself",
 }
 
-const dial = "use rpc.NewClient, which resolves a target without a scheme by dns where Dial passes it through, and connects with the first call"
+const dial = "use rpc.NewClient, which resolves a target without a scheme by dns (Dial passes it through: \"passthrough:///\" in front of it does so), and connects with the first call"
 
 // backward has what to do about names of package rpc that grpc-go does not have.
 var backward = map[string]string{
