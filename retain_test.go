@@ -177,8 +177,6 @@ func TestLeaksAreCountedAtEveryLevel(t *testing.T) {
 
 // TestCountersGrowWhileLeaksWait: hits, misses and their sum do not run backwards while the collector has found leaked slabs and their
 // finalizers have not run, which a program that leaks much has most of the time.
-//
-//tarn:allow leak the garbage collector takes them, which is what the test is about
 func TestCountersGrowWhileLeaksWait(t *testing.T) {
 	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckOff, Report: func(tarn.Misuse) {}})
 	leaking := make([]tarn.Buffer, 50)

@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/tarn-go/tarn/rpc"
@@ -29,9 +30,14 @@ func TestEmptyOptions(t *testing.T) {
 	cc.Close()
 	rpc.NewServer(rpc.EmptyServerOption{}, namedServerOption{name: "own"}).Stop()
 
-	var none rpc.DialOption = func() rpc.DialOption { return nil }()
-	var noneOfServer rpc.ServerOption = func() rpc.ServerOption { return nil }()
-	if none != nil || noneOfServer != nil {
-		t.Error("nil is an option")
+	if o, err := noOption(); o != nil || err == nil {
+		t.Error("an option that is nil does not equal nil")
+	}
+	if o, err := noServerOption(); o != nil || err == nil {
+		t.Error("an option of a server that is nil does not equal nil")
 	}
 }
+
+func noOption() (rpc.DialOption, error) { return nil, errors.New("none") }
+
+func noServerOption() (rpc.ServerOption, error) { return nil, errors.New("none") }
