@@ -18,8 +18,10 @@ const (
 	// so that small frames cannot keep it back for ever.
 	minFill = 16 << 10
 	// refuseAbove is how many bytes may wait to be sent before a server refuses
-	// further streams: the peer asks and does not read.
-	refuseAbove = 1 << 20
+	// further streams: the peer asks and does not read. DATA of writers that wait stops at
+	// queueLimit, which any peer reaches whose network is slower than a handler; beyond it
+	// are header lists, resets and DATA of Post.
+	refuseAbove = queueLimit + 1<<20
 	// callerBatches is how many batches a caller sends, of other callers as well,
 	// before a writer goroutine takes over.
 	callerBatches = 6

@@ -1,11 +1,14 @@
 package h2
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,7 +102,68 @@ func TestShutdownWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestAnswersNotRead: while 1 MiB of answers waits for a peer that does not read, its requests are refused; when
+// writingHandler is a server's handler that has each stream written to by a goroutine of its own.
+type writingHandler struct {
+	write func(s *Stream)
+	calls sync.WaitGroup
+}
+
+func (h *writingHandler) OnHeaders(s *Stream, _ *Header, _ Ending)  { h.calls.Go(func() { h.write(s) }) }
+func (h *writingHandler) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
+func (h *writingHandler) OnReset(*Stream, error)                    {}
+
+// TestDataNotReadRefusesNothing: DATA that a slow peer's windows permit fills what may wait to be sent. The peer
+// has asked for no more than its windows, so its further requests are served.
+func TestDataNotReadRefusesNothing(t *testing.T) {
+	const (
+		requests = 1000
+		answer   = 100
+	)
+	for _, size := range []int{100, 10 << 10, passing, passing + 1, 100 << 10, 1 << 20} {
+		t.Run(fmt.Sprintf("messages of %d bytes", size), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool := tarntest.NewPool(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				h := &writingHandler{write: func(s *Stream) {
+					if s.ID() > 1 {
+						s.Write(ctx, &Out{Block: testResponse, Data: pool.Copy(make([]byte, answer)), TrailerBlock: testTrailer, Release: true})
+						return
+					}
+					defer s.Release()
+					for o := (Out{Block: testResponse}); ctx.Err() == nil; o = (Out{}) {
+						o.Data = pool.Copy(make([]byte, size))
+						if s.Write(ctx, &o) != nil {
+							return
+						}
+					}
+				}}
+				a, b := net.Pipe()
+				toServer(t, a, b, h, Config{Pool: pool, MaxStreams: 2 * requests}, func(t *testing.T, m *Maker, s *Conn, r *raw) {
+					defer h.calls.Wait()
+					defer cancel()
+					io.WriteString(a, Preface)
+					r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow})
+					r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
+					r.request(1, End)
+					synctest.Wait() // as much of stream 1 waits as may
+					for i := range requests {
+						if err := r.request(uint32(2*i+3), End); err != nil {
+							t.Fatal(err)
+						}
+					}
+					synctest.Wait()
+					if n := m.Stats().Refused; n != 0 {
+						t.Errorf("%d of %d requests were refused", n, requests)
+					}
+					go r.listen()
+					r.wait("end of the last", func(s seen) bool { return s.id == 2*requests+1 && (s.end || s.typ == http2.FrameRSTStream) })
+				})
+			})
+		})
+	}
+}
+
+// TestAnswersNotRead: while 2 MiB of answers wait for a peer that does not read, its requests are refused; when
 // it reads, they are served again.
 func TestAnswersNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
