@@ -39,6 +39,8 @@ func TestHTTPStatusAsInGRPC(t *testing.T) {
 			codes.FailedPrecondition, "m", false},
 		{"malformed details after a status of HTTP", []string{":status", "404", "content-type", "application/grpc"}, []string{"grpc-status", "9", details, "???"},
 			codes.Internal, "transport: malformed " + details, false},
+		{"details of another code", []string{":status", "200", "content-type", "application/grpc"}, []string{"grpc-status", "9", "grpc-message", "m", details, "CAM"},
+			codes.Internal, details + ` mismatch: grpc-status=FailedPrecondition, grpc-message="m", ` + details + "=code:3", false},
 		{"no status of gRPC after one of HTTP", []string{":status", "503", "content-type", "application/grpc"}, []string{"x", "y"},
 			codes.Unavailable, "unexpected HTTP status code received from server: 503 (Service Unavailable)", true},
 	} {

@@ -145,7 +145,7 @@ func withDetails(st *status.Status, field string) *status.Status {
 	case err != nil || p == nil || len(vs) != 1 || proto.Unmarshal([]byte(vs[0]), p) != nil:
 		return st
 	case codes.Code(p.Code) != st.Code():
-		return status.Newf(codes.Internal, "%s mismatch: grpc-status=%v, grpc-message=%q, %[1]s=%+v", detailsKey, st.Code(), st.Message(), p)
+		return status.Newf(codes.Internal, "%s mismatch: grpc-status=%v, grpc-message=%q, %[1]s=%+[4]v", detailsKey, st.Code(), st.Message(), p)
 	}
 	return status.FromProto(p)
 }
