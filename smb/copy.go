@@ -30,7 +30,7 @@ const (
 //
 // Copy does not keep other programs from changing src. The copy is as long as src was when Copy opened it, and each byte of
 // it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
-// fails, unless it had holes only in what is missing.
+// fails with an error that matches ErrChanged, unless it had holes only in what is missing.
 func (s *Share) Copy(dst, src string) (int64, error) {
 	n, err := s.copy(dst, src)
 	return n, linkError("copy", src, dst, err)
@@ -326,7 +326,7 @@ func (t *tree) resumeKey(ctx context.Context, id proto.FileID) (key proto.Resume
 	return key, nil
 }
 
-var errShrunk = errors.New("smb: the source shrank while it was copied")
+var errShrunk error = &classError{"smb: the source shrank while it was copied", ErrChanged}
 
 // startCopy sends a COPYCHUNK to target for the remaining part of s, or as much of it as one request may have.
 func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, change *effect, policy conn.CreditPolicy) error {
@@ -353,8 +353,8 @@ func (t *tree) startCopy(ctx context.Context, target proto.FileID, s *segment, c
 // copied waits for the COPYCHUNK cl of n bytes and returns how many the server copied. It releases cl.
 func copied(ctx context.Context, cl *conn.Call, n int) (int, error) {
 	err := cl.Finish(ctx)
-	if hasStatus(err, proto.StatusEndOfFile) {
-		return 0, errShrunk
+	if hasStatus(err, proto.StatusInvalidViewSize) || hasStatus(err, proto.StatusEndOfFile) {
+		return 0, errShrunk // MS-SMB2 3.3.5.15.6
 	}
 	if err != nil {
 		return 0, err

@@ -48,6 +48,19 @@ func TestCopyToItself(t *testing.T) {
 	}
 }
 
+// TestCopyShrunk copies more than the source has.
+func TestCopyShrunk(t *testing.T) {
+	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
+		share := mount(t, srv, smb.Dialer{})
+		must(t, share.WriteFile("from", random(100_000), 0o666))
+		for _, n := range []int64{100_001, 3 << 20} {
+			if _, err := copyRange(share, "to", "from", n); !errors.Is(err, smb.ErrChanged) {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+		}
+	})
+}
+
 // TestCopyWithoutIDs copies on a server that reports no file ids: to a file of another name, which is renamed
 // when it is complete and removed when it is not.
 func TestCopyWithoutIDs(t *testing.T) {

@@ -42,7 +42,8 @@ var (
 	ErrLocked = errors.New("smb: range is locked by another handle")
 	// ErrSameFile is matched when the source and the target of a copy are the same file.
 	ErrSameFile = errors.New("smb: source and target are the same file")
-	// ErrChanged is matched when a file was written to while it was read by a call that reads all of it.
+	// ErrChanged is matched when a file was written to while it was read by a call that reads all of it, or is shorter than what
+	// the server was to copy of it.
 	ErrChanged = errors.New("smb: the file changed while it was read")
 	// ErrTooMany is matched when a directory has more entries than Limits.MaxEntries, or is
 	// nested deeper than any server's paths allow (the peer's fault).

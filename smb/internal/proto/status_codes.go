@@ -26,6 +26,7 @@ const (
 	StatusNoMediaInDevice                  Status = 0xc0000013
 	StatusMoreProcessingRequired           Status = 0xc0000016
 	StatusNoMemory                         Status = 0xc0000017
+	StatusInvalidViewSize                  Status = 0xc000001f
 	StatusAccessDenied                     Status = 0xc0000022
 	StatusBufferTooSmall                   Status = 0xc0000023
 	StatusObjectTypeMismatch               Status = 0xc0000024

@@ -29,6 +29,7 @@ var statusNames = [...]struct {
 	{StatusNoMediaInDevice, "STATUS_NO_MEDIA_IN_DEVICE"},
 	{StatusMoreProcessingRequired, "STATUS_MORE_PROCESSING_REQUIRED"},
 	{StatusNoMemory, "STATUS_NO_MEMORY"},
+	{StatusInvalidViewSize, "STATUS_INVALID_VIEW_SIZE"},
 	{StatusAccessDenied, "STATUS_ACCESS_DENIED"},
 	{StatusBufferTooSmall, "STATUS_BUFFER_TOO_SMALL"},
 	{StatusObjectTypeMismatch, "STATUS_OBJECT_TYPE_MISMATCH"},
