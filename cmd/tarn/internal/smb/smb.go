@@ -129,11 +129,31 @@ func runCommand(ctx context.Context, c command, args []string, std cli.Streams) 
 		fmt.Fprintf(std.Err, "tarn smb %s: %v\n", c.name, err)
 		return cli.Usage
 	}
+	out := &output{w: std.Out}
+	std.Out = out
 	a := newApp(c.name, opts, std)
-	status := a.status(ctx, c.run(ctx, a, rest))
+	err = c.run(ctx, a, rest)
+	if err == nil {
+		err = out.err // what was written is not all there is to know
+	}
+	status := a.status(ctx, err)
 	a.close()
 	a.reportTraffic()
 	return status
+}
+
+// output is standard output, and keeps the first error of writing to it. Its users write one at a time.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // status reports err in one line and turns it into an exit status.
