@@ -151,10 +151,15 @@ func (h *handler) profile(w http.ResponseWriter, debug string) {
 	w.Write(out.Bytes())
 }
 
-// format reads the format out of the query, or else out of the end of the path.
+// format reads the format out of the query, or else out of the end of the path; "" if there is no such format. The other
+// pages are not among them: ServeHTTP chooses these.
 func format(path, query string) string {
-	if query != "" {
+	switch query {
+	case "page", "json", "live", "prometheus", "histogram", "pprof":
 		return query
+	case "":
+	default:
+		return ""
 	}
 	for suffix, format := range map[string]string{"/json": "json", "/metrics": "prometheus"} {
 		if len(path) >= len(suffix) && path[len(path)-len(suffix):] == suffix {
