@@ -172,7 +172,7 @@ func (f *file) call(c *ast.CallExpr) {
 		case "*" + grpcPath + ".ClientConn":
 			f.wrap(arg, "AsGRPC")
 		case "*" + grpcPath + ".Server":
-			f.leave(arg, fn.FullName()+" takes a *grpc.Server: see docs/migrate-grpc.md")
+			f.leave(arg, fn.FullName()+" takes a *grpc.Server: see \"Servers of libraries\" in docs/migrate-grpc.md")
 		}
 	}
 }
