@@ -22,8 +22,8 @@ import (
 // exchange is one request and its response on a server. It is never used again, since
 // handlers may keep its Request, its context, its body and its ResponseWriter. What is of no use once the
 // handler has returned is elsewhere and is used again: the response's state (response) and the
-// content that waits to be read (spareChains). The exchange then has no reference to them, so that a handler's
-// late use of what it has kept cannot reach another exchange.
+// content that waits to be read (spareChains). The exchange then has no reference to them, so that what
+// a handler has kept cannot reach another exchange.
 //
 // Its stream is released by serve, once the handler has returned. Callbacks for the
 // stream may come until then.

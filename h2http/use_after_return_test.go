@@ -14,8 +14,8 @@ import (
 	"github.com/tarn-go/tarn/internal/preset"
 )
 
-// lateUses are uses of a ResponseWriter that a handler has kept. Each panics when the handler has returned.
-var lateUses = map[string]func(http.ResponseWriter){
+// usesAfterReturn are uses of a ResponseWriter that a handler has kept. Each panics when the handler has returned.
+var usesAfterReturn = map[string]func(http.ResponseWriter){
 	"Header":           func(w http.ResponseWriter) { w.Header() },
 	"Preset":           func(w http.ResponseWriter) { preset.Set(w, "Content-Type", []string{"late/late"}) },
 	"WriteHeader":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusTeapot) },
@@ -31,9 +31,9 @@ var lateUses = map[string]func(http.ResponseWriter){
 	"CloseNotify": func(w http.ResponseWriter) { w.(http.CloseNotifier).CloseNotify() },
 }
 
-// TestLateUse uses the ResponseWriter and the body of a handler that has returned while another handler, which has the same
+// TestUseAfterReturn uses the ResponseWriter and the body of a handler that has returned while another handler, which has the same
 // goroutine and its memory, is in the middle of its response: the uses fail, and the other's response is as if there had been none.
-func TestLateUse(t *testing.T) {
+func TestUseAfterReturn(t *testing.T) {
 	for _, s := range stacks {
 		if !s.own {
 			continue
@@ -86,7 +86,7 @@ func TestLateUse(t *testing.T) {
 				}
 			})
 			<-second
-			for name, use := range lateUses {
+			for name, use := range usesAfterReturn {
 				if text := panics(func() { use(old.w) }); !strings.Contains(text, "called after the handler has returned") {
 					t.Errorf("%s: panicked with %q", name, text)
 				}
@@ -127,9 +127,9 @@ func panics(f func()) (text string) {
 	return ""
 }
 
-// TestLateUseMeanwhile has handlers return while goroutines that they have left write their responses and read their bodies,
+// TestUseDuringReturn has handlers return while goroutines that they have left write their responses and read their bodies,
 // until that fails. No byte of one exchange is in another.
-func TestLateUseMeanwhile(t *testing.T) {
+func TestUseDuringReturn(t *testing.T) {
 	for _, s := range stacks {
 		if !s.own {
 			continue
@@ -140,7 +140,7 @@ func TestLateUseMeanwhile(t *testing.T) {
 			r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mark := r.URL.Path
 				begun := make(chan struct{})
-				late := func(f func()) {
+				leave := func(f func()) {
 					go func() {
 						defer func() { left <- struct{}{} }()
 						f()
@@ -150,15 +150,15 @@ func TestLateUseMeanwhile(t *testing.T) {
 					for n := 0; n < most && panics(write) == ""; n++ {
 					}
 				}
-				late(func() {
+				leave(func() {
 					close(begun)
 					until(func() { io.WriteString(w, mark) })
 				})
-				late(func() {
+				leave(func() {
 					<-begun
 					until(func() { w.(io.ReaderFrom).ReadFrom(strings.NewReader(mark)) })
 				})
-				late(func() {
+				leave(func() {
 					content, _ := io.ReadAll(r.Body)
 					if strings.Trim(string(content), mark) != "" {
 						t.Errorf("read of the body of %s: %q", mark, content)
