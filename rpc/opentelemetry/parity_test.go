@@ -42,9 +42,26 @@ import (
 // service fails unary calls as their metadata says.
 type service struct {
 	pb.UnimplementedTestServiceServer
-	release chan struct{}
-	mu      sync.Mutex
-	tries   map[string]int
+	waits chan struct{} // closed by the handler that waits
+	mu    sync.Mutex
+	tries map[string]int
+}
+
+// overdue is a context whose deadline has passed once done is closed, in place of the one that its parent has, which the server is sent.
+type overdue struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (c overdue) Done() <-chan struct{} { return c.done }
+
+func (c overdue) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 func (s *service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -59,7 +76,8 @@ func (s *service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.Simp
 		}
 	}
 	if len(md.Get("wait")) > 0 {
-		<-s.release
+		close(s.waits)
+		<-ctx.Done()
 		return nil, status.Error(codes.Aborted, "too late")
 	}
 	if in.ResponseStatus != nil {
@@ -150,7 +168,7 @@ func newStack(t *testing.T, name, policy string) *stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.service = &service{tries: map[string]int{}, release: make(chan struct{})}
+	s.service = &service{tries: map[string]int{}, waits: make(chan struct{})}
 	pb.RegisterTestServiceServer(s.server, s.service)
 	go s.server.Serve(s.listener)
 	t.Cleanup(func() { s.cc.Close(); s.server.GracefulStop() })
@@ -184,11 +202,8 @@ func (s *stack) run(t *testing.T) {
 	must(codes.OK, s.cc.Invoke(ctx, "/grpc.testing.TestService/UnaryCall", &pb.SimpleRequest{}, &pb.SimpleResponse{}))
 	_, err = c.EmptyCall(ctx, &pb.Empty{})
 	must(codes.Unimplemented, err)
-	short, stop := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, "wait", "1"), 50*time.Millisecond)
-	_, err = c.UnaryCall(short, &pb.SimpleRequest{})
-	stop()
+	_, err = c.UnaryCall(overdue{metadata.AppendToOutgoingContext(ctx, "wait", "1"), s.service.waits}, &pb.SimpleRequest{})
 	must(codes.DeadlineExceeded, err)
-	close(s.service.release)
 
 	stream, err := c.FullDuplexCall(ctx)
 	must(codes.OK, err)
