@@ -2,12 +2,14 @@ package rpc_test
 
 import (
 	"context"
+	"io"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 )
 
 // maxUnaryAllocs bounds the allocations of a unary call, of both sides and of the messages themselves: the 11
@@ -18,9 +20,17 @@ const maxUnaryAllocs = 12
 // garbage collection, and four.
 const maxLargeAllocs = 24
 
+// maxStreamAllocs bounds those of a call with one response that is made as libraries make it, with metadata, a context that can be
+// cancelled, and its header and trailer read: the 33 that are measured, and one.
+const maxStreamAllocs = 34
+
 // uncheckedService is a client of a server that echoes, both on the shared pool: the checks of a test's pool
 // allocate.
 func uncheckedService(t *testing.T) pb.TestServiceClient {
+	return pb.NewTestServiceClient(uncheckedClient(t))
+}
+
+func uncheckedClient(t *testing.T) *rpc.ClientConn {
 	s := rpc.NewServer()
 	pb.RegisterTestServiceServer(s, &testService{})
 	cc, err := rpc.NewClient(serve(t, s), rpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -28,7 +38,7 @@ func uncheckedService(t *testing.T) pb.TestServiceClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cc.Close() })
-	return pb.NewTestServiceClient(cc)
+	return cc
 }
 
 // TestUnaryAllocations bounds the allocations of a unary call. Under the race detector sync.Pool drops
@@ -73,5 +83,39 @@ func TestLargeUnaryAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, call); n > maxLargeAllocs*raceFactor {
 		t.Errorf("%v allocations a call of 1 MiB, want at most %v", n, maxLargeAllocs*raceFactor)
+	}
+}
+
+// TestServerStreamAllocations bounds the allocations of a call with one response through AsGRPC, both ends.
+func TestServerStreamAllocations(t *testing.T) {
+	faultnet.NeedsTCP(t, "the relay allocates")
+	c := pb.NewTestServiceClient(rpc.AsGRPC(uncheckedClient(t)))
+	req := &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 100}}}
+	with := metadata.NewOutgoingContext(context.Background(), metadata.Pairs("project", "p", "table", "t", "feature", "f"))
+	call := func() {
+		ctx, cancel := context.WithCancel(with)
+		defer cancel()
+		s, err := c.StreamingOutputCall(ctx, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := s.Header(); err != nil || h == nil {
+			t.Fatal(h, err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+		if s.Trailer() == nil {
+			t.Fatal("no trailer")
+		}
+	}
+	for range 100 {
+		call()
+	}
+	if n := testing.AllocsPerRun(500, call); n > maxStreamAllocs*raceFactor {
+		t.Errorf("%v allocations a call, want at most %v", n, maxStreamAllocs*raceFactor)
 	}
 }

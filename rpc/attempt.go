@@ -26,17 +26,15 @@ type attempt struct {
 	replies *message.Learned // of the method; nil: they are lent
 	st      *h2.Stream       // nil until opened; used and released by the caller's side
 
-	fields []h2.Field // space for the request's fields
-
 	// Under inbox.mu:
 	header         *responseShape
 	headerExtra    []h2.Field // the fields of header
 	headerLen      int        // in bytes, as sent
-	headerReported bool       // the stats handlers have been called for it
 	trailer        *responseShape
 	trailerExtra   []h2.Field
 	trailerLen     int
 	status         *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	headerReported bool           // the stats handlers have been called for the header
 	sent           bool           // the request's HEADERS were queued, although opening the stream failed
 	seen           progress       // how far the server got, when status is not the server's
 
@@ -71,16 +69,23 @@ func (p *attempts) put(a *attempt) {
 	a.writing, a.ended = atomic.Bool{}, atomic.Bool{} // not stored atomically: no other goroutine uses them any more
 	a.mu.Unlock()
 	a.conn, a.replies, a.st = nil, nil, nil
-	if cap(a.fields) > maxKeptFields {
-		a.fields = nil
-	}
-	clear(a.fields[:cap(a.fields)])
-	a.fields = a.fields[:0]
 	p.pool.Put(a)
 }
 
-// maxKeptFields bounds the space for fields that is kept with an attempt.
-const maxKeptFields = 64
+// wakeUps keeps the channels on which streaming calls wait. They stay with their client: a channel that was made in a bubble of
+// testing/synctest may not be used outside.
+type wakeUps struct{ pool sync.Pool }
+
+func (p *wakeUps) get() chan struct{} {
+	c, _ := p.pool.Get().(chan struct{})
+	return c
+}
+
+func (p *wakeUps) put(c chan struct{}) {
+	if c != nil {
+		p.pool.Put(c)
+	}
+}
 
 // gotHeaders processes the response's header or trailer, received on s.
 func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
@@ -257,10 +262,14 @@ func (a *attempt) reset(code h2.Code) {
 // release closes the attempt and releases its stream, which resets it if it is still open. The caller's side
 // calls it once.
 func (a *attempt) release() {
-	a.close()
+	a.mu.Lock()
+	a.closeLocked()
+	spare := a.gate.spare()
+	a.mu.Unlock()
 	if a.st == nil {
 		return
 	}
+	a.conn.cc.wakeUps.put(spare)
 	if a.mode == oneByOne {
 		a.conn.streams.Add(-1)
 	}

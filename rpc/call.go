@@ -24,16 +24,16 @@ type call struct {
 	retry    retrying
 	encoded  *encoded // of a unary call that sends in place
 	tried    bool     // it has been encoded
+	deadline bool     // at is set
+	waited   bool     // for a picker; not yet reported to the stats handlers
+	delayed  bool     // by the first answer of the resolver; for the stats handlers
 	at       time.Time
-	deadline bool               // at is set
 	cancel   context.CancelFunc // of a timeout from the service config; or nil
 	begun    time.Time          // of the attempt, for statistics
 	tagged   context.Context    // ctx with what stats handlers put in, attempt by attempt
 	peered   context.Context    // tagged with the attempt's peer, for stats handlers; nil until it is known
 	picked   pick               // result of the picker for the attempt
 	seen     *observed          // for the debug page; nil: calls are not observed
-	waited   bool               // for a picker; not yet reported to the stats handlers
-	delayed  bool               // by the first answer of the resolver; for the stats handlers
 	entity   *entity.Channel    // counts the call; nil: not counted
 	ended    func()             // of a config selector; or nil
 }
@@ -151,16 +151,18 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	if c.info.lease == nil {
 		a.replies = &r.replies
 	}
-	a.fields, err = c.cc.callFields(a.fields[:0], c, conn, c.retry.attempts-1)
+	space := fieldSpaces.Get().(*[]h2.Field)
+	defer putFields(space)
+	*space, err = c.cc.callFields(*space, c, conn, c.retry.attempts-1)
 	if err != nil {
 		freeOut(out)
 		return maybeProcessed, err
 	}
-	if err := conn.fits(r.size, a.fields); err != nil {
+	if err := conn.fits(r.size, *space); err != nil {
 		freeOut(out)
 		return maybeProcessed, err
 	}
-	out.Fields = a.fields
+	out.Fields = *space
 	if c.statsOn() {
 		c.statsOutHeader(&conn.peer)
 	}

@@ -20,21 +20,21 @@ type callInfo struct {
 	waitForReady bool
 	waitSet      bool // an option says whether to wait; the service config does not count then
 	recvSet      bool // an option sets maxRecv; otherwise it is the default
+	forced       bool // codec was given, not looked up
+	special      bool // the request's fixed fields are not the method's usual ones
+	after        bool // an option asked for the end of the call
+	json         bool // the JSON codec needs no registration
 	maxRecv      int
 	maxSend      int
 	authority    string
 	subtype      string
 	codec        message.Codec
-	forced       bool // codec was given, not looked up
 	compressor   encoding.Compressor
 	takes        *acceptance // of responses' compressors; nil: all that are registered
 	replay       int
 	creds        []credentials.PerRPCCredentials
-	special      bool           // the request's fixed fields are not the method's usual ones
-	after        bool           // an option asked for the end of the call
 	agent        *agent         // user agent of a library; nil: the client's
 	only         *clientConn    // the connection that the call must use, one of the client itself; nil: the one that the balancer picks
-	json         bool           // the JSON codec needs no registration
 	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
 	inPlace      func(any)      // messages are sent in place, and this is called for each; nil: they are copied
 }

@@ -55,6 +55,7 @@ type ClientConn struct {
 	maker     *h2.Maker
 	pinging   pinging
 	attempts  attempts
+	wakeUps   wakeUps
 	facade    facade
 	web       *webClient     // not nil: the protocol is not gRPC
 	fallback  *serviceConfig // used when the resolver has none

@@ -20,8 +20,9 @@ import (
 type clientStream struct {
 	call
 	desc   *grpc.StreamDesc
-	hedged bool        // an attempt of a hedgedStream, which reports the call's end
 	stop   func() bool // ends the watch on the context; nil without one
+	hedged bool        // an attempt of a hedgedStream, which reports the call's end
+	gotOne bool        // a message has been received; used by RecvMsg only
 
 	// sendMu is held while anything is sent, and while one attempt replaces
 	// another.
@@ -33,6 +34,7 @@ type clientStream struct {
 	closed    bool // the caller has half-closed
 	cleaned   bool // everything has been released
 	broken    bool // part of a message may have been sent: no other may follow
+	firstUsed bool // first is in use
 
 	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
 	over atomic.Bool
@@ -41,7 +43,7 @@ type clientStream struct {
 	mu     sync.Mutex
 	result error // the call's error, once it has ended; nil: OK
 
-	gotOne bool // a message has been received; used by RecvMsg only
+	first attempt // most calls have no other: it needs no memory of its own
 }
 
 var _ grpc.ClientStream = (*clientStream)(nil)
@@ -124,8 +126,12 @@ func (cs *clientStream) begin(out h2.Out) error {
 // open makes one attempt. sendMu is held.
 func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
 	cs.retry.count()
-	a := &attempt{}
-	a.limit = cs.info.maxRecv
+	a := &cs.first
+	if cs.firstUsed {
+		a = new(attempt)
+	}
+	cs.firstUsed = true
+	a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
 	if cs.statsOn() {
 		cs.statsBegin(kindOf(cs.desc))
 	}

@@ -58,6 +58,16 @@ func (g *gate) wait(mu *sync.Mutex, events event, done <-chan struct{}) bool {
 	return announced
 }
 
+// spare returns the channel of the first waiter, which is nil if there was none, or if it still waits: the gate makes another if it needs one.
+func (g *gate) spare() chan struct{} {
+	if g.own.busy {
+		return nil
+	}
+	c := g.own.woken
+	g.own.woken = nil
+	return c
+}
+
 // announce wakes every goroutine that waits for one of events, and returns how many there were.
 func (g *gate) announce(events event) (n int) {
 	for p := &g.first; *p != nil; {

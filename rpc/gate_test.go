@@ -53,7 +53,7 @@ func gateOnce(t *testing.T, rnd *rand.Rand) {
 		}()
 	}
 	for range rnd.IntN(10) {
-		switch n := rnd.IntN(4); n {
+		switch n := rnd.IntN(5); n {
 		case 0:
 			if i := rnd.IntN(len(giveUp)); giveUp[i] != nil {
 				close(giveUp[i])
@@ -61,6 +61,12 @@ func gateOnce(t *testing.T, rnd *rand.Rand) {
 			}
 		case 1:
 			runtime.Gosched()
+		case 4:
+			mu.Lock()
+			if c := g.spare(); len(c) != 0 {
+				t.Error("a wake-up was given away")
+			}
+			mu.Unlock()
 		default:
 			mu.Lock()
 			happened |= event(n - 1)

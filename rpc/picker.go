@@ -260,7 +260,7 @@ func (c *call) attemptEnded(a *attempt, err error) {
 	info := balancer.DoneInfo{Err: err}
 	if a != nil {
 		info.Trailer = a.trailerMD()
-		info.BytesSent = a.fields != nil || a.st != nil
+		info.BytesSent = a.reached()
 		info.BytesReceived = a.headerMD() != nil || info.Trailer != nil
 		info.ServerLoad = serverLoad(info.Trailer)
 	}

@@ -26,6 +26,22 @@ type route struct {
 	method  string
 }
 
+// fieldSpaces has memory for the fields that differ from call to call, which is used only while a stream is opened.
+var fieldSpaces = sync.Pool{New: func() any { return new([]h2.Field) }}
+
+// maxKeptFields bounds how many fields fit into memory that is kept.
+const maxKeptFields = 64
+
+// putFields gives back memory of fieldSpaces.
+func putFields(fs *[]h2.Field) {
+	if cap(*fs) > maxKeptFields {
+		return
+	}
+	clear(*fs) // no reference to a call's metadata
+	*fs = (*fs)[:0]
+	fieldSpaces.Put(fs)
+}
+
 // fieldsSize is the size of a header list in bytes as RFC 9113 section 6.5.2 counts
 // it.
 func fieldsSize(fs []h2.Field) int {
@@ -131,19 +147,19 @@ func (cc *ClientConn) callFields(fs []h2.Field, c *call, conn *clientConn, previ
 // context and of the pick. The order is grpc-go's: of several values of a key, servers often read the first alone.
 func (cc *ClientConn) appendCallMetadata(fs []h2.Field, c *call, perRPC []credentials.PerRPCCredentials, name string, auth credentials.AuthInfo) ([]h2.Field, error) {
 	md, _ := metadata.FromOutgoingContext(c.tagged)
-	if err := checkMetadata(md); err != nil { // before a token is asked for, as in grpc-go
-		return fs, err
-	}
+	var err error
 	if len(perRPC) > 0 || len(c.info.creds) > 0 {
-		var err error
+		if err := checkMetadata(md); err != nil { // before a token is asked for, as in grpc-go
+			return fs, err
+		}
 		if fs, err = cc.appendCredentials(fs, c, perRPC, name, auth); err != nil {
 			return fs, err
 		}
 	}
-	if err := checkMetadata(c.picked.md); err != nil {
+	if fs, err = appendChecked(fs, md); err != nil {
 		return fs, err
 	}
-	return appendMetadata(appendMetadata(fs, md), c.picked.md), nil
+	return appendChecked(fs, c.picked.md)
 }
 
 // appendCredentials appends the metadata of the per-RPC credentials. Of perRPC, the last with a key replaces the others, and what the call's

@@ -11,3 +11,11 @@ func TestServerCallFitsItsClass(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+// A clientStream has the memory of its first attempt, and becomes garbage after each streaming call. The next larger size class is
+// 1,024 bytes.
+func TestClientStreamFitsItsClass(t *testing.T) {
+	if n := reflect.TypeFor[clientStream]().Size(); n > 896 {
+		t.Errorf("%d bytes", n)
+	}
+}
