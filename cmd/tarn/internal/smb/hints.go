@@ -24,7 +24,7 @@ func hint(status string) string {
 	case "STATUS_OBJECT_NAME_COLLISION":
 		return "a file or directory of that name exists"
 	case "STATUS_DIRECTORY_NOT_EMPTY":
-		return "not empty; -r removes what is in it"
+		return "not empty; rm -r removes what the server lists in it"
 	}
 	return ""
 }
