@@ -28,7 +28,7 @@ const (
 // (FSCTL_QUERY_ALLOCATED_RANGES, FSCTL_SET_SPARSE); otherwise they are copied as zeros. An existing dst is emptied first if src
 // has holes.
 //
-// Copy does not keep other programs from changing src. The copy is as long as src was when Copy opened it, and each byte of
+// Copy does not keep other programs from changing src. The copy is as long as src was at the beginning, and each byte of
 // it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
 // fails with an error that matches ErrChanged, unless it had holes only in what is missing.
 func (s *Share) Copy(dst, src string) (int64, error) {

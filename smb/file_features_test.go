@@ -159,19 +159,21 @@ func TestSparse(t *testing.T) {
 
 // TestManyRanges receives more ranges than one reply has, lists that do not continue, and ranges out of order.
 func TestManyRanges(t *testing.T) {
-	const many = 10_000
+	const many, distance = 10_000, 2000
 	for _, c := range []struct {
 		name  string
-		room  int // ranges in one reply
+		room  int // ranges in one reply; negative: a longer list is refused
 		first func(asked int) int
 		back  uint64 // by how much each range begins before the end of the last
-		fails bool
+		fails error
 	}{
-		{"full replies", 4096, func(asked int) int { return asked }, 0, false},
-		{"short replies", 7, func(asked int) int { return asked }, 0, false},
-		{"always the first", 4096, func(int) int { return 0 }, 0, true},
-		{"nothing", 0, func(asked int) int { return asked }, 0, true},
-		{"overlapping", 4096, func(asked int) int { return asked }, 150, true},
+		{"full replies", 4096, func(asked int) int { return asked }, 0, nil},
+		{"short replies", 7, func(asked int) int { return asked }, 0, nil},
+		{"always the first", 4096, func(int) int { return 0 }, 0, smb.ErrProtocol},
+		{"nothing", 0, func(asked int) int { return asked }, 0, smb.ErrProtocol},
+		{"overlapping", 4096, func(asked int) int { return asked }, 1950, smb.ErrProtocol},
+		{"all or none", -4096, func(asked int) int { return asked }, 0, nil},
+		{"none", -1, func(asked int) int { return asked }, 0, smb.Status(proto.StatusBufferTooSmall)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &script.Server{Hook: func(sc *script.Conn, m *script.Message) bool {
@@ -180,21 +182,27 @@ func TestManyRanges(t *testing.T) {
 				}
 				var list []byte
 				status := proto.StatusSuccess
-				first := c.first((int(le.Uint64(m.Body[56:])) + 100) / 200)
-				for i := first; i < many; i++ {
+				from, n := le.Uint64(m.Body[56:]), le.Uint64(m.Body[64:])
+				first := c.first((int(from) + distance/2) / distance)
+				last := min(many, (int(from+n)+distance-1)/distance)
+				if c.room < 0 && last-first > -c.room {
+					sc.Refuse(m, proto.StatusBufferTooSmall)
+					return true
+				}
+				for i := first; i < last; i++ {
 					if i-first == c.room {
 						status = proto.StatusBufferOverflow
 						break
 					}
-					list = le.AppendUint64(le.AppendUint64(list, uint64(i*200)-c.back*uint64(i&1)), 100)
+					list = le.AppendUint64(le.AppendUint64(list, uint64(i*distance)-c.back*uint64(i&1)), distance/2)
 				}
 				sc.Reply(m, status, ioctlAnswer(list), script.AsAsked)
 				return true
 			}}
 			f, err := scripted(t, s, smb.Dialer{})
 			must(t, err)
-			list, err := f.AllocatedRanges(0, many*200)
-			if c.fails && !errors.Is(err, smb.ErrProtocol) || !c.fails && (err != nil || len(list) != many) {
+			list, err := f.AllocatedRanges(0, many*distance)
+			if !errors.Is(err, c.fails) || c.fails == nil && len(list) != many {
 				t.Errorf("%d ranges, %v", len(list), err)
 			}
 		})

@@ -71,13 +71,16 @@ func (f *File) AllocatedRanges(off, n int64) ([]Range, error) {
 	return list, f.wrap("ranges", err)
 }
 
+// leastWindow is the length in bytes that every server can report in one answer: blocks have 512 bytes or more.
+const leastWindow = 1 << 20
+
 func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err error) {
 	end, window := off+n, n
-	for off < end {
+	for requests := 0; off < end; requests++ {
 		stop := off + min(window, end-off)
 		got, more, err := h.allocatedOnce(ctx, off, stop-off)
-		if hasStatus(err, proto.StatusBufferTooSmall) && window > 1 {
-			window = min(window, end-off) / 2 // Samba returns either all ranges or none
+		if hasStatus(err, proto.StatusBufferTooSmall) && stop-off > leastWindow {
+			window = (stop - off) / 2 // Samba returns either all ranges or none
 			continue
 		}
 		if err != nil {
@@ -96,7 +99,7 @@ func (h *handle) allocated(ctx context.Context, off, n int64) (list []Range, err
 			}
 			at = to
 		}
-		if len(list) > h.m.s.cfg.Limits.MaxEntries {
+		if max(requests, len(list)) > h.m.s.cfg.Limits.MaxEntries {
 			return list, ErrTooMany
 		}
 		if off = at; !more {
