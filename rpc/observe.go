@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tarn-go/tarn/debug/endpoint"
 	"github.com/tarn-go/tarn/h2"
@@ -33,7 +34,7 @@ type observer struct {
 	live    map[*observed]struct{}
 }
 
-// otherMethods stands for the methods beyond maxRoutes, of which a proxy may see any number.
+// otherMethods stands for the methods beyond maxRoutes, of which a proxy may see any number, and for those that are not UTF-8.
 const otherMethods = "(others)"
 
 // doing is what a running call does or waits for.
@@ -119,7 +120,7 @@ func (o *observer) enlist(c *observed, method string, d doing) {
 	}
 	c.method = o.methods[method]
 	if c.method == nil {
-		if len(o.methods) >= maxRoutes {
+		if len(o.methods) >= maxRoutes || !utf8.ValidString(method) { // labels of metrics are UTF-8; peers send any bytes
 			method = otherMethods
 			c.method = o.methods[method]
 		}
@@ -153,7 +154,7 @@ func (c *observed) end(err error) {
 	m.active.Add(-1)
 	m.nanos.Add(int64(took))
 	m.took[slot(took)].Add(1)
-	m.codes[min(int(status.Code(err)), len(m.codes)-1)].Add(1)
+	m.codes[min(status.Code(err), codes.Code(len(m.codes)-1))].Add(1) // not as an int, which may have 32 bits
 }
 
 // slot is the index at which a duration is counted: two slots a doubling, from a microsecond.
