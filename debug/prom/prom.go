@@ -7,6 +7,7 @@
 package prom
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,23 +100,23 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for i, e := range snapshot.Endpoints {
 		for _, m := range c.endpoints {
 			for _, p := range m.metric.Values(e) {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, p.Value, append([]string{endpoints[i]}, p.Labels...)...)
+				ch <- constMetric(m.desc, m.kind, p.Value, append([]string{endpoints[i]}, p.Labels...)...)
 			}
 		}
 	}
 	for i, p := range snapshot.Pools {
 		s, name := p.Stats(), pools[i]
 		for _, m := range c.pool {
-			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(s), name)
+			ch <- constMetric(m.desc, m.kind, m.metric.Value(s), name)
 		}
-		ch <- prometheus.MustNewConstMetric(c.pinned, prometheus.GaugeValue, float64(p.Pinned), name)
+		ch <- constMetric(c.pinned, prometheus.GaugeValue, float64(p.Pinned), name)
 		if p.Histogram != nil {
 			sizes := metrics.SizesOf(*p.Histogram)
 			buckets := make(map[float64]uint64, len(sizes.Buckets))
 			for _, b := range sizes.Buckets {
 				buckets[float64(b.UpTo)] = b.Count
 			}
-			ch <- prometheus.MustNewConstHistogram(c.sizes, sizes.Count, sizes.Sum, buckets, name)
+			ch <- prometheus.MustNewConstHistogram(c.sizes, sizes.Count, sizes.Sum, buckets, strings.ToValidUTF8(name, invalid))
 		}
 		if c.classes == nil {
 			continue
@@ -125,8 +126,20 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 				continue
 			}
 			for _, m := range c.classes {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.metric.Value(class), name, metrics.Label(class.Size))
+				ch <- constMetric(m.desc, m.kind, m.metric.Value(class), name, metrics.Label(class.Size))
 			}
 		}
 	}
+}
+
+// invalid takes the place of bytes that are not UTF-8 in a label, as in the page's text.
+const invalid = "\uFFFD"
+
+// constMetric makes a metric. Names of pools and methods may be any bytes, and the client library panics with labels that are not
+// UTF-8, on a goroutine of the registry: that would end the program.
+func constMetric(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) prometheus.Metric {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, invalid)
+	}
+	return prometheus.MustNewConstMetric(desc, kind, v, labels...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug"
+	"github.com/tarn-go/tarn/debug/endpoint"
 )
 
 func TestCollector(t *testing.T) {
@@ -136,5 +137,29 @@ func TestCollectorsOfEqualNames(t *testing.T) {
 				t.Errorf("%s: %q, not %d distinct", family, list, want)
 			}
 		}
+	}
+}
+
+// bytesOfAPeer is a server that has counted a method whose name a client chose.
+type bytesOfAPeer struct{}
+
+func (bytesOfAPeer) Endpoint() endpoint.State {
+	return endpoint.State{Kind: "server", Name: "\xff", Methods: []endpoint.Method{{Name: "/x/\xff", Started: 1}}}
+}
+
+// TestLabelsOfAnyBytes: names that are not UTF-8 do not end the program, whose registry calls Collectors on its own goroutines.
+func TestLabelsOfAnyBytes(t *testing.T) {
+	p, err := tarn.NewPool(tarn.PoolConfig{Name: "\xfe"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Get(1).Free()
+	source := debug.NewRegistry(p)
+	source.AddEndpoints(bytesOfAPeer{})
+	registry := prometheus.NewPedanticRegistry()
+	register(t, registry, NewOf(source))
+	families, err := registry.Gather()
+	if err != nil || len(families) == 0 {
+		t.Errorf("%d families, %v", len(families), err)
 	}
 }
