@@ -136,10 +136,13 @@ oldest: gotestsum ## the core's tests with the oldest Go that go.mod admits
 	@GOTOOLCHAIN=$(OLDEST) $(GO) version > /dev/null 2>&1 || { echo "$(OLDEST) cannot be had here"; test -z "$(CI)"; exit; }; \
 	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off $(SHORT)
 
+# Besides the core, packages of the root module that are tested on 32 bits, because they decode lengths that a peer declares.
+NARROW := $(addprefix github.com/tarn-go/tarn/smb/internal/,proto dcerpc ntlm spnego conn)
 .PHONY: tags
-tags: gotestsum ## the core without unsafe, and on 32 bits
+tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's lengths, on 32 bits
 	@GOWORK=off $(GOTEST) --packages "$(CORE)" -- -tags tarn_safe $(SHORT)
-	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE)" -- -vet=off $(SHORT)
+	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE) $(NARROW)" -- -vet=off $(SHORT)
+	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages ./internal/message -- -vet=off $(SHORT)
 
 # Packages whose code runs on one goroutine, or in processes that are built without the detector: the analyser, its planted
 # mistakes, its command, the migration, and the rules of the repository. The target units tests them.

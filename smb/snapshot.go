@@ -2,6 +2,7 @@ package smb
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
@@ -20,7 +21,7 @@ func (s *Share) Snapshots() ([]time.Time, error) {
 		// The first answer contains the length of all names.
 		size, err := t.snapshots(ctx, remote, 16, &list)
 		if err == nil && size > 0 {
-			_, err = t.snapshots(ctx, remote, 12+int(size), &list)
+			_, err = t.snapshots(ctx, remote, 12+int(min(size, math.MaxInt32/2)), &list)
 		}
 		return err
 	})

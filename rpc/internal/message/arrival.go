@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"math"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -64,10 +65,10 @@ func (a *arrival) left() int { return a.size - a.got }
 // third of n.
 func (a *arrival) room(n, have int) int {
 	if a.tight {
-		return min(n, max(2*have, firstLook))
+		return min(n, max(2*min(have, math.MaxInt/2), firstLook))
 	}
-	for most := max(a.trust, 4*a.got); n > most; {
-		n = (n + 3) / 4
+	for most := max(a.trust, fourfold(a.got)); n > most; {
+		n = (n-1)/4 + 1
 	}
 	return n
 }
@@ -132,7 +133,7 @@ func (a *arrival) grow(need int) {
 	for i := range a.views {
 		most -= len(a.views[i].mem)
 	}
-	a.move(max(a.room(min(max(need, 4*len(a.mem)), most), a.end), a.end+1))
+	a.move(max(a.room(min(max(need, fourfold(len(a.mem))), most), a.end), a.end+1))
 }
 
 // arrived reports that the first n bytes of space have been filled.
@@ -234,4 +235,7 @@ func (a *arrival) chain(skeleton tarn.Buffer) *tarn.Chain {
 }
 
 // trusted is how many bytes are taken for a declared length without an allowance.
-func trusted(have int) int { return max(wire.DefaultTrust, 4*have) }
+func trusted(have int) int { return max(wire.DefaultTrust, fourfold(have)) }
+
+// fourfold is 4*n, or about the largest int.
+func fourfold(n int) int { return 4 * min(n, math.MaxInt/4) }

@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/binary"
+	"math"
 	"sync"
 
 	"github.com/tarn-go/tarn"
@@ -139,7 +140,7 @@ func (a *Assembler) Missing() (missing, size int, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	size = int(binary.BigEndian.Uint32(p[1:]))
+	size = declared(p)
 	return max(0, PrefixLen+size-a.held()), size, true
 }
 
@@ -164,6 +165,17 @@ func (a *Assembler) prefix() (p [PrefixLen]byte, ok bool) {
 	return p, true
 }
 
+// longest is the length of a message that counts as longer: an int of 32 bits has no larger ones together with the prefix.
+const longest = math.MaxInt - PrefixLen
+
+// declared returns the length of the payload in prefix p, at most longest.
+func declared(p [PrefixLen]byte) int {
+	return int(min(uint64(binary.BigEndian.Uint32(p[1:])), longest))
+}
+
+// beyond reports whether a message of size bytes is refused, whatever the limit is if it is too long for this platform.
+func beyond(size, limit int) bool { return size > limit || size == longest }
+
 // defined reports whether a prefix's flags have a meaning.
 func (a *Assembler) defined(flags byte) bool { return flags&^(flagCompressed|byte(a.Ends)) == 0 }
 
@@ -181,9 +193,9 @@ func (a *Assembler) Land(pool *tarn.Pool, limit int, grants *Allowance, plan *Pl
 	if !ok || !a.defined(p[0]) {
 		return nil
 	}
-	size := int(binary.BigEndian.Uint32(p[1:]))
+	size := declared(p)
 	have := a.held() - PrefixLen
-	if size < landFrom || size > limit || have >= size {
+	if size < landFrom || beyond(size, limit) || have >= size {
 		return nil
 	}
 	a.begin(p, pool, grants, plan)
@@ -202,9 +214,9 @@ func (a *Assembler) Gather(pool *tarn.Pool, limit int) {
 	if !ok || !a.defined(p[0]) {
 		return
 	}
-	size := int(binary.BigEndian.Uint32(p[1:]))
+	size := declared(p)
 	have := a.held() - PrefixLen
-	if size < joinBelow || size >= landFrom || size > limit || have >= size || size > shrinkBelow*have {
+	if size < joinBelow || size >= landFrom || beyond(size, limit) || have >= size || size > shrinkBelow*have {
 		return
 	}
 	a.begin(p, pool, nil, nil)
@@ -212,7 +224,7 @@ func (a *Assembler) Gather(pool *tarn.Pool, limit int) {
 
 // begin has the message at the front, whose prefix is p, received into separate memory.
 func (a *Assembler) begin(p [PrefixLen]byte, pool *tarn.Pool, grants *Allowance, plan *Plan) {
-	size := int(binary.BigEndian.Uint32(p[1:]))
+	size := declared(p)
 	have := a.held() - PrefixLen
 	a.spill()
 	m := a.pieces
@@ -262,11 +274,11 @@ func (a *Assembler) Next(limit int) (m Message, kind Kind, size int, ok bool, er
 	if !ok {
 		return m, 0, 0, false, nil
 	}
-	size = int(binary.BigEndian.Uint32(p[1:]))
+	size = declared(p)
 	if !a.defined(p[0]) {
 		return m, 0, size, false, ErrFlag
 	}
-	if size > limit {
+	if beyond(size, limit) {
 		return m, 0, size, false, ErrTooLarge
 	}
 	kind = Kind(p[0])

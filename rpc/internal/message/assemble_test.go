@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -104,6 +105,35 @@ func TestDeclaredLength(t *testing.T) {
 		t.Fatalf("%d bytes taken for one that arrived", used)
 	}
 	a.Free()
+}
+
+// TestLongestDeclared: lengths that an int of 32 bits does not have, or just has, are refused, and cause no large buffer if the
+// limit allows them.
+func TestLongestDeclared(t *testing.T) {
+	for _, size := range []uint32{math.MaxUint32, 1 << 31, math.MaxInt32, math.MaxInt32 - 1, math.MaxInt32 - PrefixLen, math.MaxInt32 - 100} {
+		for _, limit := range []int{4 << 20, math.MaxInt} {
+			pool := tarntest.NewPool(t)
+			var a Assembler
+			a.Append(pool.Copy(binary.BigEndian.AppendUint32([]byte{0}, size)))
+			a.Append(pool.Copy(make([]byte, 100)))
+			landed := a.Land(pool, limit, nil, nil) != nil
+			fits := uint64(size) <= uint64(limit) && uint64(size) < longest
+			if landed != fits {
+				t.Errorf("%d bytes with a limit of %d: memory for them is taken: %t", size, limit, landed)
+			}
+			if used := pool.Stats().InUse; used > 256<<10 {
+				t.Errorf("%d bytes with a limit of %d: %d bytes taken", size, limit, used)
+			}
+			_, _, got, ok, err := a.Next(limit)
+			if ok || errors.Is(err, ErrTooLarge) == fits {
+				t.Errorf("%d bytes with a limit of %d: %t, %v", size, limit, ok, err)
+			}
+			if got < 0 {
+				t.Errorf("%d bytes are %d", size, got)
+			}
+			a.Free()
+		}
+	}
 }
 
 func TestAllowance(t *testing.T) {

@@ -96,6 +96,7 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	}
 	c.credits.avail = 1 // for NEGOTIATE (3.2.4.1.2)
 	c.credits.target = cfg.Credits
+	c.credits.starved = c.fail
 	c.frameLimit.Store(replyRoom)
 	c.send.init(nc)
 	c.rd.SetSizes(idleReadBuffer, maxReadBuffer)

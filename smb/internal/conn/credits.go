@@ -17,6 +17,7 @@ type credits struct {
 	target      int    // how many to hold in total
 	waiting     waitList
 	err         error
+	starved     func(error) // is called with errStarved: no later request could be sent either
 }
 
 // creditWait is the place of one waiting call in the queue. It is part of the slot.
@@ -136,7 +137,7 @@ func (k *credits) acquireFor(ctx context.Context, cl *Call, w creditWait) (mid u
 		<-cl.done // the credits were taken meanwhile and must be used
 	}
 	if cl.wait.err == errStarved {
-		cl.c.fail(errStarved) // no later request could be sent either
+		k.starved(errStarved)
 	}
 	return cl.wait.mid, cl.wait.got, cl.wait.err
 }

@@ -88,9 +88,10 @@ func TestTooFewCredits(t *testing.T) {
 	if _, n, err := k.acquire(t.Context(), newWaiter(), 16, 1); n != 2 || err != nil {
 		t.Error(n, err)
 	}
-	k = credits{}
-	if _, _, err := k.acquire(t.Context(), newWaiter(), 1, 1); !errors.Is(err, ErrProtocol) {
-		t.Error(err)
+	var ended error
+	k = credits{starved: func(err error) { ended = err }}
+	if _, _, err := k.acquire(t.Context(), newWaiter(), 1, 1); !errors.Is(err, ErrProtocol) || ended != err {
+		t.Errorf("%v; the connection ends with %v", err, ended)
 	}
 	k.fail(ErrLost)
 	if _, _, err := k.acquire(t.Context(), newWaiter(), 1, 1); !errors.Is(err, ErrLost) {
