@@ -28,7 +28,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	dav := httptest.NewServer(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()})
+	dav := httptest.NewServer(smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()}))
 	defer dav.Close()
 
 	answer, err := dav.Client().Get(dav.URL + "/summer.jpg")

@@ -3,10 +3,10 @@
 //
 //	share, err := session.Mount(ctx, "photos")
 //	...
-//	http.ListenAndServe("localhost:8080", &webdav.Handler{
+//	http.ListenAndServe("localhost:8080", smbdav.Handler(&webdav.Handler{
 //		FileSystem: smbdav.New(share),
 //		LockSystem: webdav.NewMemLS(),
-//	})
+//	}))
 //
 // Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
 // or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight.

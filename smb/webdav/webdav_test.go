@@ -20,9 +20,10 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 )
 
-func serve(t *testing.T, mode rig.Mode) *httptest.Server {
+// serve serves a share with the further lines of configuration.
+func serve(t *testing.T, mode rig.Mode, lines ...string) *httptest.Server {
 	t.Helper()
-	srv := rigtest.Start(t, rig.Config{Mode: mode})
+	srv := rigtest.Start(t, rig.Config{Mode: mode, Share: lines})
 	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	if err != nil {
@@ -33,7 +34,7 @@ func serve(t *testing.T, mode rig.Mode) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := httptest.NewServer(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()})
+	h := httptest.NewServer(smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()}))
 	t.Cleanup(h.Close)
 	return h
 }

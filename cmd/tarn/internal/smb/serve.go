@@ -107,7 +107,7 @@ func (a *app) serve(ctx context.Context, l net.Listener, p spot, login *login, m
 // handler serves the directory.
 func (o *serving) handler(p spot) http.Handler {
 	dir := &below{smbdav.New(p.share), p.path}
-	h := dir.browse(&webdav.Handler{FileSystem: dir, LockSystem: webdav.NewMemLS()})
+	h := dir.browse(smbdav.Handler(&webdav.Handler{FileSystem: dir, LockSystem: webdav.NewMemLS()}))
 	if !o.readOnly {
 		return h
 	}
