@@ -60,7 +60,7 @@ type ClientConn struct {
 	web       *webClient     // not nil: the protocol is not gRPC
 	fallback  *serviceConfig // used when the resolver has none
 	recorder  estats.MetricsRecorder
-	metrics   subchannelMetrics
+	metrics   *subchannelMetrics // nil: nothing records
 
 	picker atomic.Pointer[pickers]
 	config atomic.Pointer[serviceConfig] // nil until the resolver has answered

@@ -44,7 +44,6 @@ type dialOptions struct {
 	connect        grpc.ConnectParams
 	window         int
 	connWindow     int
-	fixedWindow    bool
 	maxHeaderList  int
 	unannounced    int // bytes of a header list for servers that announce no limit; 0: h2's
 	unary          []grpc.UnaryClientInterceptor
@@ -57,22 +56,23 @@ type dialOptions struct {
 	hedging        *HedgingPolicy
 	bundle         credentials.Bundle
 	resolvers      []resolver.Builder
-	noProxy        bool
-	localDNS       bool
-	noRetry        bool
 	maxAttempts    int
 	idleTimeout    time.Duration
 	acceptEncoding []string
+	callLog        *CallLog          // nil: none
+	channelz       *ChannelzRegistry // nil: not listed
+	roundTripper   http.RoundTripper // nil: the client makes its own connections
+	observe        *observer         // nil: calls are not observed
 
+	// Together, because each would otherwise take eight bytes of every client.
+	fixedWindow      bool
+	noProxy          bool
+	localDNS         bool
+	noRetry          bool
 	noResolverConfig bool // only WithDefaultServiceConfig sets service configs
 	noHealthCheck    bool
-	callLog          *CallLog          // nil: none
-	channelz         *ChannelzRegistry // nil: not listed
-
-	protocol     Protocol
-	roundTripper http.RoundTripper // nil: the client makes its own connections
-	httpGet      bool
-	observe      *observer // nil: calls are not observed
+	protocol         Protocol
+	httpGet          bool
 }
 
 const (

@@ -19,3 +19,10 @@ func TestClientStreamFitsItsClass(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+// A program may have thousands of clients, idle most of the time. The next larger size class is 1,408 bytes.
+func TestClientConnFitsItsClass(t *testing.T) {
+	if n := reflect.TypeFor[ClientConn]().Size(); n > 1280 {
+		t.Errorf("%d bytes", n)
+	}
+}

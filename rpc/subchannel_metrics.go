@@ -14,7 +14,7 @@ import (
 
 // subchannelMetrics records what grpc-go records of its connections (gRFC A94), under grpc-go's names and
 // with its labels. grpc-go registers them, off by default, from some version on; before it there are none.
-// The zero value records nothing.
+// A nil one records nothing.
 type subchannelMetrics struct {
 	to     estats.MetricsRecorder
 	target string
@@ -22,8 +22,8 @@ type subchannelMetrics struct {
 	made, failed, lost, open *estats.MetricDescriptor
 }
 
-func newSubchannelMetrics(to estats.MetricsRecorder, target string) subchannelMetrics {
-	return subchannelMetrics{to: to, target: target,
+func newSubchannelMetrics(to estats.MetricsRecorder, target string) *subchannelMetrics {
+	return &subchannelMetrics{to: to, target: target,
 		made:   estats.DescriptorForMetric("grpc.subchannel.connection_attempts_succeeded"),
 		failed: estats.DescriptorForMetric("grpc.subchannel.connection_attempts_failed"),
 		lost:   estats.DescriptorForMetric("grpc.subchannel.disconnections"),
@@ -33,18 +33,26 @@ func newSubchannelMetrics(to estats.MetricsRecorder, target string) subchannelMe
 
 // connected counts a new connection.
 func (m *subchannelMetrics) connected(info credentials.AuthInfo) {
-	m.count(m.made, "")
-	m.addOpen(1, info)
+	if m != nil {
+		m.count(m.made, "")
+		m.addOpen(1, info)
+	}
 }
 
 // disconnected counts the end of a connection's use. why is the label grpc.disconnect_error.
 func (m *subchannelMetrics) disconnected(info credentials.AuthInfo, why string) {
-	m.count(m.lost, why)
-	m.addOpen(-1, info)
+	if m != nil {
+		m.count(m.lost, why)
+		m.addOpen(-1, info)
+	}
 }
 
 // notConnected counts an attempt to connect that failed at all addresses.
-func (m *subchannelMetrics) notConnected() { m.count(m.failed, "") }
+func (m *subchannelMetrics) notConnected() {
+	if m != nil {
+		m.count(m.failed, "")
+	}
+}
 
 func (m *subchannelMetrics) count(d *estats.MetricDescriptor, why string) {
 	if d != nil {
