@@ -38,7 +38,8 @@ type Config struct {
 	Password string
 	// Keytab is the path of a file with the user's keys.
 	Keytab string
-	// CCache is the path of a credential cache, with or without "FILE:" before it.
+	// CCache is the path of a credential cache, with or without "FILE:" before it. When its ticket has expired the file is
+	// read again: another program, such as kinit, may have renewed it.
 	CCache string
 	// ConfigFile is the path of krb5.conf; "" is $KRB5_CONFIG or /etc/krb5.conf. Without that file, KDCs are
 	// looked up in DNS.
@@ -56,6 +57,7 @@ type Initiator struct {
 	// so.
 	kdcLock sync.Mutex
 	client  *client.Client
+	reload  func() (*client.Client, error) // reads the credential cache; nil: there is none
 
 	mu          sync.Mutex // guards the following fields
 	kdcRequests int        // running requests, including those whose caller has returned
@@ -80,7 +82,11 @@ func New(cfg Config) (*Initiator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Initiator{client: cl, spn: cfg.SPN}, nil
+	i := &Initiator{client: cl, spn: cfg.SPN}
+	if cfg.CCache != "" {
+		i.reload = func() (*client.Client, error) { return newClient(cfg, realm, conf) }
+	}
+	return i, nil
 }
 
 // FromClient makes an initiator from the caller's gokrb5 client, which it borrows until Close and does not
@@ -94,7 +100,7 @@ func newClient(cfg Config, realm string, conf *config.Config) (*client.Client, e
 	// some KDCs answer an offer of FAST with an error
 	settings := client.DisablePAFXFAST(true)
 	if cfg.CCache != "" {
-		cache, err := credentials.LoadCCache(strings.TrimPrefix(cfg.CCache, "FILE:"))
+		cache, err := loadCCache(strings.TrimPrefix(cfg.CCache, "FILE:"))
 		if err != nil {
 			return nil, fmt.Errorf("%w: credential cache: %w", ErrConfig, err)
 		}
@@ -118,6 +124,16 @@ func newClient(cfg Config, realm string, conf *config.Config) (*client.Client, e
 		return nil, fmt.Errorf("%w: one of password, keytab and credential cache is needed", ErrConfig)
 	}
 	return client.NewWithPassword(cfg.User, realm, cfg.Password, conf, settings), nil
+}
+
+// loadCCache is credentials.LoadCCache, which panics when the file is truncated, as while another program writes it.
+func loadCCache(path string) (c *credentials.CCache, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: malformed: %v", path, r)
+		}
+	}()
+	return credentials.LoadCCache(path)
 }
 
 func loadConfig(cfg Config) (*config.Config, error) {
@@ -197,7 +213,11 @@ func (i *Initiator) leave() {
 func (i *Initiator) start(spn string) (*securityContext, error) {
 	i.kdcLock.Lock()
 	defer i.kdcLock.Unlock()
-	if err := i.client.AffirmLogin(); err != nil {
+	err := i.client.AffirmLogin()
+	if err != nil && i.reload != nil {
+		err = i.readAgain(err)
+	}
+	if err != nil {
 		if credentialsRefused(err) {
 			err = fmt.Errorf("%w: %w", fs.ErrPermission, err)
 		}
@@ -213,6 +233,23 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 		realm:  i.client.Credentials.Domain(),
 		name:   i.client.Credentials.CName(),
 	}, nil
+}
+
+// readAgain replaces the client, whose tickets have expired with the error expired, by one with those that are in the credential
+// cache now. It returns expired when these are another user's, or cannot be read.
+func (i *Initiator) readAgain(expired error) error {
+	cl, err := i.reload()
+	if err != nil {
+		return expired
+	}
+	was, is := i.client.Credentials, cl.Credentials
+	if is.Domain() != was.Domain() || !is.CName().Equal(was.CName()) {
+		cl.Destroy()
+		return expired
+	}
+	i.client.Destroy()
+	i.client = cl
+	return cl.AffirmLogin()
 }
 
 // credentialsRefused reports whether the KDC has counted err, of logging in, as a failed login of the user, who may be locked out

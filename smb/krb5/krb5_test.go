@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/asn1"
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
+	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/gssapi"
 	"github.com/jcmturner/gokrb5/v8/iana/asnAppTag"
@@ -135,6 +137,84 @@ func TestCredentials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCCacheRenewed has the ticket of a credential cache expire. Once another program has renewed it there, for the same user, the
+// initiator uses the new one.
+func TestCCacheRenewed(t *testing.T) {
+	k := kdc.Start(t)
+	keys := service(t, k)
+	k.AddUser(t, "alice")
+	k.AddUser(t, "bob")
+	fresh, err := os.ReadFile(k.CCache(t, "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(k.CCache(t, "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ccache")
+	write := func(b []byte) {
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(expired(t, fresh))
+	i, err := New(Config{CCache: file, ConfigFile: k.KRB5Conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	for _, useless := range [][]byte{expired(t, fresh), other, nil} {
+		write(useless)
+		if _, err := i.Start(t.Context(), "files.tarn.test"); !errors.Is(err, ErrTicket) {
+			t.Errorf("with an expired ticket: %v", err)
+		}
+	}
+	write(fresh)
+	c, err := i.Start(t.Context(), "files.tarn.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	converse(t, c, &acceptor{keys: keys})
+}
+
+// TestCCacheTruncated reads each prefix of a credential cache.
+func TestCCacheTruncated(t *testing.T) {
+	k := kdc.Start(t)
+	k.AddUser(t, "alice")
+	whole, err := os.ReadFile(k.CCache(t, "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ccache")
+	for n := range whole {
+		if err := os.WriteFile(file, whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		i, err := New(Config{CCache: file, ConfigFile: k.KRB5Conf})
+		if err == nil { // the tickets that were cut off are not needed
+			i.Close()
+		} else if !errors.Is(err, ErrConfig) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// expired is a credential cache whose tickets ended yesterday.
+func expired(t *testing.T, ccache []byte) []byte {
+	t.Helper()
+	var c credentials.CCache
+	if err := c.Unmarshal(ccache); err != nil {
+		t.Fatal(err)
+	}
+	b := bytes.Clone(ccache)
+	for _, cred := range c.GetEntries() {
+		end := binary.BigEndian.AppendUint32(nil, uint32(cred.EndTime.Unix()))
+		b = bytes.ReplaceAll(b, end, binary.BigEndian.AppendUint32(nil, uint32(cred.EndTime.AddDate(0, 0, -2).Unix())))
+	}
+	return b
 }
 
 func converse(t *testing.T, c smb.SecurityContext, a *acceptor) {
