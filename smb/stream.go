@@ -212,10 +212,16 @@ func (h *handle) arrived(ctx context.Context, wait arrivalPolicy) ([]byte, error
 			h.discardReadAhead()
 			return nil, err
 		}
+		if a.err == nil && a.cur.off+int64(a.cur.done) > h.length.Load() {
+			h.size(ctx) // the file has grown; without the new length each request waits for the one before
+		}
 		if a.err == nil {
-			if err := h.fillReadAhead(ctx); err != nil {
-				a.err = err // after the arrived data
-			}
+			a.err = h.fillReadAhead(ctx) // returned after the arrived data
+		}
+		if a.err != nil && ctx.Err() != nil { // that is of this read alone: the next one may have another context
+			h.m.s.streams.unreserve(a.inFlight)
+			a.drop()
+			a.next, a.err = a.cur.off+int64(a.cur.done), nil
 		}
 	}
 	return a.cur.data[a.used:a.cur.done], nil
@@ -386,6 +392,7 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 		s.buf.Free()
 		total += int64(s.done)
 		h.off += int64(s.done)
+		h.grown(h.off)
 		return err
 	}
 	next := h.off
