@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -253,4 +255,40 @@ func TestTagInLongListing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLongMappedName lists a name of 40,000 characters that Dialer.Names maps: what that costs grows with its length, not with the
+// square of it.
+func TestLongMappedName(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		begun := false
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch m.Command {
+			case proto.CommandCreate:
+				c.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+				return true
+			case proto.CommandQueryDirectory:
+				if begun {
+					c.Refuse(m, proto.StatusNoMoreFiles)
+					return true
+				}
+				begun = true
+				c.List(m, script.Entry{Name: strings.Repeat("\uf020", 40_000)})
+				return true
+			}
+			return false
+		}
+		f, err := scripted(t, s, smb.Dialer{Names: smb.NamesSFM})
+		must(t, err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		names, err := f.Readdirnames(-1)
+		runtime.ReadMemStats(&after)
+		if err != nil || len(names) != 1 || names[0] != strings.Repeat(`"`, 40_000) {
+			t.Fatalf("%d names, %v", len(names), err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+			t.Errorf("%d bytes were allocated", n)
+		}
+	})
 }

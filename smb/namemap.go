@@ -56,13 +56,14 @@ func (m NameMapping) wire(name string) string {
 		if isSeparator(r) {
 			start = i + 1
 		}
-		last := i+1 == len(runes) || isSeparator(runes[i+1])
-		part := string(runes[start : i+1])
-		switch {
-		case last && r == ' ':
-			r = sfmSpace
-		case last && r == '.' && part != "." && part != "..":
-			r = sfmPeriod
+		if i+1 == len(runes) || isSeparator(runes[i+1]) {
+			part := string(runes[start : i+1])
+			switch {
+			case r == ' ':
+				r = sfmSpace
+			case r == '.' && part != "." && part != "..":
+				r = sfmPeriod
+			}
 		}
 		out = append(out, r)
 	}
