@@ -118,8 +118,9 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	returned := false
 	defer func() {
 		if !returned {
-			x.panicked(recover())
+			v := recover()
 			x.endRequest()
+			x.panicked(v)
 		}
 		x.finish()
 	}()
@@ -148,7 +149,9 @@ func (x *exchange) panicked(v any) {
 }
 
 // endRequest ends the request's context and removes its files when the handler has returned, before the response ends, as net/http does.
+// Whoever sees that either has ended gets a panic from each method of the ResponseWriter.
 func (x *exchange) endRequest() {
+	x.w.closed.Store(true)
 	x.ctx.end(context.Canceled)
 	if f := x.request.MultipartForm; f != nil {
 		f.RemoveAll()

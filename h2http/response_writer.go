@@ -437,7 +437,6 @@ func (w *responseWriter) end() {
 	if w.r == nil {
 		return
 	}
-	w.closed.Store(true)
 	w.r.clear()
 	w.r = nil
 }

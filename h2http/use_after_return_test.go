@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/preset"
@@ -114,6 +116,40 @@ func TestUseAfterReturn(t *testing.T) {
 			wg.Wait()
 		})
 	}
+}
+
+// TestUseBeforeTheEnd: once a handler has returned or panicked, which the end of its request's context shows, the methods of its
+// ResponseWriter that do not wait for a Write panic, also while the end of its response waits for the client's window.
+func TestUseBeforeTheEnd(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		used := make(chan string, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/panics" {
+				defer panic(http.ErrAbortHandler)
+			}
+			io.WriteString(w, "the client's window permits none of it")
+			go func() {
+				<-r.Context().Done()
+				var not []string
+				for _, name := range []string{"SetReadDeadline", "SetWriteDeadline", "CloseNotify"} {
+					if panics(func() { usesAfterReturn[name](w) }) == "" {
+						not = append(not, name)
+					}
+				}
+				used <- strings.Join(not, ", ")
+			}()
+		}))
+		p := r.dialPeer(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		for i, path := range []string{"/returns", "/panics"} {
+			id := uint32(2*i + 1)
+			p.request(id, end, "GET", path)
+			if not := <-used; not != "" {
+				t.Errorf("%s: %s did not panic", path, not)
+			}
+			p.window(id, 1000)
+			p.transcript(id)
+		}
+	})
 }
 
 // panics returns what f panics with; "": it does not.
