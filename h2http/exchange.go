@@ -214,15 +214,15 @@ func (x *exchange) trailersRead(received http.Header) {
 	}
 }
 
-// fail ends the exchange early, for the handler to notice.
+// fail ends the exchange early, for the handler to notice: its context first, so that it can tell why its reading fails.
 func (x *exchange) fail(err error) {
 	x.mu.Lock()
 	if x.ended == nil {
 		x.ended = err
 	}
 	x.mu.Unlock()
-	x.body.end(err)
 	x.ctx.end(context.Canceled)
+	x.body.end(err)
 }
 
 // answered ends the request's context and body before the handler has returned, as net/http does: the whole response has been sent.

@@ -256,3 +256,33 @@ func TestEndedWithTheResponse(t *testing.T) {
 		}
 	})
 }
+
+// TestContextEndsBeforeTheBody: a handler whose read of the request fails because the client has reset the stream finds that the
+// request's context has ended, as with net/http.
+func TestContextEndsBeforeTheBody(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		const requests = 200
+		reading, ended := make(chan struct{}), make(chan error)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p := make([]byte, 10)
+			r.Body.Read(p) // there is a byte
+			reading <- struct{}{}
+			_, err := r.Body.Read(p)
+			if r.Context().Err() == nil {
+				t.Errorf("reading failed with %v while the context has not ended", err)
+			}
+			ended <- err
+		}))
+		p := r.dialPeer(t)
+		for i := range uint32(requests) {
+			id := 2*i + 1
+			p.request(id, more, "POST", "/")
+			p.data(id, more, "x")
+			<-reading
+			p.reset(id, http2.ErrCodeCancel)
+			if err := <-ended; err == nil || err == io.EOF {
+				t.Errorf("reading ended with %v", err)
+			}
+		}
+	})
+}
