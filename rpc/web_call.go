@@ -143,7 +143,7 @@ func (c *webCall) tap() *status.Status {
 
 // unary runs a unary handler and sends its reply.
 func (c *webCall) unary() *status.Status {
-	first := c.body.only()
+	first := c.because(c.body.only())
 	if first.err != nil {
 		return statusOf(first.status(c.srv.opts.maxRecv, c.requests()))
 	}
@@ -493,10 +493,11 @@ func (s *webStream) recv(v any) error {
 	}
 }
 
-// nextMessage returns the next message, to be freed by the caller; when the body failed because the call has
-// ended, the error says so. recvMu is held.
-func (c *webCall) nextMessage() received {
-	r := c.body.next()
+// nextMessage returns the next message, to be freed by the caller. recvMu is held.
+func (c *webCall) nextMessage() received { return c.because(c.body.next()) }
+
+// because returns r with the reason for the call's end in place of the body's error, if the call has ended.
+func (c *webCall) because(r received) received {
 	if r.err != nil && !errors.Is(r.err, io.EOF) {
 		if cause := c.ctx.Err(); cause != nil {
 			r.err = cause

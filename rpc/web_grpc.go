@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"io"
@@ -263,7 +264,7 @@ func (t *textReader) fill() {
 	for at+4 <= t.have {
 		// Up to the next padding, groups are decoded together.
 		upTo := t.have &^ 3
-		if i := strings.IndexByte(string(t.raw[at:t.have]), '='); i >= 0 {
+		if i := bytes.IndexByte(t.raw[at:t.have], '='); i >= 0 {
 			upTo = min(upTo, at+i&^3+4)
 		}
 		k, derr := base64.StdEncoding.Decode(t.out[t.to:], t.raw[at:upTo])

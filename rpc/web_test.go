@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,30 @@ func TestWebText(t *testing.T) {
 	}
 }
 
+// TestWebTextInManyParts: what the server allocates for text does not depend on how many padded parts it consists of.
+func TestWebTextInManyParts(t *testing.T) {
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+	pb.RegisterTestServiceServer(s, &testService{})
+	var parts strings.Builder
+	for _, b := range prefixed(0, make([]byte, 20_000)) {
+		parts.WriteString(base64.StdEncoding.EncodeToString([]byte{b}))
+	}
+	text := parts.String()
+	allocates := func(text string) uint64 {
+		r := httptest.NewRequest("POST", "/grpc.testing.TestService/UnaryCall", strings.NewReader(text))
+		r.Header.Set("Content-Type", "application/grpc-web-text")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.ServeHTTP(&discarding{header: make(http.Header)}, r)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocates(text)
+	if n := allocates(text); n > uint64(len(text)) {
+		t.Errorf("%d bytes are allocated for %d of text", n, len(text))
+	}
+}
+
 // webText decodes an answer of gRPC-Web in text, whose parts are padded.
 func webText(t *testing.T, answer string) (out []byte) {
 	t.Helper()
@@ -254,6 +279,39 @@ func TestWebDeadlineEndsAReadOfTheBody(t *testing.T) {
 	}
 	if got := <-ended; status.Code(got) != codes.DeadlineExceeded {
 		t.Errorf("the handler's read ended with %v", got)
+	}
+}
+
+// TestWebDeadlineBeforeTheRequest: a unary call whose request is incomplete at its deadline ends with DEADLINE_EXCEEDED, in every
+// protocol, and not with the error of reading, which names the server's addresses.
+func TestWebDeadlineBeforeTheRequest(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	for major, client := range clients(t) {
+		for contentType, want := range map[string]string{"application/json": "\"deadline_exceeded\"",
+			"application/grpc-web": "grpc-status: 4\r\n", "application/grpc-web-text": "grpc-status: 4\r\n"} {
+			body, hold := io.Pipe()
+			r, err := http.NewRequestWithContext(ctxFor(t), "POST", "http://"+addr+"/grpc.testing.TestService/UnaryCall", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", contentType)
+			r.Header.Set("Connect-Timeout-Ms", "30")
+			r.Header.Set("Grpc-Timeout", "30m")
+			res, err := client.Do(r)
+			hold.Close()
+			if err != nil {
+				t.Errorf("HTTP/%d, %s: %v", major, contentType, err)
+				continue
+			}
+			got, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if strings.HasSuffix(contentType, "-text") {
+				got = webText(t, string(got))
+			}
+			if err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("HTTP/%d, %s: %q, %v", major, contentType, got, err)
+			}
+		}
 	}
 }
 
