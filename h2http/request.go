@@ -3,6 +3,7 @@ package h2http
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,7 @@ func newShape(h *h2.Header) *shape {
 			s.add(canonicalName(f.Name), f.Value)
 		}
 	}
+	s.joinCookies()
 	s.target(h)
 	return s
 }
@@ -114,7 +116,7 @@ func (t *traits) note(f h2.Field) bool {
 			switch key {
 			case "", "Transfer-Encoding", "Trailer", "Content-Length": // cannot be trailers
 			default:
-				t.trailers = append(t.trailers[:len(t.trailers):len(t.trailers)], key)
+				t.trailers = append(t.trailers, key)
 			}
 		}
 		return false
@@ -122,34 +124,30 @@ func (t *traits) note(f h2.Field) bool {
 	return true
 }
 
-// add adds a value to s.
-func (s *shape) add(key, value string) {
-	if key == "Cookie" { // crumbs: RFC 9113 section 8.2.3
-		if have := s.group(key); have != nil {
-			have.values[0] += "; " + value
-			return
-		}
+// joinCookies joins crumbs: RFC 9113 section 8.2.3. A client may send many, so that it is done once for all.
+func (s *shape) joinCookies() {
+	if have := s.group("Cookie"); have != nil && len(have.values) > 1 {
+		s.values -= len(have.values) - 1
+		have.values = joined(have.values)
 	}
-	s.headerGroups.add(key, value)
 }
+
+// joined returns cookies as one value.
+func joined(crumbs []string) []string { return []string{strings.Join(crumbs, "; ")} }
 
 // header makes the request's Header out of s and extra, and returns what both say
 // about the request. values is where values go as long as they fit; it is empty.
 func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) {
 	h, values := s.headerGroups.header(len(extra), values)
 	t := s.traits
+	t.trailers = slices.Clip(t.trailers) // other requests have them, too
 	for _, f := range extra {
-		if !t.note(f) {
-			continue
+		if t.note(f) {
+			values = put(h, canonicalName(f.Name), f.Value, values)
 		}
-		key := canonicalName(f.Name)
-		if key == "Cookie" {
-			if have := h[key]; have != nil {
-				have[0] += "; " + f.Value
-				continue
-			}
-		}
-		values = put(h, key, f.Value, values)
+	}
+	if crumbs := h["Cookie"]; len(crumbs) > 1 {
+		h["Cookie"] = joined(crumbs)
 	}
 	return h, t
 }

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func responseShapeOf(h *h2.Header) *responseShape {
 func appendTrailers(keys []string, v string) []string {
 	for key := range strings.SplitSeq(v, ",") {
 		if key = strings.Trim(key, " \t"); key != "" {
-			keys = append(keys[:len(keys):len(keys)], http.CanonicalHeaderKey(key))
+			keys = append(keys, http.CanonicalHeaderKey(key))
 		}
 	}
 	return keys
@@ -51,7 +52,7 @@ func appendTrailers(keys []string, v string) []string {
 // where values go as long as they fit; it is empty.
 func (s *responseShape) header(extra []h2.Field, values []string) (http.Header, []string) {
 	h, values := s.headerGroups.header(len(extra), values)
-	trailers := s.trailers
+	trailers := slices.Clip(s.trailers) // other responses have them, too
 	for _, f := range extra {
 		if f.Name == "trailer" {
 			trailers = appendTrailers(trailers, f.Value)
