@@ -169,7 +169,7 @@ func TestWebTextInManyParts(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	allocates(text)
-	if n := allocates(text); n > uint64(len(text)) {
+	if n := allocates(text); n > 10*uint64(len(text)) { // a copy for each part took 500 times the length
 		t.Errorf("%d bytes are allocated for %d of text", n, len(text))
 	}
 }
