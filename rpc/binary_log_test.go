@@ -303,6 +303,37 @@ func TestBinaryLogFilters(t *testing.T) {
 	}
 }
 
+// TestBinaryLogOfInvalidUTF8: entries can be encoded whatever bytes a peer has sent in a method's name or a status message.
+func TestBinaryLogOfInvalidUTF8(t *testing.T) {
+	sink := &logSink{}
+	log, err := rpc.NewCallLog("*", sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addr := startTarn(t, &testService{}, rpc.BinaryLog(log), rpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.Aborted, "not\xfftext")
+	}))
+	cc := dialTarn(t, addr, rpc.WithBinaryLog(log))
+	wantCode(t, cc.Invoke(ctxFor(t), "/service/meth\xffod", &pb.SimpleRequest{}, &pb.SimpleResponse{}), codes.Aborted)
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	names, messages := 0, 0
+	for _, e := range sink.entries {
+		if _, err := proto.Marshal(e); err != nil {
+			t.Errorf("%v of %v: %v", e.Type, e.Logger, err)
+		}
+		if e.GetClientHeader().GetMethodName() == "/service/meth\uFFFDod" {
+			names++
+		}
+		if e.GetTrailer().GetStatusMessage() == "not\uFFFDtext" {
+			messages++
+		}
+	}
+	if names != 2 || messages != 2 {
+		t.Errorf("%d names of methods and %d messages are logged", names, messages)
+	}
+}
+
 // Features that only Tarn has are logged too: raw messages, panics, hedged calls, and the compressor that a
 // handler chooses. A call that its client ends has its status in SERVER_TRAILER.
 func TestBinaryLogOfHandlers(t *testing.T) {

@@ -20,7 +20,7 @@ func Event(typ pb.GrpcLogEntry_EventType) *pb.GrpcLogEntry { return &pb.GrpcLogE
 // ClientHeader makes the entry of a request's header. A timeout of 0 or less means that
 // the call has no deadline.
 func ClientHeader(l Limits, md metadata.MD, method, authority string, timeout time.Duration, peer net.Addr) *pb.GrpcLogEntry {
-	h := &pb.ClientHeader{Metadata: &pb.Metadata{}, MethodName: method, Authority: authority}
+	h := &pb.ClientHeader{Metadata: &pb.Metadata{}, MethodName: text(method), Authority: text(authority)}
 	if timeout > 0 {
 		h.Timeout = durationpb.New(timeout)
 	}
@@ -30,6 +30,9 @@ func ClientHeader(l Limits, md metadata.MD, method, authority string, timeout ti
 	h.Metadata.Entry, e.PayloadTruncated = entries(l, md)
 	return e
 }
+
+// text returns s, which may be a peer's, in a form that an entry's encoding takes.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // ServerHeader makes the entry of a response's header.
 func ServerHeader(l Limits, md metadata.MD, peer net.Addr) *pb.GrpcLogEntry {
@@ -54,8 +57,9 @@ func Message(l Limits, typ pb.GrpcLogEntry_EventType, data []byte) *pb.GrpcLogEn
 
 // ServerTrailer makes the entry of a call's status and trailer, to which no limit applies.
 func ServerTrailer(md metadata.MD, st *status.Status, peer net.Addr) *pb.GrpcLogEntry {
-	t := &pb.Trailer{Metadata: &pb.Metadata{}, StatusCode: uint32(st.Code()), StatusMessage: st.Message()}
+	t := &pb.Trailer{Metadata: &pb.Metadata{}, StatusCode: uint32(st.Code()), StatusMessage: text(st.Message())}
 	if p := st.Proto(); p != nil && len(p.Details) > 0 {
+		p.Message = t.StatusMessage // of a copy
 		if b, err := proto.Marshal(p); err == nil {
 			t.StatusDetails = b
 		}
