@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -139,13 +138,9 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 // with; nil: it ended its goroutine.
 func (x *exchange) panicked(v any) {
 	x.stream.Reset(h2.InternalError)
-	if v == nil || v == http.ErrAbortHandler {
-		return
+	if v != nil {
+		x.conn.engine.panicked(x.conn.remoteAddr, v)
 	}
-	const size = 64 << 10
-	buf := make([]byte, size)
-	buf = buf[:runtime.Stack(buf, false)]
-	x.conn.engine.logf("h2http: panic serving %v: %v\n%s", x.conn.remoteAddr, v, buf)
 }
 
 // endRequest ends the request's context and removes its files when the handler has returned, before the response ends, as net/http does.

@@ -3,6 +3,7 @@ package h2http
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -198,7 +199,11 @@ func (a *acceptor) routeTLS(nc net.Conn) {
 	srv := a.engine.srv
 	c := tls.Server(nc, a.tls)
 	a.limit(nc, handshakeTimeout(srv))
-	if err := c.Handshake(); err != nil {
+	if err := a.handshake(c); err != nil {
+		if err == errHookPanicked {
+			a.drop(nc)
+			return
+		}
 		reason := err.Error()
 		if re, ok := err.(tls.RecordHeaderError); ok && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
 			io.WriteString(re.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
@@ -215,6 +220,20 @@ func (a *acceptor) routeTLS(nc net.Conn) {
 		return
 	}
 	a.mine(nc, c, &state, prefaceComing)
+}
+
+// errHookPanicked is returned by handshake when a hook has panicked, which it has logged.
+var errHookPanicked = errors.New("h2http: a hook of the TLS configuration panicked")
+
+// handshake makes the handshake of c. Like net/http it recovers from a panic of a hook of the server's tls.Config.
+func (a *acceptor) handshake(c *tls.Conn) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errHookPanicked
+			a.engine.panicked(c.RemoteAddr(), v)
+		}
+	}()
+	return c.Handshake()
 }
 
 // limit bounds how long nc may take until its protocol is known.

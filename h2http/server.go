@@ -359,6 +359,17 @@ func (e *engine) logf(format string, args ...any) {
 	}
 }
 
+// panicked logs a panic with v of the user's code that served a client, and the stack.
+func (e *engine) panicked(client, v any) {
+	if v == http.ErrAbortHandler {
+		return
+	}
+	const size = 64 << 10
+	buf := make([]byte, size)
+	buf = buf[:runtime.Stack(buf, false)]
+	e.logf("h2http: panic serving %v: %v\n%s", client, v, buf)
+}
+
 // superfluous logs a second WriteHeader, with its caller.
 func (e *engine) superfluous(status int) {
 	pc := make([]uintptr, 16)

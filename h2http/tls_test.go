@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/h2http"
@@ -266,4 +267,37 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTLSHookPanics: a panic of the user's hook in a handshake, which a client may have caused, ends the connection and is logged, as with
+// net/http, and does not end the program.
+func TestTLSHookPanics(t *testing.T) {
+	each(t, func(t *testing.T, s stack) {
+		if !s.tls {
+			return
+		}
+		var text lockedBuffer
+		var asked atomic.Int32
+		r := s.start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(srv *http.Server) {
+			srv.ErrorLog = log.New(&text, "", 0)
+			srv.TLSConfig.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				if asked.Add(1) == 1 {
+					panic("of the hook")
+				}
+				return nil, nil
+			}
+		})
+		if resp, err := r.client.Get(r.url); err == nil {
+			resp.Body.Close()
+			t.Error("the request whose handshake panicked succeeded")
+		}
+		resp, err := r.client.Get(r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := text.String(); !strings.Contains(got, "panic serving") || !strings.Contains(got, "of the hook") {
+			t.Errorf("logged: %q", got)
+		}
+	})
 }
