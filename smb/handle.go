@@ -80,8 +80,12 @@ func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
 	return h.reopen(ctx)
 }
 
-// lockPosition waits for the exclusive use of the position, the read-ahead and the listing.
+// lockPosition waits for the exclusive use of the position, the read-ahead and the listing. It fails once the file is closed, for calls
+// that send nothing.
 func (h *handle) lockPosition(ctx context.Context) error {
+	if h.ended.Load() {
+		return ErrClosed
+	}
 	select {
 	case <-h.position:
 		return nil

@@ -51,7 +51,7 @@ func (f *File) Read(p []byte) (int, error) {
 	if h.isDir {
 		return 0, f.wrap("read", errIsDirectory)
 	}
-	if len(p) == 0 {
+	if len(p) == 0 && !h.ended.Load() {
 		return 0, nil
 	}
 	ctx, cancel := h.m.s.bounded(f.ctx)
@@ -582,7 +582,7 @@ func (h *handle) changed() {
 	h.m.s.streams.changed(h.m, h.remote)
 }
 
-// changed is the same for a file by its name on a mount.
+// changed is the same for a file by its name on a mount, or on another mount of the same share.
 func (s *streams) changed(m *mount, remote string) {
 	if s.count.Load() == 0 {
 		return
@@ -590,7 +590,7 @@ func (s *streams) changed(m *mount, remote string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.files {
-		if h.m == m && sameName(h.remote, remote) {
+		if sameName(h.m.name, m.name) && sameName(h.remote, remote) {
 			h.version.Add(1)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,18 @@ func TestReadAfterChange(t *testing.T) {
 					}
 					_, err = g.WriteAt(b, at)
 					return errors.Join(err, g.Close())
+				},
+				"another mount": func(f *smb.File, at int64, b []byte) error {
+					again, err := share.Session().Mount(t.Context(), strings.ToUpper(srv.Share))
+					if err != nil {
+						return err
+					}
+					g, err := again.OpenFile("f", os.O_RDWR, 0)
+					if err != nil {
+						return err
+					}
+					_, err = g.WriteAt(b, at)
+					return errors.Join(err, g.Close(), again.Unmount())
 				},
 			} {
 				must(t, share.WriteFile("f", random(size), 0o666))
