@@ -63,7 +63,7 @@ func newHandle(t *tree, name, remote string, r *proto.CreateResponse) *handle {
 // up. On a new connection it reopens the file by its durable
 // handle, or reports it as lost.
 func (h *handle) live(ctx context.Context) (*tree, proto.FileID, error) {
-	if err := h.m.unanswered.wait(ctx, h.remote); err != nil {
+	if err := h.m.s.unanswered.wait(ctx, h.m, h.remote); err != nil {
 		return nil, proto.FileID{}, err
 	}
 	h.mu.Lock()

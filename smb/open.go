@@ -171,7 +171,7 @@ func (t *tree) createOrUndo(ctx context.Context, req *proto.CreateRequest, undo 
 	if at := snapshotOf(ctx); at != 0 {
 		req.Contexts.Timewarp = at
 	}
-	if err = t.m.unanswered.wait(ctx, req.Name); err != nil {
+	if err = t.m.s.unanswered.wait(ctx, t.m, req.Name); err != nil {
 		return r, err
 	}
 	cl := t.Call(proto.CommandCreate)

@@ -37,7 +37,8 @@ type Session struct {
 	referrals   referrals
 	linkTargets linkTargets // guarded by mu
 
-	streams streams
+	streams    streams
+	unanswered unanswered
 }
 
 // dialFailure is the error of the last attempts to replace a connection.
@@ -301,8 +302,6 @@ type mount struct {
 	s    *Session
 	name string
 	lock chan struct{} // capacity 1, full when free: taken by the goroutine that connects
-
-	unanswered unanswered
 
 	mu     sync.Mutex
 	t      *tree

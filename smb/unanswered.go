@@ -10,15 +10,22 @@ import (
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
-// unanswered are the requests that change or open files of a share, whose callers have returned because their contexts had ended, and
+// unanswered are the requests of a session that change or open files, whose callers have returned because their contexts had ended, and
 // which the server has not answered yet. A later call on such a file waits for the answer, as a write of package os has had its effect,
 // or will have none, when it returns. Otherwise a cancelled WRITE might overwrite what a later one has written, since a server carries
 // out several requests at once; and a file that a cancelled CREATE has opened could not be replaced before it is closed again. Files are
-// told apart by their names.
+// told apart by their names and those of their shares, which may be mounted several times.
 type unanswered struct {
 	n     atomic.Int64 // of all files
 	mu    sync.Mutex
-	files map[string]*unansweredOf
+	files map[unansweredFile]*unansweredOf
+}
+
+// unansweredFile is a file by its names in lower case.
+type unansweredFile struct{ share, name string }
+
+func unansweredOn(m *mount, remote string) unansweredFile {
+	return unansweredFile{strings.ToLower(m.name), strings.ToLower(remote)}
 }
 
 type unansweredOf struct {
@@ -27,14 +34,14 @@ type unansweredOf struct {
 }
 
 // add counts one more request for the file.
-func (u *unanswered) add(remote string) {
-	key := strings.ToLower(remote)
+func (u *unanswered) add(m *mount, remote string) {
+	key := unansweredOn(m, remote)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	of := u.files[key]
 	if of == nil {
 		if u.files == nil {
-			u.files = map[string]*unansweredOf{}
+			u.files = map[unansweredFile]*unansweredOf{}
 		}
 		of = &unansweredOf{none: make(chan struct{})}
 		u.files[key] = of
@@ -44,8 +51,8 @@ func (u *unanswered) add(remote string) {
 }
 
 // remove counts one request less.
-func (u *unanswered) remove(remote string) {
-	key := strings.ToLower(remote)
+func (u *unanswered) remove(m *mount, remote string) {
+	key := unansweredOn(m, remote)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	of := u.files[key]
@@ -57,12 +64,12 @@ func (u *unanswered) remove(remote string) {
 }
 
 // wait returns when the server has answered the file's requests that are unanswered now.
-func (u *unanswered) wait(ctx context.Context, remote string) error {
+func (u *unanswered) wait(ctx context.Context, m *mount, remote string) error {
 	if u.n.Load() == 0 || ctx.Value(unorderedKey{}) != nil {
 		return nil
 	}
 	u.mu.Lock()
-	of := u.files[strings.ToLower(remote)]
+	of := u.files[unansweredOn(m, remote)]
 	u.mu.Unlock()
 	if of == nil {
 		return nil
@@ -96,16 +103,16 @@ type effect struct {
 func (e *effect) Lasts() bool { return e.lasts }
 
 func (e *effect) GivenUp() {
-	e.m.unanswered.add(e.remote)
+	e.m.s.unanswered.add(e.m, e.remote)
 	if e.target != "" {
-		e.m.unanswered.add(e.target)
+		e.m.s.unanswered.add(e.m, e.target)
 	}
 }
 
 func (e *effect) Answered() {
-	e.m.unanswered.remove(e.remote)
+	e.m.s.unanswered.remove(e.m, e.remote)
 	if e.target != "" {
-		e.m.unanswered.remove(e.target)
+		e.m.s.unanswered.remove(e.m, e.target)
 	}
 }
 
@@ -124,10 +131,10 @@ func (t *tree) changeOf(create *proto.CreateRequest, steps []step) conn.Effect {
 
 // awaitUnanswered waits for the requests that were given up and have an effect on a file that a chain names.
 func (t *tree) awaitUnanswered(ctx context.Context, create *proto.CreateRequest, steps []step) error {
-	err := t.m.unanswered.wait(ctx, create.Name)
+	err := t.m.s.unanswered.wait(ctx, t.m, create.Name)
 	for i := range steps {
 		if err == nil && steps[i].target != "" {
-			err = t.m.unanswered.wait(ctx, steps[i].target)
+			err = t.m.s.unanswered.wait(ctx, t.m, steps[i].target)
 		}
 	}
 	return err
