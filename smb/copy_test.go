@@ -245,3 +245,27 @@ func copyRange(share *smb.Share, dst, src string, n int64) (int64, error) {
 	defer to.Close()
 	return to.CopyRange(from, 0, 0, n)
 }
+
+// TestCopyToAppended has the server copy to a file that is opened for appending: it stays as it is.
+func TestCopyToAppended(t *testing.T) {
+	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
+		share := mount(t, srv, smb.Dialer{})
+		must(t, share.WriteFile("src", []byte("new"), 0o666))
+		must(t, share.WriteFile("dst", []byte("old "), 0o666))
+		src, err := share.Open("src")
+		must(t, err)
+		defer src.Close()
+		dst, err := share.OpenFile("dst", os.O_RDWR|os.O_APPEND, 0)
+		must(t, err)
+		defer dst.Close()
+		if n, err := dst.CopyRange(src, 0, 0, 3); n != 0 || !errors.Is(err, smb.ErrUnsupported) {
+			t.Errorf("CopyRange: %d, %v", n, err)
+		}
+		if n, err := dst.CopyFrom(src); n != 0 || !errors.Is(err, smb.ErrUnsupported) {
+			t.Errorf("CopyFrom: %d, %v", n, err)
+		}
+		if b, err := share.ReadFile("dst"); string(b) != "old " || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
+}

@@ -6,11 +6,15 @@ import "context"
 // (FSCTL_SRV_COPYCHUNK_WRITE): the data does not pass through the client. It returns how many bytes were
 // copied. Both files must be open on the same session; otherwise, and when the server cannot copy, the error
 // matches ErrUnsupported. Ranges of one file must not overlap. It borrows src and changes no file's position.
+// A file opened with os.O_APPEND is not copied to, which matches ErrUnsupported, too: servers would overwrite what it has.
 // Holes of src are copied as zeros: what f has between off and off+n is overwritten, and stays allocated on the
 // server's disk. [File.CopyFrom] copies complete files, with their holes.
 func (f *File) CopyRange(src *File, srcOff, off, n int64) (int64, error) {
 	if srcOff < 0 || off < 0 || n < 0 || srcOff+n < 0 || off+n < 0 {
 		return 0, f.wrap("copy", errNegative)
+	}
+	if f.h.append {
+		return 0, f.wrap("copy", errCopyAppended)
 	}
 	ctx, cancel := f.h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -20,6 +24,8 @@ func (f *File) CopyRange(src *File, srcOff, off, n int64) (int64, error) {
 	}
 	return done, f.wrap("copy", err)
 }
+
+var errCopyAppended error = &classError{"copy to a file opened with O_APPEND", ErrUnsupported}
 
 // CopyFrom replaces the content of f by that of src, as [Share.Copy] does with files of these names. f must be open for reading
 // and writing. Both files must be open on the same session; otherwise, and when the server cannot copy, the error matches
@@ -34,6 +40,8 @@ func (f *File) CopyFrom(src *File) (int64, error) {
 
 func (f *File) copyFrom(ctx context.Context, from *handle) (int64, error) {
 	switch {
+	case f.h.append:
+		return 0, errCopyAppended
 	case from.isDir:
 		return 0, errIsDirectory
 	case from == f.h:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -114,5 +115,40 @@ func serverSideCopy(t *testing.T, srv *rig.Server) {
 		if n, err := dst.ReadFrom(src); n != 0 || err == nil {
 			t.Errorf("%s of closed files: %d, %v", how, n, err)
 		}
+	}
+}
+
+// TestCopyToAppended copies to files that are opened for appending: what they have stays, and the copy follows it.
+func TestCopyToAppended(t *testing.T) {
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) {
+			srv := rigtest.Start(t, rig.Config{Mode: mode})
+			s, err := dialer(t, srv).Dial(t.Context(), srv.Addr)
+			must(t, err)
+			t.Cleanup(func() { must(t, s.Logoff()) })
+			share, err := s.Mount(srv.Share)
+			must(t, err)
+			must(t, share.WriteFile("src", []byte("new"), 0o666))
+			for _, flag := range []int{os.O_WRONLY, os.O_RDWR} {
+				for how, move := range map[string]func(dst, src *smb2.File) (int64, error){
+					"ReadFrom": func(dst, src *smb2.File) (int64, error) { return dst.ReadFrom(src) },
+					"WriteTo":  func(dst, src *smb2.File) (int64, error) { return src.WriteTo(dst) },
+				} {
+					must(t, share.WriteFile("dst", []byte("old "), 0o666))
+					src, err := share.Open("src")
+					must(t, err)
+					dst, err := share.OpenFile("dst", flag|os.O_APPEND, 0)
+					must(t, err)
+					if n, err := move(dst, src); n != 3 || err != nil {
+						t.Errorf("%s, flags %#x: %d, %v", how, flag, n, err)
+					}
+					must(t, dst.Close())
+					must(t, src.Close())
+					if b, err := share.ReadFile("dst"); string(b) != "old new" || err != nil {
+						t.Errorf("%s, flags %#x: %q, %v", how, flag, b, err)
+					}
+				}
+			}
+		})
 	}
 }
