@@ -36,6 +36,9 @@ const (
 	// between them before batches have aloneLimit bytes. The next small call or PING may
 	// wait for that much; those after it wait for batchLimit.
 	growAfter = 4 << 20
+	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near. Otherwise it
+	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
+	unsentLimit = batchLimit
 	// lingerTime is how long the writer goroutine of a connection on which nothing can
 	// be tried is kept, at least, when it has nothing to send: a new one would have to
 	// grow its stack for each batch. It is kept for twice that at most (TestWriterLingers).

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"time"
+
+	"github.com/tarn-go/tarn/wire"
 )
 
 // maxSettings is how many settings one frame may carry.
@@ -52,6 +54,9 @@ func (c *Conn) settings(f frame, p []byte) (first bool, err error) {
 		c.recv.timed++
 		if rtt := time.Since(c.recv.settingsSent); c.recv.rtt == 0 || rtt < c.recv.rtt {
 			c.recv.rtt = rtt
+		}
+		if c.recv.timed == 1 && !c.recv.near() { // a near peer empties the socket soon, and each write costs it time
+			wire.LimitUnsent(c.nc, unsentLimit)
 		}
 		return false, nil
 	}
