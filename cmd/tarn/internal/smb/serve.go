@@ -126,6 +126,9 @@ func (o *serving) handler(p spot) http.Handler {
 func withoutScripts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "script-src 'none'")
+		// Nor may pages of other origins, which a browser fetches with the login, use a file as their script or image.
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)
 	})
 }

@@ -117,6 +117,10 @@ func TestServe(t *testing.T) {
 		if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'none'") {
 			t.Errorf("%s %s: Content-Security-Policy %q", c.method, c.path, policy)
 		}
+		// And a page of another origin could read a file as its script.
+		if h := resp.Header; h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s %s: %v", c.method, c.path, h)
+		}
 	}
 	for from, want := range map[string][2]string{
 		"/a%20&%20b%23":     {"./a%20&%20b%23/", `<h1>/a &amp; b#/</h1>`},
