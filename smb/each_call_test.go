@@ -360,6 +360,17 @@ func eachCalls() []eachCall {
 			_, err := f.ReadFrom(struct{ io.Reader }{bytes.NewReader(e.want[7:])})
 			return e.written("big", slices.Concat(e.want[7:], e.want[len(e.want)-7:]), err)
 		}),
+		onFile("ReadRangesFrom", repeated, func(e *faultyShare, f *smb.File) error {
+			all := []smb.Range{{Length: 7}, {Offset: 100, Length: int64(len(e.want)) - 100}}
+			_, err := f.ReadRangesFrom(bytes.NewReader(e.want), all)
+			return e.written("big", e.want, err)
+		}),
+		onFile("WriteRangesTo", repeated, func(e *faultyShare, f *smb.File) error {
+			got := make(atOffsets, len(e.want))
+			copy(got, e.want[:100])
+			_, err := f.WriteRangesTo(got, []smb.Range{{Length: 7}, {Offset: 100, Length: int64(len(e.want)) - 100}})
+			return same(got, e.want, err)
+		}),
 		onFile("Stat", repeated, func(_ *faultyShare, f *smb.File) error { _, err := f.Stat(); return err }),
 		onFile("Seek", repeated, func(e *faultyShare, f *smb.File) error {
 			n, err := f.Seek(0, io.SeekEnd)

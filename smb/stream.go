@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -361,6 +362,12 @@ func sinkErr(n, want int, err error) error {
 // while r is read. The result counts the acknowledged bytes; on error more may have been read from r. The
 // file's context is checked between two reads of r.
 func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	return f.readFrom(nil, func(p []byte, _ int64) (int, error) { return io.ReadFull(r, p) })
+}
+
+// readFrom writes what read returns for the ranges, or, if there are none, for everything from the position on. It ends where read
+// returns less than it is asked for.
+func (f *File) readFrom(ranges []Range, read func(p []byte, off int64) (int, error)) (int64, error) {
 	h := f.h
 	ctx, cancel := h.m.s.bounded(f.ctx)
 	defer cancel()
@@ -370,15 +377,18 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	defer h.unlockPosition()
 	h.discardReadAhead()
 	defer h.changed()
+	if ranges == nil {
+		ranges = []Range{{h.off, math.MaxInt64 - h.off}}
+	}
 	var source *sinkError
-	n, err := h.readFrom(ctx, r)
+	n, err := h.readFrom(ctx, ranges, read)
 	if errors.As(err, &source) {
 		return n, source.err
 	}
 	return n, f.wrap("write", err)
 }
 
-func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err error) {
+func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byte, off int64) (int, error)) (total int64, err error) {
 	t, _, err := h.live(ctx)
 	if err != nil {
 		return 0, err
@@ -391,36 +401,42 @@ func (h *handle) readFrom(ctx context.Context, r io.Reader) (total int64, err er
 		s, err := p.pop(ctx, h)
 		s.buf.Free()
 		total += int64(s.done)
-		h.off += int64(s.done)
+		h.off = s.off + int64(s.done)
 		h.grown(h.off)
 		return err
 	}
-	next := h.off
-	for {
+	left := unmoved{ranges: ranges}
+	var rerr error
+	for rerr == nil {
 		if ctx.Err() != nil {
 			return total, conn.ContextError(ctx)
 		}
-		buf := h.m.s.cfg.Pool.Get(size)
-		n, rerr := io.ReadFull(r, buf.Bytes())
+		off, want := left.next(size)
+		if want == 0 {
+			break
+		}
+		buf := h.m.s.cfg.Pool.Get(want)
+		var n int
+		n, rerr = read(buf.Bytes(), off)
+		if n == want && rerr == io.EOF {
+			rerr = nil // an io.ReaderAt may return it with its last bytes
+		}
 		if n == 0 {
 			buf.Free()
-		} else if err := h.send(ctx, &p, buf.Narrow(0, n), next, &total, completeOldest); err != nil {
+		} else if err := h.send(ctx, &p, buf.Narrow(0, n), off, &total, completeOldest); err != nil {
 			return total, err
 		}
-		next += int64(n)
-		if rerr == nil {
-			continue
-		}
-		for !p.empty() {
-			if err := completeOldest(); err != nil {
-				return total, err
-			}
-		}
-		if rerr == io.EOF || rerr == io.ErrUnexpectedEOF {
-			return total, nil
-		}
-		return total, &sinkError{rerr}
+		left.moved(n)
 	}
+	for !p.empty() {
+		if err := completeOldest(); err != nil {
+			return total, err
+		}
+	}
+	if rerr == nil || rerr == io.EOF || rerr == io.ErrUnexpectedEOF {
+		return total, nil
+	}
+	return total, &sinkError{rerr}
 }
 
 // send writes buf at off, in flight if possible, or at the end of a file opened with os.O_APPEND. It takes
@@ -434,7 +450,7 @@ func (h *handle) send(ctx context.Context, p *pipeline, buf tarn.Buffer, off int
 	}
 	for {
 		err := conn.ErrNoCredits
-		if p.room() {
+		if p.room() && p.near(off+int64(buf.Len())) {
 			err = p.push(ctx, h, segment{dir: writing, off: off, n: buf.Len(), data: buf.Bytes(), buf: buf})
 		}
 		if err == conn.ErrNoCredits {

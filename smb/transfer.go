@@ -196,6 +196,12 @@ func (p *pipeline) room() bool {
 	return p.empty() || p.tail-p.head < len(p.segs) && p.inFlight < p.bound
 }
 
+// near reports whether end is within the bound of the oldest segment's start, over the gaps between segments, so that after an
+// interruption nothing is missing that lies further before the last byte that was written.
+func (p *pipeline) near(end int64) bool {
+	return p.empty() || end-p.oldest().off <= int64(p.bound)
+}
+
 func (p *pipeline) oldest() *segment { return &p.segs[p.head%len(p.segs)] }
 
 // push sends s; the pipeline then owns its buffer. The first request waits for credits, further ones fail
