@@ -114,7 +114,7 @@ func (l *local) Open(name string) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return localFile{f}, nil
 }
 
 func (l *local) open(name string, flag int) (*os.File, error) {
@@ -188,7 +188,7 @@ func (l *local) openPart(name string, flag int) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return localFile{f}, nil
 }
 
 func (l *local) Chtimes(name string, modified time.Time) error {
@@ -200,6 +200,7 @@ func (l *local) Chtimes(name string, modified time.Time) error {
 	return dir.Chtimes(base, time.Time{}, modified)
 }
 
+func (l *local) MarkSparse(string) error  { return nil }
 func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
 func (l *local) fold(name string) string  { return name }
 func (l *local) rewind() int64            { return 0 }

@@ -19,6 +19,8 @@ type job struct {
 	size             int64
 	modified         time.Time
 	changed          time.Time // of anything about the file, where the source says so
+	mayHaveHoles     bool      // the source has holes, or it has to be asked whether it has
+	sparse           bool      // the copy has holes
 	present          bool      // it is there already, as it should be
 	targetThere      bool      // something has the target's name
 	part             string    // of toName's directory: what it is called while it grows
@@ -183,7 +185,7 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 		return
 	}
 	j := &job{from: from, to: to, fromName: fromName, toName: toName,
-		size: info.Size(), modified: info.ModTime(), changed: changeTime(info)}
+		size: info.Size(), modified: info.ModTime(), changed: changeTime(info), mayHaveHoles: mayHaveHoles(info)}
 	old := there[path.Base(toName)]
 	j.targetThere = old != nil
 	if old != nil && old.IsDir() {

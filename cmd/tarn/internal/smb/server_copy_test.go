@@ -67,6 +67,11 @@ func TestServerCopyKeepsHoles(t *testing.T) {
 				if n := onDiskBytes(t, filepath.Join(s.Dir, to)); n > size/8 {
 					t.Errorf("%s has %d bytes on the disk", to, n)
 				}
+				back := filepath.Join(t.TempDir(), to)
+				must(t, "get", s.url(to), back) // which finds the holes by the mark
+				if n := onDiskBytes(t, back); n > size/8 {
+					t.Errorf("%s has %d bytes on this machine's disk", to, n)
+				}
 			}
 		})
 	}

@@ -237,6 +237,9 @@ func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int
 	if err == nil {
 		err = a.finish(j, part)
 	}
+	if err == nil && j.sparse {
+		j.to.MarkSparse(j.toName) // the copy is complete, with or without the mark
+	}
 	return err
 }
 
@@ -312,6 +315,7 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (copied bool, e
 		return false, err
 	}
 	count(n)
+	j.sparse = j.mayHaveHoles
 	return true, nil
 }
 
@@ -350,33 +354,22 @@ func (a *app) fill(ctx context.Context, j *job, part string, count func(int64)) 
 			return err
 		}
 	}
-	if start > 0 {
-		if _, err := in.Seek(start, io.SeekStart); err != nil {
-			return err
-		}
-		if _, err := out.Seek(start, io.SeekStart); err != nil {
-			return err
-		}
-		count(start)
+	pieces, err := j.pieces(in, out, start)
+	if err != nil {
+		return err
 	}
-	n, err := a.copyRest(ctx, out, in, count)
-	if err == nil && start+n != j.size {
+	count(j.size - length(pieces)) // what is there already, and holes
+	_, err = copyPieces(out, in, pieces, counter{ctx, count})
+	if errors.Is(err, io.ErrUnexpectedEOF) && !lost(err) {
 		err = errChanged
+	}
+	if err == nil && !endsWith(pieces, j.size) {
+		err = out.Truncate(j.size)
 	}
 	if err == nil {
 		err = out.Sync()
 	}
 	return err
-}
-
-// copyRest copies the rest of in to out. The side on a server drives the copy, because it keeps many
-// requests in flight. Between servers that is the writing side, and the other reads ahead.
-func (a *app) copyRest(ctx context.Context, out sink, in source, count func(int64)) (int64, error) {
-	tick := counter{ctx: ctx, count: count}
-	if _, ok := out.(*client.File); ok {
-		return out.ReadFrom(readCounter{in, tick})
-	}
-	return in.WriteTo(writeCounter{out, tick})
 }
 
 // counter counts bytes, and stops a copy whose context has ended.
@@ -399,13 +392,6 @@ type writeCounter struct {
 }
 
 func (w writeCounter) Write(p []byte) (int, error) { return w.done(w.Writer.Write(p)) }
-
-type readCounter struct {
-	io.Reader
-	counter
-}
-
-func (r readCounter) Read(p []byte) (int, error) { return r.done(r.Reader.Read(p)) }
 
 // verifyFile reads both sides again and compares their checksums.
 func (a *app) verifyFile(ctx context.Context, j *job, count func(int64)) error {

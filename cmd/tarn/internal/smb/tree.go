@@ -39,6 +39,8 @@ type tree interface {
 	Remove(name string) error
 	RemoveAll(name string) error
 	Chtimes(name string, modified time.Time) error
+	// MarkSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
+	MarkSparse(name string) error
 	// label is the name as it is shown.
 	label(name string) string
 	// fold is the same for two names when they are names of one file.
@@ -52,15 +54,20 @@ type source interface {
 	io.ReadSeeker
 	io.WriterTo
 	io.Closer
+	// AllocatedRanges returns the ranges between off and off+n that are no holes, in order. The position is then undefined.
+	AllocatedRanges(off, n int64) ([]client.Range, error)
+	// WriteRangesTo writes the ranges to the same places of w. When the file ends before, the error is io.ErrUnexpectedEOF.
+	WriteRangesTo(w io.WriterAt, ranges []client.Range) (int64, error)
 }
 
 // sink is a file being written.
 type sink interface {
-	io.WriteSeeker
-	io.ReaderFrom
+	io.WriterAt
 	io.Closer
 	Truncate(size int64) error
 	Sync() error
+	// SetSparse makes what is not written a hole.
+	SetSparse() error
 }
 
 // changeTime is when anything about a file changed; zero where the file's server does not report it.
@@ -134,6 +141,14 @@ func (r *remote) openPart(name string, flag int) (sink, error) {
 
 func (r *remote) Chtimes(name string, modified time.Time) error {
 	return r.share.Chtimes(r.full(name), time.Time{}, modified)
+}
+
+func (r *remote) MarkSparse(name string) error {
+	f, err := r.share.OpenFile(r.full(name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.SetSparse(), f.Close())
 }
 
 func (r *remote) label(name string) string {
