@@ -26,6 +26,8 @@ func TestClosedFile(t *testing.T) {
 			"WriteAt":        func() error { _, err := f.WriteAt([]byte{1}, 0); return err },
 			"ReadFrom":       func() error { _, err := f.ReadFrom(bytes.NewReader(nil)); return err },
 			"WriteTo":        func() error { _, err := f.WriteTo(io.Discard); return err },
+			"ReadRangesFrom": func() error { _, err := f.ReadRangesFrom(bytes.NewReader(nil), nil); return err },
+			"WriteRangesTo":  func() error { _, err := f.WriteRangesTo(atOffsets(nil), nil); return err },
 			"Seek":           func() error { _, err := f.Seek(0, io.SeekStart); return err },
 			"Seek from here": func() error { _, err := f.Seek(1, io.SeekCurrent); return err },
 			"Seek to end":    func() error { _, err := f.Seek(0, io.SeekEnd); return err },
