@@ -19,20 +19,6 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// write makes files, and the directories that they are in.
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		full := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestArrange(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	must(t, "mkdir", s.url("a"), s.url("b"))

@@ -1,6 +1,8 @@
 package smb
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -20,4 +22,18 @@ func startServer(t *testing.T, cfg rig.Config) server {
 // url is the URL of a path on the server's share.
 func (s server) url(path string) string {
 	return "smb://" + s.User + "@" + s.Addr + "/" + s.Share + "/" + path
+}
+
+// write makes files, and the directories that they are in.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		full := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
