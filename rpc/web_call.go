@@ -143,8 +143,9 @@ func (c *webCall) tap() *status.Status {
 
 // unary runs a unary handler and sends its reply.
 func (c *webCall) unary() *status.Status {
-	first := c.because(c.body.only())
+	first := c.body.only()
 	if first.err != nil {
+		first.err = c.because(first.err)
 		return statusOf(first.status(c.srv.opts.maxRecv, c.requests()))
 	}
 	c.request.first = first
@@ -494,16 +495,20 @@ func (s *webStream) recv(v any) error {
 }
 
 // nextMessage returns the next message, to be freed by the caller. recvMu is held.
-func (c *webCall) nextMessage() received { return c.because(c.body.next()) }
-
-// because returns r with the reason for the call's end in place of the body's error, if the call has ended.
-func (c *webCall) because(r received) received {
-	if r.err != nil && !errors.Is(r.err, io.EOF) {
-		if cause := c.ctx.Err(); cause != nil {
-			r.err = cause
-		}
+func (c *webCall) nextMessage() received {
+	r := c.body.next()
+	if r.err != nil {
+		r.err = c.because(r.err)
 	}
 	return r
+}
+
+// because returns the reason for the call's end in place of err, the body's error, if the call has ended.
+func (c *webCall) because(err error) error {
+	if cause := c.ctx.Err(); cause != nil && !errors.Is(err, io.EOF) {
+		return cause
+	}
+	return err
 }
 
 // SendHeader sends the header now, with md. It fails when the header has been sent.
