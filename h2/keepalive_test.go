@@ -19,8 +19,8 @@ func (*landing) Land(*Stream, int) []byte                  { return make([]byte,
 func (*landing) Landed(*Stream, int, Ending)               {}
 func (*landing) OnData(_ *Stream, b tarn.Buffer, _ Ending) { b.Free() }
 
-// TestKeepaliveDuringALongFrame: a peer whose frame takes longer to arrive than keepalive waits is not silent, whoever
-// receives the frame.
+// TestKeepaliveDuringALongFrame: keepalive does not end a connection while parts of a DATA frame arrive, whatever receives
+// them.
 func TestKeepaliveDuringALongFrame(t *testing.T) {
 	for _, x := range []struct {
 		name    string

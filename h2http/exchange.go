@@ -144,7 +144,7 @@ func (x *exchange) panicked(v any) {
 }
 
 // endRequest ends the request's context and removes its files when the handler has returned, before the response ends, as net/http does.
-// Whoever sees that either has ended gets a panic from each method of the ResponseWriter.
+// The ResponseWriter is closed first: when the context or the response has ended, each of its methods panics.
 func (x *exchange) endRequest() {
 	x.w.closed.Store(true)
 	x.ctx.end(context.Canceled)

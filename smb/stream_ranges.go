@@ -18,10 +18,7 @@ func (f *File) ReadRangesFrom(r io.ReaderAt, ranges []Range) (int64, error) {
 	if f.h.append {
 		return 0, f.wrap("write", errAppend)
 	}
-	if ranges == nil {
-		ranges = []Range{}
-	}
-	n, err := f.readFrom(ranges, r.ReadAt)
+	n, err := f.readFrom(func(int64) []Range { return ranges }, r.ReadAt)
 	if err == nil && n < length(ranges) {
 		err = io.ErrUnexpectedEOF
 	}
