@@ -113,7 +113,7 @@ func (x *exchange) Exited() {}
 // Handle runs the handler on w's goroutine and ends the exchange.
 func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	x.stream.Started()
-	x.w.r = responseOf(w)
+	x.w.r = workers.Scratch[response](w)
 	returned := false
 	defer func() {
 		if !returned {

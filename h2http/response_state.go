@@ -7,7 +7,6 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/preset"
-	"github.com/tarn-go/tarn/internal/workers"
 )
 
 // maxIdleWorkers is how many goroutines wait for further requests at most.
@@ -28,16 +27,6 @@ type response struct {
 	trailers []h2.Field // the same for trailers
 	chain    tarn.Chain // content on its way out; empty between writes
 	length   cachedLength
-}
-
-// responseOf returns the response that w lends.
-func responseOf(w *workers.Worker[*exchange]) *response {
-	r, ok := w.Scratch.(*response)
-	if !ok {
-		r = new(response)
-		w.Scratch = r
-	}
-	return r
 }
 
 // maxScratch is how many fields are kept.

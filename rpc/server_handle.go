@@ -27,7 +27,8 @@ func (c *serverCall) Handle(w *workers.Worker[*serverCall]) (unsent bool) {
 	}
 	var err error
 	if m := c.shape.method; m != nil && m.unary != nil {
-		unsent, err = c.handleUnary(m, request(w))
+		// The request's memory stays with the worker: a serverCall, which is garbage after its call, is smaller without it.
+		unsent, err = c.handleUnary(m, workers.Scratch[received](w))
 	} else {
 		err = c.handleStream(m)
 	}
@@ -39,17 +40,6 @@ func (c *serverCall) Handle(w *workers.Worker[*serverCall]) (unsent bool) {
 	}
 	c.conn.srv.handlers.Done()
 	return unsent
-}
-
-// request returns the memory for a worker's unary request. It stays with the worker, because a serverCall is
-// garbage after its call, and is smaller without it.
-func request(w *workers.Worker[*serverCall]) *received {
-	r, ok := w.Scratch.(*received)
-	if !ok {
-		r = new(received)
-		w.Scratch = r
-	}
-	return r
 }
 
 // handleUnary runs a unary handler and sends its reply: header, message and status in one write. While

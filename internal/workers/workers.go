@@ -68,12 +68,22 @@ type Pool[J Job[J]] struct {
 
 // Worker is one goroutine that handles jobs.
 type Worker[J any] struct {
-	// Scratch is for the job that Handle is called for; it stays for the next one.
-	Scratch any
+	scratch any // see Scratch
 
 	wake  chan struct{} // holds one; closed: the end
 	job   J
 	since time.Time // idle since; under Pool.mu
+}
+
+// Scratch returns memory of w for the job that Handle is called for. It stays for the next one, whose content it has then. A worker
+// is asked for one type only.
+func Scratch[S, J any](w *Worker[J]) *S {
+	s, ok := w.scratch.(*S)
+	if !ok {
+		s = new(S)
+		w.scratch = s
+	}
+	return s
 }
 
 // New returns a Pool that keeps idle workers at most.

@@ -198,13 +198,13 @@ func TestGoexit(t *testing.T) {
 func TestScratchStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New[*job](2)
-		p.Run(&job{run: func(w *Worker[*job]) bool { w.Scratch = 1; return false }})
+		p.Run(&job{run: func(w *Worker[*job]) bool { *Scratch[int](w) = 1; return false }})
 		synctest.Wait()
-		var got any
-		p.Run(&job{run: func(w *Worker[*job]) bool { got = w.Scratch; return false }})
+		var got int
+		p.Run(&job{run: func(w *Worker[*job]) bool { got = *Scratch[int](w); return false }})
 		synctest.Wait()
 		if got != 1 {
-			t.Errorf("the scratch space holds %v", got)
+			t.Errorf("the scratch space holds %d", got)
 		}
 		p.EndIdle() // or synctest finds a goroutine that waits for ever
 	})
