@@ -157,6 +157,37 @@ func TestSparse(t *testing.T) {
 	must(t, f.Close())
 }
 
+// TestRenameKeepsSparse renames a sparse file, to a new name and over another file: it stays marked as sparse. One that is not sparse
+// does not become so.
+func TestRenameKeepsSparse(t *testing.T) {
+	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
+		share := mount(t, srv, smb.Dialer{})
+		data := []smb.Range{{Offset: 1 << 20, Length: 64 << 10}}
+		want := sparseFile(t, share, "sparse", 4<<20, data)
+		must(t, share.WriteFile("other", want[:1000], 0o666))
+		must(t, share.Rename("other", "third"))
+		must(t, share.Mkdir("d", 0o777))
+		from := "sparse"
+		for _, to := range []string{"new", "third", "d/THIRD"} {
+			must(t, share.Rename(from, to))
+			if ranges := rangesOf(t, share, to); !slices.Equal(ranges, data) {
+				t.Errorf("renamed to %s: ranges %v", to, ranges)
+			}
+			if !bytes.Equal(onDisk(t, srv, to), want) {
+				t.Errorf("renamed to %s: other content", to)
+			}
+			from = to
+		}
+		must(t, share.WriteFile("full", want[:1000], 0o666))
+		must(t, share.Rename("full", "full2"))
+		fi, err := share.Stat("full2")
+		must(t, err)
+		if proto.Attributes(fi.Sys().(*smb.FileStat).FileAttributes)&proto.AttrSparse != 0 {
+			t.Error("a file that was not sparse has become so")
+		}
+	})
+}
+
 // TestManyRanges receives more ranges than one reply has, lists that do not continue, and ranges out of order.
 func TestManyRanges(t *testing.T) {
 	const many, distance = 10_000, 2000

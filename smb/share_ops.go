@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tarn-go/tarn/smb/internal/conn"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
@@ -170,7 +171,27 @@ func (t *tree) rename(ctx context.Context, from string, to *proto.RenameInfo) er
 	req.Options = proto.OptionOpenReparsePoint
 	st := setStep(proto.ClassRename, to.Append(nil))
 	st.target = to.Name
-	return t.chain(ctx, req, nil, st)
+	var sparse bool
+	err := t.chain(ctx, req, func(calls []*conn.Call) error {
+		r, err := proto.DecodeCreateResponse(calls[0].Message())
+		if err != nil {
+			return t.Malformed(err)
+		}
+		sparse = r.Attributes&proto.AttrSparse != 0
+		return nil
+	}, st)
+	if err == nil && sparse {
+		t.markSparse(ctx, to.Name) // the file is renamed, with or without the mark
+	}
+	return err
+}
+
+// markSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
+func (t *tree) markSparse(ctx context.Context, remote string) error {
+	req := statRequest(remote)
+	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes
+	req.Options = proto.OptionOpenReparsePoint
+	return t.chain(ctx, req, nil, ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
 }
 
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's

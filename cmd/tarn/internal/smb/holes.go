@@ -29,7 +29,6 @@ func (j *job) pieces(in source, out sink, start int64) ([]client.Range, error) {
 	data, err := in.AllocatedRanges(0, j.size)
 	if err == nil && length(data) < j.size {
 		if err = out.SetSparse(); err == nil {
-			j.sparse = true
 			return from(start, data), nil
 		}
 	}

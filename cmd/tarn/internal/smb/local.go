@@ -200,7 +200,6 @@ func (l *local) Chtimes(name string, modified time.Time) error {
 	return dir.Chtimes(base, time.Time{}, modified)
 }
 
-func (l *local) MarkSparse(string) error  { return nil }
 func (l *local) label(name string) string { return filepath.Join(l.name, filepath.FromSlash(name)) }
 func (l *local) fold(name string) string  { return name }
 func (l *local) rewind() int64            { return 0 }

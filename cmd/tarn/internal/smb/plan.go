@@ -20,7 +20,6 @@ type job struct {
 	modified         time.Time
 	changed          time.Time // of anything about the file, where the source says so
 	mayHaveHoles     bool      // the source has holes, or it has to be asked whether it has
-	sparse           bool      // the copy has holes
 	present          bool      // it is there already, as it should be
 	targetThere      bool      // something has the target's name
 	part             string    // of toName's directory: what it is called while it grows

@@ -237,9 +237,6 @@ func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int
 	if err == nil {
 		err = a.finish(j, part)
 	}
-	if err == nil && j.sparse {
-		j.to.MarkSparse(j.toName) // the copy is complete, with or without the mark
-	}
 	return err
 }
 
@@ -315,7 +312,6 @@ func (a *app) serverSide(j *job, part string, count func(int64)) (copied bool, e
 		return false, err
 	}
 	count(n)
-	j.sparse = j.mayHaveHoles
 	return true, nil
 }
 

@@ -39,8 +39,6 @@ type tree interface {
 	Remove(name string) error
 	RemoveAll(name string) error
 	Chtimes(name string, modified time.Time) error
-	// MarkSparse marks a file as sparse that was renamed: Samba 4.17 drops the mark then, and reports no holes without it.
-	MarkSparse(name string) error
 	// label is the name as it is shown.
 	label(name string) string
 	// fold is the same for two names when they are names of one file.
@@ -141,14 +139,6 @@ func (r *remote) openPart(name string, flag int) (sink, error) {
 
 func (r *remote) Chtimes(name string, modified time.Time) error {
 	return r.share.Chtimes(r.full(name), time.Time{}, modified)
-}
-
-func (r *remote) MarkSparse(name string) error {
-	f, err := r.share.OpenFile(r.full(name), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.SetSparse(), f.Close())
 }
 
 func (r *remote) label(name string) string {
