@@ -9,33 +9,45 @@ import (
 	client "github.com/tarn-go/tarn/smb"
 )
 
-// useOwnNames replaces the names in there, which is what a directory of the target lists, by those of entries that lead to the same
-// files. Samba stores a file called "aux.c", but lists it as "AHY9U3~9.C". Without this sync -delete would take what it has
+// useOwnNames adds to there, which is what a directory of the target lists, those of the wanted names that lead to entries listed under
+// other names. Without this such files would be copied each time. Entries in another case stay in there as well: fold makes one name of
+// both. Others are removed: Samba stores a file called "aux.c", but lists it as "AHY9U3~9.C", and sync -delete would take what it has
 // copied for something that the source does not have.
-func useOwnNames(to tree, dir string, entries []fs.DirEntry, there map[string]fs.FileInfo) {
-	for _, e := range entries {
-		name := e.Name()
-		if there[name] != nil || !listedOtherwise(name) {
+func useOwnNames(to tree, dir string, wanted []string, there map[string]fs.FileInfo) {
+	folded := make(map[string]bool, len(there))
+	for listed := range there {
+		folded[to.fold(listed)] = true
+	}
+	for _, name := range wanted {
+		inOtherCase := folded[to.fold(name)]
+		if there[name] != nil || !inOtherCase && !listedOtherwise(name) {
 			continue
 		}
-		info, err := to.Lstat(path.Join(dir, name))
+		info, err := to.Lstat(path.Join(dir, name)) // a server may distinguish names by their case
 		if err != nil {
 			continue // it is not there, or copying it will fail, too
 		}
-		before := len(there)
-		for listed, other := range there {
-			if strings.Contains(listed, "~") && sameFile(info, other) {
+		if !inOtherCase {
+			removeShortName(info, there)
+		}
+		there[name] = info
+	}
+}
+
+// removeShortName removes the entry that describes the same file as info.
+func removeShortName(info fs.FileInfo, there map[string]fs.FileInfo) {
+	before := len(there)
+	for listed, other := range there {
+		if strings.Contains(listed, "~") && sameFile(info, other) {
+			delete(there, listed)
+		}
+	}
+	if len(there) == before { // it is being changed: which name it has is not known
+		for listed := range there {
+			if strings.Contains(listed, "~") {
 				delete(there, listed)
 			}
 		}
-		if len(there) == before { // it is being changed: which name it has is not known
-			for listed := range there {
-				if strings.Contains(listed, "~") {
-					delete(there, listed)
-				}
-			}
-		}
-		there[name] = info
 	}
 }
 

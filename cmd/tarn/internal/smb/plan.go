@@ -57,6 +57,7 @@ func (a *app) add(ctx context.Context, p *plan, from tree, fromName string, to t
 		if err != nil {
 			return err
 		}
+		useOwnNames(to, path.Dir(toName), []string{path.Base(toName)}, siblings)
 		a.file(p, from, fromName, to, toName, info, siblings)
 		return nil
 	}
@@ -92,7 +93,11 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		if there, err = list(to, toName); err != nil {
 			return err
 		}
-		useOwnNames(to, toName, entries, there)
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name()
+		}
+		useOwnNames(to, toName, names, there)
 	}
 	wanted := map[string]string{}
 	for _, e := range entries {
