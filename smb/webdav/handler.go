@@ -12,55 +12,81 @@ import (
 	"golang.org/x/net/webdav"
 )
 
-// Handler serves what h does, and keeps the files of COPY and MOVE. webdav.Handler by itself removes the destination before it copies
-// or renames, and compares names by case, which SMB servers usually do not: a MOVE from "readme" to "README" would remove the file. With
-// Handler
+// Handler serves what h does, and keeps the files of PUT, COPY and MOVE. webdav.Handler by itself empties or removes the destination
+// before it writes, copies or renames, and compares names by case, which SMB servers usually do not: a MOVE from "readme" to "README"
+// would remove the file. With Handler
+//   - PUT, and COPY of a file onto a file or a new name, write a file beside the destination, whose name begins with ".tarn-", and
+//     rename it when it is complete; otherwise the destination stays as it was;
 //   - MOVE between names that differ only in case renames;
 //   - MOVE of a file onto a file replaces it in one step, so that it stays when the rename fails;
 //   - MOVE of a name that does not exist is 404 and removes nothing;
 //   - COPY and MOVE to a directory that the source is in, to what is in the source, and COPY to a name that differs only in case,
-//     are 403.
+//     are 403;
+//   - PUT with Content-Range, which writes a part of a file, is 400;
+//   - If-Match and If-None-Match are observed by PUT, DELETE, COPY and MOVE, too.
+//
+// The destination is written in place if the file system permits no new file beside it, or does not permit that it is replaced, as
+// SMB servers may not if it is open. In the second case everything has been received before the destination is changed.
 func Handler(h *webdav.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != "COPY" && r.Method != "MOVE" {
+		switch r.Method {
+		case http.MethodPut, http.MethodDelete, "COPY", "MOVE":
+			if status := refusal(h, r); status != 0 {
+				http.Error(w, webdav.StatusText(status), status)
+				return
+			}
+		}
+		switch r.Method {
+		case http.MethodPut:
+			serveUpload(h, w, r, h.FileSystem, cleaned(h, r.URL.Path))
+		case "COPY", "MOVE":
+			serveTransfer(h, w, r)
+		default:
 			h.ServeHTTP(w, r)
-			return
 		}
-		files, status := transferring(h, r)
-		if status != 0 {
-			http.Error(w, webdav.StatusText(status), status)
-			return
-		}
-		once := *h
-		once.FileSystem = files
-		once.ServeHTTP(w, r)
 	})
 }
 
-// transferring returns the file system for the COPY or MOVE r, or the status with which to refuse it.
-func transferring(h *webdav.Handler, r *http.Request) (webdav.FileSystem, int) {
+// serveTransfer serves the COPY or MOVE r.
+func serveTransfer(h *webdav.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, files := r.Context(), h.FileSystem
 	to, err := url.Parse(r.Header.Get("Destination"))
 	if err != nil {
-		return files, 0 // h refuses it
+		h.ServeHTTP(w, r) // which refuses it
+		return
 	}
 	src, dst := cleaned(h, r.URL.Path), cleaned(h, to.Path)
 	switch same := src == dst || strings.EqualFold(src, dst) && !distinct(ctx, files, src, dst); {
 	case same && src != dst && r.Method == "MOVE":
-		return &renaming{files, dst}, 0
+		serveWith(h, w, r, &renaming{files, dst})
+		return
 	case same, inside(src, dst), inside(dst, src):
-		return nil, http.StatusForbidden
-	case r.Method == "COPY":
-		return files, 0 // it opens the source first
+		http.Error(w, webdav.StatusText(http.StatusForbidden), http.StatusForbidden)
+		return
 	}
 	from, err := files.Stat(ctx, src)
-	if os.IsNotExist(err) {
-		return nil, http.StatusNotFound
+	isFile := err == nil && !from.IsDir()
+	if r.Method == "MOVE" && os.IsNotExist(err) {
+		http.Error(w, webdav.StatusText(http.StatusNotFound), http.StatusNotFound)
+		return
 	}
-	if onto, errOnto := files.Stat(ctx, dst); err == nil && errOnto == nil && !from.IsDir() && !onto.IsDir() {
-		return &replacing{files, dst}, 0
+	onto, err := files.Stat(ctx, dst)
+	ontoFile := err == nil && !onto.IsDir()
+	switch {
+	case isFile && r.Method == "COPY" && (ontoFile || os.IsNotExist(err)):
+		serveUpload(h, w, r, &replacing{files, dst}, dst)
+	case isFile && r.Method == "MOVE" && ontoFile:
+		serveWith(h, w, r, &replacing{files, dst})
+	default:
+		h.ServeHTTP(w, r)
 	}
-	return files, 0
+}
+
+// serveWith has h serve r with another file system.
+func serveWith(h *webdav.Handler, w http.ResponseWriter, r *http.Request, files webdav.FileSystem) {
+	once := *h
+	once.FileSystem = files
+	once.ServeHTTP(w, r)
 }
 
 // cleaned is the name of a URL's path in the file system.
@@ -111,7 +137,7 @@ func (f *renaming) Stat(ctx context.Context, name string) (os.FileInfo, error) {
 	return f.FileSystem.Stat(ctx, name)
 }
 
-// replacing is the file system of a MOVE whose rename replaces dst.
+// replacing is the file system of a COPY or MOVE that replaces dst by a rename.
 type replacing struct {
 	webdav.FileSystem
 	dst string

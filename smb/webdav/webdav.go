@@ -10,6 +10,7 @@
 //
 // Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
 // or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight.
+// Then, and when it is interrupted, the file stays as it was ([Handler]).
 package webdav
 
 import (
