@@ -15,12 +15,13 @@ import (
 
 // Serve accepts connections on l and serves srv.Handler on them: unencrypted HTTP/2
 // by this package, and HTTP/1.1 by net/http, depending on a connection's first bytes.
-// Unless srv.Protocols says otherwise it serves both. No goroutine of net/http's and
+// Unless srv.Protocols says otherwise it serves both. Of a *tls.Conn, which a listener of
+// tls.NewListener accepts, ALPN selects the protocol. No goroutine of net/http's and
 // none of its buffers is kept for an HTTP/2 connection.
 //
 // Serve is otherwise srv.Serve: srv's settings count, srv.Shutdown and srv.Close end the
 // connections, and the error is never nil; after Shutdown or Close it is
-// http.ErrServerClosed. BaseContext is called twice, for either protocol.
+// http.ErrServerClosed.
 //
 // A server that has not been passed to ConfigureServer is configured with the zero
 // Config; call ConfigureServer first when several listeners serve one http.Server.
@@ -36,7 +37,8 @@ func Serve(l net.Listener, srv *http.Server) error {
 }
 
 // ServeTLS is Serve over TLS, where ALPN selects HTTP/2 or HTTP/1.1. The files hold a
-// certificate and its key; they may be empty if srv.TLSConfig has a certificate.
+// certificate and its key, which take the place of those of srv.TLSConfig; they may be
+// empty if that has a certificate.
 func ServeTLS(l net.Listener, srv *http.Server, certFile, keyFile string) error {
 	e, err := serving(l, srv)
 	if err != nil {
@@ -62,11 +64,9 @@ func ServeTLS(l net.Listener, srv *http.Server, certFile, keyFile string) error 
 			l.Close()
 			return err
 		}
-		config.Certificates = append(config.Certificates[:len(config.Certificates):len(config.Certificates)], cert)
+		config.Certificates = []tls.Certificate{cert}
 	}
-	a := newAcceptor(l, e, config)
-	a.http2 = http2
-	return a.serve()
+	return newAcceptor(l, e, config).serve()
 }
 
 // serving returns the engine for srv, and closes l if there is none.
@@ -86,11 +86,12 @@ func serving(l net.Listener, srv *http.Server) (*engine, error) {
 type acceptor struct {
 	net.Listener
 	engine *engine
-	tls    *tls.Config // nil: unencrypted
-	http2  bool        // is offered
-	http1  bool        // is served, unencrypted
+	tls    *tls.Config // nil: the listener's connections are served as they are
+	http2  bool        // is served, unencrypted
+	http1  bool        // the same
 	base   context.Context
 	others chan accepted
+	passed net.Conn // what Accept has returned last; nil: an error, or nothing
 
 	closed chan struct{}
 	once   sync.Once // closes it
@@ -100,9 +101,17 @@ type acceptor struct {
 	asked  map[net.Conn]struct{} // connections of which the protocol is not known yet
 }
 
+// newcomer is a connection of which the protocol is not known yet.
+type newcomer struct {
+	nc   net.Conn        // the listener's
+	conn net.Conn        // nc, or TLS over it: what net/http's hooks are called with
+	ctx  context.Context // the parent of its requests' contexts
+}
+
 // accepted is what Accept returns.
 type accepted struct {
 	conn net.Conn
+	ctx  context.Context // of conn
 	err  error
 }
 
@@ -129,7 +138,7 @@ func (a *acceptor) accept() {
 	for {
 		nc, err := a.Listener.Accept()
 		if err != nil {
-			if !a.pass(nil, err) {
+			if !a.pass(accepted{err: err}) {
 				return
 			}
 			//lint:ignore SA1019 it decides here what it decides in http.Server.Serve
@@ -142,8 +151,26 @@ func (a *acceptor) accept() {
 			nc.Close()
 			return
 		}
-		go a.route(nc)
+		go a.route(a.introduce(nc))
 	}
+}
+
+// introduce calls the hooks that net/http calls for each connection that it has accepted, before anything of it is read.
+func (a *acceptor) introduce(nc net.Conn) *newcomer {
+	c := &newcomer{nc: nc, conn: nc}
+	if a.tls != nil {
+		c.conn = tls.Server(nc, a.tls)
+	}
+	srv := a.engine.srv
+	ctx := context.WithValue(a.base, http.ServerContextKey, srv)
+	if f := srv.ConnContext; f != nil {
+		if ctx = f(ctx, c.conn); ctx == nil {
+			panic("ConnContext returned nil")
+		}
+	}
+	c.ctx = context.WithValue(ctx, http.LocalAddrContextKey, c.conn.LocalAddr())
+	a.engine.report(c.conn, http.StateNew)
+	return c
 }
 
 // enter enters nc among the connections whose protocol is not known yet; false: Close, which has closed those, may not have seen it.
@@ -158,50 +185,49 @@ func (a *acceptor) enter(nc net.Conn) bool {
 }
 
 // pass hands net/http a connection or an error; false: it does not accept any more.
-func (a *acceptor) pass(nc net.Conn, err error) bool {
+func (a *acceptor) pass(o accepted) bool {
 	select {
-	case a.others <- accepted{nc, err}:
+	case a.others <- o:
 		return true
 	case <-a.closed:
 		return false
 	}
 }
 
-// route finds out which protocol nc uses and has it served.
-func (a *acceptor) route(nc net.Conn) {
-	if a.tls != nil {
-		a.routeTLS(nc)
+// route finds out which protocol c uses and has it served.
+func (a *acceptor) route(c *newcomer) {
+	if t, ok := c.conn.(*tls.Conn); ok {
+		a.routeTLS(c, t)
 		return
 	}
 	if !a.http2 {
-		a.other(nc, nc)
+		a.other(c, c.conn)
 		return
 	}
-	a.limit(nc, headerTimeout(a.engine.srv))
-	conn, found, err := sniff(nc)
+	a.limit(c.nc, headerTimeout(a.engine.srv))
+	conn, found, err := sniff(c.nc)
 	if err != nil {
-		a.drop(nc)
+		a.drop(c)
 		return
 	}
-	nc.SetDeadline(time.Time{})
+	c.nc.SetDeadline(time.Time{})
 	if found == http1 && a.http1 { // without HTTP/1.1 it is a bad preface
-		a.other(nc, conn)
+		a.other(c, conn)
 		return
 	}
 	p := prefaceComing
 	if found == http2Read {
 		p = prefaceRead
 	}
-	a.mine(nc, conn, nil, p)
+	a.mine(c, conn, p)
 }
 
-func (a *acceptor) routeTLS(nc net.Conn) {
-	srv := a.engine.srv
-	c := tls.Server(nc, a.tls)
-	a.limit(nc, handshakeTimeout(srv))
-	if err := a.handshake(c); err != nil {
+// routeTLS is route for a connection over TLS.
+func (a *acceptor) routeTLS(c *newcomer, t *tls.Conn) {
+	a.limit(c.nc, handshakeTimeout(a.engine.srv))
+	if err := a.handshake(c.ctx, t); err != nil {
 		if err == errHookPanicked {
-			a.drop(nc)
+			a.drop(c)
 			return
 		}
 		reason := err.Error()
@@ -209,31 +235,30 @@ func (a *acceptor) routeTLS(nc net.Conn) {
 			io.WriteString(re.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 			reason = "client sent an HTTP request to an HTTPS server"
 		}
-		a.engine.logf("h2http: TLS handshake error from %s: %v", nc.RemoteAddr(), reason)
-		a.drop(nc)
+		a.engine.logf("http: TLS handshake error from %s: %v", c.nc.RemoteAddr(), reason) // net/http's text, for which programs look
+		a.drop(c)
 		return
 	}
-	nc.SetDeadline(time.Time{})
-	state := c.ConnectionState()
-	if state.NegotiatedProtocol != protoTLS || !a.http2 {
-		a.other(nc, c)
+	c.nc.SetDeadline(time.Time{})
+	if t.ConnectionState().NegotiatedProtocol != protoTLS {
+		a.other(c, t)
 		return
 	}
-	a.mine(nc, c, &state, prefaceComing)
+	a.mine(c, t, prefaceComing)
 }
 
 // errHookPanicked is returned by handshake when a hook has panicked, which it has logged.
 var errHookPanicked = errors.New("h2http: a hook of the TLS configuration panicked")
 
 // handshake makes the handshake of c. Like net/http it recovers from a panic of a hook of the server's tls.Config.
-func (a *acceptor) handshake(c *tls.Conn) (err error) {
+func (a *acceptor) handshake(ctx context.Context, c *tls.Conn) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = errHookPanicked
 			a.engine.panicked(c.RemoteAddr(), v)
 		}
 	}()
-	return c.Handshake()
+	return c.HandshakeContext(ctx)
 }
 
 // limit bounds how long nc may take until its protocol is known.
@@ -278,43 +303,30 @@ func (a *acceptor) forget(nc net.Conn) {
 }
 
 // drop closes a connection that is not served.
-func (a *acceptor) drop(nc net.Conn) {
-	a.forget(nc)
-	nc.Close()
+func (a *acceptor) drop(c *newcomer) {
+	a.forget(c.nc)
+	c.nc.Close()
+	a.engine.report(c.conn, http.StateClosed)
 }
 
-// other passes a connection of HTTP/1.1 on to net/http.
-func (a *acceptor) other(nc, conn net.Conn) {
-	a.forget(nc)
-	if !a.pass(conn, nil) {
-		conn.Close()
+// other passes a connection of HTTP/1.1 on to net/http: conn, which reads again what has been read of c.
+func (a *acceptor) other(c *newcomer, conn net.Conn) {
+	a.forget(c.nc)
+	if !a.pass(accepted{conn: conn, ctx: c.ctx}) {
+		a.drop(c)
 	}
 }
 
 // mine serves a connection of HTTP/2.
-func (a *acceptor) mine(nc, conn net.Conn, state *tls.ConnectionState, p preface) {
-	e := a.engine
-	ctx := context.WithValue(a.base, http.ServerContextKey, e.srv)
-	if f := e.srv.ConnContext; f != nil {
-		if ctx = f(ctx, conn); ctx == nil {
-			panic("ConnContext returned nil")
-		}
-	}
-	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
-	a.forget(nc)
-	report := e.srv.ConnState
-	if report == nil {
-		report = func(net.Conn, http.ConnState) {}
-	}
-	report(conn, http.StateNew)
+func (a *acceptor) mine(c *newcomer, conn net.Conn, p preface) {
+	a.forget(c.nc)
 	if a.isClosed() { // meanwhile: Close did not see this connection
-		conn.Close()
-		report(conn, http.StateClosed)
+		a.drop(c)
 		return
 	}
-	c := e.start(conn, serverHandler{e.srv}, ctx, state, p, func() { report(conn, http.StateClosed) })
+	sc := a.engine.start(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
 	if a.isClosed() {
-		c.h2.Shutdown("")
+		sc.h2.Shutdown("")
 	}
 }
 
@@ -339,10 +351,19 @@ func (h serverHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // accepting: by then Shutdown knows of the listener, and waits for its connections.
 func (a *acceptor) Accept() (net.Conn, error) {
 	a.begin.Do(func() { go a.accept() })
+	if a.passed != nil { // net/http has called its hooks for it
+		a.engine.passed.Delete(a.passed)
+		a.passed = nil
+	}
 	select {
 	case o := <-a.others:
-		if o.err == nil || !a.isClosed() {
-			return o.conn, o.err
+		if o.err == nil {
+			a.engine.passed.Store(o.conn, o.ctx)
+			a.passed = o.conn
+			return o.conn, nil
+		}
+		if !a.isClosed() {
+			return nil, o.err
 		}
 	case <-a.closed:
 	}

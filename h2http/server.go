@@ -30,7 +30,7 @@ const (
 
 // ConfigureServer makes srv serve HTTP/2 by this package. It must be called before srv
 // serves, and after its fields are set: it adds to srv.TLSNextProto, srv.TLSConfig and
-// the functions of RegisterOnShutdown, and wraps srv.ConnState and srv.ConnContext. A
+// the functions of RegisterOnShutdown, and wraps srv.ConnState, srv.ConnContext and srv.BaseContext. A
 // nil conf is the zero Config.
 //
 // As with net/http's own HTTP/2, srv.Protocols says whether TLS connections offer
@@ -53,6 +53,7 @@ type engine struct {
 	allTLS  bool          // prohibited cipher suites are permitted
 	workers *workers.Pool[*exchange]
 	now     atomic.Pointer[dateText]
+	passed  sync.Map // from net.Conn to context.Context: what Serve passes to net/http, until that has called its hooks
 
 	mu    sync.Mutex
 	conns map[*serverConn]struct{}
@@ -133,15 +134,19 @@ func (e *engine) install() {
 		}
 	}
 	srv.RegisterOnShutdown(e.shutdown)
-	f, d := srv.ConnState, prefaceLimit(srv)
-	if f != nil || d > 0 {
-		srv.ConnState = func(c net.Conn, s http.ConnState) {
-			if s == http.StateNew && d > 0 {
-				c.SetReadDeadline(time.Now().Add(d))
+	e.installHooks()
+}
+
+// installHooks wraps the hooks for connections that are set. They are not called for a hold, and once for a connection that Serve has
+// passed to net/http.
+func (e *engine) installHooks() {
+	srv := e.srv
+	if f := srv.BaseContext; f != nil {
+		srv.BaseContext = func(l net.Listener) context.Context {
+			if a, ok := l.(*acceptor); ok {
+				return a.base
 			}
-			if f != nil && !isHold(c) {
-				f(c, s)
-			}
+			return f(l)
 		}
 	}
 	if f := srv.ConnContext; f != nil {
@@ -149,8 +154,30 @@ func (e *engine) install() {
 			if isHold(c) {
 				return ctx
 			}
+			if made, ok := e.passed.Load(c); ok {
+				return made.(context.Context)
+			}
 			return f(ctx, c)
 		}
+	}
+	f, d := srv.ConnState, prefaceLimit(srv)
+	if f != nil || d > 0 {
+		srv.ConnState = func(c net.Conn, s http.ConnState) {
+			if s == http.StateNew && d > 0 {
+				c.SetReadDeadline(time.Now().Add(d))
+			}
+			if _, again := e.passed.Load(c); f == nil || isHold(c) || again && s == http.StateNew {
+				return
+			}
+			f(unsniffed(c), s)
+		}
+	}
+}
+
+// report calls the server's ConnState.
+func (e *engine) report(c net.Conn, s http.ConnState) {
+	if f := e.srv.ConnState; f != nil {
+		f(c, s)
 	}
 }
 
@@ -210,9 +237,8 @@ func (e *engine) serveTLS(c *tls.Conn, h http.Handler) {
 		hold.wait()
 		return
 	}
-	state := c.ConnectionState()
 	done := make(chan struct{})
-	e.start(c, h, connOf(h), &state, prefaceComing, func() { close(done) })
+	e.start(c, h, connOf(h), prefaceComing, func() { close(done) })
 	<-done
 }
 
@@ -227,7 +253,7 @@ func (e *engine) serveUnencrypted(c *tls.Conn, h http.Handler) {
 	nc := u.UnencryptedNetConn()
 	nc.SetReadDeadline(time.Time{}) // prefaceLimit's
 	done := make(chan struct{})
-	e.start(nc, h, connOf(h), nil, prefaceRead, func() { close(done) })
+	e.start(nc, h, connOf(h), prefaceRead, func() { close(done) })
 	<-done
 }
 
@@ -249,9 +275,13 @@ const (
 )
 
 // start serves nc, which it takes over, and returns. It calls ended when nc is closed.
-func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, state *tls.ConnectionState, p preface, ended func()) *serverConn {
-	c := &serverConn{engine: e, nc: nc, handler: h, ctx: ctx, tls: state}
-	c.refused = state != nil && !e.goodTLS(state)
+func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, p preface, ended func()) *serverConn {
+	c := &serverConn{engine: e, nc: nc, handler: h, ctx: ctx}
+	if t, ok := nc.(tlsStater); ok {
+		state := t.ConnectionState()
+		c.tls = &state
+		c.refused = !e.goodTLS(&state)
+	}
 	if a := nc.RemoteAddr(); a != nil {
 		c.remoteAddr = a.String()
 	}

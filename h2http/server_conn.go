@@ -127,11 +127,7 @@ func (c *serverConn) onTimer() {
 	}
 }
 
-func (c *serverConn) state(s http.ConnState) {
-	if f := c.engine.srv.ConnState; f != nil {
-		f(c.nc, s)
-	}
-}
+func (c *serverConn) state(s http.ConnState) { c.engine.report(c.nc, s) }
 
 // exchangeBegun and exchangeEnded call the user's ConnState when the connection becomes
 // busy and idle.

@@ -1,6 +1,7 @@
 package h2http
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"strings"
@@ -36,7 +37,7 @@ func sniff(nc net.Conn) (net.Conn, found, error) {
 		m, err := nc.Read(p[n:])
 		n += m
 		if n > 0 && !strings.HasPrefix(h2.Preface, string(p[:n])) {
-			return &prefixConn{Conn: nc, prefix: append([]byte(nil), p[:n]...)}, http1, nil
+			return sniffed(nc, append([]byte(nil), p[:n]...)), http1, nil
 		}
 		if err != nil {
 			return nil, 0, err
@@ -49,6 +50,35 @@ func sniff(nc net.Conn) (net.Conn, found, error) {
 type prefixConn struct {
 	net.Conn
 	prefix []byte
+}
+
+// tlsStater is what net/http takes for a connection over TLS.
+type tlsStater interface{ ConnectionState() tls.ConnectionState }
+
+// prefixTLSConn is a prefixConn over TLS.
+type prefixTLSConn struct {
+	*prefixConn
+	tlsStater
+}
+
+// sniffed returns nc with the bytes that have been read of it.
+func sniffed(nc net.Conn, prefix []byte) net.Conn {
+	c := &prefixConn{Conn: nc, prefix: prefix}
+	if t, ok := nc.(tlsStater); ok {
+		return prefixTLSConn{c, t}
+	}
+	return c
+}
+
+// unsniffed returns the connection that sniff was called with.
+func unsniffed(nc net.Conn) net.Conn {
+	switch c := nc.(type) {
+	case *prefixConn:
+		return c.Conn
+	case prefixTLSConn:
+		return c.Conn
+	}
+	return nc
 }
 
 func (c *prefixConn) Read(p []byte) (int, error) {
