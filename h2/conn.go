@@ -20,7 +20,6 @@ const (
 // that Run is called once.
 type Conn struct {
 	nc       net.Conn
-	side     side
 	cfg      *Config   // shared by the connections of a Maker
 	counters *counters // so are these
 	h        Handler
@@ -29,16 +28,19 @@ type Conn struct {
 	recycler Recycler      // h, or nil
 	done     chan struct{} // made by Done; under mu
 
-	in          *reading    // Run's own; nil while the connection is idle
-	packed      string      // and then the decoder's table
-	onEnd       func(error) // of Start; nil: Run
-	mayIdle     bool        // an idle connection drops what it does not need; see idle.go
-	since       time.Time   // when it began to run
-	place       int         // in counters.live
-	prefaceRead bool        // the caller has read the client's preface
-	warned      bool        // that the peer has sent GOAWAY with an error code; Run's own
-	polled      poller.Key  // while the poller waits for input; 0: it does not; under mu
-	quiet       uint8       // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
+	in     *reading    // Run's own; nil while the connection is idle
+	packed string      // and then the decoder's table
+	onEnd  func(error) // of Start; nil: Run
+	since  time.Time   // when it began to run
+	place  int         // in counters.live
+	polled poller.Key  // while the poller waits for input; 0: it does not; under mu
+
+	// Together, because each would otherwise take eight bytes of every connection.
+	side        side
+	mayIdle     bool  // an idle connection drops what it does not need; see idle.go
+	prefaceRead bool  // the caller has read the client's preface
+	warned      bool  // that the peer has sent GOAWAY with an error code; Run's own
+	quiet       uint8 // deadlines in a row at which streams were open, or early priorities kept, and nothing had come; under mu
 
 	mu       sync.Mutex
 	streams  *streamSet // nil: none since the connection was idle

@@ -148,7 +148,7 @@ func (c *Conn) onPing(f frame) error {
 		return c.fault(EnhanceYourCalm, "too many PINGs")
 	}
 	c.putPing(flagAck, data)
-	if c.side == server && !c.limiter.pinged(time.Now(), c.held, c.cfg.Policy) {
+	if c.side == server && !c.limiter.pinged(now(), c.held, c.cfg.Policy) {
 		return c.fault(EnhanceYourCalm, "too_many_pings")
 	}
 	return nil

@@ -12,11 +12,11 @@ type limiter struct {
 	givenUp bucket // streams that the peer reset before their handlers started
 	refused bucket // streams that were not served though the peer kept to its limits
 	holds   int    // how often reading was held back because of those two, the last time at
-	heldAt  time.Time
+	heldAt  instant
 	waste   bucket // frames that carried nothing
-	strikes int    // PINGs that came too early
-	forgive bool   // the next PING is not checked
-	ping    time.Time
+	ping    instant
+	strikes uint8 // PINGs that came too early; the connection ends before there are many
+	forgive bool  // the next PING is not checked
 }
 
 // How many tokens a second are added to an empty bucket.
@@ -67,8 +67,8 @@ const (
 )
 
 // held is called each time before reading is held back.
-func (l *limiter) held(now time.Time) bool {
-	if now.Sub(l.heldAt) > holdsOver {
+func (l *limiter) held(now instant) bool {
+	if now.since(l.heldAt) > holdsOver {
 		l.holds = 0
 	}
 	l.heldAt = now
@@ -108,7 +108,7 @@ func (l *limiter) wrote() {
 }
 
 // pinged is called for each PING (gRPC's keepalive enforcement).
-func (l *limiter) pinged(now time.Time, streams int, p PingPolicy) bool {
+func (l *limiter) pinged(now instant, streams int, p PingPolicy) bool {
 	if p.MinTime < 0 {
 		return true
 	}
@@ -120,7 +120,7 @@ func (l *limiter) pinged(now time.Time, streams int, p PingPolicy) bool {
 	if streams == 0 && p.WithoutCall == Deny {
 		gap = max(gap, 2*time.Hour)
 	}
-	early := !l.ping.IsZero() && now.Sub(l.ping) < gap
+	early := l.ping != 0 && now.since(l.ping) < gap
 	l.ping = now
 	if early {
 		l.strikes++
@@ -131,22 +131,22 @@ func (l *limiter) pinged(now time.Time, streams int, p PingPolicy) bool {
 // bucket is a token bucket that reads the clock only when it is empty.
 type bucket struct {
 	level int
-	last  time.Time
+	last  instant
 }
 
 // take takes a token out of a bucket for size of them.
 func (b *bucket) take(size, rate int) bool {
 	if b.level == 0 {
-		now := time.Now()
-		if !b.last.IsZero() {
-			b.level = int(min(now.Sub(b.last).Seconds()*float64(rate), float64(size)))
+		t := now()
+		if b.last != 0 {
+			b.level = int(min(t.since(b.last).Seconds()*float64(rate), float64(size)))
 		}
 		if b.level == 0 {
 			return false
 		}
-		b.last = now
+		b.last = t
 	} else if b.level == size {
-		b.last = time.Now() // the bucket was full: tokens are added from now on
+		b.last = now() // the bucket was full: tokens are added from now on
 	}
 	b.level--
 	return true

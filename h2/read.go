@@ -128,7 +128,7 @@ func (c *Conn) holdBack() error {
 	why := c.in.hold
 	c.in.hold = ""
 	c.mu.Lock()
-	ok, first := c.limiter.held(time.Now()), c.limiter.holds == 1
+	ok, first := c.limiter.held(now()), c.limiter.holds == 1
 	c.mu.Unlock()
 	if !ok {
 		return c.fault(EnhanceYourCalm, why)

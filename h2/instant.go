@@ -1,0 +1,15 @@
+package h2
+
+import "time"
+
+// instant is a time by the monotonic clock, in nanoseconds after epoch; 0: never. A time.Time has three times its size, and
+// each connection has several.
+type instant int64
+
+// epoch precedes every instant.
+var epoch = time.Now().Add(-1)
+
+func now() instant { return instant(time.Since(epoch)) }
+
+// since is the time from earlier to i.
+func (i instant) since(earlier instant) time.Duration { return time.Duration(i - earlier) }
