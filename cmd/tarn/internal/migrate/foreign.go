@@ -40,31 +40,6 @@ func isOption(obj types.Object) bool {
 	return name == "DialOption" || name == "ServerOption"
 }
 
-// forOthers reports whether an option goes straight to a function or a struct of a package
-// that stays with grpc-go.
-func (f *file) forOthers(path []ast.Node, n *ast.SelectorExpr) bool {
-	for _, up := range path[1:] {
-		switch up := up.(type) {
-		case *ast.CallExpr:
-			if n != nil && up.Fun == n {
-				continue
-			}
-			fn := f.callee(up)
-			return fn != nil && f.foreign(fn)
-		case *ast.CompositeLit:
-			if n != nil && up.Type == n {
-				continue
-			}
-			if named, ok := f.pkg.TypesInfo.TypeOf(up).(*types.Named); ok {
-				return f.foreign(named.Obj())
-			}
-		case *ast.FuncDecl, *ast.FuncLit:
-			return false
-		}
-	}
-	return false
-}
-
 // foreign reports whether obj stays with grpc-go's types: it is of a package that is not
 // being changed, or of a generated file.
 func (f *file) foreign(obj types.Object) bool {

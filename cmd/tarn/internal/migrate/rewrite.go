@@ -159,7 +159,7 @@ func (f *file) call(c *ast.CallExpr) {
 		f.wrap(c, "CallMetricsServerOption")
 		return
 	}
-	params := fn.Signature().Params()
+	params := fn.Origin().Signature().Params() // a type parameter is what the program makes of it
 	for i, arg := range c.Args {
 		if i >= params.Len() {
 			return
@@ -207,7 +207,7 @@ func (f *file) ofGRPC(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.CallExpr:
 		fn, ok := f.callee(e).(*types.Func)
-		return ok && (f.ofRPC(e) || f.foreign(fn))
+		return ok && (f.ofRPC(e) || f.foreign(fn) && (mentions(fn.Origin().Signature().Results()) || slices.ContainsFunc(e.Args, f.ofGRPC)))
 	case *ast.Ident:
 		obj := f.pkg.TypesInfo.Uses[e]
 		if obj == nil || f.pkg.Fset.Position(obj.Pos()).Filename != f.name {
