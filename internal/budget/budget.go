@@ -52,14 +52,30 @@ type crossing struct {
 // New returns a Budget with nothing in use.
 func New(c Config) *Budget { return &Budget{config: c} }
 
-// Charge takes n bytes without waiting, beyond the budget if need be.
+// Charge takes n bytes without waiting, beyond the budget if need be. If Crossed panics, it has taken nothing.
 func (b *Budget) Charge(n int64) {
 	b.mu.Lock()
-	defer b.unlock()
 	if b.config.Max > 0 && b.inUse+n > b.config.Max {
 		b.over++
 	}
+	b.take(n)
+}
+
+// take charges n bytes and releases the lock. If Crossed panics, it charges nothing: the caller does not learn that
+// it has the bytes.
+func (b *Budget) take(n int64) {
 	b.move(n)
+	taken := false
+	defer func() {
+		if !taken {
+			b.mu.Lock()
+			b.move(-n) // a mark that this crosses is reported by the next call
+			b.serve()
+			b.mu.Unlock()
+		}
+	}()
+	b.unlock()
+	taken = true
 }
 
 // Refund gives n bytes back and serves the queue.
@@ -123,12 +139,11 @@ func (b *Budget) report(c crossing) {
 }
 
 // Acquire takes n bytes, at most Max, and waits for them until ctx is done; then it returns the
-// cause and has taken nothing.
+// cause and has taken nothing. So has it if Crossed panics.
 func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	if len(b.waiting) == 0 && b.inUse+n <= b.config.Max {
-		b.move(n)
-		b.unlock()
+		b.take(n)
 		return nil
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}

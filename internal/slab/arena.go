@@ -84,13 +84,13 @@ func (a *Arena) Get(n int) (*Slab, Key, int) {
 		s, _ := c.idle.Get().(*Slab)
 		if s == nil {
 			if s = c.take(); s == nil {
-				s, key := d.hand(d.makeSlab(c), n)
+				s, key := d.hand(d.makeSlab(c), n, 0)
 				return s, key, 0
 			}
 		}
 		key, ok := d.lend(s)
 		if !ok {
-			s, key = d.hand(s, n)
+			s, key = d.hand(s, n, 0)
 		}
 		return s, key, 0
 	}

@@ -161,13 +161,13 @@ func (d *Depot) Get(n int) (*Slab, Key) {
 	s, _ := c.idle.Get().(*Slab)
 	if s == nil {
 		if s = c.take(); s == nil {
-			return d.hand(d.makeSlab(c), n)
+			return d.hand(d.makeSlab(c), n, 0)
 		}
 	}
 	if key, ok := d.lend(s); ok {
 		return s, key
 	}
-	return d.hand(s, n)
+	return d.hand(s, n, 0)
 }
 
 // lend hands an idle slab, which the caller owns, out if there is nothing to do for it but that. Otherwise it reports
@@ -189,15 +189,22 @@ func (d *Depot) getBeyond(n int) (*Slab, Key) {
 	case n == 0:
 		return nil, 0
 	default:
-		return d.hand(d.makeOversize(n), n)
+		return d.hand(d.makeOversize(n), n, 0)
 	}
 }
 
-// GetCharged is Get of n ≥ 1 bytes that the budget has been charged already.
+// GetCharged is Get of n ≥ 1 bytes for which the budget has been charged already. If it panics, as make does where n is
+// too large and as a function of the config may, the budget has the charge back.
 func (d *Depot) GetCharged(n int, charge int64) (*Slab, Key) {
-	s := d.take(n)
-	s.charge = charge
-	return d.hand(s, n)
+	handed := false
+	defer func() {
+		if !handed {
+			d.config.Budget.Refund(charge)
+		}
+	}()
+	s, key := d.hand(d.take(n), n, charge)
+	handed = true
+	return s, key
 }
 
 // take returns an idle slab, or a new one, that holds n ≥ 1 bytes.
@@ -224,7 +231,7 @@ func (d *Depot) Wrap(mem []byte, release func([]byte)) (*Slab, Key) {
 	s.release = release
 	s.pending = pendingRelease
 	d.foreign.gets.Add(1)
-	return d.hand(s, len(mem))
+	return d.hand(s, len(mem), 0)
 }
 
 // class finds the class of a size, or makes it. Slabs of a size belong to one class permanently, so

@@ -9,14 +9,13 @@ import (
 
 // This file is the slow path of Get: making slabs, and the work due for some of them.
 
-// hand makes an idle slab, which the caller owns, into a reference to its first n bytes.
-func (d *Depot) hand(s *Slab, n int) (*Slab, Key) {
+// hand makes an idle slab, which the caller owns, into a reference to its first n bytes. The budget has been charged
+// charge bytes for it already.
+func (d *Depot) hand(s *Slab, n int, charge int64) (*Slab, Key) {
 	st := atomic.LoadUint64(&s.state)
 	if generation(st) == 0 { // wrapped: a stale key of its first cycles could pass for a new one
 		s.discard()
-		charge := s.charge
 		s = d.makeSlab(s.class)
-		s.charge = charge
 		st = atomic.LoadUint64(&s.state)
 	}
 	s.verifyPoison()
@@ -24,7 +23,7 @@ func (d *Depot) hand(s *Slab, n int) (*Slab, Key) {
 		s.pending |= pendingDiscard
 	}
 	if !s.foreign {
-		d.prepare(s, st, n)
+		d.prepare(s, st, n, charge)
 	}
 	key, next := st+getWeight, st+getWeight
 	if d.config.Tracks != nil && sampleHash(generation(st)) <= d.samples.track {
@@ -38,8 +37,9 @@ func (d *Depot) hand(s *Slab, n int) (*Slab, Key) {
 	return s, Key(key)
 }
 
-// prepare does what config and sampling ask for before a slab of the depot's own is handed out.
-func (d *Depot) prepare(s *Slab, st uint64, n int) {
+// prepare does what config and sampling ask for before a slab of the depot's own is handed out. If a function of the
+// config panics, s is idle and out of reach: the garbage collector finds it.
+func (d *Depot) prepare(s *Slab, st uint64, n int, charge int64) {
 	if d.config.Loaned != nil {
 		s.loan = d.loans.Add(1)
 		s.pending |= pendingObserve
@@ -50,11 +50,12 @@ func (d *Depot) prepare(s *Slab, st uint64, n int) {
 		s.born = d.cycle.Load()
 		s.pending |= pendingLifetime
 	}
-	if d.config.Budget != nil && s.charge == 0 {
-		d.config.Budget.Charge(int64(len(s.mem)))
-		s.charge = int64(len(s.mem))
+	if d.config.Budget != nil && charge == 0 {
+		charge = int64(len(s.mem))
+		d.config.Budget.Charge(charge)
 	}
-	if s.charge != 0 {
+	if charge != 0 {
+		s.charge = charge
 		s.pending |= pendingCharge
 	}
 	switch d.config.Zero {

@@ -116,16 +116,14 @@ func (s *Slab) discard() {
 }
 
 // finish is the last Free of a slab that is not ordinary: it does the pending work, then returns the
-// slab to its class or discards it.
+// slab to its class or discards it. Functions of the program are called after the depot's own work: if one
+// panics, the slab is idle, cleared and out of reach, and the garbage collector finds it.
 func (s *Slab) finish() {
 	todo := s.pending
 	s.pending = 0
 	d := s.depot
 	if todo&pendingLifetime != 0 {
 		d.config.Recorder.Lifetime(d.cycle.Load() - s.born)
-	}
-	if todo&pendingObserve != 0 {
-		d.config.Returned(s.loan)
 	}
 	if todo&pendingUntrack != 0 {
 		d.config.Tracks.End(s.track.Load())
@@ -140,12 +138,16 @@ func (s *Slab) finish() {
 	if todo&pendingGuard != 0 {
 		d.config.Guard.Retire(s.mem, s.track.Load())
 	}
+	if todo&pendingCharge != 0 {
+		charge := s.charge
+		s.charge = 0
+		d.config.Budget.Refund(charge)
+	}
+	if todo&pendingObserve != 0 {
+		d.config.Returned(s.loan)
+	}
 	if todo&pendingRelease != 0 {
 		s.releaseForeign()
-	}
-	if todo&pendingCharge != 0 {
-		d.config.Budget.Refund(s.charge)
-		s.charge = 0
 	}
 	if todo&pendingDiscard != 0 {
 		s.discard()
