@@ -102,6 +102,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 			f.frees[c.Pos()] = f.frees[c.Pos()] || !s.nothing(b)
 		}
 		if b.empty() {
+			f.emptiedByLiteral(s, c, i)
 			if to := f.kinds.pointee(vars[i].Type()); (to == handle || to == composite) && !library && p.Effect != effectBorrow && p.Effect != effectNone {
 				f.outlet(s, c, v, vars[i], p, pos)
 			}
@@ -258,6 +259,9 @@ func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, p param, a
 	fn := callee(c)
 	if when, ok := later[qualified(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
 		f.keep(s, b, custody{by: forGood, pos: pos, in: when})
+	}
+	if spawns[qualified(fn)] && isFunc(a.Type()) {
+		f.keep(s, b, custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"})
 	}
 	if p.Effect == effectKeep {
 		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))

@@ -2,6 +2,7 @@ package vet
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
@@ -78,6 +79,23 @@ func (f *flow) captured(s *state, b ssa.Value, v *ssa.FreeVar) []view {
 	return f.viewsIn(s, p)
 }
 
+// emptiedByLiteral stops tracking a slice of buffers that argument i of a call, a variable that a literal captures,
+// refers to, if the literal frees or gives away elements: whether it does so for all is not tracked.
+func (f *flow) emptiedByLiteral(s *state, c *ssa.CallCommon, i int) {
+	mc, ok := c.Value.(*ssa.MakeClosure)
+	if !ok || i < len(c.Args) {
+		return
+	}
+	v := mc.Fn.(*ssa.Function).FreeVars[i-len(c.Args)]
+	slice, ok := v.Type().Underlying().(*types.Pointer)
+	if !ok || !f.kinds.elements(slice.Elem()) || !f.released(v) {
+		return
+	}
+	if p, ok := f.placeOf(operands(c)[i]); ok {
+		f.giveAway(s, s.places[p])
+	}
+}
+
 // dropViewsIn stops tracking the views stored at a place.
 func (f *flow) dropViewsIn(s *state, p place) {
 	for q, b := range s.places {
@@ -99,6 +117,51 @@ func written(v *ssa.FreeVar) bool {
 		}
 	}
 	return false
+}
+
+// assignedBefore reports whether a variable that a function literal captures has its one value before the literal is
+// made: no call in the literal changes it.
+func assignedBefore(v *ssa.FreeVar) bool {
+	if written(v) {
+		return false
+	}
+	fn := v.Parent()
+	for _, b := range fn.Parent().Blocks {
+		for _, instr := range b.Instrs {
+			mc, ok := instr.(*ssa.MakeClosure)
+			if !ok || mc.Fn != ssa.Value(fn) {
+				continue
+			}
+			variable, ok := mc.Bindings[slices.Index(fn.FreeVars, v)].(*ssa.Alloc)
+			return ok && storedOnceBefore(variable, mc)
+		}
+	}
+	return false
+}
+
+// storedOnceBefore reports whether a variable is stored to once, before a literal is made, and only read otherwise.
+func storedOnceBefore(variable *ssa.Alloc, mc *ssa.MakeClosure) bool {
+	stores := 0
+	for _, u := range *variable.Referrers() {
+		switch u := u.(type) {
+		case *ssa.Store:
+			b := u.Block()
+			before := b != mc.Block() && b.Dominates(mc.Block()) ||
+				b == mc.Block() && slices.Index(b.Instrs, ssa.Instruction(u)) < slices.Index(b.Instrs, ssa.Instruction(mc))
+			if u.Addr != ssa.Value(variable) || !before {
+				return false
+			}
+			stores++
+		case *ssa.UnOp, *ssa.DebugRef:
+		case *ssa.MakeClosure:
+			if u != mc {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return stores == 1
 }
 
 // isYield reports whether a function is the body of a range statement over a function.

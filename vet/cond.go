@@ -194,7 +194,28 @@ func (s *state) learn(key string, value truth) {
 		s.resolve(r, value)
 	}
 	s.resolve(key, value)
+	if value {
+		s.exclude(key)
+	}
 }
+
+// exclude resolves what depends on a value being another constant than the one that it is by a condition that holds: on
+// another case of a select statement.
+func (s *state) exclude(key string) {
+	x, y, ok := strings.Cut(key, "==")
+	if !ok || !isConstName(y) {
+		return
+	}
+	for _, l := range s.lives {
+		if other, z, ok := strings.Cut(l.key, "=="); ok && other == x && z != y && isConstName(z) {
+			s.facts[l.key] = false
+			s.resolve(l.key, false)
+		}
+	}
+}
+
+// isConstName reports whether a name that canon gave is a constant's, "1:int".
+func isConstName(name string) bool { return strings.Contains(name, ":") }
 
 func (s *state) resolve(key string, value truth) {
 	for r, l := range s.lives {

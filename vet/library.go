@@ -83,6 +83,9 @@ var later = map[string]string{
 	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
 }
 
+// spawns are functions that run their function argument in a goroutine of its own.
+var spawns = map[string]bool{"sync.Go": true, "golang.org/x/sync/errgroup.Go": true, "golang.org/x/sync/errgroup.TryGo": true}
+
 // forEachRequest is when a handler runs: what it uses must live as long as the program.
 const forEachRequest = "for each request"
 

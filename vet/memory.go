@@ -547,6 +547,9 @@ func (f *flow) escapePointer(s *state, v ssa.Value) {
 func (f *flow) forgetMemory(s *state) {
 	clear(s.stored)
 	for p := range s.places {
+		if v, captured := p.root.(*ssa.FreeVar); captured && p.path == "" && f.kinds.pointee(v.Type()) == handle && assignedBefore(v) {
+			continue
+		}
 		if !p.local() || s.escaped[p.root] {
 			if _, param := p.root.(*ssa.Parameter); (param || f.refs[refKey{p.root, -3, ""}] != nil) && p.path == "" {
 				continue

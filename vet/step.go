@@ -83,8 +83,9 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.MakeInterface:
 		delete(s.vals, slot{instr, -1})
 		b := f.refsOf(s, instr.X)
-		switch {
-		case printed(instr):
+		switch call := printing(instr); {
+		case call != nil:
+			f.look(s, binding{views: b.views}, call.Pos(), "read")
 		case b.empty():
 			if views := f.reach(s, instr.X); len(views) > 0 {
 				s.vals[slot{instr, -1}] = binding{views: inside(views)}
@@ -135,21 +136,21 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	return true
 }
 
-// printed reports whether an interface value is only used as a variadic argument of a function of the
-// standard library that prints: that is allowed even with a reference that has ended.
-func printed(v *ssa.MakeInterface) bool {
+// printing is the call of a function of the standard library that prints, if an interface value is only used as a
+// variadic argument of it; otherwise nil. A reference that has ended may be printed, but not its bytes.
+func printing(v *ssa.MakeInterface) (call ssa.CallInstruction) {
 	for _, u := range *v.Referrers() {
 		st, ok := u.(*ssa.Store)
 		if !ok {
-			return false
+			return nil
 		}
 		at, ok := st.Addr.(*ssa.IndexAddr)
 		if !ok {
-			return false
+			return nil
 		}
 		list, ok := at.X.(*ssa.Alloc)
 		if !ok {
-			return false
+			return nil
 		}
 		for _, u := range *list.Referrers() {
 			sl, ok := u.(*ssa.Slice)
@@ -157,18 +158,17 @@ func printed(v *ssa.MakeInterface) bool {
 				continue
 			}
 			for _, u := range *sl.Referrers() {
-				call, ok := u.(ssa.CallInstruction)
-				if !ok {
-					return false
+				if call, ok = u.(ssa.CallInstruction); !ok {
+					return nil
 				}
 				fn := callee(call.Common())
 				if fn == nil || fn.Pkg() == nil || !borrowsArguments(fn) && fn.Pkg().Path() != "log/slog" {
-					return false
+					return nil
 				}
 			}
 		}
 	}
-	return len(*v.Referrers()) > 0
+	return call
 }
 
 // basic reports whether a field of a Buffer, or a pointer to one, is a number.
@@ -358,15 +358,35 @@ func (f *flow) choose(s *state, sel *ssa.Select) {
 		f.look(s, b, c.Pos, "sent")
 		for _, r := range b.refs {
 			l := s.lives[r]
-			if chosen == nil || b.part || l.st != held && l.st != foreign || l.key != "" || r.kind != handle {
+			if b.part || l.st != held && l.st != foreign || l.key != "" || r.kind != handle || chosen == nil && len(sel.States) == 1 && sel.Blocking {
 				s.forget(r)
 				continue
+			}
+			if !f.branches(chosen, i) && (!sel.Blocking || len(sel.States) > 1) {
+				continue // the function does the same where another case was chosen: it is still held then
 			}
 			key := f.isCase(chosen, i)
 			s.lives[r] = life{st: given, pos: c.Pos, by: throughChannel, sent: true, key: key, alt: l.st}
 			delete(s.facts, key)
 		}
 	}
+}
+
+// branches reports whether the function does anything else in case i than in the cases that it has not ruled out by then.
+func (f *flow) branches(chosen ssa.Value, i int) bool {
+	if chosen == nil {
+		return false
+	}
+	for _, u := range *chosen.Referrers() {
+		test, ok := u.(*ssa.BinOp)
+		if !ok {
+			return true
+		}
+		if c, ok := test.Y.(*ssa.Const); ok && c.Int64() == int64(i) && len(*test.Referrers()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isCase is the condition that a select statement chose its case i.

@@ -270,3 +270,133 @@ func withCleanup(p *tarn.Pool, cleanup func(func())) []byte {
 	cleanup(b.Free)
 	return b.Bytes()
 }
+
+// 47. A select statement after which nothing depends on the case that was chosen.
+func offer(p *tarn.Pool, ch chan tarn.Buffer) {
+	b := p.Get(10)
+	select {
+	case ch <- b:
+	default:
+		b.Free()
+	}
+}
+
+func offerLeaky(p *tarn.Pool, ch chan tarn.Buffer) {
+	b := p.Get(10) // want "leak: b from p.Get"
+	select {
+	case ch <- b:
+	default:
+	}
+}
+
+func offerUntilLeaky(p *tarn.Pool, ch chan tarn.Buffer, done chan struct{}) {
+	b := p.Get(10) // want "leak: b from p.Get"
+	select {
+	case <-done:
+	case ch <- b:
+	}
+}
+
+func offerOrStopLeaky(p *tarn.Pool, ch chan tarn.Buffer, done chan struct{}) bool {
+	b := p.Get(10) // want "leak: b from p.Get"
+	select {
+	case <-done:
+		return false
+	case ch <- b:
+		return true
+	}
+}
+
+func offerOrStop(p *tarn.Pool, ch chan tarn.Buffer, done chan struct{}) bool {
+	b := p.Get(10)
+	select {
+	case <-done:
+		b.Free()
+		return false
+	case ch <- b:
+		return true
+	}
+}
+
+// 48. WaitGroup.Go starts a goroutine as a go statement does.
+func countTogether(p *tarn.Pool) (n int) {
+	b := p.Get(10)
+	defer b.Free()
+	var wg sync.WaitGroup
+	wg.Go(func() { n = len(b.Bytes()) })
+	wg.Wait()
+	return n
+}
+
+func countTooLate(p *tarn.Pool) (n int) {
+	b := p.Get(10)
+	var wg sync.WaitGroup
+	wg.Go(func() { n = len(b.Bytes()) }) // want "escape: bytes of b are used by a goroutine"
+	b.Free()
+	wg.Wait()
+	return n
+}
+
+// 49. A deferred literal that frees what a slice has collected until then.
+func freeEach(bs []tarn.Buffer) {
+	for _, b := range bs {
+		b.Free()
+	}
+}
+
+func collectAndFree(p *tarn.Pool, sizes []int) int {
+	bs := make([]tarn.Buffer, 0, len(sizes))
+	defer func() { freeEach(bs) }()
+	for _, n := range sizes {
+		if n < 0 {
+			return len(bs)
+		}
+		bs = append(bs, p.Get(n))
+	}
+	return len(bs)
+}
+
+func collectAndCount(p *tarn.Pool, sizes []int) {
+	bs := make([]tarn.Buffer, 0, len(sizes))
+	defer func() { println(len(bs)) }()
+	for _, n := range sizes {
+		bs = append(bs, p.Get(n)) // want "leak: the references collected in bs"
+	}
+}
+
+// 50. A Buffer may be printed after Free, its bytes may not.
+func nameOf(p *tarn.Pool) error {
+	b := p.Get(10)
+	b.Free()
+	return fmt.Errorf("%v has a bad name", b) // its length and its slab's
+}
+
+func nameOfFreed(p *tarn.Pool) error {
+	b := p.Get(10)
+	name := b.Bytes()[:4]
+	b.Free()
+	return fmt.Errorf("bad name %q", name) // want "use after free: these are bytes of b"
+}
+
+// 51. A goroutine that passes the bytes to a function of the package, and frees.
+func show(p []byte) { fmt.Println(p) }
+
+func showLater(p *tarn.Pool) {
+	b := p.Get(10)
+	r := b.Ref()
+	go func() {
+		defer r.Free()
+		show(r.Bytes())
+	}()
+	show(b.Bytes())
+	b.Free()
+}
+
+func showLaterAndNow(p *tarn.Pool) {
+	b := p.Get(10)
+	go func() {
+		defer b.Free()
+		show(b.Bytes())
+	}()
+	show(b.Bytes()) // want "use after free: the goroutine took ownership of b"
+}
