@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -72,22 +71,14 @@ const (
 // judge decides on an attempt that ended with code. trailer is the server's. The duration is the delay of
 // nextAfter.
 func (p *HedgingPolicy) judge(t *throttle, code codes.Code, trailer metadata.MD) (afterHedge, time.Duration) {
-	wait, forbidden := time.Duration(0), false
-	if pushback := trailer[pushbackKey]; len(pushback) > 0 {
-		ms, err := strconv.Atoi(pushback[0])
-		forbidden = err != nil || ms < 0 || len(pushback) > 1
-		wait = time.Duration(max(0, ms)) * time.Millisecond
-	}
+	asks, wait := pushbackOf(trailer)
 	fatal := !slices.Contains(p.NonFatalStatusCodes, code)
-	throttled := (!fatal || forbidden) && t.failed()
+	throttled := (!fatal || asks == pushedAway) && t.failed()
 	switch {
 	case fatal:
 		return commitToIt, 0
-	case throttled || forbidden:
+	case throttled || asks == pushedAway:
 		return noMore, 0
 	}
 	return nextAfter, wait
 }
-
-// pushbackKey is the trailer in which a server says when to try again (gRFC A6, "Pushback").
-const pushbackKey = "grpc-retry-pushback-ms"

@@ -146,6 +146,7 @@ func TestHedging(t *testing.T) {
 		{"all fail, the last status counts", hedgeThree, []func(context.Context) error{after(5*s, codes.Aborted), after(s, codes.Unavailable)}, "[0s 1s 2s]", 5 * s, codes.Aborted, 0},
 		{"pushback", hedgeThree, []func(context.Context) error{pushback(s/4, "3000"), never, after(s/4, codes.OK)}, "[0s 3.25s 4.25s]", 9 * s / 2, codes.OK, 1},
 		{"no more", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "-1"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
+		{"no more, by a number too large", hedgeThree, []func(context.Context) error{after(8*s, codes.OK), pushback(s/4, "9223372036855"), never}, "[0s 1s]", 8 * s, codes.OK, 0},
 		{"no more and none left", hedgeThree, []func(context.Context) error{pushback(s/4, "-1")}, "[0s]", s / 4, codes.Unavailable, 0},
 		{"deadline", hedgeThree, []func(context.Context) error{never}, "[0s 1s 2s]", 20 * s, codes.DeadlineExceeded, 3},
 		{"bounded by the client", `{"maxAttempts":9,"hedgingDelay":"1s"}`, []func(context.Context) error{never}, "[0s 1s 2s 3s 4s]", 20 * s, codes.DeadlineExceeded, 5},

@@ -68,7 +68,7 @@ func (c *call) again(a *attempt, err error, seen progress) (bool, error) {
 		return false, err
 	}
 	code := status.Code(err)
-	if seen == maybeProcessed && c.retry.policy == nil {
+	if seen == maybeProcessed && !c.retry.matters() {
 		return false, err
 	}
 	if a.answered() {

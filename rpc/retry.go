@@ -94,15 +94,41 @@ func (t *throttle) closed() bool {
 
 // policyFor finds the retry or hedging policy of a call.
 func (cc *ClientConn) policyFor(cfg *serviceConfig, mc *methodConfig) retrying {
-	r := retrying{maxAttempts: cc.opts.maxAttempts, throttle: cfg.throttle}
+	r := retrying{maxAttempts: cc.opts.maxAttempts}
 	if cc.opts.noRetry {
 		return r
 	}
-	r.policy, r.hedging = cc.opts.retry, cc.opts.hedging
+	r.policy, r.hedging, r.throttle = cc.opts.retry, cc.opts.hedging, cfg.throttle
 	if mc != nil && (mc.retry != nil || mc.hedging != nil) {
 		r.policy, r.hedging = mc.retry, mc.hedging
 	}
 	return r
+}
+
+// matters reports whether the end of a failed attempt has an effect: a policy may repeat it, or a throttle counts it.
+func (r *retrying) matters() bool { return r.policy != nil || r.throttle != nil }
+
+// pushback is what a server asks of a client whose attempt has failed.
+type pushback uint8
+
+const (
+	notPushed  pushback = iota // nothing
+	pushedBack                 // that the next attempt waits
+	pushedAway                 // that there is no other attempt
+)
+
+// pushbackOf reads a server's trailer. What is not one number of 32 bits, as gRFC A6 has it, forbids another attempt like a negative one.
+func pushbackOf(trailer metadata.MD) (pushback, time.Duration) {
+	const key = "grpc-retry-pushback-ms"
+	vs := trailer[key]
+	if len(vs) == 0 {
+		return notPushed, 0
+	}
+	ms, err := strconv.ParseInt(vs[0], 10, 32)
+	if err != nil || ms < 0 || len(vs) > 1 {
+		return pushedAway, 0
+	}
+	return pushedBack, time.Duration(ms) * time.Millisecond
 }
 
 // verdict says whether to try again after a failed attempt, and when.
@@ -115,29 +141,21 @@ type verdict struct {
 func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) verdict {
 	r.transparent = seen == notSent || seen == notProcessed && !r.notProcessedOnce
 	r.notProcessedOnce = r.notProcessedOnce || seen == notProcessed
-	switch {
-	case r.transparent:
+	if r.transparent {
 		return verdict{again: true}
-	case r.policy == nil:
+	}
+	asks, wait := pushbackOf(trailer)
+	if asks == pushedAway {
+		r.throttle.failed()
 		return verdict{}
 	}
-	pushback := trailer[pushbackKey]
-	wait, pushed := time.Duration(0), false
-	if len(pushback) > 0 {
-		ms, err := strconv.Atoi(pushback[0])
-		if err != nil || ms < 0 || len(pushback) > 1 {
-			r.throttle.failed()
-			return verdict{}
-		}
-		wait, pushed = time.Duration(ms)*time.Millisecond, true
-	}
-	if !slices.Contains(r.policy.RetryableStatusCodes, code) {
+	if r.policy == nil || !slices.Contains(r.policy.RetryableStatusCodes, code) {
 		return verdict{}
 	}
 	if r.throttle.failed() || r.attempts >= min(r.policy.MaxAttempts, r.maxAttempts) {
 		return verdict{}
 	}
-	if pushed {
+	if asks == pushedBack {
 		r.backoffs = 0
 		return verdict{again: true, wait: wait}
 	}

@@ -156,18 +156,114 @@ func TestContextEndsRetries(t *testing.T) {
 	}
 }
 
+// TestRetryPushback: a server's grpc-retry-pushback-ms is a 32-bit number of milliseconds; a negative one and anything else mean that the
+// call is not tried again (gRFC A6).
 func TestRetryPushback(t *testing.T) {
 	var n atomic.Int32
-	svc := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	var asks []string
+	fail := func(ctx context.Context) error {
 		n.Add(1)
-		grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", "-1"))
-		return nil, status.Error(codes.Unavailable, "do not")
-	}}
+		if err := grpc.SetTrailer(ctx, metadata.MD{"grpc-retry-pushback-ms": asks}); err != nil {
+			return err
+		}
+		return status.Error(codes.Unavailable, "do not")
+	}
+	svc := &testService{
+		unary:  func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, fail(ctx) },
+		duplex: func(s pb.TestService_FullDuplexCallServer) error { return fail(s.Context()) },
+	}
 	_, addr := startTarn(t, svc)
-	_, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig))).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
-	wantCode(t, err, codes.Unavailable)
-	if n.Load() != 1 {
-		t.Fatalf("%d attempts although the server pushed back", n.Load())
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithDefaultServiceConfig(retryConfig)))
+	for _, p := range []struct {
+		asks     []string
+		attempts int32
+	}{
+		{nil, 4},
+		{[]string{"0"}, 4},
+		{[]string{"-1"}, 1},
+		{[]string{""}, 1},
+		{[]string{"1s"}, 1},
+		{[]string{"0", "0"}, 1},
+		{[]string{"9223372036855"}, 1}, // its nanoseconds overflow
+		{[]string{"99999999999999999999"}, 1},
+	} {
+		asks = p.asks
+		n.Store(0)
+		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		if wantCode(t, err, codes.Unavailable); n.Load() != p.attempts {
+			t.Errorf("unary, %q: %d attempts, want %d", p.asks, n.Load(), p.attempts)
+		}
+		n.Store(0)
+		s, err := c.FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Recv()
+		if wantCode(t, err, codes.Unavailable); n.Load() != p.attempts {
+			t.Errorf("stream, %q: %d attempts, want %d", p.asks, n.Load(), p.attempts)
+		}
+	}
+}
+
+// TestPushbackThrottles: a server that asks not to be tried again counts as a failure for the client's throttle, whatever the status
+// and whether or not the method has a policy, as in grpc-go.
+func TestPushbackThrottles(t *testing.T) {
+	const config = `{"retryThrottling":{"maxTokens":8,"tokenRatio":0.1},"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"FullDuplexCall"}],
+		"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.001s","maxBackoff":"0.01s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+	var n atomic.Int32
+	refuse := func(ctx context.Context) error {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", "-1")); err != nil {
+			return err
+		}
+		return status.Error(codes.NotFound, "and do not ask again")
+	}
+	svc := &testService{
+		unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, refuse(ctx) },
+		output: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
+			return refuse(s.Context())
+		},
+		duplex: func(pb.TestService_FullDuplexCallServer) error {
+			n.Add(1)
+			return status.Error(codes.Unavailable, "try again")
+		},
+	}
+	_, addr := startTarn(t, svc)
+	failing := func(t *testing.T, c pb.TestServiceClient, want int32) {
+		n.Store(0)
+		s, err := c.FullDuplexCall(ctxFor(t))
+		if err == nil {
+			_, err = s.Recv()
+		}
+		if wantCode(t, err, codes.Unavailable); n.Load() != want {
+			t.Errorf("%d attempts, want %d", n.Load(), want)
+		}
+	}
+	clients := map[string]func() grpc.ClientConnInterface{
+		"tarn":    func() grpc.ClientConnInterface { return dialTarn(t, addr, rpc.WithDefaultServiceConfig(config)) },
+		"grpc-go": func() grpc.ClientConnInterface { return dialGRPC(t, addr, grpc.WithDefaultServiceConfig(config)) },
+	}
+	refused := map[string]func(context.Context, pb.TestServiceClient) error{
+		"unary": func(ctx context.Context, c pb.TestServiceClient) error {
+			_, err := c.UnaryCall(ctx, &pb.SimpleRequest{})
+			return err
+		},
+		"stream": func(ctx context.Context, c pb.TestServiceClient) error {
+			s, err := c.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		},
+	}
+	for name, dial := range clients {
+		for kind, call := range refused {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				c := pb.NewTestServiceClient(dial())
+				failing(t, c, 2) // leaves six of eight tokens
+				wantCode(t, call(ctxFor(t), c), codes.NotFound)
+				failing(t, c, 1) // leaves half of them
+			})
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 				if again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures)); !again {
 					err = waited(c.ctx, err)
 				}
-			} else if c.ctx.Err() == nil && c.retry.policy != nil {
+			} else if c.ctx.Err() == nil && c.retry.matters() {
 				again, err = c.await(c.retry.judge(status.Code(err), maybeProcessed, x.trailer), err)
 			}
 		}
