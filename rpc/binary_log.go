@@ -141,9 +141,15 @@ func (c *loggedCall) halfClose() {
 	}
 }
 
-// message writes a message and keeps data.
-func (c *loggedCall) message(typ pb.GrpcLogEntry_EventType, data []byte) {
-	c.write(binlog.Message(c.limits, typ, data))
+// message writes the entry of a message, made by messageOf.
+func (c *loggedCall) message(typ pb.GrpcLogEntry_EventType, m *pb.Message) {
+	c.write(binlog.Message(typ, m))
+}
+
+// messageOf is what the log shows of v. It borrows v.
+func (c *loggedCall) messageOf(v any) *pb.Message {
+	length, data := loggedBytes(v, c.limits.Message)
+	return &pb.Message{Length: uint32(length), Data: data}
 }
 
 // end writes the call's last entry.
@@ -158,29 +164,37 @@ func (c *loggedCall) trailer(md metadata.MD, st *status.Status, peer net.Addr) {
 	c.end(binlog.ServerTrailer(md, st, peer))
 }
 
-// loggedBytes is a copy of a message's bytes. It borrows v.
-func loggedBytes(v any) []byte {
+// loggedBytes is a message in the log: its length, and a copy of as many of its first bytes as limit permits. It borrows v. Only
+// a protobuf message is encoded as a whole, if limit permits any of it.
+func loggedBytes(v any, limit uint64) (length int, data []byte) {
 	switch v := v.(type) {
 	case *tarn.Chain:
-		b := make([]byte, v.Len())
-		v.CopyTo(b)
-		return b
+		data = make([]byte, min(uint64(v.Len()), limit))
+		v.CopyTo(data)
+		return v.Len(), data
 	case *tarn.Buffer:
-		return slices.Clone(v.Bytes())
+		return firstBytes(v.Bytes(), limit)
 	case []byte:
-		return slices.Clone(v)
+		return firstBytes(v, limit)
 	case proto.Message:
-		return marshalled(v)
+		return marshalled(v, limit)
 	case protoadapt.MessageV1:
-		return marshalled(protoadapt.MessageV2Of(v))
+		return marshalled(protoadapt.MessageV2Of(v), limit)
 	}
-	return nil
+	return 0, nil
 }
 
-func marshalled(m proto.Message) []byte {
+func firstBytes(b []byte, limit uint64) (int, []byte) {
+	return len(b), slices.Clone(b[:min(uint64(len(b)), limit)])
+}
+
+func marshalled(m proto.Message, limit uint64) (int, []byte) {
+	if limit == 0 {
+		return proto.Size(m), nil
+	}
 	b, err := proto.Marshal(m)
 	if err != nil { // the call fails with the same error
-		return nil
+		return 0, nil
 	}
-	return b
+	return len(b), b[:min(uint64(len(b)), limit)]
 }

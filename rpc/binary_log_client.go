@@ -65,7 +65,7 @@ func (l callLogger) unary(ctx context.Context, method string, req, reply any, cc
 	if c == nil {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, loggedBytes(req))
+	c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, c.messageOf(req))
 	var head, trailer metadata.MD
 	var p peer.Peer
 	opts = append(opts[:len(opts):len(opts)], grpc.Header(&head), grpc.Trailer(&trailer), grpc.Peer(&p))
@@ -74,7 +74,7 @@ func (l callLogger) unary(ctx context.Context, method string, req, reply any, cc
 		c.serverHeader(head, p.Addr)
 	}
 	if err == nil {
-		c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, loggedBytes(reply))
+		c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, c.messageOf(reply))
 	}
 	c.ended(err, trailer, p.Addr)
 	return err
@@ -115,10 +115,10 @@ func (s *loggedClientStream) peer() net.Addr {
 
 // SendMsg implements grpc.ClientStream.
 func (s *loggedClientStream) SendMsg(v any) error {
-	data := loggedBytes(v) // before it is sent, which empties a raw message
+	m := s.c.messageOf(v) // before it is sent, which empties a raw message
 	err := s.ClientStream.SendMsg(v)
 	if err == nil {
-		s.c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, data)
+		s.c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, m)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (s *loggedClientStream) RecvMsg(v any) error {
 	}
 	err := s.ClientStream.RecvMsg(v)
 	if err == nil {
-		s.c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, loggedBytes(v))
+		s.c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, s.c.messageOf(v))
 	}
 	if err != nil || !s.desc.ServerStreams {
 		s.once.Do(func() { s.finish(err) })

@@ -45,13 +45,13 @@ func (l *CallLog) unaryServer(ctx context.Context, req any, info *grpc.UnaryServ
 	if c == nil {
 		return handler(ctx, req)
 	}
-	c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, loggedBytes(req))
+	c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, c.messageOf(req))
 	t := &loggedTransport{ServerTransportStream: grpc.ServerTransportStreamFromContext(ctx), c: c}
 	defer t.panicked()
 	reply, err := handler(grpc.NewContextWithServerTransportStream(ctx, t), req)
 	if err == nil {
 		t.logHeader()
-		c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, loggedBytes(reply))
+		c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, c.messageOf(reply))
 	}
 	t.ended(err)
 	return reply, err
@@ -168,11 +168,11 @@ func (s *loggedServerStream) SetTrailer(md metadata.MD) {
 
 // SendMsg implements grpc.ServerStream.
 func (s *loggedServerStream) SendMsg(v any) error {
-	data := loggedBytes(v) // before it is sent, which empties a raw message
+	m := s.t.c.messageOf(v) // before it is sent, which empties a raw message
 	err := s.ServerStream.SendMsg(v)
 	if err == nil {
 		s.t.logHeader()
-		s.t.c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, data)
+		s.t.c.message(pb.GrpcLogEntry_EVENT_TYPE_SERVER_MESSAGE, m)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (s *loggedServerStream) RecvMsg(v any) error {
 	err := s.ServerStream.RecvMsg(v)
 	switch err {
 	case nil:
-		s.t.c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, loggedBytes(v))
+		s.t.c.message(pb.GrpcLogEntry_EVENT_TYPE_CLIENT_MESSAGE, s.t.c.messageOf(v))
 	case io.EOF:
 		s.t.c.halfClose()
 	}

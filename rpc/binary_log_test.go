@@ -1,10 +1,12 @@
 package rpc_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/binarylog"
 	logpb "google.golang.org/grpc/binarylog/grpc_binarylog_v1"
@@ -432,5 +435,39 @@ func TestBinaryLogOfHandlers(t *testing.T) {
 	wantCode(t, err, codes.Canceled)
 	if got := types(client); got != "CLIENT_HEADER CLIENT_MESSAGE SERVER_TRAILER" {
 		t.Errorf("a call that its client cancels: %s", got)
+	}
+}
+
+// TestBinaryLogCopiesWhatItShows: of a long message a log copies as many bytes as its filter permits, and encodes nothing if it
+// permits none.
+func TestBinaryLogCopiesWhatItShows(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	body := bytes.Repeat([]byte("0123456789"), 100_000)
+	buffer := pool.Copy(body)
+	defer buffer.Free()
+	var chain tarn.Chain
+	defer chain.Free()
+	for part := range slices.Chunk(body, 100_000) {
+		chain.Append(pool.Copy(part))
+	}
+	message := &pb.Payload{Body: body}
+	encoded, err := proto.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]struct {
+		v    any
+		data []byte
+	}{"bytes": {body, body}, "buffer": {&buffer, body}, "chain": {&chain, body}, "protobuf": {message, encoded}} {
+		for _, limit := range []uint64{0, 12, math.MaxUint64} {
+			n, data := rpc.LoggedBytes(m.v, limit)
+			want := m.data[:min(uint64(len(m.data)), limit)]
+			if n != len(m.data) || !bytes.Equal(data, want) {
+				t.Errorf("%s, limit %d: %d bytes of %d, want %d of %d", name, limit, len(data), n, len(want), len(m.data))
+			}
+			if limit < 100 && (name != "protobuf" || limit == 0) && cap(data) > 100 {
+				t.Errorf("%s, limit %d: %d bytes were copied", name, limit, cap(data))
+			}
+		}
 	}
 }

@@ -27,3 +27,6 @@ func AddStreams(cc *ClientConn, n int32) (sum int32) {
 	}
 	return sum
 }
+
+// LoggedBytes is what a binary log takes of a message.
+var LoggedBytes = loggedBytes

@@ -44,14 +44,11 @@ func ServerHeader(l Limits, md metadata.MD, peer net.Addr) *pb.GrpcLogEntry {
 	return e
 }
 
-// Message makes the entry of a message. It keeps data, the message without compression.
-func Message(l Limits, typ pb.GrpcLogEntry_EventType, data []byte) *pb.GrpcLogEntry {
-	m := &pb.Message{Length: uint32(len(data)), Data: data}
+// Message makes the entry of a message. m has its length without compression, and as many of its bytes as the limit permits.
+func Message(typ pb.GrpcLogEntry_EventType, m *pb.Message) *pb.GrpcLogEntry {
 	e := Event(typ)
 	e.Payload = &pb.GrpcLogEntry_Message{Message: m}
-	if uint64(len(data)) > l.Message {
-		m.Data, e.PayloadTruncated = data[:l.Message:l.Message], true
-	}
+	e.PayloadTruncated = uint64(len(m.Data)) < uint64(m.Length)
 	return e
 }
 
