@@ -151,7 +151,8 @@ func WithKeepaliveParams(p keepalive.ClientParameters) DialOption {
 	return dialOption(func(o *dialOptions) { o.keepalive = p })
 }
 
-// WithConnectParams sets the backoff between attempts to connect and their time limit.
+// WithConnectParams sets the backoff between attempts to connect, and the time limit of an attempt: MinConnectTimeout, 1 second if it is 0,
+// or the time until the next attempt if that is longer.
 func WithConnectParams(p grpc.ConnectParams) DialOption {
 	return dialOption(func(o *dialOptions) { o.connect = p })
 }

@@ -1,13 +1,20 @@
 package rpc_test
 
 import (
+	"context"
+	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver/manual"
 )
@@ -127,5 +134,43 @@ func TestCloseAtAnyTime(t *testing.T) {
 		if s := cc.GetState(); s != connectivity.Shutdown {
 			t.Fatalf("the state is %v", s)
 		}
+	}
+}
+
+// TestConnectTimeout: an attempt to connect ends after MinConnectTimeout, also if that is short, or when the next attempt is due, if that is
+// later. Without a MinConnectTimeout it has a second.
+func TestConnectTimeout(t *testing.T) {
+	for _, c := range []struct{ base, minimum, want time.Duration }{
+		{10 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
+		{300 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond},
+		{10 * time.Millisecond, 5 * time.Second, 5 * time.Second},
+		{10 * time.Millisecond, 0, time.Second},
+		{2 * time.Second, 0, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			took := make(chan time.Duration, 1)
+			cc, err := rpc.NewClient("passthrough:///nowhere", rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()),
+				rpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: c.minimum,
+					Backoff: backoff.Config{BaseDelay: c.base, Multiplier: 1, MaxDelay: time.Minute}}),
+				rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+					began := time.Now()
+					<-ctx.Done()
+					select {
+					case took <- time.Since(began):
+					default:
+					}
+					return nil, ctx.Err()
+				}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cc.Connect()
+			if got := <-took; got != c.want {
+				t.Errorf("base delay %v, minimum %v: the attempt took %v, want %v", c.base, c.minimum, got, c.want)
+			}
+			if err := cc.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
