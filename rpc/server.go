@@ -18,8 +18,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrServerStopped is returned by Serve when Stop or GracefulStop had been called before.
-var ErrServerStopped = errors.New("rpc: the server has been stopped")
+// ErrServerStopped is returned by Serve when Stop or GracefulStop had been called before. It is grpc-go's, with which
+// libraries that serve compare.
+var ErrServerStopped = grpc.ErrServerStopped
 
 // Server is a gRPC server. It is a grpc.ServiceRegistrar and has the methods that grpc's health and
 // reflection packages need. Its methods are safe for concurrent use; services must be registered before
