@@ -67,6 +67,7 @@ type program struct {
 	pkgs     []*packages.Package
 	pairs    []*pair
 	own      map[string]bool  // import paths of pkgs
+	kept     map[string]bool  // variables that have only what libraries make, by place
 	changed  map[string]*file // by name
 	written  bool             // changed has been written
 	left     []place
@@ -76,7 +77,7 @@ const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFil
 	packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo
 
 func load(ctx context.Context, dir string, patterns []string, way direction) (*program, error) {
-	p := &program{dir: dir, patterns: patterns, way: way, own: map[string]bool{}, changed: map[string]*file{}}
+	p := &program{dir: dir, patterns: patterns, way: way, own: map[string]bool{}, kept: map[string]bool{}, changed: map[string]*file{}}
 	pkgs, err := packages.Load(&packages.Config{Context: ctx, Dir: dir, Mode: mode, Tests: true}, patterns...)
 	if err != nil {
 		return nil, err

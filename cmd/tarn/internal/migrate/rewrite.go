@@ -23,6 +23,7 @@ type edit struct {
 
 // rewrite decides on all changes. The files that differ are in p.changed afterwards, with their new text.
 func (p *program) rewrite() {
+	var files []*file
 	seen := map[string]bool{}
 	for _, pkg := range p.pkgs {
 		for _, f := range pkg.Syntax {
@@ -36,11 +37,16 @@ func (p *program) rewrite() {
 				p.left = append(p.left, place{what: err.Error()})
 				continue
 			}
-			file := &file{p: p, pkg: pkg, ast: f, name: name, src: src}
-			file.walk()
-			if file.apply() {
-				p.changed[name] = file
-			}
+			files = append(files, &file{p: p, pkg: pkg, ast: f, name: name, src: src})
+		}
+	}
+	if p.way == toTarn {
+		p.keep(files)
+	}
+	for _, file := range files {
+		file.walk()
+		if file.apply() {
+			p.changed[file.name] = file
 		}
 	}
 }
@@ -105,7 +111,7 @@ func (f *file) toTarn(u *use, n *ast.SelectorExpr, path []ast.Node) bool {
 	switch {
 	case u.from != grpcPath && made == "": // types, which both packages use
 	case isOption(obj) && f.forOthers(path, n):
-	case f.dictated(path):
+	case f.dictated(path), f.keeps(path):
 	case u.err != nil:
 		f.leave(n, f.notImported(u, name))
 	case u.both[name]:
@@ -202,11 +208,17 @@ func (f *file) withinRPC(path []ast.Node, c *ast.CallExpr) bool {
 }
 
 // ofGRPC reports whether an expression remains a type of grpc-go: a parameter whose type a library
-// dictates, or what a function returns that is not changed.
+// dictates, a variable that is kept, or what a function returns that is not changed.
 func (f *file) ofGRPC(e ast.Expr) bool {
+	if v := f.variable(e); v != nil && f.p.kept[f.place(v)] {
+		return true
+	}
 	switch e := ast.Unparen(e).(type) {
 	case *ast.CallExpr:
 		fn, ok := f.callee(e).(*types.Func)
+		if ok && fn.Signature().Results().Len() > 0 && f.p.kept[f.place(fn.Signature().Results().At(0))] {
+			return true
+		}
 		return ok && (f.ofRPC(e) || f.foreign(fn) && (mentions(fn.Origin().Signature().Results()) || slices.ContainsFunc(e.Args, f.ofGRPC)))
 	case *ast.Ident:
 		obj := f.pkg.TypesInfo.Uses[e]
