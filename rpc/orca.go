@@ -12,11 +12,11 @@ const (
 	loadMessage = "xds.data.orca.v3.OrcaLoadReport"
 )
 
-// serverLoad is the load report in a trailer, nil without one. The message's type is looked up rather than
+// serverLoad is the load report in a trailer; nil without one and, as in grpc-go, when there are several or it is malformed. The message's type is looked up rather than
 // imported: a program that does not link it has no balancer that could read it.
 func serverLoad(trailer metadata.MD) any {
 	vs := trailer[loadKey]
-	if len(vs) == 0 {
+	if len(vs) != 1 {
 		return nil
 	}
 	typ, err := protoregistry.GlobalTypes.FindMessageByName(loadMessage)
@@ -24,8 +24,8 @@ func serverLoad(trailer metadata.MD) any {
 		return nil
 	}
 	m := typ.New().Interface()
-	if proto.Unmarshal([]byte(vs[len(vs)-1]), m) != nil {
-		return nil // as in grpc-go: a malformed report is ignored
+	if proto.Unmarshal([]byte(vs[0]), m) != nil {
+		return nil
 	}
 	return m
 }
