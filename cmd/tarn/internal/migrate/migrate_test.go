@@ -146,6 +146,7 @@ func empty() {
 const own = `package main
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -168,6 +169,7 @@ func hold(h *holder) {
 	h.s.Store(grpc.NewServer(slices.Concat([]grpc.ServerOption{grpc.MaxRecvMsgSize(1)}, nil)...))
 	library.Use(h.cc.Load())
 	library.Provide(func(opts []grpc.ServerOption) *grpc.Server { return grpc.NewServer(opts...) }, grpc.EmptyDialOption{})
+	_ = intercept(context.Background(), "/a/b", nil, nil, cc, nil)
 	_ = library.Module{Constructor: func(s *grpc.Server) *grpc.ClientConn { return nil }}
 }
 `
@@ -392,7 +394,7 @@ func TestMigrateWhatLibrariesLeaveOpen(t *testing.T) {
 		t.Errorf("status %d, %s", status, out)
 	}
 	want := strings.NewReplacer(`"google.golang.org/grpc"`, `"github.com/tarn-go/tarn/rpc"`, "grpc.", "rpc.",
-		"library.Use(h.cc.Load())", "library.Use(rpc.AsGRPC(h.cc.Load()))").Replace(own)
+		"library.Use(h.cc.Load())", "library.Use(rpc.AsGRPC(h.cc.Load()))", "nil, cc, nil", "nil, rpc.AsGRPC(cc), nil").Replace(own)
 	if got := read(t, dir, "own.go"); got != want {
 		t.Errorf("of what is the program's own all is to change:\n%s", got)
 	}

@@ -153,11 +153,14 @@ func (f *file) notImported(u *use, name string) string {
 	return fmt.Sprintf("package %s has the counterpart of %s.%s; %v", u.to, f.base(u.from), name, u.err)
 }
 
-// call wraps an argument in AsGRPC where a library's function takes a *grpc.ClientConn, and the option of
-// package orca in its counterpart.
+// call wraps an argument in AsGRPC where a library's function or an interceptor takes a *grpc.ClientConn, and the
+// option of package orca in its counterpart.
 func (f *file) call(c *ast.CallExpr) {
-	fn, ok := f.callee(c).(*types.Func)
-	if !ok || !f.foreign(fn) && !f.staysInGRPC(fn) {
+	fn, _ := f.callee(c).(*types.Func)
+	if fn == nil || !f.foreign(fn) && !f.staysInGRPC(fn) {
+		if sig, ok := f.pkg.TypesInfo.TypeOf(c.Fun).Underlying().(*types.Signature); ok && f.isInterceptor(sig) {
+			f.arguments(c, sig.Params(), "an interceptor")
+		}
 		return
 	}
 	path, _ := astutil.PathEnclosingInterval(f.ast, c.Pos(), c.End())
@@ -165,7 +168,11 @@ func (f *file) call(c *ast.CallExpr) {
 		f.wrap(c, "CallMetricsServerOption")
 		return
 	}
-	params := fn.Origin().Signature().Params() // a type parameter is what the program makes of it
+	f.arguments(c, fn.Origin().Signature().Params(), fn.FullName()) // a type parameter is what the program makes of it
+}
+
+// arguments wraps those in AsGRPC that are not of grpc-go's type any more.
+func (f *file) arguments(c *ast.CallExpr, params *types.Tuple, callee string) {
 	for i, arg := range c.Args {
 		if i >= params.Len() {
 			return
@@ -178,7 +185,7 @@ func (f *file) call(c *ast.CallExpr) {
 		case "*" + grpcPath + ".ClientConn":
 			f.wrap(arg, "AsGRPC")
 		case "*" + grpcPath + ".Server":
-			f.leave(arg, fn.FullName()+" takes a *grpc.Server: see \"Servers of libraries\" in docs/migrate-grpc.md")
+			f.leave(arg, callee+" takes a *grpc.Server: see \"Servers of libraries\" in docs/migrate-grpc.md")
 		}
 	}
 }
