@@ -65,15 +65,12 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 		if want == 0 {
 			break
 		}
-		buf := h.m.s.cfg.Pool.Get(want)
+		var buf tarn.Buffer
 		var n int
-		n, rerr = read(buf.Bytes(), off)
-		if n == want && rerr == io.EOF {
-			rerr = nil // an io.ReaderAt may return it with its last bytes
-		}
+		buf, n, rerr = h.readSource(read, want, off)
 		if n == 0 {
 			buf.Free()
-		} else if err := h.send(ctx, &p, buf.Narrow(0, n), off, &total, completeOldest); err != nil {
+		} else if err := h.send(ctx, &p, buf, off, &total, completeOldest); err != nil {
 			return total, err
 		}
 		left.moved(n)
@@ -87,6 +84,25 @@ func (h *handle) readFrom(ctx context.Context, ranges []Range, read func(p []byt
 		return total, nil
 	}
 	return total, &sinkError{rerr}
+}
+
+// readSource reads up to want bytes with read, into a buffer that has as many as were read, or is empty. The caller frees it; if read
+// panics, or returns a number that is out of range, which panics, too, readSource does.
+func (h *handle) readSource(read func(p []byte, off int64) (int, error), want int, off int64) (tarn.Buffer, int, error) {
+	buf := h.m.s.cfg.Pool.Get(want)
+	handedOver := false
+	defer func() {
+		if !handedOver {
+			buf.Free()
+		}
+	}()
+	n, err := read(buf.Bytes(), off)
+	if n == want && err == io.EOF {
+		err = nil // an io.ReaderAt may return it with its last bytes
+	}
+	filled := buf.Narrow(0, n)
+	handedOver = true
+	return filled, n, err
 }
 
 // send writes buf at off, in flight if possible, or at the end of a file opened with os.O_APPEND. It takes

@@ -85,23 +85,29 @@ func (h *handle) writeRanges(ctx context.Context, w io.WriterAt, ranges []Range)
 		if p.empty() {
 			return total, nil
 		}
-		seg, err := p.pop(ctx, h)
-		var werr error
-		if seg.done > 0 {
-			var n int
-			n, werr = w.WriteAt(seg.data[:seg.done], seg.off)
-			total += int64(n)
-			werr = sinkErr(n, seg.done, werr)
-		}
-		s.streams.unreserve(seg.n)
-		seg.drop()
-		if werr != nil {
-			return total, werr
-		}
+		n, err := h.writeOldest(ctx, &p, w)
+		total += int64(n)
 		if err != nil {
 			return total, err
 		}
 	}
+}
+
+// writeOldest completes the oldest read of p and writes its bytes to w. They are dropped even if w panics.
+func (h *handle) writeOldest(ctx context.Context, p *pipeline, w io.WriterAt) (n int, err error) {
+	seg, err := p.pop(ctx, h)
+	defer func() {
+		h.m.s.streams.unreserve(seg.n)
+		seg.drop()
+	}()
+	if seg.done > 0 {
+		var werr error
+		n, werr = w.WriteAt(seg.data[:seg.done], seg.off)
+		if werr = sinkErr(n, seg.done, werr); werr != nil {
+			return n, werr
+		}
+	}
+	return n, err
 }
 
 // unmoved is what of ranges has yet to be transferred.

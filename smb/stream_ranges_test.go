@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -177,3 +179,60 @@ func TestRangesInFlight(t *testing.T) {
 		}
 	}
 }
+
+// TestPanickingSource has a reader or writer of a transfer panic in the middle, or return a number that is out of range: the panic
+// reaches the caller, no buffer is lost, and the file can be used.
+func TestPanickingSource(t *testing.T) {
+	const chunk, size = 512 << 10, 8 << 20
+	ranges := []smb.Range{{Offset: 0, Length: size}}
+	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
+		for name, transfer := range map[string]func(f *smb.File, broken faulty) (int64, error){
+			"ReadFrom":       func(f *smb.File, broken faulty) (int64, error) { return f.ReadFrom(&broken) },
+			"ReadRangesFrom": func(f *smb.File, broken faulty) (int64, error) { return f.ReadRangesFrom(&broken, ranges) },
+			"WriteTo":        func(f *smb.File, broken faulty) (int64, error) { return f.WriteTo(&broken) },
+			"WriteRangesTo":  func(f *smb.File, broken faulty) (int64, error) { return f.WriteRangesTo(&broken, ranges) },
+		} {
+			for _, number := range []int{0, chunk + 1, -1} {
+				t.Run(fmt.Sprintf("%s/%d", name, number), func(t *testing.T) {
+					share := mount(t, srv, smb.Dialer{}) // with a pool of its own
+					want := random(size)
+					must(t, share.WriteFile("f", want, 0o666))
+					f, err := share.OpenFile("f", os.O_RDWR, 0)
+					must(t, err)
+					defer f.Close()
+					func() {
+						defer func() {
+							if recover() == nil && strings.HasPrefix(name, "Read") {
+								t.Error("it did not panic")
+							}
+						}()
+						transfer(f, faulty{calls: 3, number: number})
+					}()
+					_, err = f.WriteAt(want, 0)
+					must(t, err)
+					got := make([]byte, size)
+					if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
+						t.Errorf("%v, equal: %v", err, bytes.Equal(got, want))
+					}
+				})
+			}
+		}
+	})
+}
+
+// faulty is a reader and writer whose call after calls others panics, or returns number unless that is 0.
+type faulty struct{ calls, number int }
+
+func (f *faulty) Read(p []byte) (int, error) {
+	if f.calls--; f.calls >= 0 {
+		return len(p), nil
+	}
+	if f.number == 0 {
+		panic("source")
+	}
+	return f.number, nil
+}
+
+func (f *faulty) Write(p []byte) (int, error)            { return f.Read(p) }
+func (f *faulty) ReadAt(p []byte, _ int64) (int, error)  { return f.Read(p) }
+func (f *faulty) WriteAt(p []byte, _ int64) (int, error) { return f.Read(p) }
