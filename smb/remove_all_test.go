@@ -1,12 +1,15 @@
 package smb_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -80,6 +83,58 @@ func TestRemoveAllListsFirst(t *testing.T) {
 		must(t, err)
 		if err := f.Share().RemoveAll("d"); err != nil || listed != replies || removed != replies+1 {
 			t.Errorf("%v, %d listed, %d removed", err, listed, removed)
+		}
+	})
+}
+
+// TestRemoveAllServerGone has the server go away, and refuse connections, while a directory is removed: RemoveAll does not wait for
+// it again for each of the other entries.
+func TestRemoveAllServerGone(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		const entries = 20
+		var last string
+		var listed, gone bool
+		var refused int
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch m.Command {
+			case proto.CommandCreate:
+				last = script.NameOf(m)
+			case proto.CommandQueryDirectory:
+				if listed {
+					c.Refuse(m, proto.StatusNoMoreFiles)
+					return true
+				}
+				listed = true
+				var list []script.Entry
+				for i := range entries {
+					list = append(list, script.Entry{Name: fmt.Sprint("f", i)})
+				}
+				c.List(m, list...)
+				return true
+			case proto.CommandSetInfo:
+				if last == "d" {
+					c.Refuse(m, proto.StatusDirectoryNotEmpty)
+					return true
+				}
+				gone = true
+				c.Close()
+				return true
+			}
+			return false
+		}
+		dial := through(t, s.Dial)
+		d := smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}, DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if gone {
+				refused++
+				return nil, syscall.ECONNREFUSED
+			}
+			return dial(ctx, network, addr)
+		}}
+		f, err := scripted(t, s, d)
+		must(t, err)
+		// The first entry's removal may have taken effect, and is not repeated; the second finds that the server is gone.
+		if err := f.Share().RemoveAll("d"); !errors.Is(err, smb.ErrConnLost) || refused != 1 {
+			t.Errorf("%v, %d attempts to connect", err, refused)
 		}
 	})
 }

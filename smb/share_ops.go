@@ -83,8 +83,8 @@ func (t *tree) delete(ctx context.Context, remote string) error {
 }
 
 // RemoveAll removes the named file or directory and everything in it. It returns nil when it does not exist.
-// Symbolic links are removed, not followed. It continues after an entry that cannot be removed, and returns
-// the first such error.
+// Symbolic links are removed, not followed. It continues after an entry that cannot be removed, unless the server cannot be reached
+// again, and returns the first such error.
 func (s *Share) RemoveAll(name string) error {
 	if remote, err := s.remote(name); err != nil || remote == "" {
 		return pathError("removeall", name, ErrName)
@@ -113,8 +113,12 @@ func (s *Share) removeTree(name string, depth int) error {
 		return nil
 	}
 	for _, e := range list {
-		if err := s.removeTree(name+`\`+e.Name(), depth+1); err != nil && first == nil {
+		err := s.removeTree(name+`\`+e.Name(), depth+1)
+		if first == nil {
 			first = err
+		}
+		if errors.As(err, new(*dialError)) { // each further entry would wait for the server again
+			return first
 		}
 	}
 	if err = s.remove(name); err == nil || errors.Is(err, fs.ErrNotExist) {
