@@ -1,5 +1,7 @@
 package h2
 
+import "golang.org/x/net/http/httpguts"
+
 // blanks says what becomes of spaces and tabs around field values, which RFC 9113
 // section 8.2.1 forbids.
 type blanks uint8
@@ -11,14 +13,14 @@ const (
 	blanksKept
 )
 
-// checkField says what is wrong with a regular field (RFC 9113 section 8.2);
-// nothing: "".
+// checkField says what is wrong with a regular field (RFC 9113 section 8.2; its name is a token, RFC 9110 section 5.1, so that
+// HTTP/1.1 can forward it); nothing: "".
 func checkField(name, value string, around blanks) string {
 	if name == "" {
 		return "a field without a name"
 	}
 	for i := 0; i < len(name); i++ {
-		if b := name[i]; b <= ' ' || b >= 0x7f || b >= 'A' && b <= 'Z' || b == ':' {
+		if b := name[i]; b >= 'A' && b <= 'Z' || !httpguts.IsTokenRune(rune(b)) {
 			return "a field name with characters that are not allowed"
 		}
 	}

@@ -497,6 +497,7 @@ var malformedRequests = []struct {
 	{"newline in a value", requestFields("a", "b\nc"), ""},
 	{"NUL in a value", requestFields("a", "b\x00c"), ""},
 	{"blank in a name", requestFields("a b", "c"), ""},
+	{"name that is no token", requestFields("a{", "c"), ""},
 	{"empty name", requestFields("", "c"), ""},
 	{"host that differs", requestFields("host", "other.example"), "handler: 200"},
 	{"content-length that differs", requestFields("content-length", "0", "content-length", "1"), "handler: 200"},
