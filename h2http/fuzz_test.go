@@ -372,7 +372,7 @@ func (m *message) get(rt http.RoundTripper) string {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		b = nil // of content that is too long, how much of it is read before the error differs
+		b, resp.Trailer = nil, nil // how much is read before the error, and whether trailers that follow it are seen, differs
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s %d %d uncompressed=%t %q failed=%t\n", resp.Status, resp.StatusCode, resp.ContentLength, resp.Uncompressed, b, err != nil)
