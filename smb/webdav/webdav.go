@@ -48,7 +48,7 @@ func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm o
 	if err != nil {
 		return nil, oserr.From(err)
 	}
-	return &file{opened, ctx}, nil
+	return &file{opened, ctx, flag&os.O_TRUNC != 0}, nil
 }
 
 func (f *fileSystem) RemoveAll(ctx context.Context, name string) error {
@@ -76,7 +76,32 @@ func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error)
 // file is an open file whose FileInfo has a content type.
 type file struct {
 	*smb.File
-	ctx context.Context // of its request
+	ctx     context.Context // of its request
+	emptied bool            // by OpenFile
+}
+
+// WriteTo is that of smb.File, but when all of f is copied to a file that was emptied, as COPY does, the server copies it where it can:
+// the data does not pass through the client, and holes stay holes.
+func (f *file) WriteTo(w io.Writer) (int64, error) {
+	to, ok := w.(*file)
+	if !ok || !to.emptied || !f.atStart() || !to.atStart() {
+		return f.File.WriteTo(w)
+	}
+	n, err := to.CopyFrom(f.File)
+	if errors.Is(err, smb.ErrUnsupported) {
+		return f.File.WriteTo(w)
+	}
+	for _, copied := range []*file{f, to} {
+		if _, e := copied.Seek(n, io.SeekStart); err == nil {
+			err = e
+		}
+	}
+	return n, err
+}
+
+func (f *file) atStart() bool {
+	at, err := f.Seek(0, io.SeekCurrent)
+	return at == 0 && err == nil
 }
 
 // stallTimeout is how long the server may take before it accepts more of a PUT, and what is in flight when the body has
