@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,27 @@ func testRemoveAllGoesOn(t *testing.T, srv *rig.Server) {
 	if got := strings.Join(left, " "); got != "d d/m d/m/file" {
 		t.Errorf("left: %s", got)
 	}
+	must(t, os.WriteFile(filepath.Join(kept, "other"), nil, 0o666))
+	var named []string
+	err = share.RemoveAllFunc("d", func(err error) {
+		var pe *fs.PathError
+		if !errors.As(err, &pe) || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%v", err)
+			return
+		}
+		named = append(named, strings.ReplaceAll(pe.Path, `\`, "/"))
+	})
+	slices.Sort(named)
+	if got := strings.Join(named, " "); got != "d/m/file d/m/other" || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("failed was called for %q; %v", got, err)
+	}
+	for _, name := range []string{"", "none"} {
+		var called error
+		err := share.RemoveAllFunc(name, func(err error) { called = err })
+		if err != called || (err == nil) != (name == "none") {
+			t.Errorf("%q: %v, and failed was called with %v", name, err, called)
+		}
+	}
 }
 
 // TestRemoveAllListsFirst has RemoveAll remove a directory whose listing comes in several replies: nothing is removed before the
@@ -83,6 +105,45 @@ func TestRemoveAllListsFirst(t *testing.T) {
 		must(t, err)
 		if err := f.Share().RemoveAll("d"); err != nil || listed != replies || removed != replies+1 {
 			t.Errorf("%v, %d listed, %d removed", err, listed, removed)
+		}
+	})
+}
+
+// TestRemoveAllCancelled ends the context while a directory is removed: the other entries are not tried.
+func TestRemoveAllCancelled(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var last string
+		var listed bool
+		s.Hook = func(c *script.Conn, m *script.Message) bool {
+			switch m.Command {
+			case proto.CommandCreate:
+				last = script.NameOf(m)
+			case proto.CommandQueryDirectory:
+				if listed {
+					c.Refuse(m, proto.StatusNoMoreFiles)
+					return true
+				}
+				listed = true
+				c.List(m, script.Entry{Name: "f0"}, script.Entry{Name: "f1"}, script.Entry{Name: "f2"})
+				return true
+			case proto.CommandSetInfo:
+				if last == "d" {
+					c.Refuse(m, proto.StatusDirectoryNotEmpty)
+				} else {
+					cancel() // and no reply
+				}
+				return true
+			}
+			return false
+		}
+		f, err := scripted(t, s, smb.Dialer{})
+		must(t, err)
+		var failures int
+		err = f.Share().WithContext(ctx).RemoveAllFunc("d", func(error) { failures++ })
+		if !errors.Is(err, context.Canceled) || failures != 1 {
+			t.Errorf("%v, %d failures", err, failures)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func runRemove(ctx context.Context, a *app, args []string) error {
 			return err
 		}
 		for _, p := range places {
-			if err := t.report(ctx, a.remove(p)); err != nil {
+			if err := t.remove(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -24,17 +24,24 @@ func runRemove(ctx context.Context, a *app, args []string) error {
 	return t.result()
 }
 
-func (a *app) remove(p spot) error {
+// remove removes what has the name, and reports each entry of a directory that stays. It returns what report does.
+func (t *trouble) remove(ctx context.Context, p spot) error {
 	if p.path == "." {
 		return usageError("%s is a whole share; its files have to be named", p)
 	}
-	if !a.opts.recursive {
-		return p.share.Remove(p.path)
+	if !t.app.opts.recursive {
+		return t.report(ctx, p.share.Remove(p.path))
 	}
 	if _, err := p.share.Lstat(p.path); err != nil {
-		return err
+		return t.report(ctx, err)
 	}
-	return p.share.RemoveAll(p.path)
+	var end error
+	p.share.RemoveAllFunc(p.path, func(err error) {
+		if e := t.report(ctx, err); end == nil {
+			end = e
+		}
+	})
+	return end
 }
 
 // runMkdir makes directories.
