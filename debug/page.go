@@ -139,6 +139,7 @@ func functions() template.FuncMap {
 		"share":    func(a, b int64) float64 { return float64(a) / float64(max(b, 1)) },
 		"part":     func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) },
 		"times100": func(v float64) string { return fmt.Sprintf("%.1f", 100*v) },
+		"classes":  plot.Classes,
 		"oversize": func(n int) int { return max(n-1, 0) },
 		"held":     func(c Class) int64 { return (c.InUse + c.Idle) * int64(c.Size) },
 	}

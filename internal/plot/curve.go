@@ -69,14 +69,14 @@ func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	var points []point
 	for _, p := range curve {
 		if p.Classes == m.Knee && p.Classes != m.Proposed.Classes {
-			text := classes(p.Classes) + ", " + Percent(p.Share)
+			text := Classes(p.Classes) + ", " + Percent(p.Share)
 			points = append(points, point{x(float64(p.Classes)), y(p.Share), "knee", "diminishing returns beyond " + text,
 				[]string{text + ": diminishing returns", text}})
 		}
 	}
 	mark := func(class, name string, m Mark) {
 		if m.Classes > 0 {
-			text := fmt.Sprintf("%s: %s, %s", name, classes(m.Classes), Percent(m.Share))
+			text := fmt.Sprintf("%s: %s, %s", name, Classes(m.Classes), Percent(m.Share))
 			points = append(points, point{x(float64(m.Classes)), y(m.Share), class, text, []string{text}})
 		}
 	}
@@ -113,7 +113,8 @@ func nextTick(k, most int) int {
 	return k + step
 }
 
-func classes(n int) string {
+// Classes writes how many size classes there are: "1 class", "24 classes".
+func Classes(n int) string {
 	if n == 1 {
 		return "1 class"
 	}

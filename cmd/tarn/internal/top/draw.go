@@ -92,7 +92,7 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 	fmt.Fprintf(b, "  %s\n", v.bar(p))
 	b.WriteString("  " + cut(v.traffic(p), v.width-2) + "\n")
 	if s := p.Sizing; s != nil && s.NotRecorded == "" {
-		text := fmt.Sprintf("  waste %s%s with %d classes", about, plot.Percent(s.Waste), max(len(p.Classes)-1, 0))
+		text := fmt.Sprintf("  waste %s%s with %s", about, plot.Percent(s.Waste), plot.Classes(max(len(p.Classes)-1, 0)))
 		if !s.Keep {
 			text += fmt.Sprintf("; %s with the best %d", plot.Percent(s.BestWaste), len(s.Ladder))
 		}

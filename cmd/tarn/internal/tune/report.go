@@ -32,6 +32,7 @@ func report(results []result) ([]byte, error) {
 		"bytes":   func(n int64) string { return plot.Bytes(float64(n)) },
 		"count":   func(n uint64) string { return plot.Count(float64(n)) },
 		"percent": plot.Percent,
+		"classes": plot.Classes,
 	}).Parse(reportHTML)
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func (r result) print(w io.Writer) error {
 	}
 	for _, p := range a.Curve {
 		if p.Classes == a.Knee {
-			fmt.Fprintf(&b, "  Returns diminish beyond %d classes (waste %s).\n", p.Classes, plot.Percent(p.Share))
+			fmt.Fprintf(&b, "  Returns diminish beyond %s (waste %s).\n", plot.Classes(p.Classes), plot.Percent(p.Share))
 		}
 	}
 	if text := r.replayed(); text != "" {
@@ -124,7 +124,7 @@ func (r result) replayed() string {
 }
 
 func line(b *strings.Builder, what string, classes int, share float64, u sizing.Usage) {
-	fmt.Fprintf(b, "  %-5s %3d classes, waste %s", what, classes, plot.Percent(share))
+	fmt.Fprintf(b, "  %-5s %11s, waste %s", what, plot.Classes(classes), plot.Percent(share))
 	if u.Oversize > 0 {
 		fmt.Fprintf(b, ", %s of gets above the largest class", plot.Percent(float64(u.Oversize)/float64(max(u.Gets, 1))))
 	}

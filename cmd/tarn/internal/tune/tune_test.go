@@ -149,6 +149,14 @@ func TestTuneHint(t *testing.T) {
 	}
 }
 
+// A ladder of one class is "1 class".
+func TestTuneOneClass(t *testing.T) {
+	status, out, errs := tune(t, `{"classes":[9024],"sizes":[{"size":1100,"count":1000},{"size":1101,"count":500}]}`, "-", "-k", "1")
+	if status != cli.OK || strings.Count(out, "  1 class,") != 2 || strings.Contains(out, "1 classes") {
+		t.Errorf("%d %s%s", status, out, errs)
+	}
+}
+
 func TestTuneService(t *testing.T) {
 	one, two := servicePool(t, "one"), servicePool(t, "two")
 	server := httptest.NewServer(debug.Handler(one, two))
