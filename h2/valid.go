@@ -1,6 +1,6 @@
 package h2
 
-import "golang.org/x/net/http/httpguts"
+import "strings"
 
 // blanks says what becomes of spaces and tabs around field values, which RFC 9113
 // section 8.2.1 forbids.
@@ -20,7 +20,7 @@ func checkField(name, value string, around blanks) string {
 		return "a field without a name"
 	}
 	for i := 0; i < len(name); i++ {
-		if b := name[i]; b >= 'A' && b <= 'Z' || !httpguts.IsTokenRune(rune(b)) {
+		if !isNameByte(name[i]) {
 			return "a field name with characters that are not allowed"
 		}
 	}
@@ -39,6 +39,12 @@ func checkField(name, value string, around blanks) string {
 		}
 	}
 	return ""
+}
+
+// isNameByte reports whether b may be in a field's name: a character of a token (RFC 9110 section 5.6.2) that is no capital
+// letter. Package httpguts has the former, but a program that imports it builds golang.org/x/text.
+func isNameByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || b == '-' || '0' <= b && b <= '9' || strings.IndexByte("!#$%&'*+.^_`|~", b) >= 0
 }
 
 func isBlank(b byte) bool { return b == ' ' || b == '\t' }
