@@ -28,5 +28,13 @@ func AddStreams(cc *ClientConn, n int32) (sum int32) {
 	return sum
 }
 
+// Producers is how many producers sc keeps.
+func Producers(sc balancer.SubConn) int {
+	s := sc.(*subConn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.producers)
+}
+
 // LoggedBytes is what a binary log takes of a message.
 var LoggedBytes = loggedBytes

@@ -114,6 +114,9 @@ func TestProducerOfAShutDownSubConn(t *testing.T) {
 		synctest.Wait()
 		b := &connOfProducer{}
 		_, release := sc.GetOrBuildProducer(b)
+		if n := rpc.Producers(sc); n != 0 {
+			t.Errorf("the SubConn keeps %d producers, which its balancer need not release", n)
+		}
 		if n := b.stops.Load(); n != 1 {
 			t.Errorf("the producer was stopped %d times, want 1", n)
 		}

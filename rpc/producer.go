@@ -41,16 +41,18 @@ func endAll(producers map[balancer.ProducerBuilder]*producer) {
 // balancer gets no changes and Close does not return, there as here; a builder that makes calls leaves them to another goroutine.
 func (s *subConn) GetOrBuildProducer(b balancer.ProducerBuilder) (balancer.Producer, func()) {
 	s.mu.Lock()
+	over := s.state == connectivity.Shutdown
 	p, found := s.producers[b]
 	if !found {
 		p = &producer{built: make(chan struct{})}
-		if s.producers == nil {
-			s.producers = map[balancer.ProducerBuilder]*producer{}
+		if !over { // otherwise the entry would stay
+			if s.producers == nil {
+				s.producers = map[balancer.ProducerBuilder]*producer{}
+			}
+			s.producers[b] = p
 		}
-		s.producers[b] = p
 	}
 	p.refs++
-	over := s.state == connectivity.Shutdown
 	s.mu.Unlock()
 	if !found {
 		// Without the lock: a call that the builder makes takes it when the connection turns out to be lost.
