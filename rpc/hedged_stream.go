@@ -293,6 +293,10 @@ func (hs *hedgedStream) ended(h *hedge) {
 	}
 	hs.live--
 	hs.last = h
+	if h.cs.retry.dropped {
+		hs.commit(h)
+		return
+	}
 	v, wait := hs.policy.judge(hs.retry.throttle, status.Code(err), trailer)
 	if v == commitToIt {
 		hs.commit(h)

@@ -13,7 +13,7 @@ import (
 // HedgingPolicy says which calls are sent several times without waiting for a failure,
 // and when (gRFC A6). The call commits to the first attempt that the server answers with
 // a header, and to the first whose status is not among NonFatalStatusCodes, OK included;
-// the other attempts are then cancelled. A method needs to be safe to run more than once.
+// the other attempts are then cancelled. An attempt that the balancer drops ends the call, too. A method needs to be safe to run more than once.
 //
 // Sent messages are kept until the call commits, up to the limit of grpc.MaxRetryRPCBufferSize (256 KiB
 // unless set); beyond it the call commits to the attempt that has sent the most. A call returns when its

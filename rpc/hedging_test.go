@@ -16,6 +16,8 @@ import (
 	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -433,6 +435,76 @@ func TestHedgingReachesOthers(t *testing.T) {
 	if b, e := events.begins.Load(), events.ends.Load(); int(b) != attempts || b != e {
 		t.Errorf("%d attempts, %d Begin, %d End", attempts, b, e)
 	}
+}
+
+// dropping is a balancer whose picker drops the attempts for which the func() bool under dropKey in their context returns true.
+const dropping = "rpc_test_dropping"
+
+type (
+	dropKey      struct{}
+	droppingPick struct{ sc balancer.SubConn }
+)
+
+func (p droppingPick) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	if drop, ok := info.Ctx.Value(dropKey{}).(func() bool); ok && drop() {
+		return balancer.PickResult{}, status.Error(codes.Unavailable, "dropped")
+	}
+	return balancer.PickResult{SubConn: p.sc}, nil
+}
+
+var _ = func() bool {
+	balancer.Register(base.NewBalancerBuilder(dropping, firstReady(func(sc balancer.SubConn) balancer.Picker { return droppingPick{sc} }), base.Config{}))
+	return true
+}()
+
+// TestHedgingDropped: a call of which the balancer drops an attempt ends with the status of the drop, also while other attempts run and
+// if that status is not fatal.
+func TestHedgingDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		l := newHedgeLog(never)
+		pb.RegisterTestServiceServer(s, l)
+		cc := dialPiped(t, s, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+dropping+`":{}}],"methodConfig":[{"name":[{}],
+			"hedgingPolicy":`+hedgeThree+`}]}`))
+		begun := time.Now()
+		var picks atomic.Int32
+		ctx := context.WithValue(ctxFor(t), dropKey{}, func() bool { return picks.Add(1) > 1 })
+		_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{})
+		if st := status.Convert(err); st.Code() != codes.Unavailable || st.Message() != "dropped" {
+			t.Errorf("the call ended with %v", err)
+		}
+		if d := time.Since(begun); d != time.Second {
+			t.Errorf("the call ended after %v, want at the drop of the second attempt", d)
+		}
+		synctest.Wait()
+		if n := l.live.Load(); n != 0 {
+			t.Errorf("%d attempts run on", n)
+		}
+	})
+}
+
+// TestDropsTakeNoTokens: a call that the balancer drops is not a failure that the throttle counts.
+func TestDropsTakeNoTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)), rpc.WaitForHandlers(true))
+		var failing atomic.Int32
+		pb.RegisterTestServiceServer(s, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			if failing.Add(1) == 1 {
+				return nil, status.Error(codes.Unavailable, "once")
+			}
+			return &pb.SimpleResponse{}, nil
+		}})
+		cc := dialPiped(t, s, rpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"`+dropping+`":{}}],"retryThrottling":{"maxTokens":4,"tokenRatio":0.1},
+			"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.1s","maxBackoff":"0.1s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
+		c := pb.NewTestServiceClient(cc)
+		for range 4 {
+			_, err := c.UnaryCall(context.WithValue(ctxFor(t), dropKey{}, func() bool { return true }), &pb.SimpleRequest{})
+			wantCode(t, err, codes.Unavailable)
+		}
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+			t.Errorf("a call was not tried again after four that were dropped: %v", err)
+		}
+	})
 }
 
 // attemptCount counts attempts.

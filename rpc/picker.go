@@ -238,9 +238,7 @@ func (c *call) pickAnother() error {
 	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
 	p, err := c.cc.pick(c.tagged, c.method, &c.info)
 	if err != nil {
-		if p.how == dropped {
-			c.retry.maxAttempts = 0
-		}
+		c.retry.dropped = p.how == dropped
 		return err
 	}
 	c.picked = p

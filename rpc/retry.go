@@ -73,6 +73,7 @@ type retrying struct {
 	// notProcessedOnce: the one transparent attempt after "not processed" has been used.
 	notProcessedOnce bool
 	transparent      bool // the next attempt is transparent: it is not counted
+	dropped          bool // the balancer has ended the call
 }
 
 // count is called before each attempt.
@@ -143,6 +144,9 @@ func (r *retrying) judge(code codes.Code, seen progress, trailer metadata.MD) ve
 	r.notProcessedOnce = r.notProcessedOnce || seen == notProcessed
 	if r.transparent {
 		return verdict{again: true}
+	}
+	if r.dropped {
+		return verdict{}
 	}
 	asks, wait := pushbackOf(trailer)
 	if asks == pushedAway {
