@@ -16,8 +16,10 @@ import (
 	"github.com/tarn-go/tarn/rpc"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 )
 
 // Tests of docs/rpc.md, "What differs from grpc-go", that no other file has.
@@ -294,4 +296,25 @@ func TestAnnouncedSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("client", first(p), both)
+}
+
+// TestMetadataKeysWithCapitals: keys are sent in lower case, also those of a map that the application has made itself. grpc-go
+// refuses these.
+func TestMetadataKeysWithCapitals(t *testing.T) {
+	got := make(chan []string, 1)
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		got <- md["key"]
+		return &pb.SimpleResponse{}, nil
+	}})
+	ctx := metadata.NewOutgoingContext(ctxFor(t), metadata.MD{"Key": {"v"}})
+	_, err := pb.NewTestServiceClient(dialGRPC(t, addr)).UnaryCall(ctx, &pb.SimpleRequest{})
+	wantCode(t, err, codes.Internal)
+	for _, p := range []rpc.Protocol{rpc.GRPC, rpc.GRPCWeb, rpc.Connect} {
+		if _, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(p))).UnaryCall(ctx, &pb.SimpleRequest{}); err != nil {
+			t.Errorf("%v: %v", p, err)
+		} else if v := <-got; len(v) != 1 || v[0] != "v" {
+			t.Errorf("%v: the server got %q", p, v)
+		}
+	}
 }
