@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +50,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
 	raw       map[net.Conn]struct{} // accepted, not yet set up
+	calls     set[*webCall]         // that ServeHTTP is serving
 	stopping  stopping
 	loops     sync.WaitGroup // Serve calls and connections
 	handlers  sync.WaitGroup // running handlers
@@ -273,7 +275,7 @@ func (s *Server) serveConn(nc net.Conn) {
 	c.h2c.Start(c.ended)
 }
 
-// Stop closes all listeners and connections at once and cancels running calls. It returns when the
+// Stop closes all listeners and connections at once and cancels running calls, those of ServeHTTP included. It returns when the
 // connections have ended, and the handlers too if [WaitForHandlers] was set.
 func (s *Server) Stop() {
 	s.stopHealth()
@@ -283,8 +285,11 @@ func (s *Server) Stop() {
 	for nc := range s.raw {
 		nc.Close()
 	}
-	conns := s.snapshot()
+	conns, calls := s.snapshot(), slices.Clone(s.calls.list)
 	s.mu.Unlock()
+	for _, c := range calls {
+		go (*webContext)(c).halt()
+	}
 	s.web.stop()
 	for _, c := range conns {
 		c.h2c.Close()

@@ -21,8 +21,8 @@ import (
 //
 // Handlers, interceptors, statistics handlers, limits, compressors, codecs and the pool are the same as for
 // calls of Serve. Bidirectional streams need HTTP/2; over HTTP/1.1 they are refused with 505. Transport
-// credentials, keepalive and connection limits are set on the http.Server. Stop does not end calls that
-// ServeHTTP is serving: the http.Server's Shutdown and Close do; GracefulStop waits for them. After Stop or
+// credentials, keepalive and connection limits are set on the http.Server. Stop cancels the calls that
+// ServeHTTP is serving, and their clients get UNAVAILABLE; GracefulStop waits for them. After Stop or
 // GracefulStop calls are refused with 503. ServeHTTP may be called before, during and without Serve,
 // concurrently.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,6 +53,25 @@ func (s *Server) enterHTTP() bool {
 	s.serving = true
 	s.handlers.Add(1)
 	return true
+}
+
+// enter lets Stop end c; if Stop has been called, c has ended. leave takes that back.
+func (s *Server) enter(c *webCall) {
+	s.mu.Lock()
+	over := s.stopping == stopped
+	if !over {
+		s.calls.add(c)
+	}
+	s.mu.Unlock()
+	if over {
+		(*webContext)(c).halt()
+	}
+}
+
+func (s *Server) leave(c *webCall) {
+	s.mu.Lock()
+	s.calls.remove(c)
+	s.mu.Unlock()
 }
 
 // webRefusal is the answer to a request that does not become a call.

@@ -118,8 +118,8 @@ func (c *webCall) serve() {
 		st = nil
 	}
 	// A handler that was ended by the deadline or the client may return any error; the context has the cause.
-	if cause := ctx.Err(); cause != nil && st != nil && st.Code() == codes.Canceled {
-		st = status.FromContextError(cause)
+	if ctx.Err() != nil && st != nil && st.Code() == codes.Canceled {
+		st = ctx.status()
 	}
 	err = c.end(st).Err()
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/tarn-go/tarn/internal/lifetime"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 )
 
 // webContext is a webCall as its handler's context: one object holds deadline, cancellation, metadata, peer
@@ -32,12 +34,15 @@ type webLife struct {
 	md    metadata.MD // nil until used
 	from  *peer.Peer  // nil until used
 
+	stopped bool // Stop has ended the call
+
 	cutMu    sync.Mutex // held while the request's and the response's deadlines are set
 	returned bool       // the ResponseWriter must not be used any more
 }
 
-// begin starts the call's timer.
+// begin starts the call's timer, and lets the server's Stop end it.
 func (c *webContext) begin() {
+	c.srv.enter((*webCall)(c))
 	if !c.bounded {
 		return
 	}
@@ -54,6 +59,7 @@ func (c *webContext) DeadlinePassed() { go c.expire() }
 
 // finish ends the context when the handler has returned.
 func (c *webContext) finish() {
+	c.srv.leave((*webCall)(c))
 	if !c.life.timer.At().IsZero() {
 		c.srv.deadlines.Remove(&c.life.timer)
 	}
@@ -63,12 +69,35 @@ func (c *webContext) finish() {
 	c.end(context.Canceled)
 }
 
-// lastWrite is how long writing the status may take after the call's deadline has passed.
+// status is the call's when its context has ended because of its deadline, its client or Stop.
+func (c *webContext) status() *status.Status {
+	c.life.mu.Lock()
+	stopped := c.life.stopped
+	c.life.mu.Unlock()
+	if stopped {
+		return status.New(codes.Unavailable, "the server has been stopped")
+	}
+	return status.FromContextError(c.Err())
+}
+
+// halt ends the call because of Stop. What it calls may be another package's and may block.
+func (c *webContext) halt() {
+	c.life.mu.Lock()
+	// The end of the reads may end the request's context, too.
+	c.life.stopped = c.life.state.Err() == nil && c.r.Context().Err() == nil
+	c.life.mu.Unlock()
+	c.cut(context.Canceled)
+}
+
+// lastWrite is how long writing the status may take after the call's deadline has passed, or after Stop.
 const lastWrite = time.Second
 
-// expire ends the context, and the handler's reads and writes, which net/http does not end by itself.
-func (c *webContext) expire() {
-	c.end(context.DeadlineExceeded)
+// expire ends the call because of its deadline.
+func (c *webContext) expire() { c.cut(context.DeadlineExceeded) }
+
+// cut ends the context with err, and the handler's reads and writes, which net/http does not end by itself.
+func (c *webContext) cut(err error) {
+	c.end(err)
 	c.life.cutMu.Lock()
 	defer c.life.cutMu.Unlock()
 	if c.life.returned {
