@@ -43,7 +43,10 @@ type Config struct {
 	ReadModeration Permission
 	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
 	// is given back on receipt, so it bounds what is under way; it grows with
-	// Window to at least twice that.
+	// Window to at least twice that, and by itself to at most twice MaxWindow and to
+	// Unread where a round trip is longer than a millisecond and many streams
+	// together, none of which fills its own window, are limited by it. MaxWindow
+	// equal to Window keeps it fixed.
 	ConnWindow int
 	// Unread bounds the bytes received and not yet consumed on all streams
 	// together; beyond it the connection's window is withheld. 0: 64 MiB.

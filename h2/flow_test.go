@@ -317,3 +317,34 @@ func delay(dst, src net.Conn, d time.Duration) {
 		}
 	}
 }
+
+// TestManyShortStreamsOpenTheConnection: the connection's window, which alone limits many streams that each end before their own does, grows
+// until it does not. Time is synctest's.
+func TestManyShortStreamsOpenTheConnection(t *testing.T) {
+	const rtt, callers, calls = 20 * time.Millisecond, 64, 12
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, delayed(rtt), Config{idleAfter: time.Hour}, Config{idleAfter: time.Hour})
+		body := make([]byte, 100<<10)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				for range calls {
+					p.do(t, body)
+				}
+			})
+		}
+		wg.Wait()
+		trips := float64(time.Since(start)) / float64(rtt)
+		t.Logf("%.1f round trips", trips)
+		// With the window that it begins with, a call would take six round trips.
+		if trips > 3*calls {
+			t.Errorf("%.1f round trips for %d calls of each caller, %d allowed", trips, calls, 3*calls)
+		}
+		p.s.mu.Lock()
+		defer p.s.mu.Unlock()
+		if r := &p.s.recv; r.window != defaultWindow || r.size != 2*defaultGrown {
+			t.Errorf("windows of %d and %d, not %d and %d", r.window, r.size, defaultWindow, 2*defaultGrown)
+		}
+	})
+}

@@ -10,6 +10,7 @@ type receiving struct {
 	conn         int           // what the peer may send on the connection
 	size         int           // the connection's whole window
 	returnable   int           // received on the connection and not given back
+	pace         pace          // of the connection's window
 	unread       int           // received and not consumed, all streams together
 	headers      int           // size of the header lists of streams that have not been released
 	unacked      int           // SETTINGS sent and not acknowledged
@@ -77,10 +78,27 @@ func (c *Conn) returnConn(from int) bool {
 	if r.returnable < from || r.unread > c.cfg.Unread || c.life >= dead {
 		return false
 	}
-	c.putWindow(0, r.returnable)
-	r.conn += r.returnable
+	n := r.returnable + c.growConn(r.returnable)
+	c.putWindow(0, n)
+	r.conn += n
 	r.returnable = 0
 	return true
+}
+
+// growConn widens the connection's window, of which n bytes are about to be given back, by as much as it is if it is what limits the peer,
+// and returns by how much. It is of use to many short streams, each of which ends before a window of its own limits it. c.mu is held.
+func (c *Conn) growConn(n int) int {
+	r := &c.recv
+	if r.rtt <= steadyRTT || c.cfg.MaxWindow == c.cfg.Window {
+		return 0 // not known, or near: more would not help
+	}
+	most := min(2*c.boundByRate(c.cfg.MaxWindow), c.cfg.Unread)
+	if r.size >= most || !r.pace.limits(r.size, n, r.rtt) || !c.certain() {
+		return 0
+	}
+	d := min(r.size, most-r.size)
+	r.size += d
+	return d
 }
 
 // Consumed says that the application has taken n bytes that were delivered on s,
@@ -154,24 +172,15 @@ const (
 	certainRTT = 8 * time.Millisecond
 )
 
-// grow widens the window of every stream when s, at the rate at which it has filled the
-// part of its window that is being returned, fills all of it in less than two round
-// trips: then the window is what limits the peer. A round trip is measured by the
-// acknowledgement of SETTINGS, so growth costs no PING; one below certainRTT is measured twice before. c.mu is held.
+// grow widens the window of every stream when that of s, which is about to be returned, is what limits the peer. A round trip is measured
+// by the acknowledgement of SETTINGS, so growth costs no PING. c.mu is held.
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
 	next := c.nextWindow()
 	if next <= r.window || r.near() && next < 2*r.window && next < c.cfg.MaxWindow {
 		return // a little more does not help a near peer
 	}
-	now := time.Now().UnixNano()
-	fast := s.since != 0 && float64(now-s.since)*float64(r.window) < 2*float64(r.rtt)*float64(s.returnable)
-	s.since = now
-	if !fast || r.unacked > 0 {
-		return
-	}
-	if r.timed <= 1 && r.rtt < certainRTT {
-		c.announceWindow() // as it is, for another acknowledgement
+	if !s.pace.limits(r.window, s.returnable, r.rtt) || r.unacked > 0 || !c.certain() {
 		return
 	}
 	added := next - r.window
@@ -185,6 +194,19 @@ func (c *Conn) grow(s *Stream) {
 		r.size += d
 		r.conn += d
 	}
+}
+
+// certain reports whether the round trip may be relied on. Otherwise it announces the window as it is, for another acknowledgement, unless
+// one is under way. c.mu is held.
+func (c *Conn) certain() bool {
+	r := &c.recv
+	if r.timed > 1 || r.rtt >= certainRTT {
+		return true
+	}
+	if r.unacked == 0 {
+		c.announceWindow()
+	}
+	return false
 }
 
 // announceWindow sends the streams' window as SETTINGS, whose acknowledgement is timed. c.mu is held.
@@ -209,10 +231,15 @@ func (c *Conn) nextWindow() int {
 	if r.window <= next/factor { // the product could be beyond an int of 32 bits
 		next = factor * r.window
 	}
+	return c.boundByRate(next)
+}
+
+// boundByRate returns window, or what arrives at [Config.Rate] while a peer must be able to send, if that is less. c.mu is held.
+func (c *Conn) boundByRate(window int) int {
 	if rate := c.cfg.Rate; rate > 0 {
-		next = int(min(float64(next), float64(rate)*roomTime(r.rtt).Seconds()))
+		return int(min(float64(window), float64(rate)*roomTime(c.recv.rtt).Seconds()))
 	}
-	return next
+	return window
 }
 
 // steadyRTT is a round trip that a window need not exceed, since it does not leave the

@@ -23,9 +23,9 @@ type Stream struct {
 	returnable int   // consumed, not yet given back
 	unread     int   // received, not yet consumed
 
-	headers  int   // size of the header lists received
-	informed int   // size of the informational ones
-	since    int64 // when the last window was given, for its growth
+	headers  int // size of the header lists received
+	informed int // size of the informational ones
+	pace     pace
 
 	wait *waiting // nil: no Write has waited yet
 	next *Stream  // list of spare streams
@@ -157,7 +157,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	}
 	s.id, s.state, s.flags = id, open, counted
 	s.out, s.in = c.send.window, c.recv.streamWindow()
-	s.returnable, s.unread, s.since, s.headers, s.informed = 0, 0, 0, 0, 0
+	s.returnable, s.unread, s.pace, s.headers, s.informed = 0, 0, pace{}, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
 	s.priority, s.updated = DefaultPriority(), false
 	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
