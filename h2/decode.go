@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"strconv"
 )
 
 const (
@@ -457,6 +458,10 @@ func (d *decoder) pseudo(f Field) {
 	switch f.Name {
 	case ":method":
 		p, h.Method = sawMethod, f.Value
+		if f.Value == "" || !isToken(f.Value) { // RFC 9110 section 9.1
+			d.bad.reason = ":method that is no method"
+			return
+		}
 	case ":scheme":
 		p, h.Scheme = sawScheme, f.Value
 	case ":path":
@@ -467,13 +472,12 @@ func (d *decoder) pseudo(f Field) {
 		p, h.Protocol = sawProtocol, f.Value
 	case ":status":
 		p = sawStatus
-		for _, b := range []byte(f.Value) {
-			if b < '0' || b > '9' || len(f.Value) != 3 {
-				d.bad.reason = ":status that is no status"
-				return
-			}
-			h.Status = 10*h.Status + int(b-'0')
+		n, err := strconv.ParseUint(f.Value, 10, 16)
+		if err != nil || len(f.Value) != 3 || n < 100 { // RFC 9110 section 15
+			d.bad.reason = ":status that is no status"
+			return
 		}
+		h.Status = int(n)
 	default:
 		d.bad.reason = "an unknown pseudo-field"
 		return

@@ -318,6 +318,9 @@ func (c *Conn) stopWriting() {
 	c.closeWriting()
 }
 
+// writeCloser is a connection whose writing half can be closed.
+type writeCloser interface{ CloseWrite() error }
+
 // closeWriting closes the writing half of a connection that is to end, now that
 // everything is sent. c.mu is held.
 func (c *Conn) closeWriting() {
@@ -332,15 +335,27 @@ func (c *Conn) closeWriting() {
 		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
 		c.stopPolling()
 	}
-	if h, ok := c.nc.(interface{ CloseWrite() error }); ok {
+	if h, ok := c.nc.(writeCloser); ok {
 		// Not Close: the peer's last frames would reset what it has yet to read.
-		c.aside(h.CloseWrite)
+		c.aside(func() error { return closeWrite(c.nc, h) })
 		return
 	}
 	if peerCloses {
 		return // for the same reason: a client that has read the GOAWAY closes the connection
 	}
 	c.aside(c.nc.Close)
+}
+
+// closeWrite closes the writing half of nc, and then that of the connection below it: close_notify alone does not make
+// every peer close (Netty's SslHandler waits for FIN).
+func closeWrite(nc net.Conn, h writeCloser) error {
+	err := h.CloseWrite()
+	if upper, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if below, ok := upper.NetConn().(writeCloser); ok {
+			below.CloseWrite()
+		}
+	}
+	return err
 }
 
 // awaitQuiet waits until no goroutine sends. c.mu is held, but not throughout.

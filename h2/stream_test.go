@@ -329,6 +329,9 @@ func TestMalformedResponse(t *testing.T) {
 	for name, fields := range map[string][]string{
 		"no status":     {"content-type", "application/grpc"},
 		"bad status":    {":status", "2x0"},
+		"status 099":    {":status", "099"},
+		"status 000":    {":status", "000"},
+		"long status":   {":status", "2000"},
 		"request":       {":status", "200", ":path", "/"},
 		"upper case":    {":status", "200", "X-Y", "z"},
 		"newline":       {":status", "200", "x", "a\nb"},

@@ -47,6 +47,16 @@ func isNameByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || b == '-' || '0' <= b && b <= '9' || strings.IndexByte("!#$%&'*+.^_`|~", b) >= 0
 }
 
+// isToken reports whether v has only the characters of a token, capital letters among them.
+func isToken(v string) bool {
+	for i := 0; i < len(v); i++ {
+		if b := v[i]; !isNameByte(b) && (b < 'A' || b > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
 func isBlank(b byte) bool { return b == ' ' || b == '\t' }
 
 // validValue reports whether v has no control characters other than tabs (RFC 9110

@@ -479,6 +479,7 @@ var malformedRequests = []struct {
 	netHTTP string // what net/http does; "": it resets the stream with PROTOCOL_ERROR and calls no handler, too
 }{
 	{"no method", []string{":scheme", "http", ":path", "/", ":authority", "example.com"}, ""},
+	{"method that is no token", []string{":method", "G T", ":scheme", "http", ":path", "/", ":authority", "example.com"}, "handler: 200"},
 	{"no scheme", []string{":method", "GET", ":path", "/", ":authority", "example.com"}, ""},
 	{"no path", []string{":method", "GET", ":scheme", "http", ":authority", "example.com"}, ""},
 	{"empty path", []string{":method", "GET", ":scheme", "http", ":path", "", ":authority", "example.com"}, ""},

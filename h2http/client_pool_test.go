@@ -81,11 +81,17 @@ func (s *script) do(f func()) {
 }
 
 // answer sends a response without content.
-func (s *script) answer(id uint32, status string) {
+func (s *script) answer(id uint32, status string) { s.headers(id, end, ":status", status) }
+
+// headers sends a header list; fields alternate names and values.
+func (s *script) headers(id uint32, e ended, fields ...string) {
 	var b bytes.Buffer
-	hpack.NewEncoder(&b).WriteField(hpack.HeaderField{Name: ":status", Value: status})
+	enc := hpack.NewEncoder(&b)
+	for i := 0; i < len(fields); i += 2 {
+		enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
 	s.do(func() {
-		s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: true})
+		s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: e == end})
 	})
 }
 

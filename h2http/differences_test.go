@@ -2,7 +2,6 @@ package h2http_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,7 +21,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
@@ -172,45 +170,88 @@ func TestNoContentIsNoBody(t *testing.T) {
 	})
 }
 
-// TestConnectionFieldsInAResponse: net/http takes a response with fields that belong to a connection of HTTP/1.1; here it is
-// malformed (RFC 9113 section 8.2.2), and only its stream ends.
-func TestConnectionFieldsInAResponse(t *testing.T) {
-	for _, s := range clientStacks {
-		t.Run(s.name, func(t *testing.T) {
-			var asked atomic.Bool
-			url, conns := scripted(t, s.tls, func(int) *script {
-				return &script{end: func(s *script, id uint32) {
-					if asked.Swap(true) {
-						s.answer(id, "200")
-						return
-					}
-					var b bytes.Buffer
-					enc := hpack.NewEncoder(&b)
-					enc.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-					enc.WriteField(hpack.HeaderField{Name: "connection", Value: "keep-alive"})
-					s.do(func() {
-						s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: true})
-					})
-				}}
+// TestMalformedResponses: net/http takes a response with fields that belong to a connection of HTTP/1.1, with a status that is not 100
+// to 999, or with a content-length that is no number; here it is malformed (RFC 9113 section 8.1.1), and only its stream ends.
+func TestMalformedResponses(t *testing.T) {
+	for name, fields := range map[string][]string{
+		"connection":                  {":status", "200", "connection", "keep-alive"},
+		"status of four digits":       {":status", "2000"},
+		"status below 100":            {":status", "099"},
+		"content-length of no number": {":status", "200", "content-length", "x"},
+	} {
+		for _, s := range clientStacks {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				var asked atomic.Bool
+				url, conns := scripted(t, s.tls, func(int) *script {
+					return &script{end: func(s *script, id uint32) {
+						if asked.Swap(true) {
+							s.answer(id, "200")
+							return
+						}
+						s.headers(id, end, fields...)
+					}}
+				})
+				rt := s.make(t, new(clientSetup))
+				req, _ := http.NewRequest("GET", url, nil)
+				resp, err := rt.RoundTrip(req)
+				var se *h2.StreamError
+				switch {
+				case s.own && (!errors.As(err, &se) || se.Code != h2.ProtocolError):
+					t.Errorf("a malformed response: %v", err)
+				case !s.own && err != nil:
+					t.Errorf("net/http does not do what is noted as different: %v", err)
+				}
+				if err == nil {
+					resp.Body.Close()
+				}
+				mustRoundTrip(t, rt, req)
+				if n := conns.Load(); n != 1 {
+					t.Errorf("%d connections", n)
+				}
 			})
-			rt := s.make(t, new(clientSetup))
-			req, _ := http.NewRequest("GET", url, nil)
-			resp, err := rt.RoundTrip(req)
-			var se *h2.StreamError
-			switch {
-			case s.own && (!errors.As(err, &se) || se.Code != h2.ProtocolError):
-				t.Errorf("a response with a connection's field: %v", err)
-			case !s.own && err != nil:
-				t.Errorf("net/http does not do what is noted as different: %v", err)
-			}
-			if err == nil {
+		}
+	}
+}
+
+// TestContentOfAnotherLength: a response's content that is longer or shorter than declared fails. net/http returns the declared part of
+// the DATA that goes beyond, and the trailers behind content that is too short; here a read returns neither.
+func TestContentOfAnotherLength(t *testing.T) {
+	for name, c := range map[string]struct {
+		second         string // DATA after "123" of five bytes
+		theirs, own    string
+		theirsTrailers int
+	}{
+		"longer":  {second: "456", theirs: "12345", own: "123"},
+		"shorter": {second: "4", theirs: "1234", own: "1234", theirsTrailers: 1},
+	} {
+		for _, s := range clientStacks {
+			t.Run(name+"/"+s.name, func(t *testing.T) {
+				url, _ := scripted(t, s.tls, func(int) *script {
+					return &script{end: func(s *script, id uint32) {
+						s.headers(id, more, ":status", "200", "content-length", "5")
+						s.do(func() {
+							s.fr.WriteData(id, false, []byte("123"))
+							s.fr.WriteData(id, false, []byte(c.second))
+						})
+						s.headers(id, end, "x-a", "1")
+					}}
+				})
+				req, _ := http.NewRequest("GET", url, nil)
+				resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
-			}
-			mustRoundTrip(t, rt, req)
-			if n := conns.Load(); n != 1 {
-				t.Errorf("%d connections", n)
-			}
-		})
+				want, trailers := c.theirs, c.theirsTrailers
+				if s.own {
+					want, trailers = c.own, 0
+				}
+				if err == nil || string(b) != want || len(resp.Trailer) != trailers {
+					t.Errorf("got %q, %v and %v; want %q and %d trailers", b, err, resp.Trailer, want, trailers)
+				}
+			})
+		}
 	}
 }
 
