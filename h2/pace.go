@@ -4,8 +4,8 @@ import "time"
 
 // pace times how fast a window is filled, and so finds whether the window is what limits the peer.
 type pace struct {
-	since  int64 // when the timing began, in nanoseconds of the wall clock; 0: it has not
-	filled int   // bytes of the window since then
+	since  instant // when the timing began; 0: it has not
+	filled int     // bytes of the window since then
 }
 
 // limits adds n bytes of a window that the peer has filled, and reports whether the peer would fill all of it in less than two round
@@ -16,8 +16,8 @@ func (p *pace) limits(window, n int, rtt time.Duration) bool {
 	if p.since != 0 && p.filled < window/2 {
 		return false
 	}
-	now := time.Now().UnixNano()
-	fast := p.since != 0 && float64(now-p.since)*float64(window) < 2*float64(rtt)*float64(p.filled)
-	*p = pace{since: now}
+	t := now()
+	fast := p.since != 0 && float64(t.since(p.since))*float64(window) < 2*float64(rtt)*float64(p.filled)
+	*p = pace{since: t}
 	return fast
 }

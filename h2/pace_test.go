@@ -62,7 +62,7 @@ func TestConnWindowGrows(t *testing.T) {
 		r := &c.recv
 		r.rtt, r.timed, r.unacked = x.rtt, x.timed, 0
 		before, size := r.conn, r.size
-		r.pace = pace{since: time.Now().Add(time.Hour).UnixNano()}
+		r.pace = pace{since: now() + instant(time.Hour)}
 		r.returnable = r.size / 2
 		c.returnConnWindow()
 		if r.size != x.want || r.conn-before != size/2+r.size-size {

@@ -105,7 +105,7 @@ func TestShortRoundTripsAreMeasuredTwice(t *testing.T) {
 		c.mu.Lock()
 		r := &c.recv
 		r.rtt, r.timed, r.unacked = x.rtt, x.timed, 0
-		c.grow(&Stream{pace: pace{since: time.Now().Add(time.Hour).UnixNano()}, returnable: window})
+		c.grow(&Stream{pace: pace{since: now() + instant(time.Hour)}, returnable: window})
 		if r.window != x.want || r.unacked != 1 {
 			t.Errorf("%v, measured %d times: window %d, not %d, and %d acknowledgements to come", x.rtt, x.timed, r.window, x.want, r.unacked)
 		}
@@ -129,7 +129,7 @@ func TestNearWindowStays(t *testing.T) {
 		c.mu.Lock()
 		r := &c.recv
 		r.rtt, r.timed, r.unacked = steadyRTT, 2, 0
-		c.grow(&Stream{pace: pace{since: time.Now().Add(time.Hour).UnixNano()}, returnable: window})
+		c.grow(&Stream{pace: pace{since: now() + instant(time.Hour)}, returnable: window})
 		if r.window != x.want {
 			t.Errorf("%d bytes a second, at most %d: a window of %d, not %d", x.rate, x.most, r.window, x.want)
 		}
