@@ -19,7 +19,6 @@ import (
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
 	"github.com/tarn-go/tarn/smb"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
-	"github.com/tarn-go/tarn/tarntest"
 )
 
 // countingConn counts what is sent and received.
@@ -43,21 +42,10 @@ func (c countingConn) Write(p []byte) (int, error) {
 // mountCounted mounts srv's share in a session of its own, and counts in travelled what its connection carries.
 func mountCounted(t *testing.T, srv *rig.Server, travelled *atomic.Int64) *smb.Share {
 	t.Helper()
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
-	d.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return mountedBy(t, srv, func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return countingConn{c, travelled}, err
-	}
-	s, err := d.Dial(t.Context(), srv.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	share, err := s.Mount(t.Context(), srv.Share)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return share
+	})
 }
 
 // writeSparse makes a file with a hole on the server's disk, and returns its content.

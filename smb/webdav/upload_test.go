@@ -24,9 +24,12 @@ import (
 )
 
 // mounted mounts the server's share.
-func mounted(t *testing.T, srv *rig.Server) *smb.Share {
+func mounted(t *testing.T, srv *rig.Server) *smb.Share { return mountedBy(t, srv, nil) }
+
+// mountedBy mounts the share over a connection that dial makes, in a session of its own; nil: the Dialer does.
+func mountedBy(t *testing.T, srv *rig.Server, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *smb.Share {
 	t.Helper()
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t), DialFunc: dial}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	if err != nil {
 		t.Fatal(err)

@@ -15,26 +15,14 @@ import (
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/internal/rig/rigtest"
-	"github.com/tarn-go/tarn/smb"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
-	"github.com/tarn-go/tarn/tarntest"
 )
 
 // serve serves a share with the further lines of configuration.
 func serve(t *testing.T, mode rig.Mode, lines ...string) *httptest.Server {
 	t.Helper()
 	srv := rigtest.Start(t, rig.Config{Mode: mode, Share: lines})
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: tarntest.NewPool(t)}
-	s, err := d.Dial(t.Context(), srv.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	share, err := s.Mount(t.Context(), srv.Share)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()}))
+	h := httptest.NewServer(smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(mounted(t, srv)), LockSystem: webdav.NewMemLS()}))
 	t.Cleanup(h.Close)
 	return h
 }
