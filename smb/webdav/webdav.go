@@ -9,11 +9,13 @@
 //	}))
 //
 // Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
-// or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight.
-// Then, and when it is interrupted, the file stays as it was ([Handler]).
+// or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight. A COPY of a file
+// fails after a minute, and a second more for each MiB. Then, and when it is interrupted, the file stays as it was ([Handler]).
+// Opening, describing, making and renaming one file or directory may take a minute.
 package webdav
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,15 +42,19 @@ type fileSystem struct{ share *smb.Share }
 func isRoot(name string) bool { return path.Clean("/"+name) == "/" }
 
 func (f *fileSystem) Mkdir(ctx context.Context, name string, perm os.FileMode) error {
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
 	return oserr.From(f.share.WithContext(ctx).Mkdir(name, perm))
 }
 
 func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm os.FileMode) (webdav.File, error) {
-	opened, err := f.share.WithContext(ctx).OpenFile(name, flag, perm)
+	opening, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
+	opened, err := f.share.WithContext(opening).OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, oserr.From(err)
 	}
-	return &file{opened, ctx, flag&os.O_TRUNC != 0}, nil
+	return &file{opened.WithContext(ctx), ctx, flag&os.O_TRUNC != 0}, nil
 }
 
 func (f *fileSystem) RemoveAll(ctx context.Context, name string) error {
@@ -62,10 +68,14 @@ func (f *fileSystem) Rename(ctx context.Context, oldName, newName string) error 
 	if isRoot(oldName) || isRoot(newName) {
 		return os.ErrInvalid
 	}
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
 	return oserr.From(f.share.WithContext(ctx).Rename(oldName, newName))
 }
 
 func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
+	defer cancel()
 	fi, err := f.share.WithContext(ctx).Stat(name)
 	if err != nil {
 		return nil, oserr.From(err)
@@ -80,23 +90,43 @@ type file struct {
 	emptied bool            // by OpenFile
 }
 
-// WriteTo is that of smb.File, but when all of f is copied to a file that was emptied, as COPY does, the server copies it where it can:
-// the data does not pass through the client, and holes stay holes.
+// WriteTo is that of smb.File, except for COPY, where w is a file. If all of f is copied to a file that was emptied, the server
+// copies it where it can: the data does not pass through the client, and holes stay holes. It fails with os.ErrDeadlineExceeded
+// after stallTimeout and a second for each MiB of f.
 func (f *file) WriteTo(w io.Writer) (int64, error) {
 	to, ok := w.(*file)
-	if !ok || !to.emptied || !f.atStart() || !to.atStart() {
+	if !ok {
 		return f.File.WriteTo(w)
 	}
-	n, err := to.CopyFrom(f.File)
-	if errors.Is(err, smb.ErrUnsupported) {
-		return f.File.WriteTo(w)
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
 	}
-	for _, copied := range []*file{f, to} {
-		if _, e := copied.Seek(n, io.SeekStart); err == nil {
-			err = e
+	ctx, cancel := context.WithTimeout(f.ctx, stallTimeout+time.Duration(fi.Size()>>20)*time.Second)
+	defer cancel()
+	if to.emptied && f.atStart() && to.atStart() {
+		n, err := to.WithContext(ctx).CopyFrom(f.File)
+		if !errors.Is(err, smb.ErrUnsupported) {
+			_, moved := to.Seek(n, io.SeekStart)
+			return n, f.moved(n, cmp.Or(err, moved))
 		}
 	}
-	return n, err
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	from := f.File.WithContext(ctx)
+	if _, err := from.Seek(at, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := from.WriteTo(w)
+	return n, f.moved(at+n, err)
+}
+
+// moved sets the position of f, and returns err or why it could not.
+func (f *file) moved(to int64, err error) error {
+	_, failed := f.Seek(to, io.SeekStart)
+	return cmp.Or(err, failed)
 }
 
 func (f *file) atStart() bool {
@@ -104,8 +134,8 @@ func (f *file) atStart() bool {
 	return at == 0 && err == nil
 }
 
-// stallTimeout is how long the server may take before it accepts more of a PUT, and what is in flight when the body has
-// ended. For each MiB that may be in flight then it is a minute more.
+// stallTimeout is how long the server may take for one operation of a request, before it accepts more of a PUT, and for what is in
+// flight when the body of a PUT has ended. For each MiB that may be in flight then it is a minute more.
 const stallTimeout = time.Minute
 
 var errStalled = errors.New("the SMB server accepts no more data")
@@ -151,7 +181,9 @@ func (s *timedSource) Read(p []byte) (int, error) {
 }
 
 func (f *file) Stat() (fs.FileInfo, error) {
-	fi, err := f.File.Stat()
+	ctx, cancel := context.WithTimeout(f.ctx, stallTimeout)
+	defer cancel()
+	fi, err := f.File.WithContext(ctx).Stat()
 	if err != nil {
 		return nil, oserr.From(err)
 	}
