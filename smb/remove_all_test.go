@@ -70,41 +70,60 @@ func testRemoveAllGoesOn(t *testing.T, srv *rig.Server) {
 	}
 }
 
+// removedDirectory is a directory d of a scripted server, whose hook answers RemoveAll. It cannot be removed before its entries.
+type removedDirectory struct {
+	t                *testing.T
+	replies, entries int // that many replies, of that many entries each
+	// remove may answer the removal of an entry; otherwise it succeeds.
+	remove func(c *script.Conn) (answered bool)
+
+	last            string // the name opened last
+	listed, removed int
+}
+
+func (d *removedDirectory) hook(c *script.Conn, m *script.Message) bool {
+	switch m.Command {
+	case proto.CommandCreate:
+		d.last = script.NameOf(m)
+	case proto.CommandQueryDirectory:
+		if d.removed != 0 {
+			d.t.Errorf("%d entries were removed before reply %d of the listing", d.removed, d.listed+1)
+		}
+		if d.listed == d.replies {
+			c.Refuse(m, proto.StatusNoMoreFiles)
+			return true
+		}
+		var list []script.Entry
+		for i := range d.entries {
+			list = append(list, script.Entry{Name: fmt.Sprint("f", d.listed*d.entries+i)})
+		}
+		c.List(m, list...)
+		d.listed++
+		return true
+	case proto.CommandSetInfo:
+		if d.last == "d" {
+			if d.removed < d.replies*d.entries {
+				c.Refuse(m, proto.StatusDirectoryNotEmpty)
+				return true
+			}
+		} else if d.remove != nil && d.remove(c) {
+			return true
+		}
+		d.removed++
+	}
+	return false
+}
+
 // TestRemoveAllListsFirst has RemoveAll remove a directory whose listing comes in several replies: nothing is removed before the
 // last of them has come, since servers lose their position in a directory that changes.
 func TestRemoveAllListsFirst(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
-		const replies = 5
-		var listed, removed int
-		var last string
-		s.Hook = func(c *script.Conn, m *script.Message) bool {
-			switch m.Command {
-			case proto.CommandCreate:
-				last = script.NameOf(m)
-			case proto.CommandQueryDirectory:
-				if removed != 0 {
-					t.Errorf("%d entries were removed before reply %d of the listing", removed, listed+1)
-				}
-				if listed == replies {
-					c.Refuse(m, proto.StatusNoMoreFiles)
-					return true
-				}
-				c.List(m, script.Entry{Name: fmt.Sprint("f", listed)})
-				listed++
-				return true
-			case proto.CommandSetInfo:
-				if last == "d" && removed < replies {
-					c.Refuse(m, proto.StatusDirectoryNotEmpty)
-					return true
-				}
-				removed++
-			}
-			return false
-		}
+		d := removedDirectory{t: t, replies: 5, entries: 1}
+		s.Hook = d.hook
 		f, err := scripted(t, s, smb.Dialer{})
 		must(t, err)
-		if err := f.Share().RemoveAll("d"); err != nil || listed != replies || removed != replies+1 {
-			t.Errorf("%v, %d listed, %d removed", err, listed, removed)
+		if err := f.Share().RemoveAll("d"); err != nil || d.listed != d.replies || d.removed != d.replies+1 {
+			t.Errorf("%v, %d listed, %d removed", err, d.listed, d.removed)
 		}
 	})
 }
@@ -114,30 +133,11 @@ func TestRemoveAllCancelled(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var last string
-		var listed bool
-		s.Hook = func(c *script.Conn, m *script.Message) bool {
-			switch m.Command {
-			case proto.CommandCreate:
-				last = script.NameOf(m)
-			case proto.CommandQueryDirectory:
-				if listed {
-					c.Refuse(m, proto.StatusNoMoreFiles)
-					return true
-				}
-				listed = true
-				c.List(m, script.Entry{Name: "f0"}, script.Entry{Name: "f1"}, script.Entry{Name: "f2"})
-				return true
-			case proto.CommandSetInfo:
-				if last == "d" {
-					c.Refuse(m, proto.StatusDirectoryNotEmpty)
-				} else {
-					cancel() // and no reply
-				}
-				return true
-			}
-			return false
-		}
+		d := removedDirectory{t: t, replies: 1, entries: 3, remove: func(*script.Conn) bool {
+			cancel() // and no reply
+			return true
+		}}
+		s.Hook = d.hook
 		f, err := scripted(t, s, smb.Dialer{})
 		must(t, err)
 		var failures int
@@ -152,37 +152,14 @@ func TestRemoveAllCancelled(t *testing.T) {
 // it again for each of the other entries.
 func TestRemoveAllServerGone(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
-		const entries = 20
-		var last string
-		var listed, gone bool
+		var gone bool
 		var refused int
-		s.Hook = func(c *script.Conn, m *script.Message) bool {
-			switch m.Command {
-			case proto.CommandCreate:
-				last = script.NameOf(m)
-			case proto.CommandQueryDirectory:
-				if listed {
-					c.Refuse(m, proto.StatusNoMoreFiles)
-					return true
-				}
-				listed = true
-				var list []script.Entry
-				for i := range entries {
-					list = append(list, script.Entry{Name: fmt.Sprint("f", i)})
-				}
-				c.List(m, list...)
-				return true
-			case proto.CommandSetInfo:
-				if last == "d" {
-					c.Refuse(m, proto.StatusDirectoryNotEmpty)
-					return true
-				}
-				gone = true
-				c.Close()
-				return true
-			}
-			return false
-		}
+		dir := removedDirectory{t: t, replies: 1, entries: 20, remove: func(c *script.Conn) bool {
+			gone = true
+			c.Close()
+			return true
+		}}
+		s.Hook = dir.hook
 		dial := through(t, s.Dial)
 		d := smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}, DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if gone {
