@@ -131,7 +131,7 @@ func (cs *clientStream) RecvMsg(v any) error {
 			a = cs.current()
 			continue
 		}
-		return cs.ended(a, st)
+		return cs.ended(st)
 	}
 }
 
@@ -142,7 +142,7 @@ func (cs *clientStream) refuse(a *attempt, r *received) error {
 }
 
 // ended is what RecvMsg returns when there are no more messages.
-func (cs *clientStream) ended(a *attempt, st *status.Status) error {
+func (cs *clientStream) ended(st *status.Status) error {
 	err := cs.failure(st)
 	if err == nil && !cs.desc.ServerStreams && !cs.gotOne {
 		err = status.Error(codes.Internal, responseCount.none)

@@ -104,7 +104,7 @@ func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pi
 				return pick{conn: c, done: r.Done, md: r.Metadata}, nil
 			}
 		} else if v, over := pickError(err, ci); over {
-			return v.of(err, ci)
+			return v.of(err)
 		} else {
 			last = err
 		}
@@ -156,7 +156,7 @@ func (cc *ClientConn) pickSlow(ctx context.Context, method string, ci *callInfo,
 			continue
 		}
 		if v, over := pickError(err, ci); over {
-			return v.of(err, ci)
+			return v.of(err)
 		}
 		if !errors.Is(err, balancer.ErrNoSubConnAvailable) {
 			last = err
@@ -184,7 +184,7 @@ func pickError(err error, ci *callInfo) (pickVerdict, bool) {
 	return pickFails, !ci.waitForReady
 }
 
-func (v pickVerdict) of(err error, ci *callInfo) (pick, error) {
+func (v pickVerdict) of(err error) (pick, error) {
 	if v == pickFails {
 		return pick{}, status.Error(codes.Unavailable, err.Error())
 	}

@@ -30,7 +30,7 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 		err := x.unary(req, reply)
 		again := false
 		if err != nil && w.closed.Err() == nil {
-			if again = x.mayWait(err); again {
+			if again = x.mayWait(); again {
 				failures++
 				if again = c.wait(backoff.Delay(w.cc.opts.connect.Backoff, failures)); !again {
 					err = waited(c.ctx, err)
@@ -47,7 +47,7 @@ func (w *webClient) invoke(ctx context.Context, method string, req, reply any, o
 }
 
 // mayWait reports whether a call that could not connect waits for the server.
-func (x *webExchange) mayWait(err error) bool {
+func (x *webExchange) mayWait() bool {
 	return x.call.info.waitForReady && x.unreached && x.call.ctx.Err() == nil
 }
 

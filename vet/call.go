@@ -117,9 +117,9 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 				}
 			}
 		}
-		f.argument(s, c, v, i, vars[i], b, p, name, pos)
+		f.argument(s, c, v, vars[i], b, p, name, pos)
 	}
-	if (fn == nil || !library && !f.harmless(fn)) && f.touches(con, fn) {
+	if (fn == nil || !library && !f.harmless(fn)) && f.touches(fn) {
 		f.forgetMemory(s)
 	} else if fn != nil && fn.Pkg() != f.kinds.tarn && library {
 		f.forgetElements(s, nil) // slices.Delete and similar functions
@@ -166,7 +166,7 @@ func (f *flow) firstSeen(s *state, v ssa.Value, pos token.Pos) binding {
 }
 
 // touches reports whether a call may change memory that this function tracks.
-func (f *flow) touches(con *contract, fn *types.Func) bool {
+func (f *flow) touches(fn *types.Func) bool {
 	return fn == nil || fn.Pkg() != f.kinds.tarn || f.pass.Pkg == f.kinds.tarn && !f.isBaseMethod(fn)
 }
 
@@ -181,7 +181,7 @@ func (f *flow) harmless(fn *types.Func) bool {
 }
 
 // argument applies the call's effect to one argument.
-func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
+func (f *flow) argument(s *state, c *ssa.CallCommon, v, a ssa.Value, b binding, p param, name string, pos token.Pos) {
 	how := "used"
 	if p.Effect == effectFree || p.Effect == effectDrop {
 		how = "freed"

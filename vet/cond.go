@@ -256,29 +256,29 @@ func (s *state) replace(from, to *ref) {
 	}
 }
 
-// constantFact returns the constant truth of a value, for the condition of the same name.
-func (f *flow) constantFact(v ssa.Value) (key string, value, ok bool) {
+// constantFact returns what valueOf does for a value that is the same on every path.
+func (f *flow) constantFact(v ssa.Value) (value, ok bool) {
 	switch v := v.(type) {
 	case *ssa.Const:
 		if v.IsNil() {
-			return "", true, true
+			return true, true
 		}
 		if v.Value != nil && v.Value.Kind() == constant.Bool {
-			return "", constant.BoolVal(v.Value), true
+			return constant.BoolVal(v.Value), true
 		}
 	case *ssa.MakeInterface, *ssa.Alloc, *ssa.MakeClosure, *ssa.MakeMap, *ssa.MakeChan, *ssa.MakeSlice, *ssa.Function:
-		return "", false, true
+		return false, true
 	case *ssa.Call:
 		if f.contractOf(&v.Call).nonNil() && v.Call.Signature().Results().Len() == 1 {
-			return "", false, true
+			return false, true
 		}
 	case *ssa.UnOp:
 		// A package's error variable is not nil.
 		if g, ok := v.X.(*ssa.Global); ok && v.Op == token.MUL && isError(g.Type().(*types.Pointer).Elem()) {
-			return "", false, true
+			return false, true
 		}
 	}
-	return "", false, false
+	return false, false
 }
 
 func (c *contract) nonNil() bool { return c != nil && c.NonNil }
@@ -297,7 +297,7 @@ func (f *flow) factKey(v ssa.Value) string {
 
 // valueOf is what is known of a bool (is it true) or of an error or pointer (is it nil).
 func (f *flow) valueOf(s *state, v ssa.Value) (value, ok bool) {
-	if _, value, ok := f.constantFact(v); ok {
+	if value, ok := f.constantFact(v); ok {
 		return value, true
 	}
 	if isBool(v.Type()) {

@@ -17,21 +17,21 @@ type field struct {
 
 // fieldOf is the field that an instruction addresses, if only this package can address it: the type or the
 // field is not exported.
-func (c *checker) fieldOf(x types.Type, index int) (field, *types.Var, bool) {
+func (c *checker) fieldOf(x types.Type, index int) (field, bool) {
 	named := namedOf(x)
 	if named == nil {
-		return field{}, nil, false
+		return field{}, false
 	}
 	owner := named.Origin().Obj()
 	st, ok := named.Origin().Underlying().(*types.Struct)
 	if !ok || owner.Pkg() != c.pass.Pkg {
-		return field{}, nil, false
+		return field{}, false
 	}
 	v := st.Field(index)
 	if v.Embedded() || v.Exported() && owner.Exported() && c.pass.Pkg.Name() != "main" {
-		return field{}, nil, false
+		return field{}, false
 	}
-	return field{owner, index}, v, true
+	return field{owner, index}, true
 }
 
 // put records that the function stores its own reference in a field.
@@ -40,7 +40,7 @@ func (f *flow) put(addr ssa.Value, pos token.Pos) {
 	if !ok || f.quiet {
 		return
 	}
-	key, _, ok := f.fieldOf(at.X.Type(), at.Field)
+	key, ok := f.fieldOf(at.X.Type(), at.Field)
 	if !ok {
 		return
 	}
@@ -67,9 +67,9 @@ func (c *checker) unfreed(fns []*ssa.Function) {
 				var ok bool
 				switch instr := instr.(type) {
 				case *ssa.FieldAddr:
-					key, _, ok = c.fieldOf(instr.X.Type(), instr.Field)
+					key, ok = c.fieldOf(instr.X.Type(), instr.Field)
 				case *ssa.Field:
-					key, _, ok = c.fieldOf(instr.X.Type(), instr.Field)
+					key, ok = c.fieldOf(instr.X.Type(), instr.Field)
 				}
 				if ok && !released[key] && f.released(instr.(ssa.Value)) {
 					released[key] = true

@@ -394,7 +394,7 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 	zero := false
 	k := f.kinds.kindOf(st.Val.Type())
 	if k == handle || k == container {
-		zero = f.isZeroValue(s, st.Val)
+		zero = isZeroValue(st.Val)
 	}
 	switch p.root.(type) {
 	case *ssa.Parameter, *ssa.FreeVar:
@@ -431,7 +431,7 @@ func (f *flow) overwrite(s *state, p place, st *ssa.Store, b binding) {
 
 // isZeroValue reports whether a value is the zero value of its type, as a constant or as an empty composite
 // literal.
-func (f *flow) isZeroValue(s *state, v ssa.Value) bool {
+func isZeroValue(v ssa.Value) bool {
 	switch v := v.(type) {
 	case *ssa.Const:
 		return v.Value == nil

@@ -39,10 +39,10 @@ func (f *flow) where(pos, near token.Pos) string {
 	return fmt.Sprintf("line %d", p.Line)
 }
 
-// report reports a finding about r, at pos. It returns true.
-func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) bool {
+// report reports a finding about r, at pos.
+func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string) {
 	if f.quiet {
-		return true
+		return
 	}
 	if !pos.IsValid() {
 		pos = f.fn.Pos()
@@ -57,7 +57,7 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 	switch kind {
 	case leak:
 		if r.kind == bag && f.emptied() {
-			return true
+			return
 		}
 		f.leak(s, r, l, &d, pos, how)
 	case use:
@@ -111,7 +111,6 @@ func (f *flow) report(s *state, kind mistake, r *ref, pos token.Pos, how string)
 		f.related(&d, step.pos, fmt.Sprintf("this condition is %v", step.taken))
 	}
 	f.emit(d, r.pos)
-	return true
 }
 
 func (f *flow) verb(how string) string {

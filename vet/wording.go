@@ -97,7 +97,7 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 	found := false
 	for i, v := range vars {
 		// A receiver is meant only if it is a handle: methods of owners apply to themselves.
-		if i == 0 && isReceiver(v, vars) && t.kindOf(v.Type()) != handle {
+		if i == 0 && isReceiver(v) && t.kindOf(v.Type()) != handle {
 			continue
 		}
 		if t.kindOf(v.Type()) != untracked || t.pointee(v.Type()) == container {
@@ -121,6 +121,6 @@ func (c *contract) set(i int, p param) {
 	c.Declared |= 1 << i
 }
 
-func isReceiver(v *types.Var, vars []*types.Var) bool {
+func isReceiver(v *types.Var) bool {
 	return v.Kind() == types.RecvVar
 }

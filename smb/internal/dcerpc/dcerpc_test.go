@@ -25,7 +25,7 @@ func (s *server) Transact(ctx context.Context, request, dst []byte) ([]byte, err
 	}
 	switch p.kind {
 	case pduBind:
-		b := appendHeader(nil, pduBindAck, p.call)
+		b := header(pduBindAck, p.call)
 		b = append(b, 0xb8, 0x10, 0xb8, 0x10, 1, 0, 0, 0)
 		b = le.AppendUint16(b, 13)
 		b = append(b, "\\PIPE\\srvsvc\x00"...)
@@ -42,7 +42,7 @@ func (s *server) Transact(ctx context.Context, request, dst []byte) ([]byte, err
 		stub := s.stub()
 		for at := 0; at < len(stub); at += s.fragment {
 			part := stub[at:min(at+s.fragment, len(stub))]
-			b := appendHeader(nil, pduResponse, p.call)
+			b := header(pduResponse, p.call)
 			b = le.AppendUint32(b, uint32(len(stub)-at))
 			b = append(b, 0, 0, 0, 0)
 			b = finish(append(b, part...))

@@ -42,12 +42,12 @@ const (
 	syntaxNDR    = "\x04\x5d\x88\x8a\xeb\x1c\xc9\x11\x9f\xe8\x08\x00\x2b\x10\x48\x60\x02\x00\x00\x00"
 )
 
-// appendHeader appends the common header; finish fills in the length.
-func appendHeader(dst []byte, kind byte, call uint32) []byte {
-	dst = append(dst, 5, 0, kind, flagFirst|flagLast, 0x10, 0, 0, 0)
-	dst = le.AppendUint16(dst, 0)
-	dst = le.AppendUint16(dst, 0)
-	return le.AppendUint32(dst, call)
+// header is the common header; finish fills in the length.
+func header(kind byte, call uint32) []byte {
+	b := []byte{5, 0, kind, flagFirst | flagLast, 0x10, 0, 0, 0}
+	b = le.AppendUint16(b, 0)
+	b = le.AppendUint16(b, 0)
+	return le.AppendUint32(b, call)
 }
 
 func finish(pdu []byte) []byte {
@@ -56,7 +56,7 @@ func finish(pdu []byte) []byte {
 }
 
 func encodeBind(call uint32) []byte {
-	b := appendHeader(nil, pduBind, call)
+	b := header(pduBind, call)
 	b = le.AppendUint16(b, maxFragment)
 	b = le.AppendUint16(b, maxFragment)
 	b = le.AppendUint32(b, 0) // association group
@@ -67,7 +67,7 @@ func encodeBind(call uint32) []byte {
 }
 
 func encodeRequest(call uint32, operation uint16, stub []byte) []byte {
-	b := appendHeader(nil, pduRequest, call)
+	b := header(pduRequest, call)
 	b = le.AppendUint32(b, uint32(len(stub)))
 	b = le.AppendUint16(b, 0) // context
 	b = le.AppendUint16(b, operation)
