@@ -18,10 +18,11 @@ type Config struct {
 	// MaxFrameSize is the largest frame payload offered to the peer, in bytes:
 	// 16384 to 16777215; 0: 1 MiB.
 	MaxFrameSize int
-	// Window is the receive window a stream starts with, in bytes; 0: 256 KiB. It
+	// Window is the receive window a stream starts with, in bytes: 1 to 2^31-1; 0: 256 KiB. It
 	// grows, four times as large each time (64 times where a round trip takes more
 	// than a millisecond) and for the whole connection, while it is what limits the
-	// peer, up to MaxWindow; 0: 4 MiB. MaxWindow equal to Window keeps it fixed.
+	// peer, up to MaxWindow: Window to 2^31-1; 0: 4 MiB, or Window if that is more.
+	// MaxWindow equal to Window keeps it fixed.
 	Window, MaxWindow int
 	// Rate bounds how far the window grows, in bytes a second: not beyond what a peer
 	// can send at that rate in a round trip, which is measured, or in two that are
@@ -41,8 +42,8 @@ type Config struct {
 	// system call for many. On plain TCP the system then announces what arrives meanwhile only
 	// once it is 16 KiB. Linux only.
 	ReadModeration Permission
-	// ConnWindow is the receive window of the connection in bytes; 0: 1 MiB. It
-	// is given back on receipt, so it bounds what is under way; it grows with
+	// ConnWindow is the receive window of the connection in bytes: 65535 to 2^31-1; 0: 1 MiB, or
+	// Window if that is more. It is given back on receipt, so it bounds what is under way; it grows with
 	// Window to at least twice that, and by itself to at most twice MaxWindow and to
 	// Unread where a round trip is longer than a millisecond and many streams
 	// together, none of which fills its own window, are limited by it. MaxWindow
@@ -56,7 +57,7 @@ type Config struct {
 	// below the peer's own limit; 0: the peer's.
 	MaxStreams int
 	// MaxHeaderList bounds a received header list, counted as SETTINGS_MAX_HEADER_LIST_SIZE
-	// does (RFC 9113 section 6.5.2); 0: 64 KiB.
+	// does (RFC 9113 section 6.5.2), at most 16 MiB; 0: 64 KiB.
 	MaxHeaderList int
 	// HeaderTimeout bounds the time between the first bytes of a header list and its
 	// last ones; then the connection ends with ENHANCE_YOUR_CALM. 0: none.
@@ -213,7 +214,7 @@ func (c Config) normal() (Config, error) {
 	}{
 		{"MaxFrameSize", c.MaxFrameSize, minMaxFrame, maxMaxFrame},
 		{"Window", c.Window, 1, maxWindow},
-		{"MaxWindow", c.MaxWindow, c.Window, maxWindow / 2},
+		{"MaxWindow", c.MaxWindow, c.Window, maxWindow},
 		{"Rate", c.Rate, 0, math.MaxInt},
 		{"MaxRead", c.MaxRead, minMaxFrame, wire.MaxRead},
 		{"ConnWindow", c.ConnWindow, initialWindow, maxWindow},

@@ -9,4 +9,9 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%+v was accepted", c)
 		}
 	}
+	for _, c := range []Config{{Window: maxWindow}, {MaxWindow: maxWindow}, {ConnWindow: maxWindow}, {MaxStreams: maxWindow}, {MaxHeaderList: 16 << 20}} {
+		if _, err := NewServer(nil, nil, c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
 }

@@ -92,7 +92,7 @@ func (c *Conn) growConn(n int) int {
 	if r.rtt <= steadyRTT || c.cfg.MaxWindow == c.cfg.Window {
 		return 0 // not known, or near: more would not help
 	}
-	most := min(2*c.boundByRate(c.cfg.MaxWindow), c.cfg.Unread)
+	most := min(twice(c.boundByRate(c.cfg.MaxWindow)), c.cfg.Unread)
 	if r.size >= most || !r.pace.limits(r.size, n, r.rtt) || !c.certain() {
 		return 0
 	}
@@ -177,7 +177,7 @@ const (
 func (c *Conn) grow(s *Stream) {
 	r := &c.recv
 	next := c.nextWindow()
-	if next <= r.window || r.near() && next < 2*r.window && next < c.cfg.MaxWindow {
+	if next <= r.window || r.near() && next < twice(r.window) && next < c.cfg.MaxWindow {
 		return // a little more does not help a near peer
 	}
 	if !s.pace.limits(r.window, s.returnable, r.rtt) || r.unacked > 0 || !c.certain() {
@@ -189,12 +189,15 @@ func (c *Conn) grow(s *Stream) {
 		t.in += int64(added)
 	}
 	c.announceWindow()
-	if d := 2*r.window - r.size; d > 0 {
+	if d := twice(r.window) - r.size; d > 0 {
 		c.putWindow(0, d)
 		r.size += d
 		r.conn += d
 	}
 }
+
+// twice returns 2*window, at most the largest window of HTTP/2.
+func twice(window int) int { return window + min(window, maxWindow-window) }
 
 // certain reports whether the round trip may be relied on. Otherwise it announces the window as it is, for another acknowledgement, unless
 // one is under way. c.mu is held.

@@ -137,6 +137,24 @@ func TestNearWindowStays(t *testing.T) {
 	}
 }
 
+// TestLargestWindows: windows grow to the largest of HTTP/2 and not beyond, of which a peer would make a connection error.
+func TestLargestWindows(t *testing.T) {
+	p := newPair(t, pipeWiring, Config{idleAfter: time.Hour}, Config{Window: 1 << 30, MaxWindow: maxWindow, Unread: maxWindow, idleAfter: time.Hour})
+	c := p.s
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.recv
+	r.rtt, r.timed, r.unacked = certainRTT, 2, 0
+	c.grow(&Stream{pace: pace{since: now() + instant(time.Hour)}, returnable: 1 << 30})
+	if r.window != maxWindow || r.size != maxWindow || r.conn != maxWindow {
+		t.Errorf("a stream's window of %d, the connection's of %d, of which %d are open", r.window, r.size, r.conn)
+	}
+	if d := c.growConn(r.size); d != 0 {
+		t.Errorf("the connection's window grows by %d", d)
+	}
+	c.dropQueued()
+}
+
 // TestConnWindowGoesAlong: a WINDOW_UPDATE of a stream takes the connection's along from an eighth of that on, and not while too much
 // is unread. Of a large window half of maxReturn suffices.
 func TestConnWindowGoesAlong(t *testing.T) {

@@ -157,8 +157,8 @@ func WithConnectParams(p grpc.ConnectParams) DialOption {
 	return dialOption(func(o *dialOptions) { o.connect = p })
 }
 
-// WithInitialWindowSize sets the receive window of a stream in bytes; it still grows when it limits the
-// server. Values below 64 KiB are ignored.
+// WithInitialWindowSize sets the receive window of a stream in bytes; it still grows, up to 4 MiB, when it
+// limits the server. Values below 64 KiB are ignored.
 func WithInitialWindowSize(n int32) DialOption {
 	return dialOption(func(o *dialOptions) { o.window = largeWindow(n) })
 }
@@ -182,9 +182,9 @@ func WithStaticConnWindowSize(n int32) DialOption {
 }
 
 // WithMaxHeaderListSize bounds the header list of a response in bytes, counted as in HTTP/2; 64 KiB unless
-// set.
+// set, and 16 MiB at most.
 func WithMaxHeaderListSize(n uint32) DialOption {
-	return dialOption(func(o *dialOptions) { o.maxHeaderList = int(min(n, math.MaxInt32)) })
+	return dialOption(func(o *dialOptions) { o.maxHeaderList = headerList(n) })
 }
 
 // WithUnannouncedHeaderListSize sets how many bytes the header list of a request may have, counted as in HTTP/2, for servers that

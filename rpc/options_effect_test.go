@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,37 @@ func TestMaxSendMsgSize(t *testing.T) {
 	}{{400, codes.OK}, {600, codes.ResourceExhausted}} {
 		_, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(x.size)})
 		wantCode(t, err, x.want)
+	}
+}
+
+// TestLargestValues: each option that takes a number accepts its largest, as grpc-go's do, and calls succeed. Programs ask for
+// windows of 1 GiB and more.
+func TestLargestValues(t *testing.T) {
+	call := func(name string, server []rpc.ServerOption, client []rpc.DialOption) {
+		t.Run(name, func(t *testing.T) {
+			_, addr := startTarn(t, &testService{}, server...)
+			out, err := pb.NewTestServiceClient(dialTarn(t, addr, client...)).UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(1000)})
+			if err != nil || len(out.Payload.Body) != 1000 {
+				t.Error(err)
+			}
+		})
+	}
+	for name, opt := range map[string]rpc.ServerOption{
+		"window": rpc.InitialWindowSize(math.MaxInt32), "connection's window": rpc.InitialConnWindowSize(math.MaxInt32),
+		"static window": rpc.StaticStreamWindowSize(math.MaxInt32), "static connection's window": rpc.StaticConnWindowSize(math.MaxInt32),
+		"streams": rpc.MaxConcurrentStreams(math.MaxUint32), "resets": rpc.MaxResets(math.MaxUint32), "header list": rpc.MaxHeaderListSize(math.MaxUint32),
+		"unannounced header list": rpc.UnannouncedHeaderListSize(math.MaxUint32), "workers": rpc.NumStreamWorkers(math.MaxUint32),
+		"message received": rpc.MaxRecvMsgSize(math.MaxInt), "message sent": rpc.MaxSendMsgSize(math.MaxInt),
+	} {
+		call("server, "+name, []rpc.ServerOption{opt}, nil)
+	}
+	for name, opt := range map[string]rpc.DialOption{
+		"window": rpc.WithInitialWindowSize(math.MaxInt32), "connection's window": rpc.WithInitialConnWindowSize(math.MaxInt32),
+		"static window": rpc.WithStaticStreamWindowSize(math.MaxInt32), "static connection's window": rpc.WithStaticConnWindowSize(math.MaxInt32),
+		"header list": rpc.WithMaxHeaderListSize(math.MaxUint32), "unannounced header list": rpc.WithUnannouncedHeaderListSize(math.MaxUint32),
+		"messages": rpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
+	} {
+		call("client, "+name, nil, []rpc.DialOption{opt})
 	}
 }
 

@@ -146,10 +146,13 @@ func MaxResets(n uint32) ServerOption {
 }
 
 // MaxHeaderListSize bounds the header list of a request in bytes, counted as in HTTP/2; 64 KiB unless set
-// (grpc-go: 16 MiB).
+// (grpc-go: 16 MiB), and 16 MiB at most.
 func MaxHeaderListSize(n uint32) ServerOption {
-	return serverOption(func(o *serverOptions) { o.maxHeaderList = int(n) })
+	return serverOption(func(o *serverOptions) { o.maxHeaderList = headerList(n) })
 }
+
+// headerList is n, at most what h2 accepts.
+func headerList(n uint32) int { return int(min(n, 16<<20)) }
 
 // UnannouncedHeaderListSize sets how many bytes a header list, trailers or a status may have, counted as in HTTP/2, for clients
 // that announce no limit of their own; longer ones are not sent, and the call ends with INTERNAL. Unless set, or with 0, it is
@@ -159,7 +162,7 @@ func UnannouncedHeaderListSize(n uint32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.unannounced = int(min(n, math.MaxInt32)) })
 }
 
-// InitialWindowSize sets the receive window of a stream in bytes; it still grows when it limits the peer.
+// InitialWindowSize sets the receive window of a stream in bytes; it still grows, up to 4 MiB, when it limits the peer.
 // Values below 64 KiB are ignored.
 func InitialWindowSize(n int32) ServerOption {
 	return serverOption(func(o *serverOptions) { o.window = largeWindow(n) })

@@ -33,7 +33,6 @@ type Server struct {
 	acceptsField []string // the same as the value of an http.Header; never changed
 	maker        *h2.Maker
 	web          *webPort
-	makerErr     error // the error of making it
 	unary        grpc.UnaryServerInterceptor
 	stream       grpc.StreamServerInterceptor
 
@@ -98,9 +97,11 @@ func NewServer(opts ...ServerOption) *Server {
 		o.stream = append([]grpc.StreamServerInterceptor{o.callLog.streamServer}, o.stream...)
 	}
 	maker, err := h2.Servers(o.h2())
+	if err != nil {
+		panic(err) // a defect of an option: each keeps to h2's bounds (TestLargestValues)
+	}
 	s := &Server{
-		maker: maker, makerErr: err,
-		opts: o, workers: workers.New[*serverCall](o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
+		maker: maker, opts: o, workers: workers.New[*serverCall](o.idleWorkers), accepts: acceptEncoding(o.acceptEncoding),
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
 		methods: make(map[string]*method), services: make(map[string]*service),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),

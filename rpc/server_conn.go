@@ -63,9 +63,6 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 			return nil, err
 		}
 	}
-	if s.makerErr != nil {
-		return nil, s.makerErr
-	}
 	h2c := s.maker.Make(nc, c)
 	c.h2c, c.nc = h2c, nc
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, "", h2c))
