@@ -3,6 +3,7 @@ package migrate
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -41,12 +42,15 @@ func isOption(obj types.Object) bool {
 }
 
 // foreign reports whether obj stays with grpc-go's types: it is of a package that is not
-// being changed, or of a generated file.
+// being changed, or of a generated file, or a method of an interface that a library's type implements.
 func (f *file) foreign(obj types.Object) bool {
 	if obj.Pkg() == nil || obj.Pkg().Path() == grpcPath || obj.Pkg().Path() == rpcPath {
 		return false
 	}
 	if !f.p.own[obj.Pkg().Path()] {
+		return true
+	}
+	if fn, ok := obj.(*types.Func); ok && fn.Signature().Recv() != nil && f.p.isSatisfied(fn.Signature().Recv().Type()) {
 		return true
 	}
 	at := f.pkg.Fset.Position(obj.Pos())
@@ -61,8 +65,9 @@ func (f *file) foreign(obj types.Object) bool {
 }
 
 // dictated reports whether what path leads to stands in a signature that grpc-go or a library prescribes:
-// an interceptor's or an invoker's, that of a method of a library's interface, or of a function literal in a
-// library's call or struct; or in the body of such a function that returns a client or a server of grpc-go.
+// an interceptor's or an invoker's, that of a method of a library's interface or of one that a library's type
+// implements, or of a function literal in a library's call or struct; or in the body of such a function that
+// returns a client or a server of grpc-go.
 // A declared function that is handed to a library by its name is not found: it is changed, and then listed as
 // what no longer compiles.
 func (f *file) dictated(path []ast.Node) bool {
@@ -71,6 +76,10 @@ func (f *file) dictated(path []ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncType:
 			inSignature = true
+		case *ast.InterfaceType:
+			if inSignature && f.p.isSatisfied(f.pkg.TypesInfo.TypeOf(n)) {
+				return true
+			}
 		case *ast.FuncLit:
 			sig, _ := f.pkg.TypesInfo.TypeOf(n).(*types.Signature)
 			if (inSignature || returnsGRPC(sig)) && (f.isInterceptor(sig) || f.forOthers(path[i:], nil)) {
@@ -123,27 +132,31 @@ func (f *file) isInterceptor(sig *types.Signature) bool {
 	return false
 }
 
-// implements reports whether a library's interface prescribes a method of a type or of a pointer to it: a method
-// with a value receiver belongs to both.
+// implements reports whether a library's interface, or one that a library's type implements, prescribes a method of a
+// type or of a pointer to it: a method with a value receiver belongs to both.
 func (f *file) implements(m *types.Func) bool {
 	recv := m.Signature().Recv()
 	if recv == nil {
 		return false
 	}
+	prescribes := func(iface *types.Interface) bool {
+		if !implementedBy(recv.Type(), iface) {
+			return false
+		}
+		for im := range iface.Methods() {
+			if im.Name() == m.Name() {
+				return true
+			}
+		}
+		return false
+	}
+	if slices.ContainsFunc(f.p.satisfied, prescribes) {
+		return true
+	}
 	for _, lib := range f.pkg.Types.Imports() {
-		for _, name := range lib.Scope().Names() {
-			t, ok := lib.Scope().Lookup(name).(*types.TypeName)
-			if !ok || !t.Exported() || !f.foreign(t) {
-				continue
-			}
-			iface, ok := t.Type().Underlying().(*types.Interface)
-			if !ok || !types.Implements(recv.Type(), iface) && !types.Implements(types.NewPointer(recv.Type()), iface) {
-				continue
-			}
-			for im := range iface.Methods() {
-				if im.Name() == m.Name() {
-					return true
-				}
+		for _, t := range exported(lib) {
+			if iface, ok := t.Type().Underlying().(*types.Interface); ok && f.foreign(t) && prescribes(iface) {
+				return true
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/types"
 	"io"
 	"os"
 	"slices"
@@ -61,16 +62,17 @@ func Run(ctx context.Context, args []string, std cli.Streams) int {
 
 // program is the packages to change.
 type program struct {
-	dir      string
-	patterns []string
-	way      direction
-	pkgs     []*packages.Package
-	pairs    []*pair
-	own      map[string]bool  // import paths of pkgs
-	kept     map[string]bool  // variables that have only what libraries make, by place
-	changed  map[string]*file // by name
-	written  bool             // changed has been written
-	left     []place
+	dir       string
+	patterns  []string
+	way       direction
+	pkgs      []*packages.Package
+	pairs     []*pair
+	own       map[string]bool    // import paths of pkgs
+	kept      map[string]bool    // variables that have only what libraries make, by place
+	satisfied []*types.Interface // those of pkgs that a library's type implements
+	changed   map[string]*file   // by name
+	written   bool               // changed has been written
+	left      []place
 }
 
 const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |

@@ -41,6 +41,7 @@ func (p *program) rewrite() {
 		}
 	}
 	if p.way == toTarn {
+		p.satisfy()
 		p.keep(files)
 	}
 	for _, file := range files {
