@@ -112,7 +112,7 @@ func (c *securityContext) reply(in []byte) error {
 		if err := e.Unmarshal(b); err != nil {
 			return fmt.Errorf("%w: %w", ErrServer, err)
 		}
-		return fmt.Errorf("%w: %w", ErrServer, e)
+		return fmt.Errorf("%w: %w", ErrServer, skewed(e))
 	}
 	if kind != tokenReply {
 		return fmt.Errorf("%w: unknown kind of token", ErrServer)

@@ -27,6 +27,9 @@ var (
 	ErrTicket = errors.New("krb5: no ticket for the server")
 	// ErrServer is matched when the server's answer is malformed, or is a Kerberos error.
 	ErrServer = errors.New("krb5: bad answer from the server")
+	// ErrClockSkew is matched, besides ErrTicket or ErrServer, when the KDC's clock, or the server's, differs from that of this machine
+	// by more than Kerberos permits, mostly five minutes. After the clocks have been set a new attempt succeeds.
+	ErrClockSkew = errors.New("the clocks of this machine and of the KDC or server differ too much and must be set")
 )
 
 // Config holds the credentials: the principal and one of Password, Keytab and CCache.
@@ -221,11 +224,11 @@ func (i *Initiator) start(spn string) (*securityContext, error) {
 		if credentialsRefused(err) {
 			err = fmt.Errorf("%w: %w", fs.ErrPermission, err)
 		}
-		return nil, fmt.Errorf("%w: %w", ErrTicket, err)
+		return nil, fmt.Errorf("%w: %w", ErrTicket, skewed(err))
 	}
 	ticket, key, err := i.client.GetServiceTicket(spn)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrTicket, spn, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrTicket, spn, skewed(err))
 	}
 	return &securityContext{
 		ticket: ticket,
@@ -261,6 +264,17 @@ func credentialsRefused(err error) bool {
 		}
 	}
 	return false
+}
+
+// skewed adds ErrClockSkew to err if that is the reason. A ticket is "not yet valid" for a server whose clock is behind, since none is
+// requested for a later time. gokrb5 keeps only the text of the KDC's error, and writes of a wrong password in some of these cases.
+func skewed(err error) error {
+	for _, text := range []string{"KRB_AP_ERR_SKEW", "KRB_AP_ERR_TKT_NYV", "clock skew with KDC too large"} {
+		if strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%w: %w", ErrClockSkew, err)
+		}
+	}
+	return err
 }
 
 // Close drops tickets and keys and ends their renewal. Running authentications continue; Start fails from now
