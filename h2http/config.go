@@ -3,6 +3,7 @@ package h2http
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -80,7 +81,7 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 	if conf.MaxReadFrameSize >= minFrame && conf.MaxReadFrameSize <= maxFrame {
 		out.MaxFrameSize = conf.MaxReadFrameSize
 	}
-	if n := conf.MaxReceiveBufferPerStream; n > 0 {
+	if n := min(conf.MaxReceiveBufferPerStream, math.MaxInt32); n > 0 {
 		out.Window, out.MaxWindow = min(n, startWindow), n
 	}
 	if n := conf.MaxReceiveBufferPerConnection; n >= minConnWindow {

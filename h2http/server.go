@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -90,7 +91,7 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 	cfg.HeaderTimeout = max(0, headerTimeout(srv))
 	cfg.MaxStreams = defaultMaxStreams
 	if srv.HTTP2 != nil && srv.HTTP2.MaxConcurrentStreams > 0 {
-		cfg.MaxStreams = srv.HTTP2.MaxConcurrentStreams
+		cfg.MaxStreams = min(srv.HTTP2.MaxConcurrentStreams, math.MaxInt32)
 	}
 	if err := checkSuites(srv.TLSConfig); err != nil {
 		return nil, err

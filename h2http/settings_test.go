@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tarn-go/tarn/h2http"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -181,6 +183,19 @@ func TestReceiveBuffers(t *testing.T) {
 				p.nc.Close()
 			})
 		})
+	}
+}
+
+// TestLargestSettings: numbers beyond what HTTP/2 can express count as its largest, as in net/http, and are no error.
+func TestLargestSettings(t *testing.T) {
+	for _, conf := range []http.HTTP2Config{{MaxReceiveBufferPerStream: math.MaxInt}, {MaxReceiveBufferPerConnection: math.MaxInt}, {MaxConcurrentStreams: math.MaxInt},
+		{MaxReadFrameSize: math.MaxInt}, {MaxEncoderHeaderTableSize: math.MaxInt}} {
+		if err := h2http.ConfigureServer(&http.Server{HTTP2: &conf}, nil); err != nil {
+			t.Errorf("server, %+v: %v", conf, err)
+		}
+		if err := h2http.ConfigureTransport(&http.Transport{HTTP2: &conf}, nil); err != nil {
+			t.Errorf("client, %+v: %v", conf, err)
+		}
 	}
 }
 
