@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -152,9 +153,16 @@ func WithKeepaliveParams(p keepalive.ClientParameters) DialOption {
 }
 
 // WithConnectParams sets the backoff between attempts to connect, and the time limit of an attempt: MinConnectTimeout, 1 second if it is 0,
-// or the time until the next attempt if that is longer.
+// or the time until the next attempt if that is longer. Without this option they are grpc-go's; MinConnectTimeout is 20 seconds. A client
+// of gRPC-Web or Connect connects when a call needs it: there the limit is MinConnectTimeout, and the backoff is that between attempts of
+// a call that waits until the server is ready.
 func WithConnectParams(p grpc.ConnectParams) DialOption {
 	return dialOption(func(o *dialOptions) { o.connect = p })
+}
+
+// minConnectTimeout is the shortest time limit of an attempt to connect.
+func (o *dialOptions) minConnectTimeout() time.Duration {
+	return cmp.Or(o.connect.MinConnectTimeout, time.Second)
 }
 
 // WithInitialWindowSize sets the receive window of a stream in bytes; it still grows, up to 4 MiB, when it

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,7 +123,7 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func(
 	s.mu.Lock()
 	delay := backoff.Delay(cc.opts.connect.Backoff, s.failures+1)
 	s.mu.Unlock()
-	c, addr, err := s.tryAll(ctx, addrs, max(cmp.Or(cc.opts.connect.MinConnectTimeout, time.Second), delay))
+	c, addr, err := s.tryAll(ctx, addrs, max(cc.opts.minConnectTimeout(), delay))
 	leave()
 	if err == nil {
 		s.connected(ctx, c, addr)

@@ -13,10 +13,12 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
 )
 
 // oneSubConn is a balancer with one SubConn, whose addresses it updates.
@@ -167,6 +169,31 @@ func TestConnectTimeout(t *testing.T) {
 			cc.Connect()
 			if got := <-took; got != c.want {
 				t.Errorf("base delay %v, minimum %v: the attempt took %v, want %v", c.base, c.minimum, got, c.want)
+			}
+			if err := cc.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWebConnectTimeout: a connection of a client of gRPC-Web or Connect has MinConnectTimeout, also if that is short, or a second.
+func TestWebConnectTimeout(t *testing.T) {
+	for minimum, want := range map[time.Duration]time.Duration{200 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: 5 * time.Second, 0: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			cc, err := rpc.NewClient("http://nowhere", rpc.WithPool(tarntest.NewPool(t)), rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithProtocol(rpc.Connect),
+				rpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: minimum}),
+				rpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err = pb.NewTestServiceClient(cc).EmptyCall(t.Context(), &pb.Empty{})
+			if got := time.Since(began); status.Code(err) != codes.Unavailable || got != want {
+				t.Errorf("minimum %v: the attempt took %v, want %v: %v", minimum, got, want, err)
 			}
 			if err := cc.Close(); err != nil {
 				t.Error(err)

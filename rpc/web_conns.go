@@ -191,7 +191,7 @@ func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
 // secured makes a connection, with a TLS handshake if configured.
 func (c *webConns) secured(ctx context.Context) (*webConn, int32, error) {
 	cc := c.web.cc
-	ctx, cancel := context.WithTimeout(ctx, max(cc.opts.connect.MinConnectTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, cc.opts.minConnectTimeout())
 	defer cancel()
 	nc, err := cc.dial(ctx, &resolver.Address{Addr: c.addr})
 	if err != nil {
