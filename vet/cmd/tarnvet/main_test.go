@@ -36,6 +36,9 @@ func module(t *testing.T, files map[string]string) string {
 		all[name] = text
 	}
 	for name, text := range all {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -88,6 +91,11 @@ func TestExitCodes(t *testing.T) {
 		"a finding":  {map[string]string{"a.go": leaky}, nil, 3},
 		"no program": {map[string]string{"a.go": "package program\n\nfunc f( {}\n"}, nil, 1},
 		"bad flag":   {map[string]string{"a.go": clean}, []string{"-nonsense"}, 1},
+		// The package itself has no error, but one that it imports cannot be loaded.
+		"broken import": {map[string]string{
+			"a.go":     strings.Replace(leaky, "import ", "import _ \"program/mid\"\nimport ", 1),
+			"mid/m.go": "package mid\n\nimport _ \"example.invalid/none\"\nimport _ \"github.com/tarn-go/tarn\"\n",
+		}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, complaints bytes.Buffer

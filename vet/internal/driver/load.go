@@ -143,7 +143,6 @@ func (g *group) load() (err error) {
 func (g *group) order(supplied map[string]*Unit) ([]*Unit, error) {
 	units := map[string]*Unit{}
 	var list []*Unit
-	var problems []error
 	variant := map[string]bool{}
 	for _, p := range g.loaded {
 		if p.ID != p.PkgPath && strings.HasPrefix(p.ID, p.PkgPath+" [") && p.ForTest == p.PkgPath {
@@ -174,11 +173,6 @@ func (g *group) order(supplied map[string]*Unit) ([]*Unit, error) {
 			}
 			return units[p.ID]
 		}
-		for _, e := range p.Errors {
-			if g.wanted[p.ID] {
-				problems = append(problems, fmt.Errorf("%s: %s", p.ID, e))
-			}
-		}
 		if files, ok := g.sources[p.ID]; ok {
 			supplied[files] = u
 		}
@@ -188,7 +182,27 @@ func (g *group) order(supplied map[string]*Unit) ([]*Unit, error) {
 	for _, p := range g.loaded {
 		visit(p)
 	}
-	return list, errors.Join(problems...)
+	return list, errors.Join(g.problems()...)
+}
+
+// problems is the errors of the requested packages, and of those that they import: these cannot be analysed.
+func (g *group) problems() (list []error) {
+	var wanted []*packages.Package
+	for _, p := range g.loaded {
+		if g.wanted[p.ID] {
+			wanted = append(wanted, p)
+		}
+	}
+	seen := map[string]bool{}
+	packages.Visit(wanted, nil, func(p *packages.Package) {
+		for _, e := range p.Errors {
+			if text := e.Error(); !seen[text] {
+				seen[text] = true
+				list = append(list, fmt.Errorf("%s: %w", p.ID, e))
+			}
+		}
+	})
+	return list
 }
 
 // Sizes returns the type sizes that p was checked with.
