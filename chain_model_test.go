@@ -21,6 +21,7 @@ type ropeModel struct {
 	moved []byte
 	slab  tarn.Buffer // what fragments are cut from
 	next  byte        // value of the next byte that is made
+	work  int         // see maxWork
 }
 
 // program is a stream of operations.
@@ -41,12 +42,17 @@ func (p *program) size() int { return p.byte() << (p.byte() % 8) }
 // upTo is a number from 0 to n.
 func (p *program) upTo(n int) int { return (p.byte()<<16 | p.byte()<<8 | p.byte()) % (n + 1) }
 
+// maxWork bounds the bytes that a program makes check compare; a segment counts as 100, and a fragment, whose references
+// are recorded with their stacks, as 5,000. The fuzzer ends a process that works on one input for 10 s.
+const maxWork = 64 << 20
+
 func runRope(t *testing.T, code []byte) {
 	m := &ropeModel{t: t, pool: tarntest.NewPool(t)}
 	p := program{code}
-	for len(p.rest) > 0 && !t.Failed() {
+	for len(p.rest) > 0 && m.work < maxWork && !t.Failed() {
 		m.step(&p)
 		m.check()
+		m.work += m.chain.Len() + 100*m.chain.Segments()
 	}
 	m.drain()
 }
@@ -89,6 +95,7 @@ func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
 	}
 	var head tarn.Buffer
 	head, m.slab = m.slab.Split(n + skip)
+	m.work += 5000
 	return head.Narrow(skip, n+skip)
 }
 

@@ -20,14 +20,20 @@ type writeModel struct {
 	out   tarn.Chain
 	moved []byte
 	next  byte
+
+	written int
 }
+
+// maxWritten bounds the bytes that a program writes, which ReadFrom may get one by one. The fuzzer ends a process that
+// works on one input for 10 s.
+const maxWritten = 2 << 20
 
 func runWriter(t *testing.T, code []byte) {
 	m := &writeModel{t: t, pool: tarntest.NewPool(t)}
 	m.arena = tarn.NewArena(m.pool, 4096)
 	m.w = tarn.NewWriter(m.pool)
 	p := program{code}
-	for len(p.rest) > 0 && !t.Failed() {
+	for len(p.rest) > 0 && m.written < maxWritten && !t.Failed() {
 		m.step(&p)
 		if m.w.Len() != len(m.want) || m.out.Len() != len(m.moved) {
 			t.Fatalf("Len is %d and %d, want %d and %d", m.w.Len(), m.out.Len(), len(m.want), len(m.moved))
@@ -51,6 +57,7 @@ func (m *writeModel) bytes(n int) []byte {
 		m.next++
 	}
 	m.want = append(m.want, p...)
+	m.written += n
 	return p
 }
 
