@@ -84,7 +84,11 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 			}
 		}
 	}
+	f.readThrough(s, c, pos)
 	f.overtaken(s, c)
+	if mc := spawned(c); mc != nil {
+		f.spawn(s, &ssa.CallCommon{Value: mc}, pos)
+	}
 	// Results get the names of their conditions before effects are applied, which may depend on them.
 	sig := c.Signature()
 	for i, b := range args {
@@ -117,7 +121,7 @@ func (f *flow) apply(s *state, c *ssa.CallCommon, args []binding, v ssa.Value, p
 				}
 			}
 		}
-		f.argument(s, c, v, vars[i], b, p, name, pos)
+		f.argument(s, c, v, i, vars[i], b, p, name, pos)
 	}
 	if (fn == nil || !library && !f.harmless(fn)) && f.touches(fn) {
 		f.forgetMemory(s)
@@ -181,7 +185,7 @@ func (f *flow) harmless(fn *types.Func) bool {
 }
 
 // argument applies the call's effect to one argument.
-func (f *flow) argument(s *state, c *ssa.CallCommon, v, a ssa.Value, b binding, p param, name string, pos token.Pos) {
+func (f *flow) argument(s *state, c *ssa.CallCommon, v ssa.Value, i int, a ssa.Value, b binding, p param, name string, pos token.Pos) {
 	how := "used"
 	if p.Effect == effectFree || p.Effect == effectDrop {
 		how = "freed"
@@ -194,7 +198,7 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v, a ssa.Value, b binding, 
 		f.look(s, binding{refs: b.refs}, pos, how)
 	}
 	if len(b.views) > 0 {
-		f.viewArgument(s, c, v, p, a, b, pos)
+		f.viewArgument(s, c, v, i, p, a, b, pos)
 		if len(b.refs) == 0 {
 			return
 		}
@@ -254,31 +258,19 @@ func (f *flow) argument(s *state, c *ssa.CallCommon, v, a ssa.Value, b binding, 
 }
 
 // viewArgument handles bytes passed to a function: a use, and for some functions a write.
-func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, p param, a ssa.Value, b binding, pos token.Pos) {
+func (f *flow) viewArgument(s *state, c *ssa.CallCommon, v ssa.Value, i int, p param, a ssa.Value, b binding, pos token.Pos) {
 	f.look(s, binding{views: b.views}, pos, "used")
 	fn := callee(c)
 	if when, ok := later[qualified(fn)]; ok && isFunc(a.Type()) && (v == nil || ignored(v)) {
 		f.keep(s, b, custody{by: forGood, pos: pos, in: when})
 	}
-	if spawns[qualified(fn)] && isFunc(a.Type()) {
+	if name := qualified(fn); (spawns[name] || mayTry[name]) && isFunc(a.Type()) {
 		f.keep(s, b, custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"})
 	}
 	if p.Effect == effectKeep {
 		f.keepIn(s, b, f.keptBy(c), pos, "kept by "+f.callText(c))
 	}
-	if fn == nil || fn.Pkg() == nil {
-		return
-	}
-	args := operands(c)
-	first := func(i int) bool { return i < len(args) && args[i] == a }
-	switch path, name := fn.Pkg().Path(), fn.Name(); {
-	case path == "encoding/binary" && len(name) > 3 && name[:3] == "Put":
-		if first(0) || first(1) {
-			f.write(s, b, pos)
-		}
-	case path == "io" && (name == "ReadFull" || name == "ReadAtLeast") && first(1),
-		path == "crypto/rand" && name == "Read",
-		c.IsInvoke() && name == "Read" && first(1):
+	if f.writes(c, i) {
 		f.write(s, b, pos)
 	}
 }

@@ -28,6 +28,9 @@ func (f *flow) closure(s *state, mc *ssa.MakeClosure) {
 		if spawned && f.kinds.pointee(b.Type()) != untracked {
 			continue // see spawn
 		}
+		if spawned && isMethodValue(fn) && f.kinds.kindOf(b.Type()) != untracked {
+			continue
+		}
 		refs := f.refsOf(s, b)
 		if isMethodValue(fn) {
 			if f.provokes(mc) {
@@ -201,11 +204,23 @@ func (f *flow) looksOnly(v *ssa.FreeVar) bool {
 // onlySpawned reports whether a closure is only used as the body of a goroutine.
 func onlySpawned(mc *ssa.MakeClosure) bool {
 	for _, u := range *mc.Referrers() {
+		if call, ok := u.(*ssa.Call); ok && spawned(&call.Call) == mc {
+			continue
+		}
 		if g, ok := u.(*ssa.Go); !ok || g.Call.Value != mc || slices.Contains(g.Call.Args, ssa.Value(mc)) {
 			return false
 		}
 	}
 	return true
+}
+
+// spawned is the closure that a call certainly runs in a goroutine of its own, as sync.WaitGroup.Go does, or nil.
+func spawned(c *ssa.CallCommon) *ssa.MakeClosure {
+	if !spawns[qualified(callee(c))] || len(c.Args) != 2 {
+		return nil
+	}
+	mc, _ := c.Args[1].(*ssa.MakeClosure)
+	return mc
 }
 
 // onlyCalled reports whether a closure is only called or deferred.

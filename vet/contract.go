@@ -83,6 +83,8 @@ type contract struct {
 	Recovers bool
 	// NonNil is set if the last result, an error, is never nil.
 	NonNil bool
+	// Writes has bit i set if argument i, bytes, is written.
+	Writes uint64
 	// Declared has bit i set if the doc comment states argument i's effect.
 	Declared uint64
 }
@@ -125,7 +127,7 @@ func (c *contract) result(i int) result {
 
 // says reports whether the contract contains anything to export.
 func (c *contract) says() bool {
-	if c.NoReturn || c.NilErr != 0 || c.NonNil || c.Recovers {
+	if c.NoReturn || c.NilErr != 0 || c.Writes != 0 || c.NonNil || c.Recovers {
 		return true
 	}
 	for _, p := range c.Params {

@@ -4,6 +4,7 @@ package vet
 
 import (
 	"go/token"
+	"slices"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -11,14 +12,14 @@ import (
 // throughChannel is the reason in life.by of a reference that was sent.
 const throughChannel = "\x00send"
 
-// send handles a send statement: it gives a reference away, until the goroutines have synchronized and it may
-// have been returned.
+// send handles a send statement: it gives a reference away, or those of a struct by which the receiver cannot tell when
+// to free them, until the goroutines have synchronized and it may have been returned.
 func (f *flow) send(s *state, v ssa.Value, pos token.Pos) {
 	f.signalled(s)
 	b := f.reaching(s, v)
 	f.look(s, binding{refs: b.refs}, pos, "sent")
 	f.keep(s, b, custody{by: goroutine, pos: pos, in: "sent"})
-	if f.kinds.kindOf(v.Type()) == handle && !b.part {
+	if k := f.kinds.kindOf(v.Type()); !b.part && (k == handle || k == composite && !f.kinds.tells(v.Type())) {
 		f.give(s, b, pos, throughChannel)
 		f.mayReturn(s, b)
 	}
@@ -104,8 +105,9 @@ func assignedOnce(v ssa.Value) bool {
 	return stores == 1
 }
 
-// withError reports references that are returned together with a non-nil error: callers free nothing then
-// (rule 4).
+// withError reports references that are returned together with an error that is not nil, or that nothing has tested since
+// a call returned it: callers free nothing if it is not nil (rule 4). Functions that fill a container may have put nothing
+// in when they return an error, so a container is reported in the first case only.
 func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 	sig := f.fn.Signature
 	n := sig.Results().Len()
@@ -115,18 +117,42 @@ func (f *flow) withError(s *state, ret *ssa.Return, results []binding) {
 	if _, ok := okResult(sig); ok {
 		return // it says whether there is a reference
 	}
-	if null, known := f.valueOf(s, ret.Results[n-1]); !known || null {
+	null, known := f.valueOf(s, ret.Results[n-1])
+	if known && null || !known && !fromCall(ret.Results[n-1], ret) {
 		return
+	}
+	how := "error"
+	if !known {
+		how = "perhaps error"
 	}
 	for i, b := range results {
 		if b.part || f.kinds.kindOf(sig.Results().At(i).Type()) == untracked {
 			continue
 		}
 		for _, r := range b.refs {
-			if l := s.lives[r]; l.st == held && l.key == "" {
-				f.report(s, leak, r, ret.Pos(), "error")
+			if l := s.lives[r]; l.st == held && l.key == "" && (known || l.failure == "" && r.kind == handle) {
+				f.report(s, leak, r, ret.Pos(), how)
 				s.forget(r)
 			}
 		}
 	}
+}
+
+// fromCall reports whether an error that a function returns is what a call returned.
+func fromCall(v ssa.Value, ret *ssa.Return) bool {
+	switch v := v.(type) {
+	case *ssa.Call:
+		return true
+	case *ssa.Extract:
+		_, ok := v.Tuple.(*ssa.Call)
+		return ok
+	case *ssa.UnOp: // in a function with deferred calls, a return statement stores its results in variables first
+		for _, instr := range slices.Backward(ret.Block().Instrs) {
+			if st, ok := instr.(*ssa.Store); ok && st.Addr == v.X {
+				_, load := st.Val.(*ssa.UnOp)
+				return !load && fromCall(st.Val, ret)
+			}
+		}
+	}
+	return false
 }

@@ -214,7 +214,7 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		return param{}
 	}
 	root := place{v, ""}
-	untouched, freedAll, filled := true, true, false
+	untouched, freedAll, filled, gave := true, true, false, false
 	for _, e := range f.exits {
 		if e.s.escaped[v] {
 			return param{}
@@ -242,6 +242,11 @@ func (f *flow) inferPointer(v ssa.Value) param {
 					}
 				case freed, void:
 					untouched = false
+				case given:
+					if _, captured := v.(*ssa.FreeVar); !captured || l.sent || l.by == "return" {
+						return param{}
+					}
+					untouched, gave = false, true
 				default:
 					return param{}
 				}
@@ -264,6 +269,8 @@ func (f *flow) inferPointer(v ssa.Value) param {
 		return param{Effect: effectFill}
 	case untouched && !f.leaks(v):
 		return borrowed
+	case freedAll && r != nil && gave:
+		return param{Effect: effectEmpty}
 	case freedAll && r != nil:
 		return param{Effect: effectDrop}
 	}

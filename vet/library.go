@@ -83,8 +83,11 @@ var later = map[string]string{
 	"runtime.AddCleanup": "after a garbage collection", "runtime.SetFinalizer": "after a garbage collection",
 }
 
-// spawns are functions that run their function argument in a goroutine of its own.
-var spawns = map[string]bool{"sync.Go": true, "golang.org/x/sync/errgroup.Go": true, "golang.org/x/sync/errgroup.TryGo": true}
+// spawns are methods that run their function argument in a goroutine of its own; mayTry may run it.
+var (
+	spawns = map[string]bool{"sync.Go": true, "golang.org/x/sync/errgroup.Go": true}
+	mayTry = map[string]bool{"golang.org/x/sync/errgroup.TryGo": true}
+)
 
 // forEachRequest is when a handler runs: what it uses must live as long as the program.
 const forEachRequest = "for each request"

@@ -1,7 +1,7 @@
 package vet
 
 // This file infers the effects of a function on arguments that are bytes or functions, which are no references but
-// may lead to bytes of one: whether it stores them beyond the call, or returns them.
+// may lead to bytes of one: whether it stores them beyond the call, writes them (writes.go), or returns them.
 
 import (
 	"go/types"
@@ -9,7 +9,8 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// passes adds to a contract which parameters are kept, and which are returned or reachable from a result.
+// passes adds to a contract which parameters are kept, which are written, and which are returned or reachable from a
+// result.
 func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
 	if len(fn.Blocks) == 0 {
 		return con
@@ -29,6 +30,10 @@ func (c *checker) passes(fn *ssa.Function, con *contract) *contract {
 		if (isBytes(p.Type()) || isFunc(p.Type())) && stays(fn, p) {
 			grow()
 			con.Params[i] = param{Effect: effectKeep}
+		}
+		if isBytes(p.Type()) && i < 64 && c.written(fn, p) {
+			grow()
+			con.Writes |= 1 << i
 		}
 	}
 	for i, v := range arguments(fn.Signature) {

@@ -151,6 +151,9 @@ func (f *flow) leak(s *state, r *ref, l life, d *analysis.Diagnostic, pos token.
 	case how == "error":
 		d.Pos = pos
 		d.Message = fmt.Sprintf("leak: %s is returned together with a non-nil error%s, and callers free nothing then (rule 4); free it here, and return the zero value", what, f.pathText(s, pos))
+	case how == "perhaps error":
+		d.Pos = pos
+		d.Message = fmt.Sprintf("leak: %s is returned although the error may be non-nil%s, and callers free nothing then (rule 4); free it where there is an error, and return the zero value", what, f.pathText(s, pos))
 	case how == "overwritten":
 		d.Pos = pos
 		d.Message = fmt.Sprintf("leak: %s is overwritten without having been freed or moved elsewhere on this path%s; free it first", what, f.pathText(s, pos))

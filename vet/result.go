@@ -274,8 +274,10 @@ func (f *flow) share(s *state, r *ref, with binding) {
 		if l.st == unknown || o.kind != handle {
 			continue
 		}
-		l.with = append(slices.Clip(l.with), r.id)
-		s.lives[o] = l
+		if !slices.Contains(l.with, r.id) { // else r is of an earlier iteration of a loop, and the states must not differ
+			l.with = append(slices.Clip(l.with), r.id)
+			s.lives[o] = l
+		}
 		n := s.lives[r]
 		n.with = append(slices.Clip(n.with), o.id)
 		s.lives[r] = n

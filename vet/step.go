@@ -25,7 +25,7 @@ func (f *flow) step(s *state, instr ssa.Instruction) bool {
 	case *ssa.RunDefers:
 		return f.runDefers(s)
 	case *ssa.Go:
-		f.spawn(s, instr)
+		f.spawn(s, &instr.Call, instr.Pos())
 	case *ssa.Alloc:
 		f.alloc(s, instr)
 	case *ssa.Store:
@@ -250,26 +250,27 @@ func (f *flow) extractOf(at slot) slot {
 	return at
 }
 
-// spawn handles a go statement: another goroutine gets the arguments.
-func (f *flow) spawn(s *state, g *ssa.Go) {
-	c := f.contractOf(&g.Call)
-	for i, a := range operands(&g.Call) {
+// spawn handles a go statement, or a call that starts a goroutine with a function literal: another goroutine gets the
+// arguments.
+func (f *flow) spawn(s *state, call *ssa.CallCommon, pos token.Pos) {
+	c := f.contractOf(call)
+	for i, a := range operands(call) {
 		b := f.reaching(s, a)
 		if b.empty() {
 			continue
 		}
-		f.look(s, binding{refs: b.refs}, g.Pos(), "used")
-		to := custody{by: goroutine, pos: g.Pos(), in: "used by a goroutine that is started"}
+		f.look(s, binding{refs: b.refs}, pos, "used")
+		to := custody{by: goroutine, pos: pos, in: "used by a goroutine that is started"}
 		if c.param(i).Effect == effectBorrow && len(b.refs) > 0 {
 			f.keep(s, binding{views: f.whole(s, b)}, to)
 			continue // must still be freed here
 		}
 		if p := c.param(i); (p.Effect == effectTake || p.Effect == effectFree) && p.When == always {
-			f.give(s, b, g.Pos(), calleeName(&g.Call))
+			f.give(s, b, pos, calleeName(call))
 			continue
 		}
-		if p := c.param(i); p.Effect == effectDrop && p.When == always && f.kinds.pointee(a.Type()) == handle {
-			f.give(s, b, g.Pos(), "the goroutine") // the literal frees the variable
+		if p := c.param(i); (p.Effect == effectDrop || p.Effect == effectEmpty) && p.When == always && f.kinds.pointee(a.Type()) == handle {
+			f.give(s, b, pos, "the goroutine") // the literal frees the variable, or gives it away
 			continue
 		}
 		f.keep(s, b, to)

@@ -79,7 +79,12 @@ func (t *tracked) declare(c *contract, vars []*types.Var, names string, p param)
 	if names != "" {
 		found := false
 		for _, name := range separators.Split(strings.TrimRight(names, "."), -1) {
+			// "takes ownership of p.body" means p if body is the only reference in it.
+			name, _, field := strings.Cut(name, ".")
 			for i, v := range vars {
+				if _, only := t.onlyLeaf(v.Type()); field && !only {
+					continue
+				}
 				if v.Name() == name && name != "" {
 					found = true
 					if t.holds(v.Type()) {

@@ -2,6 +2,8 @@ package leak
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	"github.com/tarn-go/tarn"
 )
@@ -109,16 +111,16 @@ func selectedBySendOrFreed(ch chan tarn.Buffer, ctx context.Context, p *tarn.Poo
 	}
 }
 
-type packet struct{ head, body tarn.Buffer }
+type datagram struct{ head, body tarn.Buffer }
 
-func (p packet) Free() { // want `leak: Free does not free the field body, which holds references`
+func (p datagram) Free() { // want `leak: Free does not free the field body, which holds references`
 	p.head.Free()
 }
 
-func selectedInPacket(ch chan packet, ctx context.Context, p *tarn.Pool) error {
+func selectedInPacket(ch chan datagram, ctx context.Context, p *tarn.Pool) error {
 	head, body := p.Get(10), p.Get(100) // want `leak: body from p.Get is not freed on the path that returns at line \d+`
 	select {
-	case ch <- packet{head, body}: // want `leak: the field body of packet takes a reference here`
+	case ch <- datagram{head, body}: // want `leak: the field body of datagram takes a reference here`
 		return nil
 	case <-ctx.Done():
 		head.Free()
@@ -188,3 +190,54 @@ func array(p *tarn.Pool) {
 }
 
 func use([]byte) {}
+
+func readInGroup(p *tarn.Pool) {
+	b := p.Get(10) // want `leak: b from p.Get is not freed`
+	var wg sync.WaitGroup
+	wg.Go(func() { fmt.Println(b.Bytes()) })
+	wg.Wait()
+}
+
+func droppedInLoop(b tarn.Buffer, subs []chan tarn.Buffer) (dropped int) {
+	for _, c := range subs {
+		ref := b.Ref() // want `leak: ref from b.Ref is not freed before the next iteration of the loop takes another one`
+		select {
+		case c <- ref:
+		default:
+			dropped++
+		}
+	}
+	return dropped
+}
+
+func droppedInLoopAndFreed(b tarn.Buffer, subs []chan tarn.Buffer) (dropped int) {
+	for _, c := range subs {
+		ref := b.Ref()
+		select {
+		case c <- ref:
+		default:
+			ref.Free()
+			dropped++
+		}
+	}
+	return dropped
+}
+
+type parcel struct {
+	b    tarn.Buffer
+	from int
+}
+
+// route takes ownership of p.b.
+func route(p parcel, ch chan parcel) bool { // want `leak: route takes ownership of p`
+	if p.from == 0 {
+		return false
+	}
+	ch <- p
+	return true
+}
+
+func routed(ch chan parcel) {
+	d := <-ch
+	d.b.Free()
+}

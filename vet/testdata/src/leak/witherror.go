@@ -80,3 +80,46 @@ func bothOfACall(p *tarn.Pool, r io.Reader) (tarn.Buffer, error) {
 	b, err := withEOF(p, r)
 	return b, err
 }
+
+// Whether the error is nil is not tested.
+func untested(p *tarn.Pool, r io.Reader) (tarn.Buffer, error) {
+	b := p.Get(10)
+	_, err := io.ReadFull(r, b.Bytes())
+	return b, err // want `leak: b from p.Get is returned although the error may be non-nil, and callers free nothing then \(rule 4\)`
+}
+
+func untestedNamed(p *tarn.Pool, r io.Reader) (b tarn.Buffer, err error) {
+	b = p.Get(10)
+	_, err = io.ReadFull(r, b.Bytes())
+	return // want `leak: b from p.Get is returned although the error may be non-nil`
+}
+
+func untestedCall(p *tarn.Pool, c io.Closer) (tarn.Buffer, error) {
+	b := p.Get(10)
+	return b, c.Close() // want `leak: b from p.Get is returned although the error may be non-nil`
+}
+
+func freedByError(p *tarn.Pool, r io.Reader) (tarn.Buffer, error) {
+	b := p.Get(10)
+	_, err := io.ReadFull(r, b.Bytes())
+	if err != nil {
+		b.Free()
+		b = tarn.Buffer{}
+	}
+	return b, err
+}
+
+func decoded(p *tarn.Pool, r io.Reader) (b tarn.Buffer, err error) {
+	for range 3 {
+		if b, err = withEOF(p, r); err == nil {
+			break
+		}
+	}
+	return b, err
+}
+
+func cutTo(c *tarn.Chain, n int) (tarn.Chain, error) {
+	var out tarn.Chain
+	err := c.CutTo(&out, n) // moves nothing with an error
+	return out, err
+}

@@ -93,3 +93,32 @@ func deliveredAndUsedAfterFree(ch chan delivery) int {
 	d.body.Free()
 	return len(d.body.Bytes()) // want `use after free`
 }
+
+func afterSendInStruct(p *tarn.Pool, ch chan delivery) {
+	b := p.Get(10)
+	ch <- delivery{body: b}
+	b.Free() // want `use after free: b was sent at line \d+ and is freed here`
+}
+
+type order struct {
+	body tarn.Buffer
+	done chan struct{}
+}
+
+func (o order) Free() { o.body.Free() }
+
+// Its receiver tells when it is done.
+func afterSendWithChannel(p *tarn.Pool, ch chan order) {
+	b := p.Get(10)
+	o := order{b, make(chan struct{})}
+	ch <- o
+	<-o.done
+	b.Free()
+}
+
+func refSentInStruct(p *tarn.Pool, ch chan delivery) byte {
+	b := p.Get(10)
+	defer b.Free()
+	ch <- delivery{body: b.Ref()}
+	return b.Bytes()[0]
+}
