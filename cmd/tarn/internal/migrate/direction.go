@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"go/types"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -24,6 +25,7 @@ const (
 // pair is a package whose names are exchanged for another's of the same name.
 type pair struct {
 	from, to string
+	api      *types.Package  // from, nil with err
 	both     map[string]bool // the names of from that to has, too
 	err      error           // why to cannot be imported
 }
@@ -65,8 +67,8 @@ func pairs(ctx context.Context, dir string, way direction, imported map[string]b
 			}
 			continue
 		}
-		q.both = map[string]bool{}
-		for _, name := range found[q.from].Types.Scope().Names() {
+		q.api, q.both = found[q.from].Types, map[string]bool{}
+		for _, name := range q.api.Scope().Names() {
 			o := found[q.to].Types.Scope().Lookup(name)
 			q.both[name] = o != nil && o.Exported()
 		}

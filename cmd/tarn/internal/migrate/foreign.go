@@ -41,6 +41,12 @@ func isOption(obj types.Object) bool {
 	return name == "DialOption" || name == "ServerOption"
 }
 
+// makes reports whether obj is an option's type, or a function that makes a client, a server or an option.
+func makes(obj types.Object) bool {
+	made := returned(obj)
+	return made == "ClientConn" || made == "Server" || isOption(obj)
+}
+
 // foreign reports whether obj stays with grpc-go's types: it is of a package that is not
 // being changed, or of a generated file, or a method of an interface that a library's type implements.
 func (f *file) foreign(obj types.Object) bool {

@@ -23,7 +23,8 @@ const usage = `usage: tarn migrate [-n] [-back] [PACKAGES]
 Changes Go packages (./... unless given) from google.golang.org/grpc's clients and servers to
 github.com/tarn-go/tarn/rpc: constructors, options, types and imports. Arguments for a library's
 *grpc.ClientConn are wrapped in rpc.AsGRPC. Generated files are not changed. Places that it cannot change
-are listed, and so are those that no longer compile. The module must require package rpc already, and
+are listed, and so are those that no longer compile, files that build constraints exclude, and constructors
+that stay with grpc-go because a library prescribes their types. The module must require package rpc already, and
 package rpc/opentelemetry if it uses grpc's stats/opentelemetry:
 
     go get -t github.com/tarn-go/tarn/rpc ./...
@@ -73,6 +74,7 @@ type program struct {
 	changed   map[string]*file   // by name
 	written   bool               // changed has been written
 	left      []place
+	stays     []place // constructors that are not exchanged, because a library prescribes what they make
 }
 
 const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -110,7 +112,7 @@ func broken(pkgs []*packages.Package) (err error) {
 	return err
 }
 
-// report prints what has changed, what could not be changed, and what no longer compiles. Lines are those of
+// report prints what has changed, what stays, what could not be changed, and what no longer compiles. Lines are those of
 // the new files if they have been written, otherwise those of the old ones.
 func (p *program) report(ctx context.Context, out io.Writer) error {
 	overlay := map[string][]byte{}
@@ -133,6 +135,11 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 	if len(overlay) > 0 {
 		var err error
 		if pkgs, err = packages.Load(&packages.Config{Context: ctx, Dir: p.dir, Mode: mode, Tests: true, Overlay: overlay}, p.patterns...); err != nil {
+			return err
+		}
+	}
+	if len(p.stays) > 0 {
+		if _, err := fmt.Fprintf(out, "stays with grpc-go, because a library prescribes its type:\n  %s\n", strings.Join(p.staying(), "\n  ")); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,25 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.file, p.line, p.column, p.what)
 }
 
+// staying returns the constructors that stay with grpc-go.
+func (p *program) staying() (out []string) {
+	for _, q := range p.stays {
+		if p.written {
+			q = p.moved(q)
+		}
+		out = append(out, q.String())
+	}
+	return out
+}
+
+// moved is the place with its lines in the changed file.
+func (p *program) moved(q place) place {
+	if f := p.changed[q.file]; f != nil {
+		q.line, q.last = f.newLine(q.line), f.newLine(q.last)
+	}
+	return q
+}
+
 // places returns what is left, each place once: what could not be changed, and errors of the changed packages
 // in other lines, but not in lines of the arguments of a call that could not be changed. Lines are those of the new files if they have been written, otherwise those of the old ones.
 func (p *program) places(pkgs []*packages.Package) []string {
@@ -32,10 +51,7 @@ func (p *program) places(pkgs []*packages.Package) []string {
 	known := map[string]bool{} // by the line of the new file
 	var all []place
 	for _, q := range p.left {
-		changed := q
-		if f := p.changed[q.file]; f != nil {
-			changed.line, changed.last = f.newLine(q.line), f.newLine(q.last)
-		}
+		changed := p.moved(q)
 		for line := changed.line; line <= changed.last; line++ {
 			known[at(q.file, line)] = true
 		}

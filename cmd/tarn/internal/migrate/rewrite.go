@@ -40,6 +40,7 @@ func (p *program) rewrite() {
 			files = append(files, &file{p: p, pkg: pkg, ast: f, name: name, src: src})
 		}
 	}
+	p.exclude()
 	if p.way == toTarn {
 		p.satisfy()
 		p.keep(files)
@@ -112,12 +113,16 @@ func (f *file) toTarn(u *use, n *ast.SelectorExpr, path []ast.Node) bool {
 	switch {
 	case u.from != grpcPath && made == "": // types, which both packages use
 	case isOption(obj) && f.forOthers(path, n):
-	case f.dictated(path), f.keeps(path):
+	case f.dictated(path):
+		if made == "ClientConn" || made == "Server" {
+			f.p.stays = append(f.p.stays, f.at(n, f.base(u.from)+"."+name))
+		}
+	case f.keeps(path):
 	case u.err != nil:
 		f.leave(n, f.notImported(u, name))
 	case u.both[name]:
 		return true
-	case made == "ClientConn" || made == "Server" || isOption(obj):
+	case makes(obj):
 		f.leave(n, advice(f.base(u.from)+"."+name, f.base(u.to), forward[name]))
 	}
 	u.stay++
@@ -267,7 +272,10 @@ func (f *file) replace(at, end token.Pos, text string) {
 	f.places++
 }
 
-func (f *file) leave(n ast.Node, why string) {
+func (f *file) leave(n ast.Node, why string) { f.p.left = append(f.p.left, f.at(n, why)) }
+
+// at is the place of n, or of the whole call of which it is the function.
+func (f *file) at(n ast.Node, what string) place {
 	at, last := f.pkg.Fset.Position(n.Pos()), f.pkg.Fset.Position(n.End()).Line
 	path, _ := astutil.PathEnclosingInterval(f.ast, n.Pos(), n.End())
 	for _, up := range path {
@@ -275,7 +283,7 @@ func (f *file) leave(n ast.Node, why string) {
 			last = f.pkg.Fset.Position(c.End()).Line
 		}
 	}
-	f.p.left = append(f.p.left, place{f.name, at.Line, at.Column, last, why})
+	return place{f.name, at.Line, at.Column, last, what}
 }
 
 // apply makes the new text and reports whether the file changes.
