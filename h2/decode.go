@@ -21,8 +21,8 @@ const (
 // fields that the calls have in common, sent by index or as literals. Such runs of
 // fields are remembered with the list that they decode to, so that only what follows
 // is decoded: what differs from call to call, such as a deadline. An entry of the table
-// is named by when it was added, so that a peer which enters what differs in the table,
-// and thereby moves all indices, is recognised nevertheless. A remembered run counts if
+// has a name that stays (see table.id), so that a peer which enters what differs in the table,
+// and thereby moves all indices and evicts all entries in turn, is recognised nevertheless. A remembered run counts if
 // it has all the indexed fields that the block begins with: fewer were remembered while
 // the peer entered the others. A run of indexed fields
 // that has all pseudo-fields is remembered when it is first met; one with literals,
@@ -66,7 +66,7 @@ type end struct {
 }
 
 // fieldID names a field that a block has by its index: the index of a static one, or
-// staticFields+1 and how many entries were added to the table before it.
+// staticFields and a number from 1 that its entry of the table has been given.
 type fieldID uint64
 
 // remembered is a run of fields.
@@ -215,14 +215,16 @@ func (d *decoder) scanRun(block []byte) {
 				return
 			}
 			v, next := scanInt(block, at, bits)
-			var id fieldID
-			if v > 0 {
-				var ok bool
-				if id, ok = d.table.id(v); !ok || moved && v > staticFields {
+			if v > staticFields {
+				named, ok := d.table.at(v)
+				if !ok || moved {
 					return
 				}
+				d.key = binary.LittleEndian.AppendUint64(d.key, mark|namedLiteral|uint64(len(named.name)))
+				d.key = append(d.key, named.name...)
+			} else {
+				d.key = binary.LittleEndian.AppendUint64(d.key, mark|v)
 			}
-			d.key = binary.LittleEndian.AppendUint64(d.key, mark|uint64(id))
 			d.key = append(d.key, block[next:at+n]...)
 			at += n
 			moved = moved || e.enters
@@ -236,10 +238,13 @@ func (d *decoder) scanRun(block []byte) {
 }
 
 // literal marks a literal in a key: its name, if that has an index, and then its
-// strings as they were sent. entering marks one that is entered in the table.
+// strings as they were sent. entering marks one that is entered in the table, and
+// namedLiteral one whose name is that of an entry, of which the key has the length and
+// the bytes.
 const (
-	literal  = 1 << 63
-	entering = 1 << 62
+	literal      = 1 << 63
+	entering     = 1 << 62
+	namedLiteral = 1 << 61
 )
 
 // common returns how many fields the block's run has in common with a block before it.

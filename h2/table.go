@@ -9,15 +9,24 @@ import (
 // table is a decoder's dynamic table (RFC 7541 section 2.3.2), the oldest entry
 // first.
 type table struct {
-	entries []entry
-	array   []entry // what entries is the end of, empty: evicted ones leave room at its beginning
-	added   uint64  // entries so far
-	size    int     // its cost
-	limit   int     // and bound
+	entries []tableEntry
+	array   []tableEntry // what entries is the end of, empty: evicted ones leave room at its beginning
+	added   uint64       // entries so far
+	size    int          // its cost
+	limit   int          // and bound
+	ids     fieldID      // ids that have been given
+	evicted []tableEntry // those that had an id, the oldest first
+	past    int          // their cost, tableSize at most
 }
 
-// id returns the name of the field with index i, which stays the same while other
-// entries are added.
+// tableEntry is an entry of a decoder's table.
+type tableEntry struct {
+	entry
+	id fieldID // 0: id has not been called for it
+}
+
+// id returns the name of the field with index i, which stays the same while other entries are added. An entry that has been evicted and
+// is added again gets the name that it had. What differs from call to call is never named, because no block has it by its index.
 func (t *table) id(i uint64) (id fieldID, ok bool) {
 	switch {
 	case i == 0 || i > staticFields+uint64(len(t.entries)):
@@ -25,7 +34,36 @@ func (t *table) id(i uint64) (id fieldID, ok bool) {
 	case i <= staticFields:
 		return fieldID(i), true
 	}
-	return fieldID(staticFields + 1 + t.added - (i - staticFields)), true
+	e := &t.entries[uint64(len(t.entries))-(i-staticFields)]
+	if e.id == 0 {
+		e.id = t.idOf(e.entry)
+	}
+	return e.id, true
+}
+
+// idOf returns the name that e had before it was evicted, otherwise a new one.
+func (t *table) idOf(e entry) fieldID {
+	for _, was := range t.evicted {
+		if was.entry == e {
+			return was.id
+		}
+	}
+	t.ids++
+	return staticFields + t.ids
+}
+
+// keep notes the name of an entry that is evicted.
+func (t *table) keep(e tableEntry) {
+	if e.id == 0 {
+		return
+	}
+	t.evicted = append(t.evicted, e)
+	t.past += e.cost()
+	n := 0
+	for ; t.past > tableSize; n++ {
+		t.past -= t.evicted[n].cost()
+	}
+	t.evicted = slices.Delete(t.evicted, 0, n)
 }
 
 // at returns the field with index i, static ones included.
@@ -37,7 +75,7 @@ func (t *table) at(i uint64) (e entry, ok bool) {
 		f := &staticTable[i-1]
 		return entry{f.Name, f.Value}, true
 	}
-	return t.entries[uint64(len(t.entries))-(i-staticFields)], true
+	return t.entries[uint64(len(t.entries))-(i-staticFields)].entry, true
 }
 
 // tableState differs when the content of a table does: entries enter at one end and leave at the other.
@@ -59,7 +97,7 @@ func (t *table) add(e entry) {
 		t.entries = array[:n]
 	}
 	full := len(t.entries) == cap(t.entries)
-	t.entries = append(t.entries, e)
+	t.entries = append(t.entries, tableEntry{entry: e})
 	if full {
 		t.array = t.entries[:0]
 	}
@@ -74,7 +112,11 @@ func (t *table) last(n int) ([]entry, bool) {
 	if n > len(t.entries) {
 		return nil, false
 	}
-	return slices.Clone(t.entries[len(t.entries)-n:]), true
+	es := make([]entry, n)
+	for i, e := range t.entries[len(t.entries)-n:] {
+		es[i] = e.entry
+	}
+	return es, true
 }
 
 func (t *table) resize(limit int) {
@@ -91,7 +133,8 @@ func (t *table) evict() {
 	n := 0
 	for t.size > t.limit {
 		t.size -= t.entries[n].cost()
-		t.entries[n] = entry{}
+		t.keep(t.entries[n])
+		t.entries[n] = tableEntry{}
 		n++
 	}
 	if t.entries = t.entries[n:]; len(t.entries) == 0 {
