@@ -49,7 +49,7 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
 	raw       map[net.Conn]struct{} // accepted, not yet set up
-	calls     set[*webCall]         // that ServeHTTP is serving
+	calls     []*webCall            // that ServeHTTP is serving, each at its place
 	stopping  stopping
 	loops     sync.WaitGroup // Serve calls and connections
 	handlers  sync.WaitGroup // running handlers
@@ -286,7 +286,7 @@ func (s *Server) Stop() {
 	for nc := range s.raw {
 		nc.Close()
 	}
-	conns, calls := s.snapshot(), slices.Clone(s.calls.list)
+	conns, calls := s.snapshot(), slices.Clone(s.calls)
 	s.mu.Unlock()
 	for _, c := range calls {
 		go (*webContext)(c).halt()

@@ -26,15 +26,15 @@ import (
 // GracefulStop calls are refused with 503. ServeHTTP may be called before, during and without Serve,
 // concurrently.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enterHTTP() {
+	c := &webCall{srv: s, w: w, r: r}
+	if !s.enter(c) {
 		http.Error(w, "the server has been stopped", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.handlers.Done()
+	defer s.leave(c)
 	if s.opts.cors.answer(w, r) {
 		return
 	}
-	c := &webCall{srv: s, w: w, r: r}
 	if no := c.open(); no != nil {
 		c.refuse(no)
 		return
@@ -42,9 +42,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.serve()
 }
 
-// enterHTTP counts a handler unless the server has been stopped. After the first call nothing more can be
+// enter counts c's handler and lets Stop end c, unless the server has been stopped. After the first call nothing more can be
 // registered.
-func (s *Server) enterHTTP() bool {
+func (s *Server) enter(c *webCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping != running {
@@ -52,26 +52,22 @@ func (s *Server) enterHTTP() bool {
 	}
 	s.serving = true
 	s.handlers.Add(1)
+	c.place = len(s.calls)
+	s.calls = append(s.calls, c)
 	return true
 }
 
-// enter lets Stop end c; if Stop has been called, c has ended. leave takes that back.
-func (s *Server) enter(c *webCall) {
-	s.mu.Lock()
-	over := s.stopping == stopped
-	if !over {
-		s.calls.add(c)
-	}
-	s.mu.Unlock()
-	if over {
-		(*webContext)(c).halt()
-	}
-}
-
+// leave takes back what enter has done, when nothing more is written. What ends c meanwhile does not use its ResponseWriter any more.
 func (s *Server) leave(c *webCall) {
 	s.mu.Lock()
-	s.calls.remove(c)
+	last := len(s.calls) - 1
+	moved := s.calls[last]
+	s.calls[c.place], moved.place = moved, c.place
+	s.calls[last] = nil
+	s.calls = s.calls[:last]
 	s.mu.Unlock()
+	(*webContext)(c).returned()
+	s.handlers.Done()
 }
 
 // webRefusal is the answer to a request that does not become a call.

@@ -29,9 +29,10 @@ var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine"
 // webCall is one call that ServeHTTP serves, in any protocol. As the handler's context it stays valid after the call, so it is not
 // used again; what few calls need is elsewhere, because its bytes are a sixth of those that a short call allocates.
 type webCall struct {
-	srv *Server
-	w   http.ResponseWriter
-	r   *http.Request
+	srv   *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	place int // in srv.calls. srv.mu guards it
 
 	// open sets these.
 	proto    webProtocol

@@ -36,13 +36,12 @@ type webLife struct {
 
 	stopped bool // Stop has ended the call
 
-	cutMu    sync.Mutex // held while the request's and the response's deadlines are set
-	returned bool       // the ResponseWriter must not be used any more
+	cutMu sync.Mutex // held while the request's and the response's deadlines are set
+	over  bool       // the ResponseWriter must not be used any more
 }
 
-// begin starts the call's timer, and lets the server's Stop end it.
+// begin starts the call's timer.
 func (c *webContext) begin() {
-	c.srv.enter((*webCall)(c))
 	if !c.bounded {
 		return
 	}
@@ -59,14 +58,17 @@ func (c *webContext) DeadlinePassed() { go c.expire() }
 
 // finish ends the context when the handler has returned.
 func (c *webContext) finish() {
-	c.srv.leave((*webCall)(c))
 	if !c.life.timer.At().IsZero() {
 		c.srv.deadlines.Remove(&c.life.timer)
 	}
-	c.life.cutMu.Lock()
-	c.life.returned = true
-	c.life.cutMu.Unlock()
 	c.end(context.Canceled)
+}
+
+// returned ends the use of the ResponseWriter by cut.
+func (c *webContext) returned() {
+	c.life.cutMu.Lock()
+	c.life.over = true
+	c.life.cutMu.Unlock()
 }
 
 // status is the call's when its context has ended because of its deadline, its client or Stop.
@@ -100,7 +102,7 @@ func (c *webContext) cut(err error) {
 	c.end(err)
 	c.life.cutMu.Lock()
 	defer c.life.cutMu.Unlock()
-	if c.life.returned {
+	if c.life.over {
 		return
 	}
 	control := http.NewResponseController(c.w)
