@@ -56,6 +56,12 @@ func serveTransfer(h *webdav.Handler, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	src, dst := cleaned(h, r.URL.Path), cleaned(h, to.Path)
+	locks, locking := transferLocks{LockSystem: h.LockSystem}, *h
+	if r.Method == "MOVE" {
+		locks.source = src
+	}
+	locking.LockSystem = locks
+	h = &locking
 	switch same := src == dst || strings.EqualFold(src, dst) && !distinct(ctx, files, src, dst); {
 	case same && src != dst && r.Method == "MOVE":
 		serveWith(h, w, r, &renaming{files, dst})
