@@ -56,7 +56,7 @@ func serveTransfer(h *webdav.Handler, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	src, dst := cleaned(h, r.URL.Path), cleaned(h, to.Path)
-	locks, locking := transferLocks{LockSystem: h.LockSystem}, *h
+	locks, locking := transferLocks{LockSystem: h.LockSystem, submitted: submitted(r.Header.Get("If"))}, *h
 	if r.Method == "MOVE" {
 		locks.source = src
 	}

@@ -36,7 +36,7 @@ func TestTransferLocked(t *testing.T) {
 			for _, c := range []struct {
 				name, method  string // and the destination, if it is not /b
 				locks         string // names that are locked
-				token         string // the name whose token is in If
+				token         string // the names whose tokens are in If
 				status, there int
 			}{
 				{"the source is locked", "MOVE", "/a", "/a", 201, 404},
@@ -44,6 +44,8 @@ func TestTransferLocked(t *testing.T) {
 				{"the destination is locked", "MOVE", "/b", "/b", 204, 404},
 				{"the destination is another client's", "MOVE", "/a /b", "/a", 412, 200},
 				{"the source is another client's", "MOVE", "/a /b", "/b", 412, 200},
+				{"both are locked", "MOVE", "/a /b", "/b /a", 204, 404},
+				{"both are locked, in another order", "MOVE", "/b /a", "/a /b", 204, 404},
 				{"another lock", "MOVE", "/a /c", "/c", 412, 200},
 				{"no lock is named", "MOVE", "/a", "", 423, 200},
 				{"COPY, the source is locked", "COPY", "/a", "/a", 201, 200},
@@ -58,8 +60,12 @@ func TestTransferLocked(t *testing.T) {
 				}
 				method, to, _ := strings.Cut(c.method, " ")
 				header := []string{"Destination", h.URL + cmp.Or(to, "/b"), "Overwrite", "T"}
-				if c.token != "" {
-					header = append(header, "If", "<"+h.URL+c.token+"> ("+tokens[c.token]+")")
+				condition := ""
+				for _, name := range strings.Fields(c.token) {
+					condition += "<" + h.URL + name + `> (Not <DAV:no-lock> ["an (ETag) <"] ` + tokens[name] + ") "
+				}
+				if condition != "" {
+					header = append(header, "If", condition)
 				}
 				if status, body := request(t, method, h.URL+"/a", "", header...); status != c.status {
 					t.Errorf("%s: %d, want %d, %.200q", c.name, status, c.status, body)
