@@ -105,8 +105,7 @@ func (t *traits) note(f h2.Field) bool {
 		return !again
 	case "expect":
 		if httpguts.HeaderValuesContainsToken([]string{f.Value}, "100-continue") {
-			t.expects = true
-			return false
+			t.expects = true // no value stays: see header
 		}
 	case "priority":
 		t.priority = f.Value
@@ -145,6 +144,9 @@ func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) 
 		if t.note(f) {
 			values = put(h, canonicalName(f.Name), f.Value, values)
 		}
+	}
+	if t.expects {
+		delete(h, "Expect") // all values, like net/http
 	}
 	if crumbs := h["Cookie"]; len(crumbs) > 1 {
 		h["Cookie"] = joined(crumbs)
