@@ -3,14 +3,12 @@ package h2http
 import (
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 )
-
-// errBodyClosed is what reading a body after Close returns.
-var errBodyClosed = errors.New("h2http: read on a closed body")
 
 // bodyOwner is the exchange or call that a body belongs to. Its methods are called by
 // the goroutine that reads, without the body's lock.
@@ -181,7 +179,7 @@ func (b *body) wait() error {
 	}
 	if b.state == bodyClosed {
 		b.mu.Unlock()
-		return errBodyClosed
+		return http.ErrBodyReadAfterClose
 	}
 	if b.data != nil {
 		return nil

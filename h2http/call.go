@@ -285,7 +285,7 @@ func (x *call) bodyClosed() {
 	released := x.released
 	x.mu.Unlock()
 	if !released {
-		x.abandon(errBodyClosed)
+		x.abandon(http.ErrBodyReadAfterClose)
 	}
 }
 

@@ -1,8 +1,11 @@
 package h2http_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -46,6 +49,83 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return a, nil
 	case <-p.closed:
 		return nil, errors.New("closed")
+	}
+}
+
+// TestReadAfterClose: reading a closed body returns net/http's error for it, of requests and of responses, decompressed ones too.
+func TestReadAfterClose(t *testing.T) {
+	read := func(what string, b io.ReadCloser) {
+		b.Close()
+		if _, err := b.Read(make([]byte, 1)); err != http.ErrBodyReadAfterClose {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	h := func(w http.ResponseWriter, r *http.Request) {
+		read("request", r.Body)
+		if r.URL.Path == "/gzip" {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		io.WriteString(w, "content")
+	}
+	each(t, func(t *testing.T, s stack) {
+		if !s.own {
+			return // net/http's HTTP/2 has errors of its own
+		}
+		r := s.start(t, http.HandlerFunc(h))
+		rt := ownTransport(t, &clientSetup{dial: r.dial})
+		for _, path := range []string{"/", "/gzip"} {
+			req, _ := http.NewRequest("POST", r.url+path, strings.NewReader("content"))
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read("response of "+path, resp.Body)
+		}
+	})
+}
+
+// TestCloseWhileReading: Close ends a Read of another goroutine, of a decompressed response, too; without a race, as with net/http.
+func TestCloseWhileReading(t *testing.T) {
+	var member bytes.Buffer
+	zw := gzip.NewWriter(&member)
+	io.WriteString(zw, "content")
+	zw.Flush()
+	for _, encoding := range []string{"identity", "gzip"} {
+		t.Run(encoding, func(t *testing.T) {
+			eachClient(t, func(t *testing.T, s clientStack) {
+				o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Encoding", encoding)
+					if encoding == "gzip" {
+						w.Write(member.Bytes())
+					} else {
+						io.WriteString(w, "content")
+					}
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				}))
+				req, _ := http.NewRequest("GET", o.url, nil)
+				resp, err := s.make(t, new(clientSetup)).RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := make([]byte, len("content"))
+				if _, err := io.ReadFull(resp.Body, b); err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error)
+				go func() {
+					_, err := resp.Body.Read(b)
+					done <- err
+				}()
+				resp.Body.Close()
+				if err := <-done; err == nil || err == io.EOF {
+					t.Errorf("Read: %v", err)
+				}
+				if _, err := resp.Body.Read(b); err == nil || err == io.EOF {
+					t.Errorf("Read after Close: %v", err)
+				}
+			})
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/h2"
 )
@@ -118,13 +119,17 @@ func (missingBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // gzipBody decompresses a body.
 type gzipBody struct {
-	body *body
-	zr   *gzip.Reader // made by the first Read
-	err  error
+	body   *body
+	zr     *gzip.Reader // made by the first Read
+	err    error        // of the last Read
+	closed atomic.Bool
 }
 
 // Read reads decompressed content.
 func (g *gzipBody) Read(p []byte) (int, error) {
+	if g.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	if g.err != nil {
 		return 0, g.err
 	}
@@ -139,8 +144,8 @@ func (g *gzipBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body.
+// Close closes the body, also while another goroutine reads.
 func (g *gzipBody) Close() error {
-	g.err = errBodyClosed
+	g.closed.Store(true)
 	return g.body.Close()
 }
