@@ -273,7 +273,7 @@ var lifeSemantics = []semantics{
 		_, err := io.Copy(w, strings.NewReader(text(1<<20)))
 		n.add("%t", err != nil)
 	}, client: func(p *peer) { p.request(1, end, "GET", "/") }},
-	{name: "WriteTimeout", timeout: func(s *http.Server, d time.Duration) { s.WriteTimeout = d }, inTime: "\nHEADERS ", handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
+	{name: "WriteTimeout", timeout: func(s *http.Server, d time.Duration) { s.WriteTimeout = d }, inTime: "\nDATA " + text(initialWindow), handler: func(n *notes, w http.ResponseWriter, r *http.Request) {
 		_, err := w.Write([]byte(text(1 << 20)))
 		n.add("%t", err != nil)
 		<-r.Context().Done()
