@@ -25,7 +25,6 @@ type Conn struct {
 	h        Handler
 	events   ConnHandler   // h, or nil
 	batch    BatchHandler  // h, or nil
-	recycler Recycler      // h, or nil
 	done     chan struct{} // made by Done; under mu
 
 	in     *reading    // Run's own; nil while the connection is idle

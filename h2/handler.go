@@ -47,7 +47,7 @@ type Lander interface {
 	// Landed says that the first n > 0 bytes of what Land returned are filled. It is
 	// not called when the connection breaks meanwhile; OnReset follows then. Nor is it
 	// called when this side has reset or released the stream meanwhile; the memory is
-	// out of use when the next method is called, or Recycle.
+	// out of use when the next method is called.
 	Landed(s *Stream, n int, e Ending)
 }
 
@@ -63,12 +63,4 @@ type ConnHandler interface {
 	// OnIdle is called when the last stream has ended and been released. Unlike the
 	// others it may be called on any goroutine, and must be quick.
 	OnIdle(c *Conn)
-}
-
-// Recycler is a Handler that uses its streams' Values again.
-type Recycler interface {
-	// Recycle is called exactly once for each stream that was released, with its
-	// Value, when no callback for it is under way and none will come. It may be
-	// called on any goroutine, must be quick, and must not call this package.
-	Recycle(v any)
 }

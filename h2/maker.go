@@ -40,7 +40,6 @@ func (m *Maker) Make(nc net.Conn, h Handler) *Conn {
 	c := &Conn{nc: nc, side: m.side, cfg: &m.cfg, counters: m.counters, h: h, nextID: 1}
 	m.counters.conns.Add(1)
 	c.events, _ = h.(ConnHandler)
-	c.recycler, _ = h.(Recycler)
 	c.batch, _ = h.(BatchHandler)
 	c.enc.init()
 	c.send.init()

@@ -136,9 +136,6 @@ const maxFree = 128
 // recycle keeps s, to which only Handles refer now. c.mu is held.
 func (c *Conn) recycle(s *Stream) {
 	s.gen++
-	if c.recycler != nil && s.Value != nil {
-		c.recycler.Recycle(s.Value)
-	}
 	s.Value, s.err = nil, nil
 	if c.nfree < maxFree {
 		s.next, c.free = c.free, s
