@@ -95,9 +95,9 @@ type Config struct {
 // Keepalive configures the PINGs that find out whether a silent peer still answers. A
 // zero Time disables them.
 type Keepalive struct {
-	Time        time.Duration // of silence before a PING
-	Timeout     time.Duration // to wait for any frame or part of DATA after the PING; then the connection ends; 0: 20 s
-	WithoutCall Permission    // whether to ping while no stream is open
+	Time          time.Duration // of silence before a PING
+	Timeout       time.Duration // to wait for any frame or part of DATA after the PING; then the connection ends; 0: 20 s
+	WithoutStream Permission    // whether to ping while no stream is open
 }
 
 // PingPolicy polices the peer's PINGs as gRPC servers do: each one that comes sooner
@@ -106,8 +106,8 @@ type Keepalive struct {
 // that follows is not checked. The third strike ends the connection with
 // ENHANCE_YOUR_CALM and "too_many_pings". Negative MinTime: no policing; 0: 5 minutes.
 type PingPolicy struct {
-	MinTime     time.Duration
-	WithoutCall Permission
+	MinTime       time.Duration
+	WithoutStream Permission
 }
 
 // Permission allows or denies.

@@ -181,7 +181,7 @@ func (c *Conn) dropIdle() {
 	if c.pings.timer != nil {
 		c.pings.timer.Stop()
 		c.pings.timer = nil
-		if c.cfg.Keepalive.WithoutCall == Permit {
+		if c.cfg.Keepalive.WithoutStream == Permit {
 			wake = c.silentAt()
 		}
 	}

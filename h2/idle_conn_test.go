@@ -229,7 +229,7 @@ func mute(t *testing.T, cfg Config) (*Conn, chan error) {
 func TestKeepaliveWhileIdle(t *testing.T) {
 	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
 	for _, without := range []Permission{Deny, Permit} {
-		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: without}})
+		c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutStream: without}})
 		if without == Deny {
 			awaitIdle(t, c)
 			k := newCall()
@@ -326,7 +326,7 @@ func awaitPolled(t testing.TB, cs ...*Conn) {
 // with keepalive.
 func TestIdleSilentCall(t *testing.T) {
 	faultnet.NeedsTCP(t, "only sockets are watched while they are idle")
-	c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutCall: Deny}})
+	c, end := mute(t, Config{Keepalive: Keepalive{Time: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, WithoutStream: Deny}})
 	awaitPolled(t, c)
 	k := newCall()
 	s, err := c.Open(context.Background(), k, &Out{Block: testRequest, Ending: End})

@@ -252,7 +252,7 @@ func TestKeepalive(t *testing.T) {
 				rec := newRecorder(t)
 				pool := tarntest.NewPool(t)
 				conn, err := NewClient(a, rec, Config{Pool: pool,
-					Keepalive: Keepalive{Time: time.Minute, Timeout: 10 * time.Second, WithoutCall: c.without}})
+					Keepalive: Keepalive{Time: time.Minute, Timeout: 10 * time.Second, WithoutStream: c.without}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -293,8 +293,8 @@ func TestKeepalive(t *testing.T) {
 // TestKeepaliveAnswered: a peer that answers is kept.
 func TestKeepaliveAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := Keepalive{Time: 10 * time.Second, Timeout: time.Second, WithoutCall: Permit}
-		p := newPair(t, memoryWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutCall: Permit}})
+		k := Keepalive{Time: 10 * time.Second, Timeout: time.Second, WithoutStream: Permit}
+		p := newPair(t, memoryWiring, Config{Keepalive: k}, Config{Policy: PingPolicy{MinTime: time.Second, WithoutStream: Permit}})
 		<-time.After(time.Hour)
 		p.do(t, []byte("still there"))
 	})

@@ -117,7 +117,7 @@ func (l *limiter) pinged(now instant, streams int, p PingPolicy) bool {
 		return true
 	}
 	gap := p.MinTime
-	if streams == 0 && p.WithoutCall == Deny {
+	if streams == 0 && p.WithoutStream == Deny {
 		gap = max(gap, 2*time.Hour)
 	}
 	early := l.ping != 0 && now.since(l.ping) < gap

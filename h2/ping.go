@@ -152,7 +152,7 @@ func (c *Conn) keepalive() {
 		c.breakOff(&ConnError{Code: NoError, Fault: Peer, Reason: noKeepaliveAnswer})
 	case silent > 0:
 		c.pings.timer.Reset(silent)
-	case c.held == 0 && k.WithoutCall == Deny:
+	case c.held == 0 && k.WithoutStream == Deny:
 		c.pings.timer.Reset(k.Time)
 	default:
 		c.pings.sent = now

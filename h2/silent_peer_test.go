@@ -53,7 +53,7 @@ func TestKeepaliveReported(t *testing.T) {
 		log, pool := new(logBuffer), tarntest.NewPool(t)
 		a, b := bufferedPipe()
 		cfg := Config{Pool: pool, Log: slog.New(slog.NewTextHandler(log, nil)),
-			Keepalive: Keepalive{Time: 10 * time.Second, Timeout: 5 * time.Second, WithoutCall: Permit}}
+			Keepalive: Keepalive{Time: 10 * time.Second, Timeout: 5 * time.Second, WithoutStream: Permit}}
 		toServer(t, a, b, new(neverStarted), cfg, func(t *testing.T, m *Maker, s *Conn, r *raw) {
 			io.WriteString(a, Preface)
 			r.fr.WriteSettings()

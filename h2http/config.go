@@ -93,7 +93,7 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		out.MaxWindow = max(out.Window, min(out.MaxWindow, out.ConnWindow/2)) // beyond it ConnWindow would grow
 	}
 	if conf.SendPingTimeout > 0 {
-		out.Keepalive = h2.Keepalive{Time: conf.SendPingTimeout, Timeout: conf.PingTimeout, WithoutCall: h2.Permit}
+		out.Keepalive = h2.Keepalive{Time: conf.SendPingTimeout, Timeout: conf.PingTimeout, WithoutStream: h2.Permit}
 		if conf.PingTimeout == 0 {
 			out.Keepalive.Timeout = defaultPingTimeout
 		}

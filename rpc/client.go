@@ -186,7 +186,7 @@ func (o *dialOptions) h2() h2.Config {
 	if o.keepalive.Time > 0 {
 		cfg.Keepalive = h2.Keepalive{Time: max(o.keepalive.Time, minKeepalive), Timeout: o.keepalive.Timeout}
 		if o.keepalive.PermitWithoutStream {
-			cfg.Keepalive.WithoutCall = h2.Permit
+			cfg.Keepalive.WithoutStream = h2.Permit
 		}
 	}
 	cfg.Policy.MinTime = -1 // clients do not limit servers' pings

@@ -95,13 +95,13 @@ func (o *serverOptions) h2() h2.Config {
 	if o.fixedWindow {
 		fixWindow(&cfg)
 	}
-	cfg.Keepalive = h2.Keepalive{Time: o.keepalive.Time, Timeout: o.keepalive.Timeout, WithoutCall: h2.Permit}
+	cfg.Keepalive = h2.Keepalive{Time: o.keepalive.Time, Timeout: o.keepalive.Timeout, WithoutStream: h2.Permit}
 	if cfg.Keepalive.Time == 0 {
 		cfg.Keepalive.Time = defaultServerKeepalive
 	}
-	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutCall: h2.Deny}
+	cfg.Policy = h2.PingPolicy{MinTime: o.policy.MinTime, WithoutStream: h2.Deny}
 	if o.policy.PermitWithoutStream {
-		cfg.Policy.WithoutCall = h2.Permit
+		cfg.Policy.WithoutStream = h2.Permit
 	}
 	return cfg
 }
