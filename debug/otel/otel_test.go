@@ -10,6 +10,9 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/tarn-go/tarn"
+	"github.com/tarn-go/tarn/debug"
+	"github.com/tarn-go/tarn/debug/internal/metrics"
+	"github.com/tarn-go/tarn/tarntest"
 )
 
 // meter is a meter that remembers what is registered and can collect it.
@@ -144,5 +147,21 @@ func TestEqualNames(t *testing.T) {
 		if err := r.Unregister(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestWithoutClasses: no instrument is left that has a point for each size class.
+func TestWithoutClasses(t *testing.T) {
+	m := &meter{}
+	if _, err := RegisterOf(m, debug.NewRegistry(tarntest.NewPool(t)), WithoutClasses()); err != nil {
+		t.Fatal(err)
+	}
+	for _, class := range metrics.Classes() {
+		if slices.Contains(m.names, Name(class.Name)) {
+			t.Errorf("%s is registered", class.Name)
+		}
+	}
+	if !slices.Contains(m.names, Name(metrics.PinnedName)) {
+		t.Error("the pool's own instruments are left out, too")
 	}
 }
