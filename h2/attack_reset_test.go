@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,6 +164,50 @@ func TestRefusedWithinRights(t *testing.T) {
 	close(gate)
 	awaitStreams(t, s, 0)
 	r.lives(2003)
+}
+
+// TestRoomOfEndedStreams: a peer at the limit that resets a stream and opens another at once is served when the handler of the
+// first returns soon. Handlers that run on hold up the connection once, until one of them returns.
+func TestRoomOfEndedStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Int64
+		late.Store(int64(roomWait / 2))
+		serve := func(s *Stream, k *call) {
+			s.Started()
+			<-k.reset
+			<-time.After(time.Duration(late.Load()))
+		}
+		a, b := net.Pipe()
+		r, s, rec := rawServerOn(t, a, b, Config{MaxStreams: 1}, serve)
+		from := time.Now()
+		for id := uint32(1); id < 21; id += 2 {
+			r.request(id, End)
+			r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		}
+		synctest.Wait()
+		late.Store(int64(time.Hour))
+		r.request(21, End)
+		<-time.After(roomWait)
+		refused := func(s seen) bool { return s.typ == http2.FrameRSTStream }
+		if n, took := r.count(refused), time.Since(from); n > 0 || took > 10*roomWait {
+			t.Errorf("%d streams were refused in %v", n, took)
+		}
+		r.fr.WriteRSTStream(21, http2.ErrCodeCancel)
+		from = time.Now()
+		for id := uint32(23); id < 43; id += 2 {
+			r.request(id, End)
+			r.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+		}
+		synctest.Wait()
+		if n, took := r.count(refused), time.Since(from); n != 10 || took != roomWait {
+			t.Errorf("%d streams were refused in %v", n, took)
+		}
+		<-time.After(time.Hour)
+		rec.mu.Lock()
+		rec.serve = echo(t, s.cfg.Pool)
+		rec.mu.Unlock()
+		r.lives(43)
+	})
 }
 
 // TestResetAfterDeadline: the reset of a stream whose own deadline has passed is not

@@ -230,6 +230,7 @@ func (c *Conn) deliverHeaders(f frame, bad *badHeader) error {
 	var err error
 	fresh := false
 	if s == nil {
+		c.awaitRoom(f.id)
 		if s, err = c.accept(f, bad); s == nil {
 			c.mu.Unlock()
 			return err

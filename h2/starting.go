@@ -39,7 +39,7 @@ func (s *Stream) Started() {
 // Config.Limits.Resets, even if s has not been started.
 func (s *Stream) SetDeadline(t time.Time) { s.deadline = t.UnixNano() }
 
-// startGate counts the streams that are being started.
+// startGate counts the streams that are being started, and wakes Run when it waits for handlers.
 type startGate struct {
 	n    atomic.Int32
 	wake atomic.Pointer[chan struct{}] // set while Run waits
@@ -48,6 +48,11 @@ type startGate struct {
 // done counts one stream less.
 func (g *startGate) done() {
 	g.n.Add(-1)
+	g.signal()
+}
+
+// signal wakes Run.
+func (g *startGate) signal() {
 	if g.wake.Load() == nil { // as a rule; a swap costs as much as all the rest
 		return
 	}
@@ -59,12 +64,18 @@ func (g *startGate) done() {
 // wait waits until fewer than limit streams are being started.
 func (g *startGate) wait(limit int32) {
 	for g.n.Load() >= limit {
-		w := make(chan struct{})
-		g.wake.Store(&w)
+		w := g.arm()
 		if g.n.Load() < limit {
 			g.wake.Store(nil)
 			return
 		}
 		<-w
 	}
+}
+
+// arm returns what the next signal closes. Run looks at its condition again before it waits.
+func (g *startGate) arm() <-chan struct{} {
+	w := make(chan struct{})
+	g.wake.Store(&w)
+	return w
 }
