@@ -73,6 +73,11 @@ type Config struct {
 	// counts as a frame that carries nothing (Limits.Useless). With Deny it ends the
 	// connection, and with it the client's other calls, with PROTOCOL_ERROR.
 	IdleResets Permission
+	// FieldBlanks permits spaces and tabs around the values of a request's fields, which are then
+	// taken as they are. RFC 9113 section 8.2.1 forbids them, but gRPC's clients send metadata
+	// as programs give it to them. In responses they are always permitted. With Deny the
+	// request's stream is reset with PROTOCOL_ERROR.
+	FieldBlanks Permission
 	// Keepalive sends PINGs on a quiet connection.
 	Keepalive Keepalive
 	// Policy bounds the peer's PINGs (servers).

@@ -63,6 +63,24 @@ func TestMalformedRequests(t *testing.T) {
 	})
 }
 
+// TestBlanksInRequest: a server with FieldBlanks takes blanks around a value as they are.
+func TestBlanksInRequest(t *testing.T) {
+	got := make(chan []Field, 1)
+	r, _, _ := rawServer(t, Config{FieldBlanks: Permit}, func(_ *Stream, k *call) { got <- k.fields })
+	r.headers(1, End, append(rawRequest[:len(rawRequest):len(rawRequest)], "x", " a\t", "y", " ")...)
+	var values []string
+	for _, f := range <-got {
+		if f.Name == "x" || f.Name == "y" {
+			values = append(values, f.Value)
+		}
+	}
+	if !slices.Equal(values, []string{" a\t", " "}) {
+		t.Errorf("%q", values)
+	}
+	r.headers(3, End, append(rawRequest[:len(rawRequest):len(rawRequest)], "te", " trailers")...)
+	r.wantReset(3, ProtocolError)
+}
+
 // sendBlock sends a header block in frames of at most size bytes.
 func (r *raw) sendBlock(id uint32, block []byte, size int) {
 	n := min(len(block), size)

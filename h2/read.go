@@ -39,7 +39,7 @@ func (c *Conn) makeReader() {
 	c.in.lander, _ = c.h.(Lander)
 	c.in.dec.init(c.cfg.MaxHeaderList, c.packed)
 	c.in.dec.maxFields, c.in.dec.blanks = c.cfg.Limits.Fields, blanksRefused
-	if c.side == client {
+	if c.side == client || c.cfg.FieldBlanks == Permit {
 		c.in.dec.blanks = blanksKept
 	}
 	c.packed = ""

@@ -9,7 +9,7 @@ type blanks uint8
 const (
 	// blanksRefused makes the list malformed.
 	blanksRefused blanks = iota
-	// blanksKept takes them as they are: servers send grpc-message with them.
+	// blanksKept takes them as they are: servers send grpc-message with them, and clients metadata.
 	blanksKept
 )
 

@@ -3,9 +3,11 @@ package rpc_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -315,6 +317,27 @@ func TestMetadataKeysWithCapitals(t *testing.T) {
 			t.Errorf("%v: %v", p, err)
 		} else if v := <-got; len(v) != 1 || v[0] != "v" {
 			t.Errorf("%v: the server got %q", p, v)
+		}
+	}
+}
+
+// TestMetadataWithBlanks: blanks around values, which RFC 9113 forbids and clients of gRPC send, arrive as with grpc-go, both ways.
+func TestMetadataWithBlanks(t *testing.T) {
+	const value = " a b "
+	echo := &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return &pb.SimpleResponse{}, errors.Join(grpc.SetHeader(ctx, metadata.MD{"h": md["key"]}), grpc.SetTrailer(ctx, metadata.MD{"t": md["key"]}))
+	}}
+	_, tarn := startTarn(t, echo)
+	_, others := startGRPC(t, echo)
+	for server, addr := range map[string]string{"Tarn": tarn, "grpc-go": others} {
+		for client, cc := range map[string]grpc.ClientConnInterface{"Tarn": dialTarn(t, addr), "grpc-go": dialGRPC(t, addr)} {
+			var h, tr metadata.MD
+			ctx := metadata.AppendToOutgoingContext(ctxFor(t), "key", value, "key", " ")
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{}, grpc.Header(&h), grpc.Trailer(&tr))
+			if want := []string{value, " "}; err != nil || !slices.Equal(h["h"], want) || !slices.Equal(tr["t"], want) {
+				t.Errorf("%s at %s: %v, %q, %q", client, server, err, h["h"], tr["t"])
+			}
 		}
 	}
 }

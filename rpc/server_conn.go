@@ -91,7 +91,8 @@ func allowIdleTLS(c *h2.Conn, info credentials.AuthInfo) {
 func (o *serverOptions) h2() h2.Config {
 	cfg := h2.Config{Pool: o.pool, Log: o.log, MaxStreams: o.maxStreams, MaxHeaderList: o.maxHeaderList,
 		Window: o.window, ConnWindow: o.connWindow, Unread: unreadMost, Limits: h2.Limits{Resets: o.maxResets},
-		IdleResets: h2.Permit} // as grpc-go: gRPC C++ makes them when it cancels calls
+		IdleResets:  h2.Permit, // as grpc-go: gRPC C++ makes them when it cancels calls
+		FieldBlanks: h2.Permit} // as grpc-go, whose clients and others send metadata with them
 	if o.fixedWindow {
 		fixWindow(&cfg)
 	}
