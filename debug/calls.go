@@ -73,14 +73,20 @@ func events(e *endpoint.State) []event {
 		}
 		return l
 	}
+	of := func(n uint64, noun, rest string) string {
+		if n != 1 {
+			noun += "s"
+		}
+		return noun + rest
+	}
 	list := []event{
-		{"streams reset by this side", e.ResetsSent, ""},
-		{"streams reset by peers", e.ResetsReceived, ""},
-		{"streams refused (REFUSED_STREAM)", e.Refused, bad(e.Refused, warn)},
-		{"connections that did not answer keepalive", e.KeepaliveTimeouts, bad(e.KeepaliveTimeouts, warn)},
+		{of(e.ResetsSent, "stream", " reset by this side"), e.ResetsSent, ""},
+		{of(e.ResetsReceived, "stream", " reset by peers"), e.ResetsReceived, ""},
+		{of(e.Refused, "stream", " refused (REFUSED_STREAM)"), e.Refused, bad(e.Refused, warn)},
+		{of(e.KeepaliveTimeouts, "connection", " that did not answer keepalive"), e.KeepaliveTimeouts, bad(e.KeepaliveTimeouts, warn)},
 	}
 	for _, reason := range slices.Sorted(maps.Keys(e.Ended)) {
-		list = append(list, event{"connections ended: " + reason, e.Ended[reason], "bad"})
+		list = append(list, event{of(e.Ended[reason], "connection", " ended: "+reason), e.Ended[reason], "bad"})
 	}
 	for _, of := range []struct {
 		what  string

@@ -161,3 +161,13 @@ func TestBrowserCallsAccessibility(t *testing.T) {
 	v := visitSource(t, registryOf(busyPool(t, tarn.PoolConfig{Name: "one"}).Pool))
 	v.accessible("?view=calls", "?view=calls&endpoint=gRPC%20client%20dns:///orders:443")
 }
+
+// One connection is not "1 connections".
+func TestEventsOfOne(t *testing.T) {
+	one := &endpoint.State{ResetsSent: 1, ResetsReceived: 1, Refused: 1, KeepaliveTimeouts: 1, Ended: map[string]uint64{"too many resets": 1}}
+	for _, e := range events(one) {
+		if strings.HasPrefix(e.What, "streams ") || strings.HasPrefix(e.What, "connections ") {
+			t.Errorf("%d %s", e.Count, e.What)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (v *visitor) of(t *testing.T) *visitor {
 func (v *visitor) links(least int) {
 	v.t.Helper()
 	var links []struct{ Link, Went string }
-	v.must(v.Eval(v.ctx, `Promise.all([...document.querySelectorAll("a[href]")].map(async a => {
+	v.must(v.Eval(v.ctx, `Promise.all([...document.querySelectorAll("a[href]:not([href^=\"https:\"])")].map(async a => {
 		const answer = await fetch(a.href), to = new URL(answer.url);
 		return { link: a.getAttribute("href"), went: answer.ok && to.origin == location.origin && to.pathname == location.pathname ? "" : answer.status + " " + to };
 	}))`, &links))

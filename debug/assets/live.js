@@ -187,14 +187,14 @@ function theme() {
   try { localStorage.setItem("tarn:theme", next); } catch { }
 }
 async function copy(button) {
-  await navigator.clipboard.writeText($(button.dataset.copy).textContent);
+  await navigator.clipboard.writeText($(button.dataset.copy).innerText);
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 document.addEventListener("click", e => { const b = e.target.closest("[data-copy]"); if (b) copy(b); });
 document.addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input,textarea")) return;
-  const b = document.querySelector("[data-copy]");
+  const b = document.querySelector("[data-copy=ladder]");
   if (e.key === "p") pause();
   else if (e.key === "t") theme();
   else if (e.key === "c" && b && navigator.clipboard) copy(b);

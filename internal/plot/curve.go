@@ -55,9 +55,11 @@ func Curve(curve []sizing.Point, m Marks, f Frame) string {
 		s.text("label", "end", padLeft-labelGap, y(v)+4, Percent(v))
 	}
 	path := "M"
+	var lines []box // around each part of the path
 	for i, p := range curve {
 		if i > 0 {
 			path += "L"
+			lines = append(lines, box{x(float64(curve[i-1].Classes)), y(curve[i-1].Share), x(float64(p.Classes)), y(p.Share)})
 		}
 		path += fmt.Sprintf("%.1f %.1f", x(float64(p.Classes)), y(p.Share))
 	}
@@ -82,7 +84,7 @@ func Curve(curve []sizing.Point, m Marks, f Frame) string {
 	}
 	mark("proposed", "proposed", m.Proposed)
 	mark("present", "now", m.Now)
-	s.points(points, box{padLeft, 0, f.Width, floor})
+	s.points(points, box{padLeft, 0, f.Width, floor}, lines)
 	s.addf(`</svg>`)
 	return s.b.String()
 }

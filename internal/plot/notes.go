@@ -1,5 +1,7 @@
 package plot
 
+import "slices"
+
 // point is a dot with a note beside it: the first of notes that is no wider than the figure. The title shows at the pointer.
 type point struct {
 	x, y  float64
@@ -39,8 +41,8 @@ const (
 )
 
 // points draws dots, and each one's note at the first place near it, within the area, that touches neither another dot nor
-// another note.
-func (s *svg) points(all []point, area box) {
+// another note nor, if there is such a place, one of lines.
+func (s *svg) points(all []point, area box, lines []box) {
 	var taken []box
 	for _, p := range all {
 		s.addf(`<g class="%s"><title>%s</title><circle cx="%.1f" cy="%.1f" r="%d"/></g>`, p.class, p.title, p.x, p.y, dotRadius)
@@ -48,19 +50,22 @@ func (s *svg) points(all []point, area box) {
 	}
 	for _, p := range all {
 		note := p.note(area.right - area.left)
-		at := placeNote(p, noteWidth(note), area, taken)
+		at, ok := placeNote(p, noteWidth(note), area, append(slices.Clip(lines), taken...))
+		if !ok {
+			at, _ = placeNote(p, noteWidth(note), area, taken)
+		}
 		taken = append(taken, at)
 		s.text("note", "start", at.left, at.bottom-3, note)
 	}
 }
 
-// placeNote returns where the note of p, of that width, goes: to the right of it and to its left, above and below, then at growing distances;
-// to the right, as far as the area reaches, when there is no free place.
-func placeNote(p point, width float64, area box, taken []box) box {
+// placeNote returns where the note of p, of that width, goes: to the right of it and to its left, above and below, at the right edge, then at growing distances;
+// to the right, as far as the area reaches, and not ok, when there is no free place.
+func placeNote(p point, width float64, area box, taken []box) (at box, ok bool) {
 	place := func(left, bottom float64) box { return box{left, bottom - noteHeight, left + width, bottom} }
 	for line := range 8 {
 		for _, bottom := range []float64{p.y - 4 - float64(line*noteHeight), p.y + 4 + float64((line+1)*noteHeight)} {
-			for _, left := range []float64{p.x + noteGap, p.x - noteGap - width, min(max(p.x-width/2, area.left), area.right-width)} {
+			for _, left := range []float64{p.x + noteGap, p.x - noteGap - width, min(max(p.x-width/2, area.left), area.right-width), area.right - noteGap - width} {
 				at := place(left, bottom)
 				if !at.within(area) {
 					continue
@@ -70,10 +75,10 @@ func placeNote(p point, width float64, area box, taken []box) box {
 					free = free && !at.meets(o)
 				}
 				if free {
-					return at
+					return at, true
 				}
 			}
 		}
 	}
-	return place(max(min(p.x+noteGap, area.right-width), area.left), p.y-4)
+	return place(max(min(p.x+noteGap, area.right-width), area.left), p.y-4), false
 }

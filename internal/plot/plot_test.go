@@ -165,6 +165,33 @@ func TestNotesOfCurveApart(t *testing.T) {
 	}
 }
 
+// TestNotesBesideCurve: where there is room beside the curve, a note does not lie on it.
+func TestNotesBesideCurve(t *testing.T) {
+	var curve []sizing.Point
+	for k := 1; k <= 128; k++ {
+		curve = append(curve, sizing.Point{Classes: k, Share: 1.5 / float64(k)})
+	}
+	note := regexp.MustCompile(`<text class="note"[^>]* x="([0-9.-]+)" y="([0-9.-]+)"[^>]*>([^<]*)</text>`)
+	vertex := regexp.MustCompile(`[ML]([0-9.]+) ([0-9.]+)`)
+	text := Curve(curve, Marks{10, Mark{13, 0.38}, Mark{32, 0.051}}, Narrow())
+	path := vertex.FindAllStringSubmatch(regexp.MustCompile(`class="best" d="[^"]*"`).FindString(text), -1)
+	if len(path) != len(curve) {
+		t.Fatalf("%d vertices: %s", len(path), text)
+	}
+	for _, n := range note.FindAllStringSubmatch(text, -1) {
+		x, _ := strconv.ParseFloat(n[1], 64)
+		y, _ := strconv.ParseFloat(n[2], 64)
+		at := box{x, y + 3 - noteHeight, x + noteChar*float64(len(n[3])), y + 3}
+		for _, v := range path {
+			px, _ := strconv.ParseFloat(v[1], 64)
+			py, _ := strconv.ParseFloat(v[2], 64)
+			if at.meets(box{px - .1, py - .1, px + .1, py + .1}) {
+				t.Fatalf("%q at %v lies on the curve at %v", n[3], at, v)
+			}
+		}
+	}
+}
+
 // The labels of the axis of waste are not cut off, however many characters a small share has.
 func TestCurveLabelsFit(t *testing.T) {
 	label := regexp.MustCompile(`text-anchor="end" x="([0-9.-]+)"[^>]*>([^<]*%)</text>`)
