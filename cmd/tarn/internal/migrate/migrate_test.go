@@ -132,6 +132,7 @@ const own = `package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
