@@ -235,7 +235,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	tables := map[string]map[string]string{}
-	for _, dir := range []string{"../results", "../results/xeon"} {
+	for _, dir := range []string{"../results", "../results/epyc"} {
 		res, err := readAll(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestPages(t *testing.T) {
 		filled++
 		dir := "../results"
 		if filepath.Base(page) == "second-machine.md" {
-			dir = "../results/xeon"
+			dir = "../results/epyc"
 		}
 		got, err := fill(string(text), tables[dir])
 		if err != nil {

@@ -138,30 +138,36 @@ func (r *results) when(files ...string) string {
 	return b.String()
 }
 
-// cpu is the processor that the first file with one names.
-func (r *results) cpu() string {
+// cpu is the processor that most files name; of several the first.
+func (r *results) cpu() (most string) {
+	files := map[string]int{}
 	for _, m := range r.runs {
 		if m.cpu != "" {
-			return m.cpu
+			files[m.cpu]++
 		}
 	}
-	return ""
+	for _, m := range r.runs {
+		if files[m.cpu] > files[most] {
+			most = m.cpu
+		}
+	}
+	return most
 }
 
-// machine names the processor, where a result does, and the times of the runs. A file that was made on another processor than the
-// first has its name behind its times.
+// machine names the processor, where a result does, and the times of the runs. A file that was made on another processor has
+// its name behind its times.
 func (r *results) machine() string {
 	if len(r.runs) == 0 {
 		return "Not measured yet.\n"
 	}
 	var b strings.Builder
-	first := r.cpu()
-	if first != "" {
-		b.WriteString(first + "\n\n")
+	most := r.cpu()
+	if most != "" {
+		b.WriteString(most + "\n\n")
 	}
 	for _, m := range r.runs {
 		b.WriteString("- " + m.text)
-		if m.cpu != "" && m.cpu != first {
+		if m.cpu != "" && m.cpu != most {
 			b.WriteString(", on " + m.cpu)
 		}
 		b.WriteByte('\n')
