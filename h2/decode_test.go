@@ -169,6 +169,21 @@ func TestBlocksUsedInTurns(t *testing.T) {
 	}
 }
 
+// decodeLike decodes a block of a request's header list by d, and requires the fields that x/net's decoder finds in it.
+func decodeLike(t *testing.T, d *decoder, plain *hpack.Decoder, block []byte) (h Header) {
+	t.Helper()
+	want := decodeAll(t, plain, block)
+	if bad := d.decode(block, &h); bad != nil {
+		t.Fatal(bad)
+	}
+	got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":scheme", Value: h.Scheme},
+		{Name: ":path", Value: h.Path}, {Name: ":authority", Value: h.Authority}}, h.Fields...)
+	if got = append(got, h.Extra...); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	return h
+}
+
 // TestDecoderRemembersBehindOtherEncoders: x/net's encoder, like grpc-go's, enters what
 // differs from call to call in the table. The lists are the same until their entries
 // have been pushed out of it, and then again.
@@ -186,11 +201,7 @@ func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 			enc.WriteField(hpack.HeaderField{Name: f.Name, Value: f.Value})
 		}
 		enc.WriteField(hpack.HeaderField{Name: "grpc-timeout", Value: fmt.Sprintf("%du", 1000000+i)})
-		want := decodeAll(t, plain, buf.Bytes())
-		var h Header
-		if bad := d.decode(buf.Bytes(), &h); bad != nil {
-			t.Fatal(bad)
-		}
+		h := decodeLike(t, &d, plain, buf.Bytes())
 		if h.Memo != nil {
 			if *h.Memo != nil {
 				remembered++
@@ -199,11 +210,6 @@ func TestDecoderRemembersBehindOtherEncoders(t *testing.T) {
 			if len(h.Extra) != 1 {
 				t.Fatalf("%v behind what is remembered", h.Extra)
 			}
-		}
-		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":scheme", Value: h.Scheme},
-			{Name: ":path", Value: h.Path}, {Name: ":authority", Value: h.Authority}}, h.Fields...)
-		if fmt.Sprint(append(got, h.Extra...)) != fmt.Sprint(want) {
-			t.Fatalf("got %v, want %v", append(got, h.Extra...), want)
 		}
 	}
 	if remembered < calls*9/10 {
@@ -237,25 +243,20 @@ func TestDecoderRemembersEvictedFields(t *testing.T) {
 			f := shared[(i+n)%len(shared)]
 			enc.WriteField(hpack.HeaderField{Name: f.Name, Value: f.Value})
 		}
-		want := decodeAll(t, plain, buf.Bytes())
-		var h Header
-		if bad := d.decode(buf.Bytes(), &h); bad != nil {
-			t.Fatal(bad)
-		}
+		h := decodeLike(t, &d, plain, buf.Bytes())
 		if h.Memo != nil {
 			if *h.Memo != nil {
 				remembered++
 			}
 			*h.Memo = true
 		}
-		got := append([]Field{{Name: ":method", Value: h.Method}, {Name: ":scheme", Value: h.Scheme},
-			{Name: ":path", Value: h.Path}, {Name: ":authority", Value: h.Authority}}, h.Fields...)
-		if fmt.Sprint(append(got, h.Extra...)) != fmt.Sprint(want) {
-			t.Fatalf("got %v, want %v", append(got, h.Extra...), want)
-		}
 	}
 	if remembered < calls*9/10 {
 		t.Errorf("%d of %d calls were remembered", remembered, calls)
+	}
+	if n := len(slices.CompactFunc(slices.SortedFunc(slices.Values(d.table.evicted), func(a, b tableEntry) int { return int(a.id) - int(b.id) }),
+		func(a, b tableEntry) bool { return a.id == b.id })); n < len(d.table.evicted) {
+		t.Errorf("of %d evicted entries %d are kept twice", len(d.table.evicted), len(d.table.evicted)-n)
 	}
 	if d.table.past > tableSize || len(d.table.evicted) > tableSize/entryCost {
 		t.Errorf("%d evicted entries of %d bytes are kept", len(d.table.evicted), d.table.past)

@@ -15,7 +15,7 @@ type table struct {
 	size    int          // its cost
 	limit   int          // and bound
 	ids     fieldID      // ids that have been given
-	evicted []tableEntry // those that had an id, the oldest first
+	evicted []tableEntry // those that had an id and have not been added again, the oldest first
 	past    int          // their cost, tableSize at most
 }
 
@@ -41,10 +41,12 @@ func (t *table) id(i uint64) (id fieldID, ok bool) {
 	return e.id, true
 }
 
-// idOf returns the name that e had before it was evicted, otherwise a new one.
+// idOf returns the name that e had before it was evicted, which evicted no longer holds then, otherwise a new one.
 func (t *table) idOf(e entry) fieldID {
-	for _, was := range t.evicted {
+	for i, was := range t.evicted {
 		if was.entry == e {
+			t.past -= e.cost()
+			t.evicted = slices.Delete(t.evicted, i, i+1)
 			return was.id
 		}
 	}
