@@ -6,9 +6,10 @@ import "time"
 // open the next one at once, before the handler has run and returned.
 const roomWait = 100 * time.Millisecond
 
-// awaitRoom waits until a handler returns, if handlers of streams that have ended take the room of stream id, which the peer
-// may open. After it has waited in vain it waits no more before a handler has returned: those that do not heed the end of
-// their streams hold up the others' frames once. What was queued is sent before it waits. c.mu is held, and given up meanwhile.
+// awaitRoom is called before stream id is accepted. If the peer may open it, but handlers of streams that have ended still count
+// against MaxStreams, it waits up to roomWait for one of them to return. If none returns, the connection is crowded, and awaitRoom
+// does not wait again until one has: handlers that ignore the end of their streams delay the other frames once. What is queued is sent
+// before the wait. c.mu is held, and given up during the wait.
 func (c *Conn) awaitRoom(id uint32) {
 	if c.opened < c.cfg.MaxStreams || c.side == client || id <= c.lastID || c.life >= draining {
 		return
