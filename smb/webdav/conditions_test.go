@@ -1,7 +1,6 @@
 package webdav_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -13,15 +12,7 @@ func TestConditions(t *testing.T) {
 		t.Run(mode.Name(), func(t *testing.T) {
 			h := serve(t, mode)
 			request(t, "PUT", h.URL+"/there", "old content")
-			r, err := http.NewRequestWithContext(t.Context(), "HEAD", h.URL+"/there", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
+			resp, _ := exchange(t, "HEAD", h.URL+"/there", "")
 			tag := resp.Header.Get("ETag")
 			for _, c := range []struct {
 				method, path, field, value string

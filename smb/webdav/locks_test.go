@@ -2,7 +2,6 @@ package webdav_test
 
 import (
 	"cmp"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -13,15 +12,7 @@ import (
 func locked(t *testing.T, url string) string {
 	t.Helper()
 	body := `<?xml version="1.0"?><lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>`
-	r, err := http.NewRequestWithContext(t.Context(), "LOCK", url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	resp, _ := exchange(t, "LOCK", url, body)
 	if resp.StatusCode >= 300 {
 		t.Fatalf("LOCK: %s", resp.Status)
 	}

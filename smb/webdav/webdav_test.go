@@ -29,6 +29,13 @@ func serve(t *testing.T, mode rig.Mode, lines ...string) *httptest.Server {
 
 func request(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
+	resp, got := exchange(t, method, url, body, header...)
+	return resp.StatusCode, got
+}
+
+// exchange sends a request with pairs of header names and values, and returns the response and its body, which has been read.
+func exchange(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +52,7 @@ func request(t *testing.T, method, url, body string, header ...string) (int, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(b)
+	return resp, string(b)
 }
 
 func TestMethods(t *testing.T) {
