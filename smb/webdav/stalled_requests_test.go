@@ -3,6 +3,7 @@ package webdav_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ func TestStalledRequests(t *testing.T) {
 		for _, c := range []struct {
 			method, name string
 			after        proto.Command // the first of these is not answered, nor is what follows
-			nth          int
+			nth          int64
 		}{
 			{"COPY", "copying on the server", proto.CommandIoctl, 1},
 			{"COPY", "opening", proto.CommandCreate, 2},
@@ -34,13 +35,15 @@ func TestStalledRequests(t *testing.T) {
 		} {
 			t.Run(mode+"/"+c.method+" "+c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, met, armed := server, 0, false
+					var armed atomic.Bool
+					var met atomic.Int64
+					s := server
 					s.Size = 16 << 20
 					s.Hook = func(_ *script.Conn, m *script.Message) bool {
-						if armed && m.Command == c.after {
-							met++
+						if armed.Load() && m.Command == c.after {
+							met.Add(1)
 						}
-						return met >= c.nth && m.Command != proto.CommandEcho
+						return met.Load() >= c.nth && m.Command != proto.CommandEcho
 					}
 					d := smb.Dialer{Initiator: scriptedLogin{}, DialFunc: s.Dial, Pool: tarntest.NewPool(t)}
 					session, err := d.Dial(t.Context(), "scripted")
@@ -52,7 +55,7 @@ func TestStalledRequests(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					armed = true
+					armed.Store(true)
 					h := smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()})
 					r := httptest.NewRequestWithContext(t.Context(), c.method, "/file", nil)
 					r.Header.Set("Destination", "/other")
@@ -61,8 +64,8 @@ func TestStalledRequests(t *testing.T) {
 					stop := time.AfterFunc(24*time.Hour, func() { session.Close() })
 					defer stop.Stop()
 					h.ServeHTTP(w, r)
-					if took := time.Since(begun); met == 0 || w.Code < http.StatusBadRequest || took > 4*time.Minute {
-						t.Errorf("status %d after %v, %d unanswered", w.Code, took, met)
+					if took := time.Since(begun); met.Load() == 0 || w.Code < http.StatusBadRequest || took > 4*time.Minute {
+						t.Errorf("status %d after %v, %d unanswered", w.Code, took, met.Load())
 					}
 				})
 			})
