@@ -2,6 +2,7 @@ package tarn_test
 
 import (
 	"bytes"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -117,6 +118,51 @@ func TestArenaStrandsNothing(t *testing.T) {
 	last.Free()
 	if st := p.Stats(); st.InUseBuffers != 0 || st.Gets != st.Frees {
 		t.Errorf("at the end: %+v", st)
+	}
+}
+
+// A chunk is cut to the end of its slab, which may be longer than was asked for, and have been used before.
+func TestArenaClearsAllOfAChunk(t *testing.T) {
+	p := newPool(t, tarn.PoolConfig{Classes: []int{4096}, Zero: tarn.ZeroOnGet})
+	a := tarn.NewArena(p, 1024)
+	var held []tarn.Buffer
+	for range 200 {
+		for range 4096 / 64 {
+			b := a.Get(64)
+			if !bytes.Equal(b.Bytes(), make([]byte, 64)) {
+				t.Fatal("64 bytes are not cleared")
+			}
+			for i := range b.Bytes() {
+				b.Bytes()[i] = 'x'
+			}
+			held = append(held, b)
+		}
+		for _, b := range held {
+			b.Free()
+		}
+		held = held[:0]
+		a.Free()
+	}
+}
+
+// A slab longer than MaxChunk could be cut into more pieces than its state counts.
+func TestArenaOfHugeClasses(t *testing.T) {
+	for _, size := range []int{tarn.MaxChunk + 1, 512 << 20} {
+		if size > 32<<20 && (strconv.IntSize == 32 || raceEnabled) {
+			continue // there may be no room for it
+		}
+		p := newPool(t, tarn.PoolConfig{Classes: []int{size}})
+		a := tarn.NewArena(p, tarn.MaxChunk)
+		first, next := a.Get(64), a.Get(1)
+		if next.Len() != 1 || p.Stats().InUseBuffers != 1 {
+			t.Errorf("%d bytes: %d slabs in use", size, p.Stats().InUseBuffers)
+		}
+		next.Free()
+		a.Free()
+		first.Free()
+		if st := p.Stats(); st.InUse != 0 || st.Gets != st.Frees {
+			t.Errorf("%d bytes: with nothing held: %+v", size, st)
+		}
 	}
 }
 

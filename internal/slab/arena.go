@@ -121,7 +121,7 @@ func (s *Slab) overrun(after uint64, n int) {
 // included.
 func (s *Slab) closeChunk(handed int) {
 	s.bump.Store(sealed)
-	switch drop(&s.state, Key(atomic.LoadUint64(&s.state)&genMask), getWeight+uint64(len(s.mem)-handed)) {
+	switch drop(&s.state, Key(atomic.LoadUint64(&s.state)&genMask), getWeight+uint64(s.cuttable()-handed)) {
 	case droppedLast:
 		s.class.idle.Put(s)
 	case droppedPending:
@@ -152,15 +152,21 @@ func (a *Arena) refill(shard *arenaShard, n int) (*Slab, Key, int) {
 		shard.tracked, shard.key, shard.used = s, key, 0
 		return shard.cutTracked(n)
 	}
-	takeAhead(s)
-	s.chunkKey = Key(uint64(key)&genMask | predicted | (getWeight + uint64(len(s.mem)) + 1))
-	s.bump.Store(uint64(n) | bumpCount)
+	if a.depot.config.Zero == ZeroOnGet {
+		clear(s.mem[a.chunk:]) // Get has cleared what it was asked for
+	}
+	ahead := s.cuttable()
+	start := len(s.mem) - ahead
+	atomic.AddUint64(&s.state, uint64(ahead))
+	s.chunkKey = Key(uint64(key)&genMask | predicted | (getWeight + uint64(ahead) + 1))
+	s.bump.Store(uint64(start+n) | bumpCount)
 	shard.current.Store(s)
-	return s, s.chunkKey - 1, 0
+	return s, s.chunkKey - 1, start
 }
 
-// takeAhead takes a reference for each byte of a chunk, the most that it can be cut into.
-func takeAhead(s *Slab) { atomic.AddUint64(&s.state, uint64(len(s.mem))) }
+// cuttable is how many bytes of a chunk are cut, its last ones. A reference for each, the most that they can be cut
+// into, is taken ahead; a slab may be longer than MaxChunk, and its state does not count as many.
+func (s *Slab) cuttable() int { return min(len(s.mem), MaxChunk) }
 
 // cutTracked cuts n bytes, which it has, off a chunk whose references are tracked one by one.
 func (shard *arenaShard) cutTracked(n int) (*Slab, Key, int) {
