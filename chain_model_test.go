@@ -22,6 +22,9 @@ type ropeModel struct {
 	slab  tarn.Buffer // what fragments are cut from
 	next  byte        // value of the next byte that is made
 	work  int         // see maxWork
+
+	arena              *tarn.Arena
+	wrapped, unwrapped int // foreign buffers made, and released
 }
 
 // program is a stream of operations.
@@ -48,6 +51,7 @@ const maxWork = 64 << 20
 
 func runRope(t *testing.T, code []byte) {
 	m := &ropeModel{t: t, pool: tarntest.NewPool(t)}
+	m.arena = tarn.NewArena(m.pool, 4096)
 	p := program{code}
 	for len(p.rest) > 0 && m.work < maxWork && !t.Failed() {
 		m.step(&p)
@@ -67,8 +71,9 @@ func (m *ropeModel) drain() {
 	m.chain.Free()
 	m.other.Free()
 	m.slab.Free()
-	if s := m.pool.Stats(); s.InUseBuffers != 0 {
-		t.Errorf("%d slabs are out after Free", s.InUseBuffers)
+	m.arena.Free()
+	if s := m.pool.Stats(); s.InUseBuffers != 0 || m.wrapped != m.unwrapped {
+		t.Errorf("%d slabs are out after Free, and %d of %d foreign buffers were released", s.InUseBuffers, m.unwrapped, m.wrapped)
 	}
 }
 
@@ -100,7 +105,7 @@ func (m *ropeModel) fragment(n, skip int) tarn.Buffer {
 }
 
 func (m *ropeModel) step(p *program) {
-	switch p.byte() % 19 {
+	switch p.byte() % 24 {
 	case 0:
 		b := m.buffer(p.size())
 		m.want = b.AppendTo(m.want)
@@ -213,6 +218,43 @@ func (m *ropeModel) step(p *program) {
 		}
 		m.want = m.want[b.Len():]
 		b.Free()
+	case 19:
+		q := make([]byte, p.size())
+		m.number(q)
+		m.want = append(m.want, q...)
+		m.wrapped++
+		m.chain.Append(m.pool.Wrap(q, func([]byte) { m.unwrapped++ }))
+	case 20:
+		for range p.byte() % 20 {
+			b := m.arena.Get(p.byte())
+			m.number(b.Bytes())
+			m.want = b.AppendTo(m.want)
+			m.chain.Append(b)
+		}
+	case 21:
+		w := &faultyWriter{room: p.upTo(len(m.want)), fault: faults[p.byte()%len(faults)]}
+		n, err := m.chain.WriteTo(w)
+		if int(n) != len(w.got) || !bytes.HasPrefix(m.want, w.got) {
+			m.t.Errorf("WriteTo = %d, %v; the writer has %d bytes, or not those", n, err, len(w.got))
+		}
+		if done := int(n) == len(m.want); (err == nil) != done || !done && err != w.fault.want && err != w.short {
+			m.t.Errorf("WriteTo of %d = %d, %v; want %v", len(m.want), n, err, w.fault.want)
+		}
+		m.want = m.want[n:]
+	case 22:
+		q := make([]byte, p.size())
+		m.number(q)
+		f := faults[p.byte()%len(faults)]
+		n, err := m.chain.ReadFrom(&faultyReader{dribble{q, p.byte() + 1}, f})
+		if n != int64(len(q)) || err != f.wantRead {
+			m.t.Errorf("ReadFrom of %d = %d, %v; want %v", len(q), n, err, f.wantRead)
+		}
+		m.want = append(m.want, q...)
+	case 23:
+		if p.byte()%4 == 0 { // seldom, as it ends what was built up
+			m.chain.Free()
+			m.want = nil
+		}
 	}
 }
 
@@ -254,4 +296,60 @@ func (d *dribble) Read(p []byte) (int, error) {
 	n := copy(p, d.rest[:min(d.step, len(d.rest))])
 	d.rest = d.rest[n:]
 	return n, nil
+}
+
+// A fault is how a reader or writer fails: the count and the error that it returns.
+type fault struct {
+	count    int
+	err      error
+	want     error // of WriteTo
+	wantRead error // of ReadFrom
+}
+
+var errFaulty = errors.New("a fault")
+
+var faults = []fault{
+	{0, errFaulty, errFaulty, errFaulty},
+	{0, nil, io.ErrShortWrite, io.ErrNoProgress},
+	{-1, nil, tarn.ErrCount, tarn.ErrCount},
+	{1 << 30, nil, tarn.ErrCount, tarn.ErrCount},
+}
+
+// faultyReader fails once it has been read.
+type faultyReader struct {
+	dribble
+	fault fault
+}
+
+func (r *faultyReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return r.fault.count, r.fault.err
+	}
+	return r.dribble.Read(p)
+}
+
+// faultyWriter fails once it has taken room bytes.
+type faultyWriter struct {
+	got   []byte
+	room  int
+	fault fault
+	short error // io.ErrShortWrite, if it took a part and returned no error
+}
+
+func (w *faultyWriter) Write(p []byte) (int, error) {
+	if len(p) <= w.room {
+		w.room -= len(p)
+		w.got = append(w.got, p...)
+		return len(p), nil
+	}
+	if w.room == 0 {
+		return w.fault.count, w.fault.err
+	}
+	n := w.room
+	w.room = 0
+	w.got = append(w.got, p[:n]...)
+	if w.fault.err == nil {
+		w.short = io.ErrShortWrite
+	}
+	return n, w.fault.err
 }

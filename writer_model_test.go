@@ -21,7 +21,8 @@ type writeModel struct {
 	moved []byte
 	next  byte
 
-	written int
+	written            int
+	wrapped, unwrapped int // foreign buffers made, and released
 }
 
 // maxWritten bounds the bytes that a program writes, which ReadFrom may get one by one. The fuzzer ends a process that
@@ -48,6 +49,9 @@ func runWriter(t *testing.T, code []byte) {
 	m.w.Free()
 	m.out.Free()
 	m.arena.Free()
+	if m.wrapped != m.unwrapped {
+		t.Errorf("%d of %d foreign buffers were released", m.unwrapped, m.wrapped)
+	}
 }
 
 func (m *writeModel) bytes(n int) []byte {
@@ -62,7 +66,7 @@ func (m *writeModel) bytes(n int) []byte {
 }
 
 func (m *writeModel) step(p *program) {
-	switch p.byte() % 12 {
+	switch p.byte() % 16 {
 	case 0, 1, 2:
 		q := m.bytes(p.byte())
 		if n, err := m.w.Write(q); n != len(q) || err != nil {
@@ -114,6 +118,25 @@ func (m *writeModel) step(p *program) {
 			m.w.Reset(m.arena)
 		} else {
 			m.w.Reset(m.pool)
+		}
+	case 12:
+		q := m.bytes(p.size())
+		m.wrapped++
+		m.w.Append(m.pool.Wrap(q, func([]byte) { m.unwrapped++ }))
+	case 13:
+		b := m.arena.Get(p.byte())
+		copy(b.Bytes(), m.bytes(b.Len()))
+		m.w.Append(b)
+	case 14:
+		q := m.bytes(p.size())
+		f := faults[p.byte()%len(faults)]
+		if n, err := m.w.ReadFrom(&faultyReader{dribble{q, p.byte() + 1}, f}); n != int64(len(q)) || err != f.wantRead {
+			m.t.Errorf("ReadFrom of %d = %d, %v; want %v", len(q), n, err, f.wantRead)
+		}
+	case 15:
+		if p.byte()%4 == 0 {
+			m.w.Free()
+			m.want = nil
 		}
 	}
 }
