@@ -33,17 +33,17 @@ type webConns struct {
 	version atomic.Int32                         // of HTTP; 0: not known
 	last    atomic.Pointer[credentials.AuthInfo] // of the last connection
 
-	mu           sync.Mutex
-	spare        net.Conn // made to determine the version, and not used yet
-	spareVersion int32    // of HTTP
-	open         map[*webConn]struct{}
+	mu    sync.Mutex
+	spare *webConn // made to determine the version, and not used yet
+	open  map[*webConn]struct{}
 }
 
 // webConn is an open connection.
 type webConn struct {
 	net.Conn
-	of   *webConns
-	auth credentials.AuthInfo // nil without a handshake
+	of      *webConns
+	version int32                // of HTTP
+	auth    credentials.AuthInfo // nil without a handshake
 }
 
 // Close closes the connection.
@@ -95,89 +95,91 @@ func (e *dialError) Unwrap() error { return e.err }
 
 // RoundTrip implements http.RoundTripper.
 func (c *webConns) RoundTrip(r *http.Request) (*http.Response, error) {
-	v, err := c.find(r.Context())
+	v, made, err := c.find(r.Context())
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close()
 		}
 		return nil, err
 	}
+	defer c.discard(made)
 	if v == http2 {
 		return c.two.RoundTrip(r)
 	}
 	return c.one.RoundTrip(r)
 }
 
-// find returns the version of HTTP that the server selects.
-func (c *webConns) find(ctx context.Context) (int32, error) {
+// find returns the version of HTTP that the server selects, and the connection that it has made for that, which the next dial of that
+// version takes. The caller discards it when it has made its request.
+func (c *webConns) find(ctx context.Context) (version int32, made *webConn, err error) {
 	if v := c.version.Load(); v != 0 {
-		return v, nil
+		return v, nil, nil
 	}
 	select {
 	case c.first <- struct{}{}:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return 0, nil, ctx.Err()
 	}
 	defer func() { <-c.first }()
 	if v := c.version.Load(); v != 0 {
-		return v, nil
+		return v, nil, nil
 	}
-	nc, v, err := c.connect(ctx)
+	wc, err := c.connect(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	c.keep(nc, v)
-	return v, nil
+	c.mu.Lock()
+	c.spare = wc
+	c.mu.Unlock()
+	c.version.Store(wc.version)
+	return wc.version, wc, nil
 }
 
-// keep stores a connection for the next dial of its version, which following calls use.
-func (c *webConns) keep(nc net.Conn, version int32) {
-	c.mu.Lock()
-	old := c.spare
-	c.spare, c.spareVersion = nc, version
-	c.version.Store(version)
-	c.mu.Unlock()
-	if old != nil {
-		old.Close()
+// discard closes a connection of find unless a dial has taken it: the server may end it at any time, and a call that is the first on its
+// connection is not repeated.
+func (c *webConns) discard(made *webConn) {
+	if made != nil && c.take(func(spare *webConn) bool { return spare == made }) != nil {
+		made.Close()
 	}
 }
 
 // dial returns the dial function of the transport for one version of HTTP.
 func (c *webConns) dial(want int32) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		if nc := c.takeSpare(want); nc != nil {
-			return nc, nil
+		// A call that has asked for the version before it changed may dial for the other.
+		if wc := c.take(func(spare *webConn) bool { return spare.version == want }); wc != nil {
+			return wc, nil
 		}
-		nc, v, err := c.connect(ctx)
+		wc, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if v != want {
-			c.keep(nc, v)
+		if wc.version != want {
+			c.version.Store(wc.version)
+			wc.Close()
 			return nil, &dialError{errVersion}
 		}
-		return nc, nil
+		return wc, nil
 	}
 }
 
-// takeSpare returns the connection that keep has stored, the caller's from now on; nil: there is none of that version. A call that
-// has asked for the version before it changed may dial for the other.
-func (c *webConns) takeSpare(version int32) net.Conn {
+// take returns the spare connection, the caller's from now on, if there is one and it is wanted.
+func (c *webConns) take(wanted func(*webConn) bool) *webConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.spareVersion != version {
+	spare := c.spare
+	if spare == nil || !wanted(spare) {
 		return nil
 	}
-	nc := c.spare
 	c.spare = nil
-	return nc
+	return spare
 }
 
-// connect makes a connection and returns its version of HTTP.
-func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
-	wc, v, err := c.secured(ctx)
+// connect makes a connection.
+func (c *webConns) connect(ctx context.Context) (*webConn, error) {
+	wc, err := c.secured(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	c.mu.Lock()
 	c.open[wc] = struct{}{}
@@ -185,20 +187,20 @@ func (c *webConns) connect(ctx context.Context) (net.Conn, int32, error) {
 	if c.web.closed.Err() != nil { // close may have been called before
 		wc.Close()
 	}
-	return wc, v, nil
+	return wc, nil
 }
 
 // secured makes a connection, with a TLS handshake if configured.
-func (c *webConns) secured(ctx context.Context) (*webConn, int32, error) {
+func (c *webConns) secured(ctx context.Context) (*webConn, error) {
 	cc := c.web.cc
 	ctx, cancel := context.WithTimeout(ctx, cc.opts.minConnectTimeout())
 	defer cancel()
 	nc, err := cc.dial(ctx, &resolver.Address{Addr: c.addr})
 	if err != nil {
-		return nil, 0, &dialError{err}
+		return nil, &dialError{err}
 	}
 	if cc.scheme == "http" {
-		return &webConn{Conn: nc, of: c}, http1, nil
+		return &webConn{Conn: nc, of: c, version: http1}, nil
 	}
 	deadline, _ := ctx.Deadline()
 	// A connection without deadlines is bounded by the credentials' use of ctx.
@@ -206,23 +208,23 @@ func (c *webConns) secured(ctx context.Context) (*webConn, int32, error) {
 	sc, info, err := cc.opts.creds.ClientHandshake(ctx, cc.authority, nc)
 	if err != nil {
 		nc.Close()
-		return nil, 0, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
+		return nil, &dialError{fmt.Errorf("authentication handshake failed: %w", err)}
 	}
 	if err := checkLevel(info, cc.opts.perRPC); err != nil {
 		sc.Close()
-		return nil, 0, &dialError{err}
+		return nil, &dialError{err}
 	}
 	if c.level > credentials.NoSecurity && credentials.CheckSecurityLevel(info, c.level) != nil {
 		sc.Close()
-		return nil, 0, status.Error(codes.Unauthenticated, insecureCredentials)
+		return nil, status.Error(codes.Unauthenticated, insecureCredentials)
 	}
 	_ = sc.SetDeadline(time.Time{})
 	c.last.Store(&info)
-	wc := &webConn{Conn: sc, of: c, auth: info}
+	version := int32(http2)
 	if t, ok := info.(credentials.TLSInfo); ok && t.State.NegotiatedProtocol != "h2" {
-		return wc, http1, nil
+		version = http1
 	}
-	return wc, http2, nil
+	return &webConn{Conn: sc, of: c, version: version, auth: info}, nil
 }
 
 // authInfo is the AuthInfo for per-RPC credentials, which are asked before there is a connection for the request: the last

@@ -108,7 +108,8 @@ func (cs *webClientStream) sendRequest(r *http.Request) error {
 	}
 	no := status.Error(codes.Unimplemented, "rpc: a stream in both directions needs HTTP/2, and the connection's protocol is HTTP/1.1")
 	if conns := cs.x.conns; conns != nil {
-		v, err := conns.find(cs.ctx)
+		v, made, err := conns.find(cs.ctx)
+		defer conns.discard(made)
 		if err == nil && v == http1 {
 			err = no
 		}
