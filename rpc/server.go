@@ -44,6 +44,8 @@ type Server struct {
 
 	deadlines timers.Heap // of the calls of ServeHTTP
 
+	quit chan struct{} // closed when the server begins to stop
+
 	mu        sync.Mutex
 	serving   bool
 	listeners map[net.Listener]struct{}
@@ -105,7 +107,7 @@ func NewServer(opts ...ServerOption) *Server {
 		unary: chainUnaryServer(o.unary), stream: chainStreamServer(o.stream),
 		methods: make(map[string]*method), services: make(map[string]*service),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
-		raw: make(map[net.Conn]struct{}),
+		raw: make(map[net.Conn]struct{}), quit: make(chan struct{}),
 	}
 	s.acceptsField = []string{s.accepts}
 	s.web = newWebPort(s)
@@ -212,7 +214,10 @@ func (s *Server) accept(lis net.Listener) error {
 			return err
 		}
 		delay = min(maxAcceptDelay, max(5*time.Millisecond, 2*delay))
-		<-time.After(delay)
+		select {
+		case <-time.After(delay):
+		case <-s.quit:
+		}
 	}
 }
 
@@ -281,8 +286,7 @@ func (s *Server) serveConn(nc net.Conn) {
 func (s *Server) Stop() {
 	s.stopHealth()
 	s.mu.Lock()
-	s.stopping = stopped
-	s.closeListeners()
+	s.beginStop(stopped)
 	for nc := range s.raw {
 		nc.Close()
 	}
@@ -309,8 +313,7 @@ func (s *Server) Stop() {
 func (s *Server) GracefulStop() {
 	s.stopHealth()
 	s.mu.Lock()
-	s.stopping = max(s.stopping, draining)
-	s.closeListeners()
+	s.beginStop(draining)
 	if s.opts.plaintext() { // they have not sent a byte
 		for nc := range s.raw {
 			nc.Close()
@@ -332,7 +335,12 @@ func (s *Server) GracefulStop() {
 	s.entity.Remove()
 }
 
-func (s *Server) closeListeners() {
+// beginStop makes the server stop, in this way or one more abrupt, and closes its listeners. mu is held.
+func (s *Server) beginStop(state stopping) {
+	if s.stopping == running {
+		close(s.quit)
+	}
+	s.stopping = max(s.stopping, state)
 	for lis := range s.listeners {
 		s.closeListener(lis)
 	}

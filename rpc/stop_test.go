@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tarn-go/tarn/internal/faultnet"
+	"github.com/tarn-go/tarn/rpc"
+	"github.com/tarn-go/tarn/tarntest"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
@@ -296,5 +300,36 @@ func (a *answeredCalls) wantEnds(want codes.Code) {
 	}
 	if want != codes.OK && failed == 0 {
 		a.t.Error("no call failed")
+	}
+}
+
+// TestStopBetweenAccepts: Serve, which waits after a temporary failure to accept, returns at once when the server is stopped.
+func TestStopBetweenAccepts(t *testing.T) {
+	for name, stop := range map[string]func(*rpc.Server){"Stop": (*rpc.Server).Stop, "GracefulStop": (*rpc.Server).GracefulStop} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+				served := make(chan error, 1)
+				go func() { served <- s.Serve(&exhausted{newPipes()}) }()
+				<-time.After(4500 * time.Millisecond) // it waits for a second now
+				began := time.Now()
+				stop(s)
+				if err := <-served; err != nil || time.Since(began) > 0 {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// exhausted is a listener of a process without free file descriptors.
+type exhausted struct{ *pipes }
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	select {
+	case <-l.done:
+		return nil, net.ErrClosed
+	default:
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
 }
