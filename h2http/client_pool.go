@@ -188,29 +188,34 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 	defer g.mu.Unlock()
 	if c := g.usable(); c != nil {
 		go nc.Close() // several requests have dialled at once
-		return adopted{g, c}
+		return &adopted{g: g, c: c}
 	}
 	c := g.add(nc)
 	c.announced = true
-	return adopted{g, c}
+	return &adopted{g: g, c: c}
 }
 
 // adopted is what an http.Transport has of a connection it has dialled: the connection, and the group that
 // serves its requests.
 type adopted struct {
-	g *group
-	c *clientConn
+	g      *group
+	c      *clientConn
+	failed atomic.Bool // RoundTrip has returned another error than noConnError
 }
 
 // RoundTrip sends r on a connection of the group, or has the Transport dial another. If the connection has
-// failed early the error is its own: the Transport would dial without end.
-func (a adopted) RoundTrip(r *http.Request) (*http.Response, error) {
+// failed early one request gets that error: otherwise the Transport would dial without end. Then noConnError makes
+// the Transport drop the connection.
+func (a *adopted) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := a.g.pool.roundTrip(r, a.g, notDialing)
-	if errors.Is(err, noConnError{}) {
+	if errors.Is(err, noConnError{}) && !a.failed.Load() {
 		if failure := a.c.earlyFailure(r.Context()); failure != nil {
 			closeBody(r)
-			return nil, failure
+			err = failure
 		}
+	}
+	if err != nil && !errors.Is(err, noConnError{}) {
+		a.failed.Store(true)
 	}
 	return resp, err
 }

@@ -517,6 +517,53 @@ func TestConnectionsThatFailAtOnce(t *testing.T) {
 	})
 }
 
+// TestServerThatRecovers: after connections that ended before the server's SETTINGS, requests are sent on a new one. Each connection
+// that an http.Transport has dialled fails one request at most; of those that requests had made at once it keeps two.
+func TestServerThatRecovers(t *testing.T) {
+	for name, requests := range map[string]int{"one request": 1, "20 requests": 20} {
+		t.Run(name, func(t *testing.T) {
+			eachClient(t, func(t *testing.T, s clientStack) {
+				var up atomic.Bool
+				var conns atomic.Int32
+				url := rawOrigin(t, s.tls, func(_ int, _ io.ReadWriteCloser, fr *http2.Framer) {
+					conns.Add(1)
+					if up.Load() {
+						(&script{end: ok}).serve(fr)
+					}
+				})
+				rt := s.make(t, new(clientSetup))
+				fails := func() bool {
+					req, _ := http.NewRequest("POST", url, strings.NewReader("x"))
+					resp, err := rt.RoundTrip(req)
+					if err == nil {
+						resp.Body.Close()
+					}
+					return err != nil
+				}
+				var down sync.WaitGroup
+				for range requests {
+					down.Go(func() {
+						if !fails() {
+							t.Error("a request has not failed")
+						}
+					})
+				}
+				down.Wait()
+				if n := int(conns.Load()); s.own && n > 2*requests {
+					t.Errorf("%d connections for %d requests", n, requests)
+				}
+				up.Store(true)
+				kept := min(requests-1, http.DefaultMaxIdleConnsPerHost)
+				for i := range kept + 3 {
+					if fails() && i >= kept {
+						t.Errorf("request %d fails after the server has recovered", i)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestSettingsAfterConfigureTransport: an http.Transport's settings count as they are at its first request.
 func TestSettingsAfterConfigureTransport(t *testing.T) {
 	o := startOrigin(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
