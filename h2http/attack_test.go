@@ -168,16 +168,26 @@ func TestAttackContinuationFlood(t *testing.T) {
 // TestAttackControlFloods looks at what the server counts: a peer that still sends when the connection is closed may not
 // receive the GOAWAY.
 func TestAttackControlFloods(t *testing.T) {
-	for name, send := range map[string]func(p *peer, i int) error{
+	const priorityUpdate http2.FrameType = 0x10 // RFC 9218 section 7.1
+	floods := map[string]func(p *peer, i int) error{
 		"PING":          func(p *peer, i int) error { return p.fr.WritePing(false, [8]byte{}) },
 		"SETTINGS":      func(p *peer, i int) error { return p.fr.WriteSettings() },
 		"PRIORITY":      func(p *peer, i int) error { return p.fr.WritePriority(1, http2.PriorityParam{StreamDep: 3}) },
 		"WINDOW_UPDATE": func(p *peer, i int) error { return p.fr.WriteWindowUpdate(0, 1) },
 		"unknown":       func(p *peer, i int) error { return p.fr.WriteRawFrame(0xbe, 0, 0, nil) },
 		"empty DATA":    func(p *peer, i int) error { return p.fr.WriteData(1, false, nil) },
-	} {
-		for _, s := range stacks[4:] { // Serve and ServeTLS
-			t.Run(s.name+"/"+name, func(t *testing.T) {
+		"PRIORITY_UPDATE": func(p *peer, i int) error {
+			return p.fr.WriteRawFrame(priorityUpdate, 0, 0, []byte("\x00\x00\x00\x01u=1"))
+		},
+		"acknowledgements of PING":                 func(p *peer, i int) error { return p.fr.WritePing(true, [8]byte{}) },
+		"acknowledgements of SETTINGS":             func(p *peer, i int) error { return p.fr.WriteSettingsAck() },
+		"GOAWAY":                                   func(p *peer, i int) error { return p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) },
+		"WINDOW_UPDATE of a stream that has ended": func(p *peer, i int) error { return p.fr.WriteWindowUpdate(3, 1) },
+		"RST_STREAM of a stream that has ended":    func(p *peer, i int) error { return p.fr.WriteRSTStream(3, http2.ErrCodeCancel) },
+	}
+	attacked(t, func(t *testing.T, s stack) {
+		for name, send := range floods {
+			t.Run(name, func(t *testing.T) {
 				h := &blocked{release: make(chan struct{})}
 				counted := make(chan string, 8)
 				r := s.start(t, h, func(srv *http.Server) {
@@ -191,6 +201,8 @@ func TestAttackControlFloods(t *testing.T) {
 				defer close(h.release)
 				p := r.dialPeer(t)
 				p.request(1, more, "POST", "/")
+				p.request(3, end, "GET", "/alive")
+				p.wait(3, 1)
 				p.flood(100000, func(i int) error { return send(p, i) })
 				select {
 				case name := <-counted:
@@ -208,7 +220,7 @@ func TestAttackControlFloods(t *testing.T) {
 				survives(t, r)
 			})
 		}
-	}
+	})
 }
 
 // TestAttackWindows is a client that makes windows longer than 2^31−1, or sends more than they hold. It loses the stream

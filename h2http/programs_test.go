@@ -44,7 +44,7 @@ func TestHTTPTest(t *testing.T) {
 	}
 }
 
-// TestReverseProxy has httputil.ReverseProxy between this package's server and client.
+// TestReverseProxy has httputil.ReverseProxy between this package's servers and its clients.
 func TestReverseProxy(t *testing.T) {
 	attacked(t, func(t *testing.T, s stack) {
 		back := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,78 +53,81 @@ func TestReverseProxy(t *testing.T) {
 			w.Header().Set("Sum", fmt.Sprint(n))
 		}))
 		target, _ := url.Parse(back.url)
-		rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: back.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
-		t.Cleanup(rt.CloseIdleConnections)
-		front := s.start(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: rt})
-		for _, n := range []int{0, 1, 5000, 300000} {
-			resp, err := front.client.Post(front.url, "text/plain", strings.NewReader(text(n)))
-			if err != nil {
-				t.Fatal(err)
+		for _, c := range clientStacks {
+			if !c.own || c.tls != s.tls {
+				continue
 			}
-			b, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if string(b) != text(n) || err != nil || resp.Trailer.Get("Sum") != fmt.Sprint(n) {
-				t.Errorf("%d bytes of %d, %v, trailer %v", len(b), n, err, resp.Trailer)
-			}
+			t.Run(c.name, func(t *testing.T) {
+				proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: c.make(t, new(clientSetup))}
+				front := s.start(t, proxy)
+				for _, n := range []int{0, 1, 5000, 300000} {
+					resp, err := front.client.Post(front.url, "text/plain", strings.NewReader(text(n)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					b, err := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if string(b) != text(n) || err != nil || resp.Trailer.Get("Sum") != fmt.Sprint(n) {
+						t.Errorf("%d bytes of %d, %v, trailer %v", len(b), n, err, resp.Trailer)
+					}
+				}
+			})
 		}
 	})
 }
 
 // TestWebSocketTunnel echoes through an extended CONNECT (RFC 8441).
 func TestWebSocketTunnel(t *testing.T) {
-	for _, overTLS := range []int{4, 5} {
-		s := stacks[overTLS]
-		t.Run(s.name, func(t *testing.T) {
-			done := make(chan error, 1)
-			base := s
-			base.own = false // configured below
-			r := base.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if p := r.Header.Get(":protocol"); r.Method != http.MethodConnect || p != "websocket" || r.URL.Path != "/chat" {
-					t.Errorf("%s %s %q", r.Method, r.URL, p)
-				}
+	attacked(t, func(t *testing.T, s stack) {
+		done := make(chan error, 1)
+		base := s
+		base.own = false // configured below
+		r := base.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if p := r.Header.Get(":protocol"); r.Method != http.MethodConnect || p != "websocket" || r.URL.Path != "/chat" {
+				t.Errorf("%s %s %q", r.Method, r.URL, p)
+			}
+			w.(http.Flusher).Flush()
+			p := make([]byte, 100)
+			for {
+				n, err := r.Body.Read(p)
+				w.Write(p[:n])
 				w.(http.Flusher).Flush()
-				p := make([]byte, 100)
-				for {
-					n, err := r.Body.Read(p)
-					w.Write(p[:n])
-					w.(http.Flusher).Flush()
-					if err != nil {
-						done <- err
-						return
-					}
+				if err != nil {
+					done <- err
+					return
 				}
-			}), func(srv *http.Server) {
-				if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t), ExtendedConnect: h2.Permit}); err != nil {
-					t.Fatal(err)
-				}
-			})
-			rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
-			t.Cleanup(rt.CloseIdleConnections)
-			pr, pw := io.Pipe()
-			req, _ := http.NewRequest(http.MethodConnect, r.url+"/chat", pr)
-			req.Header.Set(":protocol", "websocket")
-			req.Header.Set("Sec-WebSocket-Version", "13")
-			resp, err := rt.RoundTrip(req)
-			if err != nil {
+			}
+		}), func(srv *http.Server) {
+			if err := h2http.ConfigureServer(srv, &h2http.Config{Pool: tarntest.NewPool(t), ExtendedConnect: h2.Permit}); err != nil {
 				t.Fatal(err)
 			}
-			defer resp.Body.Close()
-			p := make([]byte, 5)
-			for _, want := range []string{"one..", "two..", "three"} {
-				io.WriteString(pw, want)
-				if _, err := io.ReadFull(resp.Body, p); string(p) != want || err != nil {
-					t.Errorf("%q, %v", p, err)
-				}
-			}
-			pw.Close()
-			if err := <-done; err != io.EOF {
-				t.Error(err)
-			}
-			if n, err := resp.Body.Read(p); n != 0 || err != io.EOF {
-				t.Errorf("%d, %v", n, err)
-			}
 		})
-	}
+		rt := &h2http.Transport{DialContext: dialer(t), TLSClientConfig: r.client.Transport.(*http.Transport).TLSClientConfig, Config: h2http.Config{Pool: drainedPool(t)}}
+		t.Cleanup(rt.CloseIdleConnections)
+		pr, pw := io.Pipe()
+		req, _ := http.NewRequest(http.MethodConnect, r.url+"/chat", pr)
+		req.Header.Set(":protocol", "websocket")
+		req.Header.Set("Sec-WebSocket-Version", "13")
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		p := make([]byte, 5)
+		for _, want := range []string{"one..", "two..", "three"} {
+			io.WriteString(pw, want)
+			if _, err := io.ReadFull(resp.Body, p); string(p) != want || err != nil {
+				t.Errorf("%q, %v", p, err)
+			}
+		}
+		pw.Close()
+		if err := <-done; err != io.EOF {
+			t.Error(err)
+		}
+		if n, err := resp.Body.Read(p); n != 0 || err != io.EOF {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
 }
 
 // TestExtendedConnectDenied is a server that does not offer it.

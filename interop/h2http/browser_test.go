@@ -15,6 +15,11 @@ import (
 // TestChromium loads a page of 200 assets over TLS.
 func TestChromium(t *testing.T) {
 	chromium := need(t, "chromium")
+	t.Run("ServeTLS", func(t *testing.T) { loadPage(t, overTLS, chromium) })
+	t.Run("ConfigureServer", func(t *testing.T) { loadPage(t, configured, chromium) })
+}
+
+func loadPage(t *testing.T, s security, chromium string) {
 	const assets = 200
 	var page strings.Builder
 	page.WriteString("<html><body><script>let n = 0; function one() { n++ }</script>")
@@ -35,7 +40,7 @@ func TestChromium(t *testing.T) {
 		w.Header().Set("Content-Type", "image/svg+xml")
 		fmt.Fprint(w, `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>`)
 	})
-	url := serve(t, overTLS, mux)
+	url := serve(t, s, mux)
 	profile := t.TempDir()
 	temporary, err := browser.TemporaryDir()
 	if err != nil {

@@ -60,7 +60,11 @@ func connectMux() http.Handler {
 }
 
 func TestConnect(t *testing.T) {
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
+		c := client(t)
+		if s == configured {
+			c = netHTTPClient(t)
+		}
 		url := serve(t, s, connectMux())
 		for name, options := range map[string][]connect.ClientOption{
 			"Connect":  nil,
@@ -69,7 +73,7 @@ func TestConnect(t *testing.T) {
 			"JSON":     {connect.WithProtoJSON()},
 			"gzip":     {connect.WithSendGzip()},
 		} {
-			t.Run(name, func(t *testing.T) { connectCalls(t, client(t), url, options) })
+			t.Run(name, func(t *testing.T) { connectCalls(t, c, url, options) })
 		}
 	})
 }

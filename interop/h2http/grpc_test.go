@@ -20,7 +20,7 @@ import (
 
 // TestGRPCHandler serves grpc-go's server and a page on one port.
 func TestGRPCHandler(t *testing.T) {
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		checks := health.NewServer()
 		g := grpc.NewServer()
 		healthpb.RegisterHealthServer(g, checks)
@@ -33,7 +33,7 @@ func TestGRPCHandler(t *testing.T) {
 		}))
 		t.Cleanup(g.Stop)
 		creds := insecure.NewCredentials()
-		if s == overTLS {
+		if s != plain {
 			creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})
 		}
 		addr := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
@@ -76,7 +76,7 @@ func TestGRPCHandler(t *testing.T) {
 
 // TestGateway serves grpc-gateway's ServeMux.
 func TestGateway(t *testing.T) {
-	both(t, func(t *testing.T, s security) {
+	eachWay(t, func(t *testing.T, s security) {
 		gateway := runtime.NewServeMux()
 		err := gateway.HandlePath("GET", "/v1/status/{name}", func(w http.ResponseWriter, r *http.Request, p map[string]string) {
 			_, out := runtime.MarshalerForRequest(gateway, r)

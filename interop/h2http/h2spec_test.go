@@ -24,25 +24,28 @@ var exceptions = map[string]bool{
 }
 
 func TestH2Spec(t *testing.T) {
-	t.Run("default", func(t *testing.T) { suite(t, 0, exceptions) })
-	t.Run("small frames", func(t *testing.T) { suite(t, 16384, nil) })
+	eachWay(t, func(t *testing.T, s security) {
+		t.Run("default", func(t *testing.T) { suite(t, s, 0, exceptions) })
+		t.Run("small frames", func(t *testing.T) { suite(t, s, 16384, nil) })
+	})
 }
 
 // suite runs h2spec with its strict cases against a server that offers frames of this
 // size; 0: the default.
-func suite(t *testing.T, frame int, except map[string]bool) {
-	url := serve(t, plain, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func suite(t *testing.T, s security, frame int, except map[string]bool) {
+	url := serve(t, s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, "hello")
 	}), func(srv *http.Server) {
 		srv.HTTP2 = &http.HTTP2Config{MaxReadFrameSize: frame}
 		// Without HTTP/1.1 a bad preface is an error of HTTP/2, and not a request that is answered with 400.
 		srv.Protocols = new(http.Protocols)
-		srv.Protocols.SetUnencryptedHTTP2(true)
+		srv.Protocols.SetHTTP2(s != plain)
+		srv.Protocols.SetUnencryptedHTTP2(s == plain)
 	})
-	_, port, _ := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	_, port, _ := net.SplitHostPort(url[strings.Index(url, "//")+2:])
 	n, _ := strconv.Atoi(port)
-	c := &config.Config{Host: "127.0.0.1", Port: n, Path: "/", Timeout: 2 * time.Second, MaxHeaderLen: 4000, Strict: true}
+	c := &config.Config{Host: "127.0.0.1", Port: n, Path: "/", Timeout: 2 * time.Second, MaxHeaderLen: 4000, Strict: true, TLS: s != plain, Insecure: true}
 	passed, failed := 0, 0
 	for _, g := range []*spec.TestGroup{generic.Spec(), http2.Spec(), hpack.Spec()} {
 		g.Test(c)

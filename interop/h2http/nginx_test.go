@@ -22,9 +22,11 @@ func nginx(t *testing.T, server string) string {
 
 // nginx forwards to h2http by grpc_pass, the only way in which this version uses HTTP/2 for upstream
 // connections.
-func TestNginxInFront(t *testing.T) {
-	backend := serve(t, plain, echo())
-	front := nginx(t, "location / { grpc_pass grpc://"+strings.TrimPrefix(backend, "http://")+"; }")
+func TestNginxInFront(t *testing.T) { eachWay(t, nginxInFront) }
+
+func nginxInFront(t *testing.T, s security) {
+	backend := strings.Replace(serve(t, s, echo()), "http", "grpc", 1)
+	front := nginx(t, "location / { grpc_pass "+backend+"; }")
 	c := client(t)
 	for _, n := range []int{0, 1, 100000, 1 << 20} {
 		resp, err := c.Post("http://"+front+"/", "application/octet-stream", bytes.NewReader(make([]byte, n)))
@@ -40,9 +42,9 @@ func TestNginxInFront(t *testing.T) {
 }
 
 // TestNginxBehind sends requests to nginx.
-func TestNginxBehind(t *testing.T) { both(t, nginxBehind) }
+func TestNginxBehind(t *testing.T) { eachClient(t, nginxBehind) }
 
-func nginxBehind(t *testing.T, s security) {
+func nginxBehind(t *testing.T, s security, c *http.Client) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "big"), make([]byte, 3<<20), 0o644); err != nil {
 		t.Fatal(err)
@@ -54,7 +56,6 @@ func nginxBehind(t *testing.T, s security) {
 		options, certificate, base = "ssl http2", "ssl_certificate "+cert+"; ssl_certificate_key "+key+"; ", "https://"
 	}
 	base += nginxtest.Start(t, options, certificate+`root `+dir+`; location = /hello { return 200 "hello"; } location = /gone { return 410; }`)
-	c := client(t)
 	for path, want := range map[string]int{"/hello": 5, "/big": 3 << 20} {
 		resp, err := c.Get(base + path)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -13,9 +14,9 @@ import (
 )
 
 // TestNodeServer sends requests to Node.js.
-func TestNodeServer(t *testing.T) { both(t, nodeServer) }
+func TestNodeServer(t *testing.T) { eachClient(t, nodeServer) }
 
-func nodeServer(t *testing.T, s security) {
+func nodeServer(t *testing.T, s security, c *http.Client) {
 	node := need(t, "node")
 	cmd := exec.Command(node, "-e", `
 const http2 = require('http2'), fs = require('fs');
@@ -49,7 +50,6 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 		t.Fatal(err)
 	}
 	url += strings.TrimSpace(port)
-	c := client(t)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {

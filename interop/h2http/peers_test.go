@@ -120,12 +120,16 @@ func TestHTTPX(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/httpx"); err != nil {
 		leave(t, "python3-httpx")
 	}
-	url := serve(t, overTLS, echo())
+	eachWay(t, func(t *testing.T, s security) { httpx(t, s, python) })
+}
+
+func httpx(t *testing.T, s security, python string) {
+	url := serve(t, s, echo())
 	out := run(t, python, "-c", `
 import asyncio, sys, httpx
 url = sys.argv[1]
 async def main():
-    async with httpx.AsyncClient(http2=True, verify=False, timeout=30) as c:
+    async with httpx.AsyncClient(http1=False, http2=True, verify=False, timeout=30) as c:
         answers = await asyncio.gather(*[c.post(url + "/", content=b"x" * (1000 * i)) for i in range(50)])
         assert all(len(a.content) == 1000 * i for i, a in enumerate(answers)), "lengths"
         assert all(a.http_version == "HTTP/2" for a in answers), "version"

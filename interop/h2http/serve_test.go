@@ -121,3 +121,23 @@ func client(t testing.TB) *http.Client {
 	t.Cleanup(rt.CloseIdleConnections)
 	return &http.Client{Transport: rt}
 }
+
+// netHTTPClient returns a client of net/http's with ConfigureTransport, for HTTP/2 only.
+func netHTTPClient(t testing.TB) *http.Client {
+	rt := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+	rt.Protocols.SetHTTP2(true)
+	rt.Protocols.SetUnencryptedHTTP2(true)
+	if err := h2http.ConfigureTransport(rt, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rt.CloseIdleConnections)
+	return &http.Client{Transport: rt}
+}
+
+// eachClient is both with each client.
+func eachClient(t *testing.T, f func(t *testing.T, s security, c *http.Client)) {
+	both(t, func(t *testing.T, s security) {
+		t.Run("Transport", func(t *testing.T) { f(t, s, client(t)) })
+		t.Run("ConfigureTransport", func(t *testing.T) { f(t, s, netHTTPClient(t)) })
+	})
+}
