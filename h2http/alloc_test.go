@@ -105,24 +105,25 @@ func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		most, bytes float64
-		handler     http.HandlerFunc
+		handler     http.Handler
 	}{
 		// The exchange (896 bytes) and the map of the request's header (400).
-		{"content only", 3, 1300, func(w http.ResponseWriter, r *http.Request) { w.Write(answer) }},
+		{"content only", 3, 1300, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(answer) })},
 		// Another map, and the value.
-		{"with a header", 6, 1740, func(w http.ResponseWriter, r *http.Request) {
+		{"with a header", 6, 1740, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.Write(answer)
-		}},
-		{"with a trailer", 6, 1740, func(w http.ResponseWriter, r *http.Request) {
+		})},
+		{"with a trailer", 6, 1740, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "a")
 			w.Write(answer)
-		}},
-		{"with fields and a trailer, but without the map", 3, 1300, func(w http.ResponseWriter, r *http.Request) {
+		})},
+		{"with fields and a trailer, but without the map", 3, 1300, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			preset.Set(w, "Content-Type", values)
 			preset.Set(w, http.TrailerPrefix+"Grpc-Status", values)
 			w.Write(answer)
-		}},
+		})},
+		{"marked as a handler that needs no Header", 1, 900, newReader(func(w http.ResponseWriter, r *http.Request) { w.Write(answer) })},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

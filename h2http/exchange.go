@@ -15,6 +15,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/internal/workers"
 )
 
@@ -38,17 +39,14 @@ type exchange struct {
 	handle  h2.Handle // of stream, for timers
 	expects bool      // the client waits for 100 Continue
 	tooLong bool      // the header list is longer than permitted
+	over    bool      // the handler has returned. mu guards it
 
 	mu     sync.Mutex
-	over   bool                    // the handler has returned
 	ended  error                   // why the stream ended early; nil: it has not
 	timers *[deadlines]*time.Timer // nil: no deadline has been set
 
-	values [inlineValues]string // of the request's Header
+	fields fields.List // of the request until its Header is made, of which it has the values then, if they fit
 }
-
-// inlineValues is how many header values fit in an exchange.
-const inlineValues = 8
 
 // errHandlerDone is returned for use of a body or a ResponseWriter after the handler has
 // returned.
@@ -59,7 +57,11 @@ var errHandlerDone = errors.New("h2http: the handler has returned")
 func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchange {
 	shape := shapeOf(h)
 	x := &exchange{conn: c, stream: s, tooLong: h.Truncated}
-	header, traits := shape.header(h.Extra, x.values[:0])
+	var header http.Header
+	traits, ok := shape.list(h.Extra, &x.fields)
+	if !ok {
+		header, traits = shape.header(h.Extra, x.fields.Own[:0])
+	}
 	if traits.bad != "" && !h.Truncated {
 		countError(c.engine.srv.HTTP2, streamError(h2.ProtocolError))
 		s.Reset(h2.ProtocolError)
@@ -123,15 +125,36 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 		}
 		x.finish()
 	}()
-	handler := x.conn.handler
-	if x.tooLong {
-		handler = http.HandlerFunc(headerTooLong)
-	}
-	handler.ServeHTTP(&x.w, &x.request)
+	x.handler().ServeHTTP(&x.w, &x.request)
 	x.endRequest()
 	unsent = x.w.finish()
 	returned = true
 	return unsent
+}
+
+// handler returns what handles the request, which has its Header, unless the handler does not need it.
+func (x *exchange) handler() http.Handler {
+	h := x.conn.handler
+	if s, ok := h.(serverHandler); ok {
+		h = s.of(&x.request)
+	}
+	if x.tooLong {
+		h = http.HandlerFunc(headerTooLong)
+	}
+	if x.request.Header == nil && !fields.Suffice(h) {
+		x.makeHeader()
+	}
+	return h
+}
+
+// makeHeader makes the request's Header of its fields.
+func (x *exchange) makeHeader() {
+	l := x.fields // a copy: the Header's values take the place of its strings
+	h, values := makeHeader(l.Shared, l.Len/2, x.fields.Own[:0])
+	for i := 0; i < l.Len; i += 2 {
+		values = put(h, l.Own[i], l.Own[i+1], values)
+	}
+	x.request.Header = h
 }
 
 // panicked resets the stream of a handler that did not return: v is what it panicked

@@ -1,29 +1,26 @@
 package h2http
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/tarn-go/tarn/internal/fields"
+)
 
 // headerGroups are the regular fields of a header list, by header.
 type headerGroups struct {
-	groups []headerValues
-	values int      // in all groups
+	groups []fields.Values
 	room   []string // for the first value of a header, while there is some
 }
 
 // newHeaderGroups returns groups with room for so many fields.
-func newHeaderGroups(fields int) headerGroups {
-	return headerGroups{groups: make([]headerValues, 0, fields), room: make([]string, 0, fields)}
-}
-
-// headerValues are the values of one header.
-type headerValues struct {
-	key    string
-	values []string
+func newHeaderGroups(n int) headerGroups {
+	return headerGroups{groups: make([]fields.Values, 0, n), room: make([]string, 0, n)}
 }
 
 // group returns the values of a header; nil if there are none.
-func (g *headerGroups) group(key string) *headerValues {
+func (g *headerGroups) group(key string) *fields.Values {
 	for i := range g.groups {
-		if g.groups[i].key == key {
+		if g.groups[i].Key == key {
 			return &g.groups[i]
 		}
 	}
@@ -31,28 +28,31 @@ func (g *headerGroups) group(key string) *headerValues {
 }
 
 func (g *headerGroups) add(key, value string) {
-	g.values++
 	if have := g.group(key); have != nil {
-		have.values = append(have.values, value)
+		have.Values = append(have.Values, value)
 		return
 	}
 	g.room = append(g.room, value)
 	n := len(g.room)
-	g.groups = append(g.groups, headerValues{key, g.room[n-1 : n : n]})
+	g.groups = append(g.groups, fields.Values{Key: key, Values: g.room[n-1 : n : n]})
 }
 
-// header makes a Header of g, with room for so many extra fields. values is where values go as long as they and the
+// makeHeader makes a Header of groups, with room for so many extra fields. values is where values go as long as they and the
 // extra ones fit; it is empty. It returns what put takes as values for the extra ones.
-func (g *headerGroups) header(extra int, values []string) (http.Header, []string) {
-	h := make(http.Header, len(g.groups)+extra)
-	if n := g.values + extra; n > cap(values) {
+func makeHeader(groups []fields.Values, extra int, values []string) (http.Header, []string) {
+	h := make(http.Header, len(groups)+extra)
+	n := extra
+	for i := range groups {
+		n += len(groups[i].Values)
+	}
+	if n > cap(values) {
 		values = make([]string, 0, n)
 	}
-	for i := range g.groups {
-		have := &g.groups[i]
+	for i := range groups {
+		have := &groups[i]
 		start := len(values)
-		values = append(values, have.values...)
-		h[have.key] = values[start:len(values):len(values)]
+		values = append(values, have.Values...)
+		h[have.Key] = values[start:len(values):len(values)]
 	}
 	return h, values
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/fields"
 )
 
 // shape is what a request is made of that many requests share: package h2 remembers
@@ -125,9 +126,8 @@ func (t *traits) note(f h2.Field) bool {
 
 // joinCookies joins crumbs: RFC 9113 section 8.2.3. A client may send many, so that it is done once for all.
 func (s *shape) joinCookies() {
-	if have := s.group("Cookie"); have != nil && len(have.values) > 1 {
-		s.values -= len(have.values) - 1
-		have.values = joined(have.values)
+	if have := s.group("Cookie"); have != nil && len(have.Values) > 1 {
+		have.Values = joined(have.Values)
 	}
 }
 
@@ -137,9 +137,8 @@ func joined(crumbs []string) []string { return []string{strings.Join(crumbs, "; 
 // header makes the request's Header out of s and extra, and returns what both say
 // about the request. values is where values go as long as they fit; it is empty.
 func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) {
-	h, values := s.headerGroups.header(len(extra), values)
-	t := s.traits
-	t.trailers = slices.Clip(t.trailers) // other requests have them, too
+	h, values := makeHeader(s.groups, len(extra), values)
+	t := s.sharedTraits()
 	for _, f := range extra {
 		if t.note(f) {
 			values = put(h, canonicalName(f.Name), f.Value, values)
@@ -152,6 +151,25 @@ func (s *shape) header(extra []h2.Field, values []string) (http.Header, traits) 
 		h["Cookie"] = joined(crumbs)
 	}
 	return h, t
+}
+
+// list is header for a request that may not need one: it puts into l, which is empty, what header puts into its map. It fails if that does
+// not fit.
+func (s *shape) list(extra []h2.Field, l *fields.List) (t traits, ok bool) {
+	l.Shared, t = s.groups, s.sharedTraits()
+	for _, f := range extra {
+		if t.note(f) && !l.Add(canonicalName(f.Name), f.Value) {
+			return t, false
+		}
+	}
+	return t, !t.expects
+}
+
+// sharedTraits are what s says about one of its requests, of which others follow.
+func (s *shape) sharedTraits() traits {
+	t := s.traits
+	t.trailers = slices.Clip(t.trailers) // other requests have them, too
+	return t
 }
 
 // trailer makes the request's Trailer: the declared keys, without values.

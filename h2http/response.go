@@ -52,7 +52,7 @@ func appendTrailers(keys []string, v string) []string {
 // header makes a response's Header, and returns the keys of its trailers. values is
 // where values go as long as they fit; it is empty.
 func (s *responseShape) header(extra []h2.Field, values []string) (http.Header, []string) {
-	h, values := s.headerGroups.header(len(extra), values)
+	h, values := makeHeader(s.groups, len(extra), values)
 	trailers := slices.Clip(s.trailers) // other responses have them, too
 	for _, f := range extra {
 		if f.Name == "trailer" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/internal/preset"
 )
 
@@ -64,6 +65,7 @@ var (
 	_ io.ReaderFrom      = (*responseWriter)(nil)
 	_ chainWriter        = (*responseWriter)(nil)
 	_ preset.Writer      = (*responseWriter)(nil)
+	_ fields.Source      = (*responseWriter)(nil)
 )
 
 // inUse returns the response; it panics when the handler has returned. mu is held.
@@ -90,6 +92,14 @@ func (w *responseWriter) Preset(f preset.Field) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inUse("Header").set(f)
+}
+
+// Fields returns the request's fields if it has no Header. It implements fields.Source.
+func (w *responseWriter) Fields() *fields.List {
+	if w.x.request.Header != nil {
+		return nil
+	}
+	return &w.x.fields
 }
 
 // WriteHeader takes the status and the header. Informational ones (1xx) are sent at

@@ -333,17 +333,23 @@ func (a *acceptor) mine(c *newcomer, conn net.Conn, p preface) {
 // serverHandler is what net/http wraps a server's Handler in.
 type serverHandler struct{ srv *http.Server }
 
-func (h serverHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	handler := h.srv.Handler
-	if handler == nil {
-		handler = http.DefaultServeMux
+func (h serverHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.of(r).ServeHTTP(w, r) }
+
+// of returns the handler of r.
+func (h serverHandler) of(r *http.Request) http.Handler {
+	switch {
+	case !h.srv.DisableGeneralOptionsHandler && r.RequestURI == "*" && r.Method == http.MethodOptions:
+		return http.HandlerFunc(generalOptions)
+	case h.srv.Handler == nil:
+		return http.DefaultServeMux
 	}
-	if !h.srv.DisableGeneralOptionsHandler && r.RequestURI == "*" && r.Method == http.MethodOptions {
-		w.Header().Set("Content-Length", "0")
-		io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 4<<10))
-		return
-	}
-	handler.ServeHTTP(w, r)
+	return h.srv.Handler
+}
+
+// generalOptions answers OPTIONS *.
+func generalOptions(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "0")
+	io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 4<<10))
 }
 
 // Accept returns what net/http is to serve: a connection of HTTP/1.1, and, when

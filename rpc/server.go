@@ -12,6 +12,7 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
+	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/message"
@@ -27,6 +28,8 @@ var ErrServerStopped = grpc.ErrServerStopped
 // reflection packages need. Its methods are safe for concurrent use; services must be registered before
 // Serve.
 type Server struct {
+	fieldsReader // of ServeHTTP
+
 	opts         serverOptions
 	workers      *workers.Pool[*serverCall]
 	accepts      string   // grpc-accept-encoding
@@ -56,6 +59,9 @@ type Server struct {
 	loops     sync.WaitGroup // Serve calls and connections
 	handlers  sync.WaitGroup // running handlers
 }
+
+// fieldsReader has h2http make no Header for a request that it passes to a Server (see webCall.list).
+type fieldsReader = fields.Reader
 
 type stopping uint8
 
@@ -109,6 +115,7 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*serverConn]struct{}),
 		raw: make(map[net.Conn]struct{}), quit: make(chan struct{}),
 	}
+	s.fieldsReader = fields.ReaderOf(s)
 	s.acceptsField = []string{s.accepts}
 	s.web = newWebPort(s)
 	s.entity = o.channelz.Entities().AddServer()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,13 +27,13 @@ import (
 // GracefulStop calls are refused with 503. ServeHTTP may be called before, during and without Serve,
 // concurrently.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &webCall{srv: s, w: w, r: r}
+	c := &webCall{srv: s, w: w, r: r, list: fields.Of(w)}
 	if !s.enter(c) {
 		http.Error(w, "the server has been stopped", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave(c)
-	if s.opts.cors.answer(w, r) {
+	if s.opts.cors.answer(c) {
 		return
 	}
 	if no := c.open(); no != nil {
@@ -52,7 +53,7 @@ func (s *Server) enter(c *webCall) bool {
 	}
 	s.serving = true
 	s.handlers.Add(1)
-	c.place = len(s.calls)
+	c.place = int32(len(s.calls))
 	s.calls = append(s.calls, c)
 	return true
 }
@@ -146,12 +147,33 @@ func bareMediaType(s string) bool {
 	return true
 }
 
+// values returns the values of a request's field, whose name is in canonical form. They must not be changed.
+func (c *webCall) values(name string) []string {
+	if c.list != nil {
+		return c.list.Get(name)
+	}
+	return c.r.Header[name]
+}
+
 // field is the first value of a request's field, whose name is in canonical form; "" without one.
 func (c *webCall) field(name string) string {
-	if vs := c.r.Header[name]; len(vs) > 0 {
+	if vs := c.values(name); len(vs) > 0 {
 		return vs[0]
 	}
 	return ""
+}
+
+// eachField calls f with each of the request's fields and its values, until f returns false.
+func (c *webCall) eachField(f func(name string, values []string) bool) {
+	if c.list != nil {
+		c.list.All(f)
+		return
+	}
+	for name, values := range c.r.Header {
+		if !f(name, values) {
+			return
+		}
+	}
 }
 
 // unsupported refuses a content type, and lists the supported ones.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/internal/preset"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/header"
@@ -29,10 +30,10 @@ var errNoReturn = status.Error(codes.Internal, "the handler ended its goroutine"
 // webCall is one call that ServeHTTP serves, in any protocol. As the handler's context it stays valid after the call, so it is not
 // used again; what few calls need is elsewhere, because its bytes are a sixth of those that a short call allocates.
 type webCall struct {
-	srv   *Server
-	w     http.ResponseWriter
-	r     *http.Request
-	place int // in srv.calls. srv.mu guards it
+	srv  *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	list *fields.List // of r's fields; nil: they are in its Header
 
 	// open sets these.
 	proto    webProtocol
@@ -42,9 +43,10 @@ type webCall struct {
 	incoming encoding.Compressor // of the request's messages; nil: none
 	outgoing encoding.Compressor // of the response's messages; nil: none
 	timeout  time.Duration
-	bounded  bool // there is a timeout
-	early    bool // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
-	gotOne   bool // RecvMsg has returned a message. recvMu guards it
+	bounded  bool  // there is a timeout
+	early    bool  // the trailer is sent in the header, its names after earlyTrailer; otherwise at the end
+	gotOne   bool  // RecvMsg has returned a message. recvMu guards it
+	place    int32 // in srv.calls. srv.mu guards it
 	body     webBody
 
 	ctx   context.Context // the handler's context: life, or one derived from it

@@ -28,7 +28,7 @@ func TestWebCallsLeaveInAnyOrder(t *testing.T) {
 			t.Fatalf("%d calls, want %d", len(s.calls), len(in))
 		}
 		for i, c := range s.calls {
-			if !in[c] || c.place != i {
+			if !in[c] || int(c.place) != i {
 				t.Fatalf("the call at %d has left, or its place is %d", i, c.place)
 			}
 		}

@@ -287,7 +287,7 @@ func (p *webConnectStream) refuse(no *webRefusal) {
 	if p.call.codec == nil {
 		p.call.codec = message.Proto{}
 	}
-	p.call.w.Header().Set("Content-Type", p.call.r.Header.Get("Content-Type"))
+	p.call.w.Header().Set("Content-Type", p.call.field("Content-Type"))
 	p.writeEnd(no.st, nil)
 }
 

@@ -35,9 +35,9 @@ type webLife struct {
 	from  *peer.Peer  // nil until used
 
 	stopped bool // Stop has ended the call
+	over    bool // the ResponseWriter must not be used any more. cutMu guards it
 
 	cutMu sync.Mutex // held while the request's and the response's deadlines are set
-	over  bool       // the ResponseWriter must not be used any more
 }
 
 // begin starts the call's timer.
@@ -192,16 +192,16 @@ func (c *webContext) metadata() metadata.MD {
 	defer c.life.mu.Unlock()
 	if c.life.md == nil {
 		// Binary values were checked when the call began.
-		c.life.md, _ = requestMetadata(c.r)
+		c.life.md, _ = (*webCall)(c).requestMetadata()
 	}
 	return c.life.md
 }
 
 // checkMetadata fails if a binary value is not base64.
 func (c *webCall) checkMetadata() (err error) {
-	for name := range c.r.Header {
+	for name := range c.eachField {
 		if n := len(name) - len(binSuffix); n >= 0 && strings.EqualFold(name[n:], binSuffix) {
-			c.life.md, err = requestMetadata(c.r)
+			c.life.md, err = c.requestMetadata()
 			return err
 		}
 	}
@@ -210,13 +210,13 @@ func (c *webCall) checkMetadata() (err error) {
 
 const binSuffix = "-bin"
 
-// requestMetadata is the metadata among the fields of r.
-func requestMetadata(r *http.Request) (metadata.MD, error) {
-	md := make(metadata.MD, len(r.Header)+1)
-	if r.Host != "" {
-		md[":authority"] = []string{r.Host}
+// requestMetadata is the metadata among the request's fields.
+func (c *webCall) requestMetadata() (metadata.MD, error) {
+	md := metadata.MD{}
+	if c.r.Host != "" {
+		md[":authority"] = []string{c.r.Host}
 	}
-	for name, values := range r.Header {
+	for name, values := range c.eachField {
 		key := strings.ToLower(name)
 		if webReserved(key) {
 			continue

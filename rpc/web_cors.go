@@ -40,18 +40,18 @@ var (
 
 // answer adds the fields that a request of another origin needs, and answers a preflight request; it returns
 // true if the request has been answered.
-func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
+func (c *cors) answer(call *webCall) bool {
 	if c == nil {
 		return false
 	}
-	origin := r.Header.Get("Origin")
+	origin := call.field("Origin")
 	if origin == "" {
 		return false
 	}
-	h := w.Header()
+	h := call.w.Header()
 	h.Add("Vary", "Origin")
 	allowed := c.allows(origin)
-	preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	preflight := call.r.Method == http.MethodOptions && call.field("Access-Control-Request-Method") != ""
 	if allowed {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Expose-Headers", strings.Join(slices.Concat(corsResponseHeaders, c.Expose), ", "))
@@ -66,7 +66,7 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 			h.Set("Access-Control-Max-Age", strconv.Itoa(int(c.MaxAge/time.Second)))
 		}
 	}
-	w.WriteHeader(http.StatusNoContent)
+	call.w.WriteHeader(http.StatusNoContent)
 	return true
 }
 

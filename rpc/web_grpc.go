@@ -81,7 +81,7 @@ func (c *webCall) setGRPCHeader() {
 
 // sameContentType is the request's content type, for the response.
 func (c *webCall) sameContentType() []string {
-	if ct := c.r.Header["Content-Type"]; len(ct) > 0 {
+	if ct := c.values("Content-Type"); len(ct) > 0 {
 		return ct[:1:1]
 	}
 	return []string{""}

@@ -32,7 +32,7 @@ func beginWebStats(c *webCall) *webStats {
 	}
 	s.ctx = c.ctx
 	wire := 0
-	for name, values := range c.r.Header {
+	for name, values := range c.eachField {
 		for _, v := range values {
 			wire += len(name) + len(v)
 		}
