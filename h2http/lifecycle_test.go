@@ -15,9 +15,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/faultnet"
@@ -56,6 +58,91 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 			t.Errorf("Shutdown: %v", err)
 		}
 	})
+}
+
+// TestShutdownWhileAConnectionBegins: a request that comes with the first bytes of a connection which was accepted before Shutdown is
+// served.
+func TestShutdownWhileAConnectionBegins(t *testing.T) {
+	attacked(t, func(t *testing.T, s stack) {
+		accepted := make(chan struct{}, 1)
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }), func(srv *http.Server) {
+			srv.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					accepted <- struct{}{}
+				}
+			}
+		})
+		nc, err := dialTCP(t, r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-accepted
+		ended := make(chan error, 1)
+		go func() { ended <- r.srv.Shutdown(t.Context()) }()
+		<-r.done // Serve has returned
+		if s.tls {
+			nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		}
+		var out, block bytes.Buffer
+		fr := http2.NewFramer(&out, nc)
+		enc := hpack.NewEncoder(&block)
+		for name, value := range map[string]string{":method": "GET", ":scheme": "https", ":authority": "a", ":path": "/"} {
+			enc.WriteField(hpack.HeaderField{Name: name, Value: value})
+		}
+		out.WriteString(http2.ClientPreface)
+		fr.WriteSettings()
+		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		if _, err := nc.Write(out.Bytes()); err != nil { // as one: a client that has seen the GOAWAY sends no request
+			t.Fatal(err)
+		}
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				t.Fatalf("no response: %v", err)
+			}
+			if f.Header().StreamID == 1 && f.Header().Flags.Has(http2.FlagDataEndStream) {
+				break
+			}
+		}
+		nc.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestShutdownWhileAConnectionIsSilent: a connection that was accepted before Shutdown and sends nothing is closed after five seconds,
+// as by net/http, and Close closes it at once.
+func TestShutdownWhileAConnectionIsSilent(t *testing.T) {
+	for name, end := range map[string]func(srv *http.Server) error{
+		"Shutdown": func(srv *http.Server) error { return srv.Shutdown(context.Background()) },
+		"Close":    (*http.Server).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				srv := &http.Server{Handler: http.NotFoundHandler()}
+				served := make(chan error, 1)
+				go func() { served <- h2http.Serve(l, srv) }()
+				nc, err := l.dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				begun := time.Now()
+				if err := end(srv); err != nil {
+					t.Error(err)
+				}
+				if _, err := nc.Read(make([]byte, 1)); err == nil {
+					t.Error("the connection is open")
+				}
+				if took := time.Since(begun); name == "Close" && took > 0 || took > 6*time.Second {
+					t.Errorf("after %v", took)
+				}
+				<-served
+			})
+		})
+	}
 }
 
 func TestShutdownOfIdleConnections(t *testing.T) {

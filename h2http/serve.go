@@ -97,8 +97,7 @@ type acceptor struct {
 	once   sync.Once // closes it
 	begin  sync.Once // begins accepting
 	mu     sync.Mutex
-	held   bool                  // Accept has returned a hold
-	asked  map[net.Conn]struct{} // connections of which the protocol is not known yet
+	held   bool // Accept has returned a hold
 }
 
 // newcomer is a connection of which the protocol is not known yet.
@@ -118,7 +117,6 @@ type accepted struct {
 func newAcceptor(l net.Listener, e *engine, config *tls.Config) *acceptor {
 	a := &acceptor{Listener: l, engine: e, tls: config, base: context.Background()}
 	a.others, a.closed = make(chan accepted), make(chan struct{})
-	a.asked = make(map[net.Conn]struct{})
 	return a
 }
 
@@ -173,14 +171,15 @@ func (a *acceptor) introduce(nc net.Conn) *newcomer {
 	return c
 }
 
-// enter enters nc among the connections whose protocol is not known yet; false: Close, which has closed those, may not have seen it.
+// enter enters nc among the connections whose protocol is not known yet; false: the engine may have been found without
+// connections already.
 func (a *acceptor) enter(nc net.Conn) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.engine.mu.Lock()
+	defer a.engine.mu.Unlock()
 	if a.isClosed() {
 		return false
 	}
-	a.asked[nc] = struct{}{}
+	a.engine.asked[nc] = time.Now()
 	return true
 }
 
@@ -296,22 +295,16 @@ func looksLikeHTTP(header [5]byte) bool {
 	return strings.HasPrefix(string(header[:]), "PRI ")
 }
 
-func (a *acceptor) forget(nc net.Conn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.asked, nc)
-}
-
 // drop closes a connection that is not served.
 func (a *acceptor) drop(c *newcomer) {
-	a.forget(c.nc)
+	a.engine.forget(c.nc)
 	c.nc.Close()
 	a.engine.report(c.conn, http.StateClosed)
 }
 
 // other passes a connection of HTTP/1.1 on to net/http: conn, which reads again what has been read of c.
 func (a *acceptor) other(c *newcomer, conn net.Conn) {
-	a.forget(c.nc)
+	a.engine.forget(c.nc)
 	if !a.pass(accepted{conn: conn, ctx: c.ctx}) {
 		a.drop(c)
 	}
@@ -319,12 +312,8 @@ func (a *acceptor) other(c *newcomer, conn net.Conn) {
 
 // mine serves a connection of HTTP/2.
 func (a *acceptor) mine(c *newcomer, conn net.Conn, p preface) {
-	a.forget(c.nc)
-	if a.isClosed() { // meanwhile: Close did not see this connection
-		a.drop(c)
-		return
-	}
 	sc := a.engine.start(conn, serverHandler{a.engine.srv}, c.ctx, p, func() { a.engine.report(c.conn, http.StateClosed) })
+	a.engine.forget(c.nc)
 	if a.isClosed() {
 		sc.h2.Shutdown("")
 	}
@@ -394,17 +383,12 @@ func (a *acceptor) isClosed() bool {
 	}
 }
 
-// Close ends accepting. Connections whose protocol is not known yet are closed.
+// Close ends accepting.
 func (a *acceptor) Close() error {
 	var err error
 	a.once.Do(func() {
 		close(a.closed)
 		err = a.Listener.Close()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		for nc := range a.asked {
-			nc.Close()
-		}
 	})
 	return err
 }

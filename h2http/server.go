@@ -58,9 +58,10 @@ type engine struct {
 
 	mu    sync.Mutex
 	conns map[*serverConn]struct{}
-	going bool          // shutting down
-	empty chan struct{} // closed when going and no connection is left
-	gone  bool          // empty is closed
+	asked map[net.Conn]time.Time // Serve's connections whose protocol is not known yet, and when they were accepted
+	going bool                   // shutting down
+	empty chan struct{}          // closed when going and no connection is left
+	gone  bool                   // empty is closed
 }
 
 // newEngine returns an engine without a maker: one that makes no connections.
@@ -70,7 +71,7 @@ func newEngine(srv *http.Server, pool *tarn.Pool) *engine {
 	}
 	return &engine{
 		srv: srv, pool: pool, workers: workers.New[*exchange](maxIdleWorkers),
-		conns: make(map[*serverConn]struct{}), empty: make(chan struct{}),
+		conns: make(map[*serverConn]struct{}), asked: make(map[net.Conn]time.Time), empty: make(chan struct{}),
 	}
 }
 
@@ -339,6 +340,29 @@ func (e *engine) shutdown() {
 	for c := range e.conns {
 		c.h2.Shutdown("")
 	}
+	for nc, since := range e.asked {
+		time.AfterFunc(newConnTimeout-time.Since(since), func() { e.closeAsked(nc) })
+	}
+	e.checkEmpty()
+}
+
+// newConnTimeout is how long Shutdown waits for the first request of a connection, as in net/http.
+const newConnTimeout = 5 * time.Second
+
+// closeAsked closes nc if its protocol is still not known.
+func (e *engine) closeAsked(nc net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.asked[nc]; ok {
+		nc.Close()
+	}
+}
+
+// forget removes a connection from those whose protocol is not known.
+func (e *engine) forget(nc net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.asked, nc)
 	e.checkEmpty()
 }
 
@@ -349,7 +373,7 @@ func (e *engine) checkEmpty() {
 		return
 	}
 	e.workers.Close()
-	if e.going && !e.gone {
+	if e.going && !e.gone && len(e.asked) == 0 {
 		e.gone = true
 		close(e.empty)
 	}
@@ -362,13 +386,16 @@ func (e *engine) closeAll() {
 	for c := range e.conns {
 		c.h2.Close()
 	}
+	for nc := range e.asked {
+		nc.Close()
+	}
 }
 
 // busy reports whether there are connections.
 func (e *engine) busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.conns) > 0
+	return len(e.conns) > 0 || len(e.asked) > 0
 }
 
 // startTimers starts an exchange's timers for the server's ReadTimeout and
