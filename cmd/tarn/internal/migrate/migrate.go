@@ -145,6 +145,10 @@ func (p *program) report(ctx context.Context, out io.Writer) error {
 	}
 	left := p.places(pkgs)
 	if len(left) == 0 {
+		if len(names) == 0 && len(p.stays) == 0 {
+			_, err := fmt.Fprintln(out, "nothing is to be changed")
+			return err
+		}
 		return nil
 	}
 	if _, err := fmt.Fprintf(out, "to be changed by hand:\n  %s\n", strings.Join(left, "\n  ")); err != nil {

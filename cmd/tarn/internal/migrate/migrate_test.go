@@ -105,6 +105,9 @@ func TestMigrate(t *testing.T) {
 	if status, out := migrate(t, dir, "-back"); status != cli.OK || read(t, dir, "main.go") != source || read(t, dir, "dictated.go") != dictated || read(t, dir, "empty.go") != emptied {
 		t.Errorf("back: status %d, %s\n%s\n%s\n%s", status, out, read(t, dir, "main.go"), read(t, dir, "dictated.go"), read(t, dir, "empty.go"))
 	}
+	if status, out := migrate(t, dir, "-back"); status != cli.OK || out != "nothing is to be changed\n" {
+		t.Errorf("back once more: status %d, %q", status, out)
+	}
 }
 
 // TestMigrateWhatLibrariesLeaveOpen: where a library has any or a type parameter, the program's own types change,
