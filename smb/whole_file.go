@@ -110,15 +110,25 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 	return nil
 }
 
-// readLarge reads a file of any length. check runs before it is closed.
-func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) ([]byte, *info, error) {
+// readLarge reads a file of any length. check runs before it is closed. The handle is this call's own: if it does not survive
+// the loss of a connection, the file is opened by its name and read from the start again.
+func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) (b []byte, fi *info, err error) {
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	for range 1 + maxRepeats {
+		if b, fi, err = s.readOpened(ctx, name, check); !errors.Is(err, ErrHandleLost) {
+			break
+		}
+	}
+	return b, fi, err
+}
+
+func (s *Share) readOpened(ctx context.Context, name string, check func(*handle, context.Context, int) (*info, error)) ([]byte, *info, error) {
 	f, err := s.openFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close() // its error means nothing: everything has been read
-	ctx, cancel := s.m.s.bounded(s.ctx)
-	defer cancel()
 	b, err := f.h.readAll(ctx)
 	var fi *info
 	if err == nil {

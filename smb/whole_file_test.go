@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -254,6 +256,62 @@ func TestReadFileInfoChanged(t *testing.T) {
 		}
 		if b, err := f.Share().ReadFile("file"); len(b) != int(size) || err != nil {
 			t.Errorf("%d bytes, %v", len(b), err)
+		}
+	}
+}
+
+// TestReadFileWithoutDurableHandle loses the connection while a file is read of which the server keeps no handle: it is opened and read
+// again, but not for ever.
+func TestReadFileWithoutDurableHandle(t *testing.T) {
+	for _, kind := range kinds() {
+		for _, losses := range []int64{1, 3, 1000} {
+			t.Run(fmt.Sprint(kind, "/", losses), func(t *testing.T) {
+				const size = 5 << 20
+				var lost, opened atomic.Int64
+				s := protections()[kind]
+				s.Size = size
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					switch m.Command {
+					case proto.CommandCreate:
+						opened.Add(1)
+					case proto.CommandQueryInfo: // the times of the CREATE reply
+						b := append([]byte{9, 0, 72, 0, 56, 0, 0, 0}, make([]byte, 56)...)
+						le.PutUint64(b[8+40:], size)
+						c.Reply(m, 0, b, script.AsAsked)
+						return true
+					case proto.CommandRead:
+						if off, _ := c.Range(m); off >= size/2 && lost.Add(1) <= losses {
+							c.Close()
+							return true
+						}
+					}
+					return false
+				}
+				f, err := scripted(t, s, smb.Dialer{})
+				must(t, err)
+				for name, read := range map[string]func() ([]byte, error){
+					"ReadFile":     func() ([]byte, error) { return f.Share().ReadFile("file") },
+					"ReadFileInfo": func() ([]byte, error) { b, _, err := f.Share().ReadFileInfo("file"); return b, err },
+				} {
+					lost.Store(0)
+					opened.Store(0)
+					b, err := read()
+					if losses == 1000 {
+						if !errors.Is(err, smb.ErrHandleLost) || opened.Load() > 7 {
+							t.Errorf("%s: %v, opened %d times", name, err, opened.Load())
+						}
+						continue
+					}
+					if err != nil || len(b) != size {
+						t.Fatalf("%s: %d bytes, %v", name, len(b), err)
+					}
+					for i, got := range b {
+						if got != script.At(int64(i)) {
+							t.Fatalf("%s: wrong byte at %d", name, i)
+						}
+					}
+				}
+			})
 		}
 	}
 }
