@@ -15,12 +15,15 @@ import (
 
 // TestAppendAsksForLength holds that every write to a file that was opened for appending asks the server for the file's length
 // first, and goes there.
-func TestAppendAsksForLength(t *testing.T) {
+func TestAppendAsksForLength(t *testing.T) { eachKind(t, testAppendAsksForLength) }
+
+func testAppendAsksForLength(t *testing.T, s *script.Server) {
 	const length = 1000 // as the server reports it, whatever is written
 	var mu sync.Mutex
 	var asked []proto.Command
 	var offsets []uint64
-	s := &script.Server{Size: length, Hook: func(_ *script.Conn, m *script.Message) bool {
+	s.Size = length
+	s.Hook = func(_ *script.Conn, m *script.Message) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		switch m.Command {
@@ -31,7 +34,7 @@ func TestAppendAsksForLength(t *testing.T) {
 			asked = append(asked, m.Command)
 		}
 		return false
-	}}
+	}
 	f, err := scripted(t, s, smb.Dialer{})
 	must(t, err)
 	g, err := f.Share().OpenFile("file", os.O_WRONLY|os.O_APPEND, 0)

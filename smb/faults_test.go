@@ -188,7 +188,7 @@ func TestDurableSettings(t *testing.T) {
 
 // TestReconnect closes connections under open files: with durable handles their use continues.
 func TestReconnect(t *testing.T) {
-	for _, mode := range []rig.Mode{rig.Plain, rig.Encrypted} {
+	for _, mode := range modes() {
 		t.Run(mode.Name(), func(t *testing.T) {
 			srv := rigtest.Start(t, rig.Config{Mode: mode, Share: durableShare()})
 			var c cutter
@@ -224,7 +224,10 @@ func TestReconnect(t *testing.T) {
 
 // TestHandleLost closes the connection to a server that keeps no handles.
 func TestHandleLost(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{Global: []string{"durable handles = no"}})
+	eachMode(t, rig.Config{Global: []string{"durable handles = no"}}, testHandleLost)
+}
+
+func testHandleLost(t *testing.T, srv *rig.Server) {
 	var c cutter
 	share := mount(t, srv, smb.Dialer{DialFunc: through(t, c.dial)})
 	must(t, share.WriteFile("f", []byte("hello"), 0o666))
@@ -248,8 +251,9 @@ func TestHandleLost(t *testing.T) {
 }
 
 // TestKilled kills the server during writes: acknowledged data is on its disk.
-func TestKilled(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+func TestKilled(t *testing.T) { eachMode(t, rig.Config{}, testKilled) }
+
+func testKilled(t *testing.T, srv *rig.Server) {
 	share := mount(t, srv, smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}})
 	f, err := share.Create("f")
 	must(t, err)
@@ -297,8 +301,9 @@ func TestKilled(t *testing.T) {
 
 // TestLeaseBreaks opens, renames and removes files that are open and durable. The server answers each request that
 // breaks a lease when the break is acknowledged, or else after half a minute, when the request has failed.
-func TestLeaseBreaks(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{Share: durableShare()})
+func TestLeaseBreaks(t *testing.T) { eachMode(t, rig.Config{Share: durableShare()}, testLeaseBreaks) }
+
+func testLeaseBreaks(t *testing.T, srv *rig.Server) {
 	share := mount(t, srv, smb.Dialer{})
 	mounted := mount(t, srv, smb.Dialer{})
 	for range 20 {

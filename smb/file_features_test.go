@@ -75,8 +75,11 @@ func TestStreamsAndAttributes(t *testing.T) {
 
 // TestSnapshots reads files from snapshots.
 func TestSnapshots(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
-		"  shadow:mountpoint = %DIR%\n  shadow:snapdir = .snapshots\n  shadow:sort = desc\n  shadow:localtime = no"}})
+	eachMode(t, rig.Config{Shares: []string{"[old]\n  path = %DIR%\n  read only = no\n  vfs objects = shadow_copy2\n" +
+		"  shadow:mountpoint = %DIR%\n  shadow:snapdir = .snapshots\n  shadow:sort = desc\n  shadow:localtime = no"}}, testSnapshots)
+}
+
+func testSnapshots(t *testing.T, srv *rig.Server) {
 	when := []time.Time{time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC), time.Date(2023, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, w := range when {
 		dir := filepath.Join(srv.Dir, ".snapshots", w.Format("@GMT-2006.01.02-15.04.05"))
@@ -121,8 +124,9 @@ func TestSnapshots(t *testing.T) {
 }
 
 // TestSparse punches holes and lists the allocated ranges.
-func TestSparse(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+func TestSparse(t *testing.T) { eachMode(t, rig.Config{}, testSparse) }
+
+func testSparse(t *testing.T, srv *rig.Server) {
 	share := mount(t, srv, smb.Dialer{})
 	f, err := share.Create("f")
 	must(t, err)
@@ -206,8 +210,8 @@ func TestManyRanges(t *testing.T) {
 		{"all or none", -4096, func(asked int) int { return asked }, 0, nil},
 		{"none", -1, func(asked int) int { return asked }, 0, smb.Status(proto.StatusBufferTooSmall)},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &script.Server{Hook: func(sc *script.Conn, m *script.Message) bool {
+		eachKind(t, func(t *testing.T, s *script.Server) {
+			s.Hook = func(sc *script.Conn, m *script.Message) bool {
 				if m.Command != proto.CommandIoctl || le.Uint32(m.Body[4:]) != proto.FsctlQueryAllocatedRanges {
 					return false
 				}
@@ -229,12 +233,12 @@ func TestManyRanges(t *testing.T) {
 				}
 				sc.Reply(m, status, ioctlAnswer(list), script.AsAsked)
 				return true
-			}}
+			}
 			f, err := scripted(t, s, smb.Dialer{})
 			must(t, err)
 			list, err := f.AllocatedRanges(0, many*distance)
 			if !errors.Is(err, c.fails) || c.fails == nil && len(list) != many {
-				t.Errorf("%d ranges, %v", len(list), err)
+				t.Errorf("%s: %d ranges, %v", c.name, len(list), err)
 			}
 		})
 	}
@@ -246,7 +250,10 @@ func TestSecurityText(t *testing.T) {
 	if os.Geteuid() != 0 { // security.NTACL, the default, is root's to write
 		options = append(options, "acl_xattr:security_acl_name = user.NTACL")
 	}
-	srv := rigtest.Start(t, rig.Config{Share: options})
+	eachMode(t, rig.Config{Share: options}, testSecurityText)
+}
+
+func testSecurityText(t *testing.T, srv *rig.Server) {
 	share := mount(t, srv, smb.Dialer{})
 	must(t, share.WriteFile("f", nil, 0o666))
 	b, err := share.SecurityDescriptor("f", smb.OwnerSecurity|smb.DACLSecurity)
@@ -269,8 +276,9 @@ func TestSecurityText(t *testing.T) {
 }
 
 // TestMappedNames uses names that Windows forbids.
-func TestMappedNames(t *testing.T) {
-	srv := rigtest.Start(t, rig.Config{})
+func TestMappedNames(t *testing.T) { eachMode(t, rig.Config{}, testMappedNames) }
+
+func testMappedNames(t *testing.T, srv *rig.Server) {
 	share := mount(t, srv, smb.Dialer{Names: smb.NamesSFM})
 	names := []string{"a:b", "what?", "st*r", `"quoted"`, "<tag>", "pi|pe", "dot.", "space ", "tab\t", "...", "plain"}
 	must(t, share.Mkdir("di:r.", 0o777))
@@ -314,8 +322,13 @@ func TestMappedNames(t *testing.T) {
 	if _, err := share.Open("a/../../b"); !errors.Is(err, smb.ErrName) {
 		t.Error(err)
 	}
-	// A name from the server cannot lead outside its directory.
-	s, done := &script.Server{}, false
+}
+
+// TestMappedNamesStayInside lists names from which a mapping could make ones that lead outside their directory.
+func TestMappedNamesStayInside(t *testing.T) { eachKind(t, testMappedNamesStayInside) }
+
+func testMappedNamesStayInside(t *testing.T, s *script.Server) {
+	done := false
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		if m.Command != proto.CommandQueryDirectory {
 			return false

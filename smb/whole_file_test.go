@@ -197,12 +197,14 @@ func testReplaceFullDisk(t *testing.T, s *script.Server) {
 
 // TestReplaceCancelled ends the context of a ReplaceFile after the file has been created: it is removed
 // nevertheless.
-func TestReplaceCancelled(t *testing.T) {
+func TestReplaceCancelled(t *testing.T) { eachKind(t, testReplaceCancelled) }
+
+func testReplaceCancelled(t *testing.T, s *script.Server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var removed []string
 	opened := ""
-	s := &script.Server{Hook: func(c *script.Conn, m *script.Message) bool {
+	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		switch m.Command {
 		case proto.CommandCreate:
 			opened = script.NameOf(m)
@@ -218,7 +220,7 @@ func TestReplaceCancelled(t *testing.T) {
 			}
 		}
 		return false
-	}}
+	}
 	f, err := scripted(t, s, smb.Dialer{})
 	must(t, err)
 	err = f.Share().WithContext(ctx).ReplaceFile("d/f", make([]byte, 100_000), 0o666, time.Time{})
@@ -228,9 +230,11 @@ func TestReplaceCancelled(t *testing.T) {
 }
 
 // TestReadFileInfoChanged changes a file between its CREATE and its CLOSE.
-func TestReadFileInfoChanged(t *testing.T) {
+func TestReadFileInfoChanged(t *testing.T) { eachKind(t, testReadFileInfoChanged) }
+
+func testReadFileInfoChanged(t *testing.T, s *script.Server) {
 	for _, size := range []int64{1000, 1 << 20} {
-		s := &script.Server{Size: size}
+		s.Size = size
 		s.Hook = func(c *script.Conn, m *script.Message) bool {
 			switch m.Command {
 			case proto.CommandClose:

@@ -132,8 +132,7 @@ func TestFind(t *testing.T) {
 
 func TestSync(t *testing.T) {
 	for _, direction := range []string{"put", "get"} {
-		t.Run(direction, func(t *testing.T) {
-			s := startServer(t, rig.Config{})
+		eachMode(t, func(t *testing.T, s server) {
 			dir := t.TempDir()
 			here := filepath.Join(dir, "here")
 			there := filepath.Join(s.Dir, "there")
