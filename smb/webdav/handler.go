@@ -23,6 +23,7 @@ import (
 //   - COPY and MOVE to a directory that the source is in, to what is in the source, and COPY to a name that differs only in case,
 //     are 403;
 //   - PUT with Content-Range, which writes a part of a file, is 400;
+//   - PUT, and COPY of a file, for which the server's disk or the user's quota has no room are 507;
 //   - If-Match and If-None-Match are observed by PUT, DELETE, COPY and MOVE, too.
 //
 // The destination is written in place if the file system permits no new file beside it, or does not permit that it is replaced, as

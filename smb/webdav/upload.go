@@ -32,6 +32,7 @@ type upload struct {
 	dst    string
 	beside string // the name of the new file; "" if there is none, or none any more
 	err    error  // of commit
+	full   bool   // the server had no room for the new content
 }
 
 // OpenFile opens another file in the place of dst, unless that is a directory, which the file system refuses. Where it permits no new
@@ -45,10 +46,19 @@ func (u *upload) OpenFile(ctx context.Context, name string, flag int, perm os.Fi
 		f, err := u.FileSystem.OpenFile(ctx, beside, flag|os.O_EXCL, perm)
 		if !os.IsPermission(err) {
 			u.beside = beside
-			return f, err
+			return u.writes(f), err
 		}
 	}
-	return u.FileSystem.OpenFile(ctx, name, flag, perm)
+	f, err := u.FileSystem.OpenFile(ctx, name, flag, perm)
+	return u.writes(f), err
+}
+
+// writes returns f, which the upload is written to.
+func (u *upload) writes(f webdav.File) webdav.File {
+	if f, ok := f.(*file); ok {
+		f.upload = u
+	}
+	return f
 }
 
 // commit gives the new file its name. A server may refuse to replace a file that is open; then its content is copied to that file.
@@ -75,7 +85,7 @@ func (u *upload) copyInPlace() error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from)
+	_, err = io.Copy(u.writes(to), from)
 	return cmp.Or(err, to.Close())
 }
 
@@ -89,27 +99,35 @@ func (u *upload) discard() {
 	u.RemoveAll(ctx, u.beside)
 }
 
-// uploadResponse commits the upload before the handler's success is sent.
+// uploadResponse commits the upload before the handler's success is sent, and says so where the server has no room.
 type uploadResponse struct {
 	http.ResponseWriter
-	upload *upload
+	upload   *upload
+	replaced bool // the status, and so the text, is not the handler's
 }
 
 func (w *uploadResponse) WriteHeader(status int) {
+	answer := status
 	if status/100 == 2 {
-		w.upload.err = w.upload.commit()
+		if w.upload.err = w.upload.commit(); w.upload.err != nil {
+			w.Header().Del("ETag") // of the new file
+			answer = http.StatusInternalServerError
+		}
 	}
-	if w.upload.err != nil {
-		w.Header().Del("ETag") // of the new file
-		http.Error(w.ResponseWriter, webdav.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	if answer/100 != 2 && w.upload.full {
+		answer = http.StatusInsufficientStorage // RFC 4918 section 11.5
+	}
+	if answer == status {
+		w.ResponseWriter.WriteHeader(status)
 		return
 	}
-	w.ResponseWriter.WriteHeader(status)
+	w.replaced = true
+	http.Error(w.ResponseWriter, webdav.StatusText(answer), answer)
 }
 
-// Write leaves the handler's text out if it is about a success that was none.
+// Write leaves out the handler's text if it is about another status.
 func (w *uploadResponse) Write(p []byte) (int, error) {
-	if w.upload.err != nil {
+	if w.replaced {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)

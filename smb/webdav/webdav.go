@@ -24,6 +24,7 @@ import (
 	"mime"
 	"os"
 	"path"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/webdav"
@@ -54,7 +55,7 @@ func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm o
 	if err != nil {
 		return nil, oserr.From(err)
 	}
-	return &file{opened.WithContext(ctx), ctx, flag&os.O_TRUNC != 0}, nil
+	return &file{File: opened.WithContext(ctx), ctx: ctx, emptied: flag&os.O_TRUNC != 0}, nil
 }
 
 func (f *fileSystem) RemoveAll(ctx context.Context, name string) error {
@@ -88,6 +89,15 @@ type file struct {
 	*smb.File
 	ctx     context.Context // of its request
 	emptied bool            // by OpenFile
+	upload  *upload         // that f is written for; may be nil
+}
+
+// written returns err, the result of writing to f, and stores whether the server has no room.
+func (f *file) written(err error) error {
+	if f.upload != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+		f.upload.full = true
+	}
+	return err
 }
 
 // WriteTo is that of smb.File, except for COPY, where w is a file. If all of f is copied to a file that was emptied, the server
@@ -108,7 +118,7 @@ func (f *file) WriteTo(w io.Writer) (int64, error) {
 		n, err := to.WithContext(ctx).CopyFrom(f.File)
 		if !errors.Is(err, smb.ErrUnsupported) {
 			_, moved := to.Seek(n, io.SeekStart)
-			return n, f.moved(n, cmp.Or(err, moved))
+			return n, f.moved(n, cmp.Or(to.written(err), moved))
 		}
 	}
 	at, err := f.Seek(0, io.SeekCurrent)
@@ -151,14 +161,15 @@ func (f *file) ReadFrom(r io.Reader) (int64, error) {
 	if err != nil && context.Cause(ctx) == errStalled {
 		err = &fs.PathError{Op: "write", Path: f.Name(), Err: fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, errStalled)}
 	}
-	return n, err
+	return n, f.written(err)
 }
 
 // Write is that of smb.File, and fails with os.ErrDeadlineExceeded after stallTimeout.
 func (f *file) Write(p []byte) (int, error) {
 	ctx, cancel := context.WithTimeout(f.ctx, stallTimeout)
 	defer cancel()
-	return f.File.WithContext(ctx).Write(p)
+	n, err := f.File.WithContext(ctx).Write(p)
+	return n, f.written(err)
 }
 
 // timedSource stops a timer while it waits for its reader.
