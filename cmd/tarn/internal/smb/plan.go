@@ -58,7 +58,7 @@ func (a *app) add(ctx context.Context, p *plan, from tree, fromName string, to t
 			return err
 		}
 		useOwnNames(to, path.Dir(toName), []string{path.Base(toName)}, siblings)
-		a.file(p, from, fromName, to, toName, info, siblings)
+		a.file(p, from, fromName, to, toName, info, siblings, partsIn(siblings))
 		return nil
 	}
 	if !a.opts.recursive {
@@ -99,6 +99,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 		}
 		useOwnNames(to, toName, names, there)
 	}
+	parts := partsIn(there)
 	wanted := map[string]string{}
 	for _, e := range entries {
 		if !plainName(e.Name()) {
@@ -132,7 +133,7 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 			a.leaveOutTemporary(p, from.label(source))
 			continue
 		}
-		a.file(p, from, source, to, target, info, there)
+		a.file(p, from, source, to, target, info, there, parts)
 	}
 	for name, info := range there {
 		if _, ok := wanted[to.fold(name)]; !ok && !unfinished(name) && plainName(name) {
@@ -181,8 +182,18 @@ func (a *app) makeDir(ctx context.Context, to tree, name string) error {
 	return to.Mkdir(name)
 }
 
-// file plans one file. there is what the target's directory has.
-func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, info fs.FileInfo, there map[string]fs.FileInfo) {
+// partsIn are the names of unfinished files in there. A directory may have 100,000 files: no file is compared with all others.
+func partsIn(there map[string]fs.FileInfo) (parts []string) {
+	for name := range there {
+		if strings.HasPrefix(name, partPrefix) {
+			parts = append(parts, name)
+		}
+	}
+	return parts
+}
+
+// file plans one file. there is what the target's directory has, and parts the unfinished files of it.
+func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, info fs.FileInfo, there map[string]fs.FileInfo, parts []string) {
 	if !info.Mode().IsRegular() {
 		p.skipped++
 		a.complain("left out, not a file: %s", from.label(fromName))
@@ -200,9 +211,10 @@ func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, 
 	}
 	var prefix string
 	j.part, prefix = partName(partKey(), j)
-	for name, old := range there {
+	for _, name := range parts {
 		switch {
 		case name == j.part:
+			old := there[name]
 			j.partThere = old.Mode().IsRegular()
 			if j.partThere && !a.opts.anew {
 				j.partSize = min(old.Size(), j.size)
