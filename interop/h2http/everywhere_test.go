@@ -41,6 +41,10 @@ var everywhere = []struct {
 		"TestClientRetryWait":                        "requires that a sleep is at most 10 ms too long",
 		"TestClientRetryWaitCallbackSwitchToDefault": "requires that a sleep is at most 5 ms too long",
 	}},
+	{module: "github.com/alexedwards/scs/v2", version: "v2.8.0", packages: []string{""}, passes: 40},
+	{module: "github.com/felixge/httpsnoop", version: "v1.0.4", packages: []string{""}, passes: 5, without: map[string]string{
+		"TestCaptureMetrics": "requires HTTP/1.1's error of a handler that panics",
+	}},
 	{module: "github.com/tmaxmax/go-sse", version: "v0.12.0", packages: []string{""}, passes: 50},
 	{module: "github.com/google/go-containerregistry", version: "v0.22.1", packages: []string{"pkg/v1/remote", "pkg/v1/remote/transport", "pkg/registry"}, passes: 50, without: map[string]string{
 		"TestWriteLayer_Progress_Error": "requires how much HTTP/1.1 sends to a server that fails: fails with net/http's HTTP/2, too",
