@@ -39,7 +39,7 @@ func (h *hugeTree) label(name string) string                   { return name }
 func (h *hugeTree) fold(name string) string                    { return name }
 
 // TestPlanOfHugeDirectory plans the copy of a directory with many files onto one that has them: the processor time grows with the number
-// of files, not with its square, which would be half a minute here.
+// of files, not with its square, which would be minutes here.
 func TestPlanOfHugeDirectory(t *testing.T) {
 	const files = 40_000
 	a := newApp("sync", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
@@ -50,7 +50,7 @@ func TestPlanOfHugeDirectory(t *testing.T) {
 	if err := a.directory(t.Context(), &p, from, ".", to, "."); err != nil {
 		t.Fatal(err)
 	}
-	if spent := cputime.Used() - begun; spent > 10*time.Second {
+	if spent := cputime.Used() - begun; spent > 30*time.Second {
 		t.Errorf("%v of processor time", spent)
 	}
 	if len(p.jobs) != files || !p.jobs[0].present {
