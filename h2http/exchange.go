@@ -58,8 +58,11 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 	shape := shapeOf(h)
 	x := &exchange{conn: c, stream: s, tooLong: h.Truncated}
 	var header http.Header
-	traits, ok := shape.list(h.Extra, &x.fields)
-	if !ok {
+	traits, listed := traits{}, false
+	if c.needsNoHeader() {
+		traits, listed = shape.list(h.Extra, &x.fields)
+	}
+	if !listed {
 		header, traits = shape.header(h.Extra, x.fields.Own[:0])
 	}
 	if traits.bad != "" && !h.Truncated {
@@ -132,7 +135,8 @@ func (x *exchange) Handle(w *workers.Worker[*exchange]) (unsent bool) {
 	return unsent
 }
 
-// handler returns what handles the request, which has its Header, unless the handler does not need it.
+// handler returns what handles the request, which has its Header, unless the handler does not need it: it may be another one than
+// needsNoHeader has seen.
 func (x *exchange) handler() http.Handler {
 	h := x.conn.handler
 	if s, ok := h.(serverHandler); ok {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/fields"
@@ -108,6 +109,11 @@ func TestHeaderForOthers(t *testing.T) {
 			{"marked", h, "List"}, {"embedding", embedding, "Header"}, {"changing", changing, "Header"}, {"mux", mux, "Header"},
 		} {
 			r := s.start(t, c.handler)
+			p := r.dialPeer(t)
+			p.request(1, end, "OPTIONS", "*") // answered by the server, which needs none
+			if got, want := p.transcript(1), "content-length=0"; !strings.Contains(got, want) {
+				t.Errorf("%s: OPTIONS *: %s", c.name, got)
+			}
 			for range 3 {
 				req, err := http.NewRequest("GET", r.url, nil)
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/fields"
 )
 
 // serverConn is one HTTP/2 connection of a server. It is its connection's h2.Handler.
@@ -61,6 +62,12 @@ func (c *serverConn) OnHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	c.exchangeBegun()
 	c.engine.startTimers(x)
 	c.engine.workers.Run(x)
+}
+
+// needsNoHeader reports whether the server's handler is marked as one that needs no Header.
+func (c *serverConn) needsNoHeader() bool {
+	s, ok := c.handler.(serverHandler)
+	return ok && fields.Suffice(s.srv.Handler)
 }
 
 // OnData passes content on, or drops it when its stream has been released.
