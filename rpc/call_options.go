@@ -136,10 +136,11 @@ func (ci *callInfo) chooseCodec() error {
 			ci.subtype = ci.codec.Name()
 		}
 	case ci.subtype != "":
-		c, ok := message.ForSubtype(ci.subtype)
-		if !ok && ci.json && ci.subtype == (message.JSON{}).Name() {
-			c, ok = message.JSON{}, true
+		find := message.ForSubtype
+		if ci.json {
+			find = message.OrJSON
 		}
+		c, ok := find(ci.subtype)
 		if !ok {
 			return status.Errorf(codes.Internal, "no codec registered for content-subtype %s", ci.subtype)
 		}

@@ -124,7 +124,7 @@ func (sh *shape) choose(s *Server) {
 	sh.codec = s.opts.codec
 	if sh.codec == nil {
 		var ok bool
-		if sh.codec, ok = message.ForSubtype(sh.subtype); !ok {
+		if sh.codec, ok = message.OrJSON(sh.subtype); !ok {
 			// As in grpc-go, an unknown subtype means protobuf.
 			sh.codec = message.Default()
 		}

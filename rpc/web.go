@@ -204,17 +204,13 @@ func (c *webCall) duplex() *webRefusal {
 	return nil
 }
 
-// codecFor returns the codec of a content subtype; JSON is protojson unless a codec of that name is
-// registered.
+// codecFor sets the codec of a content subtype.
 func (c *webCall) codecFor(subtype string) bool {
 	if forced := c.srv.opts.codec; forced != nil {
 		c.codec = forced
 		return true
 	}
-	codec, ok := message.ForSubtype(strings.ToLower(subtype))
-	if !ok && subtype == (message.JSON{}).Name() {
-		codec, ok = message.JSON{}, true
-	}
+	codec, ok := message.OrJSON(strings.ToLower(subtype))
 	c.codec = codec
 	return ok
 }

@@ -24,7 +24,7 @@ features:
   supportsTlsClientCerts: true
 `
 
-// As in grpc-go, gRPC has JSON if a codec of that name is registered; ServeHTTP always has it.
+// As in grpc-go, clients of gRPC have JSON if a codec of that name is registered. Servers always have it: TestGRPCWithJSON of rpc.
 const noGRPCInJSON = `
   - protocol: PROTOCOL_GRPC
     codec: CODEC_JSON

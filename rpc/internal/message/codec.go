@@ -47,6 +47,14 @@ func ForSubtype(subtype string) (c Codec, ok bool) {
 	return nil, false
 }
 
+// OrJSON is ForSubtype where "json" means protojson unless a codec of that name is registered.
+func OrJSON(subtype string) (c Codec, ok bool) {
+	if c, ok = ForSubtype(subtype); !ok && subtype == (JSON{}).Name() {
+		return JSON{}, true
+	}
+	return c, ok
+}
+
 // Default is the codec of messages whose content subtype is not stated: the one registered for "proto".
 func Default() Codec {
 	c, ok := ForSubtype("")
