@@ -51,7 +51,8 @@ func runHTTP2(ctx context.Context, s *session) ([]Case, error) {
 	// A turn has more requests than there are streams, so that all are in use for most of it.
 	for _, w := range []http2Work{
 		{size: 100, requests: 8000}, {size: 100, requests: 8000, security: overTLS}, {size: 16 << 10, requests: 2500},
-		{size: 1 << 20, requests: 320}, {size: 1 << 20, requests: 320, source: fromFile},
+		{size: 16 << 10, requests: 2500, security: overTLS}, {size: 1 << 20, requests: 320}, {size: 1 << 20, requests: 320, security: overTLS},
+		{size: 1 << 20, requests: 320, source: fromFile},
 	} {
 		if !s.allCases && (w.size != 100 || w.security != unencrypted) {
 			continue
