@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 		excluded string
 		known    failures
 	}{
-		{"server on Serve", "excludeCases:" + noGRPCInJSON + noHTTP1OverTLS, serverFailures},
+		{"server on Serve", "excludeCases:" + noHTTP1OverTLS, serverFailures},
 		{"server on net/http", "", serverFailures},
 		{"server on h2http", "", serverFailures},
 		{"client", "excludeCases:" + noGRPCInJSON, clientFailures},
