@@ -3,7 +3,6 @@ package tarn_test
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -149,20 +148,6 @@ func (m *arenaModel) check() {
 	}
 }
 
-// TestArenaModel runs random programs; a failure names the seed that makes it again.
-func TestArenaModel(t *testing.T) {
-	for range programs(100) {
-		seed := rand.Uint64()
-		code := randomProgram(seed, 600)
-		if !t.Run("", func(t *testing.T) { runArena(t, code) }) {
-			t.Fatalf("seed %#x", seed)
-		}
-	}
-}
+func TestArenaModel(t *testing.T) { runPrograms(t, 100, 600, runArena) }
 
-func FuzzArena(f *testing.F) {
-	for seed := range uint64(12) {
-		f.Add(randomProgram(seed, 300))
-	}
-	f.Fuzz(func(t *testing.T, code []byte) { runArena(t, code[:min(len(code), 1000)]) })
-}
+func FuzzArena(f *testing.F) { fuzzPrograms(f, 12, 300, runArena) }

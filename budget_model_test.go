@@ -3,7 +3,6 @@ package tarn_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -200,20 +199,6 @@ func (m *budgetModel) checkMarks(marks []tarn.Watermark) {
 	}
 }
 
-// TestBudgetModel runs random programs; a failure names the seed that makes it again.
-func TestBudgetModel(t *testing.T) {
-	for range programs(100) {
-		seed := rand.Uint64()
-		code := randomProgram(seed, 600)
-		if !t.Run("", func(t *testing.T) { runBudget(t, code) }) {
-			t.Fatalf("seed %#x", seed)
-		}
-	}
-}
+func TestBudgetModel(t *testing.T) { runPrograms(t, 100, 600, runBudget) }
 
-func FuzzBudget(f *testing.F) {
-	for seed := range uint64(8) {
-		f.Add(randomProgram(seed, 300))
-	}
-	f.Fuzz(func(t *testing.T, code []byte) { runBudget(t, code[:min(len(code), 1000)]) })
-}
+func FuzzBudget(f *testing.F) { fuzzPrograms(f, 8, 300, runBudget) }

@@ -3,7 +3,6 @@ package tarn_test
 import (
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/tarn-go/tarn"
@@ -141,20 +140,6 @@ func (m *writeModel) step(p *program) {
 	}
 }
 
-// TestWriterModel runs random programs; a failure names the seed that makes it again.
-func TestWriterModel(t *testing.T) {
-	for range programs(80) {
-		seed := rand.Uint64()
-		code := randomProgram(seed, 300)
-		if !t.Run("", func(t *testing.T) { runWriter(t, code) }) {
-			t.Fatalf("seed %#x", seed)
-		}
-	}
-}
+func TestWriterModel(t *testing.T) { runPrograms(t, 80, 300, runWriter) }
 
-func FuzzWriter(f *testing.F) {
-	for seed := range uint64(8) {
-		f.Add(randomProgram(seed, 200))
-	}
-	f.Fuzz(func(t *testing.T, code []byte) { runWriter(t, code[:min(len(code), 1000)]) })
-}
+func FuzzWriter(f *testing.F) { fuzzPrograms(f, 8, 200, runWriter) }
