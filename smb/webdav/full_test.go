@@ -11,30 +11,35 @@ import (
 
 	"golang.org/x/net/webdav"
 
-	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
-	"github.com/tarn-go/tarn/tarntest"
 )
+
+// readOnly is r without its other methods.
+func readOnly(r *bytes.Reader) io.Reader { return struct{ io.Reader }{r} }
+
+// withWriteTo is r, whose WriteTo io.Copy calls, and that the file's Write.
+func withWriteTo(r *bytes.Reader) io.Reader { return r }
 
 // TestNoRoom uploads to a server whose disk, or the user's quota, is full: the answer is 507 (RFC 4918 section 11.5), not the 405 or 500
 // of webdav.Handler. Other failures keep their status.
 func TestNoRoom(t *testing.T) {
-	for mode, server := range map[string]script.Server{"plain": {}, "signed": {Signed: true}, "encrypted": {Sealed: true, Cipher: proto.CipherAES128GCM}} {
+	for mode, server := range scriptedModes() {
 		for name, c := range map[string]struct {
 			method  string
+			body    func(*bytes.Reader) io.Reader
 			refused proto.Command
 			with    proto.Status
 			status  int
 		}{
-			"PUT, disk":            {"PUT", proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
-			"PUT, quota":           {"PUT", proto.CommandWrite, proto.StatusQuotaExceeded, http.StatusInsufficientStorage},
-			"PUT, other":           {"PUT", proto.CommandWrite, proto.StatusFileClosed, http.StatusMethodNotAllowed},
-			"COPY":                 {"COPY", proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
-			"COPY on the server":   {"COPY", proto.CommandIoctl, proto.StatusDiskFull, http.StatusInsufficientStorage},
-			"COPY, other":          {"COPY", proto.CommandRead, proto.StatusFileClosed, http.StatusInternalServerError},
-			"PUT, disk, in memory": {"PUT in memory", proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
+			"PUT, disk":            {"PUT", readOnly, proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
+			"PUT, quota":           {"PUT", readOnly, proto.CommandWrite, proto.StatusQuotaExceeded, http.StatusInsufficientStorage},
+			"PUT, other":           {"PUT", readOnly, proto.CommandWrite, proto.StatusFileClosed, http.StatusMethodNotAllowed},
+			"COPY":                 {"COPY", readOnly, proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
+			"COPY on the server":   {"COPY", readOnly, proto.CommandIoctl, proto.StatusDiskFull, http.StatusInsufficientStorage},
+			"COPY, other":          {"COPY", readOnly, proto.CommandRead, proto.StatusFileClosed, http.StatusInternalServerError},
+			"PUT, disk, in memory": {"PUT", withWriteTo, proto.CommandWrite, proto.StatusDiskFull, http.StatusInsufficientStorage},
 		} {
 			t.Run(mode+"/"+name, func(t *testing.T) {
 				var armed atomic.Bool
@@ -47,24 +52,11 @@ func TestNoRoom(t *testing.T) {
 					sc.Refuse(m, c.with)
 					return true
 				}
-				d := smb.Dialer{Initiator: scriptedLogin{}, DialFunc: s.Dial, Pool: tarntest.NewPool(t)}
-				session, err := d.Dial(t.Context(), "scripted")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer session.Close()
-				share, err := session.Mount(t.Context(), "share")
-				if err != nil {
-					t.Fatal(err)
-				}
+				_, share := scriptedShare(t, &s)
 				armed.Store(true)
 				h := smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()})
-				method, inMemory := strings.CutSuffix(c.method, " in memory")
-				body := bytes.NewReader(make([]byte, 3<<20))
-				r := httptest.NewRequestWithContext(t.Context(), method, "/file", struct{ io.Reader }{body})
-				if inMemory { // io.Copy calls its WriteTo, and that Write
-					r = httptest.NewRequestWithContext(t.Context(), method, "/file", body)
-				}
+				body := c.body(bytes.NewReader(make([]byte, 3<<20)))
+				r := httptest.NewRequestWithContext(t.Context(), c.method, "/file", body)
 				r.Header.Set("Destination", "/other")
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)

@@ -2,7 +2,6 @@ package webdav_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,18 +11,10 @@ import (
 
 	"golang.org/x/net/webdav"
 
-	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
-	"github.com/tarn-go/tarn/tarntest"
 )
-
-type scriptedLogin struct{}
-
-func (scriptedLogin) Start(context.Context, string) (smb.SecurityContext, error) {
-	return script.Start(), nil
-}
 
 // TestStalledPut puts a file on a server that accepts 1 MiB and then answers only ECHO: the PUT fails after a minute,
 // and one more for each MiB in flight if the body has ended. A client that takes five minutes for its body does not.
@@ -47,16 +38,7 @@ func TestStalledPut(t *testing.T) {
 				s := &script.Server{Hook: func(sc *script.Conn, m *script.Message) bool {
 					return m.Command == proto.CommandWrite && sc.Written >= c.accepts
 				}}
-				d := smb.Dialer{Initiator: scriptedLogin{}, DialFunc: s.Dial, Pool: tarntest.NewPool(t)}
-				session, err := d.Dial(t.Context(), "scripted")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer session.Close()
-				share, err := session.Mount(t.Context(), "share")
-				if err != nil {
-					t.Fatal(err)
-				}
+				_, share := scriptedShare(t, s)
 				h := &webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()}
 				body := io.MultiReader(bytes.NewReader(make([]byte, c.mib<<20)), pause(c.pause), bytes.NewReader(make([]byte, 1<<20)))
 				if c.hide {

@@ -10,16 +10,14 @@ import (
 
 	"golang.org/x/net/webdav"
 
-	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/proto"
 	"github.com/tarn-go/tarn/smb/internal/script"
 	smbdav "github.com/tarn-go/tarn/smb/webdav"
-	"github.com/tarn-go/tarn/tarntest"
 )
 
 // A server that answers nothing but ECHO ends neither the connection nor the client's request, so the request has a bound of its own.
 func TestStalledRequests(t *testing.T) {
-	for mode, server := range map[string]script.Server{"plain": {}, "signed": {Signed: true}, "encrypted": {Sealed: true, Cipher: proto.CipherAES128GCM}} {
+	for mode, server := range scriptedModes() {
 		for _, c := range []struct {
 			method, name string
 			after        proto.Command // the first of these is not answered, nor is what follows
@@ -45,16 +43,7 @@ func TestStalledRequests(t *testing.T) {
 						}
 						return met.Load() >= c.nth && m.Command != proto.CommandEcho
 					}
-					d := smb.Dialer{Initiator: scriptedLogin{}, DialFunc: s.Dial, Pool: tarntest.NewPool(t)}
-					session, err := d.Dial(t.Context(), "scripted")
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer session.Close()
-					share, err := session.Mount(t.Context(), "share")
-					if err != nil {
-						t.Fatal(err)
-					}
+					session, share := scriptedShare(t, &s)
 					armed.Store(true)
 					h := smbdav.Handler(&webdav.Handler{FileSystem: smbdav.New(share), LockSystem: webdav.NewMemLS()})
 					r := httptest.NewRequestWithContext(t.Context(), c.method, "/file", nil)
