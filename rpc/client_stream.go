@@ -35,6 +35,7 @@ type clientStream struct {
 	cleaned   bool // everything has been released
 	broken    bool // part of a message may have been sent: no other may follow
 	firstUsed bool // first is in use
+	prepared  bool // first has a connection, and its stream is opened together with the request
 
 	a    atomic.Pointer[attempt] // nil until opened; set while sendMu is held
 	over atomic.Bool
@@ -91,7 +92,7 @@ func (cs *clientStream) start() error {
 	default:
 		// The header is sent together with the request; whether the target can be reached is checked now, as
 		// callers expect.
-		_, err = cs.connection()
+		err = cs.prepare()
 	}
 	if err != nil {
 		cs.finishLocked(err)
@@ -123,24 +124,45 @@ func (cs *clientStream) begin(out h2.Out) error {
 	}
 }
 
+// prepare begins the first attempt, without a stream, and another when there was no connection for it. sendMu is held.
+func (cs *clientStream) prepare() error {
+	for {
+		a, _, err := cs.attempt()
+		cs.prepared = err == nil
+		if err == nil || !cs.mayRetry(a, err, maybeProcessed) {
+			return err
+		}
+		cs.firstUsed = false // nothing refers to it
+	}
+}
+
+// attempt begins an attempt, or continues with the prepared one, and picks its connection. sendMu is held.
+func (cs *clientStream) attempt() (*attempt, *clientConn, error) {
+	a := &cs.first
+	if !cs.prepared {
+		cs.retry.count()
+		if cs.firstUsed {
+			a = new(attempt)
+		}
+		cs.firstUsed = true
+		a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
+		if cs.statsOn() {
+			cs.statsBegin(kindOf(cs.desc))
+		}
+	}
+	cs.prepared = false
+	conn, err := cs.connection()
+	if err != nil && cs.statsOn() {
+		cs.statsEnd(a, err)
+	}
+	return a, conn, err
+}
+
 // open makes one attempt. sendMu is held.
 func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
-	cs.retry.count()
-	a := &cs.first
-	if cs.firstUsed {
-		a = new(attempt)
-	}
-	cs.firstUsed = true
-	a.limit, a.gate.own.woken = cs.info.maxRecv, cs.cc.wakeUps.get()
-	if cs.statsOn() {
-		cs.statsBegin(kindOf(cs.desc))
-	}
-	conn, err := cs.connection()
+	a, conn, err := cs.attempt()
 	if err != nil {
 		freeOut(&out)
-		if cs.statsOn() {
-			cs.statsEnd(a, err)
-		}
 		return a, maybeProcessed, err
 	}
 	seen, err := cs.call.open(a, conn, &out)

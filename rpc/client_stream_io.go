@@ -274,7 +274,12 @@ func (cs *clientStream) cleanUp() {
 	a := cs.current()
 	if a != nil {
 		a.release()
-		if cs.statsOn() {
+	}
+	if cs.statsOn() {
+		switch {
+		case cs.prepared:
+			cs.statsEnd(&cs.first, cs.result)
+		case a != nil && a.st != nil: // otherwise open has reported its end
 			cs.statsEnd(a, cs.result)
 		}
 	}
