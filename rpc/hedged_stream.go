@@ -502,8 +502,9 @@ func (hs *hedgedStream) finish(err error) {
 				h.release()
 				continue
 			}
+			h.cs.markOver(err)
+			h.cancel() // it may wait for a connection
 			h.cs.finish(err)
-			h.cancel()
 		}
 		hs.wg.Wait()
 		hs.mu.Lock()

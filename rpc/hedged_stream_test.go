@@ -2,8 +2,10 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -292,4 +294,27 @@ func TestHedgingCommitsToTheFurthest(t *testing.T) {
 		cancel()
 		call++
 	}
+}
+
+// TestHedgedStreamEndsWithoutAConnection: a message that cannot be encoded ends a hedged call also while its attempt waits for a
+// connection.
+func TestHedgedStreamEndsWithoutAConnection(t *testing.T) {
+	dial := func(context.Context, string) (net.Conn, error) { return nil, errors.New("no route") }
+	inBubble(t, &testService{}, append(hedging(hedgeThree), rpc.WithContextDialer(dial)), func(t *testing.T, c pb.TestServiceClient) {
+		s, err := c.FullDuplexCall(t.Context(), grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			wantCode(t, s.SendMsg("not a message"), codes.Internal)
+			ended <- s.RecvMsg(new(pb.StreamingOutputCallResponse))
+		}()
+		select {
+		case err := <-ended:
+			wantCode(t, err, codes.Internal)
+		case <-time.After(time.Hour):
+			t.Fatal("the call waits for a connection")
+		}
+	})
 }
