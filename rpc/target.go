@@ -205,8 +205,8 @@ func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Con
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// dialUntil is dial, and returns when stop is closed, also while an application's dialer runs that ignores its context: Close does not
-// wait for it. A connection that such a dialer returns later is closed.
+// dialUntil is dial, and returns when stop is closed, which ends ctx, also while an application's dialer runs that ignores its context:
+// neither Close nor a call waits for it. A connection that such a dialer returns later is closed.
 func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (net.Conn, error) {
 	if cc.opts.dialer == nil {
 		return cc.dial(ctx, addr)
@@ -230,7 +230,7 @@ func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr 
 	case r := <-dialed:
 		return r.nc, r.err
 	case <-stop:
-		return nil, context.Canceled
+		return nil, ctx.Err()
 	}
 }
 

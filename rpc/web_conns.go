@@ -195,7 +195,7 @@ func (c *webConns) secured(ctx context.Context) (*webConn, error) {
 	cc := c.web.cc
 	ctx, cancel := context.WithTimeout(ctx, cc.opts.minConnectTimeout())
 	defer cancel()
-	nc, err := cc.dial(ctx, &resolver.Address{Addr: c.addr})
+	nc, err := cc.dialUntil(ctx, ctx.Done(), &resolver.Address{Addr: c.addr})
 	if err != nil {
 		return nil, &dialError{err}
 	}

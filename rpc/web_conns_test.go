@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/testcert"
 	"github.com/tarn-go/tarn/tarntest"
@@ -136,3 +138,53 @@ func (c *thenCancel) ClientHandshake(ctx context.Context, name string, nc net.Co
 }
 
 func (c *thenCancel) Clone() credentials.TransportCredentials { return c }
+
+// TestDialerThatIgnoresItsContext: a call of another protocol ends with its context, and with Close of the client, while a dialer runs
+// that ignores its own.
+func TestDialerThatIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		defer close(never)
+		cc, err := NewClient("passthrough:///x", WithProtocol(Connect), WithTransportCredentials(credentials.NewTLS(&tls.Config{})),
+			WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				<-never
+				return nil, errors.New("too late")
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := pb.NewTestServiceClient(cc)
+		call := func(ctx context.Context) <-chan error {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.EmptyCall(ctx, &pb.Empty{})
+				ended <- err
+			}()
+			return ended
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first, second := call(ctx), call(t.Context())
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		select {
+		case err := <-first:
+			if status.Code(err) != codes.DeadlineExceeded {
+				t.Error(err)
+			}
+		default:
+			t.Error("the call's deadline has passed, and it waits for the dialer")
+		}
+		closed := make(chan struct{})
+		go func() { cc.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			if err := <-second; status.Code(err) != codes.Canceled {
+				t.Error(err)
+			}
+		default:
+			t.Error("Close waits for the dialer")
+		}
+	})
+}
