@@ -78,7 +78,7 @@ func (a *admission) shares(c *serverCall, memory int) bool {
 func (a *admission) let(c *serverCall, memory, missing int) bool {
 	p := &c.admitted
 	if !a.shares(c, memory) {
-		if a.drawn > 0 && a.drawn+missing > a.most/overdraftShare {
+		if a.drawn > 0 && missing > a.most/overdraftShare-a.drawn { // the sum may overflow
 			return false
 		}
 		p.drawn = missing

@@ -1,6 +1,9 @@
 package rpc
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // TestAdmission: requests are let through up to a quarter of the limit; beyond that one request, however large, or
 // several that have no more than a sixteenth of the limit to come. The others wait, and the one that asked first is let
@@ -42,5 +45,22 @@ func TestAdmission(t *testing.T) {
 	}
 	if a.gathered != 0 || a.drawn != 0 || a.held != 0 || len(a.waiting) != 0 {
 		t.Errorf("when all calls have ended, %d bytes are let through, %d drawn, %d held, %d calls wait", a.gathered, a.drawn, a.held, len(a.waiting))
+	}
+}
+
+// TestAdmissionOfHugeRequests: requests whose lengths together are beyond what an int counts do not take the overdraft of one.
+func TestAdmissionOfHugeRequests(t *testing.T) {
+	a := &admission{most: gatherMost}
+	first, second := new(serverCall), new(serverCall)
+	for _, c := range []struct {
+		call *serverCall
+		want admissionVerdict
+	}{{first, admit}, {second, hold}} {
+		if got := a.ask(c.call, gatherMost/2, math.MaxInt); got != c.want {
+			t.Errorf("the verdict is %d, want %d", got, c.want)
+		}
+	}
+	if next := a.release(first); len(next) != 1 || a.drawn != math.MaxInt {
+		t.Errorf("after the end of the first, %d are let through, and %d bytes are drawn", len(next), a.drawn)
 	}
 }
