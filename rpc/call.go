@@ -268,8 +268,22 @@ func (c *call) await(v verdict, err error) (bool, error) {
 	return false, status.FromContextError(c.ctx.Err()).Err()
 }
 
-// report calls the options that asked for the end of the call.
+// report ends the call, and calls the options that asked for its end.
 func (c *call) report(a *attempt, err error) {
+	c.conclude(err)
+	// A call that has failed without an attempt may not have read its options.
+	if a != nil && !c.info.after { // info.after includes the client's default options
+		return
+	}
+	var t outcome
+	if a != nil && a.reached() {
+		t = a
+	}
+	c.reportToOptions(t, err)
+}
+
+// conclude ends what init has begun.
+func (c *call) conclude(err error) {
 	c.seen.end(err)
 	if c.cancel != nil {
 		c.cancel()
@@ -284,15 +298,6 @@ func (c *call) report(a *attempt, err error) {
 	if c.ended != nil {
 		c.ended()
 	}
-	// A call that has failed without an attempt may not have read its options.
-	if a != nil && !c.info.after { // info.after includes the client's default options
-		return
-	}
-	var t outcome
-	if a != nil && a.reached() {
-		t = a
-	}
-	c.reportToOptions(t, err)
 }
 
 // outcome is what call options report: the last attempt of a call.

@@ -53,15 +53,9 @@ func (x *webExchange) mayWait() bool {
 
 // reportEnd is report for calls of a webClient.
 func (c *call) reportEnd(x *webExchange, err error) {
-	c.seen.end(err)
-	if c.cancel != nil {
-		c.cancel()
-	}
-	if err == nil {
-		c.retry.throttle.succeeded()
-	}
+	c.conclude(err)
 	// A call that has failed without an exchange may not have read its options.
-	if x != nil && !c.info.after && !c.cc.info.after {
+	if x != nil && !c.info.after {
 		return
 	}
 	var t outcome
