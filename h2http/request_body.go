@@ -224,7 +224,7 @@ func (x *call) sendBody() error {
 	for piece := pieceSize; ; {
 		size := piece
 		if declared {
-			size = int(min(int64(piece), left+1)) // a byte more shows a body that is too long
+			size = int(min(int64(piece)-1, left)) + 1 // a byte more shows a body that is too long
 		}
 		buf := x.conn.pool.mem.Get(size)
 		n, err := r.Body.Read(buf.Bytes())
