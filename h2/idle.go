@@ -182,7 +182,7 @@ func (c *Conn) dropIdle() {
 		c.pings.timer.Stop()
 		c.pings.timer = nil
 		if c.cfg.Keepalive.WithoutStream == Permit {
-			wake = c.silentAt()
+			wake = time.Now().Add(c.untilSilent(now()))
 		}
 	}
 	c.nc.SetReadDeadline(wake)

@@ -13,8 +13,8 @@ type pings struct {
 	next     uint32                   // Ping's count
 	unacked  uint32                   // PINGs that were queued, keepalive's and GOAWAY's too, and not acknowledged
 	timer    *time.Timer              // keepalive's; nil: off
-	sent     time.Time                // when keepalive asked; zero: nothing asked
-	received atomic.Int64
+	sent     instant                  // when keepalive asked; 0: nothing asked
+	received atomic.Int64             // the instant at which something came last
 }
 
 var (
@@ -88,7 +88,7 @@ func (c *Conn) dropPings() {
 // noteReceived notes that the peer has sent something.
 func (c *Conn) noteReceived() {
 	if c.cfg.Keepalive.Time > 0 {
-		c.pings.received.Store(time.Now().UnixNano())
+		c.pings.received.Store(int64(now()))
 	}
 }
 
@@ -109,18 +109,18 @@ func (c *Conn) watchPeer(d time.Duration) {
 	}
 }
 
-// silentAt is when the next keepalive PING is due if nothing comes before.
-func (c *Conn) silentAt() time.Time {
-	return time.Unix(0, c.pings.received.Load()).Add(c.cfg.Keepalive.Time)
+// untilSilent is after how long the next keepalive PING is due if nothing comes before; not above 0: it is.
+func (c *Conn) untilSilent(now instant) time.Duration {
+	return c.cfg.Keepalive.Time - now.since(instant(c.pings.received.Load()))
 }
 
 // asked reports whether keepalive waits for an answer. c.mu is held.
 func (c *Conn) asked() bool {
 	p := &c.pings
-	if !p.sent.IsZero() && !time.Unix(0, p.received.Load()).Before(p.sent) {
-		p.sent = time.Time{}
+	if instant(p.received.Load()) >= p.sent {
+		p.sent = 0
 	}
-	return !p.sent.IsZero()
+	return p.sent != 0
 }
 
 func (c *Conn) stopKeepalive() {
@@ -141,11 +141,11 @@ func (c *Conn) keepalive() {
 	if c.pings.timer == nil || c.err != nil {
 		return
 	}
-	now := time.Now()
-	silent := c.silentAt().Sub(now)
+	now := now()
+	silent := c.untilSilent(now)
 	switch {
 	case c.asked():
-		if left := k.Timeout - now.Sub(c.pings.sent); left > 0 {
+		if left := k.Timeout - now.since(c.pings.sent); left > 0 {
 			c.pings.timer.Reset(left)
 			return
 		}

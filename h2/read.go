@@ -56,7 +56,7 @@ func (c *Conn) loop() error {
 		c.mu.Lock()
 		c.polled = 0
 		c.watch()
-		c.watchPeer(time.Until(c.silentAt()))
+		c.watchPeer(c.untilSilent(now()))
 		c.mu.Unlock()
 	}
 	if c.side == server && !greeted && !c.prefaceRead {
