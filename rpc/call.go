@@ -270,7 +270,7 @@ func (c *call) await(v verdict, err error) (bool, error) {
 
 // report ends the call, and calls the options that asked for its end.
 func (c *call) report(a *attempt, err error) {
-	c.conclude(err)
+	c.end(err)
 	// A call that has failed without an attempt may not have read its options.
 	if a != nil && !c.info.after { // info.after includes the client's default options
 		return
@@ -282,8 +282,8 @@ func (c *call) report(a *attempt, err error) {
 	c.reportToOptions(t, err)
 }
 
-// conclude ends what init has begun.
-func (c *call) conclude(err error) {
+// end ends what init has begun, whatever the protocol.
+func (c *call) end(err error) {
 	c.seen.end(err)
 	if c.cancel != nil {
 		c.cancel()

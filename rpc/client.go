@@ -46,11 +46,7 @@ type ClientConn struct {
 	scheme    string // of the target, with another protocol than gRPC; otherwise what the transport credentials make :scheme
 	accepts   string
 	info      callInfo // the sum of the default call options
-	unary     grpc.UnaryClientInterceptor
-	stream    grpc.StreamClientInterceptor
-	shadow    *grpc.ClientConn // given to interceptors; nil without any
-	invoker   grpc.UnaryInvoker
-	streamer  grpc.Streamer
+	around    interceptors
 	routes    routes
 	maker     *h2.Maker
 	pinging   pinging
@@ -146,34 +142,6 @@ func (cc *ClientConn) configure() (err error) {
 		return err
 	}
 	return cc.intercept()
-}
-
-// intercept prepares the interceptors. They are given AsGRPC's *grpc.ClientConn: its target, state and calls
-// are the client's.
-func (cc *ClientConn) intercept() (err error) {
-	o := &cc.opts
-	if o.unaryOne != nil {
-		o.unary = append([]grpc.UnaryClientInterceptor{o.unaryOne}, o.unary...)
-	}
-	if o.streamOne != nil {
-		o.stream = append([]grpc.StreamClientInterceptor{o.streamOne}, o.stream...)
-	}
-	if warnOfFilter(o.callLog, "WithBinaryLog"); o.callLog != nil {
-		l := callLogger{cc, o.callLog}
-		o.unary, o.stream = append(o.unary, l.unary), append(o.stream, l.stream)
-	}
-	cc.unary, cc.stream = chainUnaryClient(o.unary), chainStreamClient(o.stream)
-	if cc.unary == nil && cc.stream == nil {
-		return nil
-	}
-	cc.invoker = func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-		return cc.invoke(ctx, method, req, reply, opts)
-	}
-	cc.streamer = func(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		return cc.newStream(ctx, desc, method, opts)
-	}
-	cc.shadow, err = cc.facade.get(cc)
-	return err
 }
 
 // h2 translates the options to a connection's configuration.

@@ -53,8 +53,8 @@ var _ grpc.ClientStream = (*clientStream)(nil)
 // (io.EOF included), with ctx, or with Close of the client: one of these must
 // happen. Generated stubs call it.
 func (cc *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	if cc.stream != nil {
-		return cc.stream(ctx, desc, cc.shadow, method, cc.streamer, cc.withDefaults(opts)...)
+	if is := &cc.around; is.stream != nil {
+		return is.stream(ctx, desc, is.conn, method, is.streamer, cc.withDefaults(opts)...)
 	}
 	return cc.newStream(ctx, desc, method, opts)
 }

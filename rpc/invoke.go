@@ -13,18 +13,10 @@ import (
 // call has ended; the error is a status of package grpc/status. Generated stubs
 // call it.
 func (cc *ClientConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
-	if cc.unary != nil {
-		return cc.unary(ctx, method, req, reply, cc.shadow, cc.invoker, cc.withDefaults(opts)...)
+	if is := &cc.around; is.unary != nil {
+		return is.unary(ctx, method, req, reply, is.conn, is.invoker, cc.withDefaults(opts)...)
 	}
 	return cc.invoke(ctx, method, req, reply, opts)
-}
-
-// withDefaults puts the default call options in front, for interceptors to see.
-func (cc *ClientConn) withDefaults(opts []grpc.CallOption) []grpc.CallOption {
-	if len(cc.opts.callOptions) == 0 {
-		return opts
-	}
-	return append(cc.opts.callOptions[:len(cc.opts.callOptions):len(cc.opts.callOptions)], opts...)
 }
 
 func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {

@@ -165,7 +165,7 @@ func TestDialerThatIgnoresItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		first, second := call(ctx), call(t.Context())
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		select {
 		case err := <-first:

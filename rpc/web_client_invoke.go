@@ -53,7 +53,7 @@ func (x *webExchange) mayWait() bool {
 
 // reportEnd is report for calls of a webClient.
 func (c *call) reportEnd(x *webExchange, err error) {
-	c.conclude(err)
+	c.end(err)
 	// A call that has failed without an exchange may not have read its options.
 	if x != nil && !c.info.after {
 		return

@@ -1,0 +1,53 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+)
+
+// interceptors are a client's, chained. The zero interceptors are none.
+type interceptors struct {
+	unary  grpc.UnaryClientInterceptor  // nil: none
+	stream grpc.StreamClientInterceptor // nil: none
+
+	// The arguments that are the same for every call. They are nil without interceptors.
+	conn     *grpc.ClientConn // AsGRPC's: its target, state and calls are the client's
+	invoker  grpc.UnaryInvoker
+	streamer grpc.Streamer
+}
+
+// intercept chains the interceptors of the options: grpc-go's single ones are outermost, a call log is innermost.
+func (cc *ClientConn) intercept() (err error) {
+	o, is := &cc.opts, &cc.around
+	if o.unaryOne != nil {
+		o.unary = append([]grpc.UnaryClientInterceptor{o.unaryOne}, o.unary...)
+	}
+	if o.streamOne != nil {
+		o.stream = append([]grpc.StreamClientInterceptor{o.streamOne}, o.stream...)
+	}
+	if warnOfFilter(o.callLog, "WithBinaryLog"); o.callLog != nil {
+		l := callLogger{cc, o.callLog}
+		o.unary, o.stream = append(o.unary, l.unary), append(o.stream, l.stream)
+	}
+	is.unary, is.stream = chainUnaryClient(o.unary), chainStreamClient(o.stream)
+	if is.unary == nil && is.stream == nil {
+		return nil
+	}
+	is.invoker = func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+		return cc.invoke(ctx, method, req, reply, opts)
+	}
+	is.streamer = func(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		return cc.newStream(ctx, desc, method, opts)
+	}
+	is.conn, err = cc.facade.get(cc)
+	return err
+}
+
+// withDefaults puts the default call options in front, for interceptors to see.
+func (cc *ClientConn) withDefaults(opts []grpc.CallOption) []grpc.CallOption {
+	if len(cc.opts.callOptions) == 0 {
+		return opts
+	}
+	return append(cc.opts.callOptions[:len(cc.opts.callOptions):len(cc.opts.callOptions)], opts...)
+}
