@@ -322,6 +322,35 @@ func TestImportsDrawn(t *testing.T) {
 	}
 }
 
+// TestRPCMap: docs/design/rpc.md names each file of package rpc once, and no other.
+func TestRPCMap(t *testing.T) {
+	page, err := os.ReadFile("docs/design/rpc.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]int{}
+	for _, m := range regexp.MustCompile("`([a-z_]+\\.go)`").FindAllStringSubmatch(string(page), -1) {
+		named[m[1]]++
+	}
+	files, err := filepath.Glob("rpc/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := filepath.Base(f)
+		if strings.HasSuffix(name, "_test.go") || name == "doc.go" {
+			continue
+		}
+		if named[name] != 1 {
+			t.Errorf("docs/design/rpc.md names %s %d times", f, named[name])
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		t.Errorf("docs/design/rpc.md names rpc/%s, which does not exist", name)
+	}
+}
+
 // rootName is the package's name in imports: the root package is named tarn in the page.
 func rootName(name string) string {
 	if name == "tarn" {
