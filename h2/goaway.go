@@ -18,6 +18,9 @@ const (
 	// closeTimeout is how long one that ends in order waits for the peer to close,
 	// once everything is sent.
 	closeTimeout = 5 * time.Second
+	// heardTimeout is how long it waits instead where the peer has read all but the last GOAWAY, and its end cannot be
+	// shown to the peer. It is grpc-go's.
+	heardTimeout = time.Second
 )
 
 // shutdown is what a call of Shutdown leaves for the end of the connection.
@@ -26,6 +29,8 @@ type shutdown struct {
 	timer *time.Timer // server: onShutdownTimer
 	until time.Time   // server: when the second GOAWAY is sent if no answer to PING has come
 	asked bool        // server: the PING is sent
+	last  uint32      // server: the last stream then; none was open
+	heard bool        // server: the answer to PING has come, and no stream after last had
 }
 
 // Shutdown ends the connection once its streams have ended and been released. A
@@ -65,7 +70,7 @@ func (c *Conn) Shutdown(debug string) {
 // mod_proxy_http2 keeps a connection for another request, which fails, if the PING arrives with a response's end).
 // c.mu is held.
 func (c *Conn) askGoAway() {
-	c.shutdown.asked = true
+	c.shutdown.asked, c.shutdown.last = true, c.lastID
 	c.putPing(0, goAwayPing)
 }
 
@@ -121,7 +126,10 @@ func (c *Conn) goAwayLast() {
 //	the connection ends                          teardown stops the timer
 func (c *Conn) answeredGoAway() {
 	c.in.leaving = false
-	c.lock() // what is queued leaves when Run pauses
+	c.lock()                       // what is queued leaves when Run pauses
+	if s := c.shutdown; s != nil { // a peer may answer what it was not asked
+		s.heard = s.asked && c.lastID == s.last
+	}
 	c.goAwayLast()
 	c.mu.Unlock()
 }

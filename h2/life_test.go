@@ -76,6 +76,7 @@ func TestShutdownServer(t *testing.T) {
 		s.Write(context.Background(), &Out{Block: testResponse, TrailerBlock: testTrailer})
 	})
 	r.request(1, End)
+	r.fr.WritePing(true, goAwayPing) // which was not sent
 	r.fr.WritePing(false, [8]byte{9})
 	r.wait("pong", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
 	s.Shutdown("moved")

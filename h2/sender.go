@@ -330,12 +330,17 @@ func (c *Conn) closeWriting() {
 	}
 	s.shut = true
 	peerCloses := false // or the read deadline ends the connection
+	h, canShut := c.nc.(writeCloser)
 	if c.err == ErrClosed && !s.aborted {
-		s.limit = time.Now().Add(closeTimeout)
+		wait := closeTimeout
+		if !canShut && c.shutdown != nil && c.shutdown.heard {
+			wait = heardTimeout
+		}
+		s.limit = time.Now().Add(wait)
 		peerCloses = c.nc.SetReadDeadline(s.limit) == nil && c.side == server
 		c.stopPolling()
 	}
-	if h, ok := c.nc.(writeCloser); ok {
+	if canShut {
 		// Not Close: the peer's last frames would reset what it has yet to read.
 		c.aside(func() error { return closeWrite(c.nc, h) })
 		return
