@@ -105,9 +105,8 @@ func unmarshal(codec message.Codec, m message.Message, v any) error {
 		return err
 	}
 	other := m
-	err := codec.Unmarshal(&other, v)
-	other.Free()
-	return err
+	defer other.Free() // the codec may panic
+	return codec.Unmarshal(&other, v)
 }
 
 // count holds the code and the texts of the errors for a wrong number of messages, in grpc-go's words.
