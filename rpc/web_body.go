@@ -83,7 +83,7 @@ func (b *webBody) read() {
 // chain takes the received data as the references of package h2http; false for a body of another package.
 func (b *webBody) chain() bool {
 	b.part = spareParts.Get().(*tarn.Chain)
-	err := b.refs.appendTo(b.part)
+	err := b.refs.AppendBody(b.part)
 	for b.part.Len() > 0 {
 		b.in.Append(b.part.NextSegment())
 	}
@@ -111,13 +111,21 @@ func (b *webBody) freePart() {
 
 // refsSource appends the next content to a chain as references, which become the caller's.
 type refsSource interface {
-	appendTo(*tarn.Chain) error
+	AppendBody(*tarn.Chain) error
+}
+
+// refsOf returns the source of the content of r, which is answered by w.
+func refsOf(w http.ResponseWriter, r *http.Request) refsSource {
+	if s, ok := w.(refsSource); ok {
+		return s
+	}
+	return (*requestRefs)(r)
 }
 
 // requestRefs is a request as a refsSource, which takes no allocation.
 type requestRefs http.Request
 
-func (r *requestRefs) appendTo(c *tarn.Chain) error { return h2http.BodyChain((*http.Request)(r), c) }
+func (r *requestRefs) AppendBody(c *tarn.Chain) error { return h2http.BodyChain((*http.Request)(r), c) }
 
 // webEnd converts an error of the body's Read to the body's end.
 func webEnd(err error) error {
@@ -178,7 +186,7 @@ func (b *webBody) wholeByReference() (r received, ok bool) {
 	b.part = spareParts.Get().(*tarn.Chain)
 	var err error
 	for err == nil && b.part.Len() <= b.limit {
-		err = b.refs.appendTo(b.part)
+		err = b.refs.AppendBody(b.part)
 	}
 	if errors.Is(err, h2http.ErrNotOurs) {
 		b.freePart()
@@ -268,7 +276,7 @@ func (b *webBody) close(mu *sync.Mutex) {
 
 func (b *webBody) free() {
 	b.in.Free()
-	b.freePart() // there is one if appendTo panicked
+	b.freePart() // there is one if AppendBody panicked
 	if b.lease != nil {
 		b.lease.Release()
 	}

@@ -285,7 +285,7 @@ func (x *webExchange) send(r *http.Request) error {
 // responseRefs is a response as a refsSource.
 type responseRefs http.Response
 
-func (r *responseRefs) appendTo(c *tarn.Chain) error {
+func (r *responseRefs) AppendBody(c *tarn.Chain) error {
 	return h2http.ResponseChain((*http.Response)(r), c)
 }
 

@@ -10,7 +10,7 @@
 //
 //	connect               connect-go's handler on net/http
 //	tarn                  rpc's ServeHTTP on package h2http
-//	tarn-serve            rpc's Serve
+//	tarn-serve            rpc's Serve, which has an HTTP/1.1 server of its own
 //	floor                 a handler on h2http that only reads, converts and writes: the least that any handler costs
 //	floor-canned-go       package h2 and responses made before, each sent by a goroutine of its own (see canned)
 //	floor-canned          the same, sent by the goroutine that reads
@@ -198,8 +198,8 @@ const (
 
 func kinds() []kind {
 	over2 := []string{"connect", "tarn", "tarn-serve", "floor", "floor-canned-go", "floor-canned"}
-	over1 := []string{"connect", "tarn", "floor", "tarn-loop", "floor-loop", "floor-unparsed", "floor-echo"}
-	few := []string{"connect", "tarn", "floor"}
+	over1 := []string{"connect", "tarn", "tarn-serve", "floor", "tarn-loop", "floor-loop", "floor-unparsed", "floor-echo"}
+	few, few1 := []string{"connect", "tarn", "floor"}, []string{"connect", "tarn", "tarn-serve", "floor"}
 	grpc, json := []connect.ClientOption{connect.WithGRPC()}, []connect.ClientOption{connect.WithProtoJSON()}
 	return []kind{
 		{"protocol=grpc/http=2", true, nothing, grpc, over2},
@@ -207,7 +207,7 @@ func kinds() []kind {
 		{"protocol=connect-json/http=1.1", false, nothing, json, over1},
 		{"protocol=grpc/http=2/accept=gzip", true, gzip, grpc, few},
 		{"protocol=connect/http=2/accept=gzip", true, gzip, nil, few},
-		{"protocol=connect-json/http=1.1/accept=gzip", false, gzip, json, few},
+		{"protocol=connect-json/http=1.1/accept=gzip", false, gzip, json, few1},
 	}
 }
 

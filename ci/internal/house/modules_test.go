@@ -234,6 +234,7 @@ var imports = map[string][]string{
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/fields", "internal/lifetime", "internal/preset", "internal/workers"},
 	"rpc/channelz":            {"rpc"},
 	"rpc/opentelemetry":       {"rpc"},
+	"rpc/internal/h1":         {".", "internal/fields", "internal/preset", "wire"},
 	"rpc/internal/message":    {".", "wire"},
 	"sizing":                  {"."},
 	"smb":                     {"."},
