@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tarn-go/tarn/internal/rig"
 	"github.com/tarn-go/tarn/smb"
@@ -55,7 +57,7 @@ func testRemoveAllGoesOn(t *testing.T, srv *rig.Server) {
 			t.Errorf("%v", err)
 			return
 		}
-		named = append(named, strings.ReplaceAll(pe.Path, `\`, "/"))
+		named = append(named, pe.Path)
 	})
 	slices.Sort(named)
 	if got := strings.Join(named, " "); got != "d/m/file d/m/other" || !errors.Is(err, fs.ErrPermission) {
@@ -114,6 +116,65 @@ func (d *removedDirectory) hook(c *script.Conn, m *script.Message) bool {
 	return false
 }
 
+// TestRemoveAllInFlight has a server answer the removals of files only when many of them wait: RemoveAll keeps them in flight, those of
+// one directory and those of several.
+func TestRemoveAllInFlight(t *testing.T) {
+	const most = 48
+	for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
+		for _, dirs := range []int{1, 12} {
+			t.Run(fmt.Sprint(kind, "/", dirs, " directories"), func(t *testing.T) {
+				s := protections()[kind]
+				batched(s, proto.CommandSetInfo, most)
+				hold, left, removed := s.Hook, map[string]int{"d": dirs}, atomic.Int32{}
+				for i := range dirs {
+					left[fmt.Sprintf(`d\%02d`, i)] = most / dirs
+				}
+				var name string // opened last
+				entries := dirs // of the directory that is listed next: d first
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					switch m.Command {
+					case proto.CommandCreate:
+						name = script.NameOf(m)
+					case proto.CommandQueryDirectory:
+						if m.Body[3]&byte(proto.QueryRestart) == 0 {
+							c.Refuse(m, proto.StatusNoMoreFiles)
+							return true
+						}
+						var list []script.Entry
+						for i := range entries {
+							list = append(list, script.Entry{Name: fmt.Sprintf("%02d", i)})
+						}
+						entries = most / dirs
+						c.List(m, list...)
+						return true
+					case proto.CommandSetInfo:
+						if left[name] > 0 {
+							c.Refuse(m, proto.StatusDirectoryNotEmpty)
+							return true
+						}
+						removed.Add(1)
+						if dir := strings.LastIndexByte(name, '\\'); dir > 0 {
+							left[name[:dir]]--
+						}
+						return hold(c, m)
+					}
+					return false
+				}
+				f, err := scripted(t, s, smb.Dialer{})
+				must(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				if err := f.Share().WithContext(ctx).RemoveAll("d"); err != nil {
+					t.Errorf("%v, after %d removals", err, removed.Load())
+				}
+				if n := int(removed.Load()); n != 1+dirs+most {
+					t.Errorf("%d removed", n)
+				}
+			})
+		}
+	}
+}
+
 // TestRemoveAllListsFirst has RemoveAll remove a directory whose listing comes in several replies: nothing is removed before the
 // last of them has come, since servers lose their position in a directory that changes.
 func TestRemoveAllListsFirst(t *testing.T) {
@@ -128,12 +189,14 @@ func TestRemoveAllListsFirst(t *testing.T) {
 	})
 }
 
-// TestRemoveAllCancelled ends the context while a directory is removed: the other entries are not tried.
+// TestRemoveAllCancelled ends the context while a directory is removed: entries of which no request is in flight are not tried.
 func TestRemoveAllCancelled(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d := removedDirectory{t: t, replies: 1, entries: 3, remove: func(*script.Conn) bool {
+		var tried atomic.Int32
+		d := removedDirectory{t: t, replies: 1, entries: 200, remove: func(*script.Conn) bool {
+			tried.Add(1)
 			cancel() // and no reply
 			return true
 		}}
@@ -142,8 +205,8 @@ func TestRemoveAllCancelled(t *testing.T) {
 		must(t, err)
 		var failures int
 		err = f.Share().WithContext(ctx).RemoveAllFunc("d", func(error) { failures++ })
-		if !errors.Is(err, context.Canceled) || failures != 1 {
-			t.Errorf("%v, %d failures", err, failures)
+		if n := tried.Load(); !errors.Is(err, context.Canceled) || failures != 1 || n > 64 {
+			t.Errorf("%v, %d failures, %d tried", err, failures, n)
 		}
 	})
 }
@@ -152,27 +215,55 @@ func TestRemoveAllCancelled(t *testing.T) {
 // it again for each of the other entries.
 func TestRemoveAllServerGone(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *script.Server) {
-		var gone bool
-		var refused int
-		dir := removedDirectory{t: t, replies: 1, entries: 20, remove: func(c *script.Conn) bool {
-			gone = true
+		var gone atomic.Bool
+		var refused atomic.Int32
+		dir := removedDirectory{t: t, replies: 1, entries: 200, remove: func(c *script.Conn) bool {
+			gone.Store(true)
 			c.Close()
 			return true
 		}}
 		s.Hook = dir.hook
 		dial := through(t, s.Dial)
 		d := smb.Dialer{Limits: smb.Limits{RedialTimeout: -1}, DialFunc: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if gone {
-				refused++
+			if gone.Load() {
+				refused.Add(1)
 				return nil, syscall.ECONNREFUSED
 			}
 			return dial(ctx, network, addr)
 		}}
 		f, err := scripted(t, s, d)
 		must(t, err)
-		// The first entry's removal may have taken effect, and is not repeated; the second finds that the server is gone.
-		if err := f.Share().RemoveAll("d"); !errors.Is(err, smb.ErrConnLost) || refused != 1 {
-			t.Errorf("%v, %d attempts to connect", err, refused)
+		// Removals in flight may have taken effect, and are not repeated; one that is begun later finds that the server is gone.
+		if err := f.Share().RemoveAll("d"); !errors.Is(err, smb.ErrConnLost) || refused.Load() > 64 {
+			t.Errorf("%v, %d attempts to connect", err, refused.Load())
+		}
+	})
+}
+
+// TestRemoveAllBound removes directories that have, together, more entries than RemoveAll may remember, and one that has by itself.
+func TestRemoveAllBound(t *testing.T) {
+	eachMode(t, rig.Config{}, func(t *testing.T, srv *rig.Server) {
+		sess := dial(t, srv, smb.Dialer{Limits: smb.Limits{MaxEntries: 100}})
+		share, err := sess.Mount(t.Context(), srv.Share)
+		must(t, err)
+		fill := func(dir string, files int) {
+			must(t, share.MkdirAll(dir, 0o777))
+			for i := range files {
+				must(t, share.WriteFile(fmt.Sprint(dir, "/", i), nil, 0o666))
+			}
+		}
+		for i := range 5 {
+			fill(fmt.Sprint("together/", i, "/below"), 80)
+		}
+		if err := share.RemoveAll("together"); err != nil {
+			t.Error(err)
+		}
+		fill("alone", 101)
+		if err := share.RemoveAll("alone"); !errors.Is(err, smb.ErrTooMany) {
+			t.Error(err)
+		}
+		if left, err := share.ReadDir("alone"); len(left) != 1 || err != nil {
+			t.Errorf("%d left, %v", len(left), err)
 		}
 	})
 }

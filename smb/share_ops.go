@@ -82,69 +82,6 @@ func (t *tree) delete(ctx context.Context, remote string) error {
 	return t.chain(ctx, req, nil, setStep(proto.ClassDisposition, proto.AppendDelete(nil)))
 }
 
-// RemoveAll removes the named file or directory and everything in it. It returns nil when it does not exist.
-// Symbolic links are removed, not followed. It continues after an entry that cannot be removed, unless the share's context has ended or
-// the server cannot be reached again, and returns the first such error.
-func (s *Share) RemoveAll(name string) error {
-	return s.RemoveAllFunc(name, func(error) {})
-}
-
-// RemoveAllFunc is RemoveAll, and calls failed with the error of each file that cannot be removed, and of each directory that cannot be
-// read, or removed although everything in it was.
-func (s *Share) RemoveAllFunc(name string, failed func(error)) error {
-	if remote, err := s.remote(name); err != nil || remote == "" {
-		err = pathError("removeall", name, ErrName)
-		failed(err)
-		return err
-	}
-	return s.removeTree(name, 0, failed)
-}
-
-// maxDepth bounds how deep directories are nested: a path has at most 32,767 characters (MS-FSCC 2.1.5), and
-// file systems of servers allow no more than 4,096 bytes or so.
-const maxDepth = 2048
-
-func (s *Share) removeTree(name string, depth int, failed func(error)) error {
-	err := s.remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if hasStatus(err, proto.StatusDirectoryNotEmpty) && depth == maxDepth {
-		err = ErrTooMany
-	}
-	if !hasStatus(err, proto.StatusDirectoryNotEmpty) {
-		err = pathError("removeall", name, err)
-		failed(err)
-		return err
-	}
-	// Read all entries first: servers lose their position in a directory that changes.
-	list, first := s.ReadDir(name)
-	if errors.Is(first, fs.ErrNotExist) {
-		return nil
-	}
-	if first != nil {
-		failed(first)
-	}
-	for _, e := range list {
-		err := s.removeTree(name+`\`+e.Name(), depth+1, failed)
-		if first == nil {
-			first = err
-		}
-		// After the loss of the server each further entry would wait for it again.
-		if err != nil && (s.ctx.Err() != nil || errors.As(err, new(*dialError))) {
-			return first
-		}
-	}
-	if err = s.remove(name); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if first == nil {
-		first = pathError("removeall", name, err)
-		failed(first)
-	}
-	return first
-}
-
 // Rename moves oldname to newname and replaces a file that has that name, as os.Rename does. Servers refuse to replace a file that is
 // open, Samba one that is open on the same connection: the error matches fs.ErrPermission.
 func (s *Share) Rename(oldname, newname string) error {

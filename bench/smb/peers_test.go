@@ -34,6 +34,7 @@ type mount struct {
 	write     func(name string, data []byte) error
 	writeFile func(name string, data []byte) error
 	list      func(name string) (entries int, err error)
+	removeAll func(name string) error
 	close     func()
 }
 
@@ -89,6 +90,7 @@ func mountTarn(b testing.TB, conn net.Conn, user, password, share string) mount 
 		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
 		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
 		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
+		removeAll: func(name string) error { return m.RemoveAll(name) },
 		close:     func() { s.Close() },
 	}
 }
@@ -113,6 +115,7 @@ func mountGoSMB2(b testing.TB, conn net.Conn, user, password, share string) moun
 		write:     func(name string, data []byte) error { f, err := m.Create(name); return store(f, err, data) },
 		writeFile: func(name string, data []byte) error { return m.WriteFile(name, data, 0o666) },
 		list:      func(name string) (int, error) { all, err := m.ReadDir(name); return len(all), err },
+		removeAll: func(name string) error { return m.RemoveAll(name) },
 		close:     func() { conn.Close() },
 	}
 }
