@@ -136,7 +136,7 @@ func directoryInItself(ids string) func(c *script.Conn, m *script.Message) bool 
 			listed = false
 			return true
 		case proto.CommandQueryDirectory:
-			if listed {
+			if listed && !script.Restarts(m) {
 				c.Refuse(m, proto.StatusNoMoreFiles)
 				return true
 			}
@@ -227,7 +227,7 @@ func testReparseModes(t *testing.T, s *script.Server) {
 	s.Hook = func(c *script.Conn, m *script.Message) bool {
 		switch m.Command {
 		case proto.CommandQueryDirectory:
-			if done {
+			if done && !script.Restarts(m) {
 				c.Refuse(m, proto.StatusNoMoreFiles)
 				return true
 			}

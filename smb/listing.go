@@ -27,6 +27,7 @@ type listing struct {
 	id      proto.FileID
 	cl      *conn.Call // holds the reply that entries alias
 	entries proto.DirEntries
+	ahead   []*conn.Call // replies behind that, which came with the one that opened the directory
 	begun   bool
 	ended   bool
 	first   string // the first name of the last reply
@@ -39,14 +40,19 @@ type listing struct {
 }
 
 func newListing(h *handle) *listing {
-	l := &listing{
-		h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(),
-		class: proto.FileDirectoryInformation,
-	}
-	if h.m.s.cfg.EntryIDs || !h.grants.HasDiskID { // then the entries' ids are the only ones there are
+	l := &listing{h: h, limit: h.m.s.cfg.Limits.MaxEntries, seed: maphash.MakeSeed(), class: h.m.entryClass()}
+	if !h.grants.HasDiskID { // then the entries' ids are the only ones there are
 		l.class = proto.FileIDBothDirectoryInformation
 	}
 	return l
+}
+
+// entryClass is the class of entries to request before the server has said whether it reports the id of the directory.
+func (m *mount) entryClass() proto.DirClass {
+	if m.s.cfg.EntryIDs || m.noDiskIDs.Load() {
+		return proto.FileIDBothDirectoryInformation
+	}
+	return proto.FileDirectoryInformation
 }
 
 // next returns the next entry, "." and ".." left out; io.EOF ends it.
@@ -163,6 +169,17 @@ func entryInfo(name string, e *proto.DirEntry) *info {
 // fetch requests more entries, on another connection when the one before was lost. io.EOF means that there
 // are none.
 func (l *listing) fetch(ctx context.Context) error {
+	if len(l.ahead) > 0 {
+		cl := l.ahead[0]
+		switch cl.Status {
+		case proto.StatusSuccess:
+			l.ahead = l.ahead[1:]
+			return l.take(cl)
+		case proto.StatusNoMoreFiles, proto.StatusNoSuchFile:
+			return io.EOF
+		}
+		l.dropAhead() // the request is repeated: its reply is the error
+	}
 	s := segment{dir: listingEntries, n: 1, listing: l}
 	if err := l.h.issue(ctx, &s, conn.WaitForCredits); err != nil {
 		return err
@@ -177,17 +194,24 @@ func (l *listing) start(ctx context.Context, t *tree, id proto.FileID, policy co
 			return nil, err
 		}
 	}
-	room := t.Affordable(min(listRoom, t.Conn().Terms().MaxTransact))
-	cl := t.Call(proto.CommandQueryDirectory)
-	cl.Expect = room
-	req := proto.QueryDirectoryRequest{Class: l.class, FileID: id, Pattern: "*", Output: uint32(room)}
+	var flags proto.QueryDirectoryFlags
 	if !l.begun {
-		req.Flags = proto.QueryRestart
+		flags = proto.QueryRestart
 	}
-	if err := t.Start(ctx, cl, &req, policy); err != nil {
+	q := t.queryDirectory(id, l.class, flags, listRoom)
+	if err := t.Start(ctx, q.Call, q.Request, policy); err != nil {
 		return nil, err
 	}
-	return cl, nil
+	return q.Call, nil
+}
+
+// queryDirectory is a QUERY_DIRECTORY for up to room bytes of entries.
+func (t *tree) queryDirectory(id proto.FileID, class proto.DirClass, flags proto.QueryDirectoryFlags, room int) conn.Compounded {
+	room = t.Affordable(min(room, t.Conn().Terms().MaxTransact))
+	cl := t.Call(proto.CommandQueryDirectory)
+	cl.Expect = room
+	req := proto.QueryDirectoryRequest{Class: class, Flags: flags, FileID: id, Pattern: "*", Output: uint32(room)}
+	return conn.Compounded{Call: cl, Request: &req, AnyStatus: true}
 }
 
 // restart starts the listing from the first entry, on another connection.
@@ -204,6 +228,7 @@ func (l *listing) restart(t *tree, id proto.FileID) error {
 
 // begin makes the next request ask for the first entries; those that were returned are skipped.
 func (l *listing) begin() {
+	l.dropAhead()
 	l.begun, l.first = false, ""
 	l.skip = make(map[uint64]struct{}, len(l.returned))
 	for _, hash := range l.returned {
@@ -220,6 +245,11 @@ func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
 	if err != nil {
 		return err
 	}
+	return l.take(cl)
+}
+
+// take makes the entries of a reply the next ones.
+func (l *listing) take(cl *conn.Call) error {
 	l.begun = true
 	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message(), l.class)
 	if err != nil {
@@ -243,6 +273,14 @@ func (l *listing) drop() {
 		l.cl.Release()
 	}
 	l.cl, l.entries = nil, proto.DirEntries{}
+}
+
+// dropAhead frees the replies that came with the one that opened the directory.
+func (l *listing) dropAhead() {
+	for _, cl := range l.ahead {
+		cl.Release()
+	}
+	l.ahead = nil
 }
 
 // listRequest opens a directory for a listing. It requests the directory's id, by which reopenDir recognises
@@ -292,7 +330,7 @@ func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.Dir
 	return func(yield func(fs.DirEntry, error) bool) {
 		ctx, cancel := s.m.s.bounded(s.ctx)
 		defer cancel()
-		h, err := s.openDir(ctx, name)
+		l, err := s.openListing(ctx, name)
 		if err != nil {
 			yield(nil, pathError("readdir", name, err))
 			return
@@ -300,14 +338,14 @@ func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.Dir
 		defer func() {
 			ctx, cancel := s.m.s.closing(ctx)
 			defer cancel()
-			h.close(ctx)
+			l.h.close(ctx)
 		}()
-		if err := enter(h); err != nil {
+		defer l.drop()
+		defer l.dropAhead()
+		if err := enter(l.h); err != nil {
 			yield(nil, pathError("readdir", name, err))
 			return
 		}
-		l := newListing(h)
-		defer l.drop()
 		for {
 			e, err := l.next(ctx)
 			if err == io.EOF {
@@ -324,11 +362,60 @@ func (s *Share) entries(name string, enter func(*handle) error) iter.Seq2[fs.Dir
 	}
 }
 
-// openDir opens a directory for a listing.
-func (s *Share) openDir(ctx context.Context, name string) (h *handle, err error) {
+// openListing opens a directory for a listing.
+func (s *Share) openListing(ctx context.Context, name string) (l *listing, err error) {
 	err = s.resolveIn(ctx, name, func(ctx context.Context, t *tree, remote string) error {
-		h, err = s.open(ctx, t, name, remote, listRequest(remote))
+		l, err = s.openListingOn(ctx, t, name, remote)
 		return err
 	})
-	return h, err
+	return l, err
+}
+
+// openListingOn opens a directory and requests its first entries, and those behind, in one frame. Where the server does not grant the
+// credits for that, it only opens the directory.
+func (s *Share) openListingOn(ctx context.Context, t *tree, name, remote string) (*listing, error) {
+	create := listRequest(remote)
+	create.Contexts.Timewarp = snapshotOf(ctx)
+	if err := t.m.s.unanswered.wait(ctx, t.m, remote); err != nil {
+		return nil, err
+	}
+	cl := t.Call(proto.CommandCreate)
+	cl.Undo, cl.Effect = t.closeOr(nil), &effect{m: t.m, remote: remote}
+	class := t.m.entryClass()
+	compound := []conn.Compounded{
+		{Call: cl, Request: create},
+		t.queryDirectory(proto.RelatedFileID(), class, proto.QueryRestart, listRoom),
+		t.queryDirectory(proto.RelatedFileID(), class, 0, smallIO), // most directories have no more, and this reply says so
+	}
+	err := t.Compound(ctx, compound)
+	if err == conn.ErrNoCredits {
+		h, err := s.open(ctx, t, name, remote, listRequest(remote))
+		if err != nil {
+			return nil, err
+		}
+		return newListing(h), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := proto.DecodeCreateResponse(cl.Message())
+	if err != nil {
+		conn.ReleaseAll(compound)
+		return nil, t.Malformed(err)
+	}
+	cl.Release()
+	h := newHandle(t, name, remote, &r)
+	h.at = create.Contexts.Timewarp
+	l := newListing(h)
+	l.t, l.id = t, h.id
+	l.ahead = []*conn.Call{compound[1].Call, compound[2].Call}
+	switch {
+	case class == l.class:
+	case class == proto.FileDirectoryInformation: // which has too little
+		t.m.noDiskIDs.Store(true)
+		l.dropAhead()
+	default:
+		l.class = class
+	}
+	return l, nil
 }

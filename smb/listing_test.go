@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tarn-go/tarn/internal/rig"
@@ -32,7 +33,7 @@ func TestPathsInListing(t *testing.T) {
 					c.Opened(m, nil, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
 					return true
 				case proto.CommandQueryDirectory:
-					if begun {
+					if begun && !script.Restarts(m) {
 						c.Refuse(m, proto.StatusNoMoreFiles)
 						return true
 					}
@@ -172,7 +173,7 @@ func TestClassOfListing(t *testing.T) {
 					sc.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
 					return true
 				case proto.CommandQueryDirectory:
-					if proto.QueryDirectoryFlags(m.Body[3])&proto.QueryRestart != 0 {
+					if script.Restarts(m) {
 						started = append(started, script.ClassOf(m))
 						next = 0
 					}
@@ -188,6 +189,10 @@ func TestClassOfListing(t *testing.T) {
 			}}
 			f, err := scripted(t, s, c.dialer)
 			must(t, err)
+			if c.noID { // which the first listing learns
+				_, err := f.Share().ReadDir("d")
+				must(t, err)
+			}
 			for what, list := range map[string]func() ([]fs.DirEntry, error){
 				"ReadDir":      func() ([]fs.DirEntry, error) { return f.Share().ReadDir("d") },
 				"File.ReadDir": func() ([]fs.DirEntry, error) { g, err := f.Share().Open("d"); must(t, err); return g.ReadDir(-1) },
@@ -289,6 +294,55 @@ func TestLongMappedName(t *testing.T) {
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 			t.Errorf("%d bytes were allocated", n)
+		}
+	})
+}
+
+// TestListingRoundTrips counts the requests of a listing: the directory is opened and its first entries are requested in one frame, and it
+// is closed in another.
+func TestListingRoundTrips(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *script.Server) {
+		for _, ids := range []bool{true, false} {
+			var frames, queries atomic.Int32
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Flags&proto.FlagRelated == 0 {
+					frames.Add(1)
+				}
+				switch m.Command {
+				case proto.CommandCreate:
+					var contexts []byte
+					if ids {
+						contexts = diskIDContext(7)
+					}
+					c.Opened(m, contexts, func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+					return true
+				case proto.CommandQueryDirectory:
+					queries.Add(1)
+					if script.Restarts(m) {
+						c.List(m, script.Entry{Name: "one"}, script.Entry{Name: "two"})
+					} else {
+						c.Refuse(m, proto.StatusNoMoreFiles)
+					}
+					return true
+				}
+				return false
+			}
+			f, err := scripted(t, s, smb.Dialer{})
+			must(t, err)
+			for i := range 3 {
+				frames.Store(0)
+				queries.Store(0)
+				list, err := f.Share().ReadDir("d")
+				if len(list) != 2 || err != nil {
+					t.Errorf("%v, %v", list, err)
+				}
+				if !ids && i == 0 {
+					continue // the client learns that the entries' ids are the only ones
+				}
+				if n, q := frames.Load(), queries.Load(); n != 2 || q != 2 {
+					t.Errorf("ids %v: %d frames, %d QUERY_DIRECTORY", ids, n, q)
+				}
+			}
 		}
 	})
 }

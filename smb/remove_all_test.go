@@ -91,6 +91,9 @@ func (d *removedDirectory) hook(c *script.Conn, m *script.Message) bool {
 		if d.removed != 0 {
 			d.t.Errorf("%d entries were removed before reply %d of the listing", d.removed, d.listed+1)
 		}
+		if script.Restarts(m) {
+			d.listed = 0
+		}
 		if d.listed == d.replies {
 			c.Refuse(m, proto.StatusNoMoreFiles)
 			return true
@@ -135,8 +138,10 @@ func TestRemoveAllInFlight(t *testing.T) {
 					switch m.Command {
 					case proto.CommandCreate:
 						name = script.NameOf(m)
+						c.Opened(m, diskIDContext(7), func([]byte) {})
+						return true
 					case proto.CommandQueryDirectory:
-						if m.Body[3]&byte(proto.QueryRestart) == 0 {
+						if !script.Restarts(m) {
 							c.Refuse(m, proto.StatusNoMoreFiles)
 							return true
 						}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/conn"
@@ -302,6 +303,8 @@ type mount struct {
 	s    *Session
 	name string
 	lock chan struct{} // capacity 1, full when free: taken by the goroutine that connects
+
+	noDiskIDs atomic.Bool // the server does not report the ids of directories that it opens
 
 	mu     sync.Mutex
 	t      *tree

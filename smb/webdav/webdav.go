@@ -49,6 +49,19 @@ func (f *fileSystem) Mkdir(ctx context.Context, name string, perm os.FileMode) e
 }
 
 func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm os.FileMode) (webdav.File, error) {
+	if d := describedIn(ctx); d != nil && flag == os.O_RDONLY {
+		if known, ok := d.open(ctx, f, name); ok {
+			return known, nil
+		}
+	}
+	opened, err := f.open(ctx, name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+func (f *fileSystem) open(ctx context.Context, name string, flag int, perm os.FileMode) (*file, error) {
 	opening, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
 	opened, err := f.share.WithContext(opening).OpenFile(name, flag, perm)
@@ -75,11 +88,20 @@ func (f *fileSystem) Rename(ctx context.Context, oldName, newName string) error 
 }
 
 func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error) {
+	d := describedIn(ctx)
+	if d != nil {
+		if fi, ok := d.stat(name); ok {
+			return fi, nil
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
 	fi, err := f.share.WithContext(ctx).Stat(name)
 	if err != nil {
 		return nil, oserr.From(err)
+	}
+	if d != nil {
+		d.name, d.info = path.Clean("/"+name), info{fi}
 	}
 	return info{fi}, nil
 }

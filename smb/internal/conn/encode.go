@@ -110,9 +110,10 @@ func (c *Conn) finishFrame(sec *security, prot protection, f frame, end int) (fr
 
 // Compounded is one request of a compound.
 type Compounded struct {
-	Call    *Call
-	Request Request
-	Also    proto.Status // a status accepted besides success
+	Call      *Call
+	Request   Request
+	Also      proto.Status // a status accepted besides success
+	AnyStatus bool         // the caller looks at the status
 }
 
 // encodeCompound makes one frame of several requests (3.2.4.1.4), each with its own signature.

@@ -184,7 +184,7 @@ func (c *Conn) discardReplies(compound []Compounded) {
 // refusedOf is the first refusal among the replies of a compound.
 func refusedOf(compound []Compounded) error {
 	for _, p := range compound {
-		if p.Also != 0 && p.Call.Status == p.Also {
+		if p.AnyStatus || p.Also != 0 && p.Call.Status == p.Also {
 			continue
 		}
 		if err := p.Call.failure(); err != nil {

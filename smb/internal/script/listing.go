@@ -14,6 +14,9 @@ type Entry struct {
 // ClassOf is the class of entries that m, a QUERY_DIRECTORY, asks for.
 func ClassOf(m *Message) proto.DirClass { return proto.DirClass(m.Body[2]) }
 
+// Restarts reports whether m, a QUERY_DIRECTORY, asks for the first entries.
+func Restarts(m *Message) bool { return m.Body[3]&byte(proto.QueryRestart) != 0 }
+
 // List answers m, a QUERY_DIRECTORY, with entries of the class it asks for.
 func (c *Conn) List(m *Message, entries ...Entry) error {
 	b := []byte{9, 0, proto.HeaderSize + 8, 0, 0, 0, 0, 0}
