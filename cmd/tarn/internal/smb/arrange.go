@@ -15,14 +15,20 @@ func runRemove(ctx context.Context, a *app, args []string) error {
 		if err = t.report(ctx, err); err != nil {
 			return err
 		}
-		for _, p := range places {
-			if err := t.remove(ctx, p); err != nil {
-				return err
-			}
+		n := removedAtOnce
+		if a.opts.recursive {
+			n = treesAtOnce
+		}
+		err = atOnce(n, places, func(p spot) error { return t.remove(ctx, p) }, func(_ spot, err error) error { return err })
+		if err != nil {
+			return err
 		}
 	}
 	return t.result()
 }
+
+// treesAtOnce is how many trees are removed at a time: package smb removes many entries of each at a time.
+const treesAtOnce = 8
 
 // remove removes what has the name, and reports each entry of a directory that stays. It returns what report does.
 func (t *trouble) remove(ctx context.Context, p spot) error {

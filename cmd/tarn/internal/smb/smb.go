@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
 )
@@ -174,10 +175,10 @@ func (a *app) status(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// trouble reports the error of one of several things to do, and remembers that there was one.
+// trouble reports the error of one of several things to do, and remembers that there was one. It is safe for concurrent use.
 type trouble struct {
 	app *app
-	bad bool
+	bad atomic.Bool
 }
 
 // report reports err and returns nil, so that the others are done; it returns err where the
@@ -189,14 +190,14 @@ func (t *trouble) report(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errUsage) {
 		return err
 	}
-	t.bad = true
+	t.bad.Store(true)
 	t.app.complain("%s", explain(err))
 	return nil
 }
 
 // result is errReported when an error was reported.
 func (t *trouble) result() error {
-	if t.bad {
+	if t.bad.Load() {
 		return errReported
 	}
 	return nil

@@ -79,31 +79,38 @@ func sortExtra(list []extra) {
 	slices.SortFunc(list, func(a, b extra) int { return strings.Compare(a.name, b.name) })
 }
 
-// removeExtra removes what is extra.
+// removeExtra removes what is extra. When the server is lost and cannot be reconnected to, the remaining entries are not tried.
 func (a *app) removeExtra(ctx context.Context, p *plan) error {
 	t := trouble{app: a}
 	sortExtra(p.extra)
-	for _, e := range p.extra {
-		if err := ctx.Err(); err != nil {
+	err := atOnce(removedAtOnce, p.extra, func(e extra) error {
+		return a.untilKept(ctx, e.remove)
+	}, func(e extra, err error) error {
+		switch {
+		case lost(err):
 			return err
+		case err != nil:
+			return t.report(ctx, err)
+		case a.opts.json || a.opts.progress:
+			a.event(event{Action: "remove", Target: e.tree.label(e.name)})
 		}
-		var err error
-		if e.dir {
-			err = e.tree.RemoveAll(e.name)
-		} else {
-			err = e.tree.Remove(e.name)
-		}
-		if err == nil {
-			if a.opts.json || a.opts.progress {
-				a.event(event{Action: "remove", Target: e.tree.label(e.name)})
-			}
-			continue
-		}
-		if err := t.report(ctx, err); err != nil {
-			return err
-		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
 	}
 	return t.result()
+}
+
+// remove removes e, which may be gone: by an attempt whose answer was lost.
+func (e extra) remove() error {
+	if e.dir {
+		return e.tree.RemoveAll(e.name)
+	}
+	if err := e.tree.Remove(e.name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // event is something that was done, or would be.
