@@ -29,7 +29,7 @@ func TestAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &plan{}
 				for range c.files {
-					p.jobs = append(p.jobs, &job{from: &local{}, to: &local{}, size: c.size})
+					p.jobs = append(p.jobs, &job{route: route{from: &local{}, to: &local{}}, size: c.size})
 				}
 				a := newApp("get", options{jobs: c.jobs, quiet: true}, cli.Streams{Out: io.Discard, Err: io.Discard})
 				var begun atomic.Int32

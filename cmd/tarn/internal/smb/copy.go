@@ -81,7 +81,7 @@ func (a *app) copyAll(ctx context.Context, sources []string, target string) erro
 			}
 			name = path.Join(to.name, from.base)
 		}
-		if err := a.add(ctx, &p, from.tree, from.name, to.tree, name); err != nil {
+		if err := a.add(ctx, &p, route{from.tree, to.tree, from.name, name}); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func TestFrugalIsUndone(t *testing.T) {
 	defer debug.SetGCPercent(percent)
 	processors := runtime.GOMAXPROCS(2)
 	defer runtime.GOMAXPROCS(processors)
-	small, large := &job{from: &remote{}, to: &local{}, size: 1}, &job{from: &remote{}, to: &local{}, size: 1 << 20}
+	small, large := &job{route: route{from: &remote{}, to: &local{}}, size: 1}, &job{route: route{from: &remote{}, to: &local{}}, size: 1 << 20}
 	for _, c := range []struct {
 		jobs []*job
 		want int

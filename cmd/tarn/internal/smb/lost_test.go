@@ -39,7 +39,7 @@ func TestServerGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p plan
-	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, "."); err != nil {
+	if err := a.add(t.Context(), &p, route{from.tree, to.tree, from.name, "."}); err != nil {
 		t.Fatal(err)
 	}
 	var total atomic.Int64
@@ -82,7 +82,7 @@ func TestConnectionBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p plan
-	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, "target"); err != nil {
+	if err := a.add(t.Context(), &p, route{from.tree, to.tree, from.name, "target"}); err != nil {
 		t.Fatal(err)
 	}
 	tries := 0
@@ -157,20 +157,20 @@ func TestMkdirAcrossLoss(t *testing.T) {
 	defer to.close()
 	breaking := &breakingTree{tree: to.tree}
 	var p plan
-	if err := a.add(t.Context(), &p, from.tree, ".", breaking, "."); err != nil {
+	if err := a.add(t.Context(), &p, route{from.tree, breaking, ".", "."}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(target, "a", "b")); err != nil || !info.IsDir() || breaking.calls != 4 {
 		t.Errorf("%d calls, %v", breaking.calls, err)
 	}
 	breaking.calls, a.waits = 0, nil
-	if err := a.makeDir(t.Context(), breaking, "c"); !errors.Is(err, client.ErrConnLost) {
+	if _, err := a.makeDir(t.Context(), breaking, "c"); !errors.Is(err, client.ErrConnLost) {
 		t.Errorf("without another attempt: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	breaking.calls, a.waits = 0, []time.Duration{time.Hour}
-	if err := a.makeDir(ctx, breaking, "d"); !errors.Is(err, context.Canceled) {
+	if _, err := a.makeDir(ctx, breaking, "d"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its context: %v", err)
 	}
 }

@@ -12,19 +12,30 @@ import (
 	client "github.com/tarn-go/tarn/smb"
 )
 
-// job is one file to copy.
-type job struct {
+// route is what is copied, and where to.
+type route struct {
 	from, to         tree
 	fromName, toName string
-	size             int64
-	modified         time.Time
-	changed          time.Time // of anything about the file, where the source says so
-	mayHaveHoles     bool      // the source has holes, or it has to be asked whether it has
-	present          bool      // it is there already, as it should be
-	targetThere      bool      // something has the target's name
-	part             string    // of toName's directory: what it is called while it grows
-	partThere        bool      // there is such a file already
-	partSize         int64     // how much of it is of use
+}
+
+// entry is the route of an entry of the directory.
+func (r route) entry(name string) route {
+	r.fromName, r.toName = path.Join(r.fromName, name), path.Join(r.toName, name)
+	return r
+}
+
+// job is one file to copy.
+type job struct {
+	route
+	size         int64
+	modified     time.Time
+	changed      time.Time // of anything about the file, where the source says so
+	mayHaveHoles bool      // the source has holes, or it has to be asked whether it has
+	present      bool      // it is there already, as it should be
+	targetThere  bool      // something has the target's name
+	part         string    // of toName's directory: what it is called while it grows
+	partThere    bool      // there is such a file already
+	partSize     int64     // how much of it is of use
 }
 
 // plan is what a copy has to do.
@@ -46,74 +57,66 @@ type extra struct {
 	dir  bool
 }
 
-// add plans to copy what is called fromName in from to toName in to.
-func (a *app) add(ctx context.Context, p *plan, from tree, fromName string, to tree, toName string) error {
-	info, err := from.Lstat(fromName)
+// add plans to copy a file or directory.
+func (a *app) add(ctx context.Context, p *plan, r route) error {
+	info, err := r.from.Lstat(r.fromName)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		siblings, err := list(to, path.Dir(toName))
+		siblings, err := list(r.to, path.Dir(r.toName))
 		if err != nil {
 			return err
 		}
-		useOwnNames(to, path.Dir(toName), []string{path.Base(toName)}, siblings)
-		a.file(p, from, fromName, to, toName, info, siblings, partsIn(siblings))
+		useOwnNames(r.to, path.Dir(r.toName), []string{path.Base(r.toName)}, siblings)
+		a.file(p, r, info, inTarget(siblings))
 		return nil
 	}
 	if !a.opts.recursive {
-		return usageError("%s is a directory; -r copies it", from.label(fromName))
+		return usageError("%s is a directory; -r copies it", r.from.label(r.fromName))
 	}
-	return a.directory(ctx, p, from, fromName, to, toName)
+	return a.tree(ctx, p, r)
+}
+
+// tree plans a directory and everything in it.
+func (a *app) tree(ctx context.Context, p *plan, r route) error {
+	old, err := r.to.Lstat(r.toName)
+	if err != nil {
+		old = nil
+	}
+	return a.directory(ctx, p, r, listBoth(r, old))
 }
 
 // directory plans a directory, and makes it unless this is a dry run, parents before children.
-func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string, to tree, toName string) error {
+func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := from.ReadDir(fromName)
-	if errors.Is(err, client.ErrName) && !a.opts.delete { // a name on the server's disk that SMB does not have
+	if errors.Is(l.err, client.ErrName) && !a.opts.delete { // a name on the server's disk that SMB does not have
 		p.skipped++
-		a.complain("left out: %v", err)
-	} else if err != nil {
+		a.complain("left out: %v", l.err)
+	} else if l.err != nil {
+		return l.err
+	}
+	there, err := a.targetDir(ctx, p, r, l)
+	if err != nil {
 		return err
 	}
-	if toName != "." && !a.opts.dryRun {
-		if err := a.makeDir(ctx, to, toName); err != nil {
-			return err
-		}
+	names := make([]string, len(l.entries))
+	for i, e := range l.entries {
+		names[i] = e.Name()
 	}
-	there := map[string]fs.FileInfo{}
-	info, err := to.Lstat(toName)
-	if err == nil && !info.IsDir() {
-		p.replaced = append(p.replaced, extra{to, toName, false})
+	useOwnNames(r.to, r.toName, names, there)
+	entries, wanted, err := a.distinct(p, r, l.entries)
+	if err != nil {
+		return err
 	}
-	if !a.opts.dryRun || err == nil && info.IsDir() {
-		if there, err = list(to, toName); err != nil {
-			return err
-		}
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = e.Name()
-		}
-		useOwnNames(to, toName, names, there)
-	}
-	parts := partsIn(there)
-	wanted := map[string]string{}
+	below, target := newLister(r, entries, there), inTarget(there)
+	defer below.wait()
 	for _, e := range entries {
-		if !plainName(e.Name()) {
-			return fmt.Errorf("%s: refused: it has a file called %q", from.label(fromName), e.Name())
-		}
-		if twin, taken := wanted[to.fold(e.Name())]; taken {
-			p.skipped++
-			a.complain("left out, differs from %s in case alone: %s", twin, from.label(path.Join(fromName, e.Name())))
-			continue
-		}
-		wanted[to.fold(e.Name())] = e.Name()
-		source, target := path.Join(fromName, e.Name()), path.Join(toName, e.Name())
+		entry := r.entry(e.Name())
 		if e.IsDir() {
-			err := a.directory(ctx, p, from, source, to, target)
+			err := a.directory(ctx, p, entry, below.of(e.Name()))
 			if concernsOne(err) && ctx.Err() == nil {
 				p.skipped++
 				a.complain("left out: %s", explain(err))
@@ -130,17 +133,56 @@ func (a *app) directory(ctx context.Context, p *plan, from tree, fromName string
 			return err
 		}
 		if unfinished(e.Name()) {
-			a.leaveOutTemporary(p, from.label(source))
+			a.leaveOutTemporary(p, entry.from.label(entry.fromName))
 			continue
 		}
-		a.file(p, from, source, to, target, info, there, parts)
+		a.file(p, entry, info, target)
 	}
 	for name, info := range there {
-		if _, ok := wanted[to.fold(name)]; !ok && !unfinished(name) && plainName(name) {
-			p.extra = append(p.extra, extra{to, path.Join(toName, name), info.IsDir()})
+		if _, ok := wanted[r.to.fold(name)]; !ok && !unfinished(name) && plainName(name) {
+			p.extra = append(p.extra, extra{r.to, path.Join(r.toName, name), info.IsDir()})
 		}
 	}
 	return nil
+}
+
+// targetDir returns what the target has in a directory, and makes it unless this is a dry run.
+func (a *app) targetDir(ctx context.Context, p *plan, r route, l listings) (map[string]fs.FileInfo, error) {
+	if l.old != nil && l.old.IsDir() {
+		return l.there, l.thereErr
+	}
+	if a.opts.dryRun {
+		if l.old != nil {
+			p.replaced = append(p.replaced, extra{r.to, r.toName, false})
+		}
+		return map[string]fs.FileInfo{}, nil
+	}
+	if r.toName != "." {
+		if made, err := a.makeDir(ctx, r.to, r.toName); made || err != nil {
+			return map[string]fs.FileInfo{}, err
+		}
+	}
+	return list(r.to, r.toName)
+}
+
+// distinct returns the entries of a directory that are copied, of those whose names are one name for the target the first, and these
+// names.
+func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEntry, wanted map[string]string, err error) {
+	wanted = make(map[string]string, len(entries))
+	for _, e := range entries {
+		if !plainName(e.Name()) {
+			return nil, nil, fmt.Errorf("%s: refused: it has a file called %q", r.from.label(r.fromName), e.Name())
+		}
+		fold := r.to.fold(e.Name())
+		if twin, taken := wanted[fold]; taken {
+			p.skipped++
+			a.complain("left out, differs from %s in case alone: %s", twin, r.from.label(path.Join(r.fromName, e.Name())))
+			continue
+		}
+		wanted[fold] = e.Name()
+		kept = append(kept, e)
+	}
+	return kept, wanted, nil
 }
 
 // errNotDirectory is matched when the target has a file where the source has a directory.
@@ -160,67 +202,73 @@ func (a *app) leaveOutTemporary(p *plan, name string) {
 	a.complain("left out, a temporary name: %s", name)
 }
 
-// makeDir makes a directory of the target. With -delete a file in its place is removed. When the connection breaks it tries again: if the
+// makeDir makes a directory of the target, and reports whether it is certainly a new one. With -delete a file in its place is removed. When the connection breaks it tries again: if the
 // server has made the directory, it is there already.
-func (a *app) makeDir(ctx context.Context, to tree, name string) error {
-	err := a.untilKept(ctx, func() error { return to.Mkdir(name) })
+func (a *app) makeDir(ctx context.Context, to tree, name string) (made bool, err error) {
+	err = a.untilKept(ctx, func() error { return to.Mkdir(name) })
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	info, serr := to.Lstat(name)
 	switch {
 	case serr != nil || !errors.Is(err, fs.ErrExist):
-		return err
+		return false, err
 	case info.IsDir():
-		return nil
+		return false, nil
 	case !a.opts.delete:
-		return fmt.Errorf("%s %w", to.label(name), errNotDirectory)
+		return false, fmt.Errorf("%s %w", to.label(name), errNotDirectory)
 	}
 	if err := to.Remove(name); err != nil {
-		return err
+		return false, err
 	}
-	return to.Mkdir(name)
+	err = to.Mkdir(name)
+	return err == nil, err
 }
 
-// partsIn are the names of unfinished files in there. A directory may have 100,000 files: no file is compared with all others.
-func partsIn(there map[string]fs.FileInfo) (parts []string) {
+// present is what the target's directory of a file has.
+type present struct {
+	files map[string]fs.FileInfo
+	parts []string // the names of unfinished files. A directory may have 100,000 files: no file is compared with all others
+}
+
+func inTarget(there map[string]fs.FileInfo) present {
+	t := present{files: there}
 	for name := range there {
 		if strings.HasPrefix(name, partPrefix) {
-			parts = append(parts, name)
+			t.parts = append(t.parts, name)
 		}
 	}
-	return parts
+	return t
 }
 
-// file plans one file. there is what the target's directory has, and parts the unfinished files of it.
-func (a *app) file(p *plan, from tree, fromName string, to tree, toName string, info fs.FileInfo, there map[string]fs.FileInfo, parts []string) {
+// file plans one file.
+func (a *app) file(p *plan, r route, info fs.FileInfo, there present) {
 	if !info.Mode().IsRegular() {
 		p.skipped++
-		a.complain("left out, not a file: %s", from.label(fromName))
+		a.complain("left out, not a file: %s", r.from.label(r.fromName))
 		return
 	}
-	j := &job{from: from, to: to, fromName: fromName, toName: toName,
-		size: info.Size(), modified: info.ModTime(), changed: changeTime(info), mayHaveHoles: mayHaveHoles(info)}
-	old := there[path.Base(toName)]
+	j := &job{route: r, size: info.Size(), modified: info.ModTime(), changed: changeTime(info), mayHaveHoles: mayHaveHoles(info)}
+	old := there.files[path.Base(r.toName)]
 	j.targetThere = old != nil
 	if old != nil && old.IsDir() {
-		p.replaced = append(p.replaced, extra{to, toName, true})
+		p.replaced = append(p.replaced, extra{r.to, r.toName, true})
 	}
 	if old != nil && !a.opts.anew {
 		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}
 	var prefix string
 	j.part, prefix = partName(partKey(), j)
-	for _, name := range parts {
+	for _, name := range there.parts {
 		switch {
 		case name == j.part:
-			old := there[name]
+			old := there.files[name]
 			j.partThere = old.Mode().IsRegular()
 			if j.partThere && !a.opts.anew {
 				j.partSize = min(old.Size(), j.size)
 			}
 		case strings.HasPrefix(name, prefix) && !a.opts.dryRun:
-			to.Remove(path.Join(path.Dir(toName), name)) // it belongs to another state of the source
+			r.to.Remove(path.Join(path.Dir(r.toName), name)) // it belongs to another state of the source
 		}
 	}
 	p.jobs = append(p.jobs, j)

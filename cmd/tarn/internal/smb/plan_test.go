@@ -47,7 +47,7 @@ func TestPlanOfHugeDirectory(t *testing.T) {
 	from, to := newHugeTree(t, files), newHugeTree(t, files)
 	var p plan
 	begun := cputime.Used()
-	if err := a.directory(t.Context(), &p, from, ".", to, "."); err != nil {
+	if err := a.tree(t.Context(), &p, route{from, to, ".", "."}); err != nil {
 		t.Fatal(err)
 	}
 	if spent := cputime.Used() - begun; spent > 30*time.Second {

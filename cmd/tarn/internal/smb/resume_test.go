@@ -33,7 +33,7 @@ func interrupt(t *testing.T, source, target string, after int64) {
 	}
 	defer from.close()
 	var p plan
-	if err := a.add(ctx, &p, from.tree, from.name, to.tree, to.name); err != nil {
+	if err := a.add(ctx, &p, route{from.tree, to.tree, from.name, to.name}); err != nil {
 		t.Fatal(err)
 	}
 	var total atomic.Int64

@@ -45,7 +45,7 @@ func copyWhile(t *testing.T, source, target string, meddle func()) (said string,
 	}
 	defer from.close()
 	var p plan
-	if err := a.add(t.Context(), &p, from.tree, from.name, to.tree, to.name); err != nil {
+	if err := a.add(t.Context(), &p, route{from.tree, to.tree, from.name, to.name}); err != nil {
 		t.Fatal(err)
 	}
 	once := false
@@ -251,7 +251,7 @@ func testNoPartOfRefusedName(t *testing.T, s server) {
 // Another user's files in the target's directory do not decide what a copy continues with.
 func TestPartNamesAreSecret(t *testing.T) {
 	a, b := newKey(), newKey()
-	j := &job{from: &local{name: "/x"}, fromName: "f", toName: "d/f", size: 5, modified: time.Unix(1, 2)}
+	j := &job{route: route{from: &local{name: "/x"}, fromName: "f", toName: "d/f"}, size: 5, modified: time.Unix(1, 2)}
 	name, prefix := partName(a, j)
 	if other, _ := partName(b, j); other == name {
 		t.Error("two keys, one name")
@@ -300,7 +300,7 @@ func TestPartIsNoLink(t *testing.T) {
 	if err := os.Symlink("victim", filepath.Join(dir, "part")); err != nil {
 		t.Fatal(err)
 	}
-	j := &job{to: p.tree}
+	j := &job{route: route{to: p.tree}}
 	if out, err := j.openPart("part"); err == nil {
 		out.Close()
 		t.Error("opened a symbolic link")

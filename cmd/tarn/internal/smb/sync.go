@@ -38,7 +38,7 @@ func runSync(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	var p plan
-	if err := a.directory(ctx, &p, from.tree, from.name, to.tree, to.name); err != nil {
+	if err := a.tree(ctx, &p, route{from.tree, to.tree, from.name, to.name}); err != nil {
 		return err
 	}
 	if a.opts.dryRun {

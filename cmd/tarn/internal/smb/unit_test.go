@@ -82,7 +82,7 @@ func TestHostileNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := newApp("get", options{recursive: true}, cli.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
-		err = a.add(context.Background(), &plan{}, from, "d", to.tree, "copy")
+		err = a.add(context.Background(), &plan{}, route{from, to.tree, "d", "copy"})
 		to.close()
 		if err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%q: %v", name, err)
