@@ -88,7 +88,7 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 	if lease != nil {
 		err = lease.Decode(pool, codec, m, v)
 	} else {
-		err = unmarshal(codec, m, v)
+		err = unmarshal(pool, codec, m, v)
 	}
 	if err != nil {
 		return size, status.Errorf(codes.Internal, "grpc: failed to unmarshal the received message: %v", err)
@@ -98,15 +98,15 @@ func decodeMessage(pool *tarn.Pool, codec message.Codec, comp encoding.Compresso
 
 // unmarshal takes ownership of m. A protobuf message does not escape to the heap, as it is not passed through
 // the interface.
-func unmarshal(codec message.Codec, m message.Message, v any) error {
+func unmarshal(pool *tarn.Pool, codec message.Codec, m message.Message, v any) error {
 	if p, ok := codec.(message.Proto); ok {
-		err := p.Unmarshal(&m, v)
+		err := p.Unmarshal(pool, &m, v)
 		m.Free()
 		return err
 	}
 	other := m
 	defer other.Free() // the codec may panic
-	return codec.Unmarshal(&other, v)
+	return codec.Unmarshal(pool, &other, v)
 }
 
 // count holds the code and the texts of the errors for a wrong number of messages, in grpc-go's words.

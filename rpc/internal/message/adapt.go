@@ -35,7 +35,7 @@ func (c V1) Marshal(a *tarn.Pool, v any) (Message, error) {
 }
 
 // Unmarshal gives the codec a separate copy: codecs of this kind may keep their argument.
-func (c V1) Unmarshal(m *Message, v any) error {
+func (c V1) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	return c.C.Unmarshal(append([]byte(nil), m.Flatten()...), v)
 }
 
@@ -69,7 +69,7 @@ func (c V2) Marshal(a *tarn.Pool, v any) (Message, error) {
 
 // Unmarshal lends the codec the receive buffer. A codec that takes its own reference keeps it alive after the
 // call.
-func (c V2) Unmarshal(m *Message, v any) error {
+func (c V2) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	data := m.Flatten()
 	var parts mem.BufferSlice
 	switch {

@@ -87,7 +87,7 @@ func TestArrivalIsWhatTheParserMakes(t *testing.T) {
 		if m.parts != nil {
 			parted++
 		}
-		gerr := (Proto{}).Unmarshal(&m, got)
+		gerr := (Proto{}).Unmarshal(pool, &m, got)
 		m.Free() // no part of got may be in the pool's memory
 		if (werr == nil) != (gerr == nil) || werr == nil && !proto.Equal(want, got) {
 			t.Fatalf("message %d: %v and %v", i, werr, gerr)
@@ -121,7 +121,7 @@ func FuzzArrival(f *testing.F) {
 		want, got := dynamicpb.NewMessage(md), dynamicpb.NewMessage(md)
 		werr := proto.Unmarshal(data, want)
 		m := arriveIn(pool, planOf(md), data, func() int { return int(cut) })
-		gerr := (Proto{}).Unmarshal(&m, got)
+		gerr := (Proto{}).Unmarshal(pool, &m, got)
 		m.Free()
 		if (werr == nil) != (gerr == nil) || werr == nil && !proto.Equal(want, got) {
 			t.Errorf("%v and %v", werr, gerr)
@@ -160,7 +160,7 @@ func TestArrivalFieldsAreApart(t *testing.T) {
 	}
 	m := a.take()
 	got := dynamicpb.NewMessage(md)
-	if err := (Proto{}).Unmarshal(&m, got); err != nil || !proto.Equal(src, got) {
+	if err := (Proto{}).Unmarshal(pool, &m, got); err != nil || !proto.Equal(src, got) {
 		t.Fatal(err)
 	}
 	m.Free()
@@ -202,7 +202,7 @@ func TestArrivalTakesWhatComes(t *testing.T) {
 		t.Fatal("the field did not come apart")
 	}
 	var got wrapperspb.BytesValue
-	if err := (Proto{}).Unmarshal(&m, &got); err != nil || !bytes.Equal(got.Value, fill(5000)) {
+	if err := (Proto{}).Unmarshal(pool, &m, &got); err != nil || !bytes.Equal(got.Value, fill(5000)) {
 		t.Error(err)
 	}
 	m.Free()

@@ -15,8 +15,8 @@ type Codec interface {
 	// Marshal returns the bytes of v, to be freed by the caller, with Headroom in front where that costs
 	// nothing.
 	Marshal(a *tarn.Pool, v any) (Message, error)
-	// Unmarshal borrows m for the call.
-	Unmarshal(m *Message, v any) error
+	// Unmarshal borrows m for the call. The pool is for memory that is needed meanwhile.
+	Unmarshal(a *tarn.Pool, m *Message, v any) error
 	// Name is the content subtype.
 	Name() string
 }
@@ -47,7 +47,7 @@ func ForSubtype(subtype string) (c Codec, ok bool) {
 	return nil, false
 }
 
-// OrJSON is ForSubtype where "json" means protojson unless a codec of that name is registered.
+// OrJSON is ForSubtype where "json" means JSON unless a codec of that name is registered.
 func OrJSON(subtype string) (c Codec, ok bool) {
 	if c, ok = ForSubtype(subtype); !ok && subtype == (JSON{}).Name() {
 		return JSON{}, true
@@ -99,7 +99,7 @@ func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 }
 
 // Unmarshal reads directly from the receive buffer when it is contiguous.
-func (Proto) Unmarshal(m *Message, v any) error {
+func (Proto) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	if m.parts != nil {
 		if pm, ok := v.(proto.Message); ok {
 			if ok, err := m.parts.unmarshal(m, pm); ok {

@@ -38,7 +38,7 @@ func (JSON) Marshal(a *tarn.Pool, v any) (Message, error) {
 const smallJSON = 1 << 10
 
 // Unmarshal fills v from JSON. An empty body is an empty message.
-func (JSON) Unmarshal(m *Message, v any) error {
+func (JSON) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	pm := protoMessage(v)
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)

@@ -51,7 +51,7 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 	}
 	other := m // a separate variable, as it escapes to the heap
 	defer other.Free()
-	return codec.Unmarshal(&other, v)
+	return codec.Unmarshal(pool, &other, v)
 }
 
 // Unmarshal fills v from m, of which it takes ownership. Bytes fields of at least LongField bytes, nested and
@@ -61,13 +61,13 @@ func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
 	if len(b) < LongField {
 		defer m.Free()
-		return Proto{}.Unmarshal(&m, v)
+		return Proto{}.Unmarshal(pool, &m, v)
 	}
 	s := splitters.Get().(*splitter)
 	defer s.recycle()
 	if !s.scan(b, planOf(v.ProtoReflect().Descriptor())) {
 		defer m.Free()
-		return Proto{}.Unmarshal(&m, v)
+		return Proto{}.Unmarshal(pool, &m, v)
 	}
 	skeleton := pool.Get(s.skeletonLen(b))
 	err := s.unmarshal(s.appendSkeleton(skeleton.Bytes()[:0], b), v)

@@ -245,7 +245,7 @@ func TestLendingShortMessages(t *testing.T) {
 	}
 	parsed := decoded(func(m Message) error {
 		defer m.Free()
-		return Proto{}.Unmarshal(&m, v)
+		return Proto{}.Unmarshal(pool, &m, v)
 	})
 	if n := decoded(func(m Message) error { return lease.Decode(pool, Proto{}, m, v) }); n > parsed {
 		t.Errorf("%v allocations, and %v without a lease", n, parsed)
