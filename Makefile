@@ -142,7 +142,7 @@ NARROW := $(addprefix github.com/tarn-go/tarn/smb/internal/,proto dcerpc ntlm sp
 tags: gotestsum ## the core without unsafe; the core, and what decodes a peer's lengths, on 32 bits
 	@GOWORK=off $(GOTEST) --packages "$(CORE)" -- -tags tarn_safe $(SHORT)
 	@GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "$(CORE) $(NARROW)" -- -vet=off $(SHORT)
-	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages ./internal/message -- -vet=off $(SHORT)
+	@cd rpc && GOARCH=386 CGO_ENABLED=0 GOWORK=off $(GOTEST) --packages "./internal/message ./internal/jsonpb" -- -vet=off $(SHORT)
 
 # Packages whose code runs on one goroutine, or in processes that are built without the detector: the analyser, its planted
 # mistakes, its command, the migration, and the rules of the repository. The target units tests them.

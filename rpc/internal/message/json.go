@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tarn-go/tarn"
-	"google.golang.org/protobuf/encoding/protojson"
+	"github.com/tarn-go/tarn/rpc/internal/jsonpb"
 )
 
 // JSON marshals protobuf messages as ProtoJSON. Unknown fields of a peer are ignored, so that an older server
@@ -20,25 +20,15 @@ func (JSON) Marshal(a *tarn.Pool, v any) (Message, error) {
 	if m == nil {
 		return Message{}, fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
 	}
-	b := a.Get(Headroom + smallJSON)
-	text, err := protojson.MarshalOptions{}.MarshalAppend(b.Bytes()[:Headroom], m)
+	b, err := jsonpb.Marshal(a, Headroom, m)
 	if err != nil {
-		b.Free()
 		return Message{}, err
 	}
-	if &text[0] != &b.Bytes()[0] { // the capacity was exceeded
-		b.Free()
-		b = a.Get(len(text))
-		copy(b.Bytes(), text)
-	}
-	return Message{Buf: b.Narrow(Headroom, len(text))}, nil
+	return Message{Buf: b.Narrow(Headroom, b.Len())}, nil
 }
 
-// smallJSON is the length in bytes up to which a message is written into pooled memory without a copy.
-const smallJSON = 1 << 10
-
 // Unmarshal fills v from JSON. An empty body is an empty message.
-func (JSON) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
+func (JSON) Unmarshal(a *tarn.Pool, m *Message, v any) error {
 	pm := protoMessage(v)
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
@@ -47,5 +37,5 @@ func (JSON) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, pm)
+	return jsonpb.Unmarshal(a, text, pm)
 }
