@@ -67,6 +67,9 @@ type sender struct {
 	fresh     bool        // it has not lingered for all of lingering's last period
 	lingering *time.Timer // nil: no writer goroutine has lingered
 
+	flush func() // Conn.flushLeft, bound once
+	left  bool   // a goroutine is about to run flush, which sends what Writes queue (wave.go)
+
 	ready           schedule
 	passed          int      // bytes of short DATA that long DATA has let pass and not yet made up for
 	undisturbed     int      // bytes of long DATA queued since the last short DATA or PING; at most growAfter
@@ -405,7 +408,7 @@ func (c *Conn) outgoing() *wire.Batch {
 	if s.out == nil {
 		s.w = wire.NewWriter(c.nc, c.cfg.Pool)
 		s.out, s.spare = s.w.NewBatch(), s.w.NewBatch()
-		s.run = c.writer
+		s.run, s.flush = c.writer, c.flushLeft
 	}
 	return s.out
 }
