@@ -46,7 +46,9 @@ func (r rawCodec) Marshal(_ *tarn.Pool, v any) (message.Message, error) {
 	return message.Message{}, err
 }
 
-func (r rawCodec) Unmarshal(_ *tarn.Pool, _ *message.Message, v any) error { return r.c.Unmarshal(nil, v) }
+func (r rawCodec) Unmarshal(_ *tarn.Pool, _ *message.Message, v any) error {
+	return r.c.Unmarshal(nil, v)
+}
 
 // isGRPCOption reports whether an option's type is grpc-go's own: those have a meaning, even if this package
 // does not support it.
