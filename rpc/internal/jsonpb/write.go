@@ -26,37 +26,38 @@ func (w *writer) message(p *plan, wire []byte) bool {
 	case foreign:
 		return false
 	}
+	w.reserve(fixedLen)
+	w.b = append(w.b, '{')
+	var ok bool
 	if p.inOrder {
-		return w.object(p, wire)
+		_, ok = w.members(p, wire, -1)
+	} else {
+		ok = w.sorted(p, wire)
 	}
-	sorted, memory, ok := w.sort(p, wire)
-	ok = ok && w.object(p, sorted)
-	memory.Free()
+	w.reserve(fixedLen)
+	w.b = append(w.b, '}')
 	return ok
 }
 
-// object writes a message whose fields are in the order of their declaration.
-func (w *writer) object(p *plan, wire []byte) bool {
-	w.reserve(fixedLen)
-	w.b = append(w.b, '{')
-	last := -1
+// members writes fields that are in the order of their declaration, after the one whose bit is last. It returns the bit of the last one.
+func (w *writer) members(p *plan, wire []byte, last int) (int, bool) {
 	for len(wire) > 0 {
 		tag, n := protowire.ConsumeVarint(wire)
 		if n < 0 {
-			return false
+			return last, false
 		}
 		num, typ := protowire.DecodeTag(tag)
 		f := p.field(num)
 		if f == nil {
 			m := protowire.ConsumeFieldValue(num, typ, wire[n:])
 			if m < 0 || p.extensible {
-				return false
+				return last, false
 			}
 			wire = wire[n+m:]
 			continue
 		}
 		if f.bit <= last {
-			return false
+			return last, false
 		}
 		w.reserve(len(f.label) + fixedLen)
 		if last >= 0 {
@@ -72,20 +73,18 @@ func (w *writer) object(p *plan, wire []byte) bool {
 		case tag == f.tag:
 			m := w.value(f, wire[n:])
 			if m < 0 {
-				return false
+				return last, false
 			}
 			n += m
 		default:
-			return false
+			return last, false
 		}
 		if n < 0 {
-			return false
+			return last, false
 		}
 		wire = wire[n:]
 	}
-	w.reserve(fixedLen)
-	w.b = append(w.b, '}')
-	return true
+	return last, true
 }
 
 // one writes a value that follows its tag, and returns the length of both.
