@@ -6,6 +6,7 @@ import (
 
 	"github.com/tarn-go/tarn/rpc/internal/jsonpb/internal/testpb"
 	"github.com/tarn-go/tarn/tarntest"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // TestMemoryOfNestedMessages: how much memory writing takes does not depend on how deeply messages are nested, which a peer decides where it
@@ -23,4 +24,30 @@ func TestMemoryOfNestedMessages(t *testing.T) {
 	if peak := pool.Stats().Peak; peak > 10*size {
 		t.Errorf("%d bytes for %d", peak, size)
 	}
+}
+
+// TestLazyFieldThatIsNotDecoded: a field that is decoded lazily is written though its wire format, which was kept, is not the shortest.
+func TestLazyFieldThatIsNotDecoded(t *testing.T) {
+	pool := tarntest.NewPool(t)
+	m := new(testpb.Opaque)
+	text := `{"right":{"lazy":{"text":"x"}}}`
+	if !transcode(pool, []byte(text), m) {
+		t.Fatal("protojson read")
+	}
+	w := new(writer)
+	if !w.marshal(pool, 0, m) {
+		t.Fatal("protojson wrote")
+	}
+	b := w.take()
+	defer b.Free()
+	if string(b.Bytes()) != text {
+		t.Errorf("%s", b.Bytes())
+	}
+}
+
+// TestUnknownFieldOfImpossibleNumber: protobuf does not check what a program sets as unknown fields.
+func TestUnknownFieldOfImpossibleNumber(t *testing.T) {
+	m := new(testpb.Everything)
+	m.ProtoReflect().SetUnknown(append(protowire.AppendVarint(nil, 1<<40), 1))
+	writeBoth(t, tarntest.NewPool(t), m)
 }

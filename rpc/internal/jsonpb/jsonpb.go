@@ -36,10 +36,12 @@ func (w *writer) marshal(pool *tarn.Pool, headroom int, m proto.Message) bool {
 	if p.form == foreign {
 		return false
 	}
-	size := proto.Size(m)
+	options := proto.MarshalOptions{Deterministic: true}
+	size := options.Size(m) // by the same options: a field that is decoded lazily may have been received in another form
 	wire := pool.Get(size)
 	defer wire.Free()
-	b, err := proto.MarshalOptions{Deterministic: true, UseCachedSize: true}.MarshalAppend(wire.Bytes()[:0], m)
+	options.UseCachedSize = true
+	b, err := options.MarshalAppend(wire.Bytes()[:0], m)
 	if err != nil {
 		return false
 	}

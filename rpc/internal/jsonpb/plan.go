@@ -118,7 +118,7 @@ func plain(name string) bool { return utf8.ValidString(name) && special([]byte(n
 
 // field returns the field of a number, nil without one.
 func (p *plan) field(n protowire.Number) *field {
-	if int(n) < len(p.low) {
+	if uint(n) < uint(len(p.low)) { // what a program sets as unknown fields may have a negative one
 		return p.low[n]
 	}
 	return p.byNumber[n]
