@@ -428,6 +428,7 @@ func TestResponses(t *testing.T) {
 			w.Header()["X C"] = []string{"c"}
 			w.Header()["X\r\nD"] = []string{"d"}
 		}, true},
+		"date":  {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Date", "Fri, 27 Nov 2026 00:00:00 GMT") }, true},
 		"close": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Connection", "close") }, false},
 		"pieces": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "a/b")
@@ -480,8 +481,9 @@ func TestResponses(t *testing.T) {
 						continue
 					}
 					text, err := io.ReadAll(res.Body)
+					dates := len(res.Header["Date"])
 					res.Header.Del("Date")
-					seen = append(seen, fmt.Sprint(res.Status, res.Header, res.ContentLength, res.Close, string(text), err))
+					seen = append(seen, fmt.Sprint(res.Status, res.Header, dates, res.ContentLength, res.Close, string(text), err))
 				}
 			}
 			if seen[0] != seen[2] || seen[1] != seen[3] {

@@ -30,6 +30,7 @@ type response struct {
 	written int64
 	ending  ending
 	begun   bool        // the head has been passed to conn.out
+	dated   bool        // the handler has set the Date
 	held    tarn.Buffer // content of which the length is not known yet, held.Bytes()[:written]
 
 	limited atomic.Bool // there is a write deadline
@@ -44,7 +45,7 @@ var (
 // start begins the response to a request, of whose body it takes ownership.
 func (r *response) start(h *head, body tarn.Buffer) {
 	r.request, r.body = h, body
-	r.status, r.length, r.written, r.ending, r.begun = 0, -1, 0, h.ending, false
+	r.status, r.length, r.written, r.ending, r.begun, r.dated = 0, -1, 0, h.ending, false, false
 }
 
 // Fields implements fields.Source.
@@ -111,7 +112,7 @@ func statusText(status int) string {
 	return "status code " + strconv.Itoa(status)
 }
 
-// take adds a field to the head. Content-Length and Connection are added at the end.
+// take adds a field to the head. Content-Length and Connection are added at the end, and a Date if the handler has set none.
 func (r *response) take(name string, values []string) {
 	switch name {
 	case "Content-Length":
@@ -126,6 +127,8 @@ func (r *response) take(name string, values []string) {
 			r.ending = closing
 		}
 		return
+	case "Date":
+		r.dated = true
 	}
 	for _, v := range values {
 		r.head = appendField(r.head, name, v)
@@ -195,8 +198,10 @@ func (r *response) begin() {
 	if r.conn.state.Load() == leaving {
 		r.ending = closing
 	}
-	r.head = append(append(append(r.head, "Date: "...), r.conn.srv.date()...), "\r\nContent-Length: "...)
-	r.head = strconv.AppendInt(r.head, r.length, 10)
+	if !r.dated {
+		r.head = append(append(append(r.head, "Date: "...), r.conn.srv.date()...), crlf...)
+	}
+	r.head = strconv.AppendInt(append(r.head, "Content-Length: "...), r.length, 10)
 	if r.ending == closing {
 		r.head = append(r.head, "\r\nConnection: close"...)
 	}
