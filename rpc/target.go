@@ -230,6 +230,7 @@ func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr 
 	case r := <-dialed:
 		return r.nc, r.err
 	case <-stop:
+		<-ctx.Done() // stop may be the end of its parent, which is seen before
 		return nil, ctx.Err()
 	}
 }
