@@ -12,14 +12,14 @@ import (
 
 // RemoveAll removes the named file or directory and everything in it, with many requests in flight. It returns nil when it does not
 // exist. Symbolic links are removed, not followed. It continues after an entry that cannot be removed, unless the share's context has
-// ended or the server cannot be reached again. It returns the first such error, or the one that ended it. It fails with ErrTooMany when it
+// ended or the server cannot be reached again. It returns one such error, or the one that ended it. It fails with ErrTooMany when it
 // would have to remember more than Limits.MaxEntries entries, or when directories are nested more than 2,048 deep.
 func (s *Share) RemoveAll(name string) error {
 	return s.RemoveAllFunc(name, func(error) {})
 }
 
 // RemoveAllFunc is RemoveAll, and calls failed with the error of each file that cannot be removed, and of each directory that cannot be
-// read, or removed although everything in it was. It calls failed in its own goroutine. After the end of the context, and when the
+// read, or removed although everything in it was. It calls failed in its caller's goroutine. After the end of the context, and when the
 // server cannot be reached again, it calls failed once more at most.
 func (s *Share) RemoveAllFunc(name string, failed func(error)) error {
 	if remote, err := s.remote(name); err != nil || remote == "" {
