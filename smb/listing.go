@@ -17,7 +17,10 @@ import (
 // listRoom is how many bytes of entries one QUERY_DIRECTORY requests.
 const listRoom = 256 << 10
 
-// listing is an open directory listing that holds the entries of one reply at a time. When its connection is
+// maxBarren is how many replies without a name other than "." and ".." may follow each other. No limit counts these names.
+const maxBarren = 2
+
+// listing is an open directory listing that holds the entries of one reply at a time, and of two at its beginning. When its connection is
 // lost it starts again on another, and skips the entries that it has returned.
 type listing struct {
 	h       *handle // of the directory
@@ -31,6 +34,7 @@ type listing struct {
 	begun   bool
 	ended   bool
 	first   string // the first name of the last reply
+	barren  int    // replies since the last name other than "." and ".."
 	leftOut error  // the end of the listing if an entry was left out, until it is returned
 
 	seed     maphash.Seed
@@ -135,6 +139,7 @@ func (l *listing) widen() {
 // count records name and reports whether it is new. Names may repeat only after begin: a server that repeats
 // itself could otherwise list for ever.
 func (l *listing) count(name string) (fresh bool, err error) {
+	l.barren = 0
 	hash := maphash.String(l.seed, name)
 	if _, again := l.skip[hash]; again {
 		delete(l.skip, hash)
@@ -229,7 +234,7 @@ func (l *listing) restart(t *tree, id proto.FileID) error {
 // begin makes the next request ask for the first entries; those that were returned are skipped.
 func (l *listing) begin() {
 	l.dropAhead()
-	l.begun, l.first = false, ""
+	l.begun, l.first, l.barren = false, "", 0
 	l.skip = make(map[uint64]struct{}, len(l.returned))
 	for _, hash := range l.returned {
 		l.skip[hash] = struct{}{}
@@ -251,6 +256,9 @@ func (l *listing) finish(ctx context.Context, cl *conn.Call) error {
 // take makes the entries of a reply the next ones.
 func (l *listing) take(cl *conn.Call) error {
 	l.begun = true
+	if l.barren++; l.barren > maxBarren {
+		return cl.Malformed(conn.ProtocolError("a listing without names and without an end"))
+	}
 	entries, err := proto.DecodeQueryDirectoryResponse(cl.Message(), l.class)
 	if err != nil {
 		return cl.Malformed(err)
@@ -318,7 +326,7 @@ func (s *Share) readDir(name string, enter func(*handle) error) ([]fs.DirEntry, 
 
 func enterAny(*handle) error { return nil }
 
-// Entries iterates over the named directory in the server's order. It holds one reply at a time, whatever the
+// Entries iterates over the named directory in the server's order. It holds two replies at most, whatever the
 // directory's size, and 8 bytes for each entry returned. When the connection is lost, the listing continues
 // on the next one without repeating an entry. An error ends the sequence, with a nil entry;
 // if a name is a path, it comes after all other entries and matches ErrName. Info of an entry

@@ -346,3 +346,34 @@ func TestListingRoundTrips(t *testing.T) {
 		}
 	})
 }
+
+// TestListingWithoutNames: a server that lists nothing, or nothing but "." and "..", in turns, does not keep the client for ever.
+func TestListingWithoutNames(t *testing.T) {
+	for what, replies := range map[string][2][]script.Entry{"nothing": {}, "dots": {{{Name: "."}}, {{Name: ".."}}}} {
+		t.Run(what, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, s *script.Server) {
+				var queries atomic.Int32
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					switch m.Command {
+					case proto.CommandCreate:
+						c.Opened(m, diskIDContext(7), func(b []byte) { le.PutUint32(b[56:], uint32(proto.AttrDirectory)) })
+						return true
+					case proto.CommandQueryDirectory:
+						if n := queries.Add(1); n < 1000 {
+							c.List(m, replies[n%2]...)
+						} else {
+							c.Refuse(m, proto.StatusNoMoreFiles)
+						}
+						return true
+					}
+					return false
+				}
+				f, err := scripted(t, s, smb.Dialer{})
+				must(t, err)
+				if list, err := f.Share().ReadDir("d"); !errors.Is(err, smb.ErrProtocol) {
+					t.Errorf("%v, %v, after %d queries", list, err, queries.Load())
+				}
+			})
+		})
+	}
+}
