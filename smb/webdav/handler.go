@@ -26,7 +26,7 @@ import (
 //   - PUT, and COPY of a file, for which the server's disk or the user's quota has no room are 507;
 //   - PROPFIND describes the entries of a directory as the SMB server lists them, in two round trips instead of up to nine for each
 //     entry, if the file system is that of New, or passes the context to it. Windows may list a file that is open with the length and
-//     time that it had before;
+//     time that it had before. A directory that may not be read has no entries;
 //   - If-Match and If-None-Match are observed by PUT, DELETE, COPY and MOVE, too.
 //
 // The destination is written in place if the file system permits no new file beside it, or does not permit that it is replaced, as

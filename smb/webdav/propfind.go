@@ -2,28 +2,42 @@ package webdav
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
+	"sync"
+	"time"
 
 	"golang.org/x/net/webdav"
 
+	"github.com/tarn-go/tarn/smb"
 	"github.com/tarn-go/tarn/smb/internal/oserr"
 )
 
 // described is what one PROPFIND knows about files. webdav.Handler asks for each entry of a directory that it has listed by Stat,
 // and opens it once or twice to describe it: these would be up to nine round trips an entry. Handler stores it in the request's context.
+// A file system that consists of several shares passes that to each of them.
 type described struct {
-	listed map[string]fs.FileInfo // entries of listed directories that Stat was not called for
-	name   string                 // that Stat was called for last
-	info   fs.FileInfo            // of name
+	mu     sync.Mutex
+	listed map[place]fs.FileInfo // entries of listed directories that Stat was not called for
+	last   place                 // that Stat was called for last
+	info   fs.FileInfo           // of last
 }
+
+// place is a name in a share, from "/" on.
+type place struct {
+	share *smb.Share
+	name  string
+}
+
+func (f *fileSystem) at(name string) place { return place{f.share, path.Clean("/" + name)} }
 
 type describedKey struct{}
 
 // describing is ctx for one PROPFIND.
 func describing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, describedKey{}, &described{listed: map[string]fs.FileInfo{}})
+	return context.WithValue(ctx, describedKey{}, &described{listed: map[place]fs.FileInfo{}})
 }
 
 // describedIn is nil if ctx is of another request.
@@ -33,14 +47,39 @@ func describedIn(ctx context.Context) *described {
 }
 
 // stat is Stat for an entry of a directory that was listed.
-func (d *described) stat(name string) (fs.FileInfo, bool) {
-	name = path.Clean("/" + name)
-	fi, ok := d.listed[name]
+func (d *described) stat(p place) (fs.FileInfo, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fi, ok := d.listed[p]
 	if ok {
-		delete(d.listed, name)
-		d.name, d.info = name, fi
+		delete(d.listed, p)
+		d.last, d.info = p, fi
 	}
 	return fi, ok
+}
+
+// note stores the result of Stat.
+func (d *described) note(p place, fi fs.FileInfo) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last, d.info = p, fi
+}
+
+// add stores what a directory lists.
+func (d *described) add(p place, fi fs.FileInfo) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.listed[p] = fi
+}
+
+// open returns the file that Stat was called for last, unless p is another.
+func (d *described) open(ctx context.Context, f *fileSystem, p place) (webdav.File, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p != d.last {
+		return nil, false
+	}
+	return &describedFile{files: f, ctx: ctx, name: p.name, info: d.info}, true
 }
 
 // describedFile is a file that PROPFIND describes. It is opened when that needs more than is known.
@@ -52,14 +91,6 @@ type describedFile struct {
 	info        fs.FileInfo
 }
 
-// open returns the file that Stat was called for last, unless name is another.
-func (d *described) open(ctx context.Context, f *fileSystem, name string) (webdav.File, bool) {
-	if name = path.Clean("/" + name); name != d.name {
-		return nil, false
-	}
-	return &describedFile{files: f, ctx: ctx, name: name, info: d.info}, true
-}
-
 func (f *describedFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 
 func (f *describedFile) Close() error {
@@ -69,7 +100,9 @@ func (f *describedFile) Close() error {
 	return f.File.Close()
 }
 
-// Readdir stores what it returns, except symbolic links: Stat follows them.
+// Readdir stores what it returns, except what a server follows or opens as something else, such as symbolic links and mount points:
+// Stat says what that is. A directory that may not be read has no entries: behind the directory itself, which was described, the
+// handler could only write its error into the answer.
 func (f *describedFile) Readdir(n int) ([]fs.FileInfo, error) {
 	if n > 0 || f.File != nil {
 		if err := f.open(); err != nil {
@@ -77,16 +110,34 @@ func (f *describedFile) Readdir(n int) ([]fs.FileInfo, error) {
 		}
 		return f.File.Readdir(n)
 	}
-	entries, err := f.files.share.WithContext(f.ctx).ReadDir(f.name)
-	list, known := make([]fs.FileInfo, 0, len(entries)), describedIn(f.ctx).listed
+	entries, err := f.list()
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	list, known := make([]fs.FileInfo, 0, len(entries)), describedIn(f.ctx)
 	for _, e := range entries {
 		fi, _ := e.Info() // which is known
 		list = append(list, info{fi})
-		if fi.Mode()&fs.ModeSymlink == 0 {
-			known[path.Join(f.name, fi.Name())] = info{fi}
+		if t := fi.Mode().Type(); t == 0 || t == fs.ModeDir {
+			known.add(f.files.at(path.Join(f.name, fi.Name())), info{fi})
 		}
 	}
 	return list, oserr.From(err)
+}
+
+// list reads the directory, and gives up when the server sends nothing for stallTimeout.
+func (f *describedFile) list() (entries []fs.DirEntry, err error) {
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	timer := time.AfterFunc(stallTimeout, cancel)
+	defer timer.Stop()
+	for e, failed := range f.files.share.WithContext(ctx).Entries(f.name) {
+		timer.Reset(stallTimeout)
+		if err = failed; err == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries, err
 }
 
 func (f *describedFile) Read(p []byte) (int, error) {

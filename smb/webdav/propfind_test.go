@@ -1,7 +1,9 @@
 package webdav_test
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/webdav"
 
@@ -114,6 +118,137 @@ func TestPropfindSame(t *testing.T) {
 						}
 					}
 				}
+			}
+		})
+	}
+}
+
+// propfind is what Handler answers to a PROPFIND of /d and its entries.
+func propfind(t *testing.T, files webdav.FileSystem) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), "PROPFIND", "/d", nil)
+	r.Header.Set("Depth", "1")
+	w := httptest.NewRecorder()
+	smbdav.Handler(&webdav.Handler{FileSystem: files, LockSystem: webdav.NewMemLS()}).ServeHTTP(w, r)
+	return w
+}
+
+// directories answers m when it opens or lists a directory. Each has the entries.
+func directories(c *script.Conn, m *script.Message, entries ...script.Entry) bool {
+	switch {
+	case m.Command == proto.CommandCreate:
+		c.Opened(m, nil, func(b []byte) { b[56], b[57], b[58], b[59] = byte(proto.AttrDirectory), 0, 0, 0 })
+	case m.Command == proto.CommandQueryDirectory && script.Restarts(m):
+		c.List(m, entries...)
+	case m.Command == proto.CommandQueryDirectory:
+		c.Refuse(m, proto.StatusNoMoreFiles)
+	default:
+		return false
+	}
+	return true
+}
+
+// TestPropfindMountPoint: a mount point, which is listed as what it is, is described as the directory that the server opens.
+func TestPropfindMountPoint(t *testing.T) {
+	for mode, server := range scriptedModes() {
+		t.Run(mode, func(t *testing.T) {
+			s := server
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				return directories(c, m, script.Entry{Name: "mount", Attributes: proto.AttrDirectory | proto.AttrReparsePoint, Tag: proto.ReparseTagMountPoint})
+			}
+			_, share := scriptedShare(t, &s)
+			if w := propfind(t, smbdav.New(share)); w.Code != 207 || !strings.Contains(w.Body.String(), "<D:href>/d/mount/</D:href>") {
+				t.Errorf("%d, %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// TestPropfindDenied: the description of a directory that may not be read is well-formed.
+func TestPropfindDenied(t *testing.T) {
+	for mode, server := range scriptedModes() {
+		t.Run(mode, func(t *testing.T) {
+			s := server
+			s.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command == proto.CommandCreate && m.Body[24]&byte(proto.AccessReadData) != 0 {
+					c.Refuse(m, proto.StatusAccessDenied)
+					return true
+				}
+				return directories(c, m)
+			}
+			_, share := scriptedShare(t, &s)
+			w := propfind(t, smbdav.New(share))
+			if body := w.Body.String(); w.Code != 207 || strings.Count(body, "<D:response>") != 1 || !strings.HasSuffix(body, "</D:multistatus>") {
+				t.Errorf("%d, %s", w.Code, body)
+			}
+		})
+	}
+}
+
+// TestPropfindStalled: PROPFIND ends when the server does not answer the listing.
+func TestPropfindStalled(t *testing.T) {
+	for mode, server := range scriptedModes() {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var stalled atomic.Bool
+				s := server
+				s.Hook = func(c *script.Conn, m *script.Message) bool {
+					if m.Command == proto.CommandCreate && m.Body[24]&byte(proto.AccessReadData) != 0 {
+						stalled.Store(true)
+					}
+					return stalled.Load() && m.Command != proto.CommandEcho || directories(c, m)
+				}
+				session, share := scriptedShare(t, &s)
+				stop := time.AfterFunc(24*time.Hour, func() { session.Close() })
+				defer stop.Stop()
+				begun := time.Now()
+				propfind(t, smbdav.New(share))
+				if took := time.Since(begun); !stalled.Load() || took > 4*time.Minute {
+					t.Errorf("%v", took)
+				}
+			})
+		})
+	}
+}
+
+// overlay is a file system that has what the one below has, too.
+type overlay struct {
+	webdav.FileSystem
+	below webdav.FileSystem
+}
+
+func (o *overlay) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
+	if fi, err := o.FileSystem.Stat(ctx, name); !os.IsNotExist(err) {
+		return fi, err
+	}
+	return o.below.Stat(ctx, name)
+}
+
+func (o *overlay) OpenFile(ctx context.Context, name string, flag int, perm os.FileMode) (webdav.File, error) {
+	if f, err := o.FileSystem.OpenFile(ctx, name, flag, perm); !os.IsNotExist(err) {
+		return f, err
+	}
+	return o.below.OpenFile(ctx, name, flag, perm)
+}
+
+// TestPropfindOverlay describes what the lower of two shares has, which are served as one.
+func TestPropfindOverlay(t *testing.T) {
+	for mode, server := range scriptedModes() {
+		t.Run(mode, func(t *testing.T) {
+			upper, lower := server, server
+			upper.Hook = func(c *script.Conn, m *script.Message) bool {
+				if m.Command == proto.CommandCreate {
+					c.Refuse(m, proto.StatusObjectNameNotFound)
+					return true
+				}
+				return directories(c, m)
+			}
+			lower.Hook = func(c *script.Conn, m *script.Message) bool { return directories(c, m, script.Entry{Name: "file"}) }
+			_, above := scriptedShare(t, &upper)
+			_, below := scriptedShare(t, &lower)
+			w := propfind(t, &overlay{smbdav.New(above), smbdav.New(below)})
+			if w.Code != 207 || !strings.Contains(w.Body.String(), "<D:href>/d/file</D:href>") {
+				t.Errorf("%d, %s", w.Code, w.Body)
 			}
 		})
 	}

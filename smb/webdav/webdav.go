@@ -11,7 +11,7 @@
 // Each request's context bounds its operations on the SMB server. A PUT fails when the server accepts nothing for a minute,
 // or has not accepted the rest in time after the end of the body: a minute, and one more for each MiB in flight. A COPY of a file
 // fails after a minute, and a second more for each MiB. Then, and when it is interrupted, the file stays as it was ([Handler]).
-// Opening, describing, making and renaming one file or directory may take a minute.
+// Opening, describing, making and renaming one file or directory may take a minute, and so may each part of a listing for PROPFIND.
 package webdav
 
 import (
@@ -50,7 +50,7 @@ func (f *fileSystem) Mkdir(ctx context.Context, name string, perm os.FileMode) e
 
 func (f *fileSystem) OpenFile(ctx context.Context, name string, flag int, perm os.FileMode) (webdav.File, error) {
 	if d := describedIn(ctx); d != nil && flag == os.O_RDONLY {
-		if known, ok := d.open(ctx, f, name); ok {
+		if known, ok := d.open(ctx, f, f.at(name)); ok {
 			return known, nil
 		}
 	}
@@ -90,7 +90,7 @@ func (f *fileSystem) Rename(ctx context.Context, oldName, newName string) error 
 func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error) {
 	d := describedIn(ctx)
 	if d != nil {
-		if fi, ok := d.stat(name); ok {
+		if fi, ok := d.stat(f.at(name)); ok {
 			return fi, nil
 		}
 	}
@@ -101,7 +101,7 @@ func (f *fileSystem) Stat(ctx context.Context, name string) (os.FileInfo, error)
 		return nil, oserr.From(err)
 	}
 	if d != nil {
-		d.name, d.info = path.Clean("/"+name), info{fi}
+		d.note(f.at(name), info{fi})
 	}
 	return info{fi}, nil
 }
