@@ -18,6 +18,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/prefixed"
 	"github.com/tarn-go/tarn/internal/workers"
 )
 
@@ -171,7 +172,7 @@ func (e *engine) installHooks() {
 			if _, again := e.passed.Load(c); f == nil || isHold(c) || again && s == http.StateNew {
 				return
 			}
-			f(unsniffed(c), s)
+			f(prefixed.Under(c), s)
 		}
 	}
 }
@@ -279,7 +280,7 @@ const (
 // start serves nc, which it takes over, and returns. It calls ended when nc is closed.
 func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, p preface, ended func()) *serverConn {
 	c := &serverConn{engine: e, nc: nc, handler: h, ctx: ctx}
-	if t, ok := nc.(tlsStater); ok {
+	if t, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := t.ConnectionState()
 		c.tls = &state
 		c.refused = !e.goodTLS(&state)

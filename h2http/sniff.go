@@ -1,12 +1,12 @@
 package h2http
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"strings"
 
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/prefixed"
 )
 
 // found says which protocol a connection's first bytes begin.
@@ -37,55 +37,11 @@ func sniff(nc net.Conn) (net.Conn, found, error) {
 		m, err := nc.Read(p[n:])
 		n += m
 		if n > 0 && !strings.HasPrefix(h2.Preface, string(p[:n])) {
-			return sniffed(nc, append([]byte(nil), p[:n]...)), http1, nil
+			return prefixed.Conn(nc, append([]byte(nil), p[:n]...)), http1, nil
 		}
 		if err != nil {
 			return nil, 0, err
 		}
 	}
 	return nc, http2Read, nil
-}
-
-// prefixConn is a connection whose first bytes have been read.
-type prefixConn struct {
-	net.Conn
-	prefix []byte
-}
-
-// tlsStater is what net/http takes for a connection over TLS.
-type tlsStater interface{ ConnectionState() tls.ConnectionState }
-
-// prefixTLSConn is a prefixConn over TLS.
-type prefixTLSConn struct {
-	*prefixConn
-	tlsStater
-}
-
-// sniffed returns nc with the bytes that have been read of it.
-func sniffed(nc net.Conn, prefix []byte) net.Conn {
-	c := &prefixConn{Conn: nc, prefix: prefix}
-	if t, ok := nc.(tlsStater); ok {
-		return prefixTLSConn{c, t}
-	}
-	return c
-}
-
-// unsniffed returns the connection that sniff was called with.
-func unsniffed(nc net.Conn) net.Conn {
-	switch c := nc.(type) {
-	case *prefixConn:
-		return c.Conn
-	case prefixTLSConn:
-		return c.Conn
-	}
-	return nc
-}
-
-func (c *prefixConn) Read(p []byte) (int, error) {
-	if len(c.prefix) > 0 {
-		n := copy(p, c.prefix)
-		c.prefix = c.prefix[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
 }

@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tarn-go/tarn/internal/prefixed"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"github.com/tarn-go/tarn/wire"
 )
@@ -265,7 +267,7 @@ func (c *conn) handOver() {
 	if c.request != nil {
 		b = withoutBreaks(b)
 	}
-	c.srv.HandOver(prefixed(c.nc, b))
+	c.srv.HandOver(prefixed.Conn(c.nc, bytes.Clone(b)))
 }
 
 // withoutBreaks returns b without up to four bytes of line breaks, which old clients send after the body of a POST, and which net/http ignores

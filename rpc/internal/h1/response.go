@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/textproto"
@@ -225,17 +226,10 @@ func (r *response) finish() bool {
 	err := r.conn.out.Flush()
 	r.clear()
 	if r.limited.Swap(false) {
-		err = firstError(err, r.conn.nc.SetWriteDeadline(time.Time{}))
+		err = cmp.Or(err, r.conn.nc.SetWriteDeadline(time.Time{}))
 	}
 	// Content that is shorter than the handler has declared can only be ended with the connection.
 	return err == nil && r.written == r.length && r.ending == keepAlive
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // maxKept is up to which length in bytes the memory of a head is kept for the next response.

@@ -4,6 +4,7 @@ package h1
 
 import (
 	"context"
+	"crypto/tls"
 	"maps"
 	"net"
 	"net/http"
@@ -66,7 +67,7 @@ func (s *Server) Serve(nc net.Conn) {
 	if a := nc.RemoteAddr(); a != nil {
 		r.RemoteAddr = a.String()
 	}
-	if t, ok := nc.(tlsStater); ok {
+	if t, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := t.ConnectionState()
 		r.TLS = &state
 	}

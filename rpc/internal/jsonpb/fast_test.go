@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestHeadroom: the bytes in front of the text are there, whoever writes it, and however long it is.
+// TestHeadroom: the bytes in front of the text are there, for short and long text, and for text of protojson.
 func TestHeadroom(t *testing.T) {
 	pool := tarntest.NewPool(t)
 	for _, m := range []proto.Message{&testpb.Scalars{Flag: true}, &testpb.Scalars{Text: strings.Repeat("\x01", 10_000)}, &testpb.Known{Any: &anypb.Any{}}} {

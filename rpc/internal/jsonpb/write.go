@@ -13,7 +13,7 @@ import (
 type writer struct{ room }
 
 // fixedLen is more than what a value and the punctuation around it take, without the text of strings, bytes and
-// enums. Whoever writes a field or an element reserves it.
+// enums. It is reserved before a field or an element is written.
 const fixedLen = 64
 
 // message writes the message of p's type whose wire format is wire.
