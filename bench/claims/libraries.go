@@ -14,7 +14,9 @@ type libraryWork struct {
 func libraryWorks() []libraryWork {
 	return []libraryWork{
 		{"etcd: a put and a get of 100 bytes, etcd of two members without fsync", "PutGet", 1.3, 0.6},
+		{"the same with 32 callers a processor", "PutGetBusy", 1.3, 0.6},
 		{"Bigtable: one row of 100 bytes", "ReadRow", 1.3, 0.6},
+		{"the same with 32 callers a processor", "ReadRowBusy", 1.3, 0.6},
 		{"Bigtable: 200 rows in a call", "ReadRows", 0, 0},
 		{"OTLP exporter: ten spans", "OTLP", 0, 0},
 		{"Dapr: a value of 100 bytes", "Dapr", 0, 0},

@@ -1,6 +1,5 @@
 // Package floor is a client of gRPC servers that does the least that any client must: it puts frames around a
-// request, writes, reads, and cuts the response into messages. It has no names, balancing, deadlines, metadata,
-// status, compression, limits, flow control of what it sends (at most 64 KiB may be under way) or reconnecting.
+// request, writes, reads, and cuts the response into messages. It has no names, balancing, deadlines, status, compression, limits, flow control of what it sends (at most 64 KiB may be under way) or reconnecting.
 // Benchmarks use it to find out how much of a program's time a better transport could save.
 package floor
 
@@ -50,7 +49,7 @@ type Conn struct {
 	writing   bool   // a goroutine writes
 	nextID    uint32
 	streams   map[uint32]*Call
-	table     map[string]int // how many header fields had been indexed when this one was (RFC 7541, section 2.3.2)
+	table     map[Field]int // how many header fields had been indexed when this one was (RFC 7541, section 2.3.2)
 	authority string
 }
 
@@ -60,7 +59,7 @@ func Dial(addr string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{nc: nc, nextID: 1, streams: map[uint32]*Call{}, table: map[string]int{}, authority: addr}
+	c := &Conn{nc: nc, nextID: 1, streams: map[uint32]*Call{}, table: map[Field]int{}, authority: addr}
 	b := appendFrame([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 6, frameSettings, 0, 0)
 	b = binary.BigEndian.AppendUint32(append(b, 0, settingWindow), maxWindow)
 	b = appendFrame(b, 4, frameWindowUpdate, 0, 0)
@@ -93,8 +92,12 @@ type Call struct {
 	ended bool
 }
 
-// Open sends a call's only request, which it borrows. A method is "/service/method".
-func (c *Conn) Open(method string, request []byte) (*Call, error) {
+// Field is a field of a request's header, in lower case.
+type Field struct{ Name, Value string }
+
+// Open sends a call's only request, which it borrows. A method is "/service/method". All calls of a connection together
+// may have 60 different fields, of at most 126 bytes.
+func (c *Conn) Open(method string, request []byte, fields ...Field) (*Call, error) {
 	s, _ := c.calls.Get().(*Call)
 	if s == nil {
 		s = &Call{conn: c}
@@ -111,8 +114,11 @@ func (c *Conn) Open(method string, request []byte) (*Call, error) {
 	head := len(c.out)
 	b := appendFrame(c.out, 0, frameHeaders, flagEndHeaders, s.id)
 	b = append(b, 0x83, 0x86) // :method POST, :scheme http (RFC 7541, appendix A)
-	for _, f := range [...][2]string{{":path", method}, {":authority", c.authority}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
-		b = c.appendField(b, f[0], f[1])
+	for _, f := range [...]Field{{":path", method}, {":authority", c.authority}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
+		b = c.appendField(b, f)
+	}
+	for _, f := range fields {
+		b = c.appendField(b, f)
 	}
 	n := len(b) - head - frameHeader
 	b[head], b[head+1], b[head+2] = byte(n>>16), byte(n>>8), byte(n)
@@ -134,13 +140,13 @@ func (c *Conn) Open(method string, request []byte) (*Call, error) {
 }
 
 // appendField appends a field: an index once it has been sent (RFC 7541, section 6). mu is held.
-func (c *Conn) appendField(b []byte, name, value string) []byte {
-	if before, ok := c.table[name+value]; ok {
+func (c *Conn) appendField(b []byte, f Field) []byte {
+	if before, ok := c.table[f]; ok {
 		return append(b, 0x80|byte(62+len(c.table)-1-before))
 	}
-	c.table[name+value] = len(c.table)
-	b = append(append(b, 0x40, byte(len(name))), name...)
-	return append(append(b, byte(len(value))), value...)
+	c.table[f] = len(c.table)
+	b = append(append(b, 0x40, byte(len(f.Name))), f.Name...)
+	return append(append(b, byte(len(f.Value))), f.Value...)
 }
 
 // flush writes what is queued, unless another goroutine does. mu is held, and released.

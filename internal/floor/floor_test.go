@@ -15,8 +15,8 @@ import (
 func TestCalls(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
-		if err != nil || r.URL.Path != "/s/m" {
-			t.Errorf("%v, %v", r.URL, err)
+		if err != nil || r.URL.Path != "/s/m" || r.Header.Get("K") != "v" {
+			t.Errorf("%v, %v, %v", r.URL, r.Header, err)
 		}
 		w.Header().Set("Trailer", "grpc-status")
 		for range 3 {
@@ -40,7 +40,7 @@ func TestCalls(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				request := bytes.Repeat([]byte{byte(i)}, j*1000)
-				call, err := c.Open("/s/m", request)
+				call, err := c.Open("/s/m", request, Field{"k", "v"})
 				if err != nil {
 					t.Error(err)
 					return

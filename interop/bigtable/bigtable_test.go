@@ -174,7 +174,7 @@ func TestClient(t *testing.T) {
 // least (package floor). The emulator is in
 // a separate process; allocations and cpu-us/op, processor time, are the client's.
 func BenchmarkReadRows(b *testing.B) {
-	bench(b, func(ctx context.Context, tbl *bigtable.Table) error {
+	bench(b, 4, func(ctx context.Context, tbl *bigtable.Table) error {
 		n := 0
 		err := tbl.ReadRows(ctx, bigtable.InfiniteRange(""), func(bigtable.Row) bool { n++; return true })
 		if err == nil && n != rows {
@@ -184,15 +184,19 @@ func BenchmarkReadRows(b *testing.B) {
 	})
 }
 
-// BenchmarkReadRow reads one row of 100 bytes.
-func BenchmarkReadRow(b *testing.B) {
-	bench(b, func(ctx context.Context, tbl *bigtable.Table) error {
-		_, err := tbl.ReadRow(ctx, "r0007")
-		return err
-	})
+// BenchmarkReadRow reads one row of 100 bytes, with four callers a processor.
+func BenchmarkReadRow(b *testing.B) { bench(b, 4, readRow) }
+
+// BenchmarkReadRowBusy is BenchmarkReadRow with 32 callers a processor.
+func BenchmarkReadRowBusy(b *testing.B) { bench(b, 32, readRow) }
+
+func readRow(ctx context.Context, tbl *bigtable.Table) error {
+	_, err := tbl.ReadRow(ctx, "r0007")
+	return err
 }
 
-func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
+// bench calls read over each transport, with that many callers a processor.
+func bench(b *testing.B, callers int, read func(context.Context, *bigtable.Table) error) {
 	type contestant struct {
 		name string
 		dial func(testing.TB, string) *grpc.ClientConn
@@ -201,7 +205,7 @@ func bench(b *testing.B, read func(context.Context, *bigtable.Table) error) {
 		tbl := table(b, c.dial(b, emulatorProcess(b)))
 		b.Run("peer="+c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			b.SetParallelism(4)
+			b.SetParallelism(callers)
 			before := cputime.Used()
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {

@@ -284,17 +284,22 @@ func TestResolver(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkPutGet is a put and a get of 100 bytes, by etcd's client as it is, over a Tarn client, and over a
-// transport that does the least (package floor).
+// BenchmarkPutGet is a put and a get of 100 bytes by eight callers a processor, by etcd's client as it is, over a Tarn client, and
+// over a transport that does the least (package floor).
 // Allocations and cpu-us/op, processor time, are the client's: etcd runs in separate processes.
-func BenchmarkPutGet(b *testing.B) {
+func BenchmarkPutGet(b *testing.B) { putAndGet(b, 8) }
+
+// BenchmarkPutGetBusy is BenchmarkPutGet with 32 callers a processor.
+func BenchmarkPutGetBusy(b *testing.B) { putAndGet(b, 32) }
+
+func putAndGet(b *testing.B, callers int) {
 	c := start(b)
 	ready(b, c.client(b)) // the floor's connection is made at once
 	run := func(name string, cl *clientv3.Client) {
 		ready(b, cl)
 		b.Run("peer="+name, func(b *testing.B) {
 			b.ReportAllocs()
-			b.SetParallelism(8)
+			b.SetParallelism(callers)
 			value := strings.Repeat("v", 100)
 			var n atomic.Int64
 			before := cputime.Used()

@@ -9,10 +9,11 @@ import (
 	"github.com/tarn-go/tarn/internal/floor"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
-// least is an etcd client whose unary calls are made by package floor, to the members in turn: what remains of
-// a call's time is the library's, protobuf's and etcd's.
+// least is an etcd client whose unary calls are made by package floor, with their metadata, to the members in turn: what
+// remains of a call's time is the library's, protobuf's and etcd's.
 func (c *cluster) least(t testing.TB) *clientv3.Client {
 	t.Helper()
 	var conns []*floor.Conn
@@ -25,7 +26,7 @@ func (c *cluster) least(t testing.TB) *clientv3.Client {
 		conns = append(conns, conn)
 	}
 	var turn atomic.Uint32
-	return c.client(t, grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, req, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+	return c.client(t, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 		in, ok := req.(interface{ Marshal() ([]byte, error) })
 		out, ok2 := reply.(interface{ Unmarshal([]byte) error })
 		if !ok || !ok2 {
@@ -35,7 +36,15 @@ func (c *cluster) least(t testing.TB) *clientv3.Client {
 		if err != nil {
 			return err
 		}
-		call, err := conns[turn.Add(1)%uint32(len(conns))].Open(method, b)
+		var space [4]floor.Field
+		fields := space[:0]
+		md, _ := metadata.FromOutgoingContext(ctx)
+		for k, vs := range md {
+			for _, v := range vs {
+				fields = append(fields, floor.Field{Name: k, Value: v})
+			}
+		}
+		call, err := conns[turn.Add(1)%uint32(len(conns))].Open(method, b, fields...)
 		if err == nil {
 			err = call.Next(out.Unmarshal)
 		}
