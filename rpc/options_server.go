@@ -95,7 +95,8 @@ func JoinServerOptions(opts ...ServerOption) ServerOption {
 func Pool(p *tarn.Pool) ServerOption { return serverOption(func(o *serverOptions) { o.pool = p }) }
 
 // Creds sets the credentials of connections, TLS for instance. Without it, or
-// with insecure.NewCredentials, connections are plaintext.
+// with insecure.NewCredentials, connections are plaintext. With credentials.NewTLS, connections use HTTP/2; name "http/1.1"
+// beside "h2" in the NextProtos of the tls.Config to serve gRPC-Web and Connect over HTTP/1.1, too.
 func Creds(c credentials.TransportCredentials) ServerOption {
 	return serverOption(func(o *serverOptions) { o.creds = c })
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/internal/fields"
 	"github.com/tarn-go/tarn/internal/workers"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
@@ -249,21 +248,18 @@ func (s *Server) admit(nc net.Conn) bool {
 
 // serveConn sets up one connection. When the connection has ended it calls loops.Done.
 func (s *Server) serveConn(nc net.Conn) {
-	conn, greeting, err := nc, h2http.HTTP2, error(nil)
-	if s.opts.plaintext() {
-		conn, greeting, err = sniff(nc, s.opts.connTimeout)
-	}
-	if err == nil && greeting == h2http.HTTP1 {
+	in, err := s.greet(nc)
+	if err == nil && in.http1 {
 		s.mu.Lock()
 		delete(s.raw, nc)
 		s.mu.Unlock()
 		s.loops.Done()
-		s.web.serve(conn)
+		s.web.serve(in.Conn)
 		return
 	}
 	var c *serverConn
 	if err == nil {
-		c, err = newServerConn(context.Background(), s, conn, greeting)
+		c = newServerConn(context.Background(), s, in)
 	}
 	s.mu.Lock()
 	delete(s.raw, nc)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
-	"github.com/tarn-go/tarn/h2http"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
@@ -18,9 +17,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 )
-
-// errDispatched is returned by credentials that have taken over the connection.
-var errDispatched = credentials.ErrConnDispatched
 
 // serverConn is one connection of a server: the h2.Handler of its streams.
 type serverConn struct {
@@ -45,28 +41,15 @@ type serverConn struct {
 	busy atomic.Int64
 }
 
-// newServerConn runs the handshake and registers the connection. On error nc remains the caller's.
-func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.Greeting) (*serverConn, error) {
+// newServerConn registers a connection of HTTP/2.
+func newServerConn(ctx context.Context, s *Server, in *incoming) *serverConn {
+	nc := in.Conn
 	c := &serverConn{srv: s, ctx: ctx, admission: admission{most: s.opts.gatherMost}}
-	deadline := time.Now().Add(s.opts.connTimeout)
-	c.peer.Addr, c.peer.LocalAddr = nc.RemoteAddr(), nc.LocalAddr()
-	if s.opts.creds != nil {
-		if err := nc.SetDeadline(deadline); err != nil {
-			return nil, err
-		}
-		sc, info, err := s.opts.creds.ServerHandshake(nc)
-		if err != nil {
-			return nil, err
-		}
-		nc, c.peer.AuthInfo = sc, info
-		if err := nc.SetDeadline(time.Time{}); err != nil {
-			return nil, err
-		}
-	}
+	c.peer = peer.Peer{Addr: nc.RemoteAddr(), LocalAddr: nc.LocalAddr(), AuthInfo: in.auth}
 	h2c := s.maker.Make(nc, c)
 	c.h2c, c.nc = h2c, nc
 	c.entity = s.entity.AddSocket(entityConn(&c.peer, "", h2c))
-	if greeting == h2http.HTTP2Read {
+	if in.prefaceRead {
 		h2c.PrefaceRead()
 	}
 	allowIdleTLS(h2c, c.peer.AuthInfo)
@@ -74,10 +57,10 @@ func newServerConn(ctx context.Context, s *Server, nc net.Conn, greeting h2http.
 		c.ctx = h.TagConn(c.ctx, &stats.ConnTagInfo{RemoteAddr: c.peer.Addr, LocalAddr: c.peer.LocalAddr})
 		h.HandleConn(c.ctx, &stats.ConnBegin{})
 	}
-	c.setup = time.AfterFunc(time.Until(deadline), func() { h2c.Close() })
+	c.setup = time.AfterFunc(time.Until(in.deadline), func() { h2c.Close() })
 	c.touch()
 	c.startAging(s.opts.keepalive)
-	return c, nil
+	return c
 }
 
 // allowIdleTLS lets a connection that grpc-go's TLS credentials have wrapped release its buffers while it is idle.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
@@ -36,16 +35,6 @@ func newWebPort(s *Server) *webPort {
 	})
 	w.streams = h2http.NewStreams(&http.Server{Handler: s}, s.opts.pool)
 	return w
-}
-
-// sniff reports whether nc, which has no TLS, uses HTTP/2. The caller must use the connection that it returns
-// in place of nc.
-func sniff(nc net.Conn, timeout time.Duration) (net.Conn, h2http.Greeting, error) {
-	// A connection without deadlines waits as long as its peer does.
-	_ = nc.SetReadDeadline(time.Now().Add(timeout))
-	conn, greeting, err := h2http.Sniff(nc)
-	_ = nc.SetReadDeadline(time.Time{})
-	return conn, greeting, err
 }
 
 // serve serves an HTTP/1.1 connection, and closes it or has net/http do so.

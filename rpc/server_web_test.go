@@ -1,7 +1,9 @@
 package rpc_test
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/peer"
 )
 
 // post calls UnaryCall with JSON.
@@ -81,6 +84,59 @@ func TestServeSpeaksConnectOverTLS(t *testing.T) {
 	res, text := post(t, client, "https://"+addr)
 	if res.StatusCode != 200 || res.ProtoMajor != 2 || !strings.Contains(text, "aGVsbG8=") {
 		t.Errorf("%d %s %s", res.StatusCode, res.Proto, text)
+	}
+}
+
+// TestServeSpeaksHTTP1OverTLS: with "http/1.1" beside "h2" in the NextProtos of its tls.Config a server serves clients that choose
+// HTTP/1.1, and the handler's peer has the client's certificate: ordinary calls (testService's UnaryCall in JSON), a GET and a stream,
+// which are net/http's.
+func TestServeSpeaksHTTP1OverTLS(t *testing.T) {
+	cert, roots := testcert.New(t)
+	auth := make(chan credentials.AuthInfo, 1)
+	service := &testService{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		p, _ := peer.FromContext(ctx)
+		auth <- p.AuthInfo
+		return &pb.SimpleResponse{Payload: in.Payload}, nil
+	}}
+	for _, protos := range [][]string{{"h2", "http/1.1"}, {"http/1.1", "h2"}} {
+		t.Run(fmt.Sprint(protos), func(t *testing.T) {
+			s, addr := startTarn(t, service, rpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert},
+				ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: protos})))
+			config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
+			transport := &http.Transport{TLSClientConfig: config}
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport}
+			for range 3 {
+				res, text := post(t, client, "https://"+addr)
+				if res.StatusCode != 200 || res.ProtoMajor != 1 || !strings.Contains(text, "aGVsbG8=") {
+					t.Fatalf("%d %s %s", res.StatusCode, res.Proto, text)
+				}
+				info, ok := (<-auth).(credentials.TLSInfo)
+				if !ok || len(info.State.PeerCertificates) != 1 || info.SecurityLevel != credentials.PrivacyAndIntegrity {
+					t.Errorf("the handler's peer has %v", info)
+				}
+			}
+			res, err := client.Get("https://" + addr + "/grpc.testing.TestService/UnaryCall?connect=v1&encoding=json&message=%7B%7D")
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != http.StatusMethodNotAllowed { // not without side effects
+				t.Errorf("GET: %s", res.Status)
+			}
+			out, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(rpc.GRPCWeb), rpc.WithTransportCredentials(
+				credentials.NewTLS(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1", "h2"}})))).
+				StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 10}, {Size: 20}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{10, 20} {
+				if m, err := out.Recv(); err != nil || len(m.Payload.Body) != n {
+					t.Fatalf("a stream: %v, %v", m, err)
+				}
+			}
+			s.GracefulStop()
+		})
 	}
 }
 

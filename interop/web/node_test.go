@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/tls"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/tarn-go/tarn/internal/leftout"
 	"github.com/tarn-go/tarn/internal/npm"
+	"github.com/tarn-go/tarn/internal/testcert"
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc/credentials"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -71,14 +75,25 @@ func TestGRPCWebJS(t *testing.T) {
 	node(t, 2, "testdata/grpcweb.cjs", h.URL, dir)
 }
 
+// TestCurl: curl calls a method by ServeHTTP and on the port of Serve, plain and over TLS, with both versions of HTTP.
 func TestCurl(t *testing.T) {
 	leftout.Need(t, "curl", "curl")
-	h := start(t)
-	for _, version := range []string{"--http1.1", "--http2"} {
-		out, err := exec.CommandContext(ctxFor(t), "curl", "-sSk", version, "-H", "Content-Type: application/json",
-			"-d", `{"payload":{"body":"aGVsbG8="}}`, h.URL+base+"UnaryCall").CombinedOutput()
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(out), " ", ""), `{"payload":{"body":"aGVsbG8="}}`) {
-			t.Errorf("%s: %s %v", version, out, err)
+	cert, _ := testcert.New(t)
+	creds := credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}})
+	for name, url := range map[string]string{
+		"ServeHTTP":      start(t).URL,
+		"Serve":          "http://" + listen(t),
+		"Serve over TLS": "https://" + listen(t, rpc.Creds(creds)),
+	} {
+		for _, version := range []string{"--http1.1", "--http2", "--http2-prior-knowledge"} {
+			if version == "--http2" && name == "Serve" { // curl would ask for an upgrade
+				continue
+			}
+			out, err := exec.CommandContext(ctxFor(t), "curl", "-sSk", version, "-H", "Content-Type: application/json",
+				"-d", `{"payload":{"body":"aGVsbG8="}}`, url+base+"UnaryCall").CombinedOutput()
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(out), " ", ""), `{"payload":{"body":"aGVsbG8="}}`) {
+				t.Errorf("%s, %s: %s %v", name, version, out, err)
+			}
 		}
 	}
 }

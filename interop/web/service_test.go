@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -108,6 +109,26 @@ func start(t *testing.T, opts ...rpc.ServerOption) *httptest.Server {
 	h.StartTLS()
 	t.Cleanup(h.Close)
 	return h
+}
+
+// listen serves the service by Serve and returns its address.
+func listen(t *testing.T, opts ...rpc.ServerOption) string {
+	t.Helper()
+	s := rpc.NewServer(append([]rpc.ServerOption{rpc.Pool(tarntest.NewPool(t))}, opts...)...)
+	pb.RegisterTestServiceServer(s, service{})
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(lis) }()
+	t.Cleanup(func() {
+		s.Stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return lis.Addr().String()
 }
 
 // client connects to h with HTTP/1.1 or HTTP/2.
