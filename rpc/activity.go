@@ -141,7 +141,7 @@ func (n nameClient) ReportError(err error) {
 	if act.apply(nil, nil) == nil {
 		return
 	}
-	act.cc.entity.Log("Resolver reported an error: %v", err)
+	act.cc.warn("Resolver reported an error: %v", err)
 	act.policy.run(func() { act.balancer.resolverError(err) })
 }
 
@@ -176,7 +176,7 @@ func (act *activity) configure(s *resolver.State) (*serviceConfig, error) {
 			return act.apply(cfg, s), nil
 		}
 	}
-	act.cc.entity.Log("Resolver returned a service config that cannot be used: %v", err)
+	act.cc.warn("Resolver returned a service config that cannot be used: %v", err)
 	act.cc.mu.Lock()
 	last := act.cc.last
 	act.cc.mu.Unlock()
@@ -216,12 +216,9 @@ func (act *activity) apply(cfg *serviceConfig, s *resolver.State) *serviceConfig
 	return cfg
 }
 
-// logState adds to channelz what a resolver's state changes, with cfg the config that it leads to. cc.mu is held.
+// logState notes what a resolver's state changes, with cfg the config that it leads to. cc.mu is held.
 func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
 	cc := act.cc
-	if cc.entity == nil {
-		return
-	}
 	last := cc.last
 	if last == nil {
 		last = cc.fallback
@@ -238,7 +235,7 @@ func (act *activity) logState(cfg *serviceConfig, s *resolver.State) {
 		changes = append(changes, "resolver returned new addresses")
 	}
 	act.endpoints = n
-	cc.entity.Log("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
+	cc.note("Resolver state updated: %d endpoints (%s)", n, strings.Join(changes, "; "))
 }
 
 // setConfig makes cfg the config of new calls. cc.mu is held.

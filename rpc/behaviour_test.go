@@ -327,7 +327,7 @@ func TestPanicsAreLogged(t *testing.T) {
 	const child = "TARN_PANICS"
 	if os.Getenv(child) == "" {
 		out := runChild(t, t.Name(), child+"=1", "GRPC_GO_LOG_SEVERITY_LEVEL=error")
-		const method = "rpc: the handler of /grpc.testing.TestService/"
+		const method = "[rpc] the handler of /grpc.testing.TestService/"
 		for _, want := range []string{method + "UnaryCall panicked: over gRPC", method + "UnaryCall panicked: over Connect",
 			method + "FullDuplexCall panicked: in a stream", method + "StreamingOutputCall called runtime.Goexit", "behaviour_test.go:"} {
 			if !strings.Contains(out, want) {

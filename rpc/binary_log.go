@@ -13,7 +13,6 @@ import (
 	"github.com/tarn-go/tarn/rpc/internal/binlog"
 	"google.golang.org/grpc/binarylog"
 	pb "google.golang.org/grpc/binarylog/grpc_binarylog_v1"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -69,7 +68,7 @@ const filterVariable = "GRPC_BINARY_LOG_FILTER"
 // warnOfFilter warns when the environment asks for a log that the program does not configure.
 func warnOfFilter(l *CallLog, option string) {
 	if l == nil && os.Getenv(filterVariable) != "" {
-		grpclog.Component("rpc").Warningf("%s is set and has no effect: rpc writes a binary log with %s", filterVariable, option)
+		logger.Warningf("%s is set and has no effect: rpc writes a binary log with %s", filterVariable, option)
 	}
 }
 
@@ -110,7 +109,7 @@ func (c *loggedCall) writeLocked(e *pb.GrpcLogEntry) {
 	c.seq++
 	e.Timestamp, e.CallId, e.SequenceIdWithinCall, e.Logger = timestamppb.Now(), c.id, c.seq, c.side
 	if err := c.log.sink.Write(e); err != nil && !c.log.failed.Swap(true) {
-		grpclog.Component("rpc").Warningf("the sink of a binary log fails (reported once): %v", err)
+		logger.Warningf("the sink of a binary log fails (reported once): %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/peer"
 )
 
@@ -86,6 +85,6 @@ func warnOfChannelz(desc *grpc.ServiceDesc, impl any) {
 		return
 	}
 	if t := reflect.TypeOf(impl); t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/channelz/service" {
-		grpclog.Component("rpc").Warningf("grpc-go's channelz service was registered: it shows grpc-go's own clients and servers and none of package rpc's. Package rpc/channelz has a service that shows both (Register, and Registrar for package admin)")
+		logger.Warningf("grpc-go's channelz service was registered: it shows grpc-go's own clients and servers and none of package rpc's. Package rpc/channelz has a service that shows both (Register, and Registrar for package admin)")
 	}
 }

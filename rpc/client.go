@@ -264,6 +264,7 @@ func (cc *ClientConn) setState(s connectivity.State) {
 	}
 	cc.state = s
 	cc.entity.SetState(s)
+	logger.Info("client of", cc.name+":", s)
 	cc.changed.notify()
 	for m := range cc.watchers {
 		m.show(s)

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/grpclog"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 )
@@ -101,7 +100,7 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 			case ctx.Err() != nil || c.usable() != nil:
 				return
 			case status.Code(err) == codes.Unimplemented:
-				grpclog.Component("rpc").Errorf("the server at %v has no health service: its connections count as healthy", c.peer.Addr)
+				logger.Errorf("the server at %v has no health service: its connections count as healthy", c.peer.Addr)
 				notify(connectivity.Ready, nil)
 				return
 			}

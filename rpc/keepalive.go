@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
-	"google.golang.org/grpc/grpclog"
 )
 
 // pinging holds the settings of a client's new connections, which change when a server complains about pings
@@ -45,7 +44,7 @@ func (cc *ClientConn) tooManyPings(d time.Duration) {
 			return
 		}
 		if cc.pinging.now.CompareAndSwap(old, next) {
-			grpclog.Component("rpc").Errorf("the server of %q said ENHANCE_YOUR_CALM, too_many_pings: new connections ping every %v", cc.name, next.every)
+			logger.Errorf("the server of %q said ENHANCE_YOUR_CALM, too_many_pings: new connections ping every %v", cc.name, next.every)
 			return
 		}
 	}

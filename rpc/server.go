@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"reflect"
 	"slices"
@@ -270,6 +271,9 @@ func (s *Server) serveConn(nc net.Conn) {
 	s.mu.Unlock()
 	if err != nil {
 		if !errors.Is(err, errDispatched) {
+			if state == running && !errors.Is(err, io.EOF) {
+				logger.Info("server: the connection from", nc.RemoteAddr(), "could not be set up:", err)
+			}
 			nc.Close()
 		}
 		s.loops.Done()

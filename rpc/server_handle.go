@@ -8,7 +8,6 @@ import (
 	"github.com/tarn-go/tarn/internal/workers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/status"
 )
 
@@ -132,7 +131,7 @@ func (c *serverCall) callStream(m *method) (err error) {
 func (c *serverCall) Exited() {
 	if !c.ended { // statsEnd has not been called
 		st := status.New(codes.Internal, "the handler ended its goroutine")
-		grpclog.Errorf("rpc: the handler of %s called runtime.Goexit", c.shape.path)
+		logger.Errorf("the handler of %s called runtime.Goexit", c.shape.path)
 		st = c.sendStatus(st)
 		c.countEnd(st.Err())
 		c.release()
@@ -157,5 +156,5 @@ func (c *serverCall) recover(err *error) {
 		hook(c.shape.path, v, stack)
 		return
 	}
-	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.shape.path, v, stack)
+	logger.Errorf("the handler of %s panicked: %v\n%s", c.shape.path, v, stack)
 }

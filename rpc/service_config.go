@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/serviceconfig"
 )
 
@@ -206,7 +205,7 @@ func decodeConfig(text string, js *jsonConfig, how strictness) error {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(js)
 	if err != nil && how == lenient && strings.Contains(err.Error(), "unknown field") {
-		grpclog.Component("rpc").Warningf("service config of the resolver: %v: it is not used", err)
+		logger.Warningf("service config of the resolver: %v: it is not used", err)
 		*js = jsonConfig{}
 		dec = json.NewDecoder(strings.NewReader(text))
 		err = dec.Decode(js)
@@ -236,7 +235,7 @@ func (js *jsonConfig) policy(how strictness) (*policy, error) {
 			if how == strict {
 				return nil, err
 			}
-			grpclog.Component("rpc").Warningf("service config of the resolver: %v: pick_first is used", err)
+			logger.Warningf("service config of the resolver: %v: pick_first is used", err)
 			name = "pick_first"
 		}
 		return onePolicy(name, json.RawMessage("{}"))

@@ -74,6 +74,9 @@ func (s *subConn) setState(state connectivity.State, err error) {
 	}
 	s.state = state
 	s.entity.SetState(state, err)
+	if len(s.addrs) > 0 {
+		logger.Info("client of", s.act.cc.name+",", s.addrs[0].Addr+":", state)
+	}
 	if state == connectivity.Ready {
 		s.conn.Store(s.held)
 	} else {
@@ -161,14 +164,17 @@ func (s *subConn) run(ctx context.Context, addrs []resolver.Address, leave func(
 
 // tryAll returns the first connection that can be made. The error is that of the first address.
 func (s *subConn) tryAll(ctx context.Context, addrs []resolver.Address, limit time.Duration) (*clientConn, resolver.Address, error) {
-	stop := ctx.Done()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	wanted := ctx
+	ctx, cancel := context.WithTimeout(wanted, limit)
 	defer cancel()
 	var first error
 	for i := range addrs {
-		c, err := s.connect(ctx, stop, &addrs[i])
+		c, err := s.connect(ctx, wanted.Done(), &addrs[i])
 		if err == nil {
 			return c, addrs[i], nil
+		}
+		if wanted.Err() == nil {
+			logger.Warning("client of", s.act.cc.name+": connecting to", addrs[i].Addr+":", err)
 		}
 		if first == nil {
 			first = fmt.Errorf("connection error: desc = %q", err.Error())
@@ -221,6 +227,7 @@ func (s *subConn) lost(c *clientConn, why error) {
 		return
 	}
 	s.act.cc.metrics.disconnected(c.peer.AuthInfo, disconnectError(why))
+	logger.Info("client of", s.act.cc.name+": the connection to", s.at.Addr, "has ended:", why)
 	s.held = nil
 	s.conn.Store(nil)
 	s.cancel()

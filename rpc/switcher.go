@@ -75,7 +75,7 @@ func (sw *switcher) switchTo(b balancer.Builder) *child {
 	}
 	sw.mu.Unlock()
 	replaced.close()
-	sw.act.cc.entity.Log("Channel switches to new LB policy %q", b.Name())
+	sw.act.cc.note("Channel switches to new LB policy %q", b.Name())
 	if ch.b = b.Build(ch, sw.opts); ch.b == nil {
 		panic(fmt.Sprintf("rpc: the builder of balancer %q returned nil", b.Name()))
 	}
