@@ -120,17 +120,29 @@ func (cc *ClientConn) awaitConfig(ctx context.Context) error {
 	}
 }
 
-// checkAuthority checks the authority that the call's options override.
+// authority is that of the call's options, or that which the balancer gives the attempt (gRFC A81); empty: the connection's.
+func (c *call) authority() string {
+	if a := c.info.authority; a != "" || c.picked.md == nil {
+		return a
+	}
+	if given := c.picked.md.Get(":authority"); len(given) > 0 {
+		return given[0]
+	}
+	return ""
+}
+
+// checkAuthority checks an authority that is not the connection's.
 func (c *call) checkAuthority(conn *clientConn) error {
-	if c.info.authority == "" {
+	authority := c.authority()
+	if authority == "" {
 		return nil
 	}
 	v, ok := conn.peer.AuthInfo.(credentials.AuthorityValidator)
 	if !ok {
 		return status.Errorf(codes.Unavailable, "rpc: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", authType(conn.peer))
 	}
-	if err := v.ValidateAuthority(c.info.authority); err != nil {
-		return status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", c.info.authority, err)
+	if err := v.ValidateAuthority(authority); err != nil {
+		return status.Errorf(codes.Unavailable, "failed to validate authority %q: %v", authority, err)
 	}
 	return nil
 }
@@ -145,7 +157,7 @@ func authType(p peer.Peer) string {
 // open begins an attempt; a then owns the stream. It takes ownership of out's DATA. On error, seen says
 // whether the server may have received any of it.
 func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, err error) {
-	r := conn.route(c.method, &c.info)
+	r := conn.route(c.method, &c.info, c.authority())
 	out.Block = r.block
 	a.conn = conn
 	if c.info.lease == nil {
@@ -164,7 +176,7 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	}
 	out.Fields = *space
 	if c.statsOn() {
-		c.statsOutHeader(&conn.peer)
+		c.statsOutHeader(&conn.peer, conn.name)
 	}
 	a.begun()
 	carries := out.Data.Len() > 0 || out.Rest != nil

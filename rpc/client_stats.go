@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -57,13 +58,17 @@ func (c withoutPeer) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// statsOutHeader reports the request's header, which is sent to p; a p without an address is not known.
-func (c *call) statsOutHeader(p *peer.Peer) {
+// statsOutHeader reports the request's header, which is sent to p; a p without an address is not known. authority is that of p, which calls
+// and picks may override.
+func (c *call) statsOutHeader(p *peer.Peer, authority string) {
 	md, ok := metadata.FromOutgoingContext(c.tagged) // a copy
 	if !ok {
 		md = metadata.MD{}
 	}
-	md.Set("user-agent", c.cc.opts.userAgent+userAgent)
+	for k, v := range c.picked.md {
+		md.Append(k, v...)
+	}
+	md.Set("user-agent", c.agentName())
 	enc := ""
 	if c.info.compressor != nil {
 		enc = c.info.compressor.Name()
@@ -74,8 +79,9 @@ func (c *call) statsOutHeader(p *peer.Peer) {
 		c.peered = withoutPeer{c.tagged} // it is the caller's
 	}
 	for _, h := range c.cc.opts.stats {
-		h.HandleRPC(c.statsContext(), &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr,
-			LocalAddr: p.LocalAddr, Compression: enc, Header: md})
+		out := &stats.OutHeader{Client: true, FullMethod: c.method, RemoteAddr: p.Addr, LocalAddr: p.LocalAddr, Compression: enc, Header: md}
+		setAuthority(out, cmp.Or(c.authority(), authority))
+		h.HandleRPC(c.statsContext(), out)
 	}
 }
 

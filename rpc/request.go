@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -90,10 +91,10 @@ func (b *routes) put(r *route) {
 	b.m.Store(&next)
 }
 
-// route returns the data that calls of a method with the same options share on c.
-func (c *clientConn) route(method string, ci *callInfo) *route {
+// route returns the data that calls of a method with the same options share on c. An empty authority is the connection's.
+func (c *clientConn) route(method string, ci *callInfo, authority string) *route {
 	cc := c.cc
-	plain := !ci.special && !cc.info.special
+	plain := !ci.special && !cc.info.special && authority == ""
 	known, agent := c.routes, cc.opts.userAgent
 	if ci.agent != nil {
 		known, agent = &ci.agent.routes, ci.agent.name
@@ -104,15 +105,11 @@ func (c *clientConn) route(method string, ci *callInfo) *route {
 			return r
 		}
 	}
-	authority := c.name
-	if ci.authority != "" {
-		authority = ci.authority
-	}
 	fs := []h2.Field{
 		{Name: ":method", Value: "POST"},
 		{Name: ":scheme", Value: c.scheme},
 		{Name: ":path", Value: method},
-		{Name: ":authority", Value: authority},
+		{Name: ":authority", Value: cmp.Or(authority, c.name)},
 		{Name: "content-type", Value: header.ContentType(ci.subtype)},
 		{Name: "user-agent", Value: agent + userAgent},
 		{Name: "te", Value: "trailers"},
@@ -169,11 +166,7 @@ func (cc *ClientConn) appendCredentials(fs []h2.Field, c *call, perRPC []credent
 	if i := strings.LastIndexByte(service, '/'); i > 0 {
 		service = service[:i]
 	}
-	host := name
-	if c.info.authority != "" {
-		host = c.info.authority
-	}
-	audience := "https://" + strings.TrimSuffix(host, ":443") + service
+	audience := "https://" + strings.TrimSuffix(cmp.Or(c.authority(), name), ":443") + service
 	ctx := credentials.NewContextWithRequestInfo(c.tagged, credentials.RequestInfo{Method: c.method, AuthInfo: auth})
 	var err error
 	start := len(fs)

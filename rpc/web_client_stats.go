@@ -59,7 +59,7 @@ func (x *webExchange) statsOutLocked() {
 	if p == nil {
 		p = &peer.Peer{}
 	}
-	x.call.statsOutHeader(p)
+	x.call.statsOutHeader(p, x.call.cc.authority)
 	if o.message != nil {
 		o.message()
 		o.message = nil
