@@ -337,6 +337,34 @@ func TestBinaryLogOfInvalidUTF8(t *testing.T) {
 	}
 }
 
+// TestBinaryLogWithoutTokens: neither side logs the authorization of a call, as in grpc-go from 1.85 on.
+func TestBinaryLogWithoutTokens(t *testing.T) {
+	sink := &logSink{}
+	log, err := rpc.NewCallLog("*", sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addr := startTarn(t, &testService{}, rpc.BinaryLog(log))
+	ctx := metadata.AppendToOutgoingContext(ctxFor(t), "authorization", "Bearer secret", "other", "shown")
+	if _, err := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithBinaryLog(log))).EmptyCall(ctx, &pb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	headers := 0
+	for _, e := range sink.entries {
+		if h := e.GetClientHeader(); h != nil {
+			headers++
+			if text := fmt.Sprint(h.Metadata); strings.Contains(text, "secret") || !strings.Contains(text, "shown") {
+				t.Errorf("%v logs %s", e.Logger, text)
+			}
+		}
+	}
+	if headers != 2 {
+		t.Errorf("%d headers of requests are logged", headers)
+	}
+}
+
 // Features that only Tarn has are logged too: raw messages, panics, hedged calls, and the compressor that a
 // handler chooses. A call that its client ends has its status in SERVER_TRAILER.
 func TestBinaryLogOfHandlers(t *testing.T) {

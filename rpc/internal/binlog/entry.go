@@ -93,7 +93,7 @@ func entries(l Limits, md metadata.MD) (out []*pb.MetadataEntry, truncated bool)
 // omitted reports whether a key belongs to the transport.
 func omitted(key string) bool {
 	switch key {
-	case "lb-token", ":path", ":authority", "content-encoding", "content-type", "user-agent", "te":
+	case "lb-token", ":path", ":authority", "content-encoding", "content-type", "user-agent", "te", "authorization":
 		return true
 	case "grpc-trace-bin":
 		return false
