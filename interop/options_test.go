@@ -4,13 +4,18 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
 )
 
 // callOptions are the call options that rpc honours by their type. All of grpc-go's work
@@ -35,6 +40,96 @@ func TestOptionParity(t *testing.T) {
 		for _, name := range theirs[kind] {
 			if !have[name] {
 				t.Errorf("grpc.%s has no counterpart", name)
+			}
+		}
+	}
+}
+
+// elsewhere has the options of grpc-go's other packages, and where their counterparts are: in rpc, but for OpenTelemetry's.
+var elsewhere = map[string]string{
+	"experimental.WithBufferPool":          "WithBufferPool",
+	"experimental.BufferPool":              "BufferPool",
+	"experimental.AcceptCompressors":       "", // works as it is
+	"orca.CallMetricsServerOption":         "CallMetricsServerOption",
+	"stats/opentelemetry.DialOption":       "opentelemetry.DialOption",
+	"stats/opentelemetry.ServerOption":     "opentelemetry.ServerOption",
+	"stats/opentelemetry/csm.DialOption":   "", // xDS
+	"stats/opentelemetry/csm.ServerOption": "",
+	"xds.ServingModeCallback":              "",
+	"xds.BootstrapContentsForTesting":      "",
+	"xds.ClientPoolForTesting":             "",
+}
+
+// TestOptionsOfOtherPackages: the options of all public packages of grpc-go are known, and their counterparts exist.
+func TestOptionsOfOtherPackages(t *testing.T) {
+	root := moduleDir(t, "google.golang.org/grpc")
+	ours := map[string]bool{}
+	for prefix, dir := range map[string]string{"": "../rpc", "opentelemetry.": "../rpc/opentelemetry"} {
+		for _, names := range optionsIn(t, dir) {
+			for _, name := range names {
+				ours[prefix+name] = true
+			}
+		}
+	}
+	found := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir() || path == root:
+			return err
+		case d.Name() == "internal" || d.Name() == "testdata" || d.Name() == "examples":
+			return fs.SkipDir
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		options := optionsIn(t, path)
+		for _, kind := range []string{"DialOption", "ServerOption", "CallOption"} {
+			for _, name := range options[kind] {
+				found++
+				full := filepath.ToSlash(rel) + "." + name
+				if counterpart, known := elsewhere[full]; !known || counterpart != "" && !ours[counterpart] {
+					t.Errorf("%s has no counterpart (%q)", full, counterpart)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 5 {
+		t.Errorf("%d options of other packages, %v", found, err)
+	}
+}
+
+// TestMethodParity: rpc's ClientConn and Server have the methods of grpc-go's that are not deprecated, of the same types, but for
+// GetMethodConfig, whose result is a type of grpc-go's service config.
+func TestMethodParity(t *testing.T) {
+	for _, c := range []struct{ theirs, ours reflect.Type }{
+		{reflect.TypeFor[*grpc.ClientConn](), reflect.TypeFor[*rpc.ClientConn]()},
+		{reflect.TypeFor[*grpc.Server](), reflect.TypeFor[*rpc.Server]()},
+	} {
+		if c.theirs.NumMethod() < 5 {
+			t.Fatalf("%v has %d methods", c.theirs, c.theirs.NumMethod())
+		}
+		for want := range c.theirs.Methods() {
+			if want.Name == "GetMethodConfig" {
+				continue
+			}
+			m, ok := c.ours.MethodByName(want.Name)
+			if !ok {
+				t.Errorf("%v has no method %s", c.ours, want.Name)
+				continue
+			}
+			types := func(f reflect.Type) (out []string) {
+				for i := 1; i < f.NumIn(); i++ {
+					out = append(out, f.In(i).String())
+				}
+				for o := range f.Outs() {
+					out = append(out, "-> "+o.String())
+				}
+				return out
+			}
+			if a, b := types(want.Type), types(m.Type); !slices.Equal(a, b) {
+				t.Errorf("%s of %v has %q, of %v %q", want.Name, c.theirs, a, c.ours, b)
 			}
 		}
 	}

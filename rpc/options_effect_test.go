@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 )
 
@@ -163,8 +164,8 @@ func TestMaxCallAttempts(t *testing.T) {
 
 // TestOptionsWithoutEffect: a server and a client take the options that docs/migrate-grpc.md lists as without effect.
 func TestOptionsWithoutEffect(t *testing.T) {
-	_, addr := startTarn(t, &testService{}, rpc.JoinServerOptions(rpc.HeaderTableSize(1), rpc.ReadBufferSize(1)), rpc.WriteBufferSize(1), rpc.SharedWriteBuffer(true))
-	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithReadBufferSize(1), rpc.WithWriteBufferSize(1), rpc.WithSharedWriteBuffer(true), rpc.WithChannelzParentID(nil)))
+	_, addr := startTarn(t, &testService{}, rpc.JoinServerOptions(rpc.HeaderTableSize(1), rpc.ReadBufferSize(1)), rpc.WriteBufferSize(1), rpc.SharedWriteBuffer(true), rpc.BufferPool(mem.NopBufferPool{}))
+	c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithReadBufferSize(1), rpc.WithWriteBufferSize(1), rpc.WithSharedWriteBuffer(true), rpc.WithChannelzParentID(nil), rpc.WithBufferPool(mem.NopBufferPool{})))
 	if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{Payload: payload(100000)}); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc/channelz"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -52,6 +53,10 @@ func WithWriteBufferSize(int) DialOption { return dialOption(func(*dialOptions) 
 // WithSharedWriteBuffer is accepted for compatibility with grpc-go and has no effect: there is no write
 // buffer to share.
 func WithSharedWriteBuffer(val bool) DialOption { return dialOption(func(*dialOptions) {}) }
+
+// WithBufferPool is accepted for compatibility with grpc-go's package experimental and has no effect: memory comes from the pool of
+// [WithPool].
+func WithBufferPool(mem.BufferPool) DialOption { return dialOption(func(*dialOptions) {}) }
 
 // WithChannelzParentID is accepted for compatibility with grpc-go and has no effect: a client is listed in
 // channelz (see [WithChannelz]) without a parent.

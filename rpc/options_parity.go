@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
@@ -36,6 +37,9 @@ func WriteBufferSize(int) ServerOption { return serverOption(func(*serverOptions
 // SharedWriteBuffer is accepted for compatibility with grpc-go and has no effect: there is no write buffer to
 // share.
 func SharedWriteBuffer(val bool) ServerOption { return serverOption(func(*serverOptions) {}) }
+
+// BufferPool is accepted for compatibility with grpc-go's package experimental and has no effect: memory comes from the pool of [Pool].
+func BufferPool(mem.BufferPool) ServerOption { return serverOption(func(*serverOptions) {}) }
 
 // tap calls InTapHandle's function for a call that begins.
 func (c *serverCall) tap() *refusal {

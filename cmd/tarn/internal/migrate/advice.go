@@ -26,6 +26,8 @@ var backward = map[string]string{
 	"DialOptions":           "give the library its own target and options",
 	"WithPool":              "remove it",
 	"Pool":                  "remove it",
+	"WithBufferPool":        "use experimental.WithBufferPool",
+	"BufferPool":            "use experimental.BufferPool",
 	"LendRequests":          "remove it: grpc-go copies",
 	"WithHedgingPolicy":     "remove it: grpc-go has no hedging",
 	"WithRetryPolicy":       "use grpc.WithDefaultServiceConfig",
