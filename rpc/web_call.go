@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -156,10 +155,19 @@ func (c *webCall) unary() *status.Status {
 	if err != nil {
 		return statusOf(err)
 	}
-	if err := c.send(c.codec, reply); err != nil {
+	if err := c.send(c.replyCodec(), reply); err != nil {
 		return statusOf(err)
 	}
 	return nil
+}
+
+// replyCodec is the codec for the result of a unary handler, which does not change any more: its long bytes fields are sent from their own
+// memory. They may be views of a lent request, which is freed before the last byte has been sent, and are copied then.
+func (c *webCall) replyCodec() message.Codec {
+	if _, ok := c.codec.(message.Proto); ok && c.outgoing == nil && c.body.lease == nil {
+		return message.Spliced{}
+	}
+	return c.codec
 }
 
 // boundRequest is the request of a unary call until its handler has returned.
@@ -231,7 +239,7 @@ func (c *webCall) recover(err *error) {
 		hook(c.path, v, stack)
 		return
 	}
-	grpclog.Errorf("rpc: the handler of %s panicked: %v\n%s", c.path, v, stack)
+	logger.Errorf("the handler of %s panicked: %v\n%s", c.path, v, stack)
 }
 
 // webReserved reports whether a request's field belongs to HTTP or to a protocol, beyond those that package
