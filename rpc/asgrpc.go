@@ -32,6 +32,7 @@ func AsGRPC(cc *ClientConn) *grpc.ClientConn {
 
 // DialOptions is for libraries that make their *grpc.ClientConn themselves: with these options after the
 // library's own, every call of that ClientConn is cc's. The target that the library names is not resolved,
+// except by a resolver that the library itself gives for its scheme, whose results are not used,
 // and no connection to it is made. Close of such a ClientConn leaves cc open.
 //
 // Of the options that a library sets beside them, these have their usual effect: interceptors (ahead of

@@ -1,8 +1,12 @@
 package rpc_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +19,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 )
 
 // stockConns are the ways to a *grpc.ClientConn over a client.
@@ -173,5 +179,85 @@ func TestInterceptorsSeeTheTarget(t *testing.T) {
 	}
 	if seen != rpc.AsGRPC(cc) || seen.Target() != addr {
 		t.Errorf("target %q", seen.Target())
+	}
+}
+
+// TestAsGRPCHasNoTransport: neither the ClientConn of AsGRPC nor one of DialOptions resolves its target or runs a goroutine of grpc-go's
+// transport, not even when it is told to connect. What a resolver of the library returns is not used.
+func TestAsGRPCHasNoTransport(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	r := &authorityResolver{Resolver: manual.NewBuilderWithScheme("transportless"), built: new(atomic.Int32)}
+	r.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: addr}}}}})
+	cc := dialTarn(t, "transportless:///x", rpc.WithResolvers(r))
+	own := manual.NewBuilderWithScheme("own")
+	own.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "127.0.0.1:1"}}}}})
+	conns := []*grpc.ClientConn{rpc.AsGRPC(cc)}
+	for _, target := range []string{"transportless:///x", "own:///x"} {
+		library, err := grpc.NewClient(target, append([]grpc.DialOption{grpc.WithResolvers(own)}, rpc.DialOptions(cc)...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer library.Close()
+		conns = append(conns, library)
+	}
+	for _, conn := range conns {
+		conn.Connect()
+		waitStock(t, conn, connectivity.Ready)
+		stream, err := pb.NewTestServiceClient(conn).FullDuplexCall(ctxFor(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		if i := bytes.Index(stacks, []byte("google.golang.org/grpc/internal/transport.")); i >= 0 {
+			t.Errorf("a goroutine of grpc-go's transport runs: %s", stacks[i:])
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own.CC().ReportError(errors.New("no names"))
+	_ = own.CC().UpdateState(resolver.State{}) // no addresses, which its balancer may refuse
+	for _, conn := range conns {
+		if _, err := pb.NewTestServiceClient(conn).EmptyCall(ctxFor(t), &pb.Empty{}); err != nil || conn.GetState() != connectivity.Ready {
+			t.Errorf("after an error of the library's resolver: %v, %v", err, conn.GetState())
+		}
+	}
+	if n := r.built.Load(); n != 1 {
+		t.Errorf("the target was resolved %d times, the client's own included", n)
+	}
+}
+
+// authorityResolver is a resolver that gives its targets an authority.
+type authorityResolver struct {
+	*manual.Resolver
+	built *atomic.Int32
+}
+
+func (r *authorityResolver) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	r.built.Add(1)
+	return r.Resolver.Build(target, cc, opts)
+}
+
+func (r *authorityResolver) OverrideAuthority(target resolver.Target) string {
+	return target.Endpoint() + ".resolved.test"
+}
+
+// TestAuthorityOfAResolver: a resolver may give its targets an authority (resolver.AuthorityOverrider), as in grpc-go.
+func TestAuthorityOfAResolver(t *testing.T) {
+	_, addr := startTarn(t, &testService{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return &pb.SimpleResponse{Username: md.Get(":authority")[0]}, nil
+	}})
+	r := &authorityResolver{Resolver: manual.NewBuilderWithScheme("authorities"), built: new(atomic.Int32)}
+	r.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: addr}}}}})
+	for name, cc := range map[string]grpc.ClientConnInterface{
+		"tarn":    dialTarn(t, "authorities:///x", rpc.WithResolvers(r)),
+		"grpc-go": dialGRPC(t, "authorities:///x", grpc.WithResolvers(r)),
+	} {
+		out, err := pb.NewTestServiceClient(cc).UnaryCall(ctxFor(t), &pb.SimpleRequest{})
+		if err != nil || out.Username != "x.resolved.test" {
+			t.Errorf("%s: the authority is %q, %v", name, out.GetUsername(), err)
+		}
 	}
 }

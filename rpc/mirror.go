@@ -55,16 +55,17 @@ type mirror struct {
 	to balancer.ClientConn
 }
 
-// UpdateClientConnState implements balancer.Balancer. It is called once.
+// UpdateClientConnState implements balancer.Balancer. It is called once, and again whenever a resolver of the library returns something.
 func (m *mirror) UpdateClientConnState(balancer.ClientConnState) error {
 	m.cc.mu.Lock()
 	if m.cc.watchers == nil {
 		m.cc.watchers = make(map[*mirror]struct{})
 	}
+	_, again := m.cc.watchers[m]
 	m.cc.watchers[m] = struct{}{}
 	m.show(m.cc.state)
 	m.cc.mu.Unlock()
-	if m.p.attaching.Load() == 0 {
+	if !again && m.p.attaching.Load() == 0 {
 		m.cc.Connect() // by a library's Connect or Dial
 	}
 	return nil
