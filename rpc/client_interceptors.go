@@ -26,6 +26,7 @@ func (cc *ClientConn) intercept() (err error) {
 	if o.streamOne != nil {
 		o.stream = append([]grpc.StreamClientInterceptor{o.streamOne}, o.stream...)
 	}
+	warnOfTracing()
 	if warnOfFilter(o.callLog, "WithBinaryLog"); o.callLog != nil {
 		l := callLogger{cc, o.callLog}
 		o.unary, o.stream = append(o.unary, l.unary), append(o.stream, l.stream)

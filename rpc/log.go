@@ -1,6 +1,9 @@
 package rpc
 
-import "google.golang.org/grpc/grpclog"
+import (
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/grpclog"
+)
 
 // logger writes to grpc-go's log. It is made when the package is initialised, because grpclog keeps its components in a map without a lock.
 var logger = grpclog.Component("rpc")
@@ -15,4 +18,11 @@ func (cc *ClientConn) note(format string, args ...any) {
 func (cc *ClientConn) warn(format string, args ...any) {
 	cc.entity.Log(format, args...)
 	logger.Warningf("client of %s: "+format, append([]any{cc.name}, args...)...)
+}
+
+// warnOfTracing warns that a variable of grpc-go does not trace clients and servers of package rpc.
+func warnOfTracing() {
+	if grpc.EnableTracing {
+		logger.Warning("grpc.EnableTracing has no effect: see ObserveCalls and WithObserveCalls")
+	}
 }

@@ -100,6 +100,7 @@ func NewServer(opts ...ServerOption) *Server {
 	if o.streamOne != nil {
 		o.stream = append([]grpc.StreamServerInterceptor{o.streamOne}, o.stream...)
 	}
+	warnOfTracing()
 	if warnOfFilter(o.callLog, "BinaryLog"); o.callLog != nil {
 		o.unary = append([]grpc.UnaryServerInterceptor{o.callLog.unaryServer}, o.unary...)
 		o.stream = append([]grpc.StreamServerInterceptor{o.callLog.streamServer}, o.stream...)

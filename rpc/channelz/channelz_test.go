@@ -388,6 +388,7 @@ func second[T any](_ T, err error) error { return err }
 func TestWarnings(t *testing.T) {
 	const child = "TARN_WARNINGS"
 	if os.Getenv(child) != "" {
+		grpc.EnableTracing = true
 		s := rpc.NewServer()
 		stockservice.RegisterChannelzServiceToServer(s)
 		cc, err := rpc.NewClient("localhost:1", rpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -404,7 +405,7 @@ func TestWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"grpc-go's channelz service was registered", "a binary log with WithBinaryLog", "a binary log with BinaryLog"} {
+	for _, want := range []string{"grpc-go's channelz service was registered", "a binary log with WithBinaryLog", "a binary log with BinaryLog", "grpc.EnableTracing"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the log does not say %q:\n%s", want, out)
 		}
