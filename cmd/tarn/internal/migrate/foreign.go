@@ -82,6 +82,10 @@ func (f *file) dictated(path []ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncType:
 			inSignature = true
+			// Of a method of an interface, or a type of functions; those of functions are below.
+			if sig, ok := f.pkg.TypesInfo.TypeOf(n).(*types.Signature); ok && f.isInterceptor(sig) {
+				return true
+			}
 		case *ast.InterfaceType:
 			if inSignature && f.p.isSatisfied(f.pkg.TypesInfo.TypeOf(n)) {
 				return true

@@ -165,6 +165,60 @@ func TestMigrateKeepsWhatLibrariesImplement(t *testing.T) {
 	}
 }
 
+// interceptors is a program with types for its interceptors, and with functions that it can give to a client by name.
+const interceptors = `package main
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+)
+
+type interceptor interface {
+	Unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error
+	Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error)
+}
+
+type unary func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error
+
+type timed struct {
+	next func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error
+}
+
+var _ interceptor = timed{}
+
+func (timed) Unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return timed{invoker}.next(ctx, method, req, reply, cc, opts...)
+}
+
+func (timed) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return streamer(ctx, desc, cc, method, opts...)
+}
+
+func connect(target string, i interceptor, u unary) (*grpc.ClientConn, error) {
+	return grpc.NewClient(target, grpc.WithChainUnaryInterceptor(i.Unary, grpc.UnaryClientInterceptor(u)), grpc.WithStreamInterceptor(i.Stream))
+}
+
+func main() {
+	if cc, err := connect("127.0.0.1:1", timed{}, timed{}.Unary); err == nil {
+		cc.Close()
+	}
+}
+`
+
+// TestMigrateKeepsInterceptors: types with the signature of an interceptor, or of what it calls, stay: in interfaces, named and not.
+func TestMigrateKeepsInterceptors(t *testing.T) {
+	dir := module(t, "cmd/tarn", map[string]string{"main.go": interceptors})
+	if status, out := migrate(t, dir, "."); status != cli.OK {
+		t.Errorf("status %d, %s", status, out)
+	}
+	want := strings.NewReplacer(`	"google.golang.org/grpc"`, "\t\"github.com/tarn-go/tarn/rpc\"\n\t\"google.golang.org/grpc\"",
+		"grpc.NewClient", "rpc.NewClient", "(*grpc.ClientConn, error)", "(*rpc.ClientConn, error)", "grpc.With", "rpc.With").Replace(interceptors)
+	if got := read(t, dir, "main.go"); got != want {
+		t.Errorf("only what makes the client is to change:\n%s", got)
+	}
+}
+
 // reports is a program with the options of packages that have counterparts of their own.
 const reports = `package main
 
