@@ -99,7 +99,7 @@ type Limits struct {
 	// RequestTimeout bounds every operation on files and shares, except waiting for a lock or a change; zero:
 	// none. The error matches os.ErrDeadlineExceeded.
 	RequestTimeout time.Duration
-	// KeepAlive is how long no frame may arrive before an ECHO is sent; when none arrives for as long again,
+	// KeepAlive is how long no byte may arrive before an ECHO is sent; when none arrives for as long again,
 	// the connection is closed. Zero: DefaultKeepAlive; negative: never.
 	KeepAlive time.Duration
 }

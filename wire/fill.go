@@ -19,6 +19,7 @@ func (r *Reader) fill(need int) error {
 		n, err := r.read(need)
 		if n > 0 {
 			r.w += n
+			r.noteRead()
 			return nil // an error that came with the bytes is returned by the next read
 		}
 		if err := r.failed(err, &empty); err != nil {
@@ -67,11 +68,18 @@ func (r *Reader) readDirect(p []byte) (int, error) {
 			}
 		}
 		if n > 0 {
+			r.noteRead()
 			return n, nil
 		}
 		if err := r.failed(err, &empty); err != nil {
 			return 0, err
 		}
+	}
+}
+
+func (r *Reader) noteRead() {
+	if r.onRead != nil {
+		r.onRead()
 	}
 }
 

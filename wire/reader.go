@@ -53,6 +53,7 @@ type Reader struct {
 	low        int   // the socket's low-water mark as set by r; 0: never set
 	err        error // what ended the stream; reported once the buffered bytes are gone
 	onDeadline func() error
+	onRead     func()
 
 	raw  syscall.RawConn       // nil where readiness cannot be awaited
 	step func(fd uintptr) bool // bound once, so that a read allocates nothing
@@ -88,8 +89,12 @@ func (r *Reader) SetTrust(n int) {
 
 // OnDeadline sets what is called when a read has met the connection's read
 // deadline: if passed returns nil the read goes on, which takes a later deadline,
-// else it fails with what passed returned. It may not call r, except Buffered.
+// else it fails with what passed returned. It may not call r, except Buffered and SetLowWater.
 func (r *Reader) OnDeadline(passed func() error) { r.onDeadline = passed }
+
+// OnRead sets what is called after each read of the connection that has returned bytes: calls that wait for
+// many bytes may read several times. It may not call r.
+func (r *Reader) OnRead(received func()) { r.onRead = received }
 
 // Buffered returns how many bytes can be had without touching the connection.
 func (r *Reader) Buffered() int { return r.w - r.r }

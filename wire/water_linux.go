@@ -13,7 +13,7 @@ func (r *Reader) mark(fd uintptr) bool {
 	switch {
 	case r.water > 1 && r.ask >= worthMarking:
 		want = min(r.ask, r.water)
-	case r.low > 1 && r.ask >= r.low:
+	case r.low > 1 && r.busyWater > 1 && r.ask >= r.low:
 		want = r.low
 	}
 	if want == max(r.low, 1) {

@@ -78,11 +78,10 @@ type Call struct {
 	least       protection // of req
 
 	// Guarded by ring.mu while registered.
-	state     callState
-	reclaimed bool   // the caller wants dst back
-	givenUp   bool   // Effect.GivenUp was called, and Answered was not
-	answered  bool   // an interim reply came and its credits are counted
-	async     uint64 // AsyncId of the last interim reply, for CANCEL
+	state    callState
+	givenUp  bool   // Effect.GivenUp was called, and Answered was not
+	answered bool   // an interim reply came and its credits are counted
+	async    uint64 // AsyncId of the last interim reply, for CANCEL
 
 	// The reply, the caller's after done.
 	opened bool        // the reply came encrypted

@@ -11,7 +11,6 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -51,12 +50,13 @@ type Conn struct {
 	detached     detached
 	sealedFrames chan tarn.Buffer // encrypted frames, for a waiting caller to decrypt
 	frameLimit   atomic.Int64     // length of the longest reply requested so far, in bytes
-	lastFrame    atomic.Int64     // time of the last frame, in nanoseconds since begun
+	lastReceived atomic.Int64     // time of the last bytes, in nanoseconds since begun
 	dead         chan struct{}    // closed when the connection has ended
 	work         group            // the receiver, and calls that finish after their caller has returned
 	closed       atomic.Bool
 	heapGrown    atomic.Bool // growHeap has been done
 	lostChange   bool        // set before dead is closed: see LostChange
+	interrupts   interrupts
 
 	// Fixed once Open has returned.
 	agreed    agreement
@@ -100,7 +100,8 @@ func newConn(nc net.Conn, cfg *Config) *Conn {
 	c.frameLimit.Store(replyRoom)
 	c.send.init(nc)
 	c.rd.SetSizes(idleReadBuffer, maxReadBuffer)
-	c.rd.SetLowWater(lowWater)
+	c.rd.OnRead(c.received)
+	c.rd.OnDeadline(c.interrupted)
 	c.work.run(c.receive)
 	return c
 }
@@ -185,49 +186,4 @@ func (c *Conn) charged(n int) int {
 // Logoff ends the session on the server at once, which would otherwise keep it until its timeout.
 func (c *Conn) Logoff(ctx context.Context) error {
 	return c.do(ctx, c.newCall(proto.CommandLogoff, 0), simple{}, inClear)
-}
-
-// Echo sends an ECHO and waits for its reply, unless a frame has arrived within the last recent.
-func (c *Conn) Echo(ctx context.Context, recent time.Duration) error {
-	if c.Alive() && ctx.Err() == nil && c.silence() < recent {
-		return nil
-	}
-	return c.do(ctx, c.newCall(proto.CommandEcho, 0), simple{}, inClear)
-}
-
-// silence is the time since the last frame arrived.
-func (c *Conn) silence() time.Duration {
-	last := time.Duration(c.lastFrame.Load()) // before the clock: a frame that arrives now must not be newer
-	return time.Since(c.begun) - last
-}
-
-// keepAlive sends an ECHO when no frame has come for the time every, and ends the connection when none comes
-// for as long again.
-func (c *Conn) keepAlive(every time.Duration) {
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-c.dead:
-			return
-		case <-timer.C:
-		}
-		silent := c.silence()
-		if silent < every {
-			timer.Reset(every - silent)
-			continue
-		}
-		last := c.lastFrame.Load()
-		ctx, cancel := context.WithTimeout(context.Background(), every)
-		err := c.Echo(ctx, 0)
-		cancel()
-		// Any frame shows that the server is there: the reply to ECHO may be behind others.
-		if errors.Is(err, context.DeadlineExceeded) && c.lastFrame.Load() == last {
-			c.fail(&connError{ErrLost, errors.New("the server does not answer ECHO, and sends nothing else")})
-		}
-		if silent = c.silence(); silent >= every { // the ECHO failed in another way
-			silent = 0
-		}
-		timer.Reset(every - silent)
-	}
 }

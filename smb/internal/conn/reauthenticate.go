@@ -106,6 +106,6 @@ func (cl *Call) refuseSession() error {
 func (cl *Call) rewind() {
 	cl.reply.Free()
 	cl.reply = tarn.Buffer{}
-	cl.Status, cl.state, cl.answered, cl.async, cl.reclaimed = 0, callIdle, false, 0, false
+	cl.Status, cl.state, cl.answered, cl.async = 0, callIdle, false, 0
 	cl.opened, cl.direct, cl.placed, cl.err = false, false, 0, nil
 }

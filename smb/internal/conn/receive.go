@@ -36,7 +36,7 @@ func (c *Conn) receiveFrame() error {
 	if int64(n) > c.frameLimit.Load()+crypt.Overhead {
 		return ProtocolError("frame longer than any requested reply")
 	}
-	c.lastFrame.Store(int64(time.Since(c.begun)))
+	c.rd.SetLowWater(lowWater)
 	if n < proto.HeaderSize {
 		return ProtocolError("frame shorter than a header")
 	}
@@ -150,7 +150,8 @@ func (c *Conn) place(cl *Call, n int) error {
 func (c *Conn) placed(cl *Call, n int, err error) (interrupted bool) {
 	c.ring.mu.Lock()
 	defer c.ring.mu.Unlock()
-	if cl.reclaimed {
+	if c.interrupts.reclaim {
+		c.interrupts.reclaim = false
 		c.nc.SetReadDeadline(time.Time{})
 		interrupted = errors.Is(err, os.ErrDeadlineExceeded)
 	}

@@ -3,15 +3,11 @@ package conn
 import (
 	"context"
 	"encoding/binary"
-	"time"
 
 	"github.com/tarn-go/tarn/smb/internal/proto"
 )
 
 var le = binary.LittleEndian
-
-// longAgo is a deadline that has passed.
-func longAgo() time.Time { return time.Unix(1, 0) }
 
 // finish waits for the reply to cl and verifies it. When the error is nil the caller reads cl and releases
 // it; otherwise it is released. A refusal by the server is no error here: it is in cl.Status.
@@ -68,7 +64,7 @@ func (cl *Call) abandon(ctx context.Context) error {
 		c.work.run(func() { c.sendCancel(mid, async, prot) })
 		return ContextError(ctx)
 	case callReceiving:
-		cl.reclaimed = true
+		c.interrupts.reclaim = true
 		c.nc.SetReadDeadline(longAgo()) // interrupts the receiver, which clears the deadline again
 		c.ring.mu.Unlock()
 		<-cl.done
