@@ -32,7 +32,11 @@ const (
 // it is one that src had at that place at some time during the call. If src has become shorter meanwhile, Copy
 // fails with an error that matches ErrChanged, unless it had holes only in what is missing.
 func (s *Share) Copy(dst, src string) (int64, error) {
-	n, err := s.copy(dst, src)
+	var n int64
+	err := reopening(func() (err error) {
+		n, err = s.copy(dst, src)
+		return err
+	})
 	return n, linkError("copy", src, dst, err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -476,6 +477,24 @@ func TestEachCallOverTCP(t *testing.T) {
 				at := [...]place{{toServer, 1}, {toClient, 1}, {toServer, 40}, {toClient, 40}}[j%4]
 				e.disturbAt(c, [...]disturbance{endsByFIN, endsByRST, isCancelled}[(i+j)%3], at)
 			}
+		})
+	}
+}
+
+// TestEachCallWithoutDurableHandles does the same with calls of Share on a server that grants no durable handle: files that such a call
+// opens are lost with the connection, and it opens them again.
+func TestEachCallWithoutDurableHandles(t *testing.T) {
+	for i, protection := range kinds() {
+		t.Run(protection, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaultyShare(t, protection, faultnet.Memory)
+				e.disk.undurable = true
+				for j, c := range eachCalls() {
+					if !strings.HasPrefix(c.name, "File.") {
+						e.disturb(c, i+j)
+					}
+				}
+			})
 		})
 	}
 }

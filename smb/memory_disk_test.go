@@ -19,7 +19,9 @@ type memoryDisk struct {
 	handles map[uint64]*memoryHandle
 	made    uint64        // nodes and handles made so far
 	created *memoryHandle // by the last CREATE, which related requests mean; nil: it failed
-	failed  proto.Status  // of the last CREATE
+	// undurable disks grant no durable handles: all are closed when their session ends.
+	undurable bool
+	failed    proto.Status // of the last CREATE
 }
 
 type memoryNode struct {
@@ -86,6 +88,9 @@ func (m *memoryDisk) hook(c *script.Conn, msg *script.Message) bool {
 	case proto.CommandNegotiate, proto.CommandEcho, proto.CommandCancel:
 		return false
 	case proto.CommandSessionSetup:
+		if m.last != c && m.undurable {
+			clear(m.handles)
+		}
 		m.last = c
 		return false
 	}
@@ -202,8 +207,12 @@ func (m *memoryDisk) create(c *script.Conn, msg *script.Message) {
 	m.made++
 	m.created = &memoryHandle{node: n, name: name}
 	m.handles[m.made] = m.created
-	c.Opened(msg, durableGrant(), func(b []byte) {
-		b[2] = byte(proto.OplockBatch)
+	oplock, grant := proto.OplockBatch, durableGrant()
+	if m.undurable {
+		oplock, grant = proto.OplockNone, nil
+	}
+	c.Opened(msg, grant, func(b []byte) {
+		b[2] = byte(oplock)
 		le.PutUint32(b[4:], uint32(action))
 		le.PutUint64(b[48:], uint64(len(n.data)))
 		if n.dir {

@@ -110,16 +110,24 @@ func (t *tree) after(cl *conn.Call, fi *info, read int64) error {
 	return nil
 }
 
-// readLarge reads a file of any length. check runs before it is closed. The handle is this call's own: if it does not survive
-// the loss of a connection, the file is opened by its name and read from the start again.
-func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) (b []byte, fi *info, err error) {
-	ctx, cancel := s.m.s.bounded(s.ctx)
-	defer cancel()
+// reopening runs op, which opens files of its own by their names. If one does not survive the loss of a connection, op runs again.
+func reopening(op func() error) (err error) {
 	for range 1 + maxRepeats {
-		if b, fi, err = s.readOpened(ctx, name, check); !errors.Is(err, ErrHandleLost) {
+		if err = op(); !errors.Is(err, ErrHandleLost) {
 			break
 		}
 	}
+	return err
+}
+
+// readLarge reads a file of any length. check runs before it is closed.
+func (s *Share) readLarge(name string, check func(*handle, context.Context, int) (*info, error)) (b []byte, fi *info, err error) {
+	ctx, cancel := s.m.s.bounded(s.ctx)
+	defer cancel()
+	err = reopening(func() error {
+		b, fi, err = s.readOpened(ctx, name, check)
+		return err
+	})
 	return b, fi, err
 }
 
@@ -190,15 +198,21 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	if err != errLarge {
 		return pathError("write", name, err)
 	}
-	f, err := s.OpenFile(name, flags, perm)
-	if err != nil {
+	writeLarge := func() error {
+		f, err := s.OpenFile(name, flags, perm)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(data, 0)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
 		return err
 	}
-	_, err = f.WriteAt(data, 0)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if perm&0o200 == 0 { // a second attempt could not write to a file that the first one created
+		return writeLarge()
 	}
-	return err
+	return reopening(writeLarge)
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
