@@ -75,7 +75,7 @@ type Status uint32
 func (s Status) Error() string { return proto.Status(s).String() }
 
 // Is makes s match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, os.ErrDeadlineExceeded, syscall.ENOSPC,
-// syscall.EDQUOT, syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, ErrName, ErrLocked and ErrUnsupported where the status has that
+// syscall.EDQUOT, syscall.EFBIG, syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, ErrName, ErrLocked and ErrUnsupported where the status has that
 // meaning.
 func (s Status) Is(target error) bool {
 	switch target {
@@ -104,6 +104,8 @@ func (s Status) Is(target error) bool {
 		return proto.Status(s) == proto.StatusDiskFull
 	case syscall.EDQUOT:
 		return proto.Status(s) == proto.StatusQuotaExceeded || proto.Status(s) == proto.StatusDiskQuotaExceeded
+	case syscall.EFBIG: // Samba's for a file or stream that its file system cannot hold, and that of Windows
+		return proto.Status(s) == proto.StatusFileSystemLimitation || proto.Status(s) == proto.StatusFileTooLarge
 	case syscall.EISDIR:
 		return proto.Status(s) == proto.StatusFileIsADirectory
 	case syscall.ENOTDIR:

@@ -65,10 +65,13 @@ func TestReadOnlyShare(t *testing.T) {
 	}
 }
 
-// TestQuota meets a server that refuses a WRITE because the user's quota is used up: what was written before is
-// counted, and the error matches syscall.EDQUOT.
+// TestQuota meets a server that refuses a WRITE because the user's quota is used up, or because its file system cannot hold a longer
+// file: what was written before is counted, and the error matches syscall.EDQUOT, or syscall.EFBIG.
 func TestQuota(t *testing.T) {
-	for _, status := range []proto.Status{proto.StatusQuotaExceeded, proto.StatusDiskQuotaExceeded} {
+	for status, want := range map[proto.Status]error{
+		proto.StatusQuotaExceeded: syscall.EDQUOT, proto.StatusDiskQuotaExceeded: syscall.EDQUOT,
+		proto.StatusFileSystemLimitation: syscall.EFBIG, proto.StatusFileTooLarge: syscall.EFBIG,
+	} {
 		for _, kind := range []string{"plain", "signed/GMAC", "encrypted/GCM"} {
 			t.Run(status.String()+"/"+kind, func(t *testing.T) {
 				writes := 0
@@ -84,10 +87,10 @@ func TestQuota(t *testing.T) {
 				}
 				f, err := scripted(t, s, smb.Dialer{})
 				must(t, err)
-				if n, err := f.WriteAt(make([]byte, 6<<20), 0); n == 0 || n >= 6<<20 || !errors.Is(err, syscall.EDQUOT) {
+				if n, err := f.WriteAt(make([]byte, 6<<20), 0); n == 0 || n >= 6<<20 || !errors.Is(err, want) {
 					t.Errorf("%d, %v", n, err)
 				}
-				if err := f.Share().ReplaceFile("name", make([]byte, 6<<20), 0o666, time.Time{}); !errors.Is(err, syscall.EDQUOT) {
+				if err := f.Share().ReplaceFile("name", make([]byte, 6<<20), 0o666, time.Time{}); !errors.Is(err, want) {
 					t.Error(err)
 				}
 			})

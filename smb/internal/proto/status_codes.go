@@ -140,10 +140,12 @@ const (
 	StatusNetworkSessionExpired            Status = 0xc000035c
 	StatusDowngradeDetected                Status = 0xc0000388
 	StatusAuthenticationFirewallFailed     Status = 0xc0000413
+	StatusFileSystemLimitation             Status = 0xc0000427
 	StatusServerUnavailable                Status = 0xc0000466
 	StatusFileNotAvailable                 Status = 0xc0000467
 	StatusShareUnavailable                 Status = 0xc0000480
 	StatusDiskQuotaExceeded                Status = 0xc0000802
+	StatusFileTooLarge                     Status = 0xc0000904
 	StatusVirusInfected                    Status = 0xc0000906
 	StatusHashNotSupported                 Status = 0xc000a100
 	StatusHashNotPresent                   Status = 0xc000a101
