@@ -40,7 +40,7 @@ func (s *Share) Streams(name string) ([]StreamInfo, error) {
 				}
 			}
 			return nil
-		}, queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassStream, Output: maxStreams}))
+		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassStream, Output: maxStreams}))
 	})
 	return list, pathError("streams", name, err)
 }

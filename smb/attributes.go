@@ -15,7 +15,7 @@ func (s *Share) ExtendedAttributes(name string) (map[string][]byte, error) {
 		all = map[string][]byte{}
 		req := statRequest(remote)
 		req.Access |= proto.AccessReadEA
-		query := queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassFullEA, Output: maxStreams})
+		query := t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassFullEA, Output: maxStreams})
 		query.also = proto.StatusNoEAsOnFile
 		return t.chain(ctx, req, func(calls []*conn.Call) error {
 			if calls[1].Status != proto.StatusSuccess {

@@ -25,7 +25,8 @@ func setStep(class proto.InfoClass, body []byte) step {
 }
 
 // queryStep is a QUERY_INFO in a chain. The chain fills in req.FileID.
-func queryStep(req proto.QueryInfoRequest) step {
+func (t *tree) queryStep(req proto.QueryInfoRequest) step {
+	req.Output = t.room(req.Output)
 	return step{cmd: proto.CommandQueryInfo, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id
@@ -34,7 +35,8 @@ func queryStep(req proto.QueryInfoRequest) step {
 }
 
 // ioctlStep is an IOCTL in a chain. The chain fills in req.FileID.
-func ioctlStep(req proto.IoctlRequest) step {
+func (t *tree) ioctlStep(req proto.IoctlRequest) step {
+	req.Output = t.room(req.Output)
 	return step{cmd: proto.CommandIoctl, expect: int(req.Output), request: func(id proto.FileID) conn.Request {
 		r := req
 		r.FileID = id

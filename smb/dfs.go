@@ -64,11 +64,11 @@ var errNoTarget = errors.New("smb: no target of the DFS link can be reached")
 // refer asks the server of t for the referral for path. rest is the part of path behind the link.
 func (t *tree) refer(ctx context.Context, path string) (r *referral, rest string, err error) {
 	cl := t.Call(proto.CommandIoctl)
-	cl.Expect = 16 << 10
 	req := proto.IoctlRequest{
 		Code: proto.FsctlDFSGetReferrals, FileID: proto.NoFileID(),
-		Input: proto.AppendDFSReferralRequest(nil, path), Output: 16 << 10,
+		Input: proto.AppendDFSReferralRequest(nil, path), Output: t.room(16 << 10),
 	}
+	cl.Expect = int(req.Output)
 	if err := t.RoundTrip(ctx, cl, &req, proto.StatusBufferOverflow); err != nil {
 		return nil, "", err
 	}

@@ -143,7 +143,7 @@ func (s *Share) Readlink(name string) (string, error) {
 			}
 			target = s.m.s.cfg.Names.linkTarget(proto.DecodeUTF16(p.Substitute))
 			return nil
-		}, ioctlStep(req))
+		}, t.ioctlStep(req))
 	})
 	return target, pathError("readlink", name, err)
 }
@@ -197,7 +197,7 @@ func (s *Share) symlink(oldname, newname string) error {
 		create := statRequest(remote)
 		create.Access = proto.AccessWriteAttributes | proto.AccessWriteData | proto.AccessDelete | proto.AccessSynchronize
 		create.Disposition, create.Options = proto.DispositionCreate, options
-		err := t.chainOrUndo(ctx, create, func() { t.removeCreated(remote) }, nil, ioctlStep(ioctl))
+		err := t.chainOrUndo(ctx, create, func() { t.removeCreated(remote) }, nil, t.ioctlStep(ioctl))
 		var refused *ResponseError
 		made = errors.As(err, &refused) && refused.Command == proto.CommandIoctl.String()
 		return err

@@ -54,6 +54,7 @@ func matrix() []setting {
 		"4 credits":     "smb2 max credits = 4",
 		"64 KiB reads":  "smb2 max read = 65536",
 		"64 KiB writes": "smb2 max write = 65536",
+		"4 KiB replies": "smb2 max trans = 4096",
 	} {
 		for _, mode := range []rig.Mode{rig.Plain, rig.Encrypted} {
 			x := one(mode, smb.SMB311, 0)

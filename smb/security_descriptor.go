@@ -43,7 +43,7 @@ func (s *Share) SecurityDescriptor(name string, parts SecurityInfo) ([]byte, err
 			}
 			sd = append([]byte(nil), b...)
 			return nil
-		}, queryStep(req))
+		}, t.queryStep(req))
 	})
 	return sd, pathError("security", name, err)
 }

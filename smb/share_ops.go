@@ -147,7 +147,7 @@ func (t *tree) markSparse(ctx context.Context, remote string) error {
 	req := statRequest(remote)
 	req.Access = proto.AccessWriteAttributes | proto.AccessReadAttributes
 	req.Options = proto.OptionOpenReparsePoint
-	return t.chain(ctx, req, nil, ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
+	return t.chain(ctx, req, nil, t.ioctlStep(proto.IoctlRequest{Code: proto.FsctlSetSparse, Input: []byte{1}}))
 }
 
 // locate follows the links in the directory of remote, starting at the tree start, and returns the name's

@@ -51,7 +51,7 @@ func (t *tree) snapshots(ctx context.Context, remote string, room int, list *[]t
 			}
 		}
 		return nil
-	}, ioctlStep(proto.IoctlRequest{Code: proto.FsctlEnumerateSnapshots, Output: uint32(room)}))
+	}, t.ioctlStep(proto.IoctlRequest{Code: proto.FsctlEnumerateSnapshots, Output: uint32(room)}))
 	return size, err
 }
 

@@ -151,7 +151,7 @@ func (s *Share) reparseTag(name string) (tag uint32, err error) {
 				return t.Malformed(err)
 			}
 			return nil
-		}, queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
+		}, t.queryStep(proto.QueryInfoRequest{Type: proto.InfoFile, Class: proto.ClassAttributeTag, Output: 8}))
 	})
 	if errors.Is(err, ErrUnsupported) { // a server that does not support the query has no other reparse points than links
 		return proto.ReparseTagSymlink, nil

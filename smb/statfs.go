@@ -40,7 +40,7 @@ func (s *Share) Statfs() (Statfs, error) {
 				FreeBytes: saturate(i.FreeUnits, unit), AvailableBytes: saturate(i.AvailableUnits, unit),
 			}
 			return nil
-		}, queryStep(req))
+		}, t.queryStep(req))
 	})
 	return st, pathError("statfs", s.m.name, err)
 }

@@ -14,3 +14,6 @@ type tree struct {
 	undurable atomic.Int32               // files opened in a row for which the server refused a durable handle
 	copies    atomic.Pointer[copyLimits] // as the server has stated them; nil: not yet
 }
+
+// room is how many bytes a reply may have of which up to n are wanted. Some servers allow less than 64 KiB.
+func (t *tree) room(n uint32) uint32 { return min(n, uint32(t.Conn().Terms().MaxTransact)) }

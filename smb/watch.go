@@ -91,7 +91,7 @@ func (s *Share) Watch(name string, flags WatchFlags) (*Watcher, error) {
 	if err != nil {
 		return nil, pathError("watch", name, err)
 	}
-	w := &Watcher{f: f, req: proto.ChangeNotifyRequest{Output: notifyRoom, Filter: proto.NotifyFilter(flags &^ WatchTree)}}
+	w := &Watcher{f: f, req: proto.ChangeNotifyRequest{Filter: proto.NotifyFilter(flags &^ WatchTree)}}
 	if flags&WatchTree != 0 {
 		w.req.Flags = proto.NotifyTree
 	}
@@ -139,9 +139,9 @@ func (w *Watcher) next(ctx context.Context) ([]Event, error) {
 		return nil, err
 	}
 	cl := t.Call(proto.CommandChangeNotify)
-	cl.Expect = notifyRoom
 	req := w.req
-	req.FileID = id
+	req.FileID, req.Output = id, t.room(notifyRoom)
+	cl.Expect = int(req.Output)
 	if w.begun && w.on != t {
 		// The server collects from the request on. It is sent before the caller reads the directory, so that no
 		// change is between the two.
