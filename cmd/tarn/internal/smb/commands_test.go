@@ -91,8 +91,9 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestFind(t *testing.T) { eachMode(t, testFind) }
+
+func testFind(t *testing.T, s server) {
 	src := t.TempDir()
 	write(t, src, map[string]string{"small.go": "1", "large.go": strings.Repeat("x", 3000), "sub/deep.go": "12", "sub/note.md": "1"})
 	old := time.Now().Add(-48 * time.Hour)

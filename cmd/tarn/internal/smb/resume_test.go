@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
-	"github.com/tarn-go/tarn/internal/rig"
 )
 
 // interrupt copies source to target and breaks off when so many bytes have been counted.
@@ -88,8 +87,9 @@ func bigFile(t *testing.T) (name string, data []byte) {
 	return name, data
 }
 
-func TestResumePut(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestResumePut(t *testing.T) { eachMode(t, testResumePut) }
+
+func testResumePut(t *testing.T, s server) {
 	name, data := bigFile(t)
 	interrupt(t, name, s.url("target"), 48<<20)
 	if _, err := os.Stat(filepath.Join(s.Dir, "target")); err == nil {
@@ -104,8 +104,9 @@ func TestResumePut(t *testing.T) {
 	must(t, "put", "-anew", "-verify", name, s.url("target"))
 }
 
-func TestResumeGet(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestResumeGet(t *testing.T) { eachMode(t, testResumeGet) }
+
+func testResumeGet(t *testing.T, s server) {
 	name, data := bigFile(t)
 	must(t, "put", name, s.url("source"))
 	dir := t.TempDir()
@@ -133,8 +134,9 @@ func checkResumed(t *testing.T, name string, data []byte, dir string) {
 }
 
 // A part of a source that has changed since is not continued, and is removed.
-func TestResumeChanged(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestResumeChanged(t *testing.T) { eachMode(t, testResumeChanged) }
+
+func testResumeChanged(t *testing.T, s server) {
 	name, data := bigFile(t)
 	interrupt(t, name, s.url("target"), 48<<20)
 	mark(t, s.Dir)
@@ -152,8 +154,9 @@ func TestResumeChanged(t *testing.T) {
 }
 
 // An interrupted copy of a tree continues: complete files are not copied again.
-func TestResumeTree(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestResumeTree(t *testing.T) { eachMode(t, testResumeTree) }
+
+func testResumeTree(t *testing.T, s server) {
 	src := filepath.Join(t.TempDir(), "src")
 	makeTree(t, src)
 	interrupt(t, src, s.url("there"), 10<<20)

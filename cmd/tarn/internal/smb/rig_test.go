@@ -19,6 +19,14 @@ func startServer(t *testing.T, cfg rig.Config) server {
 	return s
 }
 
+// eachMode runs use with a server of each mode.
+func eachMode(t *testing.T, use func(t *testing.T, s server)) {
+	t.Helper()
+	for _, mode := range rig.Modes() {
+		t.Run(mode.Name(), func(t *testing.T) { use(t, startServer(t, rig.Config{Mode: mode})) })
+	}
+}
+
 // url is the URL of a path on the server's share.
 func (s server) url(path string) string {
 	return "smb://" + s.User + "@" + s.Addr + "/" + s.Share + "/" + path

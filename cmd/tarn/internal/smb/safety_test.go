@@ -20,14 +20,6 @@ import (
 	"github.com/tarn-go/tarn/internal/rig"
 )
 
-// eachMode runs use with a server of each mode.
-func eachMode(t *testing.T, use func(t *testing.T, s server)) {
-	t.Helper()
-	for _, mode := range rig.Modes() {
-		t.Run(mode.Name(), func(t *testing.T) { use(t, startServer(t, rig.Config{Mode: mode})) })
-	}
-}
-
 // copyWhile copies source to target and calls meddle when the first bytes have been counted.
 func copyWhile(t *testing.T, source, target string, meddle func()) (said string, err error) {
 	t.Helper()

@@ -46,8 +46,9 @@ func serveURL(t *testing.T, args ...string) string {
 	return line
 }
 
-func TestServe(t *testing.T) {
-	s := startServer(t, rig.Config{})
+func TestServe(t *testing.T) { eachMode(t, testServe) }
+
+func testServe(t *testing.T, s server) {
 	write(t, s.Dir, map[string]string{"secret": "outside", "pub/page.html": "<p>0123456789", "pub/sub/x": "x", "pub/a & b#/'": "x", "pub/a & b#/d/x": "x"})
 	if err := chownTree(s, s.Dir); err != nil {
 		t.Fatal(err)
