@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/bench"
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
@@ -39,10 +40,15 @@ func commands() []command {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	// A second interrupt ends the program at once.
+	ctx, stop := interruptible()
+	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
+
+// interruptible returns a context that ends when the user interrupts the program, or a supervisor such as systemd ends it.
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 // run is the program without the process: it returns the exit status.
