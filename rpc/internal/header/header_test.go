@@ -75,7 +75,7 @@ func FuzzTimeout(f *testing.F) {
 func TestMessage(t *testing.T) {
 	for _, c := range []struct{ plain, wire string }{
 		{"", ""}, {"Hello", "Hello"}, {"\u0000", "%00"}, {"a%b", "a%25b"}, {"\t\ntest\r☺😈", "%09%0Atest%0D%E2%98%BA%F0%9F%98%88"},
-		{"系统", "%E7%B3%BB%E7%BB%9F"},
+		{"系统", "%E7%B3%BB%E7%BB%9F"}, {" ", "%20"}, {"ends in blanks:  ", "ends in blanks: %20"}, {"  % ", "%20 %25%20"},
 	} {
 		if got := EncodeMessage(c.plain); got != c.wire {
 			t.Errorf("EncodeMessage(%q) = %q, want %q", c.plain, got, c.wire)
@@ -105,6 +105,9 @@ func FuzzMessage(f *testing.F) {
 			if enc[i] < ' ' || enc[i] > '~' {
 				t.Fatalf("%q encodes to %q, not printable", s, enc)
 			}
+		}
+		if strings.Trim(enc, " ") != enc {
+			t.Fatalf("%q encodes to %q, with blanks at an end", s, enc)
 		}
 		if got := DecodeMessage(enc); utf8.ValidString(s) && got != s {
 			t.Fatalf("%q -> %q -> %q", s, enc, got)

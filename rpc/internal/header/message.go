@@ -7,14 +7,18 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// plain reports whether c needs no escape in grpc-message: printable ASCII except the percent sign.
-func plain(c byte) bool { return c >= ' ' && c <= '~' && c != '%' }
+// plain reports whether the byte of msg at i needs no escape in grpc-message: printable ASCII except the percent
+// sign and a blank at either end. RFC 9113 section 8.2.1 forbids such a blank: peers remove it, or refuse the field.
+func plain(msg string, i int) bool {
+	c := msg[i]
+	return c > ' ' && c <= '~' && c != '%' || c == ' ' && i > 0 && i < len(msg)-1
+}
 
 // EncodeMessage returns the percent-encoded form of a status message. Bytes that are not UTF-8 become the
 // replacement character, as in other gRPC implementations, so that the peer always decodes valid text.
 func EncodeMessage(msg string) string {
 	i := 0
-	for i < len(msg) && plain(msg[i]) {
+	for i < len(msg) && plain(msg, i) {
 		i++
 	}
 	if i == len(msg) {
@@ -23,8 +27,8 @@ func EncodeMessage(msg string) string {
 	var b strings.Builder
 	b.Grow(len(msg) + 16)
 	b.WriteString(msg[:i])
-	for _, r := range msg[i:] {
-		if r < utf8.RuneSelf && plain(byte(r)) {
+	for j, r := range msg[i:] {
+		if r < utf8.RuneSelf && plain(msg, i+j) {
 			b.WriteByte(byte(r))
 			continue
 		}
