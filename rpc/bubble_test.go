@@ -47,6 +47,11 @@ func (p *pipes) dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 }
 
+// dialNetwork is dial for an http.Transport.
+func (p *pipes) dialNetwork(ctx context.Context, _, addr string) (net.Conn, error) {
+	return p.dial(ctx, addr)
+}
+
 // inBubble runs f with a client of svc in a bubble of synctest, on checked pools.
 func inBubble(t *testing.T, svc pb.TestServiceServer, opts []rpc.DialOption, f func(t *testing.T, c pb.TestServiceClient)) {
 	t.Helper()

@@ -35,7 +35,7 @@ const earlyTrailer = "trailer-"
 // openConnectUnary parses the header of a POST whose body is a message.
 func (c *webCall) openConnectUnary(codec string) *webRefusal {
 	c.proto, c.early = (*webConnectUnary)(c), true
-	c.body = webBody{r: c.r.Body, refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
+	c.body = webBody{r: (*requestBody)(c), refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv, plain: true}
 	if no := c.find(); no != nil {
 		return no
 	}
@@ -110,7 +110,7 @@ func sideEffectFree(path string) bool {
 // openConnectStream parses the header of a stream's request.
 func (c *webCall) openConnectStream(codec string) *webRefusal {
 	c.proto = &webConnectStream{call: c}
-	c.body = webBody{r: c.r.Body, refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: (*requestBody)(c), refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if no := c.find(); no != nil {
 		if no.httpStatus == http.StatusNotFound {
 			no.httpStatus = http.StatusOK // the end of the stream contains it

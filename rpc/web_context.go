@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -35,9 +36,10 @@ type webLife struct {
 	from  *peer.Peer  // nil until used
 
 	stopped bool // Stop has ended the call
-	over    bool // the ResponseWriter must not be used any more. cutMu guards it
 
-	cutMu sync.Mutex // held while the request's and the response's deadlines are set
+	cutMu    sync.Mutex // held while the request's and the response's deadlines are set; guards what follows
+	received bool       // the request's body has ended, as requestBody has seen
+	over     bool       // the ResponseWriter must not be used any more
 }
 
 // begin starts the call's timer.
@@ -69,6 +71,19 @@ func (c *webContext) returned() {
 	c.life.cutMu.Lock()
 	c.life.over = true
 	c.life.cutMu.Unlock()
+}
+
+// requestBody is the body of a webCall's request, whose end it notes.
+type requestBody webCall
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.r.Body.Read(p)
+	if err == io.EOF {
+		b.life.cutMu.Lock()
+		b.life.received = true
+		b.life.cutMu.Unlock()
+	}
+	return n, err
 }
 
 // status is the call's when its context has ended because of its deadline, its client or Stop.
@@ -106,8 +121,11 @@ func (c *webContext) cut(err error) {
 		return
 	}
 	control := http.NewResponseController(c.w)
-	// A writer without deadlines blocks until its client reads or disconnects.
-	_ = control.SetReadDeadline(time.Now())
+	// A writer without deadlines blocks until its client reads or disconnects. Over HTTP/1.1 net/http reads on behind the body: a deadline
+	// would end the contexts of all later requests of the connection.
+	if !c.life.received {
+		_ = control.SetReadDeadline(time.Now())
+	}
 	_ = control.SetWriteDeadline(time.Now().Add(lastWrite))
 }
 

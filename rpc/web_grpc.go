@@ -20,9 +20,9 @@ import (
 // openGRPC parses the header of a gRPC or gRPC-Web request, which differ in the content type only.
 func (c *webCall) openGRPC(p webProtocol, codec string) *webRefusal {
 	c.proto = p
-	c.body = webBody{r: c.r.Body, refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
+	c.body = webBody{r: (*requestBody)(c), refs: refsOf(c.w, c.r), pool: c.srv.opts.pool, limit: c.srv.opts.maxRecv}
 	if f, ok := p.(*webFrames); ok && f.text == base64Text {
-		c.body.r, c.body.refs = &textReader{r: c.r.Body}, nil
+		c.body.r, c.body.refs = &textReader{r: (*requestBody)(c)}, nil
 	}
 	if no := c.find(); no != nil {
 		no.httpStatus = http.StatusOK // gRPC has it in grpc-status
