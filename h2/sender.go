@@ -83,6 +83,7 @@ type sender struct {
 
 	closing bool          // when everything is sent, the writing half is closed
 	shut    bool          // nothing is sent any more
+	cut     bool          // because a write has failed
 	aborted bool          // the peer is not waited for
 	limit   time.Time     // when reading ends; zero: not decided
 	quiet   chan struct{} // closed when sending ends; nil: no goroutine waits for that
@@ -298,7 +299,7 @@ func (c *Conn) writeFailed(err error) {
 	if c.err == nil {
 		c.err = err
 	}
-	c.send.shut = true
+	c.send.shut, c.send.cut = true, true
 	c.dropQueued()
 	c.wakeAllOpeners() // their requests can be sent on another connection
 	if c.send.limit.IsZero() {

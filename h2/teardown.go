@@ -99,11 +99,21 @@ func (c *Conn) awaitSent() {
 // closeSocket closes the connection. TLS sends an alert before, and waits for a full
 // socket for up to five seconds: after abortTimeout the connection below is closed. Where
 // that one cannot be reached, Close goes on by itself.
+//
+// When a record of TLS could not be sent, or not all of it, the peer could not decrypt the
+// alert: it would see a bad record MAC in place of the connection's end. The connection
+// below is closed first then.
 func (c *Conn) closeSocket() {
 	switch c.nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
 		c.nc.Close()
 		return
+	}
+	c.mu.Lock()
+	cut := c.send.cut || c.send.state == sending
+	c.mu.Unlock()
+	if cut {
+		closeBelow(c.nc)
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -115,11 +125,19 @@ func (c *Conn) closeSocket() {
 	select {
 	case <-closed:
 	case <-timer.C:
-		if nc, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
-			nc.NetConn().Close()
+		if closeBelow(c.nc) {
 			<-closed
 		}
 	}
+}
+
+// closeBelow closes the connection below nc, if it can be reached.
+func closeBelow(nc net.Conn) (reached bool) {
+	upper, ok := nc.(interface{ NetConn() net.Conn })
+	if ok {
+		upper.NetConn().Close()
+	}
+	return ok
 }
 
 // sayWhy returns why the connection ended, given the error that reading met: what the
