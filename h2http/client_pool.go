@@ -136,14 +136,15 @@ func (p *clientPool) name(key groupKey, g *group) *groupName {
 	return n
 }
 
-// keep puts a group back that was removed while a request used it.
-func (p *clientPool) keep(g *group) {
+// keep returns the group of g's host: g, which is put back if it was removed after a request had got it, unless another has taken
+// its place since. While g.mu is held, and while g has a connection or makes one, it is not removed again. g.mu is held.
+func (p *clientPool) keep(g *group) *group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.name(g.groupKey, g)
+	return p.name(g.groupKey, g).group
 }
 
-// forget removes a group without connections.
+// forget removes a group without connections. g.mu is held.
 func (p *clientPool) forget(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,10 +182,13 @@ func (p *clientPool) adopt(scheme, addr string, nc net.Conn) http.RoundTripper {
 		go nc.Close()
 		return failing{err}
 	}
-	p.mu.Lock()
-	g := p.groupAt(groupKey{scheme, addr})
-	p.mu.Unlock()
+	g := &group{pool: p, groupKey: groupKey{scheme, addr}}
 	g.mu.Lock()
+	for kept := p.keep(g); kept != g; kept = p.keep(g) {
+		g.mu.Unlock()
+		g = kept
+		g.mu.Lock()
+	}
 	defer g.mu.Unlock()
 	if c := g.usable(); c != nil {
 		go nc.Close() // several requests have dialled at once
@@ -311,6 +315,11 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			ask()
 			continue
 		}
+		if kept := g.pool.keep(g); kept != g {
+			g.mu.Unlock()
+			g = kept
+			continue
+		}
 		d := g.dial
 		if d == nil {
 			d = &dial{done: make(chan struct{})}
@@ -348,11 +357,10 @@ func (g *group) connect(ctx context.Context, d *dial) {
 	close(d.done)
 }
 
-// add makes nc a connection of the group. g.mu is held.
+// add makes nc a connection of the group, which the pool keeps. g.mu is held.
 func (g *group) add(nc net.Conn) *clientConn {
 	c := newClientConn(g, nc, nil)
 	g.conns = append(g.conns, c)
-	g.pool.keep(g)
 	return c
 }
 

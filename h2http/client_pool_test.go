@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -581,4 +582,57 @@ func TestSettingsAfterConfigureTransport(t *testing.T) {
 	if !isTimeout(err) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestHostIsForgottenDuringARequest: the only connection of a host fails to be made, and another is made, while a request has yet to
+// ask for one. It uses that connection, and does not make one that CloseIdleConnections would not find.
+func TestHostIsForgottenDuringARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0 // at no time two
+		var open atomic.Int32
+		rt := &h2http.Transport{
+			Config: h2http.Config{Pool: drainedPool(t)},
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				if dials++; dials == 1 {
+					return nil, errors.New("refused")
+				}
+				a, b := net.Pipe()
+				open.Add(1)
+				go func() {
+					defer open.Add(-1)
+					defer b.Close()
+					io.ReadFull(b, make([]byte, len(http2.ClientPreface)))
+					(&script{end: ok}).serve(http2.NewFramer(b, b))
+				}()
+				return a, nil
+			},
+		}
+		get := func(ctx context.Context) error {
+			r, _ := http.NewRequestWithContext(ctx, "GET", "http://host/", nil)
+			resp, err := rt.RoundTrip(r)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			return err
+		}
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GetConn: func(string) {
+			if get(t.Context()) == nil {
+				t.Error("a request succeeded without a connection")
+			}
+			if err := get(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}})
+		if err := get(ctx); err != nil {
+			t.Error(err)
+		}
+		if dials != 2 {
+			t.Errorf("%d dials, want one that fails and one for all requests", dials)
+		}
+		rt.CloseIdleConnections()
+		synctest.Wait()
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d connections are open after CloseIdleConnections", n)
+		}
+	})
 }
