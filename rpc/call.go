@@ -165,13 +165,12 @@ func (c *call) open(a *attempt, conn *clientConn, out *h2.Out) (seen progress, e
 	}
 	space := fieldSpaces.Get().(*[]h2.Field)
 	defer putFields(space)
+	defer freeOut(out) // also if a hook panics
 	*space, err = c.cc.callFields(*space, c, conn, c.retry.attempts-1)
 	if err != nil {
-		freeOut(out)
 		return maybeProcessed, err
 	}
 	if err := conn.fits(r.size, *space); err != nil {
-		freeOut(out)
 		return maybeProcessed, err
 	}
 	out.Fields = *space

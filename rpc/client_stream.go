@@ -160,9 +160,9 @@ func (cs *clientStream) attempt() (*attempt, *clientConn, error) {
 
 // open makes one attempt. sendMu is held.
 func (cs *clientStream) open(out h2.Out) (*attempt, progress, error) {
+	defer freeOut(&out)
 	a, conn, err := cs.attempt()
 	if err != nil {
-		freeOut(&out)
 		return a, maybeProcessed, err
 	}
 	seen, err := cs.call.open(a, conn, &out)

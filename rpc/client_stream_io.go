@@ -27,23 +27,22 @@ func (cs *clientStream) SendMsg(v any) error {
 func (cs *clientStream) sendEncoded(m message.Message, v any, info payloadInfo) error {
 	cs.seen.set(sending)
 	defer cs.seen.set(working)
-	cs.sendMu.Lock()
-	if cs.closed {
-		m.Free()
-		cs.finishLocked(errClosed) // an incorrect use of the stream ends the call
-		cs.sendMu.Unlock()
-		return errClosed
-	}
-	err := cs.sendLocked(m)
-	cs.sendMu.Unlock()
+	err := cs.sendMessage(m)
 	if err == nil && cs.statsOn() {
 		cs.statsOutPayload(v, info)
 	}
 	return err
 }
 
-// sendLocked takes ownership of m. sendMu is held.
-func (cs *clientStream) sendLocked(m message.Message) error {
+// sendMessage takes ownership of m.
+func (cs *clientStream) sendMessage(m message.Message) error {
+	cs.sendMu.Lock()
+	defer cs.sendMu.Unlock() // also if a hook panics
+	if cs.closed {
+		m.Free()
+		cs.finishLocked(errClosed) // an incorrect use of the stream ends the call
+		return errClosed
+	}
 	if cs.isOver() || cs.contextEnded() {
 		m.Free()
 		return io.EOF
@@ -226,8 +225,8 @@ func (cs *clientStream) contextEnded() bool {
 func (cs *clientStream) finish(err error) {
 	cs.markOver(err)
 	cs.lockSend(cs.current())
+	defer cs.sendMu.Unlock()
 	cs.cleanUp()
-	cs.sendMu.Unlock()
 }
 
 // finishLocked is finish; sendMu is held.

@@ -64,13 +64,12 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 		return false, c.sendStatus(statusOf(err)).Err()
 	}
 	c.sendMu.Lock()
-	var out h2.Out
+	defer c.sendMu.Unlock() // also if a stats handler ends the goroutine
+	out := h2.Out{Data: msg.Buf, Rest: msg.Chain, Ending: h2.End, Release: true}
+	defer freeOut(&out)
 	if err := c.putHeader(&out); err != nil {
-		c.sendMu.Unlock()
-		msg.Free()
-		return false, c.sendStatus(statusOf(err)).Err()
+		return false, c.sendStatusLocked(statusOf(err)).Err()
 	}
-	out.Data, out.Rest, out.Ending, out.Release = msg.Buf, msg.Chain, h2.End, true
 	st := c.putStatus(&out, nil)
 	if c.conn.srv.workers.Next() == c.conn.h2c {
 		unsent = true
@@ -79,7 +78,6 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 		err = c.sendError(c.st.Write(c, &out))
 	}
 	c.released = err == nil // with the response; release does the rest
-	c.sendMu.Unlock()
 	if err == nil {
 		c.conn.entity.MessageSent()
 	}

@@ -55,6 +55,11 @@ const detailsKey = "grpc-status-details-bin"
 func (c *serverCall) sendStatus(st *status.Status) *status.Status {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
+	return c.sendStatusLocked(st)
+}
+
+// sendStatusLocked is sendStatus; sendMu is held.
+func (c *serverCall) sendStatusLocked(st *status.Status) *status.Status {
 	switch {
 	case c.released: // a stats handler that was called after the response has ended the goroutine
 		return st
@@ -79,11 +84,11 @@ func (c *serverCall) abort(err error) error {
 		c.cancel(context.Canceled)
 		c.sendMu.Lock()
 	}
+	defer c.cancel(context.Canceled)
+	defer c.sendMu.Unlock()
 	if c.aborted == codes.OK && !c.released {
 		c.aborted = c.writeStatus(statusOf(err)).Code()
 	}
-	c.sendMu.Unlock()
-	c.cancel(context.Canceled)
 	return err
 }
 

@@ -139,16 +139,14 @@ func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	}
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
+	out := h2.Out{Data: m.Buf, Rest: m.Chain}
+	defer freeOut(&out)
 	if c.released {
-		m.Free()
 		return errCallOver
 	}
-	var out h2.Out
 	if err := c.putHeader(&out); err != nil {
-		m.Free()
 		return err
 	}
-	out.Data, out.Rest = m.Buf, m.Chain
 	c.seen.set(sending)
 	defer c.seen.set(working)
 	if err := c.sendError(c.st.Write(c, &out)); err != nil {

@@ -78,15 +78,21 @@ func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method
 // begin sends the request, whose body set sets, and starts receiving the response; sent is called when the
 // transport does not need the body any more. sendMu is held, or no other goroutine has the stream.
 func (cs *webClientStream) begin(set func(*http.Request), sent func()) error {
+	begun := false
+	defer func() {
+		if !begun { // an error, or a hook has panicked
+			sent()
+		}
+	}()
 	r, err := cs.x.request(cs.ctx)
 	if err == nil && !cs.cc.begin() {
 		err = ErrClientConnClosing
 	}
 	if err != nil {
-		sent()
 		cs.answer(err)
 		return err
 	}
+	begun = true
 	set(r)
 	go func() {
 		defer cs.cc.wg.Done()
@@ -145,15 +151,7 @@ func (cs *webClientStream) SendMsg(v any) error {
 		cs.finish(err)
 		return err
 	}
-	cs.sendMu.Lock()
-	if cs.closed {
-		cs.sendMu.Unlock()
-		m.Free()
-		cs.finish(errClosed) // an incorrect use of the stream ends the call
-		return errClosed
-	}
-	err = cs.sendLocked(m)
-	cs.sendMu.Unlock()
+	err = cs.sendMessage(m)
 	if err != nil && !errors.Is(err, io.EOF) {
 		cs.finish(err)
 	}
@@ -168,8 +166,14 @@ func (cs *webClientStream) SendMsg(v any) error {
 	return err
 }
 
-// sendLocked takes ownership of m. sendMu is held.
-func (cs *webClientStream) sendLocked(m message.Message) error {
+// sendMessage takes ownership of m. An error other than io.EOF ends the call.
+func (cs *webClientStream) sendMessage(m message.Message) error {
+	cs.sendMu.Lock()
+	defer cs.sendMu.Unlock() // also if a hook panics
+	if cs.closed {
+		m.Free()
+		return errClosed // an incorrect use of the stream
+	}
 	if cs.upload == nil {
 		cs.closed = true
 		return cs.begin(func(r *http.Request) { setBody(r, &m) }, m.Free)
@@ -334,7 +338,9 @@ func (cs *webClientStream) finish(err error) {
 	if cs.upload != nil {
 		cs.upload.CloseWithError(errCallOver)
 	}
+	defer cs.cc.wg.Done()
 	cs.recvMu.Lock()
+	defer cs.recvMu.Unlock()
 	x := cs.x
 	if answered {
 		x.release()
@@ -350,6 +356,4 @@ func (cs *webClientStream) finish(err error) {
 		x.statsEnd(err)
 	}
 	cs.reportEnd(x, err)
-	cs.recvMu.Unlock()
-	cs.cc.wg.Done()
 }

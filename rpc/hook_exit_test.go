@@ -1,0 +1,155 @@
+package rpc_test
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarn-go/tarn/rpc"
+	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/stats"
+)
+
+// exiting is a stats handler that ends the goroutine at the first event of one kind, as testing.T.FailNow does.
+type exiting struct {
+	is   func(stats.RPCStats) bool
+	done atomic.Bool
+}
+
+func (*exiting) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*exiting) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*exiting) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (e *exiting) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if e.is(s) && e.done.CompareAndSwap(false, true) {
+		runtime.Goexit()
+	}
+}
+
+func isStats[T stats.RPCStats](s stats.RPCStats) bool { _, ok := s.(T); return ok }
+
+// outEvents are those that a stats handler gets while a response, or a request, is sent.
+var outEvents = map[string]func(stats.RPCStats) bool{
+	"header":  isStats[*stats.OutHeader],
+	"payload": isStats[*stats.OutPayload],
+	"trailer": isStats[*stats.OutTrailer],
+}
+
+// TestStatsHandlerThatExits: the call of a stats handler that ends the server's goroutine ends, too, and the server does not wait for it.
+func TestStatsHandlerThatExits(t *testing.T) {
+	stream := func(s pb.TestService_FullDuplexCallServer) error {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		return s.Send(&pb.StreamingOutputCallResponse{})
+	}
+	tooLong := func(s pb.TestService_FullDuplexCallServer) error {
+		return s.Send(&pb.StreamingOutputCallResponse{Payload: payload(2000)})
+	}
+	for name, is := range outEvents {
+		for kind, f := range map[string]func(pb.TestService_FullDuplexCallServer) error{"unary": nil, "stream": stream, "refused": tooLong} {
+			if kind == "refused" && name != "trailer" {
+				continue // nothing else is sent
+			}
+			t.Run(kind+" "+name, func(t *testing.T) {
+				e := &exiting{is: is}
+				srv, addr := startTarn(t, &testService{duplex: f}, rpc.StatsHandler(e), rpc.MaxSendMsgSize(1000))
+				c := pb.NewTestServiceClient(dialTarn(t, addr))
+				ctx := ctxFor(t)
+				if f == nil {
+					_, _ = c.UnaryCall(ctx, &pb.SimpleRequest{}) // OK if all has been sent
+				} else {
+					s, err := c.FullDuplexCall(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = s.Send(&pb.StreamingOutputCallRequest{})
+					for err == nil {
+						_, err = s.Recv()
+					}
+				}
+				if ctx.Err() != nil {
+					t.Error("the call has not ended")
+				}
+				if !e.done.Load() {
+					t.Error("no such event")
+				}
+				stopped := make(chan struct{})
+				go func() { defer close(stopped); srv.GracefulStop() }()
+				select {
+				case <-stopped:
+				case <-ctx.Done():
+					t.Fatal("GracefulStop waits for the call")
+				}
+			})
+		}
+	}
+}
+
+// onceFailing are per-RPC credentials that panic the first time.
+type onceFailing struct{ done atomic.Bool }
+
+func (f *onceFailing) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if f.done.CompareAndSwap(false, true) {
+		panic("credentials")
+	}
+	return nil, nil
+}
+func (*onceFailing) RequireTransportSecurity() bool { return false }
+
+// TestStreamAfterAPanic: when a hook panics in a method of a stream, the stream can be used by the program that has recovered, and ends
+// with its context.
+func TestStreamAfterAPanic(t *testing.T) {
+	const method = "/grpc.testing.TestService/StreamingOutputCall"
+	desc := &grpc.StreamDesc{ServerStreams: true}
+	for name, protocol := range map[string]rpc.Protocol{"gRPC": rpc.GRPC, "Connect": rpc.Connect} {
+		t.Run(name, func(t *testing.T) {
+			_, addr := startTarn(t, &testService{})
+			cc := dialTarn(t, addr, rpc.WithProtocol(protocol))
+			for hook, opt := range map[string]grpc.CallOption{
+				"credentials": grpc.PerRPCCredentials(new(onceFailing)),
+				"OnFinish":    grpc.OnFinish(func(error) { panic("OnFinish") }),
+			} {
+				t.Run(hook, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(ctxFor(t))
+					defer cancel()
+					s, err := cc.NewStream(ctx, desc, method, opt)
+					if err != nil {
+						t.Fatal(err)
+					}
+					panics := 0
+					call := func(what string, f func() error) {
+						returned := make(chan struct{})
+						go func() {
+							defer close(returned)
+							defer func() {
+								if recover() != nil {
+									panics++
+								}
+							}()
+							_ = f()
+						}()
+						select {
+						case <-returned:
+						case <-time.After(10 * time.Second):
+							t.Fatalf("%s does not return", what)
+						}
+					}
+					call("SendMsg", func() error { return s.SendMsg(&pb.StreamingOutputCallRequest{}) })
+					call("CloseSend", s.CloseSend)
+					if hook == "OnFinish" {
+						call("RecvMsg", func() error { return s.RecvMsg(new(pb.StreamingOutputCallResponse)) })
+					}
+					cancel()
+					call("RecvMsg", func() error { return s.RecvMsg(new(pb.StreamingOutputCallResponse)) })
+					if panics != 1 {
+						t.Errorf("%d panics", panics)
+					}
+				})
+			}
+		})
+	}
+}
