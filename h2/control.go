@@ -113,7 +113,7 @@ func (s *Stream) wasteful() bool {
 	if s.start.Load() == started {
 		return false
 	}
-	return s.deadline == 0 || time.Now().UnixNano()+int64(deadlineSlack) < s.deadline
+	return s.deadline == 0 || now()+instant(deadlineSlack) < s.deadline
 }
 
 // deadlineSlack is how much earlier than this side computed it a call's deadline may

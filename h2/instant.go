@@ -11,5 +11,7 @@ var epoch = time.Now().Add(-1)
 
 func now() instant { return instant(time.Since(epoch)) }
 
+func instantOf(t time.Time) instant { return instant(t.Sub(epoch)) }
+
 // since is the time from earlier to i.
 func (i instant) since(earlier instant) time.Duration { return time.Duration(i - earlier) }

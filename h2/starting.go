@@ -37,7 +37,7 @@ func (s *Stream) Started() {
 // SetDeadline says, within the first OnHeaders, when the peer will give the call
 // up by itself. A reset of s by the peer from then on does not count against
 // Config.Limits.Resets, even if s has not been started.
-func (s *Stream) SetDeadline(t time.Time) { s.deadline = t.UnixNano() }
+func (s *Stream) SetDeadline(t time.Time) { s.deadline = instantOf(t) }
 
 // startGate counts the streams that are being started, and wakes Run when it waits for handlers.
 type startGate struct {

@@ -35,7 +35,7 @@ type Stream struct {
 	start    atomic.Uint32 // a start
 
 	// Run's own:
-	deadline   int64 // what SetDeadline said, in Unix nanoseconds; 0: nothing
+	deadline   instant // what SetDeadline said; 0: nothing
 	gotHeaders bool
 	length     int64 // what content-length has yet to bring; -1: not declared
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
 // clientConn is one HTTP/2 connection of a client. It is its connection's h2.Handler.
@@ -30,7 +31,7 @@ type clientConn struct {
 	closing   atomic.Bool           // this side has begun to end the connection
 	failure   atomic.Pointer[error] // see earlyFailure
 	timer     *time.Timer           // for IdleConnTimeout; nil: none
-	idleAt    atomic.Int64          // when the last request ended, or the connection was made: time.Time.UnixNano
+	idleAt    monotonic.Stamp       // when the last request ended, or the connection was made
 
 	// headed is the calls whose response's header has come and whose callers have not
 	// been woken; the connection's goroutine's. They are woken together, when everything
@@ -57,7 +58,7 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 		c.tls = &state
 	}
 	c.h2 = g.pool.maker.Make(nc, c)
-	c.idleAt.Store(time.Now().UnixNano())
+	c.idleAt.Set()
 	if d := g.pool.idle; d > 0 {
 		c.timer = time.AfterFunc(d, c.closeIdle)
 	}
@@ -118,7 +119,7 @@ func (c *clientConn) closeIdle() {
 		c.timer.Reset(d)
 		return
 	}
-	if left := d - c.idleFor(); left > 0 {
+	if left := d - c.idleAt.Since(); left > 0 {
 		c.timer.Reset(left)
 		return
 	}
@@ -209,16 +210,13 @@ func (c *clientConn) stateChanged() {
 }
 
 // OnIdle notes the time for IdleConnTimeout and for httptrace.
-func (c *clientConn) OnIdle(*h2.Conn) { c.idleAt.Store(time.Now().UnixNano()) }
-
-// idleFor returns how long no request has been under way.
-func (c *clientConn) idleFor() time.Duration { return time.Since(time.Unix(0, c.idleAt.Load())) }
+func (c *clientConn) OnIdle(*h2.Conn) { c.idleAt.Set() }
 
 // gotConn returns what httptrace's GotConn gets before a request is sent.
 func (c *clientConn) gotConn() httptrace.GotConnInfo {
 	info := httptrace.GotConnInfo{Conn: c.nc, Reused: c.used.Load()}
 	if info.Reused && c.h2.Streams() == 0 {
-		info.WasIdle, info.IdleTime = true, max(0, c.idleFor()) // the system's clock may have been set back
+		info.WasIdle, info.IdleTime = true, c.idleAt.Since()
 	}
 	return info
 }

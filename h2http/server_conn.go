@@ -12,6 +12,7 @@ import (
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/fields"
+	"github.com/tarn-go/tarn/internal/monotonic"
 )
 
 // serverConn is one HTTP/2 connection of a server. It is its connection's h2.Handler.
@@ -25,9 +26,9 @@ type serverConn struct {
 	tls        *tls.ConnectionState // nil: unencrypted
 	refused    bool                 // its TLS version or cipher suite is prohibited: no request is served
 
-	timer   *time.Timer  // for the preface, then for idleness; nil: none
-	idleAt  atomic.Int64 // when the connection became idle last, in Unix nanoseconds
-	greeted atomic.Bool  // the client's SETTINGS have come
+	timer   *time.Timer     // for the preface, then for idleness; nil: none
+	idleAt  monotonic.Stamp // when the connection became idle last
+	greeted atomic.Bool     // the client's SETTINGS have come
 
 	mu     sync.Mutex
 	active int // exchanges; counted for ConnState alone
@@ -112,7 +113,7 @@ func (c *serverConn) OnIdle(*h2.Conn) { c.touch() }
 
 func (c *serverConn) touch() {
 	if c.engine.idle > 0 {
-		c.idleAt.Store(time.Now().UnixNano())
+		c.idleAt.Set()
 	}
 }
 
@@ -126,7 +127,7 @@ func (c *serverConn) onTimer() {
 	case c.h2.Streams() > 0:
 		c.timer.Reset(d)
 	default:
-		if left := d - time.Since(time.Unix(0, c.idleAt.Load())); left > 0 {
+		if left := d - c.idleAt.Since(); left > 0 {
 			c.timer.Reset(left)
 			return
 		}

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
+	"github.com/tarn-go/tarn/internal/monotonic"
 	"github.com/tarn-go/tarn/rpc/internal/entity"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc/credentials"
@@ -37,8 +37,7 @@ type serverConn struct {
 	idle *time.Timer
 	over bool
 
-	// busy is when the last stream began or ended, in nanoseconds since the epoch.
-	busy atomic.Int64
+	busy monotonic.Stamp // when the last stream began or ended
 }
 
 // newServerConn registers a connection of HTTP/2.
@@ -151,7 +150,7 @@ func (c *serverConn) tooOld(grace time.Duration) {
 }
 
 func (c *serverConn) checkIdle(limit time.Duration) {
-	quiet := time.Since(time.Unix(0, c.busy.Load()))
+	quiet := c.busy.Since()
 	if c.h2c.Streams() > 0 {
 		quiet = 0
 	}
@@ -168,7 +167,7 @@ func (c *serverConn) checkIdle(limit time.Duration) {
 
 func (c *serverConn) touch() {
 	if c.srv.opts.keepalive.MaxConnectionIdle > 0 {
-		c.busy.Store(time.Now().UnixNano())
+		c.busy.Set()
 	}
 }
 
