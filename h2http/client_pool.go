@@ -343,18 +343,25 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 // maxDial bounds how long a connection may take to be made when no request waits for it.
 const maxDial = 2 * time.Minute
 
+// errDialExited is a dial's error whose function has ended the goroutine (runtime.Goexit, as testing.T.FailNow does).
+var errDialExited = errors.New("h2http: the function that dials has ended its goroutine")
+
 func (g *group) connect(ctx context.Context, d *dial) {
 	ctx, cancel := context.WithTimeout(ctx, maxDial)
 	defer cancel()
-	nc, err := g.pool.dial(ctx, g.scheme, g.addr)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if d.err = err; err == nil {
-		d.conn = g.add(nc)
-	}
-	g.dial = nil
-	g.checkEmpty()
-	close(d.done)
+	var nc net.Conn
+	err := errDialExited
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if d.err = err; err == nil {
+			d.conn = g.add(nc)
+		}
+		g.dial = nil
+		g.checkEmpty()
+		close(d.done)
+	}()
+	nc, err = g.pool.dial(ctx, g.scheme, g.addr)
 }
 
 // add makes nc a connection of the group, which the pool keeps. g.mu is held.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -633,6 +634,28 @@ func TestHostIsForgottenDuringARequest(t *testing.T) {
 		synctest.Wait()
 		if n := open.Load(); n != 0 {
 			t.Errorf("%d connections are open after CloseIdleConnections", n)
+		}
+	})
+}
+
+// TestDialThatExits: a request fails whose dial ends the goroutine, and the next one has another dial.
+func TestDialThatExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dials := 0 // at no time two
+		rt := &h2http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			if dials++; dials == 1 {
+				runtime.Goexit()
+			}
+			return nil, errors.New("refused")
+		}}
+		for range 2 {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://host/", nil)
+			if _, err := rt.RoundTrip(r); err == nil {
+				t.Error("a request succeeded without a connection")
+			}
+		}
+		if dials != 2 {
+			t.Errorf("%d dials", dials)
 		}
 	})
 }

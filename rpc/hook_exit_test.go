@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tarn-go/tarn/rpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/stats"
 )
@@ -149,6 +151,28 @@ func TestStreamAfterAPanic(t *testing.T) {
 						t.Errorf("%d panics", panics)
 					}
 				})
+			}
+		})
+	}
+}
+
+// TestDialerThatExits: an attempt to connect fails whose dialer ends the goroutine, and the next one succeeds.
+func TestDialerThatExits(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	for name, protocol := range map[string]rpc.Protocol{"gRPC": rpc.GRPC, "Connect": rpc.Connect} {
+		t.Run(name, func(t *testing.T) {
+			var dials atomic.Int32
+			dial := func(ctx context.Context, addr string) (net.Conn, error) {
+				if dials.Add(1) == 1 {
+					runtime.Goexit()
+				}
+				return new(net.Dialer).DialContext(ctx, "tcp", addr)
+			}
+			c := pb.NewTestServiceClient(dialTarn(t, addr, rpc.WithProtocol(protocol), rpc.WithContextDialer(dial)))
+			_, err := c.EmptyCall(ctxFor(t), &pb.Empty{})
+			wantCode(t, err, codes.Unavailable)
+			if _, err := c.EmptyCall(ctxFor(t), &pb.Empty{}, grpc.WaitForReady(true)); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -205,6 +205,9 @@ func (cc *ClientConn) dial(ctx context.Context, addr *resolver.Address) (net.Con
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
+// errDialerExited is the error of a dialer that has ended its goroutine (runtime.Goexit, as testing.T.FailNow does).
+var errDialerExited = errors.New("the dialer has ended its goroutine")
+
 // dialUntil is dial, and returns when stop is closed, which ends ctx, also while an application's dialer runs that ignores its context:
 // neither Close nor a call waits for it. A connection that such a dialer returns later is closed.
 func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr *resolver.Address) (net.Conn, error) {
@@ -217,14 +220,17 @@ func (cc *ClientConn) dialUntil(ctx context.Context, stop <-chan struct{}, addr 
 	}
 	dialed := make(chan result)
 	go func() {
-		nc, err := cc.dial(ctx, addr)
-		select {
-		case dialed <- result{nc, err}:
-		case <-stop:
-			if err == nil {
-				nc.Close()
+		r := result{err: errDialerExited}
+		defer func() {
+			select {
+			case dialed <- r:
+			case <-stop:
+				if r.err == nil {
+					r.nc.Close()
+				}
 			}
-		}
+		}()
+		r.nc, r.err = cc.dial(ctx, addr)
 	}()
 	select {
 	case r := <-dialed:
