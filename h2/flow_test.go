@@ -348,3 +348,22 @@ func TestManyShortStreamsOpenTheConnection(t *testing.T) {
 		}
 	})
 }
+
+// TestPostWithoutDataBelowZero: a peer that lowers INITIAL_WINDOW_SIZE makes the windows of open streams negative (RFC 9113 section 6.9.2).
+// What has no DATA needs no window.
+func TestPostWithoutDataBelowZero(t *testing.T) {
+	posted := make(chan error, 1)
+	var r *raw
+	serve := func(s *Stream, k *call) {
+		s.Write(nil, &Out{Block: testResponse, Data: s.c.cfg.Pool.Copy([]byte("data"))})
+		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		r.fr.WritePing(false, [8]byte{1})
+		r.wait("answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		posted <- s.Post(&Out{TrailerBlock: testTrailer})
+	}
+	r, _, _ = rawServer(t, Config{}, serve)
+	r.request(1, End)
+	if err := <-posted; err != nil {
+		t.Errorf("Post of trailers: %v", err)
+	}
+}

@@ -130,7 +130,7 @@ func (s *Stream) Post(o *Out) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := s.sendable()
-	if err == nil && int64(o.left()) > min(s.out, c.send.conn) {
+	if left := o.left(); err == nil && left > 0 && int64(left) > min(s.out, c.send.conn) {
 		err = ErrWouldBlock
 	}
 	if err != nil {
