@@ -495,3 +495,13 @@ func TestRefusedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusalWithoutAWindow: a client whose window does not cover the text of a refusal gets the status without it.
+func TestRefusalWithoutAWindow(t *testing.T) {
+	_, addr := startTarn(t, &testService{})
+	p := rawClient(t, addr)
+	p.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	if got := p.answer(p.open(true, ":method", "PUT")); got[":status"] != "405" {
+		t.Errorf("answered with %v", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/codes"
@@ -167,7 +168,10 @@ func (c *serverConn) refuse(s *h2.Stream, subtype string, r *refusal) {
 	if err := c.fits("header with the status", 0, out.Fields); err != nil {
 		out.Fields = appendStatus(fs, replaced(err, r.st))
 	}
-	// A failure means that the stream has ended.
-	_ = s.Post(&out)
+	if s.Post(&out) == h2.ErrWouldBlock {
+		out.Data = tarn.Buffer{}
+		_ = s.Post(&out) // without the body, which has been freed: the client's window is too small
+	}
+	// Another failure means that the stream has ended.
 	s.Release()
 }
