@@ -3,6 +3,7 @@ package prefixed
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 )
 
@@ -51,4 +52,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(p)
+}
+
+// CloseWrite closes the writing half, as that of a *net.TCPConn and a *tls.Conn can be closed: net/http does so half a second before it
+// closes a connection of which it has not read everything.
+func (c *conn) CloseWrite() error {
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
