@@ -1,5 +1,6 @@
 // Package floor is a client of gRPC servers that does the least that any client must: it puts frames around a
-// request, writes, reads, and cuts the response into messages. It has no names, balancing, deadlines, status, compression, limits, flow control of what it sends (at most 64 KiB may be under way) or reconnecting.
+// request, writes, reads, and cuts the response into messages. It has no names, balancing, deadlines, status, compression,
+// limits, flow control of what it sends (at most 64 KiB may be under way) or reconnecting.
 // Benchmarks use it to find out how much of a program's time a better transport could save.
 package floor
 
