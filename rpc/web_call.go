@@ -522,7 +522,7 @@ func (c *webCall) because(err error) error {
 	return err
 }
 
-// SendHeader sends the header now, with md. It fails when the header has been sent.
+// SendHeader sends the header now, with md, but for unary calls of Connect. It fails when the header has been sent.
 func (c *webCall) SendHeader(md metadata.MD) error {
 	if err := checkMetadata(md); err != nil {
 		return err
@@ -532,8 +532,8 @@ func (c *webCall) SendHeader(md metadata.MD) error {
 	if err := c.lastHeader(md); err != nil {
 		return err
 	}
-	if c.method != nil && c.method.unary != nil {
-		// The header of a unary call is sent with its message: Connect does not know the status before.
+	if c.early {
+		// The header of a unary call of Connect has the status and the trailer, which are not known yet.
 		return nil
 	}
 	if err := c.putHeader(); err != nil {
