@@ -34,6 +34,7 @@ type attempt struct {
 	trailerExtra   []h2.Field
 	trailerLen     int
 	status         *status.Status // set when the inbox ends; nil: OK, or to be read from the trailer
+	foreign        *foreignAnswer // instead of header; nil: none
 	headerReported bool           // the stats handlers have been called for the header
 	sent           bool           // the request's HEADERS were queued, although opening the stream failed
 	seen           progress       // how far the server got, when status is not the server's
@@ -103,27 +104,31 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 		return
 	}
 	switch {
+	case a.foreign != nil: // its trailers
+		a.finishForeign(s)
 	case bad != nil:
-		a.finishWith(bad)
+		a.answer(s, bad)
 	case h.Status == 0: // trailers
 		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
 		st := sh.status(extra, endTrailers)
 		if a.header != nil && a.header.httpStatus != 200 && !sh.hasStatus(extra) {
 			st = a.header.notGRPC()
 		}
-		a.finishWith(st)
+		a.answer(s, st)
 	case e == h2.End: // a response that consists of it alone
 		a.trailer, a.trailerExtra, a.trailerLen = sh, extra, h.Length
-		a.finishWith(sh.status(extra, onlyTrailers))
+		a.answer(s, sh.status(extra, onlyTrailers))
+	case !sh.grpc:
+		a.beginForeign(s, sh.notGRPC())
 	default:
 		a.header, a.headerExtra, a.headerLen = sh, extra, h.Length
-		if !sh.grpc {
-			a.finishWith(sh.notGRPC())
-			return
-		}
 		a.gate.announce(headerEvent)
-		return
 	}
+}
+
+// answer ends the attempt with the status of the response, which is complete; nil is OK. mu is held.
+func (a *attempt) answer(s *h2.Stream, st *status.Status) {
+	a.finishWith(st)
 	if a.writing.Load() {
 		// The server has answered without reading the whole request. It will not open the window again.
 		s.Reset(h2.NoError)
@@ -144,24 +149,28 @@ func (a *attempt) finishWith(st *status.Status) {
 	a.finish(errStatus)
 }
 
-// gotData takes ownership of b, a piece of the response.
-func (a *attempt) gotData(b tarn.Buffer, e h2.Ending) {
+// gotData takes ownership of b, the next bytes of the response.
+func (a *attempt) gotData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.foreign != nil && !a.closed && a.end == nil {
+		a.collectForeign(s, b, e)
+		return
+	}
 	if a.header == nil && !a.closed && a.end == nil {
 		a.finishWith(status.New(codes.Internal, "rpc: the server sent data before a header"))
 	}
 	a.put(b, a.conn.cc.opts.pool)
-	a.took(e)
+	a.took(s, e)
 }
 
 // took is called when DATA has been processed. A response must not end with it. A unary call's message must
 // fit the window as a whole. mu is held.
-func (a *attempt) took(e h2.Ending) {
+func (a *attempt) took(s *h2.Stream, e h2.Ending) {
 	switch {
 	case a.closed || a.end != nil:
 	case e == h2.End:
-		a.finishWith(status.New(codes.Internal, "server closed the stream without sending trailers"))
+		a.answer(s, status.New(codes.Internal, "server closed the stream without sending trailers"))
 	case a.mode == onlyOne:
 		if missing, _, ok := a.in.Missing(); ok && missing > 0 {
 			a.grant()
@@ -180,18 +189,22 @@ func (a *attempt) placeData() []byte {
 }
 
 // placedData reports that n bytes have been written there.
-func (a *attempt) placedData(n int, e h2.Ending) {
+func (a *attempt) placedData(s *h2.Stream, n int, e h2.Ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fill(n)
-	a.took(e)
+	a.took(s, e)
 }
 
 // gotReset ends the attempt early.
-func (a *attempt) gotReset(err error) {
+func (a *attempt) gotReset(s *h2.Stream, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed || a.end != nil {
+		return
+	}
+	if a.foreign != nil {
+		a.finishForeign(s)
 		return
 	}
 	st, seen := resetStatus(err)

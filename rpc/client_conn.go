@@ -256,14 +256,14 @@ func (c *clientConn) OnData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 		b.Free()
 		return
 	}
-	a.gotData(b, e)
+	a.gotData(s, b, e)
 }
 
 // OnReset ends the attempt.
 func (c *clientConn) OnReset(s *h2.Stream, err error) {
 	c.placing.cancel()
 	if a, ok := s.Value.(*attempt); ok {
-		a.gotReset(err)
+		a.gotReset(s, err)
 	}
 }
 
@@ -285,5 +285,5 @@ func (c *clientConn) Land(s *h2.Stream, n int) []byte {
 // Landed reports its arrival.
 func (c *clientConn) Landed(s *h2.Stream, n int, e h2.Ending) {
 	c.placing.filled()
-	s.Value.(*attempt).placedData(n, e)
+	s.Value.(*attempt).placedData(s, n, e)
 }
