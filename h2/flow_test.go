@@ -352,17 +352,18 @@ func TestManyShortStreamsOpenTheConnection(t *testing.T) {
 // TestPostWithoutDataBelowZero: a peer that lowers INITIAL_WINDOW_SIZE makes the windows of open streams negative (RFC 9113 section 6.9.2).
 // What has no DATA needs no window.
 func TestPostWithoutDataBelowZero(t *testing.T) {
-	posted := make(chan error, 1)
-	var r *raw
-	serve := func(s *Stream, k *call) {
+	lowered, posted := make(chan struct{}), make(chan error, 1)
+	r, _, _ := rawServer(t, Config{}, func(s *Stream, k *call) {
 		s.Write(nil, &Out{Block: testResponse, Data: s.c.cfg.Pool.Copy([]byte("data"))})
-		r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		r.fr.WritePing(false, [8]byte{1})
-		r.wait("answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+		<-lowered
 		posted <- s.Post(&Out{TrailerBlock: testTrailer})
-	}
-	r, _, _ = rawServer(t, Config{}, serve)
+	})
 	r.request(1, End)
+	r.wait("DATA", func(s seen) bool { return s.typ == http2.FrameData })
+	r.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	r.fr.WritePing(false, [8]byte{1})
+	r.wait("answer to PING", func(s seen) bool { return s.typ == http2.FramePing && s.ack })
+	close(lowered)
 	if err := <-posted; err != nil {
 		t.Errorf("Post of trailers: %v", err)
 	}
