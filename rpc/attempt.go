@@ -129,8 +129,14 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 // answer ends the attempt with the status of the response, which is complete; nil is OK. mu is held.
 func (a *attempt) answer(s *h2.Stream, st *status.Status) {
 	a.finishWith(st)
+	a.stopWriting(s)
+}
+
+// stopWriting ends a Write or Open of an attempt that has ended: a server that has answered without reading the whole request
+// does not open the window again. mu is held.
+func (a *attempt) stopWriting(s *h2.Stream) {
+	a.ended.Store(true)
 	if a.writing.Load() {
-		// The server has answered without reading the whole request. It will not open the window again.
 		s.Reset(h2.NoError)
 	}
 }
@@ -168,7 +174,9 @@ func (a *attempt) gotData(s *h2.Stream, b tarn.Buffer, e h2.Ending) {
 // fit the window as a whole. mu is held.
 func (a *attempt) took(s *h2.Stream, e h2.Ending) {
 	switch {
-	case a.closed || a.end != nil:
+	case a.closed:
+	case a.end != nil: // more than the call permits has come
+		a.stopWriting(s)
 	case e == h2.End:
 		a.answer(s, status.New(codes.Internal, "server closed the stream without sending trailers"))
 	case a.mode == onlyOne:

@@ -215,14 +215,22 @@ func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) 
 	a.mu.Lock()
 	a.sent = out.Opened
 	ended, seen, st := a.end != nil, a.seen, a.status
+	var r received
+	if ended && st == nil && a.mode == onlyOne {
+		r = a.only()
+	}
 	a.mu.Unlock()
+	r.msg.Free()
 	switch {
 	case ended:
 		// The server answered before it had the whole request.
-		if st == nil {
-			st = status.New(codes.Internal, "rpc: the server ended the call before it had received the request")
+		switch {
+		case st != nil:
+			return seen, c.failure(st)
+		case r.err != nil:
+			return seen, r.status(a.limit, responseCount)
 		}
-		return seen, c.failure(st)
+		return seen, status.Error(codes.Internal, "rpc: the server ended the call before it had received the request")
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
 	case !out.Opened && conn.h2c.Unusable() != nil: // also when the peer closed it without a GOAWAY

@@ -162,6 +162,30 @@ func TestAnswerToAnUnreadRequest(t *testing.T) {
 	}
 }
 
+// TestTooMuchForAnUnreadRequest: a reply that is too long, or not the only one, ends a unary call whose request is still being sent,
+// although the server does not read it.
+func TestTooMuchForAnUnreadRequest(t *testing.T) {
+	for name, x := range map[string]struct {
+		data string
+		want codes.Code
+	}{"too long": {"\x00\x7f\x00\x00\x00abc", codes.ResourceExhausted}, "two": {"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", codes.Internal}} {
+		addr := rawServer(t, func(p *rawPeer, id uint32) {
+			p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(":status", "200", "content-type", "application/grpc"), EndHeaders: true})
+			p.fr.WriteData(id, false, []byte(x.data))
+		})
+		for client, cc := range map[string]grpc.ClientConnInterface{"tarn": dialTarn(t, addr), "grpc-go": dialGRPC(t, addr)} {
+			if client == "grpc-go" && name == "two" {
+				continue // it waits for the call's end
+			}
+			ctx := ctxFor(t)
+			_, err := pb.NewTestServiceClient(cc).UnaryCall(ctx, &pb.SimpleRequest{Payload: payload(1 << 20)})
+			if status.Code(err) != x.want || ctx.Err() != nil {
+				t.Errorf("%s, %s: %v; %v", name, client, err, ctx.Err())
+			}
+		}
+	}
+}
+
 // TestForeignAnswerThatDoesNotEnd: a call without a deadline is not held by an answer whose body stops.
 func TestForeignAnswerThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
