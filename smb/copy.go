@@ -56,9 +56,7 @@ func (s *Share) copy(dst, src string) (int64, error) {
 		return 0, err
 	}
 	n, err := s.copyOpened(to.h, from.h)
-	if cerr := to.Close(); err == nil {
-		err = cerr
-	}
+	err = to.closeWritten(err)
 	if err == errPerhapsSame {
 		return s.copyTemporary(dst, from)
 	}
@@ -181,9 +179,7 @@ func (s *Share) copyTemporary(dst string, from *File) (int64, error) {
 		return 0, err
 	}
 	n, err := to.h.replaceBy(s.ctx, from.h)
-	if cerr := to.Close(); err == nil {
-		err = cerr
-	}
+	err = to.closeWritten(err)
 	if err == nil {
 		err = s.rename(beside, proto.RenameInfo{Name: dst, Replace: true})
 	}

@@ -204,15 +204,22 @@ func (s *Share) WriteFile(name string, data []byte, perm fs.FileMode) error {
 			return err
 		}
 		_, err = f.WriteAt(data, 0)
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		return err
+		return f.closeWritten(err)
 	}
 	if perm&0o200 == 0 { // a second attempt could not write to a file that the first one created
 		return writeLarge()
 	}
 	return reopening(writeLarge)
+}
+
+// closeWritten closes a file of this call's own, where err is the result of writing all of it. A lost handle needs no CLOSE: the server
+// has acknowledged what was written.
+func (f *File) closeWritten(err error) error {
+	cerr := f.Close()
+	if err == nil && !errors.Is(cerr, ErrHandleLost) {
+		err = cerr
+	}
+	return err
 }
 
 // writeSmall writes a file with CREATE, WRITE, further steps and CLOSE in one frame. The server does the further steps even if it
