@@ -19,9 +19,9 @@ type memoryDisk struct {
 	handles map[uint64]*memoryHandle
 	made    uint64        // nodes and handles made so far
 	created *memoryHandle // by the last CREATE, which related requests mean; nil: it failed
+	failed  proto.Status  // of the last CREATE
 	// undurable disks grant no durable handles: all are closed when their session ends.
 	undurable bool
-	failed    proto.Status // of the last CREATE
 }
 
 type memoryNode struct {

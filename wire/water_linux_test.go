@@ -57,6 +57,30 @@ func TestLowWaterIsPutBack(t *testing.T) {
 	}
 }
 
+// TestLowWaterEnds interrupts a long read for which the mark is set, to have it wait for any byte from then on.
+func TestLowWaterEnds(t *testing.T) {
+	a, b := listenPair("tcp", "127.0.0.1:0")(t)
+	r := wire.NewReader(b, tarntest.NewPool(t))
+	defer r.Release()
+	r.SetLowWater(100_000)
+	r.OnDeadline(func() error {
+		r.SetLowWater(0)
+		return b.SetReadDeadline(time.Time{})
+	})
+	done := make(chan error)
+	go func() {
+		_, err := r.ReadFull(make([]byte, 200_000))
+		done <- err
+	}()
+	awaitMark(t, b, 100_000)
+	b.SetReadDeadline(time.Unix(1, 0))
+	awaitMark(t, b, 1)
+	a.Write(make([]byte, 200_000))
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestBusyLowWater reads the socket's mark: it is set from a read on, 1 while a read waits, which one byte ends, and
 // 1 after Release.
 func TestBusyLowWater(t *testing.T) {
