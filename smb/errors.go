@@ -104,7 +104,7 @@ func (s Status) Is(target error) bool {
 		return proto.Status(s) == proto.StatusDiskFull
 	case syscall.EDQUOT:
 		return proto.Status(s) == proto.StatusQuotaExceeded || proto.Status(s) == proto.StatusDiskQuotaExceeded
-	case syscall.EFBIG: // Samba's for a file or stream that its file system cannot hold, and that of Windows
+	case syscall.EFBIG: // Samba's for a stream that no extended attribute can hold, and that of Windows; of a file Samba says DISK_FULL
 		return proto.Status(s) == proto.StatusFileSystemLimitation || proto.Status(s) == proto.StatusFileTooLarge
 	case syscall.EISDIR:
 		return proto.Status(s) == proto.StatusFileIsADirectory
