@@ -88,6 +88,7 @@ func (c *webCall) serve() {
 	defer ctx.finish()
 	c.ctx = ctx
 	if st := c.tap(); st != nil {
+		c.closeIfEnded()
 		c.refuse(&webRefusal{httpStatus: connectHTTPStatus(st.Code()), st: st})
 		return
 	}
@@ -294,6 +295,9 @@ func (c *webCall) putHeader() error {
 		return c.headerErr
 	}
 	c.proto.header()
+	if c.r.ProtoMajor == 1 && (*webContext)(c).receiving() { // cut may still end the connection's reads
+		c.w.Header().Set("Connection", "close")
+	}
 	if err := c.fits(); err != nil {
 		c.header, c.trailer, c.headerErr = nil, nil, err
 		return err
@@ -374,8 +378,8 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	if c.sentHeader {
 		begun = headerWritten
 	}
-	if begun == headerPending && c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
-		c.w.Header().Set("Connection", "close") // its deadlines have expired
+	if begun == headerPending {
+		c.closeIfEnded()
 	}
 	if begun == headerPending && (st == nil || c.headerErr != nil || len(c.header) > 0 || c.early && len(c.trailer) > 0) {
 		if err := c.putHeader(); err != nil {
@@ -387,6 +391,15 @@ func (c *webCall) end(st *status.Status) *status.Status {
 	c.proto.end(st, begun)
 	c.stats.outTrailer(c.trailer)
 	return st
+}
+
+// closeIfEnded has a connection of HTTP/1.1 end with a response whose header has not been written, if the call has ended: cut has set the
+// connection's deadlines. If it ends from here on, cut leaves the reads alone.
+func (c *webCall) closeIfEnded() {
+	(*webContext)(c).receive()
+	if c.ctx.Err() != nil && c.r.ProtoMajor == 1 {
+		c.w.Header().Set("Connection", "close")
+	}
 }
 
 // abort makes err, which SendMsg or RecvMsg is about to return, the call's status, and returns it (see [serverCall.abort]). Unlike over gRPC,

@@ -21,10 +21,12 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// A method without side effects is called with GET; one with a long request, and every other method, with
-// POST.
-func TestWebClientGet(t *testing.T) {
-	const service = "tarn.testing.Lookup"
+// lookupService is a service without generated code: Find has no side effects, Change may have some.
+const lookupService = "tarn.testing.Lookup"
+
+// registerLookup registers lookupService, whose methods are find, on s.
+func registerLookup(t *testing.T, s *rpc.Server, find func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)) {
+	t.Helper()
 	fd := &descriptorpb.FileDescriptorProto{
 		Name: proto.String("tarn/testing/lookup.proto"), Package: proto.String("tarn.testing"), Syntax: proto.String("proto3"),
 		Dependency: []string{pb.File_grpc_testing_messages_proto.Path()},
@@ -35,7 +37,7 @@ func TestWebClientGet(t *testing.T) {
 			Name: proto.String("Change"), InputType: proto.String(".grpc.testing.SimpleRequest"), OutputType: proto.String(".grpc.testing.SimpleResponse"),
 		}}}},
 	}
-	if _, err := protoregistry.GlobalFiles.FindFileByPath(fd.GetName()); err != nil { // -count
+	if _, err := protoregistry.GlobalFiles.FindFileByPath(fd.GetName()); err != nil { // another test, or -count
 		file, err := protodesc.NewFile(fd, protoregistry.GlobalFiles)
 		if err != nil {
 			t.Fatal(err)
@@ -49,11 +51,17 @@ func TestWebClientGet(t *testing.T) {
 		if err := dec(in); err != nil {
 			return nil, err
 		}
-		return asked(ctx, in)
+		return find(ctx, in)
 	}
-	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
-	s.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil),
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: lookupService, HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Find", Handler: handler}, {MethodName: "Change", Handler: handler}}}, nil)
+}
+
+// A method without side effects is called with GET; one with a long request, and every other method, with
+// POST.
+func TestWebClientGet(t *testing.T) {
+	s := rpc.NewServer(rpc.Pool(tarntest.NewPool(t)))
+	registerLookup(t, s, asked)
 	methods := make(chan string, 10)
 	queries := make(chan string, 10)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +82,7 @@ func TestWebClientGet(t *testing.T) {
 		{"Find", 7000, "POST", nil}, {"Find", 1 << 20, "POST", nil}, {"Change", 10, "POST", nil},
 	} {
 		out := new(pb.SimpleResponse)
-		if err := cc.Invoke(ctxFor(t), "/"+service+"/"+c.method, &pb.SimpleRequest{Payload: payload(c.size)}, out, c.opts...); err != nil {
+		if err := cc.Invoke(ctxFor(t), "/"+lookupService+"/"+c.method, &pb.SimpleRequest{Payload: payload(c.size)}, out, c.opts...); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
@@ -91,6 +99,6 @@ func TestWebClientGet(t *testing.T) {
 			t.Errorf("%s with %d bytes was called with %s", c.method, c.size, got)
 		}
 	}
-	err := cc.Invoke(ctxFor(t), "/"+service+"/Find", &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}}, new(pb.SimpleResponse))
+	err := cc.Invoke(ctxFor(t), "/"+lookupService+"/Find", &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5}}, new(pb.SimpleResponse))
 	wantCode(t, err, codes.NotFound)
 }

@@ -38,12 +38,15 @@ type webLife struct {
 	stopped bool // Stop has ended the call
 
 	cutMu    sync.Mutex // held while the request's and the response's deadlines are set; guards what follows
-	received bool       // the request's body has ended, as requestBody has seen
+	received bool       // the request's body has been received, or the handler has returned: cut does not end the reads
 	over     bool       // the ResponseWriter must not be used any more
 }
 
 // begin starts the call's timer.
 func (c *webContext) begin() {
+	if c.r.Body == http.NoBody || c.r.ProtoMajor == 1 && c.r.ContentLength == 0 { // no read will see its end
+		c.receive()
+	}
 	if !c.bounded {
 		return
 	}
@@ -73,15 +76,28 @@ func (c *webContext) returned() {
 	c.life.cutMu.Unlock()
 }
 
+// receive notes that the request's body has been received, or the handler has returned, unless the call has ended: cut may have
+// ended the reads then.
+func (c *webContext) receive() {
+	c.life.cutMu.Lock()
+	defer c.life.cutMu.Unlock()
+	c.life.received = c.life.received || c.Err() == nil
+}
+
+// receiving reports whether cut has ended the reads of the request, or would.
+func (c *webContext) receiving() bool {
+	c.life.cutMu.Lock()
+	defer c.life.cutMu.Unlock()
+	return !c.life.received
+}
+
 // requestBody is the body of a webCall's request, whose end it notes.
 type requestBody webCall
 
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.r.Body.Read(p)
 	if err == io.EOF {
-		b.life.cutMu.Lock()
-		b.life.received = true
-		b.life.cutMu.Unlock()
+		(*webContext)(b).receive()
 	}
 	return n, err
 }
