@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 )
 
@@ -87,6 +89,46 @@ func TestStatsHandlerThatExits(t *testing.T) {
 					t.Error("no such event")
 				}
 			})
+		}
+	}
+}
+
+// trailing is a stats handler that sets a trailer at the event of a message that has been sent.
+type trailing struct{ stats.Handler }
+
+func (trailing) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (trailing) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (trailing) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (trailing) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if isStats[*stats.OutPayload](s) {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs("late", "1"))
+	}
+}
+
+// TestStatsHandlerThatSetsATrailer: no lock of the stream is held while a stats handler learns of a message, so that it may use the
+// stream, as in grpc-go.
+func TestStatsHandlerThatSetsATrailer(t *testing.T) {
+	_, ours := startTarn(t, &testService{}, rpc.StatsHandler(trailing{}))
+	_, theirs := startGRPC(t, &testService{}, grpc.StatsHandler(trailing{}))
+	for name, cc := range map[string]*rpc.ClientConn{
+		"gRPC":    dialTarn(t, ours),
+		"Connect": dialTarn(t, ours, rpc.WithProtocol(rpc.Connect)),
+		"grpc-go": dialTarn(t, theirs),
+	} {
+		c := pb.NewTestServiceClient(cc)
+		if _, err := c.UnaryCall(ctxFor(t), &pb.SimpleRequest{}); err != nil {
+			t.Errorf("%s, unary: %v", name, err)
+		}
+		s, err := c.StreamingOutputCall(ctxFor(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = s.Recv()
+		}
+		if err != io.EOF {
+			t.Errorf("%s, stream: %v", name, err)
 		}
 	}
 }

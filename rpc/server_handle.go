@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"errors"
 	"runtime/debug"
 	"time"
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/internal/workers"
+	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -63,21 +65,10 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 	if err != nil {
 		return false, c.sendStatus(statusOf(err)).Err()
 	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock() // also if a stats handler ends the goroutine
-	out := h2.Out{Data: msg.Buf, Rest: msg.Chain, Ending: h2.End, Release: true}
-	defer freeOut(&out)
-	if err := c.putHeader(&out); err != nil {
-		return false, c.sendStatusLocked(statusOf(err)).Err()
+	st, unsent, err := c.sendReply(msg)
+	if err == errReplaced {
+		return false, st.Err()
 	}
-	st := c.putStatus(&out, nil)
-	if c.conn.srv.workers.Next() == c.conn.h2c {
-		unsent = true
-		err = c.sendError(c.st.WriteLater(c, &out))
-	} else {
-		err = c.sendError(c.st.Write(c, &out))
-	}
-	c.released = err == nil // with the response; release does the rest
 	if err == nil {
 		c.conn.entity.MessageSent()
 	}
@@ -91,6 +82,29 @@ func (c *serverCall) handleUnary(m *method, first *received) (unsent bool, err e
 		err = st.Err()
 	}
 	return unsent, err
+}
+
+// errReplaced is sendReply's error if it has sent a status alone, because the header does not fit.
+var errReplaced = errors.New("rpc: the response is a status")
+
+// sendReply sends header, msg, of which it takes ownership, and the status that it returns.
+func (c *serverCall) sendReply(msg message.Message) (st *status.Status, unsent bool, err error) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock() // also if a stats handler ends the goroutine
+	out := h2.Out{Data: msg.Buf, Rest: msg.Chain, Ending: h2.End, Release: true}
+	defer freeOut(&out)
+	if err := c.putHeader(&out); err != nil {
+		return c.sendStatusLocked(statusOf(err)), false, errReplaced
+	}
+	st = c.putStatus(&out, nil)
+	if c.conn.srv.workers.Next() == c.conn.h2c {
+		unsent = true
+		err = c.sendError(c.st.WriteLater(c, &out))
+	} else {
+		err = c.sendError(c.st.Write(c, &out))
+	}
+	c.released = err == nil // with the response; release does the rest
+	return st, unsent, err
 }
 
 func (c *serverCall) callUnary(m *method) (reply any, err error) {

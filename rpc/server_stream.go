@@ -137,6 +137,18 @@ func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	if err != nil {
 		return err
 	}
+	if err := c.sendMessage(m); err != nil {
+		return err
+	}
+	c.conn.entity.MessageSent()
+	if len(c.conn.srv.opts.stats) > 0 {
+		c.statsOutPayload(v, info)
+	}
+	return nil
+}
+
+// sendMessage sends m, of which it takes ownership.
+func (c *serverCall) sendMessage(m message.Message) error {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	out := h2.Out{Data: m.Buf, Rest: m.Chain}
@@ -149,14 +161,7 @@ func (s *serverStream) sendOpen(codec message.Codec, v any) error {
 	}
 	c.seen.set(sending)
 	defer c.seen.set(working)
-	if err := c.sendError(c.st.Write(c, &out)); err != nil {
-		return err
-	}
-	c.conn.entity.MessageSent()
-	if len(c.conn.srv.opts.stats) > 0 {
-		c.statsOutPayload(v, info)
-	}
-	return nil
+	return c.sendError(c.st.Write(c, &out))
 }
 
 // payloadInfo holds a message's lengths for statistics.

@@ -267,25 +267,34 @@ func (c *webCall) send(codec message.Codec, v any) error {
 	if err != nil {
 		return err
 	}
-	c.sendMu.Lock()
-	defer c.sendMu.Unlock()
-	if c.released {
-		m.Free()
-		return errCallOver
-	}
-	if c.aborted != nil {
-		m.Free()
-		return c.aborted.Err()
-	}
-	if err := c.putHeader(); err != nil {
-		m.Free()
+	if info.wire, err = c.sendMessage(m, info); err != nil {
 		return err
-	}
-	if info.wire, err = c.proto.message(m, info); err != nil {
-		return sendError(c.ctx, err)
 	}
 	c.stats.outPayload(v, info)
 	return nil
+}
+
+// sendMessage sends m, of which it takes ownership, and returns how many bytes it took.
+func (c *webCall) sendMessage(m message.Message, info payloadInfo) (int, error) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	defer func() { m.Free() }() // also if a stats handler panics
+	if c.released {
+		return 0, errCallOver
+	}
+	if c.aborted != nil {
+		return 0, c.aborted.Err()
+	}
+	if err := c.putHeader(); err != nil {
+		return 0, err
+	}
+	given := m
+	m = message.Message{}
+	n, err := c.proto.message(given, info)
+	if err != nil {
+		return 0, sendError(c.ctx, err)
+	}
+	return n, nil
 }
 
 // putHeader sets the response's header fields once. It fails if the client does not take as many, and then sets none of the
