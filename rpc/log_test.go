@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -31,8 +32,8 @@ func TestLog(t *testing.T) {
 		`client of names:///good: Channel switches to new LB policy "pick_first"`,
 		`client of names:///good: CONNECTING`,
 		`client of names:///good: READY`,
-		`: CONNECTING`,
-		`: READY`,
+		`client of names:///good, 127.0.0.1:\d+: CONNECTING`,
+		`client of names:///good, 127.0.0.1:\d+: READY`,
 		`server: the connection from 127.0.0.1:`,
 		`client of names:///good: SHUTDOWN`,
 	}
@@ -65,9 +66,11 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// hasLine reports whether a line of that severity matches text, a regular expression.
 func hasLine(out, severity, text string) bool {
+	re := regexp.MustCompile(text)
 	for line := range strings.Lines(out) {
-		if _, after, ok := strings.Cut(line, severity); ok && strings.Contains(after, text) {
+		if _, after, ok := strings.Cut(line, severity); ok && re.MatchString(after) {
 			return true
 		}
 	}
