@@ -222,14 +222,12 @@ func (c *call) openFailed(a *attempt, conn *clientConn, out *h2.Out, err error) 
 	a.mu.Unlock()
 	r.msg.Free()
 	switch {
+	// If a has ended, the server answered before it had the whole request.
+	case ended && st != nil:
+		return seen, c.failure(st)
+	case r.err != nil:
+		return seen, r.status(a.limit, responseCount)
 	case ended:
-		// The server answered before it had the whole request.
-		switch {
-		case st != nil:
-			return seen, c.failure(st)
-		case r.err != nil:
-			return seen, r.status(a.limit, responseCount)
-		}
 		return seen, status.Error(codes.Internal, "rpc: the server ended the call before it had received the request")
 	case c.ctx.Err() != nil:
 		return maybeProcessed, status.FromContextError(c.ctx.Err()).Err()
