@@ -50,7 +50,7 @@ type Conn struct {
 	writing   bool   // a goroutine writes
 	nextID    uint32
 	streams   map[uint32]*Call
-	table     map[Field]int // how many header fields had been indexed when this one was (RFC 7541, section 2.3.2)
+	table     map[field]int // how many header fields had been indexed when this one was (RFC 7541, section 2.3.2)
 	authority string
 }
 
@@ -60,7 +60,7 @@ func Dial(addr string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{nc: nc, nextID: 1, streams: map[uint32]*Call{}, table: map[Field]int{}, authority: addr}
+	c := &Conn{nc: nc, nextID: 1, streams: map[uint32]*Call{}, table: map[field]int{}, authority: addr}
 	b := appendFrame([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 6, frameSettings, 0, 0)
 	b = binary.BigEndian.AppendUint32(append(b, 0, settingWindow), maxWindow)
 	b = appendFrame(b, 4, frameWindowUpdate, 0, 0)
@@ -93,12 +93,12 @@ type Call struct {
 	ended bool
 }
 
-// Field is a field of a request's header, in lower case.
-type Field struct{ Name, Value string }
+// field is a field of a request's header.
+type field struct{ name, value string }
 
-// Open sends a call's only request, which it borrows. A method is "/service/method". All calls of a connection together
-// may have 60 different fields, of at most 126 bytes.
-func (c *Conn) Open(method string, request []byte, fields ...Field) (*Call, error) {
+// Open sends a call's only request and its metadata, which it borrows. A method is "/service/method". The metadata has names in
+// lower case; all calls of a connection together may have 60 different fields, of at most 126 bytes.
+func (c *Conn) Open(method string, request []byte, metadata map[string][]string) (*Call, error) {
 	s, _ := c.calls.Get().(*Call)
 	if s == nil {
 		s = &Call{conn: c}
@@ -115,11 +115,13 @@ func (c *Conn) Open(method string, request []byte, fields ...Field) (*Call, erro
 	head := len(c.out)
 	b := appendFrame(c.out, 0, frameHeaders, flagEndHeaders, s.id)
 	b = append(b, 0x83, 0x86) // :method POST, :scheme http (RFC 7541, appendix A)
-	for _, f := range [...]Field{{":path", method}, {":authority", c.authority}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
+	for _, f := range [...]field{{":path", method}, {":authority", c.authority}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
 		b = c.appendField(b, f)
 	}
-	for _, f := range fields {
-		b = c.appendField(b, f)
+	for name, values := range metadata {
+		for _, v := range values {
+			b = c.appendField(b, field{name, v})
+		}
 	}
 	n := len(b) - head - frameHeader
 	b[head], b[head+1], b[head+2] = byte(n>>16), byte(n>>8), byte(n)
@@ -141,13 +143,13 @@ func (c *Conn) Open(method string, request []byte, fields ...Field) (*Call, erro
 }
 
 // appendField appends a field: an index once it has been sent (RFC 7541, section 6). mu is held.
-func (c *Conn) appendField(b []byte, f Field) []byte {
+func (c *Conn) appendField(b []byte, f field) []byte {
 	if before, ok := c.table[f]; ok {
 		return append(b, 0x80|byte(62+len(c.table)-1-before))
 	}
 	c.table[f] = len(c.table)
-	b = append(append(b, 0x40, byte(len(f.Name))), f.Name...)
-	return append(append(b, byte(len(f.Value))), f.Value...)
+	b = append(append(b, 0x40, byte(len(f.name))), f.name...)
+	return append(append(b, byte(len(f.value))), f.value...)
 }
 
 // flush writes what is queued, unless another goroutine does. mu is held, and released.

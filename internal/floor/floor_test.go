@@ -40,7 +40,7 @@ func TestCalls(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				request := bytes.Repeat([]byte{byte(i)}, j*1000)
-				call, err := c.Open("/s/m", request, Field{"k", "v"})
+				call, err := c.Open("/s/m", request, map[string][]string{"k": {"v"}})
 				if err != nil {
 					t.Error(err)
 					return

@@ -54,15 +54,8 @@ func open(ctx context.Context, conn *floor.Conn, method string, req any) (*floor
 		return nil, err
 	}
 	*p = b
-	var space [8]floor.Field
-	fields := space[:0]
 	md, _ := metadata.FromOutgoingContext(ctx)
-	for k, vs := range md {
-		for _, v := range vs {
-			fields = append(fields, floor.Field{Name: k, Value: v})
-		}
-	}
-	return conn.Open(method, b, fields...)
+	return conn.Open(method, b, md)
 }
 
 // leastStream is a call with one request.

@@ -36,15 +36,8 @@ func (c *cluster) least(t testing.TB) *clientv3.Client {
 		if err != nil {
 			return err
 		}
-		var space [4]floor.Field
-		fields := space[:0]
 		md, _ := metadata.FromOutgoingContext(ctx)
-		for k, vs := range md {
-			for _, v := range vs {
-				fields = append(fields, floor.Field{Name: k, Value: v})
-			}
-		}
-		call, err := conns[turn.Add(1)%uint32(len(conns))].Open(method, b, fields...)
+		call, err := conns[turn.Add(1)%uint32(len(conns))].Open(method, b, md)
 		if err == nil {
 			err = call.Next(out.Unmarshal)
 		}
