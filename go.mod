@@ -1,6 +1,6 @@
 module github.com/tarn-go/tarn
 
-go 1.25.0
+go 1.26.0
 
 require (
 	golang.org/x/crypto v0.45.0

@@ -1,6 +1,6 @@
 module github.com/tarn-go/tarn/vet
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/golangci/plugin-module-register v0.1.2

@@ -2,7 +2,7 @@
 // benchmarks may use smb's internal packages. Never published.
 module github.com/tarn-go/tarn/smb/bench
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/cloudsoda/go-smb2 v0.0.0-20260803221621-0b399b9d036c

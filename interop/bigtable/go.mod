@@ -1,6 +1,6 @@
 module github.com/tarn-go/tarn/interop/bigtable
 
-go 1.25.8
+go 1.26.0
 
 replace (
 	github.com/tarn-go/tarn => ../..

@@ -1,6 +1,6 @@
 module github.com/tarn-go/tarn/interop/h2spec
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/summerwind/h2spec v2.2.1+incompatible

@@ -1,6 +1,6 @@
 module github.com/tarn-go/tarn/smb/krb5
 
-go 1.25.0
+go 1.26.0
 
 replace github.com/tarn-go/tarn => ../..
 

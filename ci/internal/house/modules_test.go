@@ -113,7 +113,7 @@ func TestModuleCosts(t *testing.T) {
 // emptyProgram writes a module that imports path and nothing else, with modules replaced by folders.
 func emptyProgram(t *testing.T, path string, replaced map[string]string) string {
 	dir := t.TempDir()
-	mod := "module program\n\ngo 1.25.0\n\n"
+	mod := "module program\n\ngo 1.26.0\n\n"
 	for module, folder := range replaced {
 		mod += "require " + module + " v0.0.0\nreplace " + module + " => " + folder + "\n"
 	}

@@ -13,16 +13,16 @@ import (
 
 // small is a repository with modules like this one's: rpc requires the root, cmd/tarn both. None requires anything else.
 var small = map[string]string{
-	"go.mod":            "module github.com/tarn-go/tarn\n\ngo 1.25.0\n",
+	"go.mod":            "module github.com/tarn-go/tarn\n\ngo 1.26.0\n",
 	"tarn.go":           "package tarn\n\nconst Size = 1\n",
-	"rpc/go.mod":        "module github.com/tarn-go/tarn/rpc\n\ngo 1.25.0\n\nreplace github.com/tarn-go/tarn => ..\n\nrequire github.com/tarn-go/tarn v0.0.0\n",
+	"rpc/go.mod":        "module github.com/tarn-go/tarn/rpc\n\ngo 1.26.0\n\nreplace github.com/tarn-go/tarn => ..\n\nrequire github.com/tarn-go/tarn v0.0.0\n",
 	"rpc/rpc.go":        "package rpc\n\nimport \"github.com/tarn-go/tarn\"\n\nconst Size = tarn.Size\n",
-	"cmd/tarn/go.mod":   "module github.com/tarn-go/tarn/cmd/tarn\n\ngo 1.25.0\n\nreplace (\n\tgithub.com/tarn-go/tarn => ../..\n\tgithub.com/tarn-go/tarn/rpc => ../../rpc\n)\n\nrequire (\n\tgithub.com/tarn-go/tarn v0.0.0\n\tgithub.com/tarn-go/tarn/rpc v0.0.0\n)\n",
+	"cmd/tarn/go.mod":   "module github.com/tarn-go/tarn/cmd/tarn\n\ngo 1.26.0\n\nreplace (\n\tgithub.com/tarn-go/tarn => ../..\n\tgithub.com/tarn-go/tarn/rpc => ../../rpc\n)\n\nrequire (\n\tgithub.com/tarn-go/tarn v0.0.0\n\tgithub.com/tarn-go/tarn/rpc v0.0.0\n)\n",
 	"cmd/tarn/main.go":  "package main\n\nimport (\n\t\"github.com/tarn-go/tarn\"\n\t\"github.com/tarn-go/tarn/rpc\"\n)\n\nfunc main() { _ = tarn.Size + rpc.Size }\n",
-	"examples/go.mod":   "module github.com/tarn-go/tarn/examples\n\ngo 1.25.0\n",
-	"bench/go.mod":      "module github.com/tarn-go/tarn/bench\n\ngo 1.25.0\n",
-	"bench/go.work":     "go 1.25.0\n\nuse .\n",
-	"ci/tools/go.mod":   "module github.com/tarn-go/tarn/ci/tools\n\ngo 1.25.0\n",
+	"examples/go.mod":   "module github.com/tarn-go/tarn/examples\n\ngo 1.26.0\n",
+	"bench/go.mod":      "module github.com/tarn-go/tarn/bench\n\ngo 1.26.0\n",
+	"bench/go.work":     "go 1.26.0\n\nuse .\n",
+	"ci/tools/go.mod":   "module github.com/tarn-go/tarn/ci/tools\n\ngo 1.26.0\n",
 	"ci/tools/tools.go": "package tools\n",
 	"examples/doc.go":   "package examples\n",
 	"bench/doc.go":      "package bench\n",

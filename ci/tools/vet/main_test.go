@@ -29,14 +29,14 @@ func TestVet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "program")
 			write(t, dir, map[string]string{
-				"go.mod":      "module example.org/program\n\ngo 1.25.0\n\nrequire example.org/other v0.0.0\n\nreplace example.org/other => ../other\n",
+				"go.mod":      "module example.org/program\n\ngo 1.26.0\n\nrequire example.org/other v0.0.0\n\nreplace example.org/other => ../other\n",
 				"log/log.go":  "package log\n\nimport \"fmt\"\n\nfunc F(format string, args ...any) { fmt.Printf(format, args...) }\n",
 				"a/doc.go":    "package a\n",
 				"a/" + c.file: c.text,
 				"b/b.go":      "package b\n\nimport _ \"example.org/program/a\"\n",
 				"b/b_test.go": "package b_test\n\nimport _ \"testing\"\n",
 				// Of another module's functions only those with a variadic parameter keep their bodies.
-				"../other/go.mod":   "module example.org/other\n\ngo 1.25.0\n",
+				"../other/go.mod":   "module example.org/other\n\ngo 1.26.0\n",
 				"../other/other.go": "package other\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\ntype Logger struct{}\n\nfunc (Logger) F(format string, args ...any) { fmt.Printf(format, args...) }\n\nfunc init() { os.Getpid() }\n\nfunc (Logger) init() int { return 1 }\n\nfunc One[T any](t T) T { return t }\n",
 				"c/c.go":            "package c\n\nimport _ \"example.org/other\"\n",
 			})
@@ -58,10 +58,10 @@ func TestWorkspaces(t *testing.T) {
 	dir := t.TempDir()
 	module := func(folder, other string) map[string]string {
 		return map[string]string{
-			folder + "/go.work":        "go 1.25.0\n\nuse .\n",
-			folder + "/go.mod":         "module example.org/" + folder + "\n\ngo 1.25.0\n\nrequire example.org/other v0.0.0\n\nreplace example.org/other => ../" + other + "\n",
+			folder + "/go.work":        "go 1.26.0\n\nuse .\n",
+			folder + "/go.mod":         "module example.org/" + folder + "\n\ngo 1.26.0\n\nrequire example.org/other v0.0.0\n\nreplace example.org/other => ../" + other + "\n",
 			folder + "/use/use.go":     "package use\n\nimport \"example.org/other\"\n\nfunc F() { other.F(\"%d\", \"a\") }\n",
-			other + "/go.mod":          "module example.org/other\n\ngo 1.25.0\n",
+			other + "/go.mod":          "module example.org/other\n\ngo 1.26.0\n",
 			other + "/other.go":        "package other\n\nimport \"fmt\"\n\nfunc F(args ...any) { fmt.Print(args...) }\n",
 			folder + "/nested/go.mod":  "module example.org/nested\n",
 			folder + "/nested/none.go": "package nested\n\nvar _ = missing()\n",

@@ -29,7 +29,7 @@ func module(t *testing.T, files map[string]string) string {
 	}
 	dir := t.TempDir()
 	all := map[string]string{
-		"go.mod": "module program\n\ngo 1.25.0\n\nrequire github.com/tarn-go/tarn v0.0.0\n\nreplace github.com/tarn-go/tarn => " + here + "\n",
+		"go.mod": "module program\n\ngo 1.26.0\n\nrequire github.com/tarn-go/tarn v0.0.0\n\nreplace github.com/tarn-go/tarn => " + here + "\n",
 		"go.sum": string(sum),
 	}
 	for name, text := range files {

@@ -1,5 +1,3 @@
-//go:build go1.26
-
 package h2http_test
 
 import "net/http"
