@@ -1,7 +1,6 @@
 package house_test
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -93,48 +91,6 @@ func TestDocsLinks(t *testing.T) {
 	}
 	if checked < 50 {
 		t.Errorf("only %d links found", checked)
-	}
-}
-
-// testNames are the tests, benchmarks and fuzz targets of all modules, and what their files contain.
-func testNames(t *testing.T) map[string]bool {
-	names := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
-	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "node_modules") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		src, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(src, -1) {
-			names[string(m[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
-
-// otherPeoplesTests are tests of other projects that the docs name.
-var otherPeoplesTests = map[string]bool{"TestGlobFS": true}
-
-// TestDocsNameTestsThatExist: a claim that names a test names one of the repository.
-func TestDocsNameTestsThatExist(t *testing.T) {
-	names := testNames(t)
-	mentioned := regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z]\w*`)
-	for path, page := range pages(t) {
-		for _, name := range mentioned.FindAllString(goFence.ReplaceAllString(page, ""), -1) {
-			if !names[name] && !otherPeoplesTests[name] {
-				t.Errorf("%s names %s, which is not there", path, name)
-			}
-		}
 	}
 }
 
@@ -357,70 +313,4 @@ func TestReadmeProgram(t *testing.T) {
 	if shown == nil || !strings.HasSuffix(string(program), "\n"+string(shown[1])) {
 		t.Error("the README's first program is not that of examples/page")
 	}
-}
-
-// verbs of package fmt, which stand for what differs between panics of one text.
-var verb = regexp.MustCompile(`%[a-z]`)
-
-// TestPanicsAreExplained: docs/troubleshooting.md has the text of every panic of the published packages.
-func TestPanicsAreExplained(t *testing.T) {
-	page, err := os.ReadFile("docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := regexp.MustCompile(`^(examples|ci)/|^(internal|smb/internal)/(browser|floor|rig|script)/`)
-	checked := 0
-	sources(t, func(path string, src []byte) {
-		if strings.HasSuffix(path, "_test.go") || own.MatchString(filepath.ToSlash(path)) {
-			return
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, src, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) != 1 {
-				return true
-			}
-			if f, ok := call.Fun.(*ast.Ident); !ok || f.Name != "panic" {
-				return true
-			}
-			text := panicText(call.Args[0])
-			if text == "" {
-				return true // an error, or what another panic has
-			}
-			checked++
-			if !strings.Contains(string(page), text) {
-				t.Errorf("%s: docs/troubleshooting.md does not say what to do about the panic %q", path, text)
-			}
-			return true
-		})
-	})
-	if checked < 45 {
-		t.Errorf("%d panics found", checked)
-	}
-}
-
-// panicText is the text of a panic's argument, with … for what differs; "" if it is no text.
-func panicText(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		text, err := strconv.Unquote(e.Value)
-		if err != nil {
-			return ""
-		}
-		return verb.ReplaceAllString(text, "…")
-	case *ast.BinaryExpr:
-		left, right := panicText(e.X), panicText(e.Y)
-		if left == "" && right == "" {
-			return ""
-		}
-		return cmp.Or(left, "…") + cmp.Or(right, "…")
-	case *ast.CallExpr:
-		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" {
-			return panicText(e.Args[0])
-		}
-	}
-	return ""
 }

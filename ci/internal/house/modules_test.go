@@ -65,51 +65,6 @@ func TestImportCosts(t *testing.T) {
 	}
 }
 
-// moduleCosts are, for each module beside the root, the modules besides Tarn's own whose packages are built into
-// an otherwise empty program that imports all of its packages.
-var moduleCosts = map[string]string{
-	"rpc": "golang.org/x/net golang.org/x/sys golang.org/x/text google.golang.org/genproto/googleapis/rpc google.golang.org/grpc google.golang.org/protobuf",
-	"smb/krb5": "github.com/cloudsoda/sddl github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 " +
-		"github.com/jcmturner/gofork github.com/jcmturner/gokrb5/v8 github.com/jcmturner/rpc/v2 golang.org/x/crypto golang.org/x/net golang.org/x/sys",
-	"smb/afero":  "github.com/spf13/afero golang.org/x/crypto golang.org/x/sys golang.org/x/text",
-	"smb/webdav": "golang.org/x/crypto golang.org/x/net golang.org/x/sys",
-	"debug/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
-		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf",
-	"rpc/opentelemetry": "github.com/cespare/xxhash/v2 go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace golang.org/x/net " +
-		"golang.org/x/sys golang.org/x/text google.golang.org/genproto/googleapis/rpc google.golang.org/grpc google.golang.org/protobuf",
-	"debug/otel": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric",
-	"vet":        "github.com/golangci/plugin-module-register golang.org/x/mod golang.org/x/sync golang.org/x/tools",
-	"cmd/tarn": "github.com/hashicorp/go-uuid github.com/jcmturner/aescts/v2 github.com/jcmturner/dnsutils/v2 github.com/jcmturner/gofork " +
-		"github.com/jcmturner/gokrb5/v8 github.com/jcmturner/rpc/v2 golang.org/x/crypto golang.org/x/mod golang.org/x/net golang.org/x/sync " +
-		"golang.org/x/sys golang.org/x/term golang.org/x/text golang.org/x/tools google.golang.org/genproto/googleapis/rpc google.golang.org/grpc " +
-		"google.golang.org/protobuf",
-}
-
-func TestModuleCosts(t *testing.T) {
-	for dir, want := range moduleCosts {
-		t.Run(dir, func(t *testing.T) {
-			program := programOf(t, dir)
-			built := lines(t, program, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".", "tool")
-			built = slices.DeleteFunc(built, func(m string) bool {
-				return m == "program" || m == "github.com/tarn-go/tarn" || strings.HasPrefix(m, "github.com/tarn-go/tarn/")
-			})
-			slices.Sort(built)
-			if got := strings.Join(slices.Compact(built), " "); got != want {
-				t.Errorf("it builds packages of\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
-	workspace, err := os.ReadFile("go.work")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^\t\./(\S+)`).FindAllStringSubmatch(string(workspace), -1) {
-		if _, ok := moduleCosts[m[1]]; !ok && m[1] != "examples" {
-			t.Errorf("moduleCosts lacks %s", m[1])
-		}
-	}
-}
-
 // emptyProgram writes a module that imports path and nothing else, with modules replaced by folders.
 func emptyProgram(t *testing.T, path string, replaced map[string]string) string {
 	dir := t.TempDir()
@@ -132,45 +87,6 @@ func emptyProgram(t *testing.T, path string, replaced map[string]string) string 
 	}
 	lines(t, dir, "go", "mod", "tidy")
 	return dir
-}
-
-// programOf writes a module that imports the packages of the module in dir and has its commands as tools, with the
-// versions and the folders that its go.mod names.
-func programOf(t *testing.T, dir string) string {
-	t.Helper()
-	root, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, needs, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
-	needs = regexp.MustCompile(`=> (\.\S+)`).ReplaceAllStringFunc(needs, func(r string) string {
-		return "=> " + filepath.Join(root, strings.TrimPrefix(r, "=> "))
-	})
-	needs = "module program\n" + needs + "\nrequire " + name + " v0.0.0\nreplace " + name + " => " + root + "\n"
-	main := "package main\n\n"
-	for _, line := range outputLines(t, dir, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "./...") {
-		switch kind, path, _ := strings.Cut(line, " "); {
-		case kind == "main":
-			needs += "tool " + path + "\n"
-		case !strings.Contains(path, "/internal/"):
-			main += "import _ \"" + path + "\"\n"
-		}
-	}
-	program := t.TempDir()
-	for name, text := range map[string]string{"go.mod": needs, "go.sum": string(sum), "main.go": main + "\nfunc main() {}\n"} {
-		if err := os.WriteFile(filepath.Join(program, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return program
 }
 
 // lines runs a command of the go tool in dir, outside any workspace, and returns the words it prints.
@@ -201,8 +117,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 }
 
 // imports are the packages of Tarn that each package of every published module may import, besides internal
-// packages of its own folder. A package that is not listed may import nothing of Tarn. docs/design/house.md
-// has the same table. Test files are not checked.
+// packages of its own folder. A package that is not listed may import nothing of Tarn. Test files are not checked.
 var imports = map[string][]string{
 	".":                       {},
 	"adapt":                   {"."},
@@ -256,9 +171,15 @@ var imports = map[string][]string{
 }
 
 func TestImports(t *testing.T) {
+	workspace, err := os.ReadFile("go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
 	modules := []string{"."}
-	for m := range moduleCosts {
-		modules = append(modules, m)
+	for _, m := range regexp.MustCompile(`(?m)^\t\./(\S+)`).FindAllStringSubmatch(string(workspace), -1) {
+		if m[1] != "examples" {
+			modules = append(modules, m[1])
+		}
 	}
 	listed := map[string]bool{}
 	for _, m := range modules {
@@ -282,83 +203,6 @@ func TestImports(t *testing.T) {
 			t.Errorf("imports has %s, which does not exist", pkg)
 		}
 	}
-}
-
-// TestImportsDrawn compares the table of docs/design/house.md with imports.
-func TestImportsDrawn(t *testing.T) {
-	page, err := os.ReadFile("docs/design/house.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawn := map[string]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`.*`"+`) \|.*\| ([^|]*) \|$`).FindAllStringSubmatch(string(page), -1) {
-		var want []string
-		for _, name := range strings.Split(row[2], ", ") {
-			if name = rootName(name); name == "." || !strings.Contains(name, " ") && name != "nothing" {
-				want = append(want, name)
-			}
-		}
-		slices.Sort(want)
-		for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row[1], -1) {
-			pkg := rootName(name[1])
-			drawn[pkg] = true
-			got, ok := imports[pkg]
-			if !ok || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-				t.Errorf("docs/design/house.md: %s may import %v; TestImports has %v", pkg, want, got)
-			}
-		}
-	}
-	for pkg := range imports {
-		if !drawn[pkg] && !strings.Contains("/"+pkg, "/internal/") {
-			t.Errorf("docs/design/house.md lacks %s", pkg)
-		}
-	}
-	folders, err := filepath.Glob("internal/*")
-	if err != nil || len(folders) < 20 {
-		t.Fatalf("%v %v", folders, err)
-	}
-	for _, folder := range folders {
-		if name := "`" + filepath.ToSlash(folder) + "`"; !strings.Contains(string(page), name) {
-			t.Errorf("docs/design/house.md lacks %s", name)
-		}
-	}
-}
-
-// TestRPCMap: docs/design/rpc.md names each file of package rpc once, and no other.
-func TestRPCMap(t *testing.T) {
-	page, err := os.ReadFile("docs/design/rpc.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := map[string]int{}
-	for _, m := range regexp.MustCompile("`([a-z_]+\\.go)`").FindAllStringSubmatch(string(page), -1) {
-		named[m[1]]++
-	}
-	files, err := filepath.Glob("rpc/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		name := filepath.Base(f)
-		if strings.HasSuffix(name, "_test.go") || name == "doc.go" {
-			continue
-		}
-		if named[name] != 1 {
-			t.Errorf("docs/design/rpc.md names %s %d times", f, named[name])
-		}
-		delete(named, name)
-	}
-	for name := range named {
-		t.Errorf("docs/design/rpc.md names rpc/%s, which does not exist", name)
-	}
-}
-
-// rootName is the package's name in imports: the root package is named tarn in the page.
-func rootName(name string) string {
-	if name == "tarn" {
-		return "."
-	}
-	return name
 }
 
 // inTarn is an import path relative to the repository's root, "." for the root; "" for other modules.
