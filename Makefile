@@ -179,13 +179,8 @@ peers: gotestsum ## interop with other implementations, benchmarks once
 	@for m in $(PRIVATE); do echo "test $$m"; (cd $$m && $(GOTEST) --packages ./... -- -vet=off) || exit 1; done
 
 .PHONY: bench
-bench: ## the core beside its peers, printed by benchstat
+bench: ## benchmarks beside peers, a quarter of an hour; prints Markdown
 	./bench/run.sh
-
-.PHONY: bench-check
-bench-check: ## run the benchmarks and name what is slower, beside its peers, than bench/results has it; RESULTS=/a/folder keeps their output
-	@now=$${RESULTS:-$$(mktemp -d)} && RESULTS=$$now ./bench/run.sh $(BENCH) && (cd bench && $(GO) run ./claims -results $$now -before results); status=$$?; \
-	[ -n "$$RESULTS" ] || rm -rf $$now; exit $$status
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME

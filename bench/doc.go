@@ -6,7 +6,7 @@
 //	go test -run '^$' -bench . -count 6 | tee new.txt
 //	benchstat -col /peer new.txt
 //
-// sets them side by side. run.sh does that and keeps the raw results under results/. The contestants:
+// sets them side by side; run.sh prints them as Markdown. The contestants:
 //
 //	tarn            package tarn, counters and stale checks on, as in production
 //	make            a new slice each time, freed by the garbage collector

@@ -1,12 +1,11 @@
-// Command attack runs the attacks that docs/h2.md and docs/rpc.md list on rpc's server and on grpc-go's, one
-// after the other, and prints the memory and processor time that each takes:
+// Command attack runs the attacks of docs/h2.md on rpc's server and on grpc-go's, one after the other, and prints the memory and
+// processor time that each takes, as a Markdown table:
 //
 //	go run ./attack                   all attacks
 //	go run ./attack -run one-byte     those whose name matches it, a regular expression
 //	go run ./attack -turns 3          the median of three turns
 //	go run ./attack -over tls         over TLS; wrapped: over connections whose type no server recognises
 //	go run ./attack -http             on h2http's server and on net/http's
-//	go run ./attack -results          all of these, in lines of which ./claims makes the tables of docs/h2.md
 //
 // Each server runs in a separate process with its default options. Its memory is the peak of its resident set
 // (VmHWM), its processor time is what the system accounts to it, both from /proc: Linux alone. While an attack
@@ -14,20 +13,19 @@
 // attacked one.
 //
 // An attack passes when no healthy call failed on Tarn's server and its peak is at most the
-// other's or 64 MiB; with -results all are compared with grpc-go's. The exit status is 1 when one did not, after all
-// have been mounted.
+// other's or 64 MiB. The exit status is 1 when one did not, after all have been mounted.
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/tarn-go/tarn/internal/child"
 )
 
 func main() {
@@ -41,7 +39,6 @@ func main() {
 	turns := flag.Int("turns", 1, "turns over all servers; medians are printed")
 	over := flag.String("over", string(plain), "the kind of connections: plain, tls or wrapped")
 	onHTTP := flag.Bool("http", false, "servers of HTTP in place of gRPC's")
-	results := flag.Bool("results", false, "print the lines of results/attack.txt; -over and -http have no effect on it")
 	flag.Parse()
 	pattern, err := regexp.Compile(*run)
 	if err != nil {
@@ -53,20 +50,6 @@ func main() {
 	}
 	if len(mounted) == 0 {
 		fail(fmt.Errorf("no attack's name matches %q", *run))
-	}
-	if *results {
-		self, err := os.Executable()
-		if err != nil {
-			fail(err)
-		}
-		ok, err := printResults(os.Stdout, mounted, *turns, func(c column, a attack) (cost, error) { return measure(self, c.name, c.kind, a, 1) })
-		if err != nil {
-			fail(err)
-		}
-		if !ok {
-			os.Exit(1)
-		}
-		return
 	}
 	pair := rpcServers
 	if *onHTTP {
@@ -106,8 +89,10 @@ func compare(mounted []attack, turns int, on servers, k kind) (ok bool, err erro
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("# %s, %s beside %s, %s, %d processors, %s\n", k, on.tarn, on.peer, runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"))
-	fmt.Printf("%-42s %17s %17s %6s %11s %17s %15s %15s  %s\n", "attack", "peak MB tarn/peer", "cpu ms tarn/peer", "ratio", "conns t/p", "steps t/p", "calls tarn/peer", "failed t/p", "verdict")
+	fmt.Printf("%s beside %s over %s connections, %s, %d processors, %s, %d turns: medians, and failed calls of all turns\n\n", on.tarn, on.peer, k,
+		runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02 15:04 UTC"), turns)
+	fmt.Printf("| attack | peak MB %[1]s | %[2]s | processor ms %[1]s | %[2]s | connections %[1]s | %[2]s | steps %[1]s | %[2]s | healthy calls failed %[1]s | %[2]s | |\n|---|%[3]s---|\n",
+		on.tarn, on.peer, strings.Repeat("---:|", 10))
 	ok = true
 	for _, a := range mounted {
 		if !on.takes(a) {
@@ -131,8 +116,11 @@ func compare(mounted []attack, turns int, on servers, k kind) (ok bool, err erro
 		if !t.within(p, memoryBound) {
 			verdict, ok = "FAIL", false
 		}
-		fmt.Printf("%-42s %8.0f /%7.0f %8.0f /%7.0f %6.2f %5d /%4d %8d /%7d %7d /%6d %7d /%5d   %s\n", a.name, mb(t.peak), mb(p.peak),
-			ms(t.cpu), ms(p.cpu), float64(t.cpu)/float64(max(p.cpu, child.Tick)), t.conns, p.conns, t.steps, p.steps, t.calls, p.calls, t.failed, p.failed, verdict)
+		fmt.Printf("| %s | %.0f | %.0f | %.0f | %.0f | %d | %d | %d | %d | %d of %d | %d of %d | %s |\n", a.name, mb(t.peak), mb(p.peak), ms(t.cpu), ms(p.cpu),
+			t.conns, p.conns, t.steps, p.steps, t.failed, t.calls, p.failed, p.calls, verdict)
+		if err := cmp.Or(t.firstErr, p.firstErr); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: a healthy call failed: %v\n", a.name, err)
+		}
 	}
 	return ok, nil
 }
@@ -169,6 +157,7 @@ func median(cs []cost) cost {
 	m.calls = int(by(func(c cost) int64 { return int64(c.calls) }))
 	for _, c := range cs {
 		m.failed += c.failed
+		m.firstErr = cmp.Or(m.firstErr, c.firstErr)
 	}
 	return m
 }

@@ -4,9 +4,6 @@
 //	go run ./neutral                          tarn, tarn lending requests, grpc-go; 100 B, 16 KiB, 1 MiB
 //	go run ./neutral -count 5 -size 16384     five turns of one size
 //	go run ./neutral -others                  tonic and gRPC C++ as well, built here by cargo and g++
-//	go run ./neutral -floor                   also a server that only reads frames and sends bytes it has made before, and one
-//	                                          that copies each request to new memory besides (floor-kept), and one that receives
-//	                                          each request in memory of its own and sends it back from there (floor-echo)
 //	go run ./neutral -bench client            the same with a client on grpc-go instead of h2load
 //	go run ./neutral -bench burst             the servers' memory ten seconds after 256 calls of 1 MiB on 64 streams
 //
@@ -40,7 +37,6 @@ func main() {
 	count := flag.Int("count", 3, "turns")
 	size := flag.Int("size", 0, "payload in bytes; 0: 100 B, 16 KiB and 1 MiB")
 	others := flag.Bool("others", false, "build and measure tonic and gRPC C++ as well")
-	floor := flag.Bool("floor", false, "measure, by h2load, servers as well that do no more than any server must")
 	seconds := flag.Float64("seconds", 2, "about how long one measurement takes")
 	what := flag.String("bench", "neutral", "neutral: processor time by h2load; client: by a grpc-go client; burst: memory after 64 MiB")
 	flag.Parse()
@@ -51,9 +47,6 @@ func main() {
 	var more []listing
 	if *others {
 		more = append(more, foreign)
-	}
-	if *floor {
-		more = append(more, floors)
 	}
 	exit(run(*what, sizes, *count, *seconds, more))
 }

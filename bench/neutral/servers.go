@@ -35,12 +35,6 @@ func serve(name string) error {
 		s = rpc.NewServer(rpc.MaxRecvMsgSize(16<<20), rpc.LendRequests())
 	case "grpc":
 		s = grpc.NewServer(grpc.MaxRecvMsgSize(16<<20), grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window))
-	case "floor":
-		return serveFloor(dropRequests)
-	case "floor-kept":
-		return serveFloor(copyRequests)
-	case "floor-echo":
-		return serveFloor(returnRequests)
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}

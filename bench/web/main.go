@@ -10,26 +10,17 @@
 //
 //	connect               connect-go's handler on net/http
 //	tarn                  rpc's ServeHTTP on package h2http
-//	tarn-serve            rpc's Serve, which has an HTTP/1.1 server of its own
-//	floor                 a handler on h2http that only reads, converts and writes: the least that any handler costs
-//	floor-canned-go       package h2 and responses made before, each sent by a goroutine of its own (see canned)
-//	floor-canned          the same, sent by the goroutine that reads
-//	tarn-loop, floor-loop the handlers of tarn and floor on HTTP/1.1 without net/http's server (see handleLoop)
-//	floor-unparsed        HTTP/1.1 without parsing the request's head (see handleUnparsed)
-//	floor-echo            the same without JSON: the response is the request's text
+//	tarn-serve            rpc's Serve
 //
-// Over HTTP/1.1 net/http's server calls the handlers of connect, tarn and floor. The time is that of the server's process,
-// user and system. Each turn begins with another server; -first is the number of the first turn, so that this goes on where
-// turns are added (run.sh web). ./claims makes the table of docs/rpc.md. Linux only: it reads /proc.
+// The time is that of the server's process, user and system. Each turn begins with another server; -first is the number of
+// the first turn, so that this goes on where turns are added (run.sh web). Linux only: it reads /proc.
 package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -42,8 +33,6 @@ import (
 	"github.com/tarn-go/tarn/internal/child"
 	"github.com/tarn-go/tarn/rpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -101,31 +90,6 @@ func serve(name string) error {
 		if name == "tarn-serve" {
 			run, stop = s.Serve, s.Stop
 		}
-	case "floor-canned", "floor-canned-go":
-		from := onReader
-		if name == "floor-canned-go" {
-			from = onGoroutine
-		}
-		c, err := newCanned(from)
-		if err != nil {
-			return err
-		}
-		run, stop = accepting(c.serve)
-	case "floor-loop", "tarn-loop":
-		handler := http.Handler(http.HandlerFunc(floor))
-		if name == "tarn-loop" {
-			s := rpc.NewServer()
-			pb.RegisterTestServiceServer(s, echo{})
-			handler = s
-		}
-		run, stop = accepting(handleLoop(handler))
-	case "floor-unparsed":
-		run, stop = accepting(handleUnparsed(answerJSON))
-	case "floor-echo":
-		run, stop = accepting(handleUnparsed(answerSame))
-	case "floor":
-		srv.Handler = http.HandlerFunc(floor)
-		run = func(l net.Listener) error { return h2http.Serve(l, srv) }
 	default:
 		return fmt.Errorf("there is no server %q", name)
 	}
@@ -137,46 +101,6 @@ func serve(name string) error {
 		return err
 	}
 	return nil
-}
-
-// floor answers a call with the least work that a handler can do: it reads the body, decodes, encodes and writes
-// once, without protocol, deadline, limit, metadata or interceptor.
-func floor(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(r.Body)
-	if err == nil {
-		w.Header()["Content-Type"] = r.Header["Content-Type"]
-		switch r.Header.Get("Content-Type") {
-		case "application/json":
-			text, err = answer(text, protojson.Unmarshal, protojson.Marshal)
-		case "application/proto":
-			text, err = answer(text, proto.Unmarshal, proto.Marshal)
-		default: // gRPC, of which every request has a prefix
-			w.Header()[http.TrailerPrefix+"Grpc-Status"] = []string{"0"}
-			text, err = answer(text[prefix:], proto.Unmarshal, framed)
-		}
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	_, _ = w.Write(text) // the client may have closed the connection
-}
-
-func answer(text []byte, decode func([]byte, proto.Message) error, encode func(proto.Message) ([]byte, error)) ([]byte, error) {
-	var in pb.SimpleRequest
-	if err := decode(text, &in); err != nil {
-		return nil, err
-	}
-	return encode(&pb.SimpleResponse{Payload: in.Payload})
-}
-
-// prefix is the length in bytes of a gRPC message's prefix.
-const prefix = 5
-
-func framed(m proto.Message) ([]byte, error) {
-	text, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, prefix, 128), m)
-	binary.BigEndian.PutUint32(text[1:], uint32(len(text)-prefix))
-	return text, err
 }
 
 // kind is one kind of call.
@@ -197,17 +121,15 @@ const (
 )
 
 func kinds() []kind {
-	over2 := []string{"connect", "tarn", "tarn-serve", "floor", "floor-canned-go", "floor-canned"}
-	over1 := []string{"connect", "tarn", "tarn-serve", "floor", "tarn-loop", "floor-loop", "floor-unparsed", "floor-echo"}
-	few, few1 := []string{"connect", "tarn", "floor"}, []string{"connect", "tarn", "tarn-serve", "floor"}
+	servers := []string{"connect", "tarn", "tarn-serve"}
 	grpc, json := []connect.ClientOption{connect.WithGRPC()}, []connect.ClientOption{connect.WithProtoJSON()}
 	return []kind{
-		{"protocol=grpc/http=2", true, nothing, grpc, over2},
-		{"protocol=connect/http=2", true, nothing, nil, over2},
-		{"protocol=connect-json/http=1.1", false, nothing, json, over1},
-		{"protocol=grpc/http=2/accept=gzip", true, gzip, grpc, few},
-		{"protocol=connect/http=2/accept=gzip", true, gzip, nil, few},
-		{"protocol=connect-json/http=1.1/accept=gzip", false, gzip, json, few1},
+		{"protocol=grpc/http=2", true, nothing, grpc, servers},
+		{"protocol=connect/http=2", true, nothing, nil, servers},
+		{"protocol=connect-json/http=1.1", false, nothing, json, servers},
+		{"protocol=grpc/http=2/accept=gzip", true, gzip, grpc, servers},
+		{"protocol=connect/http=2/accept=gzip", true, gzip, nil, servers},
+		{"protocol=connect-json/http=1.1/accept=gzip", false, gzip, json, servers},
 	}
 }
 

@@ -170,9 +170,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each and over a transport that does the
-// least (package floor). The emulator is in
-// a separate process; allocations and cpu-us/op, processor time, are the client's.
+// BenchmarkReadRows reads 200 rows of 100 bytes with one call, over each. The emulator is in a separate process; allocations and cpu-us/op, processor time, are the client's.
 func BenchmarkReadRows(b *testing.B) {
 	bench(b, 4, func(ctx context.Context, tbl *bigtable.Table) error {
 		n := 0
@@ -201,7 +199,7 @@ func bench(b *testing.B, callers int, read func(context.Context, *bigtable.Table
 		name string
 		dial func(testing.TB, string) *grpc.ClientConn
 	}
-	for _, c := range turn.Order(contestant{"grpc", stock}, contestant{"tarn", shared}, contestant{"floor", least}) {
+	for _, c := range turn.Order(contestant{"grpc", stock}, contestant{"tarn", shared}) {
 		tbl := table(b, c.dial(b, emulatorProcess(b)))
 		b.Run("peer="+c.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -13,7 +13,6 @@ require (
 	github.com/tarn-go/tarn/rpc v0.0.0
 	google.golang.org/api v0.283.0
 	google.golang.org/grpc v1.84.0
-	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -62,5 +61,6 @@ require (
 	google.golang.org/genproto v0.0.0-20260519071638-aa98bba5eb94 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260706201446-f0a921348800 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 	rsc.io/binaryregexp v0.2.0 // indirect
 )

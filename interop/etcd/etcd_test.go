@@ -284,8 +284,7 @@ func TestResolver(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkPutGet is a put and a get of 100 bytes by eight callers a processor, by etcd's client as it is, over a Tarn client, and
-// over a transport that does the least (package floor).
+// BenchmarkPutGet is a put and a get of 100 bytes by eight callers a processor, by etcd's client as it is, and over a Tarn client.
 // Allocations and cpu-us/op, processor time, are the client's: etcd runs in separate processes.
 func BenchmarkPutGet(b *testing.B) { putAndGet(b, 8) }
 
@@ -294,7 +293,6 @@ func BenchmarkPutGetBusy(b *testing.B) { putAndGet(b, 32) }
 
 func putAndGet(b *testing.B, callers int) {
 	c := start(b)
-	ready(b, c.client(b)) // the floor's connection is made at once
 	run := func(name string, cl *clientv3.Client) {
 		ready(b, cl)
 		b.Run("peer="+name, func(b *testing.B) {
@@ -319,15 +317,13 @@ func putAndGet(b *testing.B, callers int) {
 			b.ReportMetric(float64((cputime.Used()-before).Microseconds())/float64(b.N), "cpu-us/op")
 		})
 	}
-	for _, peer := range turn.Order("grpc", "tarn", "floor") {
+	for _, peer := range turn.Order("grpc", "tarn") {
 		switch peer {
 		case "grpc":
 			run(peer, c.client(b))
 		case "tarn":
 			over, _ := c.over(b, tarn.Shared())
 			run(peer, over)
-		case "floor":
-			run(peer, c.least(b))
 		}
 	}
 }
