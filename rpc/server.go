@@ -310,7 +310,6 @@ func (s *Server) Stop() {
 	s.loops.Wait()
 	if s.opts.waitHandlers {
 		s.handlers.Wait()
-		s.web.calls.Wait() // what is left of their responses is in the pool's memory
 	}
 	s.workers.Close()
 	s.web.streams.Close()

@@ -72,5 +72,5 @@ type tlsConn struct {
 	state tls.ConnectionState
 }
 
-// ConnectionState is called by package h1 and by net/http.
+// ConnectionState is called by net/http.
 func (c *tlsConn) ConnectionState() tls.ConnectionState { return c.state }

@@ -100,9 +100,9 @@ func (s *http1Seen) call(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleR
 	return &pb.SimpleResponse{Payload: in.Payload}, nil
 }
 
-// TestHTTP1AsNetHTTP: a request of HTTP/1.1 gets the same response of Serve as of ServeHTTP under net/http, the handlers, interceptors and
+// TestHTTP1AsServeHTTP: a request of HTTP/1.1 gets the same response of Serve as of ServeHTTP under net/http, the handlers, interceptors and
 // statistics handlers see the same, and the connection ends after the same requests.
-func TestHTTP1AsNetHTTP(t *testing.T) {
+func TestHTTP1AsServeHTTP(t *testing.T) {
 	const path = "/grpc.testing.TestService/UnaryCall"
 	saying := func(what string) string {
 		return fmt.Sprintf(`{"payload":{"body":%q}}`, base64.StdEncoding.EncodeToString([]byte(what)))
@@ -269,50 +269,4 @@ func TestStopOverHTTP1(t *testing.T) {
 			})
 		})
 	}
-}
-
-// slowPipes are pipes on which a write of the server takes a minute, also if the connection has been closed.
-type slowPipes struct{ *pipes }
-
-func (p slowPipes) Accept() (net.Conn, error) {
-	nc, err := p.pipes.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return slowWrites{nc}, nil
-}
-
-type slowWrites struct{ net.Conn }
-
-func (c slowWrites) Write(p []byte) (int, error) {
-	<-time.After(time.Minute)
-	return c.Conn.Write(p)
-}
-
-// With WaitForHandlers Stop waits for the memory of the responses over HTTP/1.1, too, which are sent when the handlers have returned.
-func TestStopFreesResponsesOverHTTP1(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := tarntest.NewPool(t)
-		s := rpc.NewServer(rpc.Pool(pool), rpc.WaitForHandlers(true))
-		pb.RegisterTestServiceServer(s, &testService{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-			return &pb.SimpleResponse{}, nil
-		}})
-		lis := slowPipes{newPipes()}
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(lis) }()
-		nc, err := lis.dial(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		go io.WriteString(nc, "POST /grpc.testing.TestService/UnaryCall HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
-		synctest.Wait()
-		s.Stop()
-		if n := pool.Stats().InUse; n != 0 {
-			t.Errorf("%d bytes are in use", n)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tarn-go/tarn/h2"
 	"github.com/tarn-go/tarn/h2http"
-	"github.com/tarn-go/tarn/rpc/internal/h1"
 	"github.com/tarn-go/tarn/rpc/internal/header"
 	"google.golang.org/grpc/credentials"
 )
@@ -18,7 +17,6 @@ import (
 // type is not gRPC's, and HTTP/1.1 connections, are passed to ServeHTTP.
 type webPort struct {
 	streams *h2http.Streams
-	calls   *h1.Server
 	http1   http.Server
 	others  handed
 }
@@ -29,19 +27,12 @@ func newWebPort(s *Server) *webPort {
 	w.http1.ReadHeaderTimeout = s.opts.connTimeout
 	w.http1.MaxHeaderBytes = s.opts.maxHeaderList
 	w.http1.IdleTimeout = s.opts.keepalive.MaxConnectionIdle
-	w.calls = h1.New(h1.Config{
-		Handler: s, Known: s.isUnary, HandOver: w.handOver, Context: context.WithValue(context.Background(), http.ServerContextKey, &w.http1),
-		Pool: s.opts.pool, MaxHead: s.opts.maxHeaderList, ReadTimeout: s.opts.connTimeout, IdleTimeout: s.opts.keepalive.MaxConnectionIdle,
-	})
 	w.streams = h2http.NewStreams(&http.Server{Handler: s}, s.opts.pool)
 	return w
 }
 
-// serve serves an HTTP/1.1 connection, and closes it or has net/http do so.
-func (w *webPort) serve(nc net.Conn) { w.calls.Serve(nc) }
-
-// handOver passes an HTTP/1.1 connection to net/http, which closes it.
-func (w *webPort) handOver(nc net.Conn) {
+// serve passes an HTTP/1.1 connection to net/http, which closes it.
+func (w *webPort) serve(nc net.Conn) {
 	w.others.once.Do(func() { go w.http1.Serve(&w.others) })
 	if !w.others.hand(nc) {
 		nc.Close()
@@ -87,18 +78,15 @@ func (l *handed) Addr() net.Addr { return webAddr("") }
 
 // stop closes all HTTP/1.1 connections.
 func (w *webPort) stop() {
-	w.calls.Stop()
 	w.others.Close()
 	w.http1.Close()
 }
 
 // drain closes the idle ones, and waits for the others.
 func (w *webPort) drain() {
-	w.calls.Drain()
 	w.others.Close()
 	// Its context has no deadline, so Shutdown can only fail because of the listener.
 	_ = w.http1.Shutdown(context.Background())
-	w.calls.Wait()
 }
 
 // speaksGRPC reports whether a request is a gRPC request.
@@ -123,10 +111,4 @@ func (c *serverConn) other() h2.Handler {
 		c.web = c.srv.web.streams.Of(context.WithValue(c.ctx, connKey{}, c), c.h2c, c.nc, state)
 	}
 	return c.web
-}
-
-// isUnary reports whether a path is that of a unary method.
-func (s *Server) isUnary(path []byte) bool {
-	m := s.methods[string(path)]
-	return m != nil && m.unary != nil
 }

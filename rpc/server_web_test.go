@@ -88,8 +88,7 @@ func TestServeSpeaksConnectOverTLS(t *testing.T) {
 }
 
 // TestServeSpeaksHTTP1OverTLS: with "http/1.1" beside "h2" in the NextProtos of its tls.Config a server serves clients that choose
-// HTTP/1.1, and the handler's peer has the client's certificate: ordinary calls (testService's UnaryCall in JSON), a GET and a stream,
-// which are net/http's.
+// HTTP/1.1, and the handler's peer has the client's certificate: unary calls, a GET and a stream.
 func TestServeSpeaksHTTP1OverTLS(t *testing.T) {
 	cert, roots := testcert.New(t)
 	auth := make(chan credentials.AuthInfo, 1)

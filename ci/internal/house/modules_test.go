@@ -149,7 +149,6 @@ var imports = map[string][]string{
 	"rpc":                     {".", "debug/endpoint", "h2", "h2http", "internal/fields", "internal/lifetime", "internal/monotonic", "internal/preset", "internal/workers"},
 	"rpc/channelz":            {"rpc"},
 	"rpc/opentelemetry":       {"rpc"},
-	"rpc/internal/h1":         {".", "internal/fields", "internal/prefixed", "internal/preset", "wire"},
 	"rpc/internal/jsonpb":     {"."},
 	"rpc/internal/message":    {".", "rpc/internal/jsonpb", "wire"},
 	"sizing":                  {"."},
