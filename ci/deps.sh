@@ -27,7 +27,6 @@ h2load nghttp2-client
 nghttp nghttp2-client
 nginx nginx-light
 haproxy haproxy
-litmus litmus
 curl curl
 etcd etcd-server
 npm npm

@@ -6,14 +6,12 @@ replace (
 	github.com/tarn-go/tarn => ../..
 	github.com/tarn-go/tarn/rpc => ../../rpc
 	github.com/tarn-go/tarn/smb/krb5 => ../../smb/krb5
-	github.com/tarn-go/tarn/smb/webdav => ../../smb/webdav
 )
 
 require (
 	github.com/tarn-go/tarn v0.0.0
 	github.com/tarn-go/tarn/rpc v0.0.0
 	github.com/tarn-go/tarn/smb/krb5 v0.0.0
-	github.com/tarn-go/tarn/smb/webdav v0.0.0-00010101000000-000000000000
 	golang.org/x/crypto v0.54.0
 	golang.org/x/net v0.57.0
 	golang.org/x/sys v0.47.0

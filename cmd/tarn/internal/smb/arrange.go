@@ -103,7 +103,7 @@ func runMove(ctx context.Context, a *app, args []string) error {
 
 func (a *app) move(from, to spot, name string) error {
 	if from.share != to.share {
-		return usageError("%s and %s are not on one share: cp copies between shares, rm removes", from, to)
+		return usageError("%s and %s are not on one share", from, to)
 	}
 	if from.path == "." {
 		return usageError("%s is a whole share, which cannot be moved", from)

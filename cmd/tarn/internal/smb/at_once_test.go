@@ -2,14 +2,12 @@ package smb
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/tarn-go/tarn/cmd/tarn/internal/cli"
-	client "github.com/tarn-go/tarn/smb"
 )
 
 // TestAtOnce counts how many files are copied at a time, of those that are longer than smallFile and of others.
@@ -52,44 +50,4 @@ func TestAtOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRemovedAtOnce counts how many entries sync -delete removes at a time, and how many it tries after the server is lost.
-func TestRemovedAtOnce(t *testing.T) {
-	for _, end := range []error{nil, errors.New("refused"), client.ErrConnLost} {
-		synctest.Test(t, func(t *testing.T) {
-			target := &slowTree{proceed: make(chan struct{}), err: end}
-			p := &plan{}
-			for range 200 {
-				p.extra = append(p.extra, extra{tree: target, name: "x"})
-			}
-			a := newApp("sync", options{quiet: true}, cli.Streams{Out: io.Discard, Err: io.Discard})
-			a.waits = nil
-			ended := make(chan error, 1)
-			go func() { ended <- a.removeExtra(t.Context(), p) }()
-			synctest.Wait()
-			if n := target.begun.Load(); n != removedAtOnce {
-				t.Errorf("%d at a time", n)
-			}
-			close(target.proceed)
-			err := <-ended
-			if tried := target.begun.Load(); (tried == 200) == lost(end) || (err == nil) != (end == nil) {
-				t.Errorf("%v: %v, %d tried", end, err, tried)
-			}
-		})
-	}
-}
-
-// slowTree is a tree whose Remove waits for proceed.
-type slowTree struct {
-	tree
-	proceed chan struct{}
-	begun   atomic.Int32
-	err     error
-}
-
-func (s *slowTree) Remove(string) error {
-	s.begun.Add(1)
-	<-s.proceed
-	return s.err
 }

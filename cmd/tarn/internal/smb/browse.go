@@ -183,11 +183,6 @@ type (
 		Bytes    int64     `json:"bytes"`
 		Modified time.Time `json:"modified"`
 	}
-	usageObject struct {
-		URL   string `json:"url"`
-		Bytes int64  `json:"bytes"`
-		Files int64  `json:"files"`
-	}
 )
 
 // kind is a file's type in one word.
@@ -257,41 +252,4 @@ func runCat(ctx context.Context, a *app, args []string) error {
 		}
 	}
 	return nil
-}
-
-// runUsage adds up sizes.
-func runUsage(ctx context.Context, a *app, args []string) error {
-	t := trouble{app: a}
-	for _, arg := range args {
-		places, err := a.expand(ctx, arg)
-		if err != nil {
-			return err
-		}
-		for _, p := range places {
-			var bytes, files int64
-			err = p.share.WalkDir(p.path, func(name string, e fs.DirEntry, err error) error {
-				if err != nil {
-					return t.report(ctx, err)
-				}
-				if e.Type().IsRegular() {
-					info, err := e.Info()
-					if err != nil {
-						return t.report(ctx, err)
-					}
-					bytes += info.Size()
-					files++
-				}
-				return nil
-			})
-			if err = t.report(ctx, err); err != nil {
-				return err
-			}
-			if a.opts.json {
-				writeJSON(a.std.Out, usageObject{p.String(), bytes, files})
-			} else {
-				fmt.Fprintf(a.std.Out, "%d\t%s in %d files\t%s\n", bytes, size(bytes), files, printable(p.String()))
-			}
-		}
-	}
-	return t.result()
 }

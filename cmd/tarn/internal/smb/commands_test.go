@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,10 +74,6 @@ func TestWildcards(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "get", "-r", s.url("w/*"), dir)
 	sameTree(t, src, dir)
-	must(t, "cp", s.url("w/a*"), s.url("w/d1"))
-	if r := must(t, "du", "-json", s.url("w/d?")); strings.Count(r.out, "\n") != 2 || !strings.Contains(r.out, `"bytes":3,"files":3}`) {
-		t.Errorf("du: %q", r.out)
-	}
 	must(t, "rm", s.url("w/*.txt"))
 	if r := must(t, "ls", s.url("w")); r.out != "[odd]\nd1/\nd2/\n" {
 		t.Errorf("after rm: %q", r.out)
@@ -91,103 +86,15 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) { eachMode(t, testFind) }
-
-func testFind(t *testing.T, s server) {
-	src := t.TempDir()
-	write(t, src, map[string]string{"small.go": "1", "large.go": strings.Repeat("x", 3000), "sub/deep.go": "12", "sub/note.md": "1"})
-	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Chtimes(filepath.Join(src, "small.go"), old, old); err != nil {
-		t.Fatal(err)
-	}
-	must(t, "put", "-r", src, s.url("f"))
-	base := "smb://" + s.Addr + "/share/f"
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"-name", "*.go"}, []string{"/large.go", "/small.go", "/sub/deep.go"}},
-		{[]string{"-type", "d"}, []string{"", "/sub"}},
-		{[]string{"-larger", "2K"}, []string{"/large.go"}},
-		{[]string{"-type", "f", "-smaller", "2"}, []string{"/small.go", "/sub/note.md"}},
-		{[]string{"-older", "24h"}, []string{"/small.go"}},
-		{[]string{"-newer", "24h", "-name", "s*.go"}, nil},
-	} {
-		r := must(t, append(append([]string{"find"}, c.args...), s.url("f"))...)
-		var got []string
-		for line := range strings.Lines(r.out) {
-			got = append(got, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), base), "/"))
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%v: %q, want %q", c.args, got, c.want)
-		}
-	}
-	if r := run(t.Context(), "find", "-type", "x", s.url("")); r.status != cli.Usage {
-		t.Errorf("%+v", r)
-	}
-	if r := run(t.Context(), "find", "-larger", "2X", s.url("")); r.status != cli.Usage {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestSync(t *testing.T) {
-	for _, direction := range []string{"put", "get"} {
-		eachMode(t, func(t *testing.T, s server) {
-			dir := t.TempDir()
-			here := filepath.Join(dir, "here")
-			there := filepath.Join(s.Dir, "there")
-			from, to, fromArg, toArg := here, there, here, s.url("there")
-			if direction == "get" {
-				from, to, fromArg, toArg = there, here, s.url("there"), here
-			}
-			write(t, from, map[string]string{"same": "s", "new": "n", "sub/new": "n", "changed": "now", "turned": "file", "dir/x": "x"})
-			write(t, to, map[string]string{"extra": "e", "sub/extra": "e", "gone/x": "e", "changed": "was", "turned/x": "dir", "dir": "file"})
-			// Of the same size, and perhaps written within one tick of the system's clock: the times must differ.
-			earlier := time.Now().Add(-time.Hour)
-			if err := os.Chtimes(filepath.Join(to, "changed"), earlier, earlier); err != nil {
-				t.Fatal(err)
-			}
-			if direction == "get" {
-				for _, d := range []string{there, there + "/sub", there + "/dir"} {
-					if err := os.Chmod(d, 0o755); err != nil {
-						t.Fatal(err)
-					}
-				}
-			} else if err := chownTree(s, there); err != nil {
-				t.Fatal(err)
-			}
-			r := must(t, "sync", "-delete", "-dry-run", fromArg, toArg)
-			for _, want := range []string{"copy ", "remove ", "extra\n", "/turned\n", "/dir\n"} { // a line of a copy ends with the size
-				if !strings.Contains(r.out, want) {
-					t.Errorf("dry run: %q", r.out)
-				}
-			}
-			if _, err := os.Stat(filepath.Join(to, "new")); err == nil {
-				t.Error("the dry run copied")
-			}
-			if _, err := os.Stat(filepath.Join(to, "extra")); err != nil {
-				t.Error("the dry run removed")
-			}
-			must(t, "sync", "-delete", fromArg, toArg)
-			sameTree(t, from, to)
-			r = must(t, "sync", "-delete", "-json", fromArg, toArg)
-			if strings.Contains(r.out, `"remove"`) || strings.Contains(r.out, `"copy"`) || strings.Count(r.out, `"skip"`) != 6 {
-				t.Errorf("again: %q", r.out)
-			}
-		})
-	}
-}
-
-// TestControlCharactersInNames has du print a name that a wildcard matched, with CSI of C1 in it. Names with ESC are not SMB's.
+// TestControlCharactersInNames has ls print a name that a wildcard matched, with CSI of C1 in it. Names with ESC are not SMB's.
 func TestControlCharactersInNames(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	write(t, s.Dir, map[string]string{"a\u009b31m": "1"})
-	r := must(t, "du", s.url("a*"))
-	if !strings.HasSuffix(r.out, "/a?31m\n") {
+	r := must(t, "ls", s.url("a*"))
+	if r.out != "a?31m\n" {
 		t.Errorf("%q", r.out)
 	}
-	r = must(t, "du", "-json", s.url("a*"))
+	r = must(t, "ls", "-json", s.url("a*"))
 	if !strings.Contains(r.out, `/a\u009b31m"`) {
 		t.Errorf("%q", r.out)
 	}
@@ -209,7 +116,7 @@ func TestBackslashInName(t *testing.T) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
-	if r := must(t, "find", s.url("")); strings.Contains(r.out, "a/b") || strings.Contains(r.out, "plain") {
+	if r := must(t, "ls", "-r", s.url("")); strings.Contains(r.out, "a/b") || strings.Contains(r.out, "plain") {
 		t.Errorf("%q", r.out)
 	}
 	must(t, "put", odd, s.url("renamed"))
@@ -219,7 +126,7 @@ func TestBackslashInName(t *testing.T) {
 }
 
 // TestTemporaryNames leaves the files alone that another program is just writing, with ReplaceFile of package smb or with this
-// command: they are not copied with their directory, which is reported, and sync -delete does not remove them.
+// command: they are not copied with their directory, which is reported, and not removed.
 func TestTemporaryNames(t *testing.T) {
 	s := startServer(t, rig.Config{})
 	part, beside := partPrefix+"0123-4567", replacePrefix+rand.Text()
@@ -243,13 +150,6 @@ func TestTemporaryNames(t *testing.T) {
 	write(t, there, map[string]string{part: "p", beside: "t"})
 	back := filepath.Join(dir, "back")
 	leftOut("get", "-r", s.url("there"), back)
-	leftOut("sync", "-delete", src, s.url("there"))
-	for _, name := range []string{part, beside} {
-		if err := os.Remove(filepath.Join(src, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(t, "sync", "-delete", src, s.url("there"))
 	for _, name := range []string{"file", part, beside, replacePrefix + "notes"} {
 		if _, err := os.Stat(filepath.Join(there, name)); err != nil {
 			t.Error(err)
@@ -265,8 +165,7 @@ func TestTemporaryNameGiven(t *testing.T) {
 		write(t, src, map[string]string{name: "mine"})
 		for _, r := range []result{
 			must(t, "put", filepath.Join(src, name), s.url("")),
-			must(t, "cp", s.url(name), s.url("copy")),
-			must(t, "get", s.url("copy"), filepath.Join(back, name)),
+			must(t, "get", s.url(name), back),
 		} {
 			if !strings.Contains(r.err, "copied 1 of 1") {
 				t.Errorf("%s: %q", name, r.err)
@@ -299,45 +198,6 @@ func TestTemporaryNameMatched(t *testing.T) {
 	}
 }
 
-// chownTree makes the server's user the owner of what a test made on the server's disk.
-func chownTree(s server, root string) error {
-	owner, err := os.Stat(s.Dir)
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(root, func(name string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return chownLike(name, owner)
-	})
-}
-
-// Without -delete nothing is removed, nor when something could not be copied.
-func TestSyncKeeps(t *testing.T) {
-	s := startServer(t, rig.Config{})
-	src := t.TempDir()
-	write(t, src, map[string]string{"one": "1"})
-	must(t, "sync", src, s.url("there"))
-	write(t, src, map[string]string{"bad:name": "x"})
-	if err := os.Rename(filepath.Join(src, "one"), filepath.Join(src, "two")); err != nil {
-		t.Fatal(err)
-	}
-	must(t, "sync", "-dry-run", src, s.url("there"))
-	r := run(t.Context(), "sync", "-delete", src, s.url("there"))
-	if r.status != cli.Failed || !strings.Contains(r.err, "nothing was removed") {
-		t.Errorf("%+v", r)
-	}
-	for _, name := range []string{"one", "two"} {
-		if _, err := os.Stat(filepath.Join(s.Dir, "there", name)); err != nil {
-			t.Error(err)
-		}
-	}
-	if r := run(t.Context(), "sync", filepath.Join(src, "two"), s.url("there")); r.status != cli.Usage {
-		t.Errorf("a file: %+v", r)
-	}
-}
-
 // A server treats names that differ only in case as equal: a file is neither overwritten by another of
 // that name nor removed because it was written in another case.
 func TestCase(t *testing.T) {
@@ -347,7 +207,7 @@ func TestCase(t *testing.T) {
 	must(t, "put", filepath.Join(src, "Name"), s.url("name"))
 	must(t, "mkdir", s.url("there"))
 	must(t, "mv", s.url("name"), s.url("there"))
-	must(t, "sync", "-delete", "-anew", src, s.url("there"))
+	must(t, "put", "-anew", filepath.Join(src, "Name"), s.url("there"))
 	if r := must(t, "cat", s.url("there/NAME")); r.out != "capital" {
 		t.Errorf("%q", r.out)
 	}

@@ -27,20 +27,10 @@ func runPut(ctx context.Context, a *app, args []string) error {
 	}
 	for _, s := range sources {
 		if isURL(s) {
-			return usageError("put copies from this machine; cp copies between servers")
+			return usageError("put copies from this machine")
 		}
 	}
 	return a.copyAll(ctx, sources, target)
-}
-
-// runCopy copies from a server to a server.
-func runCopy(ctx context.Context, a *app, args []string) error {
-	for _, s := range args {
-		if !isURL(s) {
-			return usageError("cp copies between servers; get copies from a server to this machine, put from this machine to a server")
-		}
-	}
-	return a.copyAll(ctx, args[:len(args)-1], args[len(args)-1])
 }
 
 // place is a tree and a name in it.

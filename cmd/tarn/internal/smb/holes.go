@@ -67,7 +67,7 @@ func endsWith(ranges []client.Range, size int64) bool {
 }
 
 // copyPieces copies ranges of in to the same places of out. The side on a server drives the copy, because it keeps many
-// requests in flight. Between servers that is the writing side, and the other reads ahead.
+// requests in flight.
 func copyPieces(out sink, in source, pieces []client.Range, tick counter) (int64, error) {
 	if f, ok := out.(*client.File); ok {
 		return f.ReadRangesFrom(&readerInOrder{source: in, counter: tick, off: -1}, pieces)

@@ -83,9 +83,8 @@ func (l *local) drop(f *folder) {
 func (l *local) Lstat(name string) (fs.FileInfo, error) {
 	return l.root.Lstat(filepath.FromSlash(name))
 }
-func (l *local) Mkdir(name string) error     { return l.root.Mkdir(filepath.FromSlash(name), 0o777) }
-func (l *local) Remove(name string) error    { return l.root.Remove(filepath.FromSlash(name)) }
-func (l *local) RemoveAll(name string) error { return l.root.RemoveAll(filepath.FromSlash(name)) }
+func (l *local) Mkdir(name string) error  { return l.root.Mkdir(filepath.FromSlash(name), 0o777) }
+func (l *local) Remove(name string) error { return l.root.Remove(filepath.FromSlash(name)) }
 
 func (l *local) ReadDir(name string) ([]fs.DirEntry, error) {
 	f, err := l.root.Open(filepath.FromSlash(name))

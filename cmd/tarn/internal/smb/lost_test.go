@@ -138,7 +138,7 @@ func (b *breakingTree) Mkdir(name string) error {
 
 // When a connection breaks while a directory is made, it is made again, or found to be there.
 func TestMkdirAcrossLoss(t *testing.T) {
-	a := newApp("sync", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	a := newApp("put", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	defer a.close()
 	a.waits = []time.Duration{time.Millisecond, time.Millisecond}
 	source, target := t.TempDir(), t.TempDir()

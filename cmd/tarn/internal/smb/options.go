@@ -3,7 +3,6 @@ package smb
 import (
 	"errors"
 	"flag"
-	"path"
 	"time"
 )
 
@@ -30,11 +29,6 @@ type options struct {
 	progress bool
 	window   time.Duration
 	flush    bool
-	delete   bool
-	dryRun   bool
-
-	find    criteria
-	serving serving
 }
 
 func (o *options) add(set *flag.FlagSet) {
@@ -54,13 +48,9 @@ func recursiveFlag(set *flag.FlagSet, o *options) {
 	set.BoolVar(&o.recursive, "r", false, "include directories and their content")
 }
 
-func jsonFlag(set *flag.FlagSet, o *options) {
-	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
-}
-
 func listFlags(set *flag.FlagSet, o *options) {
 	recursiveFlag(set, o)
-	jsonFlag(set, o)
+	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
 	set.BoolVar(&o.long, "l", false, "with mode, size and time")
 }
 
@@ -68,19 +58,9 @@ func mkdirFlags(set *flag.FlagSet, o *options) {
 	set.BoolVar(&o.parents, "p", false, "make parent directories too; an existing directory is not an error")
 }
 
-func findFlags(set *flag.FlagSet, o *options) {
-	jsonFlag(set, o)
-	set.BoolVar(&o.long, "l", false, "with mode, size and time")
-	set.StringVar(&o.find.name, "name", "", "names that match `PATTERN` (* ? [ ])")
-	set.StringVar(&o.find.kind, "type", "", "f: files, d: directories, l: symbolic links")
-	set.Func("larger", "files larger than `SIZE` bytes; K, M, G, T for units of 1024", sizeFlag(&o.find.larger))
-	set.Func("smaller", "files smaller than `SIZE` bytes", sizeFlag(&o.find.smaller))
-	set.DurationVar(&o.find.newer, "newer", 0, "changed within `TIME`, such as 36h")
-	set.DurationVar(&o.find.older, "older", 0, "not changed within `TIME`")
-}
-
-func transferFlags(set *flag.FlagSet, o *options) {
-	jsonFlag(set, o)
+func copyFlags(set *flag.FlagSet, o *options) {
+	recursiveFlag(set, o)
+	set.BoolVar(&o.json, "json", false, "write one JSON object a line to standard output")
 	set.IntVar(&o.jobs, "j", 4, "how many files of more than 1 MiB to copy at a `time`, at most 64; of others sixteen times as many, at most 64")
 	set.BoolVar(&o.verify, "verify", false, "read both sides again and compare their SHA-256")
 	set.BoolVar(&o.anew, "anew", false, "copy everything again, also what is there already")
@@ -88,18 +68,6 @@ func transferFlags(set *flag.FlagSet, o *options) {
 	set.BoolVar(&o.progress, "P", false, "show each file when it is copied")
 	set.BoolVar(&o.flush, "flush", false, "bring files of up to 64 KiB to a server's stable storage, too, which takes three more round trips each")
 	set.DurationVar(&o.window, "time-window", 0, "files of one size are equal when their times differ by less than `TIME`, for servers that store times coarsely")
-}
-
-func copyFlags(set *flag.FlagSet, o *options) {
-	recursiveFlag(set, o)
-	transferFlags(set, o)
-}
-
-func syncFlags(set *flag.FlagSet, o *options) {
-	transferFlags(set, o)
-	o.recursive = true
-	set.BoolVar(&o.delete, "delete", false, "remove from the target what the source does not have")
-	set.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
 
 func (o *options) check() error {
@@ -112,14 +80,6 @@ func (o *options) check() error {
 	}
 	if o.window < 0 {
 		return errors.New("-time-window must not be negative")
-	}
-	switch o.find.kind {
-	case "", "f", "d", "l":
-	default:
-		return errors.New("-type takes f, d or l")
-	}
-	if _, err := path.Match(o.find.name, ""); err != nil {
-		return errors.New("-name: malformed pattern")
 	}
 	return nil
 }

@@ -43,18 +43,6 @@ type plan struct {
 	jobs    []*job
 	total   int64 // bytes of all jobs, also of those that are done already
 	skipped int   // files that are left out, each of which is reported
-	// extra are entries that the target has and the source does not have, in directories that both have.
-	extra []extra
-	// replaced are files in the place of directories, and directories in the place of files. A dry run shows them; otherwise
-	// they are removed when their places are needed.
-	replaced []extra
-}
-
-// extra is something for sync -delete to remove.
-type extra struct {
-	tree tree
-	name string
-	dir  bool
 }
 
 // add plans to copy a file or directory.
@@ -87,18 +75,18 @@ func (a *app) tree(ctx context.Context, p *plan, r route) error {
 	return a.directory(ctx, p, r, listBoth(r, old))
 }
 
-// directory plans a directory, and makes it unless this is a dry run, parents before children.
+// directory plans a directory, and makes it, parents before children.
 func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if errors.Is(l.err, client.ErrName) && !a.opts.delete { // a name on the server's disk that SMB does not have
+	if errors.Is(l.err, client.ErrName) { // a name on the server's disk that SMB does not have
 		p.skipped++
 		a.complain("left out: %v", l.err)
 	} else if l.err != nil {
 		return l.err
 	}
-	there, err := a.targetDir(ctx, p, r, l)
+	there, err := a.targetDir(ctx, r, l)
 	if err != nil {
 		return err
 	}
@@ -107,7 +95,7 @@ func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error
 		names[i] = e.Name()
 	}
 	useOwnNames(r.to, r.toName, names, there)
-	entries, wanted, err := a.distinct(p, r, l.entries)
+	entries, err := a.distinct(p, r, l.entries)
 	if err != nil {
 		return err
 	}
@@ -138,24 +126,13 @@ func (a *app) directory(ctx context.Context, p *plan, r route, l listings) error
 		}
 		a.file(p, entry, info, target)
 	}
-	for name, info := range there {
-		if _, ok := wanted[r.to.fold(name)]; !ok && !unfinished(name) && plainName(name) {
-			p.extra = append(p.extra, extra{r.to, path.Join(r.toName, name), info.IsDir()})
-		}
-	}
 	return nil
 }
 
-// targetDir returns what the target has in a directory, and makes it unless this is a dry run.
-func (a *app) targetDir(ctx context.Context, p *plan, r route, l listings) (map[string]fs.FileInfo, error) {
+// targetDir returns what the target has in a directory, and makes it.
+func (a *app) targetDir(ctx context.Context, r route, l listings) (map[string]fs.FileInfo, error) {
 	if l.old != nil && l.old.IsDir() {
 		return l.there, l.thereErr
-	}
-	if a.opts.dryRun {
-		if l.old != nil {
-			p.replaced = append(p.replaced, extra{r.to, r.toName, false})
-		}
-		return map[string]fs.FileInfo{}, nil
 	}
 	if r.toName != "." {
 		if made, err := a.makeDir(ctx, r.to, r.toName); made || err != nil {
@@ -165,13 +142,12 @@ func (a *app) targetDir(ctx context.Context, p *plan, r route, l listings) (map[
 	return list(r.to, r.toName)
 }
 
-// distinct returns the entries of a directory that are copied, of those whose names are one name for the target the first, and these
-// names.
-func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEntry, wanted map[string]string, err error) {
-	wanted = make(map[string]string, len(entries))
+// distinct returns the entries of a directory that are copied: of those whose names are one name for the target, the first.
+func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEntry, err error) {
+	wanted := make(map[string]string, len(entries))
 	for _, e := range entries {
 		if !plainName(e.Name()) {
-			return nil, nil, fmt.Errorf("%s: refused: it has a file called %q", r.from.label(r.fromName), e.Name())
+			return nil, fmt.Errorf("%s: refused: it has a file called %q", r.from.label(r.fromName), e.Name())
 		}
 		fold := r.to.fold(e.Name())
 		if twin, taken := wanted[fold]; taken {
@@ -182,7 +158,7 @@ func (a *app) distinct(p *plan, r route, entries []fs.DirEntry) (kept []fs.DirEn
 		wanted[fold] = e.Name()
 		kept = append(kept, e)
 	}
-	return kept, wanted, nil
+	return kept, nil
 }
 
 // errNotDirectory is matched when the target has a file where the source has a directory.
@@ -202,7 +178,7 @@ func (a *app) leaveOutTemporary(p *plan, name string) {
 	a.complain("left out, a temporary name: %s", name)
 }
 
-// makeDir makes a directory of the target, and reports whether it is certainly a new one. With -delete a file in its place is removed. When the connection breaks it tries again: if the
+// makeDir makes a directory of the target, and reports whether it is certainly a new one. When the connection breaks it tries again: if the
 // server has made the directory, it is there already.
 func (a *app) makeDir(ctx context.Context, to tree, name string) (made bool, err error) {
 	err = a.untilKept(ctx, func() error { return to.Mkdir(name) })
@@ -215,14 +191,8 @@ func (a *app) makeDir(ctx context.Context, to tree, name string) (made bool, err
 		return false, err
 	case info.IsDir():
 		return false, nil
-	case !a.opts.delete:
-		return false, fmt.Errorf("%s %w", to.label(name), errNotDirectory)
 	}
-	if err := to.Remove(name); err != nil {
-		return false, err
-	}
-	err = to.Mkdir(name)
-	return err == nil, err
+	return false, fmt.Errorf("%s %w", to.label(name), errNotDirectory)
 }
 
 // present is what the target's directory of a file has.
@@ -251,9 +221,6 @@ func (a *app) file(p *plan, r route, info fs.FileInfo, there present) {
 	j := &job{route: r, size: info.Size(), modified: info.ModTime(), changed: changeTime(info), mayHaveHoles: mayHaveHoles(info)}
 	old := there.files[path.Base(r.toName)]
 	j.targetThere = old != nil
-	if old != nil && old.IsDir() {
-		p.replaced = append(p.replaced, extra{r.to, r.toName, true})
-	}
 	if old != nil && !a.opts.anew {
 		j.present = old.Mode().IsRegular() && old.Size() == j.size && a.sameTime(old.ModTime(), j.modified)
 	}
@@ -267,7 +234,7 @@ func (a *app) file(p *plan, r route, info fs.FileInfo, there present) {
 			if j.partThere && !a.opts.anew {
 				j.partSize = min(old.Size(), j.size)
 			}
-		case strings.HasPrefix(name, prefix) && !a.opts.dryRun:
+		case strings.HasPrefix(name, prefix):
 			r.to.Remove(path.Join(path.Dir(r.toName), name)) // it belongs to another state of the source
 		}
 	}

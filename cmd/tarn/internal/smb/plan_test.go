@@ -42,7 +42,7 @@ func (h *hugeTree) fold(name string) string                    { return name }
 // of files, not with its square, which would be minutes here.
 func TestPlanOfHugeDirectory(t *testing.T) {
 	const files = 40_000
-	a := newApp("sync", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	a := newApp("put", options{recursive: true, quiet: true}, cli.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	defer a.close()
 	from, to := newHugeTree(t, files), newHugeTree(t, files)
 	var p plan

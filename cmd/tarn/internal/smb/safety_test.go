@@ -184,14 +184,6 @@ func TestNameOnDisk(t *testing.T) {
 			if r.status != cli.Failed || !strings.Contains(r.err, "left out") || !strings.Contains(r.err, "copied 2 of 2") {
 				t.Errorf("%+v", r)
 			}
-			if r := run(t.Context(), "sync", "-delete", s.url(""), dir); r.status != cli.Failed || !strings.Contains(r.err, "invalid name") {
-				t.Errorf("%+v", r)
-			}
-			dir = t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "three"), []byte("x"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			must(t, "sync", dir, s.url(""))
 		})
 	}
 }

@@ -17,17 +17,12 @@ import (
 const usage = `usage: tarn smb COMMAND [flags] ARGUMENTS
 
   ls    [-l] [-r] URL...              list a directory, or the shares of a server
-  find  [flags] URL...                list what has a name, type, size or age, at any depth
-  du    URL...                        add up the sizes of files
   cat   URL...                        write files to standard output
   get   [-r] URL... [DIRECTORY|FILE]  copy from a server
   put   [-r] FILE... URL              copy to a server
-  cp    [-r] URL... URL               copy between servers, or within one
-  sync  [-delete] SOURCE TARGET       make a directory's copy equal to it, one way
   mv    URL... URL                    rename, within a share
   mkdir [-p] URL...                   make directories
   rm    [-r] URL...                   remove files, with -r directories and what is in them
-  serve -webdav URL                   serve a directory to WebDAV clients and browsers
 
 A URL is smb://[DOMAIN;][user@]host[:port]/share/path. In the last parts of a path * ? and [ ]
 match names. Without a user the logon is anonymous. The password is asked for, or comes from
@@ -44,9 +39,8 @@ Flags may stand anywhere; "--" ends them. "tarn smb COMMAND -h" lists them.
 
 // command is one of the subcommands.
 type command struct {
-	name string
-	// least and most are how many arguments it takes; most 0 means any number.
-	least, most int
+	name  string
+	least int // arguments
 	// flags adds the flags that only this command has.
 	flags func(*flag.FlagSet, *options)
 	run   func(context.Context, *app, []string) error
@@ -54,18 +48,13 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"ls", 1, 0, listFlags, runList},
-		{"find", 1, 0, findFlags, runFind},
-		{"cat", 1, 0, noFlags, runCat},
-		{"get", 1, 0, copyFlags, runGet},
-		{"put", 2, 0, copyFlags, runPut},
-		{"cp", 2, 0, copyFlags, runCopy},
-		{"sync", 2, 2, syncFlags, runSync},
-		{"mv", 2, 0, noFlags, runMove},
-		{"mkdir", 1, 0, mkdirFlags, runMkdir},
-		{"rm", 1, 0, recursiveFlag, runRemove},
-		{"du", 1, 0, jsonFlag, runUsage},
-		{"serve", 1, 1, serveFlags, runServe},
+		{"ls", 1, listFlags, runList},
+		{"cat", 1, noFlags, runCat},
+		{"get", 1, copyFlags, runGet},
+		{"put", 2, copyFlags, runPut},
+		{"mv", 2, noFlags, runMove},
+		{"mkdir", 1, mkdirFlags, runMkdir},
+		{"rm", 1, recursiveFlag, runRemove},
 	}
 }
 
@@ -123,7 +112,7 @@ func runCommand(ctx context.Context, c command, args []string, std cli.Streams) 
 	if err == nil {
 		err = opts.check()
 	}
-	if err == nil && (len(rest) < c.least || c.most > 0 && len(rest) > c.most) {
+	if err == nil && len(rest) < c.least {
 		err = fmt.Errorf("wrong number of arguments; \"tarn smb help\" shows what it takes")
 	}
 	if err != nil {

@@ -183,18 +183,13 @@ func (a *app) copyFile(ctx context.Context, j *job, count func(int64)) error {
 // round trip.
 const wholeFile = 64 << 10
 
-// isWhole reports whether a file is copied at once. A directory in its place takes more than one step,
-// and so does a FLUSH.
+// isWhole reports whether a file is copied at once. A FLUSH takes more than one step.
 func (a *app) isWhole(j *job) bool {
-	if j.size > wholeFile || j.partThere || a.opts.delete {
+	if j.size > wholeFile || j.partThere {
 		return false
 	}
-	from, ok := j.from.(*remote)
-	to, ok2 := j.to.(*remote)
-	if ok2 && a.opts.flush {
-		return false
-	}
-	return !ok || !ok2 || from.share != to.share // the server copies it
+	_, toServer := j.to.(*remote)
+	return !toServer || !a.opts.flush
 }
 
 // copyWhole copies a file at once.
@@ -224,10 +219,7 @@ func (j *job) copyWhole(part string, count func(int64)) error {
 
 // copyParts copies a file in as many parts as it takes.
 func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int64)) error {
-	copied, err := a.serverSide(j, part, count)
-	if err == nil && !copied {
-		err = a.fill(ctx, j, part, count)
-	}
+	err := a.fill(ctx, j, part, count)
 	if err == nil {
 		err = j.unchanged()
 	}
@@ -235,7 +227,7 @@ func (a *app) copyParts(ctx context.Context, j *job, part string, count func(int
 		err = j.to.Chtimes(part, j.modified)
 	}
 	if err == nil {
-		err = a.finish(j, part)
+		err = j.to.Rename(part, j.toName)
 	}
 	return err
 }
@@ -257,62 +249,6 @@ func (j *job) same(info fs.FileInfo) bool {
 	changed := changeTime(info)
 	return info.Mode().IsRegular() && info.Size() == j.size && info.ModTime().Equal(j.modified) &&
 		(changed.Equal(j.changed) || changed.IsZero() || j.changed.IsZero())
-}
-
-// finish gives the part the file's name. With sync -delete a directory of that name is removed.
-func (a *app) finish(j *job, part string) error {
-	err := j.to.Rename(part, j.toName)
-	if err == nil || !a.opts.delete {
-		return err
-	}
-	if info, serr := j.to.Lstat(j.toName); serr != nil || !info.IsDir() {
-		return err
-	}
-	if err := j.to.RemoveAll(j.toName); err != nil {
-		return err
-	}
-	return j.to.Rename(part, j.toName)
-}
-
-// serverSide lets the server copy when source and target are on one share, and bring the copy to stable storage. It reports
-// whether the server did: not every server can.
-func (a *app) serverSide(j *job, part string, count func(int64)) (copied bool, err error) {
-	from, ok := j.from.(*remote)
-	to, ok2 := j.to.(*remote)
-	if !ok || !ok2 || from.share != to.share {
-		return false, nil
-	}
-	in, err := from.share.Open(from.full(j.fromName))
-	if err != nil {
-		return false, err
-	}
-	defer in.Close()
-	opened, err := j.openPart(part)
-	if err != nil {
-		return false, err
-	}
-	out := opened.(*client.File)
-	defer func() {
-		if e := out.Close(); err == nil {
-			err = e
-		}
-	}()
-	n, err := out.CopyFrom(in)
-	if errors.Is(err, errors.ErrUnsupported) {
-		j.partThere, j.partSize = true, 0
-		return false, nil
-	}
-	if err == nil && n != j.size {
-		err = errChanged
-	}
-	if err == nil {
-		err = out.Sync()
-	}
-	if err != nil {
-		return false, err
-	}
-	count(n)
-	return true, nil
 }
 
 // openPart opens the part to continue, or makes it. One that is there unexpectedly is this user's,

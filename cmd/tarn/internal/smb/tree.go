@@ -37,7 +37,6 @@ type tree interface {
 	// Rename moves a file and replaces an existing one.
 	Rename(from, to string) error
 	Remove(name string) error
-	RemoveAll(name string) error
 	Chtimes(name string, modified time.Time) error
 	// label is the name as it is shown.
 	label(name string) string
@@ -89,7 +88,6 @@ func (r *remote) Lstat(name string) (fs.FileInfo, error)     { return r.share.Ls
 func (r *remote) ReadDir(name string) ([]fs.DirEntry, error) { return r.share.ReadDir(r.full(name)) }
 func (r *remote) Mkdir(name string) error                    { return r.share.Mkdir(r.full(name), 0o777) }
 func (r *remote) Remove(name string) error                   { return r.share.Remove(r.full(name)) }
-func (r *remote) RemoveAll(name string) error                { return r.share.RemoveAll(r.full(name)) }
 func (r *remote) Rename(from, to string) error               { return r.share.Rename(r.full(from), r.full(to)) }
 
 func (r *remote) Open(name string) (source, error) {

@@ -27,7 +27,6 @@ func TestUnreadableDirectory(t *testing.T) {
 			t.Cleanup(func() { os.Chmod(hidden, 0o700) })
 			for _, args := range [][]string{
 				{"get", "-r", s.url("there"), filepath.Join(t.TempDir(), "back")},
-				{"sync", "-delete", s.url("there"), filepath.Join(t.TempDir(), "synced")},
 			} {
 				dst := args[len(args)-1]
 				write(t, dst, map[string]string{"extra": "stays"})
