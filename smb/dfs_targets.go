@@ -37,6 +37,10 @@ func targetOf(m *mount) targetShare { return targetShare{m.s, strings.ToLower(m.
 // linkedTree returns the tree of a share that a DFS link of s names, and connects it if necessary. What has never been connected is
 // not kept, and so does not count: a link may name servers that do not exist.
 func (s *Session) linkedTree(ctx context.Context, host, share string) (*tree, error) {
+	host, err := s.origin.allowedReferral(host)
+	if err != nil {
+		return nil, err
+	}
 	m, err := s.linked(host, share)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,10 @@ type Dialer struct {
 	// ClientGUID identifies this client to the server (MS-SMB2 2.2.3), which associates leases and durable
 	// handles with it; zero: a random one for each Session, which changes when the server does not answer to it any more.
 	ClientGUID [16]byte
+	// AllowReferral reports whether a DFS referral may lead to host, where the client logs in as the same user; otherwise the
+	// operation fails with ErrReferral, unless the referral has another target. nil: SameDomain with the host that was dialled
+	// (or Host); a host of one label, such as a NetBIOS name, is taken as one in that domain.
+	AllowReferral func(host string) bool
 	// NoReconnect disables reconnection: after a lost connection every operation fails with ErrConnLost.
 	NoReconnect bool
 	// NoDurable opens files without asking for durable handles.

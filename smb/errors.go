@@ -45,6 +45,8 @@ var (
 	// ErrChanged is matched when a file was written to while it was read by a call that reads all of it, or is shorter than what
 	// the server was to copy of it.
 	ErrChanged = errors.New("smb: the file changed while it was read")
+	// ErrReferral is matched when a DFS referral leads to a host that Dialer.AllowReferral refuses.
+	ErrReferral = errors.New("smb: the DFS referral leads to a host that is not allowed")
 	// ErrTooMany is matched when a directory has more entries than Limits.MaxEntries, or is
 	// nested deeper than any server's paths allow (the peer's fault).
 	ErrTooMany = errors.New("smb: more directory entries than the limit")

@@ -97,6 +97,7 @@ func TestReferralToDomain(t *testing.T) {
 			}
 			var dialled []string
 			d := smb.Dialer{Initiator: fixedKey{}, Pool: newPool(t), Limits: smb.Limits{KeepAlive: -1},
+				AllowReferral: func(host string) bool { return host == "ad.example" },
 				DialFunc: func(ctx context.Context, n, addr string) (net.Conn, error) {
 					dialled = append(dialled, addr)
 					return through(t, s.Dial)(ctx, n, addr)
