@@ -33,7 +33,10 @@ type Dialer struct {
 	Initiator Initiator
 	// MinDialect and MaxDialect are the lowest and highest dialect offered; zero: SMB202 and SMB311.
 	MinDialect, MaxDialect Dialect
-	// RequireSigning signs every message and refuses a session that cannot be signed.
+	// AllowUnsigned sends messages of a session with credentials unsigned unless the server requires signatures. Without it
+	// every message of such a session is signed or encrypted, also where the server does not require that.
+	AllowUnsigned bool
+	// RequireSigning refuses a session that cannot be signed: that of a guest or of the anonymous user. It excludes AllowUnsigned.
 	RequireSigning bool
 	// RequireEncryption encrypts every message and refuses a session that cannot be encrypted.
 	RequireEncryption bool
@@ -166,6 +169,9 @@ func (d *Dialer) check() error {
 	}
 	if d.MinDialect != 0 && d.MaxDialect != 0 && d.MinDialect > d.MaxDialect {
 		return errors.New("smb: Dialer.MinDialect is above MaxDialect")
+	}
+	if d.RequireSigning && d.AllowUnsigned {
+		return errors.New("smb: Dialer has RequireSigning and AllowUnsigned")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func newPool(t testing.TB) *tarn.Pool {
 	return tarntest.NewPool(t)
 }
 
-// dial opens a session with srv on a checked pool.
+// dial opens a session with srv on a checked pool. Unless d requires signing, srv decides whether messages are signed.
 func dial(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Session {
 	t.Helper()
 	if d.Initiator == nil {
@@ -34,6 +34,7 @@ func dial(t testing.TB, srv *rig.Server, d smb.Dialer) *smb.Session {
 	if d.DialFunc == nil {
 		d.DialFunc = dialer(t)
 	}
+	d.AllowUnsigned = !d.RequireSigning
 	s, err := d.Dial(context.Background(), srv.Addr)
 	if err != nil {
 		t.Fatal(err)

@@ -23,14 +23,14 @@ func (fixedKey) Start(context.Context, string) (smb.SecurityContext, error) {
 	return script.Start(), nil
 }
 
-// scripted dials a scripted server and opens its file.
+// scripted dials a scripted server and opens its file. Unless d requires signing, s decides whether messages are signed.
 func scripted(t testing.TB, s *script.Server, d smb.Dialer) (*smb.File, error) {
 	t.Helper()
 	d.Initiator = fixedKey{}
 	if d.DialFunc == nil {
 		d.DialFunc = through(t, s.Dial)
 	}
-	d.NoDurable = true
+	d.NoDurable, d.AllowUnsigned = true, !d.RequireSigning
 	if d.Pool == nil {
 		d.Pool = newPool(t)
 	}

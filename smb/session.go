@@ -71,7 +71,8 @@ func (s *Session) newConnConfig(host string) *conn.Config {
 		Authenticate: func(ctx context.Context, host string) (spnego.Mechanism, error) {
 			return cfg.Initiator.Start(ctx, host)
 		},
-		RequireSigning: cfg.RequireSigning, RequireEncryption: cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
+		SignAll: !cfg.AllowUnsigned, RequireEncryption: cfg.RequireEncryption,
+		RequireKey: cfg.RequireSigning || cfg.RequireEncryption, AllowGuest: cfg.AllowGuest,
 		MaxRead: l.MaxRead, MaxWrite: l.MaxWrite, MaxTransact: l.MaxTransact,
 		Credits: l.Credits, LoginTimeout: l.DialTimeout, KeepAlive: l.KeepAlive,
 		Refused: refused, Broken: s.leases.broken,

@@ -23,7 +23,7 @@ type Dialer struct {
 
 // Negotiator holds the settings that are negotiated with the server.
 type Negotiator struct {
-	RequireMessageSigning bool     // refuse a session that is not signed
+	RequireMessageSigning bool     // sign every message; otherwise only where the server requires it
 	ClientGuid            [16]byte // zero: a random one
 	SpecifiedDialect      uint16   // the only dialect offered, such as 0x0311; zero: 2.0.2 to 3.1.1
 }
@@ -43,6 +43,7 @@ func (d *Dialer) settings() (*smb.Dialer, error) {
 	}
 	n := &d.Negotiator
 	s.RequireSigning = s.RequireSigning || n.RequireMessageSigning
+	s.AllowUnsigned = !s.RequireSigning
 	if n.ClientGuid != [16]byte{} {
 		s.ClientGUID = n.ClientGuid
 	}

@@ -23,6 +23,8 @@
 //     shares the data moves through this client.
 //   - A session that the server accepts as guest because it does not know the user is refused by
 //     default, as by package smb; see AllowGuest of smb.Dialer, which [Dialer.SMB] holds.
+//   - As in go-smb2, messages are signed only if the server requires it, or Negotiator.RequireMessageSigning or
+//     SMB.RequireSigning is set. The end of the login and the connecting of a share are verified in any case.
 //   - A session made by [Dialer.Dial] dials a lost connection again. One made by
 //     [Dialer.DialConn] does not.
 //   - hirochachacha's Dialer.Dial and DialContext take a connection: call [Dialer.DialConn].

@@ -115,7 +115,7 @@ func mountThrough(t *testing.T, srv *rig.Server, limits smb.Limits) (*smb.Sessio
 	relayed := make(chan struct{})
 	go func() { defer close(relayed); relay(l, srv.Addr) }()
 	t.Cleanup(func() { l.Close(); <-relayed })
-	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, Pool: pool, DialFunc: l.Dial, Limits: limits}
+	d := smb.Dialer{Initiator: smb.NTLM{User: srv.User, Password: srv.Password}, AllowUnsigned: true, Pool: pool, DialFunc: l.Dial, Limits: limits}
 	s, err := d.Dial(t.Context(), srv.Addr)
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,9 @@ type Config struct {
 	Ciphers  []proto.Cipher  // in order of preference
 	Signers  []proto.SigningAlgorithm
 
-	RequireSigning    bool
+	SignAll           bool // sign every message of a session that has a key
 	RequireEncryption bool
+	RequireKey        bool // refuse a session without a key: of a guest or of the anonymous user
 	AllowGuest        bool // accept a guest session although there are credentials
 
 	MaxRead, MaxWrite, MaxTransact int // bytes of one request

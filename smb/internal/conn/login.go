@@ -82,7 +82,7 @@ func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Clie
 	a.SessionID, a.Guest, a.Anonymous = session, r.Flags&proto.SessionGuest != 0, r.Flags&proto.SessionNull != 0
 	key := auth.SessionKey()
 	keyed := len(key) > 0 && !a.Guest && !a.Anonymous
-	if !keyed && (cfg.RequireSigning || cfg.RequireEncryption) {
+	if !keyed && cfg.RequireKey {
 		return securityError("the server accepted the user as a guest, whose session cannot be protected")
 	}
 	if len(key) > 0 && !keyed && !cfg.AllowGuest {
@@ -109,7 +109,7 @@ func (c *Conn) secure(cl *Call, r *proto.SessionSetupResponse, auth *spnego.Clie
 			return err
 		}
 	}
-	sec.signAll = cfg.RequireSigning || a.mode&proto.SigningRequired != 0
+	sec.signAll = cfg.SignAll || a.mode&proto.SigningRequired != 0
 	sec.encryptAll = cfg.RequireEncryption || r.Flags&proto.SessionEncrypt != 0
 	if sec.encryptAll && sec.sealer == nil {
 		return securityError("encryption is required, and the server has no cipher in common")

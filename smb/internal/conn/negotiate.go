@@ -34,7 +34,7 @@ func (c *Conn) offer() (proto.NegotiateRequest, error) {
 		Ciphers:           cfg.Ciphers,
 		SigningAlgorithms: cfg.Signers,
 	}
-	if cfg.RequireSigning {
+	if cfg.SignAll {
 		r.SecurityMode |= proto.SigningRequired
 	}
 	newest := slices.Max(cfg.Dialects)

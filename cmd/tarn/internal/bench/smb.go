@@ -116,7 +116,7 @@ func openSMB(ctx context.Context, server *rig.Server) (*smb.File, func(), error)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := smb.Dialer{Initiator: smb.NTLM{User: server.User, Password: server.Password}, Pool: pool}
+	d := smb.Dialer{Initiator: smb.NTLM{User: server.User, Password: server.Password}, AllowUnsigned: true, Pool: pool}
 	session, err := d.Dial(ctx, server.Addr)
 	if err != nil {
 		return nil, nil, err
