@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -104,10 +107,19 @@ type portal struct {
 	once                             sync.Once    // attach
 	attaching                        atomic.Int32 // calls of Connect by attach that the balancer has yet to receive
 	agent                            atomic.Pointer[agent]
+	known                            atomic.Pointer[grpc.ClientConn] // one that has been found to be the portal's
 }
 
 func newPortal(cc *ClientConn, owns ownership) *portal {
-	return &portal{TransportCredentials: cc.opts.creds, cc: cc, owns: owns}
+	creds := cc.opts.creds
+	switch {
+	case creds != nil:
+	case cc.scheme == "https": // WithRoundTripper's: grpc-go asks whether connections are private
+		creds = credentials.NewTLS(nil)
+	default:
+		creds = insecure.NewCredentials()
+	}
+	return &portal{TransportCredentials: creds, cc: cc, owns: owns}
 }
 
 var errNeverDials = errors.New("rpc: this ClientConn belongs to a client of package rpc and opens no connections")
@@ -121,9 +133,9 @@ func (p *portal) ClientHandshake(context.Context, string, net.Conn) (net.Conn, c
 func (p *portal) Clone() credentials.TransportCredentials { return p }
 
 func (p *portal) options() []grpc.DialOption {
-	stubs := []resolver.Builder{stubResolver("dns"), stubResolver("passthrough"), stubResolver("unix"), stubResolver("unix-abstract")}
+	stubs := []resolver.Builder{&stubResolver{p, "dns"}, &stubResolver{p, "passthrough"}, &stubResolver{p, "unix"}, &stubResolver{p, "unix-abstract"}}
 	if s := p.cc.target.URL.Scheme; resolverOf(stubs, s) == nil {
-		stubs = append(stubs, stubResolver(s))
+		stubs = append(stubs, &stubResolver{p, s})
 	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(p),
@@ -147,12 +159,76 @@ func (p *portal) attach(stock *grpc.ClientConn) {
 	})
 }
 
-func (p *portal) invoke(ctx context.Context, method string, req, reply any, stock *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (p *portal) invoke(ctx context.Context, method string, req, reply any, stock *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	switch p.carrierOf(stock) {
+	case byGRPC:
+		return next(ctx, method, req, reply, stock, opts...)
+	case byAnother:
+		return stock.Invoke(ctx, method, req, reply, opts...)
+	}
+	if stock.GetState() == connectivity.Shutdown {
+		failClosed(opts)
+		return ErrClientConnClosing
+	}
 	return p.cc.Invoke(ctx, method, req, reply, p.with(stock, opts)...)
 }
 
-func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *grpc.ClientConn, method string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (p *portal) newStream(ctx context.Context, desc *grpc.StreamDesc, stock *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	switch p.carrierOf(stock) {
+	case byGRPC:
+		return next(ctx, desc, stock, method, opts...)
+	case byAnother:
+		return stock.NewStream(ctx, desc, method, opts...)
+	}
+	if stock.GetState() == connectivity.Shutdown {
+		failClosed(opts)
+		return nil, ErrClientConnClosing
+	}
 	return p.cc.NewStream(ctx, desc, method, p.with(stock, opts)...)
+}
+
+// failClosed reports a call of a closed ClientConn to its options.
+func failClosed(opts []grpc.CallOption) {
+	o := callOptions{rest: opts}
+	o.refused(ErrClientConnClosing)
+}
+
+// carrier says what makes the calls of a stock ClientConn.
+type carrier uint8
+
+const (
+	byClient  carrier = iota // the portal's client
+	byAnother                // another client of this package
+	byGRPC                   // grpc-go
+)
+
+// carrierOf finds the carrier of a ClientConn that the interceptor before the portal has passed on, which need not be one of the portal's.
+// It is found by the stub resolvers among the ClientConn's options, which grpc-go does not export. If they cannot be read, it is taken for
+// the portal's.
+func (p *portal) carrierOf(stock *grpc.ClientConn) carrier {
+	if p.known.Load() == stock {
+		return byClient
+	}
+	list := reflect.ValueOf(stock).Elem().FieldByName("dopts")
+	if list.Kind() == reflect.Struct {
+		list = list.FieldByName("resolvers")
+	}
+	if list.Kind() != reflect.Slice {
+		return byClient
+	}
+	found := byGRPC
+	for i := range list.Len() {
+		b := list.Index(i).Elem() // of the interface
+		if b.Type() != reflect.TypeFor[*stubResolver]() {
+			continue
+		}
+		if b.Elem().FieldByName("p").Pointer() == reflect.ValueOf(p).Pointer() {
+			p.known.Store(stock)
+			return byClient
+		}
+		found = byAnother
+	}
+	return found
 }
 
 // with adds the options that the library has set on stock.
@@ -180,13 +256,16 @@ type agentOption struct {
 }
 
 // stubResolver resolves every target to an address that is never dialled.
-type stubResolver string
+type stubResolver struct {
+	p      *portal
+	scheme string
+}
 
 // Scheme implements resolver.Builder.
-func (r stubResolver) Scheme() string { return string(r) }
+func (r *stubResolver) Scheme() string { return r.scheme }
 
 // Build implements resolver.Builder.
-func (r stubResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (r *stubResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	return oneAddress(cc, "of a client of package rpc")
 }
 

@@ -20,7 +20,7 @@ type call struct {
 	ctx      context.Context
 	method   string
 	info     callInfo
-	opts     []grpc.CallOption
+	opts     callOptions
 	retry    retrying
 	encoded  *encoded // of a unary call that sends in place
 	tried    bool     // it has been encoded
@@ -36,17 +36,14 @@ type call struct {
 	seen     *observed          // for the debug page; nil: calls are not observed
 	entity   *entity.Channel    // counts the call; nil: not counted
 	ended    func()             // of a config selector; or nil
+	only     *clientConn        // the connection of an own call; nil: the call is the application's
 }
 
 // init decides everything that does not depend on a connection. Whatever it returns, the call has begun, and report ends
 // it.
-func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
-	*c = call{cc: cc, ctx: ctx, method: method, info: cc.info, opts: opts, entity: cc.entity}
-	if c.info.only = ownConn(opts); c.info.only == nil {
-		cc.idle.calls.Add(1)
-	} else {
-		c.info.only.own.Add(1)
-	}
+func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts callOptions) error {
+	*c = call{cc: cc, ctx: ctx, method: method, info: *opts.sum, opts: opts, entity: cc.entity}
+	cc.idle.calls.Add(1)
 	c.entity.Begin()
 	c.seen = cc.opts.observe.begin(method, resolving)
 	if err := ctx.Err(); err != nil {
@@ -60,22 +57,16 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	if err != nil {
 		return err
 	}
-	if mc != nil && mc.waitForReady != nil && !c.info.waitSet {
-		c.info.waitForReady = *mc.waitForReady // the call's own options, which follow, may change it
-	}
-	if err := c.info.apply(opts); err != nil {
+	if err := c.applyOptions(); err != nil {
 		return err
+	}
+	if mc != nil && mc.waitForReady != nil && !c.info.waitSet {
+		c.info.waitForReady = *mc.waitForReady
 	}
 	if c.info.inPlace != nil && cc.web != nil {
 		return status.Errorf(codes.Unimplemented, "rpc: caller set SendInPlace, which clients of %v do not support", cc.opts.protocol)
 	}
-	if err := c.info.chooseCodec(); err != nil {
-		return err
-	}
 	c.retry = cc.policyFor(cfg, mc)
-	if c.info.only != nil {
-		c.retry.hedging = nil // all attempts would use one connection
-	}
 	if mc != nil {
 		mc.limit(&c.info)
 		if mc.timeout != nil {
@@ -85,6 +76,30 @@ func (c *call) init(cc *ClientConn, ctx context.Context, method string, opts []g
 	c.at, c.deadline = c.ctx.Deadline()
 	c.tagged = c.ctx
 	return nil
+}
+
+// initOwn is init for a call that the client itself makes on conn, for a health check or a producer. Nothing that the application has set for
+// its calls applies to it: service config, default options, policies, stats handlers, a config selector, observation.
+func (c *call) initOwn(conn *clientConn, ctx context.Context, method string, opts []grpc.CallOption) error {
+	cc := conn.cc
+	*c = call{cc: cc, ctx: ctx, tagged: ctx, method: method, info: cc.bare, opts: cc.passedOn(opts), only: conn}
+	conn.own.Add(1)
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	c.at, c.deadline = ctx.Deadline()
+	return c.applyOptions()
+}
+
+// applyOptions adds the options that no sum has yet.
+func (c *call) applyOptions() error {
+	if err := c.info.apply(c.opts.rest); err != nil {
+		return err
+	}
+	if c.info.lending != nil {
+		c.info.lease = c.info.lending.begin()
+	}
+	return c.info.chooseCodec()
 }
 
 // methods returns the service config, once the resolver has answered for the first time since the client was
@@ -309,8 +324,8 @@ func (c *call) end(err error) {
 		c.retry.throttle.succeeded()
 	}
 	c.entity.End(entity.OutcomeOf(err))
-	if c.info.only != nil {
-		c.info.only.own.Add(-1) // its stream has been released
+	if c.only != nil {
+		c.only.own.Add(-1) // its stream has been released
 	}
 	if c.ended != nil {
 		c.ended()
@@ -328,9 +343,18 @@ type outcome interface {
 // reportToOptions reports the call's end to its options. t is nil when no attempt reached a server: what the options of
 // header, trailer and peer point to stays as it is then.
 func (c *call) reportToOptions(t outcome, err error) {
-	for _, opts := range [...][]grpc.CallOption{c.cc.opts.callOptions, c.opts} {
+	for _, opts := range c.opts.lists() {
 		for _, o := range opts {
 			reportTo(o, t, err)
+		}
+	}
+}
+
+// refused reports a call that has not begun.
+func (o *callOptions) refused(err error) {
+	for _, opts := range o.lists() {
+		for _, o := range opts {
+			reportTo(o, nil, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -14,6 +15,27 @@ import (
 
 // defaultReplay bounds the bytes a stream keeps for a retry, as in grpc-go.
 const defaultReplay = 256 << 10
+
+// callOptions are the options of one call. They are put together once, in Invoke and NewStream, before the first interceptor: what the
+// last interceptor passes on is all that counts, as in grpc-go.
+type callOptions struct {
+	sum   *callInfo         // of first, worked out when the client was made
+	first []grpc.CallOption // the client's default options, of a client without interceptors
+	rest  []grpc.CallOption
+}
+
+// given are the options of a call that no interceptor sees.
+func (cc *ClientConn) given(opts []grpc.CallOption) callOptions {
+	return callOptions{sum: &cc.info, first: cc.opts.callOptions, rest: opts}
+}
+
+// passedOn are the options that an interceptor has passed on.
+func (cc *ClientConn) passedOn(opts []grpc.CallOption) callOptions {
+	return callOptions{sum: &cc.bare, rest: opts}
+}
+
+// lists are the options in order.
+func (o *callOptions) lists() [2][]grpc.CallOption { return [2][]grpc.CallOption{o.first, o.rest} }
 
 // callInfo is the sum of the options of one call.
 type callInfo struct {
@@ -33,14 +55,28 @@ type callInfo struct {
 	takes        *acceptance // of responses' compressors; nil: all that are registered
 	replay       int
 	creds        []credentials.PerRPCCredentials
-	agent        *agent         // user agent of a library; nil: the client's
-	only         *clientConn    // the connection that the call must use, one of the client itself; nil: the one that the balancer picks
-	lease        *message.Lease // holds the memory of lent responses; nil: they are copied
-	inPlace      func(any)      // messages are sent in place, and this is called for each; nil: they are copied
+	agent        *agent    // user agent of a library; nil: the client's
+	lending      *lending  // of the last LendResponse; nil: none
+	lease        *lease    // of the call, made by lending; nil: responses are copied
+	inPlace      func(any) // messages are sent in place, and this is called for each; nil: they are copied
 }
 
 func defaultCallInfo() callInfo {
 	return callInfo{maxRecv: defaultMaxRecv, maxSend: math.MaxInt32, replay: defaultReplay, codec: message.Default()}
+}
+
+// sumOptions works out what the client's default options are together, and what calls without them have.
+func (cc *ClientConn) sumOptions() error {
+	cc.bare = defaultCallInfo()
+	cc.bare.json = cc.opts.protocol != GRPC
+	cc.info = cc.bare
+	if err := cc.info.apply(cc.opts.callOptions); err != nil {
+		return err
+	}
+	if cc.info.lending != nil {
+		return fmt.Errorf("%w: caller set LendResponse, whose variable is one call's", ErrCallOption)
+	}
+	return nil
 }
 
 // apply adds opts to ci. An unknown option fails the call, because ignoring it could change the meaning of
@@ -57,7 +93,7 @@ func (ci *callInfo) apply(opts []grpc.CallOption) error {
 func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 	switch o := opt.(type) {
 	case lendResponse:
-		ci.lease = o.lease()
+		ci.lending = o.lending
 	case sendInPlace:
 		ci.inPlace = o.done
 	case grpc.FailFastCallOption:
@@ -90,7 +126,6 @@ func (ci *callInfo) applyOne(opt grpc.CallOption) error {
 		ci.after = true
 	case agentOption:
 		ci.agent = o.a
-	case onConn: // ownConn has found it
 	case grpc.StaticMethodCallOption, *grpc.StaticMethodCallOption, grpc.EmptyCallOption, *grpc.EmptyCallOption, nil:
 	default:
 		return ci.foreign(opt)

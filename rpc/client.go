@@ -46,6 +46,7 @@ type ClientConn struct {
 	scheme    string // of the target, with another protocol than gRPC; otherwise what the transport credentials make :scheme
 	accepts   string
 	info      callInfo // the sum of the default call options
+	bare      callInfo // without them
 	around    interceptors
 	routes    routes
 	maker     *h2.Maker
@@ -137,8 +138,7 @@ func (cc *ClientConn) configure() (err error) {
 		return err
 	}
 	cc.accepts = acceptEncoding(o.acceptEncoding)
-	cc.info = defaultCallInfo()
-	if err := cc.info.apply(o.callOptions); err != nil {
+	if err := cc.sumOptions(); err != nil {
 		return err
 	}
 	return cc.intercept()

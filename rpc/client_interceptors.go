@@ -35,17 +35,26 @@ func (cc *ClientConn) intercept() (err error) {
 	if is.unary == nil && is.stream == nil {
 		return nil
 	}
-	is.invoker = func(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
-		return cc.invoke(ctx, method, req, reply, opts)
+	is.invoker = func(ctx context.Context, method string, req, reply any, on *grpc.ClientConn, opts ...grpc.CallOption) error {
+		if is.another(on) {
+			return on.Invoke(ctx, method, req, reply, opts...)
+		}
+		return cc.invoke(ctx, method, req, reply, cc.passedOn(opts))
 	}
-	is.streamer = func(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		return cc.newStream(ctx, desc, method, opts)
+	is.streamer = func(ctx context.Context, desc *grpc.StreamDesc, on *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if is.another(on) {
+			return on.NewStream(ctx, desc, method, opts...)
+		}
+		return cc.newStream(ctx, desc, method, cc.passedOn(opts))
 	}
 	is.conn, err = cc.facade.get(cc)
 	return err
 }
 
-// withDefaults puts the default call options in front, for interceptors to see.
+// another reports whether an interceptor has passed on another ClientConn than the client's.
+func (is *interceptors) another(on *grpc.ClientConn) bool { return on != nil && on != is.conn }
+
+// withDefaults puts the default call options in front, for interceptors to see and to change.
 func (cc *ClientConn) withDefaults(opts []grpc.CallOption) []grpc.CallOption {
 	if len(cc.opts.callOptions) == 0 {
 		return opts

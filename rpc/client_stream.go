@@ -56,10 +56,10 @@ func (cc *ClientConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, meth
 	if is := &cc.around; is.stream != nil {
 		return is.stream(ctx, desc, is.conn, method, is.streamer, cc.withDefaults(opts)...)
 	}
-	return cc.newStream(ctx, desc, method, opts)
+	return cc.newStream(ctx, desc, method, cc.given(opts))
 }
 
-func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+func (cc *ClientConn) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
 	if cc.web != nil {
 		return cc.web.newStream(ctx, desc, method, opts)
 	}

@@ -164,10 +164,9 @@ func (cs *clientStream) receive(a *attempt, r *received, v any) error {
 		cs.finish(err)
 		return err
 	}
-	if cs.info.lease != nil {
-		cs.info.lease.Release() // the message before this one
-	}
-	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, cs.info.lease, v)
+	cs.info.lease.renew() // the message before this one
+	n, err := decodeMessage(cs.cc.opts.pool, cs.info.codec, comp, a.limit, r, cs.info.lease.memory(), v)
+	cs.info.lease.keep()
 	if err != nil {
 		cs.finish(err)
 		return err

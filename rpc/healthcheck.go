@@ -95,7 +95,7 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 				return
 			}
 			notify(connectivity.Connecting, nil)
-			answered, err := cc.watchOnce(ctx, c, service, notify)
+			answered, err := c.watchOnce(ctx, service, notify)
 			switch {
 			case ctx.Err() != nil || c.usable() != nil:
 				return
@@ -113,10 +113,10 @@ func (s *subConn) watch(ctx context.Context, c *clientConn, service string, noti
 }
 
 // watchOnce makes one call of Health.Watch. answered reports whether the server has answered.
-func (cc *ClientConn) watchOnce(ctx context.Context, c *clientConn, service string, notify func(connectivity.State, error)) (answered bool, err error) {
+func (c *clientConn) watchOnce(ctx context.Context, service string, notify func(connectivity.State, error)) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st, err := cc.newStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName, []grpc.CallOption{onConn{c: c}})
+	st, err := c.ownStream(ctx, &grpc.StreamDesc{ServerStreams: true}, healthpb.Health_Watch_FullMethodName, nil)
 	if err != nil {
 		return false, err
 	}

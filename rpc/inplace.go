@@ -117,9 +117,9 @@ func (c *call) dropEncoded(req any) {
 }
 
 // notSent is for a unary call that failed before its options were applied.
-func (cc *ClientConn) notSent(opts []grpc.CallOption, req any) {
+func (o *callOptions) notSent(req any) {
 	var last *sendInPlace
-	for _, list := range [...][]grpc.CallOption{cc.opts.callOptions, opts} {
+	for _, list := range o.lists() {
 		for _, o := range list {
 			if o, ok := o.(sendInPlace); ok {
 				last = &o

@@ -16,22 +16,28 @@ func (cc *ClientConn) Invoke(ctx context.Context, method string, req, reply any,
 	if is := &cc.around; is.unary != nil {
 		return is.unary(ctx, method, req, reply, is.conn, is.invoker, cc.withDefaults(opts)...)
 	}
-	return cc.invoke(ctx, method, req, reply, opts)
+	return cc.invoke(ctx, method, req, reply, cc.given(opts))
 }
 
-func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
+func (cc *ClientConn) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
 	if cc.web != nil {
 		return cc.web.invoke(ctx, method, req, reply, opts)
 	}
 	var c call
 	if err := c.init(cc, ctx, method, opts); err != nil {
-		cc.notSent(opts, req)
+		opts.notSent(req)
 		c.report(nil, err)
 		return err
 	}
 	if c.retry.hedging != nil {
 		return invokeHedged(c, req, reply)
 	}
+	return c.unary(req, reply)
+}
+
+// unary makes the attempts of a unary call.
+func (c *call) unary(req, reply any) error {
+	cc := c.cc
 	for {
 		c.retry.count()
 		a := cc.attempts.get()
@@ -174,7 +180,8 @@ func (c *call) unaryResult(a *attempt, reply any) error {
 		r.msg.Free()
 		return err
 	}
-	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease, reply)
+	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, comp, a.limit, &r, c.info.lease.memory(), reply)
+	c.info.lease.keep()
 	a.replies.From(reply)
 	if err == nil {
 		a.conn.entity.MessageReceived()

@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/tarn-go/tarn/rpc/internal/message"
 	"google.golang.org/grpc"
@@ -32,19 +34,100 @@ func (o *serverOptions) lends(path string) bool {
 
 // LendResponse lends responses of one call to the caller: their bytes fields of 1 KiB or more, nested and
 // repeated ones included, are views of a pool's memory, as with [LendRequests], and make no garbage. They are valid until *release is
-// called, and in a stream only until the next RecvMsg. *release is set when the call begins; the caller calls
-// it when it no longer uses the response, after errors too, and not concurrently with RecvMsg. A second call
-// does nothing. Without the call the pool does not get the memory back.
-func LendResponse(release *func()) grpc.CallOption { return lendResponse{release: release} }
+// called, and in a stream only until the next RecvMsg. LendResponse sets *release; the caller calls
+// it when it no longer uses the response, after errors too, and not concurrently with RecvMsg. It frees what all calls with the option were lent:
+// there are several if an interceptor calls its invoker more than once. A second call
+// does nothing. Without the call the pool does not get the memory back. As one variable cannot serve all calls of a client, NewClient fails
+// with [ErrCallOption] for the option in [WithDefaultCallOptions].
+func LendResponse(release *func()) grpc.CallOption {
+	l := new(lending)
+	*release = l.release
+	return lendResponse{lending: l}
+}
+
+// ErrCallOption is wrapped by NewClient's errors for default call options that calls cannot share.
+var ErrCallOption = errors.New("rpc: bad default call option")
 
 type lendResponse struct {
 	grpc.EmptyCallOption
-	release *func()
+	lending *lending
 }
 
-// lease makes the lease that *release ends.
-func (o lendResponse) lease() *message.Lease {
-	l := new(message.Lease)
-	*o.release = l.Release
-	return l
+// lending is the memory that the calls with one LendResponse were lent.
+type lending struct {
+	mu       sync.Mutex
+	released int      // how often
+	first    lease    // of the first call: most have no other
+	begun    bool     // first is in use
+	holders  []*lease // with memory
+}
+
+// lease is the memory that one call was lent. Its goroutine is the call's, except for Release by lending.release.
+type lease struct {
+	message.Lease
+	of       *lending
+	released int  // of the lending, when the message was asked for
+	holds    bool // it is in lending.holders; under lending.mu
+}
+
+// begin makes the lease of a call.
+func (l *lending) begin() *lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &l.first
+	if l.begun {
+		e = new(lease)
+	}
+	l.begun = true
+	e.of, e.released = l, l.released
+	return e
+}
+
+// release frees all memory that was lent.
+func (l *lending) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released++
+	for _, e := range l.holders {
+		e.holds = false
+		e.Release()
+	}
+	l.holders = nil
+}
+
+// memory is where a message is decoded to; nil: it is copied.
+func (e *lease) memory() *message.Lease {
+	if e == nil {
+		return nil
+	}
+	return &e.Lease
+}
+
+// renew frees the last message of a stream, before the next is decoded.
+func (e *lease) renew() {
+	if e == nil {
+		return
+	}
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	e.Release()
+	e.released = e.of.released
+}
+
+// keep makes release free what has been decoded. If it was called since the message was asked for, by the caller of an interceptor that has
+// several calls under way, the message is freed now.
+func (e *lease) keep() {
+	if e == nil {
+		return
+	}
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	if e.released != e.of.released {
+		e.Release()
+		return
+	}
+	if !e.holds && e.Size() > 0 {
+		e.holds = true
+		e.of.holders = append(e.of.holders, e)
+	}
 }

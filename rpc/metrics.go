@@ -42,7 +42,7 @@ func stockRecorder(handlers []grpc.DialOption) (estats.MetricsRecorder, error) {
 	conn, err := grpc.NewClient(recorderScheme+":///", append(handlers,
 		grpc.WithTransportCredentials(p),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errNeverDials }),
-		grpc.WithResolvers(stubResolver(recorderScheme)),
+		grpc.WithResolvers(&stubResolver{scheme: recorderScheme}),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultServiceConfig(mirrorConfig),

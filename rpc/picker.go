@@ -93,9 +93,6 @@ const (
 // pick asks the balancer for a connection, and waits while it has none. Without waitForReady it fails with
 // UNAVAILABLE while the target cannot be reached.
 func (cc *ClientConn) pick(ctx context.Context, method string, ci *callInfo) (pick, error) {
-	if ci.only != nil {
-		return pick{conn: ci.only}, ci.only.usable()
-	}
 	p := cc.picker.Load()
 	var last error
 	if p.picker != nil {
@@ -236,6 +233,10 @@ func (c *call) connection() (*clientConn, error) {
 // pickAnother replaces c.picked.
 func (c *call) pickAnother() error {
 	c.pickEnded(balancer.DoneInfo{}) // of a pick that was not used
+	if c.only != nil {
+		c.picked = pick{conn: c.only}
+		return c.only.usable()
+	}
 	p, err := c.cc.pick(c.tagged, c.method, &c.info)
 	if err != nil {
 		c.retry.dropped = p.how == dropped

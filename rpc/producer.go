@@ -82,45 +82,47 @@ func (s *subConn) release(b balancer.ProducerBuilder, p *producer) {
 // onSubConn makes calls over one subConn, without interceptors.
 type onSubConn struct{ s *subConn }
 
-func (o onSubConn) on() (onConn, error) {
+func (o onSubConn) conn() (*clientConn, error) {
 	c := o.s.conn.Load()
 	if c == nil {
-		return onConn{}, status.Error(codes.Unavailable, "SubConn state is not Ready")
+		return nil, status.Error(codes.Unavailable, "SubConn state is not Ready")
 	}
-	return onConn{c: c}, nil
+	return c, nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (o onSubConn) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
-	on, err := o.on()
+	conn, err := o.conn()
 	if err != nil {
 		return err
 	}
-	return o.s.act.cc.invoke(ctx, method, req, reply, append(opts[:len(opts):len(opts)], on))
+	var c call
+	if err := c.initOwn(conn, ctx, method, opts); err != nil {
+		c.opts.notSent(req)
+		c.report(nil, err)
+		return err
+	}
+	return c.unary(req, reply)
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (o onSubConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	on, err := o.on()
+	conn, err := o.conn()
 	if err != nil {
 		return nil, err
 	}
-	return o.s.act.cc.newStream(ctx, desc, method, append(opts[:len(opts):len(opts)], on))
+	return conn.ownStream(ctx, desc, method, opts)
 }
 
-// onConn makes a call use a given connection. It marks the calls that the client makes itself, for health checks and
-// producers, and is their last option.
-type onConn struct {
-	grpc.EmptyCallOption
-	c *clientConn
-}
-
-// ownConn returns the connection of a call that the client makes itself, by its options; nil: the call is the
-// application's.
-func ownConn(opts []grpc.CallOption) *clientConn {
-	if len(opts) == 0 {
-		return nil
+// ownStream begins a streaming call of the client itself on c.
+func (c *clientConn) ownStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+	cs := &clientStream{desc: desc}
+	if err := cs.initOwn(c, ctx, method, opts); err != nil {
+		cs.report(nil, err)
+		return nil, err
 	}
-	on, _ := opts[len(opts)-1].(onConn)
-	return on.c
+	if err := cs.start(); err != nil {
+		return nil, err
+	}
+	return cs, nil
 }

@@ -131,9 +131,7 @@ func (cc *ClientConn) configureWeb() (err error) {
 	}
 	cc.config.Store(cc.fallback)
 	cc.accepts = acceptEncoding(o.acceptEncoding)
-	cc.info = defaultCallInfo()
-	cc.info.json = true
-	if err := cc.info.apply(o.callOptions); err != nil {
+	if err := cc.sumOptions(); err != nil {
 		return err
 	}
 	w.closed, w.close = context.WithCancel(context.Background())

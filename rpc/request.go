@@ -94,7 +94,7 @@ func (b *routes) put(r *route) {
 // route returns the data that calls of a method with the same options share on c. An empty authority is the connection's.
 func (c *clientConn) route(method string, ci *callInfo, authority string) *route {
 	cc := c.cc
-	plain := !ci.special && !cc.info.special && authority == ""
+	plain := !ci.special && authority == ""
 	known, agent := c.routes, cc.opts.userAgent
 	if ci.agent != nil {
 		known, agent = &ci.agent.routes, ci.agent.name

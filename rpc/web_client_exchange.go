@@ -439,7 +439,8 @@ func (x *webExchange) decode(r *received, v any) error {
 	if c.statsOn() {
 		x.statsInHeader()
 	}
-	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, x.incoming, c.info.maxRecv, r, c.info.lease, v)
+	n, err := decodeMessage(c.cc.opts.pool, c.info.codec, x.incoming, c.info.maxRecv, r, c.info.lease.memory(), v)
+	c.info.lease.keep()
 	if err == nil && c.statsOn() {
 		c.statsInPayload(v, n, r)
 	}

@@ -7,20 +7,20 @@ import (
 
 	"github.com/tarn-go/tarn/rpc/internal/backoff"
 	"github.com/tarn-go/tarn/rpc/internal/message"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 )
 
 // invoke makes a unary call in another protocol than gRPC.
-func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
+func (w *webClient) invoke(ctx context.Context, method string, req, reply any, opts callOptions) error {
 	if !w.cc.begin() {
-		w.cc.notSent(opts, req)
+		opts.notSent(req)
+		opts.refused(ErrClientConnClosing)
 		return ErrClientConnClosing
 	}
 	defer w.cc.wg.Done()
 	var c call
 	if err := c.init(w.cc, ctx, method, opts); err != nil {
-		w.cc.notSent(opts, req)
+		opts.notSent(req)
 		c.reportEnd(nil, err)
 		return err
 	}

@@ -42,8 +42,9 @@ type webClientStream struct {
 var _ grpc.ClientStream = (*webClientStream)(nil)
 
 // newStream begins a streaming call in another protocol than gRPC.
-func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+func (w *webClient) newStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts callOptions) (grpc.ClientStream, error) {
 	if !w.cc.begin() {
+		opts.refused(ErrClientConnClosing)
 		return nil, ErrClientConnClosing
 	}
 	cs := &webClientStream{desc: desc, answered: make(chan struct{})}
@@ -292,9 +293,7 @@ func (cs *webClientStream) receive(v any) (more bool, err error) {
 	case r.err != nil:
 		return false, cs.x.receiveError(cs.ctx, &r)
 	}
-	if cs.info.lease != nil {
-		cs.info.lease.Release() // the message before this one
-	}
+	cs.info.lease.renew() // the message before this one
 	if err := cs.x.decode(&r, v); err != nil {
 		return false, err
 	}
