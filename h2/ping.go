@@ -157,7 +157,7 @@ func (c *Conn) keepalive() {
 	default:
 		c.pings.sent = now
 		c.putPing(0, alivePing)
-		c.pings.timer.Reset(k.Timeout)
+		c.pings.timer.Reset(min(k.Timeout, k.Time)) // the answer may have come by then, and nothing since
 		c.kickNow()
 	}
 }

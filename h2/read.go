@@ -181,7 +181,9 @@ func (c *Conn) peek(n int) ([]byte, error) {
 	if c.in.r.Buffered() < n {
 		c.pause()
 		p, err := c.in.r.Peek(n)
-		c.noteReceived()
+		if err == nil { // becoming idle is an error, too
+			c.noteReceived()
+		}
 		return p, err
 	}
 	return c.in.r.Peek(n)
