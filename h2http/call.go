@@ -20,8 +20,8 @@ import (
 // call is one request and its response on a client.
 //
 // Its stream is used by two: the one that sends, until the request is sent, and the one
-// that receives, until the peer has ended or the call has been given up. The goroutine
-// that finishes last releases it.
+// that receives, until the peer has ended. The one that finishes last releases it. A call that is given up or has failed is
+// finished with both, whether or not the request's body still is in a Read.
 type call struct {
 	conn    *clientConn
 	request *http.Request
@@ -34,6 +34,8 @@ type call struct {
 	response http.Response
 	body     body // of the response
 	sending  requestBody
+	ahead    chan shortBody // brings the body that is being read since before the stream was opened; nil: none is
+	hooks    *hooks         // of trace; nil: none
 
 	headed    chan struct{} // receives once: the response's header has come, or the call has failed
 	continued chan struct{} // receives at 100 Continue and when headed does; nil: not waited for
@@ -44,6 +46,7 @@ type call struct {
 	stream      *h2.Stream
 	done        direction // what is finished
 	released    bool
+	writing     bool           // a Write on the stream is under way, which keeps it from being released
 	got         *responseShape // of the response; nil: none yet
 	extra       []h2.Field     // of the response
 	complete    bool           // the response has no content
@@ -51,6 +54,7 @@ type call struct {
 	unprocessed bool           // and the peer has not processed it
 	trailers    http.Header
 	informed    int         // bytes of informational responses
+	unreported  int         // bytes of those that the trace has yet to be called for
 	heard       bool        // a header list has come; used by the connection's goroutine only
 	stop        func() bool // ends watching the context; nil: not watched
 	over        func()      // called once, when the stream has been released; nil: nothing
@@ -81,6 +85,9 @@ const (
 
 func newCall(c *clientConn, r *http.Request, trace *httptrace.ClientTrace) *call {
 	x := &call{conn: c, request: r, trace: trace, head: r.Method == http.MethodHead}
+	if trace != nil {
+		x.hooks = new(hooks)
+	}
 	x.headed = c.pool.signals.Get().(chan struct{})
 	x.body.start(x, nil)
 	return x
@@ -100,27 +107,30 @@ func (timeoutError) Temporary() bool { return true }
 const errHeaderTimeout = timeoutError("h2http: timeout awaiting response headers")
 
 // roundTrip sends the request and waits for the response's header. With an error the
-// request's body has been closed, unless it has not been touched.
+// request's body is being closed, unless it has not been touched.
 func (x *call) roundTrip() (*http.Response, error) {
 	r := x.request
 	ctx := r.Context()
 	first := x.conn.pool.firsts.Get().(*firstOut)
 	if err := x.prepare(first); err != nil {
 		first.release(x.conn.pool)
-		closeBody(r)
+		x.sending.close(r)
 		return nil, err
 	}
-	if x.trace != nil && x.trace.GotConn != nil {
-		x.trace.GotConn(x.conn.gotConn())
+	if x.trace != nil {
+		x.traceStart(&first.Out)
 	}
 	x.first = !x.conn.used.Swap(true)
 	ending := first.Ending
 	first.NoWait = x.noWait
+	x.writing = true // until Open has returned; callbacks may come before
 	s, err := x.conn.h2.Open(ctx, x, &first.Out)
 	kept := first.Data // what would have waited; sendKept sends it, as the response may come before there is room for it
 	first.release(x.conn.pool)
 	if err != nil {
 		x.released = true // by Open
+		x.dropAhead()
+		x.hooks.wait(ctx)
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			if failure := x.conn.earlyFailure(ctx); failure != nil {
 				return nil, failure
@@ -132,9 +142,12 @@ func (x *call) roundTrip() (*http.Response, error) {
 		}
 		return nil, err
 	}
-	x.bind(s)
+	x.mu.Lock()
+	x.bound(s)
+	x.writing = false
+	x.settle()
 	if x.trace != nil && x.trace.WroteHeaders != nil {
-		x.trace.WroteHeaders()
+		x.hooks.run(x.trace.WroteHeaders)
 	}
 	if x.conn.pool.singleUse || r.Close || r.Header.Get("Connection") == "close" {
 		x.conn.group.remove(x.conn)
@@ -188,6 +201,7 @@ func (x *call) await(ctx context.Context) (*http.Response, error) {
 	x.mu.Lock()
 	if err := x.err; err != nil {
 		x.mu.Unlock()
+		x.body.unwanted() // a response may have come before the hook that has failed
 		x.sending.close(x.request)
 		return nil, err
 	}
@@ -219,7 +233,12 @@ func (x *call) bound(s *h2.Stream) {
 func (x *call) finished(d direction) {
 	x.mu.Lock()
 	x.done |= d
-	last := x.done == both && !x.released
+	x.settle()
+}
+
+// settle releases the stream if nothing uses it any more. x.mu is held; settle unlocks it.
+func (x *call) settle() {
+	last := x.done == both && !x.released && !x.writing && x.stream != nil
 	if last {
 		x.released = true
 	}
@@ -233,6 +252,29 @@ func (x *call) finished(d direction) {
 		s.Release()
 		x.isOver()
 	}
+}
+
+// write sends o, which it takes ownership of, unless the call is over. The error is errStopped: the call has the reason.
+func (x *call) write(ctx context.Context, o *h2.Out) error {
+	x.mu.Lock()
+	if x.done&sending != 0 {
+		x.mu.Unlock()
+		o.Data.Free()
+		if o.Rest != nil {
+			o.Rest.Free()
+		}
+		return errStopped
+	}
+	x.writing = true
+	x.mu.Unlock()
+	err := x.stream.Write(ctx, o)
+	x.mu.Lock()
+	x.writing = false
+	x.settle()
+	if err != nil {
+		return errStopped
+	}
+	return nil
 }
 
 // isOver calls x.over, unless a stream is still in use.
@@ -273,7 +315,17 @@ func (x *call) abandon(err error) {
 	x.mu.Unlock()
 	x.body.end(err)
 	x.sending.close(x.request)
-	x.finished(receiving)
+	x.finished(both)
+}
+
+// fail gives the call up because of err, which this side has found.
+func (x *call) fail(err error) {
+	x.mu.Lock()
+	if !x.released && x.stream != nil {
+		x.stream.Reset(h2.Cancel)
+	}
+	x.mu.Unlock()
+	x.onReset(err)
 }
 
 // beforeRead does nothing.
@@ -286,6 +338,7 @@ func (x *call) bodyClosed() {
 	x.mu.Unlock()
 	if !released {
 		x.abandon(http.ErrBodyReadAfterClose)
+		x.sending.settle()
 	}
 }
 
@@ -324,8 +377,16 @@ func (x *call) onHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	x.conn.headed = append(x.conn.headed, x)
 }
 
-// wake wakes the caller.
+// wake wakes the caller, once the hooks have returned that were to be called before.
 func (x *call) wake() {
+	if x.hooks == nil {
+		x.wakeNow()
+		return
+	}
+	x.hooks.after(x.wakeNow)
+}
+
+func (x *call) wakeNow() {
 	if x.woken.CompareAndSwap(false, true) {
 		x.headed <- struct{}{} // has room for it
 		x.goOn()
@@ -370,7 +431,7 @@ func (x *call) trailersRead() {
 // connection's goroutine.
 func (x *call) firstByte() {
 	if !x.heard && x.trace != nil && x.trace.GotFirstResponseByte != nil {
-		x.trace.GotFirstResponseByte()
+		x.hooks.run(x.trace.GotFirstResponseByte)
 	}
 	x.heard = true
 }
@@ -386,23 +447,58 @@ func (x *call) onInformational(s *h2.Stream, h *h2.Header) {
 				m.Add(canonicalName(f.Name), f.Value)
 			}
 		}
-		if err := x.trace.Got1xxResponse(h.Status, m); err != nil {
-			s.Reset(h2.Cancel)
-			x.onReset(err)
+		status, size := h.Status, informationalSize(h)
+		if !x.awaitReports(size) {
+			x.fail(errLongInformational)
 			return
 		}
+		x.hooks.run(func() {
+			err := x.trace.Got1xxResponse(status, m)
+			x.addUnreported(-size)
+			x.mu.Lock()
+			if err != nil && x.err == nil {
+				x.err = err // also when the response's header has come meanwhile: the caller has not been woken
+			}
+			x.mu.Unlock()
+			if err != nil {
+				x.fail(err)
+			}
+		})
 	} else if x.informed += informationalSize(h); x.informed > x.conn.pool.maxInformational() {
-		s.Reset(h2.Cancel)
-		x.onReset(errors.New("h2http: informational response headers exceeded MaxResponseHeaderBytes"))
+		x.fail(errLongInformational)
 		return
 	}
 	if h.Status == http.StatusContinue {
 		if x.trace != nil && x.trace.Got100Continue != nil {
-			x.trace.Got100Continue()
+			x.hooks.run(x.trace.Got100Continue)
 		}
 		x.goOn()
 	}
 }
+
+// maxReportWait is how long the connection's goroutine waits for Got1xxResponse while more waits to be reported than
+// MaxResponseHeaderBytes permits: it is called more slowly than responses come, or blocks.
+const maxReportWait = time.Second
+
+// awaitReports counts an informational response of size bytes that is to be reported; false: too much waits for that.
+func (x *call) awaitReports(size int) bool {
+	if x.addUnreported(size) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxReportWait)
+	defer cancel()
+	x.hooks.wait(ctx)
+	return x.addUnreported(0)
+}
+
+func (x *call) addUnreported(size int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.unreported += size
+	return x.unreported <= x.conn.pool.maxInformational()
+}
+
+var errLongInformational = errors.New("h2http: informational response headers exceeded MaxResponseHeaderBytes")
 
 func informationalSize(h *h2.Header) int {
 	n := perField
@@ -432,9 +528,9 @@ func (x *call) onReset(err error) {
 	}
 	x.mu.Unlock()
 	x.body.end(err)
-	x.finished(receiving)
+	x.finished(both)
 	if x.sending.started.Load() {
-		go x.sending.close(x.request) // it may wait for its reader
+		x.sending.close(x.request)
 	}
 	x.wake()
 }
@@ -459,11 +555,41 @@ func (x *call) again() (*http.Request, error) {
 	if r.GetBody == nil {
 		return nil, errors.New("h2http: the request's body has been read")
 	}
-	b, err := r.GetBody()
+	b, err := getBody(r)
 	if err != nil {
 		return nil, err
 	}
 	next := *r
 	next.Body = b
 	return &next, nil
+}
+
+// getBody calls r.GetBody on a goroutine of its own, since it may block, and waits for it until r's context ends. A body that it
+// returns later is closed.
+func getBody(r *http.Request) (io.ReadCloser, error) {
+	type got struct {
+		body io.ReadCloser
+		err  error
+	}
+	ch := make(chan got)
+	ctx := r.Context()
+	go func() {
+		g := got{err: errors.New("h2http: GetBody has ended its goroutine")}
+		defer func() {
+			select {
+			case ch <- g:
+			case <-ctx.Done():
+				if g.body != nil {
+					g.body.Close()
+				}
+			}
+		}()
+		g.body, g.err = r.GetBody()
+	}()
+	select {
+	case g := <-ch:
+		return g.body, g.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

@@ -233,7 +233,8 @@ type group struct {
 
 	mu    sync.Mutex
 	conns []*clientConn
-	dial  *dial // under way; nil: none
+	dial  *dial // that requests wait for; nil: none
+	dials int   // that have not returned: dial, and those that a request has given up
 }
 
 // dial is a connection being made, for which the requests that need it wait.
@@ -280,7 +281,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 	for {
 		g.mu.Lock()
 		c := g.usable()
-		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns) >= g.pool.maxConns) {
+		if c == nil && (g.pool.strict || g.pool.maxConns > 0 && len(g.conns)+g.dials >= g.pool.maxConns && g.dial == nil) {
 			c = g.waitable()
 			wait = c != nil
 		}
@@ -324,6 +325,7 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 		if d == nil {
 			d = &dial{done: make(chan struct{})}
 			g.dial = d
+			g.dials++
 			// The dial goes on when the request that started it ends: other requests wait for it, too.
 			go g.connect(context.WithoutCancel(ctx), d)
 		}
@@ -335,8 +337,19 @@ func (g *group) get(ctx context.Context, trace *httptrace.ClientTrace, mode dial
 			}
 			made = d.conn
 		case <-ctx.Done():
+			g.giveUp(d)
 			return nil, false, context.Cause(ctx) // as http.Transport does while it dials; once there is a connection its HTTP/2 returns ctx.Err()
 		}
+	}
+}
+
+// giveUp is called when a request does not wait for d any longer: the next one dials anew, since d may be stuck. The connection that d
+// makes nevertheless is used.
+func (g *group) giveUp(d *dial) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if limit := g.pool.maxConns; g.dial == d && (limit == 0 || len(g.conns)+g.dials < limit) {
+		g.dial = nil
 	}
 }
 
@@ -357,7 +370,9 @@ func (g *group) connect(ctx context.Context, d *dial) {
 		if d.err = err; err == nil {
 			d.conn = g.add(nc)
 		}
-		g.dial = nil
+		if g.dials--; g.dial == d {
+			g.dial = nil
+		}
 		g.checkEmpty()
 		close(d.done)
 	}()
@@ -383,7 +398,7 @@ func (g *group) remove(c *clientConn) {
 
 // checkEmpty removes g from the pool when it has no connection. g.mu is held.
 func (g *group) checkEmpty() {
-	if len(g.conns) == 0 && g.dial == nil {
+	if len(g.conns) == 0 && g.dials == 0 {
 		g.pool.forget(g)
 	}
 }

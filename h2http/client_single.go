@@ -85,6 +85,7 @@ func (c *singleConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	returned = true
 	if err != nil {
 		x.sending.close(r)
+		x.sending.settle()
 		x.isOver() // a call that has a stream is over when that is released
 		return nil, err
 	}

@@ -1,10 +1,14 @@
 package h2http
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,17 +19,21 @@ import (
 	"github.com/tarn-go/tarn/h2"
 )
 
-// requestBody is the state of sending a request's body.
+// requestBody is the state of sending a request's body. The body is the caller's own code, which may block: it is read and closed
+// by goroutines for which neither the caller of RoundTrip nor the connection waits.
 type requestBody struct {
 	more    [1]byte     // where the end is looked for behind a declared length
 	started atomic.Bool // reading the body has begun
 	refused atomic.Bool // the response says that the rest is not wanted
-	once    sync.Once   // closes the body
 
 	mu     sync.Mutex
 	halt   context.CancelFunc // ends sendKept; nil: that has not begun
 	done   chan struct{}      // made by sent
 	isSent bool
+
+	closing  bool          // the body's Close has been called
+	isClosed bool          // and has returned
+	closed   chan struct{} // made by awaitClosed
 }
 
 // errBodyTooLong and errBodyTooShort are returned when a request's body is not as long
@@ -35,12 +43,73 @@ var (
 	errBodyTooShort = errors.New("h2http: the request's body is shorter than its ContentLength")
 )
 
-// close closes the request's body, once.
+// close closes the request's body, once, on a goroutine of its own: Close may wait for a Read.
 func (b *requestBody) close(r *http.Request) {
-	b.once.Do(func() {
-		b.started.Store(true)
-		closeBody(r)
-	})
+	if b.beginClose(r) {
+		go b.closeNow(r)
+	}
+}
+
+// closeHere closes the request's body, once, on this goroutine, which is the body's own.
+func (b *requestBody) closeHere(r *http.Request) {
+	if b.beginClose(r) {
+		b.closeNow(r)
+	}
+}
+
+func (b *requestBody) beginClose(r *http.Request) bool {
+	b.started.Store(true)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closing || r.Body == nil || r.Body == http.NoBody {
+		return false
+	}
+	b.closing = true
+	return true
+}
+
+func (b *requestBody) closeNow(r *http.Request) {
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.isClosed = true; b.closed != nil {
+			close(b.closed)
+		}
+	}()
+	r.Body.Close()
+}
+
+// awaitClosed waits until Close has returned, if it has been called, or until giveUp is closed; then it
+// returns false.
+func (b *requestBody) awaitClosed(giveUp <-chan struct{}) bool {
+	b.mu.Lock()
+	if !b.closing || b.isClosed {
+		b.mu.Unlock()
+		return true
+	}
+	if b.closed == nil {
+		b.closed = make(chan struct{})
+	}
+	closed := b.closed
+	b.mu.Unlock()
+	select {
+	case <-closed:
+		return true
+	case <-giveUp:
+		return false
+	}
+}
+
+// closeGrace is how long the caller waits for a Close that has been called: mostly the body is closed when a method returns, as with
+// net/http, which waits without a bound.
+const closeGrace = 100 * time.Millisecond
+
+// settle is awaitClosed for at most closeGrace.
+func (b *requestBody) settle() {
+	giveUp := make(chan struct{})
+	timer := time.AfterFunc(closeGrace, func() { close(giveUp) })
+	defer timer.Stop()
+	b.awaitClosed(giveUp)
 }
 
 // sent returns a channel that is closed when the request is sent.
@@ -60,7 +129,7 @@ func (b *requestBody) sent() <-chan struct{} {
 // body is not wanted.
 func (b *requestBody) refuse(r *http.Request) {
 	b.refused.Store(true)
-	go b.close(r) // it may wait for its reader
+	b.close(r)
 	b.mu.Lock()
 	halt := b.halt
 	b.mu.Unlock()
@@ -98,73 +167,157 @@ func contentLength(r *http.Request) int64 {
 	return -1
 }
 
-// inlineBody is the longest body in bytes that is sent together with the header. It is
-// read before the stream is opened, so it must be in memory: GetBody says that it is.
-const inlineBody = 64 << 10
+const (
+	// inlineBody is the longest body in bytes that is sent together with the header. It is read before the stream is opened, so
+	// it must be in memory: GetBody says that it is.
+	inlineBody = 64 << 10
+	// inlineWait is how long the header waits for a body that is not known to be in memory.
+	inlineWait = time.Millisecond
+)
 
-// inline reads a short body for sending it with the header; false: it is to be sent by
-// send.
+// shortBody is a short body that has been read, or why it has not been.
+type shortBody struct {
+	data     tarn.Buffer
+	err      error
+	panicked any // what Read has panicked with; nil: nothing
+}
+
+// orPanic panics as Read has.
+func (b shortBody) orPanic() shortBody {
+	if b.panicked != nil {
+		panic(b.panicked)
+	}
+	return b
+}
+
+// inline reads a short body for sending it with the header; false: it is to be sent by send, which gets what is being read from x.ahead.
 func (x *call) inline(length int64) (_ tarn.Buffer, ok bool, _ error) {
 	r := x.request
 	if length <= 0 || length > inlineBody || r.GetBody == nil || len(r.Trailer) > 0 || r.Header["Expect"] != nil {
 		return tarn.Buffer{}, false, nil
 	}
 	x.sending.started.Store(true)
-	defer x.sending.close(r)
-	ctx := r.Context()
-	if ctx.Done() != nil { // the body may be wrapped in something that waits
-		stop := context.AfterFunc(ctx, func() { x.sending.close(r) })
-		defer stop()
+	if inMemory(r.Body) {
+		b := x.readShort(length)
+		return b.data, b.err == nil, b.err
 	}
+	x.ahead = make(chan shortBody, 1)
+	go x.readAhead(length, x.ahead)
+	timer := time.NewTimer(inlineWait)
+	defer timer.Stop()
+	select {
+	case b := <-x.ahead:
+		x.ahead = nil
+		b.orPanic() // here, where the caller may recover
+		return b.data, b.err == nil, b.err
+	case <-r.Context().Done():
+		x.dropAhead()
+		return tarn.Buffer{}, false, r.Context().Err()
+	case <-timer.C:
+		return tarn.Buffer{}, false, nil
+	}
+}
+
+// readAhead is readShort on a goroutine of its own, for inline or send.
+func (x *call) readAhead(length int64, ahead chan<- shortBody) {
+	b := shortBody{err: errBodyExited}
+	defer func() {
+		b.panicked = recover()
+		ahead <- b
+	}()
+	b = x.readShort(length)
+}
+
+// readShort reads and closes the request's body, which has length bytes.
+func (x *call) readShort(length int64) (b shortBody) {
+	r := x.request
+	defer x.sending.closeHere(r)
 	buf := x.conn.pool.mem.Get(int(length))
 	defer func() {
-		if !ok { // an error, or the body has panicked, which the caller may recover
+		if b.data.IsZero() { // an error, or Read has not returned
 			buf.Free()
 		}
 	}()
+	b.err = errBodyExited
 	if _, err := io.ReadFull(r.Body, buf.Bytes()); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		} else if err == io.EOF || err == io.ErrUnexpectedEOF {
-			err = errBodyTooShort
+		if b.err = err; err == io.EOF || err == io.ErrUnexpectedEOF {
+			b.err = errBodyTooShort
 		}
-		return tarn.Buffer{}, false, err
+		return b
 	}
 	var one [1]byte
 	if n, _ := r.Body.Read(one[:]); n > 0 {
-		return tarn.Buffer{}, false, errBodyTooLong
+		b.err = errBodyTooLong
+		return b
 	}
-	return buf, true, nil
+	return shortBody{data: buf}
 }
+
+// dropAhead gives up what is being read ahead: it is freed once Read has returned.
+func (x *call) dropAhead() {
+	if ahead := x.ahead; ahead != nil {
+		x.ahead = nil
+		x.sending.close(x.request)
+		go func() {
+			b := (<-ahead).orPanic()
+			b.data.Free()
+		}()
+	}
+}
+
+// inMemory reports whether a body is what http.NewRequest makes of a bytes.Buffer, bytes.Reader or strings.Reader, of which neither
+// Read nor Close waits. http.Transport wraps it once more.
+func inMemory(b io.ReadCloser) bool {
+	v := reflect.ValueOf(b)
+	if t := v.Type(); t.Kind() == reflect.Pointer && t.Elem().Name() == "readTrackingBody" && t.Elem().PkgPath() == "net/http" {
+		v = reflect.ValueOf(v.Elem().Field(0).Interface())
+	}
+	if v.Type() != nopCloser {
+		return false
+	}
+	switch v.Field(0).Interface().(type) {
+	case *bytes.Buffer, *bytes.Reader, *strings.Reader:
+		return true
+	}
+	return false
+}
+
+// nopCloser is the type of what io.NopCloser returns for an io.WriterTo.
+var nopCloser = reflect.TypeOf(io.NopCloser(new(bytes.Reader)))
 
 // wrote reports to the trace that the request has been sent.
 func (x *call) wrote(err error) {
 	x.sending.end()
 	if x.trace != nil && x.trace.WroteRequest != nil {
-		x.trace.WroteRequest(traceWrote(err))
+		x.hooks.run(func() { x.trace.WroteRequest(httptrace.WroteRequestInfo{Err: err}) })
 	}
 }
 
-// send sends the request's body, on a goroutine of its own.
+// send sends the request's body, on a goroutine of its own, which is the body's: everything but the body's Close is done before that
+// is called.
 func (x *call) send() {
-	err := x.awaitContinue()
-	if err == nil {
+	err := errBodyExited
+	defer func() { x.sentBody(err) }()
+	if err = x.awaitContinue(); err == nil {
+		err = errBodyExited
 		err = x.sendBody()
 	}
+}
+
+// errBodyExited is the error of a request whose body has ended the goroutine that reads it (runtime.Goexit).
+var errBodyExited = errors.New("h2http: the request's body has ended its goroutine")
+
+// sentBody ends sending.
+func (x *call) sentBody(err error) {
 	if err != nil && x.sending.refused.Load() {
 		err = errStopped // its body has been closed
 	}
-	x.sending.close(x.request)
 	x.wrote(err)
 	if err != nil && !errors.Is(err, errStopped) {
-		x.mu.Lock()
-		if !x.released {
-			x.stream.Reset(h2.Cancel)
-		}
-		x.mu.Unlock()
-		x.onReset(err)
+		x.fail(err)
 	}
 	x.finished(sending)
+	x.sending.closeHere(x.request)
 }
 
 // sendKept sends a body that inline has read and that Open has left, on a goroutine of its own. It takes ownership of b.
@@ -172,10 +325,7 @@ func (x *call) sendKept(b tarn.Buffer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	x.sending.haltBy(cancel)
-	err := x.stream.Write(ctx, &h2.Out{Data: b, Ending: h2.End})
-	if err != nil {
-		err = errStopped
-	}
+	err := x.write(ctx, &h2.Out{Data: b, Ending: h2.End})
 	x.wrote(err)
 	x.finished(sending)
 }
@@ -190,7 +340,7 @@ func (x *call) awaitContinue() error {
 		return nil
 	}
 	if x.trace != nil && x.trace.Wait100Continue != nil {
-		x.trace.Wait100Continue()
+		x.hooks.run(x.trace.Wait100Continue)
 	}
 	timer := time.NewTimer(x.conn.pool.continueTimeout)
 	defer timer.Stop()
@@ -213,6 +363,13 @@ func (x *call) expects() bool {
 func (x *call) sendBody() error {
 	r := x.request
 	x.sending.started.Store(true)
+	if x.ahead != nil {
+		b := (<-x.ahead).orPanic()
+		if b.err != nil {
+			return b.err
+		}
+		return x.write(context.Background(), &h2.Out{Data: b.data, Ending: h2.End})
+	}
 	if b, ok := r.Body.(*body); ok {
 		return x.sendChain(b)
 	}
@@ -257,8 +414,8 @@ func (x *call) sendBody() error {
 			buf.Free()
 		}
 		if n > 0 || o.Ending == h2.End {
-			if x.stream.Write(nil, &o) != nil {
-				return errStopped
+			if err := x.write(nil, &o); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF {
@@ -293,8 +450,8 @@ func (x *call) sendChain(b *body) error {
 		case declared && left == 0:
 			continue
 		}
-		if x.stream.Write(nil, &h2.Out{Rest: &c}) != nil {
-			return errStopped
+		if err := x.write(nil, &h2.Out{Rest: &c}); err != nil {
+			return err
 		}
 	}
 }
@@ -305,8 +462,5 @@ func (x *call) sendEnd(c *tarn.Chain) error {
 	if err := x.fits(trailers); err != nil {
 		return err
 	}
-	if x.stream.Write(nil, &h2.Out{Rest: c, Trailers: trailers, Ending: h2.End}) != nil {
-		return errStopped
-	}
-	return nil
+	return x.write(nil, &h2.Out{Rest: c, Trailers: trailers, Ending: h2.End})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"slices"
 	"strconv"
@@ -31,11 +30,6 @@ func (x *call) prepare(out *firstOut) error {
 	}
 	if err := x.fits(fields); err != nil {
 		return err
-	}
-	if f := x.trace; f != nil && f.WroteHeaderField != nil {
-		for _, field := range fields {
-			f.WroteHeaderField(field.Name, []string{field.Value})
-		}
 	}
 	if out.Block = x.conn.pool.blocks.find(fields); out.Block == nil {
 		out.Fields = fields
@@ -261,5 +255,3 @@ func (x *call) awaitExtendedConnect() error {
 	}
 	return nil
 }
-
-func traceWrote(err error) httptrace.WroteRequestInfo { return httptrace.WroteRequestInfo{Err: err} }

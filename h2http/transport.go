@@ -215,6 +215,7 @@ func (p *clientPool) roundTrip(r *http.Request, g *group, mode dialMode) (*http.
 func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Response, *call, error) {
 	trace := httptrace.ContextClientTrace(r.Context())
 	first := r
+	var last *call
 	for retry := 0; ; retry++ {
 		if err := ended(r.Context()); err != nil { // before GetConn
 			closeBody(r)
@@ -225,10 +226,16 @@ func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Respo
 			if r != first || !errors.Is(err, noConnError{}) { // otherwise http.Transport sends r
 				closeBody(r)
 			}
+			if last != nil && errors.Is(err, noConnError{}) { // http.Transport looks at what has become of the first's body
+				if ctx := r.Context(); !last.sending.awaitClosed(ctx.Done()) {
+					err = ctx.Err()
+				}
+			}
 			return nil, nil, err
 		}
 		call := newCall(c, r, trace)
 		call.noWait = !wait
+		last = call
 		resp, err := call.roundTrip()
 		if err == nil {
 			return resp, call, nil
@@ -236,11 +243,13 @@ func (p *clientPool) send(r *http.Request, g *group, mode dialMode) (*http.Respo
 		full := errors.Is(err, h2.ErrStreamLimit) // another request has taken the stream
 		if !call.unprocessed || retry == maxRetries && !full {
 			call.sending.close(r)
+			call.sending.settle()
 			return nil, nil, err
 		}
 		next, rerr := call.again()
 		if rerr != nil {
 			call.sending.close(r)
+			call.sending.settle()
 			return nil, nil, err
 		}
 		r = next
@@ -271,10 +280,11 @@ func ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// closeBody closes the body of a request that is not sent.
 func closeBody(r *http.Request) {
-	if r.Body != nil {
-		r.Body.Close()
-	}
+	var b requestBody
+	b.close(r)
+	b.settle()
 }
 
 // authority returns the host and port that a URL's host means (RFC 9110 section 4.2), in ASCII (RFC 5891),
