@@ -88,7 +88,7 @@ func eachMode(t *testing.T, cfg rig.Config, use func(t *testing.T, srv *rig.Serv
 func withoutDetector(t *testing.T) {
 	t.Helper()
 	if raceEnabled {
-		t.Skip("one call at a time; make units runs it")
+		t.Skip("one call at a time, too many for the race detector")
 	}
 }
 
