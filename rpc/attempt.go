@@ -121,6 +121,7 @@ func (a *attempt) gotHeaders(s *h2.Stream, h *h2.Header, e h2.Ending) {
 	case !sh.grpc:
 		a.beginForeign(s, sh.notGRPC())
 	default:
+		s.IgnoreLength() // as grpc-go, whose servers send what a program has in its metadata
 		a.header, a.headerExtra, a.headerLen = sh, extra, h.Length
 		a.gate.announce(headerEvent)
 	}

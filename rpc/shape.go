@@ -171,6 +171,11 @@ func addMetadata(md metadata.MD, key, value string) error {
 	if !header.ReceivedAsMetadata(key) {
 		return nil
 	}
+	return addValues(md, key, value)
+}
+
+// addValues adds the values of a field that is passed to the program.
+func addValues(md metadata.MD, key, value string) error {
 	vs, err := header.AppendValues(md[key], key, value)
 	if err != nil {
 		return err

@@ -243,17 +243,6 @@ func (c *webCall) recover(err *error) {
 	logger.Errorf("the handler of %s panicked: %v\n%s", c.path, v, stack)
 }
 
-// webReserved reports whether a request's field belongs to HTTP or to a protocol, beyond those that package
-// header lists.
-func webReserved(key string) bool {
-	switch key {
-	case "accept", "accept-encoding", "connection", "content-encoding", "content-length", "host", "keep-alive",
-		"transfer-encoding", "x-grpc-web":
-		return true
-	}
-	return strings.HasPrefix(key, "connect-")
-}
-
 // webAddr is a client's address in net/http's form.
 type webAddr string
 

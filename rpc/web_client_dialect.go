@@ -154,10 +154,10 @@ func readGRPCStatus(fs []webField) (*status.Status, metadata.MD) {
 
 // addReceived adds a response field that is metadata.
 func addReceived(md metadata.MD, f webField) *status.Status {
-	if webReserved(f.name) {
+	if !header.ReceivedByWeb(f.name) {
 		return nil
 	}
-	if err := addMetadata(md, f.name, f.value); err != nil {
+	if err := addValues(md, f.name, f.value); err != nil {
 		return status.Newf(codes.Internal, "transport: malformed %s: %v", f.name, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tarn-go/tarn/internal/lifetime"
+	"github.com/tarn-go/tarn/rpc/internal/header"
 	"github.com/tarn-go/tarn/rpc/internal/timers"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -252,11 +253,11 @@ func (c *webCall) requestMetadata() (metadata.MD, error) {
 	}
 	for name, values := range c.eachField {
 		key := strings.ToLower(name)
-		if webReserved(key) {
+		if !header.ReceivedByWeb(key) {
 			continue
 		}
 		for _, v := range values {
-			if err := addMetadata(md, key, v); err != nil {
+			if err := addValues(md, key, v); err != nil {
 				return nil, err
 			}
 		}

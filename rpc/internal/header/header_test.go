@@ -169,7 +169,12 @@ func TestKeysAndValues(t *testing.T) {
 			t.Errorf("%q is not reserved", k)
 		}
 	}
-	for _, k := range []string{"grpc-previous-rpc-attempts", "grpc-trace-bin", "x"} {
+	for _, k := range []string{"content-length", "accept-encoding", "connect-timeout-ms"} {
+		if !Reserved(k) || !ReceivedAsMetadata(k) || ReceivedByWeb(k) {
+			t.Errorf("%q", k)
+		}
+	}
+	for _, k := range []string{"grpc-previous-rpc-attempts", "grpc-trace-bin", "x", "connect-id"} {
 		if Reserved(k) {
 			t.Errorf("%q is reserved", k)
 		}

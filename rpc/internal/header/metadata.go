@@ -16,38 +16,49 @@ const binSuffix = "-bin"
 // IsBin reports whether values of key are binary.
 func IsBin(key string) bool { return strings.HasSuffix(key, binSuffix) }
 
-// Reserved reports whether key belongs to gRPC or HTTP/2 and is therefore excluded from metadata in both
-// directions. The key must be in lower case.
-func Reserved(key string) bool {
-	if key == "" || key[0] == ':' {
-		return true
+// uses says what a field may be in metadata.
+type uses uint8
+
+const (
+	toSend  uses = 1 << iota // a program may send it
+	byGRPC                   // received over gRPC, it is passed to the program
+	byOther                  // received over gRPC-Web or Connect, or through net/http, it is passed to the program
+	anyUse  = toSend | byGRPC | byOther
+)
+
+// usesOf is the table of the fields that belong to HTTP or to a protocol. A program's metadata never sets them: they would contradict
+// the message that they describe, or reach the next connection only. What is received is passed to the program as in grpc-go, whose
+// interceptors rely on some of it. The key must be in lower case.
+func usesOf(key string) uses {
+	if key == "" || key[0] == ':' && key != ":authority" {
+		return 0
 	}
 	switch key {
-	case "content-type", "user-agent", "te", "host",
-		"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
-		return true
+	case "connection", "host", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade",
+		"grpc-message-type", "grpc-encoding", "grpc-message", "grpc-status", "grpc-timeout":
+		return 0
+	case "accept-encoding", "content-encoding", "content-length", "expect", "http2-settings", "trailer",
+		"connect-accept-encoding", "connect-content-encoding", "connect-protocol-version", "connect-timeout-ms":
+		return byGRPC
+	case ":authority", "content-type", "date", "grpc-accept-encoding", "user-agent":
+		return byGRPC | byOther
+	case "accept", "x-grpc-web":
+		return toSend | byGRPC
 	}
-	if !strings.HasPrefix(key, "grpc-") {
-		return false
+	if strings.HasPrefix(key, "connect-") {
+		return toSend | byGRPC
 	}
-	switch key {
-	case "grpc-message-type", "grpc-encoding", "grpc-accept-encoding", "grpc-message",
-		"grpc-status", "grpc-timeout":
-		return true
-	}
-	return false
+	return anyUse
 }
 
-// ReceivedAsMetadata reports whether a field received under key is passed to the application. Some reserved
-// keys are: grpc-go passes :authority, content-type, grpc-accept-encoding and user-agent, and interceptors
-// rely on it.
-func ReceivedAsMetadata(key string) bool {
-	switch key {
-	case ":authority", "content-type", "grpc-accept-encoding", "user-agent":
-		return true
-	}
-	return !Reserved(key)
-}
+// Reserved reports whether a program's metadata of key, which is in lower case, is not sent, in any protocol.
+func Reserved(key string) bool { return usesOf(key)&toSend == 0 }
+
+// ReceivedAsMetadata reports whether a field received over gRPC under key, which is in lower case, is passed to the program.
+func ReceivedAsMetadata(key string) bool { return usesOf(key)&byGRPC != 0 }
+
+// ReceivedByWeb is ReceivedAsMetadata for gRPC-Web, Connect, and gRPC through net/http.
+func ReceivedByWeb(key string) bool { return usesOf(key)&byOther != 0 }
 
 // CheckKey returns an error when key may not be sent as metadata: a character outside 0-9 a-z _ - . (the
 // caller has converted it to lower case).
