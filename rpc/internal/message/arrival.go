@@ -206,7 +206,7 @@ func (a *arrival) free() {
 // unmarshal fills v from m, whose parts a holds; false: v is not of the planned type, or the message must be
 // parsed as one piece.
 func (a *arrival) unmarshal(m *Message, v proto.Message) (ok bool, err error) {
-	if a.plain || a.plan.md != v.ProtoReflect().Descriptor() {
+	if a.plain || a.plan.md != v.ProtoReflect().Descriptor() || !copies(v) {
 		return false, nil
 	}
 	data := m.Buf.Bytes()

@@ -98,7 +98,7 @@ func marshal(a *tarn.Pool, m proto.Message, n int) (Message, error) {
 	return Message{Buf: b}, nil
 }
 
-// Unmarshal reads directly from the receive buffer when it is contiguous.
+// Unmarshal reads directly from the receive buffer when it is contiguous, and a copy of it for a message that may keep views.
 func (Proto) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 	if m.parts != nil {
 		if pm, ok := v.(proto.Message); ok {
@@ -107,12 +107,15 @@ func (Proto) Unmarshal(_ *tarn.Pool, m *Message, v any) error {
 			}
 		}
 	}
-	if ok, err := unmarshalGenerated(m.Flatten(), v); ok {
+	if ok, err := unmarshalGenerated(m, v); ok {
 		return err
 	}
 	pm := protoMessage(v)
 	if pm == nil {
 		return fmt.Errorf("rpc: caller's message is %T, which is not a proto.Message", v)
+	}
+	if !copies(pm) {
+		return proto.Unmarshal(own(m), pm)
 	}
 	return proto.Unmarshal(m.Flatten(), pm)
 }

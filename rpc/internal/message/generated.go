@@ -60,18 +60,17 @@ func marshalGenerated(a *tarn.Pool, v any) (m Message, ok bool, err error) {
 	return Message{Buf: b}, true, nil
 }
 
-// unmarshalGenerated fills v from data by its generated method; ok is false if it has none. Such methods copy
-// the parts of data that they keep.
-func unmarshalGenerated(data []byte, v any) (ok bool, err error) {
+// unmarshalGenerated fills v from m by its generated method; ok is false if it has none.
+func unmarshalGenerated(m *Message, v any) (ok bool, err error) {
 	switch v := v.(type) {
 	case vtUnmarshaler:
 		proto.Reset(v)
-		return true, v.UnmarshalVT(data)
+		return true, v.UnmarshalVT(m.Flatten()) // which copies what it keeps, unlike UnmarshalVTUnsafe
 	case proto.Message:
 		return false, nil
 	case gogoUnmarshaler:
 		v.Reset()
-		return true, v.Unmarshal(data)
+		return true, v.Unmarshal(own(m))
 	}
 	return false, nil
 }

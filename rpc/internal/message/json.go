@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/rpc/internal/jsonpb"
+	"google.golang.org/protobuf/encoding/protojson"
 )
 
 // JSON marshals protobuf messages as ProtoJSON. Unknown fields of a peer are ignored, so that an older server
@@ -36,6 +37,9 @@ func (JSON) Unmarshal(a *tarn.Pool, m *Message, v any) error {
 	text := m.Flatten()
 	if len(text) == 0 {
 		return nil
+	}
+	if !copies(pm) {
+		return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, pm)
 	}
 	return jsonpb.Unmarshal(a, text, pm)
 }

@@ -59,7 +59,7 @@ func (l *Lease) Decode(pool *tarn.Pool, codec Codec, m Message, v any) error {
 // Fields of maps, groups and extensions are copied. pool is for the part of the message that is parsed.
 func (l *Lease) Unmarshal(pool *tarn.Pool, m Message, v proto.Message) error {
 	b := m.Flatten()
-	if len(b) < LongField {
+	if len(b) < LongField || !copies(v) {
 		defer m.Free()
 		return Proto{}.Unmarshal(pool, &m, v)
 	}
