@@ -95,6 +95,9 @@ func (c *Conn) loop() error {
 		c.in.frames++
 		c.in.run++
 		f := parseFrame(p)
+		if first && c.side == client && bytes.HasPrefix(p, []byte("HTTP/1.")) {
+			return c.fault(ProtocolError, "the server speaks HTTP/1.1")
+		}
 		if first && (f.typ != frameSettings || f.has(flagAck)) {
 			return c.fault(ProtocolError, "the first frame is not SETTINGS")
 		}

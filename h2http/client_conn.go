@@ -57,7 +57,7 @@ func newClientConn(g *group, nc net.Conn, owner *singleConn) *clientConn {
 		state := t.ConnectionState()
 		c.tls = &state
 	}
-	c.h2 = g.pool.maker.Make(nc, c)
+	c.h2 = g.pool.maker.Make(withByteTimeout(nc, g.pool.conf), c)
 	c.idleAt.Set()
 	if d := g.pool.idle; d > 0 {
 		c.timer = time.AfterFunc(d, c.closeIdle)

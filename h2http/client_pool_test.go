@@ -415,7 +415,6 @@ func TestTransportSettingsThatCannotBeHonoured(t *testing.T) {
 	for name, conf := range map[string]*http.HTTP2Config{
 		"MaxDecoderHeaderTableSize": {MaxDecoderHeaderTableSize: 100},
 		"MaxEncoderHeaderTableSize": {MaxEncoderHeaderTableSize: 100},
-		"WriteByteTimeout":          {WriteByteTimeout: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := h2http.ConfigureTransport(&http.Transport{HTTP2: conf}, nil); err == nil || !strings.Contains(err.Error(), name) {

@@ -2,10 +2,15 @@ package h2http_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,5 +78,58 @@ func TestGotConnOfIdleConnections(t *testing.T) {
 				rt.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 			})
 		})
+	}
+}
+
+// TestWroteHeaderField: the hook is called for the fields for which net/http calls it.
+func TestWroteHeaderField(t *testing.T) {
+	want := make(map[string][]string)
+	eachClient(t, func(t *testing.T, s clientStack) {
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		rt := s.make(t, new(clientSetup))
+		for name, body := range map[string]io.Reader{"none": nil, "short": strings.NewReader("1234"), "stream": io.MultiReader(strings.NewReader("12"))} {
+			for range 3 { // the header list is recognised when it comes again
+				var mu sync.Mutex
+				var got []string
+				req, _ := http.NewRequest("POST", o.url, body)
+				if req.GetBody != nil {
+					req.Body, _ = req.GetBody()
+				}
+				req.Header.Set("A", "b")
+				req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+					WroteHeaderField: func(key string, values []string) {
+						mu.Lock()
+						defer mu.Unlock()
+						got = append(got, fmt.Sprint(key, "=", values))
+					},
+				}))
+				mustRoundTrip(t, rt, req)
+				mu.Lock()
+				slices.Sort(got)
+				got = slices.DeleteFunc(got, func(f string) bool { return strings.HasPrefix(f, ":") })
+				if want[name] == nil {
+					want[name] = got
+				}
+				if !slices.Equal(got, want[name]) {
+					t.Errorf("%s: %q, not %q", name, got, want[name])
+				}
+				mu.Unlock()
+			}
+		}
+	})
+}
+
+// TestServerOfHTTP1IsNamed: the error of a request over HTTP/2 to a server that answers by HTTP/1.1 says so.
+func TestServerOfHTTP1IsNamed(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	for _, s := range clientStacks {
+		if !s.own || s.tls {
+			continue
+		}
+		req, _ := http.NewRequest("GET", srv.URL, nil)
+		if _, err := s.make(t, new(clientSetup)).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "HTTP/1.1") {
+			t.Errorf("%s: %v", s.name, err)
+		}
 	}
 }

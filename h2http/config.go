@@ -1,7 +1,6 @@
 package h2http
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -51,6 +50,8 @@ const (
 	minConnWindow      = 65535 // RFC 9113 section 6.9.2
 	tableSize          = 4096
 	maxHeaderList      = 16 << 20
+	spareContinuations = 32  // h2's default
+	headerValues       = 500 // http.DefaultMaxHeaderValueCount of Go 1.27
 )
 
 // h2Config translates the settings of an http.Server or http.Transport. An error names
@@ -75,8 +76,10 @@ func (c Config) h2Config(conf *http.HTTP2Config, maxHeaderBytes int64) (h2.Confi
 		return out, fmt.Errorf("h2http: HTTP2Config.MaxDecoderHeaderTableSize is %d; only %d is possible", conf.MaxDecoderHeaderTableSize, tableSize)
 	case conf.MaxEncoderHeaderTableSize != 0 && conf.MaxEncoderHeaderTableSize < tableSize:
 		return out, fmt.Errorf("h2http: HTTP2Config.MaxEncoderHeaderTableSize is %d; the table takes %d", conf.MaxEncoderHeaderTableSize, tableSize)
-	case conf.WriteByteTimeout != 0:
-		return out, errors.New("h2http: HTTP2Config.WriteByteTimeout is not supported; SendPingTimeout ends a connection whose peer sends nothing")
+	}
+	if out.Limits.Continuations == 0 {
+		// A peer that keeps to 16 KiB needs so many for the longest list that it may send.
+		out.Limits.Continuations = spareContinuations + out.MaxHeaderList/minFrame
 	}
 	if conf.MaxReadFrameSize >= minFrame && conf.MaxReadFrameSize <= maxFrame {
 		out.MaxFrameSize = conf.MaxReadFrameSize

@@ -210,7 +210,7 @@ func countedOrigin(t *testing.T, overTLS bool, serve func(s *script, id uint32, 
 }
 
 // TestCountErrorOfStreams: a response that breaks the protocol is counted as stream_ and the code here, not at all by x/net's
-// client; and net/http's does not call CountError, neither for that nor for a stream that the server resets.
+// client; and net/http's calls CountError since Go 1.27, for a stream that the server resets.
 func TestCountErrorOfStreams(t *testing.T) {
 	malformed := func(s *script, id uint32, _ io.ReadWriteCloser) {
 		s.do(func() {
@@ -240,7 +240,7 @@ func TestCountErrorOfStreams(t *testing.T) {
 				case s.own:
 					want = c.own
 				case isNetHTTP:
-					want = nil
+					want = by127(nil, c.xNet)
 				}
 				if got := n.until(t, want); !slices.Equal(got, want) {
 					t.Errorf("counted %q, not %q", got, want)

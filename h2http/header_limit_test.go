@@ -3,6 +3,8 @@ package h2http_test
 import (
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,4 +111,40 @@ func TestLongFieldsForClients(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManyLongFields sends header lists that need more than 32 CONTINUATION frames of 16 KiB: of 600 KiB to servers, and of 5 MiB to
+// clients. Both are below net/http's default limits.
+func TestManyLongFields(t *testing.T) {
+	field := strings.Repeat("x", 64<<10)
+	eachClient(t, func(t *testing.T, s clientStack) {
+		o := startOrigin(t, s.tls, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["X"] = slices.Repeat([]string{field}, 80)
+		}))
+		rt := s.make(t, new(clientSetup))
+		req, _ := http.NewRequest("GET", o.url, nil)
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if n := len(resp.Header["X"]); n != 80 {
+			t.Errorf("%d fields", n)
+		}
+	})
+	each(t, func(t *testing.T, s stack) {
+		r := s.start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("N", strconv.Itoa(len(r.Header["X"])))
+		}))
+		req, _ := http.NewRequest("GET", r.url, nil)
+		req.Header["X"] = slices.Repeat([]string{field}, 10)
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if n := resp.Header.Get("N"); n != "10" {
+			t.Errorf("%s fields", n)
+		}
+	})
 }

@@ -76,6 +76,11 @@ func (s *shape) target(h *h2.Header) {
 		s.bad = "userinfo in :authority"
 		return
 	}
+	// Here ParseRequestURI would take a URL, whose host differs from :authority.
+	if !strings.HasPrefix(h.Path, "/") && (h.Path != "*" || h.Method != http.MethodOptions) {
+		s.bad = ":path that is not absolute"
+		return
+	}
 	u, err := url.ParseRequestURI(h.Path)
 	if err != nil {
 		s.bad = ":path that is no request target"

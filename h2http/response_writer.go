@@ -121,9 +121,12 @@ func (w *responseWriter) writeHeader(status int) (again bool) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
-	if status < 200 {
+	switch {
+	case status == http.StatusSwitchingProtocols: // RFC 9113 section 8.6
+		w.x.conn.engine.logf("h2http: WriteHeader(101) is ignored: HTTP/2 does not have that status")
+	case status < 200:
 		w.inform(r, status)
-	} else {
+	default:
 		r.head.fill(w, r, status)
 	}
 	return false

@@ -90,6 +90,11 @@ func configure(srv *http.Server, conf *Config) (*engine, error) {
 		return nil, err
 	}
 	cfg.LongHeaders = h2.DeliverLong
+	if n := maxHeaderValues(srv); n > 0 {
+		cfg.Limits.Fields = n
+	} else if cfg.Limits.Fields == 0 {
+		cfg.Limits.Fields = headerValues
+	}
 	cfg.HeaderTimeout = max(0, headerTimeout(srv))
 	cfg.MaxStreams = defaultMaxStreams
 	if srv.HTTP2 != nil && srv.HTTP2.MaxConcurrentStreams > 0 {
@@ -288,7 +293,7 @@ func (e *engine) start(nc net.Conn, h http.Handler, ctx context.Context, p prefa
 	if a := nc.RemoteAddr(); a != nil {
 		c.remoteAddr = a.String()
 	}
-	c.h2 = e.maker.Make(nc, c)
+	c.h2 = e.maker.Make(withByteTimeout(nc, e.srv.HTTP2), c)
 	if p == prefaceRead {
 		c.h2.PrefaceRead()
 	}

@@ -251,6 +251,9 @@ func TestEndedWithTheResponse(t *testing.T) {
 		for _, f := range request.MultipartForm.File["f"] {
 			if c, err := f.Open(); err == nil {
 				c.Close()
+				if !s.own && by127(false, true) {
+					continue // net/http leaves it since Go 1.27
+				}
 				t.Error("the form's file is still there")
 			}
 		}
