@@ -35,7 +35,7 @@ func runArena(t *testing.T, code []byte) {
 		Zero:    tarn.ZeroPolicy(p.byte() % 3),
 		Retain:  []int64{0, tarn.RetainNothing, 5000}[p.byte()%3],
 		Classes: [][]int{nil, {4096}, {100, 1000, 10000}}[p.byte()%3],
-		Report:  func(misuse tarn.Misuse) { t.Errorf("reported: %v", &misuse) },
+		Report:  withoutPanic(t),
 	}}
 	m.pool = newPool(t, m.config)
 	for i := range m.arenas {

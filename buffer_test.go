@@ -37,7 +37,7 @@ func TestSplitReturnsTheSlab(t *testing.T) {
 }
 
 func TestJoinNeighbours(t *testing.T) {
-	p := tarntest.NewPool(t)
+	p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: withoutPanic(t)})
 	head, tail := p.Copy([]byte("hello, world")).Split(5)
 	whole, ok := head.Join(tail)
 	if !ok || string(whole.Bytes()) != "hello, world" || !whole.Unique() {

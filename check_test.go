@@ -312,3 +312,30 @@ func TestKindsHaveWords(t *testing.T) {
 		t.Error("an unknown kind")
 	}
 }
+
+// Misuse that panics is counted and reported at every level, whoever recovers from the panic, and Misuses has the places.
+func TestPanicsAreReported(t *testing.T) {
+	for _, level := range []tarn.CheckLevel{tarn.CheckOff, tarn.CheckAll, tarn.CheckGuard} {
+		var reported []tarn.Misuse
+		p := newPool(t, tarn.PoolConfig{Check: level, Report: func(m tarn.Misuse) { reported = append(reported, m) }})
+		for range 3 {
+			b := p.Get(10)
+			b.Free()
+			caught(b.Free)               //tarn:allow use the second Free is what is tested
+			caught(func() { b.Bytes() }) //tarn:allow use
+		}
+		if st := p.Stats(); st.Misused != 6 || len(reported) != 6 {
+			t.Errorf("%v: %d counted, %d reported, want 6", level, st.Misused, len(reported))
+		}
+		counts := map[tarn.MisuseKind]uint64{}
+		for _, c := range p.Misuses() {
+			counts[c.Kind] += c.Count
+			if level != tarn.CheckOff && !strings.Contains(c.Acquired.Title(), "TestPanicsAreReported") {
+				t.Errorf("%v: %v of what was acquired at %q", level, c.Kind, c.Acquired.Title())
+			}
+		}
+		if counts[tarn.DoubleFree] != 3 || counts[tarn.UseAfterFree] != 3 {
+			t.Errorf("%v: Misuses has %v", level, counts)
+		}
+	}
+}

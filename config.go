@@ -137,9 +137,10 @@ type PoolConfig struct {
 	// took effect; by many at once. It must not block. With it, every Get takes the slow path.
 	// Wrapped memory is left out.
 	Observe func(Loan)
-	// Report is called with what has no caller to panic in: leaks, writes after free, refused foreign
-	// memory. It may be called from any goroutine. Nil prints to standard error: the first of a
-	// kind and place with its stacks, then a line for the second, the fourth, the eighth.
+	// Report is called with each misuse that is found, from any goroutine: leaks, writes after free, refused foreign memory, and
+	// uses and frees of freed references, for these on the goroutine of the call and before it panics, so that a program which
+	// recovers learns of them. Nil prints to standard error what does not panic: the first of a kind and place with its stacks,
+	// then a line for the second, the fourth, the eighth. Pool.Misuses has the counts in either case.
 	Report func(Misuse)
 }
 

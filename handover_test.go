@@ -47,7 +47,7 @@ func TestUseAfterHandOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: func(m tarn.Misuse) { t.Error(&m) }})
+			p := newPool(t, tarn.PoolConfig{Check: tarn.CheckAll, Report: withoutPanic(t)})
 			b := p.Get(4000)
 			var free func()
 			handedOverHere(func() { free = give(b) })
@@ -70,7 +70,7 @@ func TestUseAfterHandOver(t *testing.T) {
 // TestStacksBeginAtTheCaller: the stack that is kept of a Get, a reference, a Free or a hand-over begins, after frames of this package,
 // with the function that called it.
 func TestStacksBeginAtTheCaller(t *testing.T) {
-	p := newPool(t, tarn.PoolConfig{Classes: []int{4096, 64 << 10}, Check: tarn.CheckAll, Report: func(m tarn.Misuse) { t.Error(&m) }})
+	p := newPool(t, tarn.PoolConfig{Classes: []int{4096, 64 << 10}, Check: tarn.CheckAll, Report: withoutPanic(t)})
 	a := tarn.NewArena(p, 64<<10)
 	base := p.Get(4000)
 	for name, get := range map[string]func() tarn.Buffer{

@@ -41,9 +41,8 @@ func (k MisuseKind) String() string {
 // LogValue logs what String says.
 func (k MisuseKind) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Misuse says what was done to which buffer. Panics of this package about ownership carry a
-// *Misuse; what has no caller to panic in goes to PoolConfig.Report. The stacks are empty where
-// checks did not track the buffer.
+// Misuse says what was done to which buffer. Calls panic with a *Misuse of the kinds UseAfterFree and DoubleFree; the other kinds
+// have no caller to panic in. PoolConfig.Report receives all of them. The stacks are empty where checks did not track the buffer.
 type Misuse struct {
 	Kind     MisuseKind
 	Op       string // the method, such as "Free"
@@ -51,6 +50,7 @@ type Misuse struct {
 	Size     int    // bytes of the slab
 	Acquired Stack  // where the reference was made
 	Freed    Stack  // where it was freed before, or handed over to a call that takes ownership
+	Used     Stack  // where freed memory was accessed, for a fault that Pool.ExplainFault explains
 }
 
 // Error describes the misuse, on one line and then stacks where there are any.
@@ -74,6 +74,9 @@ func (m *Misuse) Error() string {
 	}
 	if len(m.Acquired) == 0 && m.Kind != ForeignFree && m.Kind != Unguarded {
 		s.WriteString("; run with TARN_CHECK=all to see whose it was")
+	}
+	if len(m.Used) > 0 {
+		fmt.Fprintf(&s, "\nused at:\n%s", m.Used)
 	}
 	if len(m.Acquired) > 0 {
 		fmt.Fprintf(&s, "\nacquired at:\n%s", m.Acquired)

@@ -151,12 +151,14 @@ func (p *Pool) ExplainFault(recovered any) (*Misuse, bool) {
 		return nil, false
 	}
 	m := p.describe(f)
+	m.Used = faultingStack()
 	return &m, true
 }
 
-// misuse is what the pool panics with about a stale reference.
+// misuse is what the pool panics with about a stale reference. It is counted and reported before: whoever recovers may not say so.
 func (p *Pool) misuse(f slab.Fault) any {
 	m := p.describe(f)
+	p.reporter.panicking(m)
 	return &m
 }
 

@@ -155,6 +155,15 @@ func TestGetPanicsOnWhatMakeRefuses(t *testing.T) {
 	p.Get(100).Free() // the pool still works
 }
 
+// withoutPanic is a PoolConfig.Report for tests that provoke panics: other misuse fails them.
+func withoutPanic(t testing.TB) func(tarn.Misuse) {
+	return func(m tarn.Misuse) {
+		if m.Kind != tarn.UseAfterFree && m.Kind != tarn.DoubleFree && m.Kind != tarn.Unguarded {
+			t.Errorf("reported: %v", &m)
+		}
+	}
+}
+
 // caught is what f panics with, nil if it does not.
 func caught(f func()) (v any) {
 	defer func() { v = recover() }()

@@ -1,24 +1,27 @@
 package tarn
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 )
 
-// reporter reports what no panic can: to the config's Report, or on standard error.
+// reporter counts misuse, and reports it: to the config's Report, or on standard error.
 type reporter struct {
-	report func(Misuse)
-	counts [WriteAfterFree + 1]atomic.Uint64 // reports so far of misuse that checks did not track, by kind
+	report  func(Misuse)
+	misused atomic.Uint64 // Stats.Misused
 
 	mu     sync.Mutex
-	places map[place]uint64 // reports so far of misuse that checks tracked; at most maxPlaces
+	places map[place]*MisuseCount // at most maxPlaces, and one for each kind
 }
 
-// place is where references come from that were misused in one way: the lines that a reader looks for.
+// place is where references come from that were misused in one way: the lines that a reader looks for. Without lines it stands
+// for all places of its kind that are not distinguished.
 type place struct {
 	kind            MisuseKind
 	acquired, freed string
@@ -27,13 +30,51 @@ type place struct {
 // maxPlaces bounds the places that are distinguished; those of the others are counted as one of their kind.
 const maxPlaces = 64
 
-// add reports one misuse.
+// MisuseCount says how often references made at one place were misused in one way.
+type MisuseCount struct {
+	Kind     MisuseKind
+	Acquired Stack  // where the first of these references was made; empty where checks did not track them
+	Freed    Stack  // where it was freed before
+	Count    uint64 // so far; of leaks, an estimate where a sample is tracked
+}
+
+// Misuses lists the misuse found so far, the most frequent first: that of up to 64 places, and the rest by kind. Leaks are in it
+// where checks tracked them; Stats.Leaked counts all. Safe for concurrent use.
+func (p *Pool) Misuses() []MisuseCount {
+	r := &p.reporter
+	r.mu.Lock()
+	list := make([]MisuseCount, 0, len(r.places))
+	for _, c := range r.places {
+		list = append(list, *c)
+	}
+	r.mu.Unlock()
+	for i := range list {
+		if list[i].Kind == Leak {
+			list[i].Count *= uint64(p.config.every())
+		}
+	}
+	slices.SortFunc(list, func(a, b MisuseCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind), slices.Compare(a.Acquired, b.Acquired))
+	})
+	return list
+}
+
+// add reports a misuse that no call panics with.
 func (r *reporter) add(m Misuse) {
-	if r.report != nil {
-		r.report(m)
+	if r.report == nil {
+		r.print(os.Stderr, m)
 		return
 	}
-	r.print(os.Stderr, m)
+	r.count(m)
+	r.report(m)
+}
+
+// panicking reports a misuse that the caller panics with. The panic prints it.
+func (r *reporter) panicking(m Misuse) {
+	r.count(m)
+	if r.report != nil {
+		r.report(m)
+	}
 }
 
 // print writes the first misuse of a kind and place with its stacks, then the second, the fourth, the eighth and so
@@ -57,18 +98,29 @@ func (r *reporter) print(w io.Writer, m Misuse) {
 
 // count counts m, and returns how many there were of its kind and place.
 func (r *reporter) count(m Misuse) (place, uint64) {
-	if len(m.Acquired) == 0 {
-		return place{kind: m.Kind}, r.counts[m.Kind].Add(1)
+	switch m.Kind {
+	case UseAfterFree, DoubleFree, WriteAfterFree:
+		r.misused.Add(1)
 	}
-	at := place{kind: m.Kind, acquired: m.Acquired.Title(), freed: m.Freed.Title()}
+	at := place{kind: m.Kind}
+	if len(m.Acquired) > 0 {
+		at.acquired, at.freed = m.Acquired.Title(), m.Freed.Title()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.places == nil {
-		r.places = make(map[place]uint64)
+	c := r.places[at]
+	if c == nil && at.acquired != "" && len(r.places) >= maxPlaces {
+		at = place{kind: m.Kind}
+		m.Acquired, m.Freed = nil, nil
+		c = r.places[at]
 	}
-	if _, known := r.places[at]; !known && len(r.places) >= maxPlaces {
-		return place{kind: m.Kind}, r.counts[m.Kind].Add(1)
+	if c == nil {
+		if r.places == nil {
+			r.places = make(map[place]*MisuseCount)
+		}
+		c = &MisuseCount{Kind: m.Kind, Acquired: m.Acquired, Freed: m.Freed}
+		r.places[at] = c
 	}
-	r.places[at]++
-	return at, r.places[at]
+	c.Count++
+	return at, c.Count
 }

@@ -58,16 +58,16 @@ func TestReportsWithoutStacks(t *testing.T) {
 // The places that are told apart are bounded. The misuses of a place beyond them are counted by their kind alone:
 // the first is still printed with its stack, the lines after it name no place, because others are counted there, too.
 func TestReportsOfManyPlacesAreBounded(t *testing.T) {
-	r := reporter{places: make(map[place]uint64)}
+	r := reporter{places: make(map[place]*MisuseCount)}
 	for i := range maxPlaces {
-		r.places[place{kind: Leak, acquired: fmt.Sprintf("invented.Get file.go:%d", i)}] = 1
+		r.places[place{kind: Leak, acquired: fmt.Sprintf("invented.Get file.go:%d", i)}] = &MisuseCount{Kind: Leak, Count: 1}
 	}
 	var out strings.Builder
 	for range 5 {
 		r.print(&out, leakHere())
 	}
-	if len(r.places) != maxPlaces {
-		t.Errorf("%d places are kept, not %d", len(r.places), maxPlaces)
+	if len(r.places) != maxPlaces+1 {
+		t.Errorf("%d places are kept, not %d and one for those that are not distinguished", len(r.places), maxPlaces)
 	}
 	text := out.String()
 	for want, times := range map[string]int{

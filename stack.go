@@ -63,6 +63,21 @@ func (s Stack) frames(yield func(f runtime.Frame, more bool) bool) {
 	}
 }
 
+// faultingStack is the stack below the fault that the caller's goroutine panics with, or has just recovered from: its innermost
+// frame is the one that accessed the memory. It is empty without a fault.
+func faultingStack() Stack {
+	pcs := make(Stack, 64)
+	pcs = pcs[:runtime.Callers(0, pcs)]
+	for i, pc := range pcs {
+		if f := runtime.FuncForPC(pc); f != nil && f.Name() == "runtime.sigpanic" && i+1 < len(pcs) {
+			stack := pcs[i+1:]
+			stack[0]++ // CallersFrames takes a program counter for one behind a call, and this one is that of the access
+			return stack
+		}
+	}
+	return nil
+}
+
 func describe(f runtime.Frame) string {
 	return fmt.Sprintf("%s %s:%d", path.Base(f.Function), path.Base(f.File), f.Line)
 }

@@ -19,6 +19,7 @@ type Stats struct {
 	Budget       int64 // the bound on bytes in use; 0 is none
 
 	Leaked     uint64 // slabs collected by the garbage collector while referenced, at every check level
+	Misused    uint64 // uses and frees of freed references, which panicked, and writes to freed memory that were found
 	Refused    uint64 // foreign slices that were to be put into the pool
 	OverBudget uint64 // Gets that went beyond Budget
 	Waiting    int    // Acquires that wait now
@@ -43,7 +44,7 @@ func (p *Pool) Stats() Stats {
 		Gets: d.Gets, Hits: d.Hits, Misses: d.Misses, Frees: d.Frees, Dropped: d.Dropped,
 		InUse: d.InUse, Idle: d.Idle, Peak: p.depot.Peak(), InUseBuffers: d.InUseBuffers,
 		Retain: max(p.config.Retain, 0), Budget: p.config.Budget,
-		Leaked: d.Leaked, Refused: p.refused.Load(), Wrapped: d.Wrapped, Cycles: p.depot.Cycle(),
+		Leaked: d.Leaked, Misused: p.reporter.misused.Load(), Refused: p.refused.Load(), Wrapped: d.Wrapped, Cycles: p.depot.Cycle(),
 	}
 	for i, c := range d.Classes {
 		st.Classes[i] = ClassStats(c)

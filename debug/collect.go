@@ -173,6 +173,7 @@ func goodUntil(start time.Time, age time.Duration) time.Time {
 // look makes the state of one pool.
 func (w *watched) look(now time.Time) Pool {
 	p := fromStats(w.pool.Stats())
+	p.Misuses = misuses(w.pool, p.stats.Check)
 	p.Name = w.name
 	if w.sizing == nil || !now.Before(w.until) {
 		start := time.Now()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -273,6 +274,43 @@ func TestPinnedUnseen(t *testing.T) {
 	}
 }
 
+//go:noinline
+func leakHere(p *tarn.Pool) { p.Get(3000) } //tarn:allow leak its report is what is tested
+
+// TestPlacesOfMisuse: JSON and page name the lines that leaked or freed twice.
+func TestPlacesOfMisuse(t *testing.T) {
+	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "p", Check: tarn.CheckSampled, CheckEvery: 1, Report: func(tarn.Misuse) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		leakHere(pool)
+	}
+	for pool.Stats().Leaked < 5 {
+		runtime.GC()
+	}
+	func() {
+		defer func() { _ = recover() }()
+		b := pool.Get(10)
+		b.Free()
+		b.Free() //tarn:allow use the second Free is what is tested
+	}()
+	p := Take(pool).Pools[0]
+	if p.Misused != 1 || len(p.Misuses) != 2 {
+		t.Fatalf("%d misused, %v", p.Misused, p.Misuses)
+	}
+	if m := p.Misuses[0]; m.Kind != "leak" || m.Count != 5 || !m.Estimated || !strings.Contains(m.Acquired, "leakHere handler_test.go:") {
+		t.Errorf("the leak is %+v", m)
+	}
+	if m := p.Misuses[1]; m.Kind != "double free" || m.Count != 1 || !strings.Contains(m.Freed, "TestPlacesOfMisuse") {
+		t.Errorf("the double free is %+v", m)
+	}
+	text := body(t, get(t, Handler(pool), "/?pool=p"))
+	if !strings.Contains(text, "<li class=\"on\">≈ 5 leak: acquired by debug.leakHere handler_test.go:") {
+		t.Errorf("the page does not name the leak's line")
+	}
+}
+
 // TestTroubleIsOnlyWhatIsWrong: a healthy pool gives slabs up, which the page tells with the idle ones and not as trouble.
 func TestTroubleIsOnlyWhatIsWrong(t *testing.T) {
 	pool, err := tarn.NewPool(tarn.PoolConfig{Name: "p", Retain: -1})
@@ -290,7 +328,7 @@ func TestTroubleIsOnlyWhatIsWrong(t *testing.T) {
 	text := body(t, get(t, Handler(pool), "/?pool=p"))
 	_, after, _ := strings.Cut(text, `id="trouble"`)
 	card, _, _ := strings.Cut(after, "</div>")
-	if got := regexp.MustCompile(`<b>(\w+)</b> [a-z ]+</li>`).FindAllStringSubmatch(card, -1); len(got) != 4 || strings.Contains(card, "<b>1</b>") {
+	if got := regexp.MustCompile(`<b>(\w+)</b> [a-z ]+</li>`).FindAllStringSubmatch(card, -1); len(got) != 5 || strings.Contains(card, "<b>1</b>") {
 		t.Errorf("the trouble of a healthy pool: %q in %s", got, card)
 	}
 	if !strings.Contains(text, "1 slab given up so far") {

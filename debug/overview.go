@@ -40,6 +40,7 @@ func (p Pool) Troubles() []trouble {
 		}
 	}
 	add(p.Leaked > 0, bad, "%s leaked", plot.Count(float64(p.Leaked)))
+	add(p.Misused > 0, bad, "%s", plot.Counted(float64(p.Misused), "misuse"))
 	add(p.Refused > 0, bad, "%s refused", plot.Counted(float64(p.Refused), "foreign slice"))
 	add(p.Waiting > 0, warn, "%d waiting for the budget", p.Waiting)
 	add(p.OverBudget > 0, warn, "%s over budget", plot.Counted(float64(p.OverBudget), "get"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tarn-go/tarn"
 	"github.com/tarn-go/tarn/debug/endpoint"
+	"github.com/tarn-go/tarn/internal/plot"
 	"github.com/tarn-go/tarn/sizing"
 )
 
@@ -57,10 +58,14 @@ type Pool struct {
 	Estimated bool  `json:"pinned_estimated"` // Pinned is computed from recorded sizes or sampled references
 
 	Leaked     uint64 `json:"leaked"`
+	Misused    uint64 `json:"misused"` // uses and frees of freed references, writes to freed memory
 	Refused    uint64 `json:"refused"`
 	OverBudget uint64 `json:"over_budget"`
 	Waiting    int    `json:"waiting"`
 	Cycles     uint64 `json:"gc_cycles"`
+
+	// Misuses are the places of leaks and misuse, the most frequent first.
+	Misuses []Misuse `json:"misuses,omitempty"`
 
 	// Histogram, Sizing and Outstanding are left out of ?format=live.
 	Histogram   *sizing.Histogram `json:"histogram,omitempty"`
@@ -124,6 +129,46 @@ type Caller struct {
 	Line int    `json:"line"`
 }
 
+// maxMisuses bounds the places of misuse in a snapshot.
+const maxMisuses = 16
+
+// Misuse says how often references from one place were misused in one way.
+type Misuse struct {
+	Kind      string `json:"kind"` // such as "leak" or "double free"
+	Count     uint64 `json:"count"`
+	Estimated bool   `json:"estimated,omitempty"` // Count is an estimate, from a sample
+	Acquired  string `json:"acquired,omitempty"`  // the function and line that acquired them; empty where checks did not track them
+	Freed     string `json:"freed,omitempty"`     // the function and line that freed them before
+}
+
+// misuses are the places of misuse of a pool whose checks are of the given level.
+func misuses(p *tarn.Pool, level tarn.CheckLevel) []Misuse {
+	var list []Misuse
+	for _, c := range p.Misuses() {
+		if len(list) == maxMisuses {
+			break
+		}
+		estimated := c.Kind == tarn.Leak && level == tarn.CheckSampled
+		list = append(list, Misuse{c.Kind.String(), c.Count, estimated, c.Acquired.Title(), c.Freed.Title()})
+	}
+	return list
+}
+
+// String is m on one line, such as "≈ 4.9k leak: main.go:24".
+func (m Misuse) String() string {
+	text := plot.Count(float64(m.Count)) + " " + m.Kind
+	if m.Estimated {
+		text = "≈ " + text
+	}
+	if m.Acquired != "" {
+		text += ": acquired by " + m.Acquired
+	}
+	if m.Freed != "" {
+		text += ", freed by " + m.Freed
+	}
+	return text
+}
+
 // fromStats fills in the fields that come from Stats.
 func fromStats(s tarn.Stats) Pool {
 	p := Pool{
@@ -131,7 +176,7 @@ func fromStats(s tarn.Stats) Pool {
 		Name:  s.Name, Check: s.Check.String(),
 		Gets: s.Gets, Hits: s.Hits, Misses: s.Misses, Frees: s.Frees, Dropped: s.Dropped,
 		InUse: s.InUse, Idle: s.Idle, Peak: s.Peak, Retain: s.Retain, Budget: s.Budget, Buffers: s.InUseBuffers,
-		Leaked: s.Leaked, Refused: s.Refused, OverBudget: s.OverBudget, Waiting: s.Waiting, Cycles: s.Cycles,
+		Leaked: s.Leaked, Misused: s.Misused, Refused: s.Refused, OverBudget: s.OverBudget, Waiting: s.Waiting, Cycles: s.Cycles,
 		Classes: make([]Class, len(s.Classes)),
 	}
 	for i, c := range s.Classes {

@@ -2,6 +2,8 @@ package tarntest
 
 import (
 	"fmt"
+	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -36,6 +38,17 @@ func (r *recorder) end() string {
 //go:noinline
 func leakHere(p *tarn.Pool) tarn.Buffer { return p.Get(100) }
 
+//go:noinline
+func writeHere(p []byte) {
+	p[0] = 1
+}
+
+// writeLine is the line of writeHere that writes.
+func writeLine() string {
+	file, line := runtime.FuncForPC(reflect.ValueOf(writeHere).Pointer()).FileLine(reflect.ValueOf(writeHere).Pointer())
+	return fmt.Sprintf("%s:%d", filepath.Base(file), line+1)
+}
+
 func TestCleanTestsPass(t *testing.T) {
 	for name, newPool := range map[string]func(testing.TB) *tarn.Pool{"NewPool": NewPool, "NewGuardedPool": NewGuardedPool} {
 		r := &recorder{TB: t}
@@ -64,6 +77,38 @@ func TestMisuseFails(t *testing.T) {
 	NewPool(r).Refuse(make([]byte, 10))
 	if failures := r.end(); !strings.Contains(failures, "foreign memory refused") {
 		t.Errorf("misuse gives %q", failures)
+	}
+}
+
+// Misuse whose panic a server or a helper recovers fails the test all the same.
+func TestRecoveredMisuseFails(t *testing.T) {
+	r := &recorder{TB: t}
+	p := NewPool(r)
+	func() {
+		defer func() { _ = recover() }()
+		b := leakHere(p)
+		b.Free()
+		b.Free() //tarn:allow use the second Free is what is tested
+	}()
+	if failures := r.end(); !strings.Contains(failures, "double free") || !strings.Contains(failures, "leakHere") {
+		t.Errorf("a recovered double free gives %q", failures)
+	}
+}
+
+// A test that panics does not report what it therefore did not free.
+func TestPanicComesFirst(t *testing.T) {
+	r := &recorder{TB: t}
+	func() {
+		defer func() { _ = recover() }()
+		defer r.end() // as the testing package does
+		b := leakHere(NewPool(r))
+		if b.Len() > 0 {
+			panic("the test's own")
+		}
+		b.Free()
+	}()
+	if len(r.failures) != 0 {
+		t.Errorf("beside the panic: %q", r.failures)
 	}
 }
 
@@ -139,11 +184,13 @@ func TestFaultsFail(t *testing.T) {
 		b := leakHere(p)
 		kept := b.Bytes()
 		b.Free()
-		kept[0] = 1
+		writeHere(kept)
 	}()
 	<-done
 	failures := r.end()
-	if guard.Supported && (!strings.Contains(failures, "use after free") || !strings.Contains(failures, "leakHere")) {
+	used, _, _ := strings.Cut(failures, "acquired at:")
+	if guard.Supported && (!strings.Contains(failures, "use after free") || !strings.Contains(failures, "leakHere") ||
+		!strings.Contains(used, "used at:") || !strings.Contains(used, writeLine())) {
 		t.Errorf("a fault gives %q", failures)
 	}
 }

@@ -47,6 +47,7 @@ func Pool() []Metric {
 		{"tarn_pool_in_use_buffers", "Slabs in use.", "{buffer}", Gauge, func(s tarn.Stats) float64 { return float64(s.InUseBuffers) }},
 		{"tarn_pool_waiting", "Acquires waiting for the budget.", "{call}", Gauge, func(s tarn.Stats) float64 { return float64(s.Waiting) }},
 		{"tarn_pool_leaked_buffers_total", "Slabs collected by the garbage collector while still referenced.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Leaked) }},
+		{"tarn_pool_misused_total", "Uses and frees of freed references, and writes to freed memory.", "{misuse}", Counter, func(s tarn.Stats) float64 { return float64(s.Misused) }},
 		{"tarn_pool_refused_total", "Foreign slices that were offered to the pool and refused.", "{buffer}", Counter, func(s tarn.Stats) float64 { return float64(s.Refused) }},
 		{"tarn_pool_over_budget_total", "Gets that went over the budget.", "{get}", Counter, func(s tarn.Stats) float64 { return float64(s.OverBudget) }},
 		{"tarn_pool_gc_cycles_total", "Garbage collections seen by the pool.", "{cycle}", Counter, func(s tarn.Stats) float64 { return float64(s.Cycles) }},

@@ -101,6 +101,9 @@ func (v *view) pool(b *strings.Builder, p debug.Pool) {
 	for _, t := range troubles(p) {
 		fmt.Fprintf(b, "  %s\n", v.red(cut(t, v.width-2)))
 	}
+	for _, m := range p.Misuses[:min(len(p.Misuses), 3)] {
+		fmt.Fprintf(b, "    %s\n", cut(fetch.Clean(m.String()), v.width-4))
+	}
 	v.classes(b, p)
 	v.holders(b, p)
 }
@@ -254,6 +257,7 @@ func troubles(p debug.Pool) []string {
 		text string
 	}{
 		{float64(p.Leaked), plot.Count(float64(p.Leaked)) + " leaked"},
+		{float64(p.Misused), plot.Count(float64(p.Misused)) + " misused"},
 		{float64(p.Refused), plot.Counted(float64(p.Refused), "foreign slice") + " refused"},
 		{float64(p.OverBudget), plot.Counted(float64(p.OverBudget), "get") + " over budget"},
 		{float64(p.Waiting), plot.Count(float64(p.Waiting)) + " waiting for the budget"},
