@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,7 +62,7 @@ func TestInterleaving(t *testing.T) {
 		framed := func() (n int, waits bool) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			w := c.send.ready.long.first
+			w, _ := c.send.ready.next()
 			if w == nil || c.send.state != sending {
 				return 0, false
 			}
@@ -77,20 +78,29 @@ func TestInterleaving(t *testing.T) {
 			t.Errorf("%d bytes queued, above %d", before, bound)
 		}
 		go c.Ping(ctx)
-		small, err := c.Open(ctx, newCall(), &Out{Block: testRequest, Data: pool.Get(100), Ending: End})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer small.Release()
+		small := make(chan *Stream, 1)
+		go func() {
+			s, err := c.Open(ctx, newCall(), &Out{Block: testRequest, Data: pool.Get(100), Ending: End})
+			if err != nil {
+				t.Error(err)
+			}
+			small <- s
+		}()
 		eventually(t, "a PING", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return len(c.pings.wait) > 0
+			return len(c.pings.wait) > 0 && c.held == 3
 		}, stacks)
 		after, _ := framed()
 		l.ToServer.Resume()
 		r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
-		r.wait("the small request", func(s seen) bool { return s.typ == http2.FrameData && s.id == small.ID() })
+		s := <-small
+		if s == nil {
+			return
+		}
+		defer s.Release()
+		id := s.ID()
+		r.wait("the small request", func(s seen) bool { return s.typ == http2.FrameData && s.id == id })
 		if err := <-wrote; err != nil {
 			t.Error(err)
 		}
@@ -100,7 +110,7 @@ func TestInterleaving(t *testing.T) {
 			switch {
 			case s.typ == http2.FramePing && !s.ack:
 				ping = long
-			case s.typ == http2.FrameData && s.id == small.ID():
+			case s.typ == http2.FrameData && s.id == id:
 				data = long
 			case s.typ == http2.FrameData:
 				long += s.n
@@ -119,9 +129,8 @@ func (c *Conn) window() int64 {
 	return min(c.send.window, c.send.conn)
 }
 
-// TestQueueBounds: with a peer that takes nothing, at most a batch of 256 KiB of a long message is
-// queued behind the one under way, 1 MiB when its stream is the only one; short DATA is
-// queued up to 1 MiB, and then it and new streams wait.
+// TestQueueBounds: with a peer that takes nothing, a batch of 64 KiB is queued behind the one under way, of long messages and of
+// short ones, and then DATA and new streams wait.
 func TestQueueBounds(t *testing.T) {
 	const socket = 64 << 10    // what bufferedPipe takes
 	const frameSlack = 1 << 10 // what headers of frames take of a batch
@@ -150,12 +159,12 @@ func TestQueueBounds(t *testing.T) {
 			<-run
 		})
 	}
-	for _, c := range []struct{ streams, batch int }{{1, aloneLimit}, {2, batchLimit}} {
-		t.Run(fmt.Sprint(c.streams, " streams"), func(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		t.Run(fmt.Sprint(n, " streams"), func(t *testing.T) {
 			client(t, func(conn *Conn, pool *tarn.Pool) {
 				const message = 8 << 20
 				var streams []*Stream
-				for range c.streams {
+				for range n {
 					s, err := conn.Open(context.Background(), newCall(), &Out{Block: testRequest})
 					if err != nil {
 						t.Fatal(err)
@@ -169,8 +178,8 @@ func TestQueueBounds(t *testing.T) {
 				conn.mu.Lock()
 				framed := message - streams[0].wait.out.left()
 				conn.mu.Unlock()
-				if most := socket + 2*(c.batch+minFill); framed < c.batch-frameSlack || framed > most {
-					t.Errorf("%d bytes are queued or sent, not %d to %d", framed, c.batch-frameSlack, most)
+				if most := socket + 2*(blockedLimit+minFill); framed < blockedLimit-frameSlack || framed > most {
+					t.Errorf("%d bytes are queued or sent, not %d to %d", framed, blockedLimit-frameSlack, most)
 				}
 				cancel()
 				<-wrote
@@ -196,78 +205,35 @@ func TestQueueBounds(t *testing.T) {
 				}
 			})
 			synctest.Wait()
-			opened := false
 			wg.Go(func() {
-				o, err := conn.Open(ctx, newCall(), &Out{Block: testRequest})
-				if opened = err == nil; opened {
-					o.Release()
+				long := []Field{{Name: "x", Value: strings.Repeat("x", 4<<10)}}
+				for {
+					o, err := conn.Open(ctx, newCall(), &Out{Block: testRequest, Fields: long})
+					if err != nil {
+						return
+					}
+					defer o.Release()
 				}
 			})
 			synctest.Wait()
-			if n, most := written.Load(), int64(socket+3*queueLimit); n < queueLimit || n > most {
-				t.Errorf("%d bytes of short DATA are queued or sent, not %d to %d", n, queueLimit, most)
+			if n, most := written.Load(), int64(socket+3*blockedLimit); n < blockedLimit || n > most {
+				t.Errorf("%d bytes of short DATA are queued or sent, not %d to %d", n, blockedLimit, most)
 			}
+			conn.mu.Lock()
+			if n, most := conn.queued(), blockedLimit+5<<10; n > most {
+				t.Errorf("%d bytes are queued, more than %d", n, most)
+			}
+			conn.mu.Unlock()
 			cancel()
 			wg.Wait()
-			if opened {
-				t.Error("a stream was opened")
-			}
 			s.Reset(Cancel)
 			s.Release()
 		})
 	})
 }
 
-// TestBatchesGrow: batches hold 1 MiB after 4 MiB of long DATA without short DATA or a PING between, and 256 KiB again
-// after either.
-func TestBatchesGrow(t *testing.T) {
-	const message = 8 << 20
-	r, c, _ := rawClient(t, Config{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow},
-		http2.Setting{ID: http2.SettingMaxFrameSize, Val: message})
-	r.fr.WriteWindowUpdate(0, maxWindow-initialWindow)
-	awaitWindow(t, c, message)
-	long, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer long.Release()
-	other, err := c.Open(context.Background(), newCall(), &Out{Block: testRequest})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Release()
-	limit := func(when string, want int) {
-		t.Helper()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if got := c.fillLimit(); got != want {
-			t.Errorf("%s a batch holds %d bytes, not %d", when, got, want)
-		}
-	}
-	write := func(s *Stream, n int) {
-		t.Helper()
-		if err := s.Write(context.Background(), &Out{Data: c.cfg.Pool.Get(n)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	limit("At first", batchLimit)
-	write(long, message)
-	limit("After a long message", aloneLimit)
-	write(other, 100)
-	limit("After a small message", batchLimit)
-	write(long, message)
-	limit("After the next long message", aloneLimit)
-	ctx, cancel := context.WithCancel(context.Background())
-	pinged := make(chan struct{})
-	go func() { defer close(pinged); c.Ping(ctx) }() // which r does not answer
-	r.wait("PING", func(s seen) bool { return s.typ == http2.FramePing && !s.ack })
-	limit("After a PING", batchLimit)
-	cancel()
-	<-pinged
-}
-
 // TestFrameSizes: DATA frames are as long as the peer offers, 16 KiB unless it does. Those of an Open with a context have
-// at most 1 MiB, those of Post and of an Open without one have what the windows admit.
+// at most 256 KiB, those of Post and of an Open without one have what the windows admit.
 func TestFrameSizes(t *testing.T) {
 	const message = 4 << 20
 	for name, send := range map[string]func(c *Conn) (*Stream, error){
@@ -287,7 +253,7 @@ func TestFrameSizes(t *testing.T) {
 	} {
 		for offered, want := range map[int]int{0: minMaxFrame, minMaxFrame: minMaxFrame, 1 << 20: 1 << 20, message: message} {
 			if name == "Open" {
-				want = min(want, aloneLimit)
+				want = min(want, batchLimit)
 			}
 			settings := []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 2 * message}}
 			if offered > 0 {

@@ -401,7 +401,7 @@ func TestCloseResetsNothing(t *testing.T) {
 		r.request(3, More)
 		first, second := <-h, <-h
 		synctest.Wait()
-		if err := first.Write(context.Background(), &Out{Block: testResponse, Data: s.cfg.Pool.Get(batchLimit)}); err != nil {
+		if err := first.Write(context.Background(), &Out{Block: testResponse, Data: s.cfg.Pool.Get(blockedLimit)}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // the pipe is full

@@ -115,7 +115,7 @@ func (c *Conn) room(ahead int) error {
 	switch {
 	case c.opened+ahead >= c.send.maxStreams:
 		return ErrStreamLimit
-	case c.queued() >= queueLimit:
+	case c.queued() >= c.send.fillTo:
 		return ErrWouldBlock
 	}
 	return nil
@@ -181,7 +181,7 @@ func (c *Conn) dropOpener(w opener) {
 // wakeOpeners makes as many Opens that wait look again as there is room for. c.mu is
 // held.
 func (c *Conn) wakeOpeners() {
-	if c.queued() >= queueLimit {
+	if c.queued() >= c.send.fillTo {
 		return
 	}
 	n := min(c.send.maxStreams-c.opened, len(c.send.openers))

@@ -114,7 +114,7 @@ func fillQueue(t *testing.T, c *Conn) (send func()) {
 			return false
 		}
 		c.send.state = sending
-		for c.queued() < queueLimit {
+		for c.queued() < batchLimit {
 			clear(c.put(frame{typ: 0xfa, length: 1000})) // of a type that the peer ignores
 		}
 		return true

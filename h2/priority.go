@@ -5,7 +5,10 @@ import "encoding/binary"
 // Priority is a stream's place among the streams of its connection that have DATA
 // to send (RFC 9218). Streams of a lower Urgency are sent first; 0 to 7. Of
 // streams with the same Urgency, those that are not Incremental are sent one after
-// the other and incremental ones in turns.
+// the other and incremental ones in turns of 64 KiB; one that is not Incremental has every second turn.
+//
+// A new stream has urgency 3. It is incremental until the peer has sent a priority, which is in a request's priority field
+// (SetInitialPriority) or a PRIORITY_UPDATE: a client that sends none does not expect one response to wait for the end of another.
 type Priority struct {
 	Urgency     uint8
 	Incremental bool
@@ -21,7 +24,21 @@ const (
 	maxPriorityLen = 256
 )
 
-// DefaultPriority is the priority of a stream for which nothing was set (RFC 9218
+// signals is what the peer has said about priorities.
+type signals uint8
+
+const (
+	unsignalled signals = iota
+	signalled           // it has sent one
+	ignored             // it may; see IgnorePriority
+)
+
+// initial is the priority of a new stream.
+func (g signals) initial() Priority {
+	return Priority{Urgency: defaultUrgency, Incremental: g != signalled}
+}
+
+// DefaultPriority is the priority that an empty priority field stands for (RFC 9218
 // section 4).
 func DefaultPriority() Priority { return Priority{Urgency: defaultUrgency} }
 
@@ -94,14 +111,26 @@ func (s *Stream) SetPriority(p Priority) {
 
 // SetInitialPriority is SetPriority for the value of the request's priority field. If
 // the peer has sent a PRIORITY_UPDATE for s, also before the request, that stays in
-// force (RFC 9218 section 7).
+// force (RFC 9218 section 7). After IgnorePriority it does nothing.
 func (s *Stream) SetInitialPriority(p Priority) {
 	c := s.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.send.signals == ignored {
+		return
+	}
+	c.send.signals = signalled
 	if !s.updated {
 		c.setPriority(s, p)
 	}
+}
+
+// IgnorePriority has the connection ignore what the peer sends about priorities from now on, so that DATA of new streams is
+// sent in turns. It is for peers that are intermediaries, whose clients must not delay each other's responses (RFC 9218 section 13.1).
+func (c *Conn) IgnorePriority() {
+	c.mu.Lock()
+	c.send.signals = ignored
+	c.mu.Unlock()
 }
 
 // SendPriority sends the peer a PRIORITY_UPDATE for s (RFC 9218 section 7.1) and
@@ -125,9 +154,11 @@ func (s *Stream) SendPriority(p Priority) {
 }
 
 func (c *Conn) setPriority(s *Stream, p Priority) {
-	p.Urgency = min(p.Urgency, maxUrgency)
+	if p.Urgency = min(p.Urgency, maxUrgency); p == s.priority {
+		return
+	}
 	if w := s.wait; w != nil {
-		c.unlist(w)
+		c.send.ready.forget(w)
 		defer c.list(w)
 	}
 	s.priority = p
@@ -164,6 +195,10 @@ func (c *Conn) onPriorityUpdate(f frame) error {
 	if !c.limiter.empty() {
 		return c.fault(EnhanceYourCalm, "too many frames that carry nothing")
 	}
+	if c.send.signals == ignored {
+		return nil
+	}
+	c.send.signals = signalled
 	if s := c.streams.get(id); s != nil {
 		s.updated = true
 		c.setPriority(s, ParsePriority(v))

@@ -76,7 +76,7 @@ func TestPriorityUpdate(t *testing.T) {
 		before, field, after string // "": not sent
 		want                 Priority
 	}{
-		{name: "nothing", want: DefaultPriority()},
+		{name: "nothing", want: Priority{3, true}},
 		{name: "before the request", before: "u=0", want: Priority{0, false}},
 		{name: "after the stream is opened", after: "u=6, i", want: Priority{6, true}},
 		{name: "field", field: "u=1", want: Priority{1, false}},

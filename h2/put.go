@@ -45,7 +45,6 @@ func (c *Conn) putPing(f flags, data [8]byte) {
 	if f&flagAck == 0 {
 		c.pings.unacked++
 	}
-	c.send.undisturbed = 0
 	copy(c.put(frame{typ: framePing, length: 8, flags: f}), data[:])
 }
 

@@ -313,7 +313,7 @@ func (c *Conn) accept(f frame, bad *badHeader) (*Stream, error) {
 	}
 	c.limiter.useful()
 	s := c.newStream(f.id)
-	if updated {
+	if updated && c.send.signals != ignored {
 		s.priority, s.updated = early, true
 	}
 	return s, nil

@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	// batchLimit is how many bytes a batch has before DATA of long messages waits for
-	// the next one: a PING or a small call waits for that much of them at most.
+	// batchLimit is how many bytes a batch has before DATA and new streams wait for the next one.
 	batchLimit = 256 << 10
-	// queueLimit is how many bytes a batch has before short DATA and new streams wait,
-	// too.
-	queueLimit = 1 << 20
+	// blockedLimit is the same while the writer goroutine sends: what is queued then waits for the network, so that it bounds what
+	// a PING or a small call waits for, together with the batch under way and with unsentLimit.
+	blockedLimit = 64 << 10
 	// minFill is how much DATA of waiting streams joins a batch that is full already,
 	// so that small frames cannot keep it back for ever.
 	minFill = 16 << 10
 	// refuseAbove is how many bytes may wait to be sent before a server refuses
 	// further streams: the peer asks and does not read. DATA of writers that wait stops at
-	// queueLimit, which any peer reaches whose network is slower than a handler; beyond it
+	// batchLimit, which any peer reaches whose network is slower than a handler; beyond it
 	// are header lists, resets and DATA of Post.
-	refuseAbove = queueLimit + 1<<20
+	refuseAbove = 2 << 20
 	// callerBatches is how many batches a caller sends, of other callers as well,
 	// before a writer goroutine takes over.
 	callerBatches = 6
@@ -29,16 +28,9 @@ const (
 	// leaves in a few microseconds, and a writer goroutine must first get a processor,
 	// while everything that is queued waits.
 	shortBatches = 64
-	// aloneLimit takes batchLimit's place while there is one stream, whose DATA nothing
-	// but PINGs and the like can wait for, and after growAfter bytes of long DATA.
-	aloneLimit = 1 << 20
-	// growAfter is how many bytes of long DATA are queued without short DATA or a PING
-	// between them before batches have aloneLimit bytes. The next small call or PING may
-	// wait for that much; those after it wait for batchLimit.
-	growAfter = 4 << 20
 	// unsentLimit is how many bytes the system may hold that it has not sent, unless the peer is near. Otherwise it
 	// holds megabytes, which a small call, a PING or a WINDOW_UPDATE waits for, whatever the order of frames here.
-	unsentLimit = batchLimit
+	unsentLimit = 128 << 10
 	// lingerTime is how long the writer goroutine of a connection on which nothing can
 	// be tried is kept, at least, when it has nothing to send: a new one would have to
 	// grow its stack for each batch. It is kept for twice that at most (TestWriterLingers).
@@ -70,9 +62,9 @@ type sender struct {
 	flush func() // Conn.flushLeft, bound once
 	left  bool   // a goroutine is about to run flush, which sends what Writes queue (wave.go)
 
-	ready           schedule
-	passed          int      // bytes of short DATA that long DATA has let pass and not yet made up for
-	undisturbed     int      // bytes of long DATA queued since the last short DATA or PING; at most growAfter
+	ready           *scheduler
+	fillTo          int      // bytes of a batch before DATA waits: batchLimit or blockedLimit
+	signals         signals  // what the peer has said about priorities
 	window          int64    // what a new stream may send: the peer's INITIAL_WINDOW_SIZE
 	conn            int64    // what the connection may send
 	maxFrame        int      // the peer's MAX_FRAME_SIZE
@@ -102,6 +94,7 @@ func (s *sender) init() {
 	s.window, s.conn = initialWindow, initialWindow
 	s.maxFrame = minMaxFrame
 	s.maxStreams = assumedStreams
+	s.fillTo = batchLimit
 }
 
 // kick makes what is queued be sent. It does not wait. c.mu is held, but not throughout:
@@ -172,6 +165,7 @@ func callerSends(batches, bytes int) bool {
 // startWriter has a writer goroutine send what waits. c.mu is held.
 func (c *Conn) startWriter() {
 	s := &c.send
+	s.fillTo = blockedLimit
 	if s.parked {
 		s.parked = false
 		s.wake <- true
@@ -315,6 +309,9 @@ func (c *Conn) writeFailed(err error) {
 func (c *Conn) stopWriting() {
 	s := &c.send
 	s.state = notWriting
+	if s.w.CanTry() {
+		s.fillTo = batchLimit
+	}
 	if s.quiet != nil {
 		close(s.quiet)
 		s.quiet = nil

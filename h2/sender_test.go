@@ -13,7 +13,6 @@ func TestCallerSends(t *testing.T) {
 		{"of one small call", 150, shortBatches},
 		{"of many small calls", 8 << 10, batchLimit / (8 << 10)},
 		{"full", batchLimit, callerBatches},
-		{"of one large message", aloneLimit, callerBatches},
 	} {
 		n := 0
 		for bytes := 0; callerSends(n, bytes); n++ {

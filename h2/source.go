@@ -24,9 +24,6 @@ const supplySize = 128 << 10
 // held, but not throughout: meanwhile w may have ended.
 func (c *Conn) supply(w *waiting, n int) int {
 	n = int(min(int64(n), w.out.SourceLen, w.s.out, c.send.conn))
-	if w.s.priority.Incremental {
-		n = min(n, incrementalTurn)
-	}
 	source := w.out.Source
 	w.supplied = true
 	c.mu.Unlock()

@@ -156,7 +156,7 @@ func (c *Conn) newStream(id uint32) *Stream {
 	s.out, s.in = c.send.window, c.recv.streamWindow()
 	s.returnable, s.unread, s.pace, s.headers, s.informed = 0, 0, pace{}, 0, 0
 	s.gotHeaders, s.length, s.deadline = false, -1, 0
-	s.priority, s.updated = DefaultPriority(), false
+	s.priority, s.updated = c.send.signals.initial(), false
 	s.start = atomic.Uint32{} // notStarted; not stored atomically, because nothing else refers to s yet
 	if c.streams == nil {
 		c.streams = new(streamSet)

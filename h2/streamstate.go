@@ -146,6 +146,7 @@ func (c *Conn) advance(s *Stream, ev event, why *ending) (tell bool) {
 	c.streams.remove(s)
 	if s.wait != nil {
 		c.endWait(s.wait, s.err)
+		c.send.ready.forget(s.wait)
 	}
 	if t.do&leavesRoom != 0 {
 		c.leaveRoom(s)

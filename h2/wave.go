@@ -3,6 +3,9 @@ package h2
 // waveFrom is how many messages are a wave. For one alone a goroutine costs more than it saves.
 const waveFrom = 2
 
+// passing is the length in bytes up to which DATA is a short message.
+const passing = 16 << 10
+
 // A wave is what one read brings: short DATA frames on streams that stay open, each a message, to which the goroutines that the
 // callbacks wake may reply. They would yield to each other before they send (gather), but a goroutine that yields is taken up at
 // once by a processor that is idle, and that processor then sends replies one by one rather than help with the others.

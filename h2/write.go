@@ -170,25 +170,15 @@ func (c *Conn) write(ctx context.Context, s *Stream, o *Out) error {
 }
 
 // fits reports whether left bytes of DATA on s may be queued now: windows and batch
-// have room for all of them, and no other DATA has its turn first. c.mu is held.
+// have room for all of them, and no other DATA waits for its turn. c.mu is held.
 func (c *Conn) fits(s *Stream, left int) bool {
-	if n := int64(left); n > s.out || n > c.send.conn {
-		return false
-	}
-	if left <= passing {
-		return c.queued() < queueLimit && c.mayPass(s, left)
-	}
-	return c.send.ready.empty() && c.queued()+left <= c.fillLimit()
+	n := int64(left)
+	return n <= s.out && n <= c.send.conn && c.send.ready.empty() && c.queued()+left <= c.send.fillTo
 }
 
 // putOut queues all of o. c.mu is held.
 func (c *Conn) putOut(s *Stream, o *Out) {
 	last := o.Ending
-	if left := o.left(); left > passing {
-		c.countLong(left)
-	} else if left > 0 {
-		c.send.undisturbed = 0
-	}
 	if o.hasHeader() {
 		e := More
 		if o.left() == 0 && !o.hasTrailer() {

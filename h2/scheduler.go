@@ -1,0 +1,141 @@
+package h2
+
+import "math/bits"
+
+const (
+	urgencies = maxUrgency + 1
+	// turnBytes is how many bytes of DATA a stream sends before the next one has its turn. The DATA of a stream that waits
+	// alone is not divided.
+	turnBytes = 64 << 10
+)
+
+// scheduler orders the Writes whose DATA waits and whose windows are open: by urgency (RFC 9218), and within an urgency
+// those of incremental streams in turns of turnBytes, those of other streams one after another. Where an urgency has both,
+// the first of the others has every second turn. Every change takes constant time and no memory. A nil scheduler is empty.
+// Guarded by Conn.mu.
+type scheduler struct {
+	levels [urgencies]level
+	used   uint8 // bit u: levels[u] is not empty
+}
+
+// level holds the Writes of one urgency.
+type level struct {
+	turns   list     // of incremental streams
+	ordered list     // of the others
+	last    *waiting // of ordered that was served last: its stream goes on when it waits again
+	other   bool     // the next turn is the first of ordered's, if both have any
+}
+
+// list is a list of Writes in the order in which they are served.
+type list struct{ first, last *waiting }
+
+// place is where a Write stands in a scheduler.
+type place struct {
+	in         *list // nil: it is in none
+	urgency    uint8
+	turn       int // bytes left of its turn
+	next, prev *waiting
+}
+
+func (q *scheduler) empty() bool { return q == nil || q.used == 0 }
+
+// add puts w, which is in no list, behind the others of p's urgency and kind, or before them if it is of the stream that
+// was served last of those that are sent one after another.
+func (q *scheduler) add(w *waiting, p Priority) {
+	l := &q.levels[p.Urgency]
+	w.urgency, w.turn = p.Urgency, turnBytes
+	q.used |= 1 << p.Urgency
+	switch {
+	case p.Incremental:
+		l.turns.insert(l.turns.last, w)
+	case l.last == w:
+		l.ordered.insert(nil, w)
+	default:
+		l.ordered.insert(l.ordered.last, w)
+	}
+}
+
+// remove takes w off its list, if it is in one.
+func (q *scheduler) remove(w *waiting) {
+	if w.in == nil {
+		return
+	}
+	w.in.remove(w)
+	if l := &q.levels[w.urgency]; l.turns.first == nil && l.ordered.first == nil {
+		q.used &^= 1 << w.urgency
+	}
+}
+
+// forget is remove for a Write whose stream sends no more.
+func (q *scheduler) forget(w *waiting) {
+	if q == nil {
+		return
+	}
+	q.remove(w)
+	if l := &q.levels[w.urgency]; l.last == w {
+		l.last = nil
+	}
+}
+
+// next returns the Write that is served next, and how many bytes may be sent before others are; nil: none waits.
+func (q *scheduler) next() (w *waiting, most int) {
+	if q.empty() {
+		return nil, 0
+	}
+	l := &q.levels[bits.TrailingZeros8(q.used)]
+	w = l.turns.first
+	if w == nil || l.other && l.ordered.first != nil {
+		w = l.ordered.first
+	}
+	if w.next == nil && (l.turns.first == nil || l.ordered.first == nil) {
+		return w, maxWindow // alone
+	}
+	return w, w.turn
+}
+
+// served says that n bytes of w, which next has returned, are sent. At the end of its turn the next one is served.
+func (q *scheduler) served(w *waiting, n int) {
+	l := &q.levels[w.urgency]
+	if w.in == &l.ordered {
+		l.last = w
+	}
+	if w.turn -= n; w.turn > 0 {
+		return
+	}
+	w.turn = turnBytes
+	l.other = w.in == &l.turns
+	if l.other && w.next != nil {
+		l.turns.remove(w)
+		l.turns.insert(l.turns.last, w)
+	}
+}
+
+// insert puts w behind prev; nil: at the beginning.
+func (l *list) insert(prev, w *waiting) {
+	next := l.first
+	if prev != nil {
+		next = prev.next
+	}
+	w.in = l
+	l.link(prev, w)
+	l.link(w, next)
+}
+
+func (l *list) remove(w *waiting) {
+	l.link(w.prev, w.next)
+	w.in, w.prev, w.next = nil, nil, nil
+}
+
+// link makes a and b neighbours; nil is the end of the list.
+func (l *list) link(a, b *waiting) {
+	if a == nil {
+		l.first = b
+	} else {
+		a.next = b
+	}
+	if b == nil {
+		l.last = a
+	} else {
+		b.prev = a
+	}
+}
