@@ -129,7 +129,7 @@ func (c *Conn) window() int64 {
 	return min(c.send.window, c.send.conn)
 }
 
-// TestQueueBounds: with a peer that takes nothing, a batch of 64 KiB is queued behind the one under way, of long messages and of
+// TestQueueBounds: with a peer that takes nothing, a batch of 128 KiB is queued behind the one under way, of long messages and of
 // short ones, and then DATA and new streams wait.
 func TestQueueBounds(t *testing.T) {
 	const socket = 64 << 10    // what bufferedPipe takes

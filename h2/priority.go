@@ -5,7 +5,7 @@ import "encoding/binary"
 // Priority is a stream's place among the streams of its connection that have DATA
 // to send (RFC 9218). Streams of a lower Urgency are sent first; 0 to 7. Of
 // streams with the same Urgency, those that are not Incremental are sent one after
-// the other and incremental ones in turns of 64 KiB; one that is not Incremental has every second turn.
+// the other and incremental ones in turns of 128 KiB; one that is not Incremental has every second turn.
 //
 // A new stream has urgency 3. It is incremental until the peer has sent a priority, which is in a request's priority field
 // (SetInitialPriority) or a PRIORITY_UPDATE: a client that sends none does not expect one response to wait for the end of another.

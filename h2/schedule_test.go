@@ -40,7 +40,7 @@ func wideClient(t *testing.T) (c *Conn, pool *tarn.Pool, r *raw, end func()) {
 	}
 }
 
-// TestIncremental: incremental streams share the connection's window in turns of 64 KiB.
+// TestIncremental: incremental streams share the connection's window in turns of 128 KiB.
 func TestIncremental(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 4 * turnBytes

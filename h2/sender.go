@@ -12,7 +12,7 @@ const (
 	batchLimit = 256 << 10
 	// blockedLimit is the same while the writer goroutine sends: what is queued then waits for the network, so that it bounds what
 	// a PING or a small call waits for, together with the batch under way and with unsentLimit.
-	blockedLimit = 64 << 10
+	blockedLimit = 128 << 10
 	// minFill is how much DATA of waiting streams joins a batch that is full already,
 	// so that small frames cannot keep it back for ever.
 	minFill = 16 << 10
