@@ -73,6 +73,10 @@ func newExchange(c *serverConn, s *h2.Stream, h *h2.Header, e h2.Ending) *exchan
 	}
 	x.ctx.parent = c.ctx
 	x.expects = traits.expects
+	if traits.proxied && !c.proxied {
+		c.proxied = true
+		c.h2.IgnorePriority()
+	}
 	if p := traits.priority; p != "" {
 		s.SetInitialPriority(h2.ParsePriority(p))
 	}

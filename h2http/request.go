@@ -30,6 +30,7 @@ type traits struct {
 	expects  bool  // Expect: 100-continue
 	trailers []string
 	priority string // RFC 9218; "": none
+	proxied  bool   // an intermediary has passed it on
 	bad      string // why the request is malformed; "": it is not
 }
 
@@ -115,6 +116,8 @@ func (t *traits) note(f h2.Field) bool {
 		}
 	case "priority":
 		t.priority = f.Value
+	case "via", "forwarded", "x-forwarded-for":
+		t.proxied = true
 	case "trailer":
 		for key := range strings.SplitSeq(f.Value, ",") {
 			key = http.CanonicalHeaderKey(strings.Trim(key, " \t"))

@@ -24,6 +24,7 @@ type serverConn struct {
 	ctx        context.Context
 	remoteAddr string
 	tls        *tls.ConnectionState // nil: unencrypted
+	proxied    bool                 // the client is an intermediary; the reading goroutine's own
 	refused    bool                 // its TLS version or cipher suite is prohibited: no request is served
 
 	timer   *time.Timer     // for the preface, then for idleness; nil: none
